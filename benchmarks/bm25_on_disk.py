@@ -25,7 +25,7 @@ RUNS = 3 if PASSAGES <= 1_000_000 else 1
 
 def make(folder: Path) -> None:
     """A collection and questions."""
-    from evenrank.datasets.synthetic import SyntheticConfig, generate
+    from evenrank.files.synthetic import SyntheticConfig, generate
 
     write_collections(folder, {"c": PASSAGES})
     made = generate(SyntheticConfig(passages=20_000, queries=QUERIES)).queries

@@ -9,7 +9,7 @@ _PIECE = 200_000
 
 def write_collections(folder: Path, sizes: dict[str, int]) -> None:
     """``NAME.tsv`` of so many passages each, of 300 bytes or so; ids are the whole numbers from 0."""
-    from evenrank.datasets.synthetic import SyntheticConfig, batches
+    from evenrank.files.synthetic import SyntheticConfig, batches
 
     piece = min(_PIECE, max(sizes.values()))
     texts: list[bytes] = []

@@ -36,7 +36,7 @@ def _seconds(*ways: Callable[[], object]) -> list[float]:
 
 def exact() -> None:
     """Prints the seconds of our exact search and of numpy's product."""
-    from evenrank.retrieval.exact_search import search_exact
+    from evenrank.search.exact_search import search_exact
 
     halves, queries = _vectors(VECTORS, 1).astype(np.float16), _vectors(QUERIES, 2)
     turn = np.arange(VECTORS, dtype=np.int32)

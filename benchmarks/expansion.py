@@ -24,8 +24,8 @@ def ours() -> None:
     import polars as pl
     from threadpoolctl import threadpool_limits
 
-    from evenrank.embeddings import Vectors
-    from evenrank.retrieval.expansion import expand
+    from evenrank.search.embeddings import Vectors
+    from evenrank.search.expansion import expand
 
     words, matrix, rows = _made()
     vectors = Vectors(tuple(words), matrix)

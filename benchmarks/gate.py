@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from evenrank.decisions.budget import Budget, as_budget
-from evenrank.decisions.gate_rules import tested
-from evenrank.io.types import Array
+from evenrank.decide.budget import Budget, as_budget
+from evenrank.decide.gate import tested
+from evenrank.files.types import Array
 from evenrank.measures import facts, parse_measure
 from evenrank.measures.inference import BoundTest, MeanBound, holm
 

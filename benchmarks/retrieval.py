@@ -14,7 +14,7 @@ PASSAGES, QUERIES, K = 200_000, 1_000, 1_000
 
 def make(folder: Path) -> None:
     """The built-in collection with its questions."""
-    from evenrank.datasets.synthetic import SyntheticConfig, generate
+    from evenrank.files.synthetic import SyntheticConfig, generate
 
     made = generate(SyntheticConfig(passages=PASSAGES, queries=QUERIES))
     made.collection.write_parquet(folder / "c.parquet")
@@ -26,9 +26,9 @@ def both(folder: str) -> None:
     import bm25s
     import numba
 
-    from evenrank.retrieval.analysis import Analyzer
-    from evenrank.retrieval.bm25 import Index
-    from evenrank.retrieval.rm3 import RM3
+    from evenrank.search.analysis import Analyzer
+    from evenrank.search.bm25 import Index
+    from evenrank.search.expansion import RM3
 
     collection, queries = (pl.read_parquet(Path(folder) / f"{name}.parquet") for name in "cq")
     index = Index.build(collection, Analyzer("english", "english"), forward=True, quiet=True)

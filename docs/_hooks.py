@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from mkdocs.structure.files import File
 
-from evenrank.results.citations import CITATIONS
+from evenrank.results.page import CITATIONS
 
 ROOT = Path(__file__).parent.parent
 
@@ -33,21 +33,21 @@ POSITION = (
     Subject(
         "answer-positions",
         "Answer positions",
-        "position/answers.py",
+        "probes/answers.py",
         ("", "AnswerPositions"),
         "`evenrank position answers SQUAD.json`, `evenrank.position_answers` in Python.",
     ),
     Subject(
         "term-similarity",
         "ATS and MATS",
-        "position/similarity.py",
+        "probes/similarity.py",
         ("TermSimilarity", "term_similarity"),
         "`evenrank position similarity MODEL --collection C`, `evenrank.position_similarity` in Python.",
     ),
     Subject(
         "moved-answers",
         "Moved answers",
-        "position/curves.py",
+        "probes/sensitivity.py",
         ("PositionCurve", "position_curve"),
         "`evenrank position sensitivity MODEL --squad FILE`, `evenrank.position_sensitivity` in Python.",
     ),
@@ -87,7 +87,7 @@ MITIGATIONS = (
     Subject(
         "advbert",
         "AdvBert",
-        "mitigation/adversarial.py",
+        "training/adversarial.py",
         ("", "gendered", "attack"),
         "an `[adversary]` table in a recipe (cat and dot); the last checkpoint is kept.",
     ),
@@ -136,14 +136,14 @@ MITIGATIONS = (
     Subject(
         "hard-debiasing",
         "Hard debiasing",
-        "embeddings/debias.py",
+        "search/debias.py",
         ("", "bias_subspace", "hard_debias"),
         "`evenrank embeddings debias IN --out OUT`; `evenrank index debias INDEX --out INDEX2 --method hard …`.",
     ),
     Subject(
         "leace",
         "LEACE",
-        "embeddings/leace.py",
+        "search/leace.py",
         ("", "fit_leace"),
         "`evenrank embeddings debias IN --out OUT --method leace`; `evenrank index debias INDEX --out INDEX2 …`.",
     ),

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evenrank.io.json_values import json_values
+from evenrank.files.json_values import json_values
 
 KEPT = Path(__file__).parent / "lexicons" / "measured.json"
 TRIED = Path(__file__).parent / "lexicons" / "tried.toml"

@@ -57,7 +57,7 @@ def measure(data: Path, model: str) -> dict[str, Any]:
 
 def _rankers(model: str, folder: Path, squad: Found) -> tuple[dict[str, Any], dict[str, Any]]:
     """The four rankers by name, and what is to be said of the training of the last."""
-    from evenrank.rankers.dot import DotRanker
+    from evenrank.models.encoders import DotRanker
 
     DotRanker.from_pretrained(model, layers=2, pooling="mean", similarity="cosine", passage_length=256).save(
         folder / "two"
@@ -74,8 +74,8 @@ def _trained(model: str, folder: Path, squad: Found) -> tuple[str, dict[str, Any
     import polars as pl
 
     import evenrank
-    from evenrank.experiments.work import cpu_precision
-    from evenrank.io import scan_collection
+    from evenrank.files import scan_collection
+    from evenrank.papers.work import cpu_precision
     from evenrank.training.recipes import RankerRecipe
 
     # Passages of other articles would be negatives alone, and told apart by that.

@@ -53,7 +53,7 @@ def keep(folder: Path, to: Path = KEPT) -> Path:
 
 def runs(folder: Path = KEPT) -> list[Run]:
     """The experiments that were run, from the smallest scale."""
-    from evenrank.experiments import NAMES, SCALES
+    from evenrank.papers import NAMES, SCALES
 
     found = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
     return sorted(found, key=lambda run: (NAMES.index(run["experiment"]), SCALES.index(run["scale"])))
@@ -61,8 +61,8 @@ def runs(folder: Path = KEPT) -> list[Run]:
 
 def page(found: list[Run]) -> str:
     """The page: a summary, the runs, and every claim of each paper with its verdicts."""
-    from evenrank.experiments.paper_page import PAPERS
-    from evenrank.results.citations import CITATIONS
+    from evenrank.papers.paper_page import PAPERS
+    from evenrank.results.page import CITATIONS
 
     citations = {
         "ibbr": CITATIONS["IBBR"],
@@ -116,8 +116,8 @@ _SUMMED = (
 
 def _summary(found: list[Run]) -> str:
     """How many claims of each paper are supported, not supported and not decidable, by scale."""
-    from evenrank.experiments import SCALES
-    from evenrank.experiments.paper_page import PAPERS, statements
+    from evenrank.papers import SCALES
+    from evenrank.papers.paper_page import PAPERS, statements
 
     lines = ["| paper | scale | claims of the paper | " + " | ".join(STATES) + " | not measured |"]
     lines.append("| --- | --- " + "| ---: " * 5 + "|")
@@ -144,7 +144,7 @@ def _ran(found: list[Run]) -> str:
 
 def _claims(paper: str, found: list[Run]) -> Iterator[str]:
     """The paper's claims, then the lines that the experiment itself has to reach."""
-    from evenrank.experiments.paper_page import statements
+    from evenrank.papers.paper_page import statements
 
     known = statements(paper)
     for heading, ours in (("", False), ("Lines that our experiment has to reach:", True)):

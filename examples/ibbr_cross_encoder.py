@@ -15,9 +15,9 @@ from datasets import Dataset
 from sentence_transformers import CrossEncoder, CrossEncoderTrainer, CrossEncoderTrainingArguments
 from transformers import set_seed
 
-from evenrank.datasets.synthetic import SyntheticConfig, generate
-from evenrank.integrations.sentence_transformers import BiasEvaluator, CrossEncoderIBBRLoss
-from evenrank.retrieval.bm25 import retrieve
+from evenrank.files.synthetic import SyntheticConfig, generate
+from evenrank.search.bm25 import retrieve
+from evenrank.training.sentence_transformers import BiasEvaluator, CrossEncoderIBBRLoss
 
 NEGATIVES = 7
 

@@ -20,9 +20,9 @@ from sentence_transformers import (
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
-from evenrank.datasets.synthetic import SyntheticConfig, generate
-from evenrank.integrations.sentence_transformers import BiasEvaluator, IBBRLoss, with_group_labels
-from evenrank.retrieval.bm25 import retrieve
+from evenrank.files.synthetic import SyntheticConfig, generate
+from evenrank.search.bm25 import retrieve
+from evenrank.training.sentence_transformers import BiasEvaluator, IBBRLoss, with_group_labels
 
 NEGATIVES = 7
 

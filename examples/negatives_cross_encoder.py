@@ -16,9 +16,9 @@ from sentence_transformers import CrossEncoder, CrossEncoderTrainer, CrossEncode
 from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss, LambdaLoss
 from transformers import set_seed
 
-from evenrank.datasets.synthetic import SyntheticConfig, generate
+from evenrank.files.synthetic import SyntheticConfig, generate
 from evenrank.mitigation.negatives import write_negatives
-from evenrank.retrieval.bm25 import retrieve
+from evenrank.search.bm25 import retrieve
 
 # The format that each loss reads.
 SHAPES = {"bce": ("labeled-pair", BinaryCrossEntropyLoss), "lambda": ("labeled-list", LambdaLoss)}

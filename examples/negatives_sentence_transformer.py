@@ -20,9 +20,9 @@ from sentence_transformers import (
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from transformers import set_seed
 
-from evenrank.datasets.synthetic import SyntheticConfig, generate
+from evenrank.files.synthetic import SyntheticConfig, generate
 from evenrank.mitigation.negatives import write_negatives
-from evenrank.retrieval.bm25 import retrieve
+from evenrank.search.bm25 import retrieve
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from unittest import mock
 from hypothesis import strategies as st
 
 from damage import told
-from evenrank.io import files
+from evenrank.files import reading as files
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from evenrank.io import files
+from evenrank.files import reading as files
 from spread import LONGEST, TOGETHER
 
 # How long an example takes is no finding: the cores may be shared.

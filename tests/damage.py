@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from evenrank.io import EvenrankError, scan_collection
+from evenrank.files import EvenrankError, scan_collection
 
 
 def collection(path: Path) -> Any:

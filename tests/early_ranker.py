@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from typer.testing import CliRunner
 
-from evenrank.io.squad import answer_table
-from evenrank.rankers.scorers import Rows, Scorer, Scores, TextPairs
+from evenrank.files.squad import answer_table
+from evenrank.models.scorers import Rows, Scorer, Scores, TextPairs
 
 WORDS = [f"W{i}." for i in range(9)]
 """Sentences of one word."""
@@ -36,8 +36,8 @@ class Early(Scorer):
 
 
 def sensitivity(home: Path, ranker: Early, **options: object):
-    from evenrank.datasets.squad_collection import squad_collection
-    from evenrank.position.sensitivity import position_sensitivity
+    from evenrank.files.squad_collection import squad_collection
+    from evenrank.probes.sensitivity import position_sensitivity
 
     made = squad_collection([home / "squad.json"])
     return position_sensitivity(

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from evenrank import Endpoint, rerank
-from evenrank.io import Run
+from evenrank.files import Run
 from loopback import Body, Server, score_of
 
 QUERIES = {f"q{i}": f"query {i}" for i in range(4)}

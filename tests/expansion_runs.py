@@ -12,18 +12,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenrank.datasets.synthetic import SyntheticConfig
-from evenrank.embeddings import Vectors, gender_en, hard_debias
-from evenrank.experiments import expansion_paper, expansion_setup
-from evenrank.experiments.expansion_paper import Measured
-from evenrank.experiments.expansion_setup import BUILT_IN, LOCAL, Settings
-from evenrank.experiments.paper_page import ExperimentPage, Row, Table, Value
-from evenrank.io import read_qrels, read_queries
-from evenrank.retrieval.analysis import Analyzer
-from evenrank.retrieval.bm25 import Index
-from evenrank.retrieval.expansion import query_words
-from evenrank.retrieval.fusion import interpolate
-from evenrank.retrieval.rm3 import RM3
+from evenrank.files import read_qrels, read_queries
+from evenrank.files.synthetic import SyntheticConfig
+from evenrank.papers import expansion_paper, expansion_setup
+from evenrank.papers.expansion_paper import Measured
+from evenrank.papers.expansion_setup import BUILT_IN, LOCAL, Settings
+from evenrank.papers.paper_page import ExperimentPage, Row, Table, Value
+from evenrank.search.analysis import Analyzer
+from evenrank.search.bm25 import Index
+from evenrank.search.embeddings import Vectors, gender_en, hard_debias
+from evenrank.search.expansion import RM3, query_words
+from evenrank.search.fusion import interpolate
 
 Lists = dict[str, list[str]]
 Judged = dict[str, dict[str, int]]

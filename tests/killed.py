@@ -23,9 +23,9 @@ import evenrank
 from evenrank.auditing import audit_page as page
 from evenrank.auditing import compute
 from evenrank.cli import main
+from evenrank.files import texts
 from evenrank.groups import Scoring, _plain_counting, load_lexicon, sides_of_texts
 from evenrank.groups import table as scores
-from evenrank.io import texts
 from evenrank.mitigation import negatives, rotation
 
 # Counting without the compiler asks polars for the size of the texts.

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from evenrank.datasets.synthetic import SyntheticConfig
-from evenrank.experiments import ibbr_setup, sampling_setup, work
-from evenrank.experiments.paper_page import ExperimentPage, Table
+from evenrank.files.synthetic import SyntheticConfig
+from evenrank.papers import ibbr_setup, sampling_setup, work
+from evenrank.papers.paper_page import ExperimentPage, Table
 
 TRAINING = {"batch": 10, "epochs": 1, "learning_rate": 1e-3, "evaluate_every": 100, "weight_decay": 0.01}
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from evenrank.datasets.synthetic import SyntheticConfig
-from evenrank.experiments import position_setup
-from evenrank.experiments.checks import Options
-from evenrank.experiments.encoder import SmallBert, make_encoder
-from evenrank.experiments.position_setup import BIASED, OTHER
+from evenrank.files.synthetic import SyntheticConfig
+from evenrank.papers import position_setup
+from evenrank.papers.checks import Options
+from evenrank.papers.encoder import SmallBert, make_encoder
+from evenrank.papers.position_setup import BIASED, OTHER
 
 COMMON = {"passages": 400, "queries": 100, "sentences": 4, "relevant": 1, "gender_rate": 0.2}
 TRAINING = {"batch": 10, "max_steps": 2, "learning_rate": 1e-3, "evaluate_every": 1}

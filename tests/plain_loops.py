@@ -13,7 +13,7 @@ from evenrank.groups import tokenize
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 pytest.importorskip("safetensors", reason="needs the extra [neural]")
 
-from evenrank.rankers.tk import TKRanker
+from evenrank.models.word_rankers import TKRanker
 
 
 def array(tensor: Any) -> Any:

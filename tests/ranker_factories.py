@@ -16,8 +16,8 @@ import numpy as np
 from tiny_models import WORDS, tiny_bert
 
 if TYPE_CHECKING:
-    from evenrank.embeddings import Vectors
-    from evenrank.rankers.protocol import Ranker
+    from evenrank.models.protocol import Ranker
+    from evenrank.search.embeddings import Vectors
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Case:
 
 def vectors(dimensions: int = 12, seed: int = 0) -> Vectors:
     """Random vectors of the suite's words."""
-    from evenrank.embeddings import Vectors
+    from evenrank.search.embeddings import Vectors
 
     matrix = np.random.default_rng(seed).standard_normal((len(WORDS), dimensions)).astype(np.float32)
     return Vectors(tuple(WORDS), matrix)
@@ -44,7 +44,7 @@ def vectors(dimensions: int = 12, seed: int = 0) -> Vectors:
 
 def tk(seed: int = 0) -> Ranker:
     """16 heads of 32 do not divide 300 either."""
-    from evenrank.rankers.tk import TKConfig, TKRanker
+    from evenrank.models.word_rankers import TKConfig, TKRanker
 
     config = TKConfig(query_length=6, passage_length=20, heads=3, head_size=8, feedforward=10)
     return TKRanker.from_vectors(vectors(), config, seed)
@@ -52,27 +52,27 @@ def tk(seed: int = 0) -> Ranker:
 
 def tk_even(seed: int = 0) -> Ranker:
     """Another set of kernels, one layer, the usual lengths."""
-    from evenrank.rankers.tk import TKRanker
+    from evenrank.models.word_rankers import TKRanker
 
     settings = {"layers": 1, "heads": 2, "head_size": 4, "feedforward": 5, "kernels": "even"}
     return TKRanker.from_vectors(vectors(), settings, seed)
 
 
 def knrm(seed: int = 0) -> Ranker:
-    from evenrank.rankers.kernel_rankers import KNRMConfig, KNRMRanker
+    from evenrank.models.word_rankers import KNRMConfig, KNRMRanker
 
     return KNRMRanker.from_vectors(vectors(), KNRMConfig(query_length=6, passage_length=20), seed)
 
 
 def conv_knrm(seed: int = 0) -> Ranker:
-    from evenrank.rankers.kernel_rankers import ConvKNRMConfig, ConvKNRMRanker
+    from evenrank.models.word_rankers import ConvKNRMConfig, ConvKNRMRanker
 
     return ConvKNRMRanker.from_vectors(vectors(), ConvKNRMConfig(6, 20, filters=9), seed)
 
 
 def match_pyramid(seed: int = 0) -> Ranker:
     """The published size: the pooling sizes belong to it."""
-    from evenrank.rankers.kernel_rankers import MatchPyramidRanker
+    from evenrank.models.word_rankers import MatchPyramidRanker
 
     return MatchPyramidRanker.from_vectors(vectors(), None, seed)
 
@@ -87,21 +87,21 @@ def _checkpoint(head: bool) -> str:
 
 def cat(seed: int = 0) -> Ranker:
     """[CLS], a query of two words, [SEP], twenty words, [SEP]."""
-    from evenrank.rankers.cat import CatRanker
+    from evenrank.models.encoders import CatRanker
 
     return CatRanker.from_pretrained(_checkpoint(False), layers=2, max_length=25, seed=seed)
 
 
 def dot(seed: int = 0) -> Ranker:
     """One encoder for both, projected."""
-    from evenrank.rankers.dot import DotRanker
+    from evenrank.models.encoders import DotRanker
 
     return DotRanker.from_pretrained(_checkpoint(False), projection=8, query_length=8, passage_length=22, seed=seed)
 
 
 def dot_towers(seed: int = 0) -> Ranker:
     """Two encoders, the mean over the tokens, the cosine."""
-    from evenrank.rankers.dot import DotRanker
+    from evenrank.models.encoders import DotRanker
 
     return DotRanker.from_pretrained(
         _checkpoint(False),

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
+from evenrank.files import Run
 from evenrank.groups import GroupTable
-from evenrank.io import Run
 
 Docs = list[str]
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import polars as pl
 
+from evenrank.files import Run
 from evenrank.groups import GroupTable
-from evenrank.io import Run
 
 NAN = math.nan
 Weights = list[Sequence[float]]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from evenrank.io import Run
+from evenrank.files import Run
 
 
 def slow_figures(run: Run, relevant: set[tuple[str, str]], side: Mapping[str, int]) -> tuple[float, float]:

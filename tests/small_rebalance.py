@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from evenrank.files import Run
+from evenrank.files.types import Array
 from evenrank.groups import GroupTable
-from evenrank.io import Run
-from evenrank.io.types import Array
 
 
 def table(groups: dict[str, str]) -> GroupTable:

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 LONGEST = (
     "test_docs.py",
-    "experiments/test_sampling.py",
-    "experiments/test_ibbr.py",
-    "experiments/test_expansion.py",
-    "experiments/test_expansion_second_way.py",
-    "engines/test_ray.py",
+    "papers/test_sampling.py",
+    "papers/test_ibbr.py",
+    "papers/test_expansion.py",
+    "papers/test_expansion_second_way.py",
+    "files/test_ray.py",
     "training/test_choice.py",
     "test_readme.py",
     "results/test_widths.py",
     "training/test_fairness.py",
     "auditing/test_page_in_browser.py",
     "cli/test_killed.py",
-    "rankers/test_contract.py",
+    "models/test_contract.py",
     "training/test_run.py",
     "cli/test_audit.py",
-    "experiments/test_hub.py",
-    "experiments/test_position.py",
+    "papers/test_hub.py",
+    "papers/test_position.py",
     "mitigation/test_adversarial.py",
-    "rankers/test_backends.py",
-    "integrations/test_st_training.py",
+    "models/test_backends.py",
+    "training/test_st_training.py",
     "auditing/test_page_labels.py",
     "auditing/test_page_origins.py",
     "test_without_torch.py",
@@ -32,5 +32,5 @@ LONGEST = (
 )
 """The files that take longest, from the longest: begun last, one of them would leave the other processes waiting."""
 
-TOGETHER = {"experiments/test_expansion_second_way.py": "experiments/test_expansion.py"}
+TOGETHER = {"papers/test_expansion_second_way.py": "papers/test_expansion.py"}
 """Files that share a fixture which takes long, and the file whose process also runs them."""

@@ -17,7 +17,7 @@ from sentence_transformers import (
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
-from evenrank.integrations.sentence_transformers import BiasEvaluator
+from evenrank.training.sentence_transformers import BiasEvaluator
 
 # transformers, accelerate and datasets warn of what they do themselves.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")

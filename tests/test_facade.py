@@ -57,8 +57,8 @@ import sys
 sys.modules["torch"] = sys.modules["accelerate"] = None
 import importlib.util
 found = importlib.util.find_spec
-import evenrank.io.errors
-evenrank.io.errors.find_spec = lambda name: None if name == "torch" else found(name)
+import evenrank.files.errors
+evenrank.files.errors.find_spec = lambda name: None if name == "torch" else found(name)
 try:
     evenrank.train
 except evenrank.EvenrankError as error:

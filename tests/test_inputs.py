@@ -17,8 +17,9 @@ import polars as pl
 import pytest
 
 import evenrank
-from evenrank import EvenrankError, Run, embeddings, groups, measures
+from evenrank import EvenrankError, Run, groups, measures
 from evenrank import options as opt
+from evenrank.search import embeddings
 
 # PyTerrier uses what pandas will drop.
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")
@@ -156,7 +157,7 @@ def calls(folder: Path, out: Path) -> list[tuple[Callable[..., Any], dict[str, A
         audited = {"runs": RUN, "qrels": QRELS, "measures": MEASURES, "background": RUN}
         found += [(evenrank.audit, audited | more)]
     if find_spec("sentence_transformers"):
-        from evenrank.integrations.sentence_transformers import BiasEvaluator
+        from evenrank.training.sentence_transformers import BiasEvaluator
 
         texts = {"queries": QUERIES, "corpus": TEXTS, "relevant": QRELS, "candidates": RUN, "measures": MEASURES}
         found += [(BiasEvaluator, texts | {name: value}) for name, value in OF_GROUPS.items()]
@@ -167,7 +168,7 @@ def calls(folder: Path, out: Path) -> list[tuple[Callable[..., Any], dict[str, A
 
 
 def pyterrier_rebalanced(**given: Any) -> object:
-    from evenrank.integrations.pyterrier import EvenrankRebalancer
+    from evenrank.decide.pyterrier import EvenrankRebalancer
 
     ranked = pd.DataFrame(rows(RUN), columns=["qid", "docno", "score"]).assign(text=lambda of: of["docno"].map(TEXTS))
     return EvenrankRebalancer(**given).transform(ranked).to_dict("list")
@@ -208,7 +209,7 @@ def others(out: Path) -> list[tuple[Callable[..., Any], dict[str, Any]]]:
         found += [(evenrank.IBBR, {}), (evenrank.train, {"ranker": "none", "lists": []})]
         found += [(evenrank.train_recipe, {"recipe": "none.toml"}), (evenrank.training_summary, {"folder": out})]
     if find_spec("pyterrier"):
-        from evenrank.integrations.pyterrier import EvenrankRebalancer, EvenrankReranker
+        from evenrank.decide.pyterrier import EvenrankRebalancer, EvenrankReranker
 
         found += [(EvenrankRebalancer, {}), (EvenrankReranker, {"ranker": by_length})]
     return found

@@ -13,24 +13,18 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "evenrank"
 
 FLOORS = (
-    ("io",),
-    ("engines", "datasets"),
+    ("files",),
     ("groups",),
-    ("measures",),
+    ("measures", "models", "mitigation"),
     ("results",),
-    ("embeddings",),
-    ("rankers",),
-    ("retrieval",),
-    ("mitigation",),
-    ("auditing",),
-    ("decisions", "probes"),
-    ("position", "training"),
-    ("experiments", "integrations"),
+    ("auditing", "search"),
+    ("decide", "probes", "training"),
+    ("papers",),
     ("evenrank",),
     ("cli",),
 )
 """From the ground up; a folder imports only from the floors below its own. ``evenrank``: the package's own names."""
-LEAVES = ("evenrank._command", "evenrank._jit", "evenrank._version", "evenrank.options")
+LEAVES = ("evenrank._command", "evenrank._version", "evenrank.options")
 """Modules beside the folders that any folder may import."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

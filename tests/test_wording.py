@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenrank.io.wording import are, counted
+from evenrank.files.wording import are, counted
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from evenrank.io import Order
+from evenrank.files import Order
 
 
 def written(tmp_path: Path, content: str | bytes, name: str = "file") -> Path:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenrank.embeddings.group_probes import GroupProbe, deal_folds, neighbourhoods, probe_groups
-from evenrank.retrieval.erasure import UNKNOWN, Erasure, fit_leace_blocks
+from evenrank.search.erasure import UNKNOWN, Erasure, fit_leace_blocks
+from evenrank.search.group_probes import GroupProbe, deal_folds, neighbourhoods, probe_groups
 
 from .cell import Cell
 
@@ -71,8 +71,8 @@ def recovered_after_erasure(sample: Labelled) -> bool:
 
 def recovered_by_command(sample: Labelled) -> bool:
     """The same by ``evenrank index debias``, of a method that leaves the vectors alone: what was there before."""
-    from evenrank.decisions.debiased_index import probe_indexes
-    from evenrank.retrieval.erased_index import PassageNumbers
+    from evenrank.decide.debiased_index import probe_indexes
+    from evenrank.search.erased_index import PassageNumbers
 
     class Vectors:
         """As much of an index as the probes look at."""

@@ -1,7 +1,7 @@
 """Position: rankers that prefer no place, of passages and questions as they come; and what they prefer, for power.
 
-A sample is the values of the versions that :func:`evenrank.position.curves.sentence_moves` makes of passages of made-up
-sentences, so that the command, with a ranker in memory that gives those values, has to say the same.
+A sample is the values of the versions that :func:`evenrank.probes.sensitivity.sentence_moves` makes of passages of
+made-up sentences, so that the command, with a ranker in memory that gives those values, has to say the same.
 """
 
 from __future__ import annotations
@@ -14,11 +14,17 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from evenrank.io import Run
-from evenrank.position.buckets import by_bucket
-from evenrank.position.curves import SentenceMoves, Versions, position_curve, sentence_moves
-from evenrank.position.sensitivity import too_little_read, words_read
-from evenrank.rankers.scorers import Rows, Scorer, Scores, TextPairs
+from evenrank.files import Run
+from evenrank.models.scorers import Rows, Scorer, Scores, TextPairs
+from evenrank.probes.sensitivity import (
+    SentenceMoves,
+    Versions,
+    by_bucket,
+    position_curve,
+    sentence_moves,
+    too_little_read,
+    words_read,
+)
 
 from .cell import Cell, Kind
 
@@ -83,7 +89,7 @@ def passages(n: int, questions: Questions) -> Passages:
 
 
 def _needed(others: int, places: int) -> list[int]:
-    from evenrank.position.curves import place_weights
+    from evenrank.probes.sensitivity import place_weights
 
     return np.flatnonzero(place_weights(others, places).any(axis=0)).tolist()
 

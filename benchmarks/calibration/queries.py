@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 
 import evenrank
-from evenrank.decisions.frontier import Plane, Ranking
-from evenrank.decisions.rebalance import Bound, outcome
+from evenrank.decide.frontier import Plane, Ranking
+from evenrank.decide.rebalance import Bound, outcome
+from evenrank.files.types import Array
 from evenrank.groups import GroupTable
-from evenrank.io.types import Array
 from evenrank.measures import facts, parse_measure
 from evenrank.measures import inference as st
 from evenrank.results.finding import phrases

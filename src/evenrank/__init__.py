@@ -13,16 +13,15 @@ from evenrank._version import __version__
 if TYPE_CHECKING:
     from evenrank.auditing import AuditResult, audit, named_runs, run_name
     from evenrank.auditing.lexicon_check import LexiconCheck, check_lexicon
-    from evenrank.datasets.public import fetch, public_data
-    from evenrank.datasets.squad_collection import write_squad_collection
-    from evenrank.datasets.synthetic import SyntheticConfig, generate
-    from evenrank.decisions.debiased_index import debias_index
-    from evenrank.decisions.frontier import Frontier, frontier
-    from evenrank.decisions.gate import GateResult, gate
-    from evenrank.decisions.initial_budget import initial_budget
-    from evenrank.decisions.rebalance import Rebalanced, rebalance
-    from evenrank.embeddings import read_vectors
-    from evenrank.experiments import ExperimentOptions, check_experiment, run_experiment
+    from evenrank.decide.debiased_index import debias_index
+    from evenrank.decide.frontier import Frontier, frontier
+    from evenrank.decide.gate import GateResult, gate, initial_budget
+    from evenrank.decide.rebalance import Rebalanced, rebalance
+    from evenrank.files import EvenrankError, InputError, Run, read_qrels, read_queries, read_run, write_run
+    from evenrank.files.public import fetch, public_data
+    from evenrank.files.squad_collection import write_squad_collection
+    from evenrank.files.synthetic import SyntheticConfig, generate
+    from evenrank.files.tokens import tokenize
     from evenrank.groups import (
         GroupTable,
         Lexicon,
@@ -32,47 +31,77 @@ if TYPE_CHECKING:
         load_lexicon,
         read_group_table,
         score,
-        tokenize,
     )
-    from evenrank.io import EvenrankError, InputError, Run, read_qrels, read_queries, read_run, write_run
     from evenrank.mitigation.blind import mask_texts
     from evenrank.mitigation.ibbr import IBBR
     from evenrank.mitigation.negatives import write_negatives
     from evenrank.mitigation.rotation import rotate_collection
-    from evenrank.position.answers import AnswersResult, position_answers
-    from evenrank.position.sensitivity import SensitivityResult, position_sensitivity
-    from evenrank.position.similarity import SimilarityResult, position_similarity
+    from evenrank.models.endpoints import Endpoint
+    from evenrank.models.load import load_ranker
+    from evenrank.models.rerank import rerank
+    from evenrank.models.vectors import read_vectors
+    from evenrank.papers import ExperimentOptions, check_experiment, run_experiment
+    from evenrank.probes.answers import AnswersResult, position_answers
     from evenrank.probes.probe_result import ProbeResult
     from evenrank.probes.probing import probe
+    from evenrank.probes.sensitivity import SensitivityResult, position_sensitivity
+    from evenrank.probes.similarity import SimilarityResult, position_similarity
     from evenrank.probes.variants import variants
-    from evenrank.rankers.endpoints import Endpoint
-    from evenrank.rankers.load import load_ranker
-    from evenrank.rankers.rerank import rerank
-    from evenrank.retrieval.analysis import read_stop_words
-    from evenrank.retrieval.bm25 import retrieve
-    from evenrank.retrieval.expansion import expand
-    from evenrank.retrieval.fusion import interpolate, tune
-    from evenrank.retrieval.index_folder import Encoding
-    from evenrank.retrieval.indexes import build_index, open_index
-    from evenrank.retrieval.rm3 import RM3
+    from evenrank.search.analysis import read_stop_words
+    from evenrank.search.bm25 import retrieve
+    from evenrank.search.expansion import RM3, expand
+    from evenrank.search.fusion import interpolate, tune
+    from evenrank.search.index_folder import Encoding
+    from evenrank.search.indexes import build_index, open_index
     from evenrank.training.card import training_summary
     from evenrank.training.lists import training_lists
     from evenrank.training.run import train_recipe
     from evenrank.training.train import train
 
 _HOMES = {
-    "auditing": ("AuditResult", "audit", "named_runs", "run_name"),
-    "auditing.lexicon_check": ("LexiconCheck", "check_lexicon"),
-    "datasets.public": ("fetch", "public_data"),
-    "datasets.squad_collection": ("write_squad_collection",),
-    "datasets.synthetic": ("SyntheticConfig", "generate"),
-    "decisions.debiased_index": ("debias_index",),
-    "decisions.frontier": ("Frontier", "frontier"),
-    "decisions.rebalance": ("Rebalanced", "rebalance"),
-    "decisions.gate": ("GateResult", "gate"),
-    "decisions.initial_budget": ("initial_budget",),
-    "embeddings": ("read_vectors",),
-    "experiments": ("ExperimentOptions", "check_experiment", "run_experiment"),
+    "auditing": (
+        "AuditResult",
+        "audit",
+        "named_runs",
+        "run_name",
+    ),
+    "auditing.lexicon_check": (
+        "LexiconCheck",
+        "check_lexicon",
+    ),
+    "decide.debiased_index": ("debias_index",),
+    "decide.frontier": (
+        "Frontier",
+        "frontier",
+    ),
+    "decide.gate": (
+        "GateResult",
+        "gate",
+        "initial_budget",
+    ),
+    "decide.rebalance": (
+        "Rebalanced",
+        "rebalance",
+    ),
+    "files": (
+        "EvenrankError",
+        "InputError",
+        "Run",
+        "read_qrels",
+        "read_queries",
+        "read_run",
+        "write_run",
+    ),
+    "files.public": (
+        "fetch",
+        "public_data",
+    ),
+    "files.squad_collection": ("write_squad_collection",),
+    "files.synthetic": (
+        "SyntheticConfig",
+        "generate",
+    ),
+    "files.tokens": ("tokenize",),
     "groups": (
         "GroupTable",
         "Lexicon",
@@ -82,29 +111,50 @@ _HOMES = {
         "load_lexicon",
         "read_group_table",
         "score",
-        "tokenize",
     ),
-    "io": ("EvenrankError", "InputError", "Run", "read_qrels", "read_queries", "read_run", "write_run"),
     "mitigation.blind": ("mask_texts",),
     "mitigation.ibbr": ("IBBR",),
     "mitigation.negatives": ("write_negatives",),
     "mitigation.rotation": ("rotate_collection",),
-    "position.answers": ("AnswersResult", "position_answers"),
-    "position.sensitivity": ("SensitivityResult", "position_sensitivity"),
-    "position.similarity": ("SimilarityResult", "position_similarity"),
+    "models.endpoints": ("Endpoint",),
+    "models.load": ("load_ranker",),
+    "models.rerank": ("rerank",),
+    "models.vectors": ("read_vectors",),
+    "papers": (
+        "ExperimentOptions",
+        "check_experiment",
+        "run_experiment",
+    ),
+    "probes.answers": (
+        "AnswersResult",
+        "position_answers",
+    ),
     "probes.probe_result": ("ProbeResult",),
     "probes.probing": ("probe",),
+    "probes.sensitivity": (
+        "SensitivityResult",
+        "position_sensitivity",
+    ),
+    "probes.similarity": (
+        "SimilarityResult",
+        "position_similarity",
+    ),
     "probes.variants": ("variants",),
-    "rankers.endpoints": ("Endpoint",),
-    "rankers.load": ("load_ranker",),
-    "rankers.rerank": ("rerank",),
-    "retrieval.bm25": ("retrieve",),
-    "retrieval.index_folder": ("Encoding",),
-    "retrieval.expansion": ("expand",),
-    "retrieval.fusion": ("interpolate", "tune"),
-    "retrieval.indexes": ("build_index", "open_index"),
-    "retrieval.rm3": ("RM3",),
-    "retrieval.analysis": ("read_stop_words",),
+    "search.analysis": ("read_stop_words",),
+    "search.bm25": ("retrieve",),
+    "search.expansion": (
+        "RM3",
+        "expand",
+    ),
+    "search.fusion": (
+        "interpolate",
+        "tune",
+    ),
+    "search.index_folder": ("Encoding",),
+    "search.indexes": (
+        "build_index",
+        "open_index",
+    ),
     "training.card": ("training_summary",),
     "training.lists": ("training_lists",),
     "training.run": ("train_recipe",),
@@ -113,8 +163,7 @@ _HOMES = {
 """The public names by the module that defines them."""
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _FOLDERS = (
-    "datasets", "embeddings", "groups", "integrations", "io", "measures", "mitigation", "position", "probes",
-    "rankers", "retrieval",
+    "decide", "files", "groups", "measures", "mitigation", "models", "probes", "search", "training",
 )  # fmt: skip
 """Folders that ``evenrank.measures.provider(...)`` and the like reach without an import of their own."""
 
@@ -199,7 +248,7 @@ def __getattr__(name: str) -> object:
     try:
         module = importlib.import_module(f"{__name__}.{_HOME_OF[name]}")
     except ModuleNotFoundError:
-        from evenrank.io.errors import require_neural
+        from evenrank.files.errors import require_neural
 
         require_neural(f"evenrank.{name}")
         raise

@@ -12,8 +12,8 @@ from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 if TYPE_CHECKING:
+    from evenrank.files.convert import QrelsLike, TextsLike
     from evenrank.groups import LexiconLike
-    from evenrank.io.convert import QrelsLike, TextsLike
 
 
 Panel = Literal["Input", "Groups", "Method", "Model", "Statistics", "Machine", "Output"]

@@ -10,7 +10,7 @@ import pytest
 
 import evenrank
 from evenrank.auditing.audit_page import render_page
-from evenrank.io import Run
+from evenrank.files import Run
 from small_audits import TEXTS, collection, judged, run, text_of
 
 # --- common queries --------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 import evenrank
 import page_parts
 from evenrank import EvenrankError
-from evenrank.io import as_run
+from evenrank.files import as_run
 from given_data import FRAMES, JUDGED, QRELS, QUERIES, ROWS, RUN, TEXTS, frame
 
 

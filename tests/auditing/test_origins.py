@@ -15,8 +15,8 @@ from scipy import stats
 import evenrank
 from evenrank import AuditResult
 from evenrank.auditing.data import Excess
+from evenrank.files import Run
 from evenrank.groups import Scoring, load_lexicon, score_in_memory
-from evenrank.io import Run
 from evenrank.measures import Evaluation, parse_measure
 from slow_inference import slow_compare
 from small_audits import TEXTS, collection, run

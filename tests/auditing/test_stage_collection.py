@@ -15,8 +15,8 @@ import evenrank
 from evenrank import AuditResult
 from evenrank.auditing.data import Decomposition
 from evenrank.auditing.documents import smallest
+from evenrank.files.json_values import json_values
 from evenrank.groups import Scoring, load_lexicon, score_collection, score_in_memory
-from evenrank.io.json_values import json_values
 from slow_inference import slow_compare
 from small_audits import TEXTS, collection, many, run
 

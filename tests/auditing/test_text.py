@@ -9,7 +9,7 @@ import pytest
 
 import evenrank
 from evenrank.auditing import AuditResult
-from evenrank.auditing.text import render_text
+from evenrank.auditing.screen import render_text
 from small_reports import FIRST, SECOND, run, small_audit
 
 

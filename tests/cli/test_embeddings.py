@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenrank.embeddings import Vectors, read_vectors, write_vectors
+from evenrank.search.embeddings import Vectors, read_vectors, write_vectors
 from reaching import unreachable
 
 Command = Callable[..., Any]

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evenrank.io.outputs import for_spreadsheets
+from evenrank.files.outputs import for_spreadsheets
 
 Command = Callable[..., Any]
 

@@ -64,7 +64,7 @@ def test_status_tells_the_outcome(folder, monkeypatch, capsys, budget, status, s
 
 
 def test_a_first_budget_is_written_and_holds_of_the_baseline(folder, monkeypatch, capsys):
-    from evenrank.decisions.budget import as_budget
+    from evenrank.decide.budget import as_budget
 
     for option, path in (("--init", "first.toml"), ("--init", "again.toml")):
         assert call(monkeypatch, *RUNS, option, path) == 0

@@ -129,7 +129,7 @@ def test_a_killed_build_is_started_again(folder: Path, evenrank: Command) -> Non
     """Killed where it scores the postings, with all else written."""
     program = (
         "import os, signal, sys\n"
-        "from evenrank.retrieval.bm25 import Counts\n"
+        "from evenrank.search.bm25 import Counts\n"
         "Counts.scored = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         "from evenrank.cli import main\n"
         "main()\n"

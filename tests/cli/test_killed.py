@@ -194,7 +194,7 @@ def test_two_commands_write_the_same_file(source: Path, tmp_path: Path) -> None:
 
 def test_two_re_rankings_into_one_file_keep_their_scores_apart(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="needs the extra [neural]")
-    from evenrank.rankers.scoring_job import Parts, Scored
+    from evenrank.models.rerank import Parts, Scored
 
     zeros, ones = (Scored(scores, None, {}) for scores in (np.zeros(2), np.ones(2)))
     first = Parts(tmp_path / "out", "one model")

@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from evenrank.files import EvenrankError, InputError, check_outputs
 from evenrank.groups import Scoring, load_lexicon, score_collection
-from evenrank.io import EvenrankError, InputError, check_outputs
 from evenrank.mitigation.negatives import write_negatives
 from evenrank.mitigation.rotation import rotate_collection
 
@@ -53,7 +53,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "c.tsv").write_text(FILES["c.tsv"])
     pytest.importorskip("safetensors")
-    from evenrank.embeddings import Vectors
+    from evenrank.search.embeddings import Vectors
 
     Vectors(("she", "he"), np.eye(2, dtype=np.float32)).save(tmp_path / "v")
     (tmp_path / "link").symlink_to("c.tsv")
@@ -198,8 +198,8 @@ def test_python_users_are_told_too(folder: Path) -> None:
 
 def test_re_ranking_in_python(folder: Path) -> None:
     pytest.importorskip("torch", reason="needs the extra [neural]")
-    from evenrank.io import read_queries, read_run
-    from evenrank.rankers.rerank import rerank
+    from evenrank.files import read_queries, read_run
+    from evenrank.models.rerank import rerank
 
     with pytest.raises(InputError, match=r"c\.tsv: cannot be written: it is an input"):
         rerank(read_run("r.run"), model="v", collection="c.tsv", queries=read_queries("q.tsv"), out="c.tsv")

@@ -15,8 +15,8 @@ import pytest
 import typer
 
 from evenrank.cli import app, main
-from evenrank.io import EvenrankError
-from evenrank.io.ranges import LARGEST, RANGES, check_ranges
+from evenrank.files import EvenrankError
+from evenrank.files.arguments import LARGEST, RANGES, check_ranges
 from evenrank.measures import parse_measure
 
 HUGE = 10**40

@@ -88,7 +88,7 @@ def test_a_command_by_hand() -> None:
     def command(
         run: Annotated[str, opt.Option("A run.", metavar="RUN")],
         *,
-        index: Annotated[Values, From("retrieval.rm3", "RM3", without=("fb_terms",))],
+        index: Annotated[Values, From("search.expansion", "RM3", without=("fb_terms",))],
         words: Annotated[list[str], opt.Option("Words.", flag="--word", typed=list)] = (),  # type: ignore[assignment]
         share: Annotated[float | None, opt.Option("A share.", reads=True)] = None,
     ) -> None:

@@ -14,7 +14,7 @@ from evenrank.cli import commands, running
 HEAVY = (
     *("numba", "llvmlite", "pyarrow", "pandas", "torch", "ray", "ir_datasets", "ssl"),
     *("scipy.linalg", "scipy.stats", "scipy.sparse", "altair", "narwhals", "jsonschema"),
-    *("evenrank.cli.train", "evenrank.mitigation", "evenrank.rankers", "evenrank.retrieval", "evenrank.decisions"),
+    *("evenrank.cli.train", "evenrank.mitigation", "evenrank.models", "evenrank.search", "evenrank.decide"),
 )
 FOR_REPORTS = ("jinja2", "vl_convert")
 AUDIT = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from evenrank.groups.chances import chances
+from evenrank.auditing.documents import chances
 
 
 def test_chances_are_uniform_and_independent_of_the_stream() -> None:

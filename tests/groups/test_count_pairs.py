@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from evenrank.groups import Scoring, load_lexicon, read_group_table, score_collection
 from evenrank.groups import table as group_table
-from evenrank.groups.formulas import magnitude_of_count
-from evenrank.groups.table import CountPairs, GroupTable
+from evenrank.groups.table import CountPairs, GroupTable, magnitude_of_count
 
 KINDS: Any = ("count", "bool", "tf")
 COUNTS = st.lists(st.tuples(st.integers(0, 254), st.integers(0, 254)), min_size=1, max_size=20)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from evenrank.files import EvenrankError, InputError
+from evenrank.files.errors import quoted
+from evenrank.files.tokens import tokenize
 from evenrank.groups import Lexicon, builtin_lexicons, load_lexicon
-from evenrank.groups.tokens import tokenize
-from evenrank.io import EvenrankError, InputError
-from evenrank.io.errors import quoted
 
 WORDS = """\
 [words]

@@ -24,4 +24,4 @@ def test_scoring(tmp_path: Path, make: Any) -> None:
     as_frame = make({name: scored[name].to_list() for name in scored.columns})
     assert as_group_table(as_frame).table.drop("tokens").equals(scored.drop("tokens"))
     with pytest.raises(EvenrankError, match=r"^`collection`: `engine='ray'` reads files"):
-        evenrank.groups.score_collection(TEXTS, tmp_path / "2", scoring, cluster=evenrank.engines.ray.Cluster())
+        evenrank.groups.score_collection(TEXTS, tmp_path / "2", scoring, cluster=evenrank.files.ray.Cluster())

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from evenrank.files import EvenrankError
 from evenrank.groups import GroupTable, as_labels
-from evenrank.io import EvenrankError
 from given_data import FRAMES, pandas_frame
 from slow_groups import slow_neutrality
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from evenrank.files import EvenrankError, InputError
 from evenrank.groups import Lexicon, Scoring, Tokens, builtin_lexicons, load_lexicon, score_texts
-from evenrank.io import EvenrankError, InputError
 from slow_groups import lexicon_of, scored, slow_tokens
 
 

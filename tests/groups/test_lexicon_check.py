@@ -16,9 +16,8 @@ from scipy.stats import binomtest
 
 import evenrank
 from evenrank import EvenrankError, GroupTable, InputError, LexiconCheck, check_lexicon
-from evenrank.auditing.agreement import Proportion
+from evenrank.auditing.lexicon_check import EXAMINED, Proportion, WordUse
 from evenrank.groups import Lexicon, Tokens
-from evenrank.groups.occurrences import EXAMINED, WordUse
 from slow_groups import lexicon_of, slow_tokens
 
 WORDS = {"she": "f", "queen": "f", "her majesty": "f", "he": "m", "king": "m", "unused": "m"}

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenrank.files import provenance
 from evenrank.groups import Lexicon, Scoring, Tokens, load_lexicon, score_texts
 from evenrank.groups import scoring as scoring_module
 from evenrank.groups._plain_counting import Room, count_entries
-from evenrank.io import provenance
 from slow_groups import GAPS, PIECES, TEXTS, lexicon_of
 
 ENTRIES = ["she", "her", "Don't", "woman s", "she woman", "she woman she", "İ", "ﬁ", "Σ", "9", "東 é"]

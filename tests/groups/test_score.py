@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from evenrank.files import EvenrankError, scan_collection
 from evenrank.groups import (
     GroupTable,
     Lexicon,
@@ -24,7 +25,6 @@ from evenrank.groups import (
     scoring_of,
     tokenize,
 )
-from evenrank.io import EvenrankError, scan_collection
 from slow_groups import APOSTROPHES, GAPS, PIECES, TEXTS, lexicon_of, scored, slow_neutrality, slow_tokens, slow_words
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from evenrank.files import EvenrankError, InputError, scan_collection
 from evenrank.groups import (
     MAGNITUDES,
     GroupTable,
@@ -25,7 +26,6 @@ from evenrank.groups import (
     score_collection,
     score_texts,
 )
-from evenrank.io import EvenrankError, InputError, scan_collection
 
 BUILT_IN = ", ".join(builtin_lexicons())
 LINES = "9\tShe and he.\n10\tThe woman's her own, she said; she!\na\tnothing\nb\t\n0\tHe, his\n"

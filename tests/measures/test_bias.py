@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import slow
+from evenrank.files import EvenrankError, Run, read_qrels, read_run, scan_collection
 from evenrank.groups import GroupTable, Scoring, load_lexicon, score_in_memory
-from evenrank.io import EvenrankError, Run, read_qrels, read_run, scan_collection
 from evenrank.measures import DeltaAPRF, Evaluation, parse_measure
 from evenrank.measures.neutrality import fairr, ideal_fairr, nfairr, ranker_agnostic_fairr, ranker_agnostic_nfairr
 from evenrank.measures.pairwise import delta_aprf, nprf, prf

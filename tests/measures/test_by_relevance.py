@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import slow
+from evenrank.files import Run
 from evenrank.groups import GroupTable
-from evenrank.io import Run
 from evenrank.measures import Evaluation, parse_measure, resolve
 from evenrank.measures.base import relevance_first
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import evenrank
 import slow
 import slow_exposure as plain
+from evenrank.files import EvenrankError, Run
 from evenrank.groups import GroupTable
-from evenrank.io import EvenrankError, Run
 from evenrank.measures import Evaluation, as_target, parse_measure, resolve
 from evenrank.measures.exposure import TieOrders, group_columns, rank_discounts
 

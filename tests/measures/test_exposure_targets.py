@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import slow
 import slow_exposure as plain
+from evenrank.files import EvenrankError, InputError, Run, read_qrels, read_run
 from evenrank.groups import GroupTable
-from evenrank.io import EvenrankError, InputError, Run, read_qrels, read_run
 from evenrank.measures import (
     AWRF,
     EED,

@@ -9,8 +9,8 @@ import pytest
 from ir_measures import RR, nDCG
 
 import slow
+from evenrank.files import EvenrankError, Run
 from evenrank.groups import as_labels
-from evenrank.io import EvenrankError, Run
 from evenrank.measures import (
     AbsARaB,
     AbsoluteDeltaAPRF,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenrank.io import EvenrankError
+from evenrank.files import EvenrankError
 from evenrank.measures import bias_measures, describe, parse_measure, parse_measures
 
 

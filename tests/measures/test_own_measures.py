@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank
+from evenrank.files import EvenrankError, Run
 from evenrank.groups import GroupTable
-from evenrank.io import EvenrankError, Run
 from evenrank.measures import CUTOFF, Evaluation, LinearMeasure, add_measure, is_bias, parse_measure, provider
 from slow import over_orders, random_case, rankings
 

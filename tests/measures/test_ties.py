@@ -8,8 +8,8 @@ import pytest
 
 import slow
 import slow_exposure
+from evenrank.files import Run
 from evenrank.groups import GroupTable
-from evenrank.io import Run
 from evenrank.measures import Evaluation, parse_measure
 from evenrank.measures.registry import bias_measures, resolve, spelled
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import slow
-from evenrank.io import EvenrankError, Run, read_qrels, read_run
+from evenrank.files import EvenrankError, Run, read_qrels, read_run
 from evenrank.measures import Evaluation, parse_measure, parse_measures
 
 NAMES = "nDCG@1 nDCG@3 nDCG RR RR@2 RR@10 AP AP@3 AP(rel=2) P@3 P(rel=2)@2 R@2 R@1000 Success@1 Success@4 RR(rel=3)@3"

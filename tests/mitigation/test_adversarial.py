@@ -14,9 +14,11 @@ pytest.importorskip("sentence_transformers", reason="sentence-transformers is no
 
 from safetensors.torch import load_file
 
+from evenrank.files import EvenrankError
 from evenrank.groups import Scoring, load_lexicon
-from evenrank.io import EvenrankError
-from evenrank.mitigation.adversarial import (
+from evenrank.models.encoders import CatRanker, DotRanker
+from evenrank.models.protocol import CandidateLists
+from evenrank.training.adversarial import (
     AdversarialRanker,
     Adversary,
     _leakage,
@@ -25,9 +27,6 @@ from evenrank.mitigation.adversarial import (
     reverse_gradient,
     scores_and_vectors,
 )
-from evenrank.rankers.cat import CatRanker
-from evenrank.rankers.dot import DotRanker
-from evenrank.rankers.protocol import CandidateLists
 from evenrank.training.recipes import load_recipe
 from evenrank.training.run import train_recipe as train
 from tiny_models import tiny_bert

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenrank.files import EvenrankError
 from evenrank.groups import Scoring, load_lexicon, score_texts
-from evenrank.io import EvenrankError
 from evenrank.mitigation.blind import blind, mask_texts
 
 GENDER = Scoring(load_lexicon("gender-en"))

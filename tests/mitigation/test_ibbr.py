@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import slow
-from evenrank.io import EvenrankError
+from evenrank.files import EvenrankError
 from evenrank.mitigation.ibbr import (
     IBBR,
     AutoWeight,

@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from evenrank.files import EvenrankError
 from evenrank.groups import as_labels, read_group_table
-from evenrank.io import EvenrankError
 from evenrank.mitigation.negatives import beta, sample, write_negatives
 from negative_files import OPTIONS
 

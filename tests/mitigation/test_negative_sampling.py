@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from evenrank.files import EvenrankError, Run
 from evenrank.groups import Scoring, load_lexicon, score_in_memory
-from evenrank.io import EvenrankError, Run
 from evenrank.mitigation.negatives import beta, candidates, sample
 
 MASK = (1 << 64) - 1

@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from evenrank.files import EvenrankError
 from evenrank.groups import Scoring, load_lexicon, score_in_memory
-from evenrank.io import EvenrankError
-from evenrank.mitigation import negative_sampling
+from evenrank.mitigation import negatives as negative_sampling
 from evenrank.mitigation.negatives import beta, candidates, sample, write_negatives
 from negative_files import OPTIONS, TEXTS, run_text
 from tiny_models import tiny_bert
@@ -169,7 +169,7 @@ def test_the_order_of_queries_changes_nothing_but_the_order(large, tmp_path):
 
 
 def test_the_pieces_give_what_the_command_gives(large, tmp_path):
-    from evenrank.io import read_qrels, read_queries, read_run
+    from evenrank.files import read_qrels, read_queries, read_run
 
     written(large, tmp_path / "set.parquet", seed=4, share=0.5)
     found = pl.read_parquet(tmp_path / "set.parquet").explode("doc_id", "label", "group")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenrank.io.errors import EvenrankError
+from evenrank.files.errors import EvenrankError
 from evenrank.mitigation.reorderings import DetConstSort, GroupedLists
 from slow_reorderings import (
     det_const_sort,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenrank.io.errors import EvenrankError
+from evenrank.files.errors import EvenrankError
 from evenrank.mitigation.reorderings import Fair, GroupedLists, m_table
 from slow_reorderings import grouped, lists_of, merges, one_list, utility
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenrank.io.errors import EvenrankError
+from evenrank.files.errors import EvenrankError
 from evenrank.mitigation.reorderings import GroupedLists, Shift, lean_offsets
 from slow_reorderings import grouped, lists_of, one_list, utility
 

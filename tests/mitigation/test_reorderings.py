@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenrank.io.errors import EvenrankError
-from evenrank.io.types import Array
+from evenrank.files.errors import EvenrankError
+from evenrank.files.types import Array
 from evenrank.mitigation.reorderings import METHODS, Fair, GroupedLists, Reordering, Shift, lean_offsets, make_method
 from slow_reorderings import grouped, lists_of, one_list
 

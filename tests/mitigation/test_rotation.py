@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from evenrank.io import EvenrankError, InputError
-from evenrank.io.squad import read_answers
-from evenrank.io.threads import in_order
+from evenrank.files import EvenrankError, InputError
+from evenrank.files.squad import read_answers
+from evenrank.files.threads import in_order
 from evenrank.mitigation.rotation import (
     cut_of,
     draw,

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 from evenrank import probe, variants
+from evenrank.models.scorers import FunctionScorer
 from evenrank.probes.variants import KINDS
-from evenrank.rankers.scorers import FunctionScorer
 
 QUERIES, OTHERS = 60, 5
 MOVED = {

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenrank.files import EvenrankError
+from evenrank.files.tokens import tokenize
 from evenrank.groups import Lexicon, Scoring, load_lexicon, score_texts
-from evenrank.groups.tokens import tokenize
-from evenrank.io import EvenrankError
 from evenrank.probes.group_wording import in_case_of, neutralised, swapped
 from slow_groups import slow_words
 

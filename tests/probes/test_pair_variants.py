@@ -150,8 +150,8 @@ def test_the_first_answer_of_each_pair() -> None:
 
 def test_pairs_of_public_questions(shared_data: Path) -> None:
     """Whatever is moved or removed, the answer's sentence is where it should be."""
-    from evenrank.datasets.squad_collection import squad_collection
-    from evenrank.io.squad import answer_table
+    from evenrank.files.squad import answer_table
+    from evenrank.files.squad_collection import squad_collection
 
     made = squad_collection([str(shared_data / "xquad" / "xquad.en.json")], shares=(1, 0, 0))
     answers = answer_table(made.squad).gather_every(5)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import polars as pl
 
+from evenrank.files.tokens import tokenize
 from evenrank.groups import load_lexicon
-from evenrank.groups.tokens import tokenize
 from evenrank.probes.group_wording import POSSESSIVE, swapped
 
 GENDER = load_lexicon("gender-en")

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenrank.files import EvenrankError
 from evenrank.groups import Scoring, gendered_spans, load_lexicon, score_texts
-from evenrank.io import EvenrankError
 from evenrank.probes.placebos import FORMS, Names, placebo_of_words
 
 GENDER = load_lexicon("gender-en")

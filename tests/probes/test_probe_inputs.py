@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import evenrank
-from evenrank.io import EvenrankError
+from evenrank.files import EvenrankError
 from evenrank.probes.variant_files import read_variant
 from evenrank.probes.variants import Varied
 from loopback import Server, score_of, serving
@@ -191,7 +191,7 @@ def test_pairs_from_every_kind_of_file(tmp_path: Path) -> None:
 
 
 def test_only_texts_of_the_list_are_read(tmp_path: Path) -> None:
-    from evenrank.io import as_run
+    from evenrank.files import as_run
     from evenrank.probes.variant_files import ProbedList
 
     listed = ProbedList.of(as_run(RUN), None, 3, TEXTS, QUERIES)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import evenrank
-from evenrank.retrieval.bm25 import BM25Scorer
+from evenrank.search.bm25 import BM25Scorer
 from tiny_models import texts, tiny_bert
 
 pytest.importorskip("torch", reason="needs the extra [neural]")

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import evenrank
-from evenrank.io import EvenrankError, as_qrels, as_run
+from evenrank.files import EvenrankError, as_qrels, as_run
 from evenrank.probes.variant_figures import run_figures
 from evenrank.probes.variant_files import ProbedList, edits_by_passage, spread
 
@@ -184,7 +184,7 @@ def test_progress_says_what_is_scored(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append((what, quiet))
         yield lambda _: None
 
-    monkeypatch.setattr("evenrank.rankers.scoring_job.progress", noting)
+    monkeypatch.setattr("evenrank.models.rerank.progress", noting)
     probe({"swap": SWAP}, quiet=False)
     probe({"swap": SWAP})
     assert seen == [("probing lengths", False), ("probing lengths", True)]

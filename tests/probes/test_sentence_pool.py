@@ -9,8 +9,8 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.engines.hashing import FNV_OFFSET, GOLDEN, MASK, fnv, fnv_array, mix
-from evenrank.io.tables import text_bytes
+from evenrank.files.hashing import FNV_OFFSET, GOLDEN, MASK, fnv, fnv_array, mix
+from evenrank.files.tables import text_bytes
 from evenrank.mitigation.rotation import mixed_seed
 from evenrank.probes.sentences import SentencePool, content_words, sentences_of
 

@@ -12,7 +12,7 @@ import pytest
 import evenrank
 from evenrank.probes.probing import text_lengths
 from evenrank.results.finding import Finding
-from evenrank.retrieval.bm25 import BM25Scorer
+from evenrank.search.bm25 import BM25Scorer
 
 MALE = {"he", "his", "him", "himself", "man", "father", "brother", "son", "husband", "boy", "king", "uncle"}
 

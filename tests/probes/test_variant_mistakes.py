@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evenrank.io import EvenrankError
+from evenrank.files import EvenrankError
 from evenrank.probes.variants import variants
 
 Run = Callable[..., Any]

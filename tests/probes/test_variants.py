@@ -10,10 +10,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evenrank.engines import ray as ray_engine
-from evenrank.engines import shards
+from evenrank.files import EvenrankError, scan_collection
+from evenrank.files import ray as ray_engine
+from evenrank.files import streams as shards
 from evenrank.groups import load_lexicon
-from evenrank.io import EvenrankError, scan_collection
 from evenrank.mitigation.rotation import rotate_texts
 from evenrank.probes.group_wording import neutralised, swapped
 from evenrank.probes.placebos import placebo_of_words

@@ -18,22 +18,21 @@ from rich.cells import cell_len
 
 import evenrank
 from evenrank import InputError
-from evenrank.decisions.debiased_index import DebiasedIndex, Measured, Probes, Rankings
-from evenrank.decisions.frontier import Frontier, Plane, Ranking
-from evenrank.embeddings import Vectors, evaluate_bias, gender_en, hard_debias
-from evenrank.embeddings.audit_file import BiasAudit
-from evenrank.embeddings.debias import SpecificWords
-from evenrank.embeddings.debias_file import DebiasResult
-from evenrank.embeddings.group_probes import GroupProbe, Recovered
-from evenrank.experiments.paper_page import Claim, ExperimentPage, Row, Statement, Table, Value, Verdict
-from evenrank.io import Provenance
+from evenrank.decide.debiased_index import DebiasedIndex, Measured, Probes, Rankings
+from evenrank.decide.frontier import Frontier, Plane, Ranking
+from evenrank.files import Provenance
 from evenrank.measures import parse_measure
 from evenrank.measures.inference import estimate, untold
-from evenrank.position.curves import Versions, position_curve
-from evenrank.position.sensitivity import Curves, MovedAnswers, SensitivityResult
-from evenrank.position.similarity import SimilarityResult, term_similarity
+from evenrank.papers.paper_page import Claim, ExperimentPage, Row, Statement, Table, Value, Verdict
+from evenrank.probes.sensitivity import Curves, MovedAnswers, SensitivityResult, Versions, position_curve
+from evenrank.probes.similarity import SimilarityResult, term_similarity
 from evenrank.results.result import SCHEMA, Result
-from evenrank.retrieval.index_folder import Manifest
+from evenrank.search.debias import SpecificWords
+from evenrank.search.debias_file import DebiasResult
+from evenrank.search.embeddings import Vectors, evaluate_bias, gender_en, hard_debias
+from evenrank.search.embeddings_audit import BiasAudit
+from evenrank.search.group_probes import GroupProbe, Recovered
+from evenrank.search.index_folder import Manifest
 from small_reports import small_audit
 
 EVIL = "<script>evil</script>\x1b[2J"

@@ -14,9 +14,8 @@ import pytest
 import evenrank
 from evenrank.measures.inference import Estimate
 from evenrank.results.finding import Finding, Phrases, phrases, read
-from evenrank.results.format import TEXT, shorts
 from evenrank.results.page import Page, Section
-from evenrank.results.table import Column, Table
+from evenrank.results.table import TEXT, Column, Table, shorts
 
 SOURCE = Path(evenrank.__file__).parent
 FILES = sorted((SOURCE / "phrases").glob("*.toml"))

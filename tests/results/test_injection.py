@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 
 import evenrank
-from evenrank.experiments.paper_page import Claim, ExperimentPage, Statement, Value, Verdict, plane
 from evenrank.groups import load_lexicon
+from evenrank.papers.paper_page import Claim, ExperimentPage, Statement, Value, Verdict, plane
 from evenrank.results.finding import Finding
 from evenrank.results.page import Chip, Drawing, Page, Section, Verdicts, bars, curve, histogram
 from evenrank.results.table import Column, Table

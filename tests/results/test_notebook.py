@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import evenrank
-from evenrank.embeddings import Vectors, evaluate_bias, gender_en, hard_debias
-from evenrank.io.errors import UnknownNameError
-from evenrank.position.similarity import SimilarityResult, term_similarity
+from evenrank.files.errors import UnknownNameError
+from evenrank.probes.similarity import SimilarityResult, term_similarity
+from evenrank.search.embeddings import Vectors, evaluate_bias, gender_en, hard_debias
 
 TEXTS = {f"d{number}": "she and her" if number % 2 else "he said he" for number in range(40)}
 RUNS = {

@@ -12,8 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from evenrank.results.format import COUNT, TEXT, Format, P, differences, digits, intervals, percents
-from evenrank.results.table import Column, Table, with_interval
+from evenrank.results.table import (
+    COUNT,
+    TEXT,
+    Column,
+    Format,
+    P,
+    Table,
+    differences,
+    digits,
+    intervals,
+    percents,
+    with_interval,
+)
 
 NAMES = st.text(st.characters(exclude_categories=("C", "Z", "M"), exclude_characters="−"), max_size=12)
 NUMBERS = st.none() | st.floats(-1e6, 1e6)

@@ -17,17 +17,15 @@ import polars as pl
 import pytest
 
 import evenrank
-from evenrank.experiments.paper_page import Claim, ExperimentPage, Row, Statement, Table, Value, Verdict, plane
 from evenrank.groups import Lexicon
 from evenrank.measures.inference import estimate
-from evenrank.position.answers import position_answers
-from evenrank.position.curves import Versions, position_curve
-from evenrank.position.sensitivity import Curves, MovedAnswers, SensitivityResult
-from evenrank.position.similarity import SimilarityResult, term_similarity
+from evenrank.papers.paper_page import Claim, ExperimentPage, Row, Statement, Table, Value, Verdict, plane
+from evenrank.probes.answers import position_answers
+from evenrank.probes.sensitivity import Curves, MovedAnswers, SensitivityResult, Versions, position_curve
+from evenrank.probes.similarity import SimilarityResult, term_similarity
 from evenrank.results.finding import Finding
-from evenrank.results.format import digits
 from evenrank.results.page import Page, Section, bars, curve, histogram
-from evenrank.results.table import Column
+from evenrank.results.table import Column, digits
 from evenrank.results.table import Table as PageTable
 from reaching import CHECK, unreachable
 from small_reports import labelled_audit

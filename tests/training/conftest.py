@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenrank.io import Run, write_run
+from evenrank.files import Run, write_run
 from tiny_models import WORDS, texts, tiny_bert
 
 
@@ -95,3 +95,8 @@ def gendered(still: Path, home: Path) -> Path:
     toml += '[fairness]\nname = "ibbr-ts"\nscore = "softmax"\nweight = 0.5\n'
     (home / "gendered.toml").write_text(toml, encoding="utf-8")
     return home / "gendered.toml"
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tiny_bert(tmp_path_factory.mktemp("plain") / "bert", hidden=16, layers=1))

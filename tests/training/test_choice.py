@@ -17,14 +17,13 @@ pytest.importorskip("sentence_transformers", reason="sentence-transformers is no
 from safetensors.torch import load_file
 
 import evenrank
-from evenrank.io import EvenrankError, InputError
+from evenrank.files import EvenrankError, InputError
 from evenrank.mitigation.ibbr import IBBR
-from evenrank.rankers.dot import DotRanker
+from evenrank.models.encoders import DotRanker
 from evenrank.training import choice, trainer
 from evenrank.training.choice import CheckpointChooser, Rule, Validated, chosen, largest_gap, needed, rule_of, stale
-from evenrank.training.recipe_data import load_validation
 from evenrank.training.recipes import Recipe, load_recipe
-from evenrank.training.run import train_recipe
+from evenrank.training.run import load_validation, train_recipe
 from training_runs import assert_same, everything, fair, logged
 
 # transformers and accelerate warn of what they do themselves.

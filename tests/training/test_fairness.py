@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
 
 
-from evenrank.io import EvenrankError
+from evenrank.files import EvenrankError
 from evenrank.training.fairness import FairTerm
 from evenrank.training.recipes import FairnessRecipe, load_recipe
 from evenrank.training.run import train_recipe as train

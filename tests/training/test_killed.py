@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
 
-from evenrank.io import EvenrankError
+from evenrank.files import EvenrankError
 from evenrank.training.recipes import load_recipe
 from evenrank.training.run import train_recipe as train
 from forked import in_forks

@@ -15,8 +15,8 @@ pytest.importorskip("sentence_transformers", reason="sentence-transformers is no
 from dataclasses import asdict
 
 import evenrank
+from evenrank.files import EvenrankError, InputError, read_run, read_texts
 from evenrank.groups import Scoring, as_labels, load_lexicon, sides_of_texts
-from evenrank.io import EvenrankError, InputError, read_run, read_texts
 from evenrank.mitigation.attributes import attributes_of, scorings_of, sides_by
 from evenrank.training.lists import TrainingLists, as_lists, collate
 from evenrank.training.recipes import load_recipe, to_toml
@@ -204,7 +204,7 @@ def test_python_trains_by_labels(gendered, sides, tmp_path):
         lists = evenrank.training_lists(
             data.run, qrels=data.qrels, collection=data.collection, queries=data.queries, negatives=3, **given
         )
-        ranker = evenrank.training.build.build_ranker(load_recipe(gendered).ranker)
+        ranker = evenrank.training.run.build_ranker(load_recipe(gendered).ranker)
         results.append(evenrank.train(ranker, lists, fairness=IBBR(weight=0.5), batch=8, max_steps=3, **given))
     one, other = (result.ranker.state_dict() for result in results)
     assert all(torch.equal(one[name], other[name]) for name in one)
@@ -312,7 +312,7 @@ def test_labels_of_the_validation_alone_leave_nothing(gendered, tmp_path):
 
 def test_an_adversary_by_labels_that_say_what_the_words_say(home, gendered, tmp_path):
     """Queries without a group word: the passages decide alone, as with labels."""
-    from evenrank.mitigation.adversarial import gendered as gendered_texts
+    from evenrank.training.adversarial import gendered as gendered_texts
 
     neutral = re.sub(r"\b(she|he)\b", "is", (home / "q.tsv").read_text(encoding="utf-8"))
     (tmp_path / "q.tsv").write_text(neutral, encoding="utf-8")
@@ -337,9 +337,9 @@ def test_an_attack_leaves_out_what_is_unknown(home, gendered, tmp_path):
     import numpy as np
 
     from evenrank.groups import Scoring
-    from evenrank.mitigation.adversarial import attack
-    from evenrank.mitigation.adversarial import gendered as gendered_texts
-    from evenrank.training.build import build_ranker
+    from evenrank.training.adversarial import attack
+    from evenrank.training.adversarial import gendered as gendered_texts
+    from evenrank.training.run import build_ranker
 
     ranker = build_ranker(load_recipe(gendered).ranker)
     passages = read_texts(home / "g.tsv", pl.Series([str(i) for i in range(60)]))["text"].to_list()
@@ -358,11 +358,10 @@ def test_an_attack_leaves_out_what_is_unknown(home, gendered, tmp_path):
 
 
 def test_an_adversary_learns_nothing_of_unknown_passages(gendered, sides, tmp_path):
-    from evenrank.io import read_qrels, read_queries
-    from evenrank.mitigation.adversarial import AdversarialRanker, gendered_by_label
-    from evenrank.training.build import build_ranker
-    from evenrank.training.lists import build_lists
-    from evenrank.training.passage_groups import PassageGroups
+    from evenrank.files import read_qrels, read_queries
+    from evenrank.training.adversarial import AdversarialRanker, gendered_by_label
+    from evenrank.training.lists import PassageGroups, build_lists
+    from evenrank.training.run import build_ranker
     from evenrank.training.trainer import Collator
 
     recipe = load_recipe(gendered)
@@ -393,7 +392,7 @@ def test_an_adversary_learns_nothing_of_unknown_passages(gendered, sides, tmp_pa
     # The mean over the known pairs alone.
     from torch.nn import functional
 
-    from evenrank.mitigation.adversarial import scores_and_vectors
+    from evenrank.training.adversarial import scores_and_vectors
 
     plain = {name: value for name, value in index.items() if name != "gendered"}
     logits = ranker.adversary(scores_and_vectors(ranker.ranker, plain)[1])

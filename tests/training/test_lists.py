@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
+from evenrank.files import EvenrankError, InputError, Run
 from evenrank.groups import Scoring, load_lexicon
-from evenrank.io import EvenrankError, InputError, Run
 from evenrank.training import lists as module
 from evenrank.training.lists import TrainingLists, as_lists, build_from_file, build_lists, collate
 

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenrank.rankers.losses import AVERAGED_OVER, LOSSES, bce, hinge, margin_mse, nll, ranknet
+from evenrank.training.losses import AVERAGED_OVER, LOSSES, bce, hinge, margin_mse, nll, ranknet
 
 
 def batch(*rows: list[tuple[float, float]]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenrank.io import EvenrankError, InputError
+from evenrank.files import EvenrankError, InputError
 from evenrank.training.recipes import load_recipe, shipped_recipes, to_toml
 
 

@@ -12,11 +12,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
 
-from evenrank.io import InputError
+from evenrank.files import InputError
 from evenrank.training import trainer
+from evenrank.training.choice import Validation
 from evenrank.training.recipes import Recipe, load_recipe
 from evenrank.training.run import train_recipe as train
-from evenrank.training.validation import Validation
 from training_runs import everything
 
 # transformers and accelerate warn of what they do themselves.

@@ -15,7 +15,7 @@ pytest.importorskip("sentence_transformers", reason="sentence-transformers is no
 
 from safetensors.torch import load_file
 
-from evenrank.io import EvenrankError, Run, write_run
+from evenrank.files import EvenrankError, Run, write_run
 from evenrank.mitigation.rotation import cut_of, mixed_seed, rotated, sentence_starts
 from evenrank.training.lists import TrainingLists, build_lists
 from evenrank.training.recipes import load_recipe

@@ -16,7 +16,7 @@ pytest.importorskip("sentence_transformers", reason="sentence-transformers is no
 
 from safetensors.torch import load_file
 
-from evenrank.io import EvenrankError, read_run
+from evenrank.files import EvenrankError, read_run
 from evenrank.training.recipes import load_recipe
 from evenrank.training.run import train_recipe as train
 from training_runs import WORLD, assert_same, logged, recipe, weights
@@ -73,7 +73,7 @@ def test_a_run_says_what_it_was_made_from(home, done):
 
 
 def test_the_best_checkpoint_is_kept(home, done):
-    from evenrank.rankers.dot import DotRanker
+    from evenrank.models.encoders import DotRanker
 
     result = json.loads((done / "result.json").read_text(encoding="utf-8"))
     best = load_file(done / "checkpoints" / result["best_checkpoint"] / "model.safetensors")
@@ -127,7 +127,7 @@ def test_cached_gradients_train_to_the_same_weights(still, tmp_path):
 
 
 def test_a_loss_that_is_no_number_stops_and_keeps_the_checkpoint(home, tmp_path, monkeypatch):
-    from evenrank.rankers import losses
+    from evenrank.training import losses
 
     calls = 0
 

@@ -14,12 +14,11 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
 
 from evenrank.auditing import audit
-from evenrank.io import EvenrankError, Provenance, read_run, write_run
-from evenrank.rankers import losses
-from evenrank.training import trainer
+from evenrank.files import EvenrankError, Provenance, read_run, write_run
+from evenrank.training import losses, trainer
 from evenrank.training.card import summary_of, write_card
-from evenrank.training.recipe_data import load_validation
 from evenrank.training.recipes import Recipe, load_recipe
+from evenrank.training.run import load_validation
 from evenrank.training.run import train_recipe as train
 from training_runs import logged
 
@@ -190,9 +189,9 @@ def test_the_loss_does_not_depend_on_how_the_batch_is_split(home, gendered, tmp_
 
 
 def test_what_fills_a_batch_for_several_processes_does_not_count(done):
-    from evenrank.rankers.dot import DotRanker
-    from evenrank.rankers.losses import LOSSES
+    from evenrank.models.encoders import DotRanker
     from evenrank.training.lists import TrainingLists
+    from evenrank.training.losses import LOSSES
 
     groups = TrainingLists(done / "groups", negatives=3)
     sampler = trainer.EpochSampler(groups, seed=0, multiple=6)

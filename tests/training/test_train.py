@@ -13,17 +13,18 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
 
 import evenrank
+from evenrank.files import EvenrankError, InputError, read_qrels, read_queries, read_run, read_texts
 from evenrank.groups import Scoring, load_lexicon
-from evenrank.io import EvenrankError, InputError, read_qrels, read_queries, read_run, read_texts
 from evenrank.mitigation import ibbr
 from evenrank.mitigation.ibbr import IBBR, FunctionTerm, register_term
-from evenrank.rankers import losses, protocol
-from evenrank.rankers.dot import DotRanker
-from evenrank.rankers.losses import nll, register_loss
-from evenrank.rankers.protocol import register_ranker
+from evenrank.models import protocol
+from evenrank.models.encoders import DotRanker
+from evenrank.models.protocol import register_ranker
+from evenrank.training import losses
+from evenrank.training.choice import Validation
 from evenrank.training.lists import as_lists, training_lists
+from evenrank.training.losses import nll, register_loss
 from evenrank.training.recipes import load_recipe
-from evenrank.training.validation import Validation
 from training_runs import assert_same, fair, logged
 
 # transformers and accelerate warn of what they do themselves.
@@ -221,7 +222,7 @@ def test_a_custom_loss_by_name_and_by_value(gendered: Path, tmp_path: Path, monk
 
 def test_a_custom_ranker_by_name(gendered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("gensim", reason="needs the extra [embeddings]")
-    from evenrank.rankers.kernel_rankers import KNRMRanker
+    from evenrank.models.word_rankers import KNRMRanker
 
     class Other(KNRMRanker):
         kind = "other"

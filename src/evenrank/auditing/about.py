@@ -8,17 +8,13 @@ import numpy as np
 from ir_measures import Measure
 from rich.cells import cell_len
 
-from evenrank.io.errors import plain
-from evenrank.io.wording import counted
+from evenrank.files.errors import plain
+from evenrank.files.wording import counted
 from evenrank.measures import AbsARaB, ARaB, NFaiRR, RaB, is_bias, resolve
-from evenrank.results.format import number
-from evenrank.results.table import fitted
+from evenrank.results.table import fitted, number
 
 from .comparison import PARTLY
-from .data import (
-    AuditFigures,
-    Figure,
-)
+from .data import AuditFigures, Figure
 
 
 def with_origins(result: AuditFigures) -> list[Measure]:

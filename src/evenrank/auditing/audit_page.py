@@ -8,24 +8,13 @@ from typing import TypedDict
 
 from ir_measures import Measure
 
-from evenrank.io.wording import counted
+from evenrank.files.wording import counted
 from evenrank.measures import describe, is_bias, is_linear, resolve
-from evenrank.results.citations import CITATIONS
-from evenrank.results.format import NONE
-from evenrank.results.page import Page, asset, render
-from evenrank.results.table import Column, Table
+from evenrank.results.page import CITATIONS, Page, asset, render
+from evenrank.results.table import NONE, Column, Table
 
 from . import page_data as data
-from .about import (
-    direction,
-    has_scores,
-    labelled,
-    perfect,
-    poles,
-    positive,
-    signed_measures,
-    with_origins,
-)
+from .about import direction, has_scores, labelled, perfect, poles, positive, signed_measures, with_origins
 from .data import RELEVANCE_FIRST, AuditFigures, Figure
 from .findings import audit_findings
 from .page_data import rounded

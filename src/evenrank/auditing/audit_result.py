@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from evenrank.io import EvenrankError, atomic_path, check_apart
-from evenrank.io.json_values import fields_of, json_text, json_values
-from evenrank.io.outputs import for_spreadsheets
+from evenrank.files import EvenrankError, atomic_path, check_apart
+from evenrank.files.json_values import fields_of, json_text, json_values
+from evenrank.files.outputs import for_spreadsheets
 from evenrank.measures import facts
 from evenrank.results.page import Page
 from evenrank.results.result import envelope
 
 from .data import AuditFigures
-from .tables import (
-    figures_frame,
-)
+from .tables import figures_frame
 
 if TYPE_CHECKING:
     import pandas
@@ -43,7 +41,7 @@ class AuditResult(AuditFigures):
 
     def table(self, *, full: bool = False, width: int = 80) -> str:
         """The screen of the command, ``width`` characters wide; ``full``: with every figure, test and note."""
-        from .text import render_text
+        from .screen import render_text
 
         screen = self.page().text(width=width)
         return f"{screen}\n\n{render_text(self, width)}".rstrip() if full else screen

@@ -11,14 +11,13 @@ import numpy as np
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.io import EvenrankError, Order, Run, read_run
-from evenrank.io.run_cards import same_file
-from evenrank.io.tolerances import unequally_deep
-from evenrank.io.types import Array
+from evenrank.files import EvenrankError, Order, Run, read_run
+from evenrank.files.provenance import same_file
+from evenrank.files.types import Array, unequally_deep
 from evenrank.measures import Evaluation, Lacking, Share, facts, greatest_value, is_bias, is_linear, resolve, signs
 from evenrank.measures import inference as st
 from evenrank.measures.base import mean_of
-from evenrank.results.format import Interval, number
+from evenrank.results.table import Interval, number
 
 from .data import (
     RANDOM,

@@ -10,19 +10,12 @@ from typing import Annotated, Literal, Unpack
 import polars as pl
 
 from evenrank import options as opt
+from evenrank.files import Provenance, Run
+from evenrank.files.arguments import checked
+from evenrank.files.convert import TextsLike, is_path
+from evenrank.files.runs import RunLike, RunsLike
 from evenrank.groups import GroupSource
-from evenrank.io import Provenance, Run
-from evenrank.io.arguments import checked
-from evenrank.io.convert import TextsLike, is_path
-from evenrank.io.runs import RunLike, RunsLike
-from evenrank.measures import (
-    Background,
-    Evaluation,
-    Lacking,
-    MeasuresLike,
-    Target,
-    is_bias,
-)
+from evenrank.measures import Background, Evaluation, Lacking, MeasuresLike, Target, is_bias
 
 from .audit_result import AuditResult
 from .comparison import (
@@ -38,10 +31,10 @@ from .data import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, RunAudit
 from .documents import Documents, describe_documents, sample_collection
 from .figures import SHOWN_DEPTH, Measured, measure_run, query_axis
 from .inputs import Inputs, Options, load_inputs, name_runs, note_sources, usual_measures
-from .misleading import cautions, misleading
 from .notes import (
     add_cards,
     card_notes,
+    cautions,
     depth_notes,
     evaluated_settings,
     exposure_notes,
@@ -49,6 +42,7 @@ from .notes import (
     label_notes,
     load_target,
     make_notes,
+    misleading,
     query_notes,
     tie_notes,
 )

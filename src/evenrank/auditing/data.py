@@ -10,18 +10,18 @@ from typing import Any, ClassVar, NamedTuple, overload
 import polars as pl
 from ir_measures import Measure
 
+from evenrank.files.convert import PathLike
+from evenrank.files.errors import EvenrankError, UnknownNameError, quoted
+from evenrank.files.json_values import BY_QUERY, IF_KNOWN, INLINE, LEFT_OUT, named
+from evenrank.files.types import Array
+from evenrank.files.wording import counted, percent
 from evenrank.groups import Lexicon
-from evenrank.io.convert import PathLike
-from evenrank.io.errors import EvenrankError, UnknownNameError, quoted
-from evenrank.io.json_values import BY_QUERY, IF_KNOWN, INLINE, LEFT_OUT, named
-from evenrank.io.types import Array
-from evenrank.io.wording import counted, percent
 from evenrank.measures import Lacking, is_bias, parse_measure, resolve
 from evenrank.measures.inference import EQUAL, SIGNIFICANT, MeanBound
 from evenrank.measures.inference import Comparison as Tested
 from evenrank.results.finding import Finding
-from evenrank.results.format import Interval, equation
 from evenrank.results.result import Result
+from evenrank.results.table import Interval, equation
 
 from .words import Words
 

@@ -6,8 +6,16 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
 import polars as pl
 
+from evenrank.files import EvenrankError, as_batches
+from evenrank.files.convert import PathLike, is_path
+from evenrank.files.hashing import GOLDEN, MASK, mix, mix_array
+from evenrank.files.tables import IdIndex
+from evenrank.files.texts import select_texts
+from evenrank.files.types import Array
+from evenrank.files.wording import counted
 from evenrank.groups import (
     GroupSource,
     GroupTable,
@@ -20,19 +28,25 @@ from evenrank.groups import (
     score_in_memory,
     score_with_words,
 )
-from evenrank.groups.chances import chances
 from evenrank.groups.table import scan_ids
-from evenrank.io import EvenrankError, as_batches
-from evenrank.io.convert import PathLike, is_path
-from evenrank.io.tables import IdIndex
-from evenrank.io.texts import select_texts
-from evenrank.io.wording import counted
 from evenrank.measures import is_bias, is_linear
 
 from .data import NEUTRAL_FIRST
 from .inputs import Inputs
 from .notes import TiedTexts
 from .words import count_words
+
+_UNIT = 2.0**-53
+
+
+def chances(hashes: Array, *key: int) -> Array:
+    """A number in (0, 1) for each of the ids' hashes [N] uint64, uniform and independent over the integers ``key``."""
+    salt = 0
+    for number in key:
+        salt = mix((salt + number + 1) * GOLDEN & MASK)
+    mixed = mix_array(hashes ^ np.uint64(salt))
+    numbers: Array = ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) * _UNIT
+    return numbers
 
 
 @dataclass(frozen=True, slots=True)

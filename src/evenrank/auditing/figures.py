@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.io.types import Array
+from evenrank.files.types import Array
 from evenrank.measures import Evaluation, Lacking, LinearMeasure, RunMeasure, greatest_value, is_bias, resolve
 from evenrank.measures.base import mean_of, means_by_relevance
 from evenrank.measures.joined import JoinedRun
 from evenrank.measures.ranked_lists import expand
-from evenrank.results.format import Interval
+from evenrank.results.table import Interval
 
 from .data import NEUTRAL_FIRST, Known, KnownLabels
 

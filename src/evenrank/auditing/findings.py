@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from ir_measures import Measure
 
-from evenrank.io.types import Array
-from evenrank.io.wording import counted
+from evenrank.files.types import Array
+from evenrank.files.wording import counted
 from evenrank.measures import Share, is_bias, resolve
 from evenrank.measures import inference as st
 from evenrank.measures.inference import EQUAL, LEAST, MARGIN, outcome, queries_to_hold

@@ -10,8 +10,7 @@ from typing import Literal
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.groups import GroupSource, GroupTable
-from evenrank.io import (
+from evenrank.files import (
     EvenrankError,
     InputError,
     Order,
@@ -23,9 +22,10 @@ from evenrank.io import (
     as_run,
     read_run,
 )
-from evenrank.io.arguments import checked
-from evenrank.io.convert import PathLike, is_path, run_list, runs_by_name
-from evenrank.io.errors import quoted, readable
+from evenrank.files.arguments import checked
+from evenrank.files.convert import PathLike, is_path, run_list, runs_by_name
+from evenrank.files.errors import quoted, readable
+from evenrank.groups import GroupSource, GroupTable
 from evenrank.measures import MeasuresLike, Missing, is_bias, parse_measure, parse_measures, resolve
 
 from .data import REFERENCES, SHOWN_AS

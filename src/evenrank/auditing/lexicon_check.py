@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
 
 from evenrank import options as opt
+from evenrank.files import EvenrankError, Provenance
+from evenrank.files.arguments import checked
+from evenrank.files.errors import quoted, readable
+from evenrank.files.json_values import LEFT_OUT, named
+from evenrank.files.tables import IdIndex
+from evenrank.files.texts import as_batches
+from evenrank.files.tokens import tokenize
+from evenrank.files.types import Array
+from evenrank.files.wording import are, counted, percent
 from evenrank.groups import (
     GroupTable,
     Lexicon,
@@ -22,22 +34,367 @@ from evenrank.groups import (
     note_lexicon,
     score_with_words,
 )
-from evenrank.groups.occurrences import EXAMINED, Occurrences, WordUse
-from evenrank.io import EvenrankError, Provenance
-from evenrank.io.arguments import checked
-from evenrank.io.errors import readable
-from evenrank.io.json_values import LEFT_OUT, named
-from evenrank.io.texts import as_batches
-from evenrank.io.types import Array
-from evenrank.io.wording import are, counted, percent
-from evenrank.measures.inference import Estimate
+from evenrank.groups.scoring import gendered_spans
+from evenrank.measures.inference import Estimate, proportion
 from evenrank.results.finding import Finding, phrases
-from evenrank.results.format import COUNT, TEXT, digits, intervals, percents
 from evenrank.results.page import Page, Section
 from evenrank.results.result import Result
-from evenrank.results.table import Column, Table
+from evenrank.results.table import COUNT, TEXT, Column, Table, digits, intervals, percents
 
-from .agreement import NEUTRAL, SEVERAL, Agreement, LabelComparison
+EXAMINED = 100
+"""The contexts of a word are read at its first occurrences in the collection, at most so many."""
+_CONTEXTS = 3
+_AROUND = 36
+_NEAR = 60
+_OPENING = " \t\"'“”„‘’«»‹›([{¿¡*_"
+_ENDS = ".!?:;…\n\r|"
+_HYPHENS = "-\u2010\u2011"
+_SENTENCE = re.compile(rf"[{re.escape(_ENDS)}]")
+_LOWER = re.compile(r"[^\W\d_]{4,}")
+_BEFORE = re.compile(r"([\w'’]+)[^\w'’]*$")
+_AFTER = re.compile(r"[^\w'’]*([\w'’]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class WordUse:
+    """One word of a lexicon in a collection.
+
+    Attributes:
+        word: As the tokenisation reads it (``ex wife``); ``group``: its group.
+        occurrences: In all documents; ``documents``: how many documents contain the word.
+        examined: How many of the occurrences, the first ones, the other attributes are of.
+        capitalised: Of those within running text, the share that begins with a capital. None where there are none.
+            Running text: not the first word of a sentence, not in capitals throughout, and near another word of the
+            sentence with four or more letters and no capital, so that headings do not count.
+        hyphenated: The share joined to another word by a hyphen.
+        in_name: The share that is part of a name: capitalised within running text, beside another capitalised word.
+        neighbours: The effective number of neighbouring words: e to the entropy of the words right before and after.
+        name: The most frequent of the names, or None.
+        contexts: Up to three examples with the word in brackets; those capitalised or hyphenated come first.
+    """
+
+    also: ClassVar = ("doubt",)
+    word: str
+    group: str
+    occurrences: int
+    documents: int
+    examined: int
+    capitalised: float | None
+    hyphenated: float
+    in_name: float
+    neighbours: float
+    name: str | None
+    contexts: tuple[str, ...]
+
+    @property
+    def doubt(self) -> float:
+        """How far one form is used in several ways, from 0 to 1; our definition.
+
+        The largest of the share in names, the share with a hyphen, and the share of the less frequent of the two
+        spellings, with a capital and without.
+        """
+        spelling = 0.0 if self.capitalised is None else min(self.capitalised, 1 - self.capitalised)
+        return max(self.in_name, self.hyphenated, spelling)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What is counted of one word while texts are read."""
+
+    examined: int = 0
+    within: int = 0
+    capitalised: int = 0
+    hyphenated: int = 0
+    names: Counter[str] = field(default_factory=Counter)
+    beside: Counter[str] = field(default_factory=Counter)
+    striking: list[str] = field(default_factory=list)
+    plain: list[str] = field(default_factory=list)
+
+    def add(self, text: str, start: int, end: int) -> None:
+        """One occurrence, from ``start`` to ``end``."""
+        self.examined += 1
+        written = text[start:end]
+        before, after = _BEFORE.search(text, max(0, start - _NEAR), start), _AFTER.match(text, end)
+        self.beside.update(found[1].casefold() for found in (before, after) if found)
+        within = _is_running(text, start, end)
+        capital = within and written[:1].isupper()
+        joined = _is_joined(text, start - 1, -1) or _is_joined(text, end, 1)
+        name = _name(text, start, end) if capital else None
+        self.within += within
+        self.capitalised += capital
+        self.hyphenated += joined
+        if name is not None:
+            self.names[name] += 1
+        kept = self.striking if capital or joined else self.plain
+        if len(kept) < _CONTEXTS:
+            kept.append(_context(text, start, end))
+
+    def entropy(self) -> float:
+        """The entropy of the neighbouring words, in nats."""
+        total = self.beside.total()
+        return -sum(count / total * math.log(count / total) for count in self.beside.values())
+
+
+def _begins_sentence(text: str, start: int) -> bool:
+    before = text[max(0, start - 20) : start].rstrip(_OPENING)
+    return not before or before[-1] in _ENDS
+
+
+def _is_running(text: str, start: int, end: int) -> bool:
+    """Whether a word stands within running text; see :class:`WordUse`."""
+    if _begins_sentence(text, start) or (end - start > 1 and text[start:end].isupper()):
+        return False
+    near = (_SENTENCE.split(text[max(0, start - _NEAR) : start])[-1], _SENTENCE.split(text[end : end + _NEAR])[0])
+    return any(word.islower() for part in near for word in _LOWER.findall(part))
+
+
+def _is_joined(text: str, place: int, step: int) -> bool:
+    """Whether the character at ``place`` is a hyphen with a letter or digit beyond it."""
+    beyond = place + step
+    return 0 <= place < len(text) and 0 <= beyond < len(text) and text[place] in _HYPHENS and text[beyond].isalnum()
+
+
+def _name(text: str, start: int, end: int) -> str | None:
+    """The word with the capitalised words right before and after it, one space apart; None if there are none."""
+    before, after = _BEFORE.search(text, max(0, start - _NEAR), start), _AFTER.match(text, end)
+    parts = [text[start:end]]
+    beside = before is not None and before.end(1) == start - 1 and text[start - 1] == " "
+    if before and beside and before[1][0].isupper() and not _begins_sentence(text, before.start(1)):
+        parts.insert(0, before[1])
+    if after and after.start(1) == end + 1 and text[end] == " " and after[1][0].isupper():
+        parts.append(after[1])
+    return " ".join(parts) if len(parts) > 1 else None
+
+
+def _context(text: str, start: int, end: int) -> str:
+    """The word in brackets with what is around it, cut between words."""
+    left, right = text[max(0, start - _AROUND) : start], text[end : end + _AROUND]
+    if start > _AROUND:
+        left = "…" + left[left.find(" ") :]
+    if len(text) > end + _AROUND and " " in right:
+        right = right[: right.rfind(" ") + 1] + "…"
+    return " ".join(f"{left}[{text[start:end]}]{right}".split())
+
+
+class Occurrences:
+    """Counts the words of a lexicon in batches of documents, and reads the contexts of the first ones."""
+
+    def __init__(self, scoring: Scoring) -> None:
+        self._scoring = scoring
+        entries = scoring.lexicon.entries(scoring.tokens)
+        self._groups = tuple(entries.values())
+        self._words = tuple(map(" ".join, entries))
+        self._place = {key: place for place, key in enumerate(entries)}
+        self._tallies = [_Tally() for _ in entries]
+        self._occurrences = np.zeros(len(entries), dtype=np.int64)
+        self._documents = np.zeros(len(entries), dtype=np.int64)
+
+    def add(self, texts: pl.Series, found: WordCounts) -> None:
+        """A batch of documents and the words found in it, whose ``document`` is a row of ``texts``."""
+        size = len(self._words)
+        self._occurrences += np.bincount(found.word, weights=found.count, minlength=size).astype(np.int64)
+        self._documents += np.bincount(found.word, minlength=size)
+        open_ = np.array([tally.examined < EXAMINED for tally in self._tallies], dtype=bool)
+        wanted = open_[found.word] if size else np.zeros(0, dtype=bool)
+        last = -1
+        for document, word in zip(found.document[wanted].tolist(), found.word[wanted].tolist(), strict=True):
+            if document != last and self._tallies[word].examined < EXAMINED:
+                self._read(texts[document])
+                last = document
+
+    def _read(self, text: str) -> None:
+        for start, end, key in _spans(text, self._scoring):
+            tally = self._tallies[self._place[key]]
+            if tally.examined < EXAMINED:
+                tally.add(text, start, end)
+
+    def words(self) -> tuple[WordUse, ...]:
+        """Every word of the lexicon, the most frequent first."""
+        order = np.argsort(-self._occurrences, kind="stable")
+        return tuple(self._use(int(place)) for place in order)
+
+    def _use(self, place: int) -> WordUse:
+        tally = self._tallies[place]
+        named = tally.names.most_common(1)
+        return WordUse(
+            self._words[place],
+            self._groups[place],
+            int(self._occurrences[place]),
+            int(self._documents[place]),
+            tally.examined,
+            tally.capitalised / tally.within if tally.within else None,
+            tally.hyphenated / max(tally.examined, 1),
+            tally.names.total() / max(tally.examined, 1),
+            math.exp(tally.entropy()) if tally.beside else 0.0,
+            named[0][0] if named else None,
+            tuple((tally.striking + tally.plain)[:_CONTEXTS]),
+        )
+
+
+def _spans(text: str, scoring: Scoring) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    """Where the lexicon's entries are in a text: start, end, and the entry's tokens."""
+    if scoring.tokens == "word":
+        for start, end, _ in gendered_spans(text, scoring.lexicon):
+            yield start, end, tuple(tokenize(text[start:end]))
+        return
+    entries = scoring.lexicon.entries(scoring.tokens)
+    for match in re.finditer("[^ ]+", text):
+        key = tuple(tokenize(match[0], scoring.tokens))
+        if key in entries:
+            yield *match.span(), key
+
+
+NEUTRAL, SEVERAL, TIED, NONE = "neutral", "several", "tied", "no word"
+
+
+@dataclass(frozen=True, slots=True)
+class Proportion:
+    """``part`` of ``n``, with the 95% interval of Wilson; value and interval are None where n is 0."""
+
+    also: ClassVar = ("value", "ci95")
+    part: int = field(metadata=LEFT_OUT)
+    n: int
+
+    @property
+    def value(self) -> float | None:
+        """The share."""
+        return self.part / self.n if self.n else None
+
+    @property
+    def ci95(self) -> tuple[float, float] | None:
+        """Wilson's interval; None where n is 0."""
+        return proportion(self.part, self.n)
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Labels of documents against what their words say.
+
+    Attributes:
+        groups: The lexicon's groups [G].
+        rows: What the labels say: the lexicon's groups, the labels' other groups, and last ``neutral`` and ``several``
+            (groups of equal weight).
+        columns: What the words say: the lexicon's groups, ``tied`` (two groups have the most words) and ``no word``.
+        confusion: Number of documents [rows, columns].
+        unlabelled: Number of documents of the collection without a label, which are left out.
+        absent: Number of labelled documents that the collection does not have.
+    """
+
+    groups: tuple[str, ...]
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    confusion: Array
+    unlabelled: int
+    absent: int
+
+    @property
+    def n(self) -> int:
+        """Number of documents with a label."""
+        return int(self.confusion.sum())
+
+    def precision(self, group: str) -> Proportion:
+        """Of the documents whose words say ``group``, the share whose label does."""
+        place = self.groups.index(group)
+        return Proportion(int(self.confusion[place, place]), int(self.confusion[:, place].sum()))
+
+    def recall(self, group: str) -> Proportion:
+        """Of the documents whose label says ``group``, the share whose words do."""
+        place = self.groups.index(group)
+        return Proportion(int(self.confusion[place, place]), int(self.confusion[place].sum()))
+
+    @property
+    def correct(self) -> Proportion:
+        """The share of documents of which both say the same; ``tied`` and ``no word`` are neutral."""
+        size = len(self.groups)
+        same = int(np.trace(self.confusion[:size, :size])) + int(self.confusion[-2, size:].sum())
+        return Proportion(same, self.n)
+
+    def to_dict(self) -> dict[str, object]:
+        """The figures as JSON values."""
+        return {
+            "documents": self.n,
+            "unlabelled": self.unlabelled,
+            "absent": self.absent,
+            "correct": self.correct,
+            "groups": {
+                group: {"precision": self.precision(group), "recall": self.recall(group)} for group in self.groups
+            },
+            "confusion": {"labels": self.rows, "words": self.columns, "documents": self.confusion},
+        }
+
+
+class LabelComparison:
+    """Compares labels with the words of batches of documents. Raises EvenrankError for labels without a common group.
+
+    A group of the labels is the group of the lexicon with its name, in capitals or not.
+    """
+
+    def __init__(self, groups: tuple[str, ...], labels: GroupTable) -> None:
+        self.groups, self._labels = groups, labels
+        folded = {group.casefold(): group for group in groups}
+        names = [group if group in groups else folded.get(group.casefold(), group) for group in labels.groups]
+        if not set(names) & set(groups):
+            raise EvenrankError(
+                f"`labels`: their groups are {', '.join(labels.groups)}, those of the lexicon {', '.join(groups)}"
+            )
+        reserved = [name for name in names if name in (NEUTRAL, SEVERAL)]
+        if reserved:
+            raise EvenrankError(
+                f"`labels`: a group is named {reserved[0]}, a word for documents of none or of several"
+                f" (`neutral` names the values that mean no group)"
+            )
+        if len(set(names)) < len(names):
+            raise EvenrankError(f"`labels`: two of their groups have one name: {', '.join(labels.groups)}")
+        others = tuple(name for name in names if name not in groups)
+        self.rows = (*groups, *others, NEUTRAL, SEVERAL)
+        self.columns = (*groups, TIED, NONE)
+        self._row_of = np.array([self.rows.index(name) for name in names])
+        self._index = IdIndex([labels.table["doc_id"]])
+        self._confusion = np.zeros((len(self.rows), len(self.columns)), dtype=np.int64)
+        self._known = np.zeros(labels.table.height, dtype=bool)
+        self._first: list[str] = []
+        self._documents = 0
+
+    def add(self, ids: pl.Series, counts: Array) -> None:
+        """A batch of documents: their ``ids`` [N] and the ``counts`` [N, G] of each group's words."""
+        places = self._index.places(ids)
+        labelled = places >= 0
+        self._documents += len(ids)
+        self._first += ids[: 5 - len(self._first)].to_list() if len(self._first) < 5 else []
+        self._known[places[labelled]] = True
+        says = _largest(counts[labelled], len(self.groups), len(self.groups) + 1)
+        np.add.at(self._confusion, (self._labels_say(places[labelled]), says), 1)
+
+    def _labels_say(self, places: Array) -> Array:
+        """The row of the confusion table that labels are of; ``places``: their rows in the labels' table."""
+        weights = np.stack([self._labels.table[f"count_{g}"].to_numpy()[places] for g in self._labels.groups], axis=1)
+        size = len(self._row_of)
+        row_of = np.append(self._row_of, [len(self.rows) - 1, len(self.rows) - 2])
+        rows: Array = row_of[_largest(weights, size, size + 1)]
+        return rows
+
+    def result(self) -> Agreement:
+        """The comparison. Raises EvenrankError if no document of the collection has a label."""
+        if not self._known.any():
+            named = self._labels.table["doc_id"][:5]
+            raise EvenrankError(
+                f"`labels`: no document of the collection has one; labels are of {', '.join(map(quoted, named))}, "
+                f"documents are {', '.join(map(quoted, self._first))}"
+            )
+        known = int(self._known.sum())
+        unlabelled = self._documents - int(self._confusion.sum())
+        return Agreement(self.groups, self.rows, self.columns, self._confusion, unlabelled, len(self._known) - known)
+
+
+def _largest(values: Array, tied: int, none: int) -> Array:
+    """The column [N] of the largest of ``values`` [N, C]; ``tied`` where several are, ``none`` where all are 0."""
+    if not len(values):
+        return np.zeros(0, dtype=np.int64)
+    most = values.max(axis=1)
+    several = (values == most[:, None]).sum(axis=1) > 1
+    column: Array = np.where(most == 0, none, np.where(several, tied, values.argmax(axis=1)))
+    return column
+
 
 FEW = 5
 DOUBTFUL = 0.1

@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 from ir_measures import Measure
 
+from evenrank.files.convert import PathLike
+from evenrank.files.texts import select_texts
+from evenrank.files.types import Array
 from evenrank.groups import Lexicon, gendered_spans
-from evenrank.io.convert import PathLike
-from evenrank.io.texts import select_texts
-from evenrank.io.types import Array
 from evenrank.measures import AbsARaB, ARaB, Exposure, FaiRR, NeutralityMeasure, NFaiRR, RaB, Share, is_bias, resolve
 
 from .about import direction, group_label, labelled, passages, pick, poles

@@ -14,9 +14,9 @@ from html import escape
 
 from ir_measures import Measure
 
-from evenrank.io.errors import plain
+from evenrank.files.errors import plain
 from evenrank.measures import is_bias
-from evenrank.results.format import Interval, interval, number
+from evenrank.results.table import Interval, interval, number
 
 from .about import direction
 from .data import SHOWN_AS, AuditFigures, shown_name

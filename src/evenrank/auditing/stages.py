@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 from ir_measures import Measure
 
+from evenrank.files import EvenrankError, Run
+from evenrank.files.errors import quoted
+from evenrank.files.wording import are, counted
 from evenrank.groups import GroupTable
-from evenrank.io import EvenrankError, Run
-from evenrank.io.errors import quoted
-from evenrank.io.wording import are, counted
 from evenrank.measures import Evaluation, LinearMeasure, is_bias, resolve
 from evenrank.measures import inference as st
 

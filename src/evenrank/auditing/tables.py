@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from evenrank.io.wording import counted, percent
+from evenrank.files.wording import counted, percent
 from evenrank.measures import is_bias, resolve
 from evenrank.measures.inference import EQUAL
-from evenrank.results.format import (
+from evenrank.results.table import (
     COUNT,
     TEXT,
+    Column,
     Format,
     P,
+    Table,
     differences,
     digits,
     interval,
@@ -20,18 +22,8 @@ from evenrank.results.format import (
     number,
     signed_interval,
 )
-from evenrank.results.table import Column, Table
 
-from .about import (
-    direction,
-    group_label,
-    groups,
-    labelled,
-    on_common,
-    perfect,
-    signed_measures,
-    with_origins,
-)
+from .about import direction, group_label, groups, labelled, on_common, perfect, signed_measures, with_origins
 from .data import AuditFigures, Comparison, Decomposition, Excess, Figure, Pair, RunAudit, Step
 from .unknown_labels import only_bounds
 from .words import Words, WordShare

@@ -5,8 +5,7 @@ from __future__ import annotations
 from ir_measures import Measure
 
 from evenrank.measures import is_bias
-from evenrank.results.format import COUNT
-from evenrank.results.table import Column, Table
+from evenrank.results.table import COUNT, Column, Table
 
 from .about import group_label, lean_measure
 from .about import groups as group_names

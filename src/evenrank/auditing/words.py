@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 from ir_measures import Measure
 
+from evenrank.files.json_values import LEFT_OUT
+from evenrank.files.tables import IdIndex
+from evenrank.files.types import Array
 from evenrank.groups import GroupTable, Scoring, WordCounts, score_with_words
 from evenrank.groups.table import REST
-from evenrank.io.json_values import LEFT_OUT
-from evenrank.io.tables import IdIndex
-from evenrank.io.types import Array
 from evenrank.measures import ARaB, Evaluation, NeutralityMeasure, RankBiasMeasure
 from evenrank.measures.ranked_lists import expand
 

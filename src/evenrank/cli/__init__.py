@@ -149,7 +149,7 @@ def _already(outputs: dict[str, object]) -> str:
     names = _command.written(outputs)
     if not names:
         return ""
-    from evenrank.io.errors import plain, readable
+    from evenrank.files.errors import plain, readable
 
     return f" (already written: {', '.join(plain(readable(name)) for name in names)})"
 
@@ -165,8 +165,8 @@ def _run() -> int:
     except typer.TyperException as error:
         return _usage(error)
     except Exception as error:
-        # Imported late: evenrank.io imports the table engine, which would slow down --help.
-        from evenrank.io.errors import EvenrankError
+        # Imported late: evenrank.files imports the table engine, which would slow down --help.
+        from evenrank.files.errors import EvenrankError
 
         if _is_out_of_memory(error):
             _complain("evenrank: not enough memory")
@@ -190,7 +190,7 @@ def _gates() -> bool:
 def _usage(error: typer.TyperException) -> int:
     """Reports wrong arguments in one line; returns the exit status."""
     if type(error).__name__ != "NoArgsIsHelpError":
-        from evenrank.io.errors import EvenrankError
+        from evenrank.files.errors import EvenrankError
 
         path, _ = _words.chosen(running(), sys.argv[1:])
         # Choices are listed on separate lines. The text of an EvenrankError is always printable.

@@ -66,7 +66,7 @@ def chosen(
     ``settings``: ``key``, ``concurrency``, ``timeout``, and ``answers`` or ``endpoint_answers``. Raises
     EvenrankError for options of an endpoint without one, and for an endpoint without an API.
     """
-    from evenrank.io import EvenrankError
+    from evenrank.files import EvenrankError
 
     given = {name: value for name, value in {"api": api, **settings}.items() if value is not None}
     if url is None:

@@ -32,7 +32,7 @@ class PerQuery(Protocol):
 
 def say(text: str, *, err: bool = False) -> None:
     """Prints lines that may contain ids, words and file names, without what would control a terminal."""
-    from evenrank.io.errors import plain, readable
+    from evenrank.files.errors import plain, readable
 
     typer.echo(readable("\n".join(map(plain, text.split("\n")))), err=err)
 
@@ -44,18 +44,18 @@ def will_write(*paths: str | None) -> None:
 
 def refuse_standard(*paths: str | None) -> None:
     """Raises EvenrankError for ``-`` as an output that has to be a file."""
-    from evenrank.io import EvenrankError
+    from evenrank.files import EvenrankError
 
     if STANDARD in paths:
         raise EvenrankError("expected a file as output, found '-': this cannot go to standard output")
 
 
 def check(*paths: str | None, streams: tuple[str | None, ...] = (), inputs: Iterable[object] = ()) -> None:
-    """Checks outputs that the command itself writes, before any work: see :func:`evenrank.io.check_outputs`.
+    """Checks outputs that the command itself writes, before any work: see :func:`evenrank.files.check_outputs`.
 
     ``paths`` have to be files; one of ``streams`` may be ``-``, standard output.
     """
-    from evenrank.io import EvenrankError, check_outputs
+    from evenrank.files import EvenrankError, check_outputs
 
     refuse_standard(*paths)
     if streams.count(STANDARD) > 1:

@@ -195,7 +195,7 @@ def made(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def command(**typed: Any) -> None:
-        from evenrank.io.ranges import RANGES, check_ranges
+        from evenrank.files.arguments import RANGES, check_ranges
 
         check_ranges(**{name: value for name, value in typed.items() if name in RANGES and type(value) in (int, float)})
         values = {}

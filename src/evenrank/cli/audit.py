@@ -25,7 +25,7 @@ evenrank audit bm25.run --labels sellers.csv --qrels qrels.txt
 def named(arguments: list[str], option: str) -> dict[str, list[str]]:
     """The runs of ``NAME=RUN`` arguments by name. Raises EvenrankError for one without a name."""
     from evenrank import EvenrankError
-    from evenrank.io.errors import quoted
+    from evenrank.files.errors import quoted
 
     found: dict[str, list[str]] = {}
     for argument in arguments:
@@ -39,7 +39,7 @@ def named(arguments: list[str], option: str) -> dict[str, list[str]]:
 def named_once(arguments: list[str], option: str) -> dict[str, str]:
     """The same of names that stand for one run each. Raises EvenrankError for one that is repeated."""
     from evenrank import EvenrankError
-    from evenrank.io.errors import quoted
+    from evenrank.files.errors import quoted
 
     found = named(arguments, option)
     several = next((name for name, paths in found.items() if len(paths) > 1), None)
@@ -58,7 +58,7 @@ def command(
     per_query: Annotated[str | None, opt.Option("Also write the values for each query (CSV).", panel="Output")] = None,
 ) -> None:
     from evenrank import EvenrankError, audit, named_runs
-    from evenrank.io.run_cards import files_beside
+    from evenrank.files.provenance import files_beside
 
     if values and json is None:
         raise EvenrankError("`values` are part of the JSON: it needs `json`")

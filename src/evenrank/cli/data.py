@@ -38,8 +38,7 @@ evenrank data squad train-v2.0.json dev-v2.0.json --to squad
 def list_() -> None:
     """List the public data: name, files, bytes, licence, source."""
     from evenrank import public_data
-    from evenrank.results.format import COUNT, Format
-    from evenrank.results.table import Column, Table
+    from evenrank.results.table import COUNT, Column, Format, Table
 
     columns = (
         Column("name"),
@@ -51,7 +50,7 @@ def list_() -> None:
     _output.say(Table("", columns, [*public_data().values()]).text())
 
 
-def fetch(*, given: Annotated[Values, From("datasets.public", "fetch")]) -> None:
+def fetch(*, given: Annotated[Values, From("files.public", "fetch")]) -> None:
     import evenrank
 
     for path in evenrank.fetch(**given):
@@ -60,7 +59,7 @@ def fetch(*, given: Annotated[Values, From("datasets.public", "fetch")]) -> None
 
 def squad(
     *,
-    given: Annotated[Values, From("datasets.squad_collection", "write_squad_collection")],
+    given: Annotated[Values, From("files.squad_collection", "write_squad_collection")],
     shares: Annotated[
         str,
         opt.Option(
@@ -70,7 +69,7 @@ def squad(
 ) -> None:
     """Convert SQuAD files into a collection. It has passages, queries, qrels and answer spans."""
     from evenrank import EvenrankError, write_squad_collection
-    from evenrank.io.errors import quoted
+    from evenrank.files.errors import quoted
 
     try:
         first, second, third = map(float, shares.split())

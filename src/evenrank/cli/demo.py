@@ -36,7 +36,7 @@ def command(
     report.
     """
     import evenrank
-    from evenrank.io import Provenance, check_apart
+    from evenrank.files import Provenance, check_apart
 
     def say(text: str) -> None:
         if not quiet:

@@ -41,7 +41,7 @@ evenrank embeddings train docs.tsv --out vectors
 
 def debias(
     *,
-    given: Annotated[Values, From("embeddings.debias_file", "debias_file")],
+    given: Annotated[Values, From("search.debias_file", "debias_file")],
     specific_out: Annotated[
         str | None,
         opt.Option("Also write the words that kept their group.", metavar="F.json", panel="Output", rare=True),
@@ -49,10 +49,10 @@ def debias(
     full: opt.Full = False,
     json: opt.Json = None,
 ) -> None:
-    from evenrank.embeddings import debias_file
-    from evenrank.embeddings.vectors import vector_files
-    from evenrank.io import check_apart, write_text
-    from evenrank.io.json_values import json_text
+    from evenrank.files import check_apart, write_text
+    from evenrank.files.json_values import json_text
+    from evenrank.models.vectors import vector_files
+    from evenrank.search.debias_file import debias_file
 
     outputs = (*vector_files(given["out"]), *(path for path in (json, specific_out) if path != _output.STANDARD))
     check_apart(outputs, given.read)
@@ -71,13 +71,13 @@ def debias(
 
 def audit(
     *,
-    given: Annotated[Values, From("embeddings.audit_file", "audit_file")],
-    evaluation: Annotated[Values, From("embeddings.evaluation", "EvaluationSettings")],
+    given: Annotated[Values, From("search.embeddings_audit", "audit_file")],
+    evaluation: Annotated[Values, From("search.embeddings_audit", "EvaluationSettings")],
     full: opt.Full = False,
     json: opt.Json = None,
     report: opt.Report = None,
 ) -> None:
-    from evenrank.embeddings import EvaluationSettings, audit_file, parse_analogy
+    from evenrank.search.embeddings_audit import EvaluationSettings, audit_file, parse_analogy
 
     _output.check(report, streams=(json,), inputs=given.read)
     _output.will_write(json, report)
@@ -97,13 +97,12 @@ def audit(
 def train(
     *,
     out: Annotated[str, opt.Option(opt.OUT_VECTORS, panel="Output")],
-    given: Annotated[Values, From("embeddings.vectors", "train_vectors")],
+    given: Annotated[Values, From("models.vectors", "train_vectors")],
 ) -> None:
     """Train word vectors on a collection. The method is word2vec's skip-gram; words are case-folded."""
-    from evenrank.embeddings import train_vectors, write_vectors
-    from evenrank.embeddings.vectors import vector_files
-    from evenrank.io import check_apart
-    from evenrank.io.wording import counted
+    from evenrank.files import check_apart
+    from evenrank.files.wording import counted
+    from evenrank.models.vectors import train_vectors, vector_files, write_vectors
 
     check_apart(vector_files(out), given.read)
     _output.check(_vector_file(out))
@@ -114,6 +113,6 @@ def train(
 
 def _vector_file(out: str) -> str | None:
     """The file that vectors are written to; None for a folder."""
-    from evenrank.embeddings.vectors import format_of
+    from evenrank.models.vectors import format_of
 
     return out if format_of(out) != "folder" or out == _output.STANDARD else None

@@ -24,7 +24,7 @@ evenrank expand queries.tsv --vectors vectors --compare debiased \
 def command(
     *,
     out: Annotated[str, opt.Option("The queries to write (TSV; -: standard output).", panel="Output")],
-    given: Annotated[Values, From("retrieval.expansion", "expand")],
+    given: Annotated[Values, From("search.expansion", "expand")],
     language_model: Annotated[
         float | None,
         opt.Option("Mix with the query's own words, which get WEIGHT: for retrieve --weighted.", metavar="WEIGHT"),
@@ -38,8 +38,8 @@ def command(
     ] = None,
 ) -> None:
     from evenrank import EvenrankError, expand, read_queries
-    from evenrank.io import atomic_path
-    from evenrank.io.wording import counted
+    from evenrank.files import atomic_path
+    from evenrank.files.wording import counted
 
     if changes is not None and compare is None:
         raise EvenrankError("`changes` needs `compare`")

@@ -21,14 +21,14 @@ evenrank experiment position --seeds 3 --out position
 
 def command(
     *,
-    given: Annotated[Values, From("experiments.__init__", "run_experiment")],
+    given: Annotated[Values, From("papers.__init__", "run_experiment")],
     check: Annotated[bool, opt.Option("Only look up what the experiment needs, with sizes, disk and time.")] = False,
-    own: Annotated[Values, From("experiments.checks", "Options")],
+    own: Annotated[Values, From("papers.checks", "Options")],
     full: opt.Full = False,
     quiet: opt.Quiet = False,
 ) -> None:
     from evenrank import ExperimentOptions, check_experiment, run_experiment
-    from evenrank.experiments import folder_of
+    from evenrank.papers import folder_of
 
     options = ExperimentOptions(**{**own, "squad": tuple(own["squad"])})
     if check:

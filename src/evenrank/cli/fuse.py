@@ -34,7 +34,7 @@ def command(
         opt.Option("Choose the weights by cross-validation on this measure.", flag="--tune", metavar="MEASURE"),
     ] = None,
     qrels: Annotated[str | None, opt.Option("Relevance judgements, for --tune.", metavar="FILE", panel="Input")] = None,
-    given: Annotated[Values, From("retrieval.fusion", "tune")],
+    given: Annotated[Values, From("search.fusion", "tune")],
     json: Annotated[
         str | None, opt.Option("Write the chosen weights as JSON (-: standard output).", panel="Output")
     ] = None,
@@ -43,8 +43,8 @@ def command(
     summed.
     """
     import evenrank
-    from evenrank.io import Provenance
-    from evenrank.io.run_cards import card_path, write_card
+    from evenrank.files import Provenance
+    from evenrank.files.provenance import card_path, write_card
 
     if (weights is None) == (measure is None):
         raise evenrank.EvenrankError("expected one of `weights` and `measure`")

@@ -46,7 +46,7 @@ def command(
     init: Annotated[
         str | None, opt.Option("Write a budget that these queries can check.", metavar="FILE", panel="Output")
     ] = None,
-    own: Annotated[Values, From("decisions.gate", "gate", without=("budget",))],
+    own: Annotated[Values, From("decide.gate", "gate", without=("budget",))],
     audited: Annotated[Values, _AUDIT],
     strict: Annotated[
         bool, opt.Option("What is not shown fails as well (exit status 1, not 3).", panel="Statistics")
@@ -61,7 +61,7 @@ def command(
     github: Annotated[bool, opt.Option("Also print annotations of GitHub Actions.", panel="Output")] = False,
 ) -> None:
     import evenrank
-    from evenrank.io import write_text
+    from evenrank.files import write_text
 
     _check_named(runs)
     made = runs[0] if len(runs) == 1 and runs[0].lower().endswith(".json") else None
@@ -89,7 +89,7 @@ def command(
     if made is not None:
         result = evenrank.gate(made, **{**own, "budget": budget, "baseline": base})
     else:
-        from evenrank.decisions.budget import as_budget
+        from evenrank.decide.budget import as_budget
 
         rules = as_budget(budget)  # type: ignore[arg-type]
         if audited["qrels"] is None:
@@ -109,7 +109,7 @@ def _files(runs: Collection[object]) -> tuple[object, ...]:
     """The runs and the files beside them; without runs the readers of runs are not loaded."""
     if not runs:
         return ()
-    from evenrank.io.run_cards import files_beside
+    from evenrank.files.provenance import files_beside
 
     return (*runs, *files_beside(*runs))
 
@@ -130,7 +130,7 @@ def _write(
     result: GateResult, json: str | None, junit: str | None, markdown: str | None, strict: bool, full: bool
 ) -> None:
     """Writes the files that were asked for, and then prints the rules."""
-    from evenrank.io import write_text
+    from evenrank.files import write_text
 
     with _output.target(json) as values, _output.target(markdown) as table:
         if values:

@@ -22,8 +22,8 @@ evenrank index docs.tsv --stopwords german --stemmer german --out de.index
 
 def command(
     *,
-    given: Annotated[Values, From("retrieval.indexes", "build_index")],
-    encoded: Annotated[Values, From("retrieval.index_folder", "Encoding")],
+    given: Annotated[Values, From("search.indexes", "build_index")],
+    encoded: Annotated[Values, From("search.index_folder", "Encoding")],
     quiet: opt.Quiet = False,
 ) -> None:
     """Index a collection once, to search it often. To search: evenrank retrieve INDEX QUERIES.
@@ -32,7 +32,7 @@ def command(
     groups from the vectors of an index (a collection of that name: ./debias).
     """
     from evenrank import Encoding, build_index
-    from evenrank.io.wording import counted
+    from evenrank.files.wording import counted
 
     _output.refuse_standard(given["out"])
     manifest = build_index(**given, encoding=Encoding(**encoded), quiet=quiet)

@@ -19,13 +19,13 @@ evenrank index debias dense.index --collection docs.tsv --out fair.index \
 evenrank index debias dense.index --labels sellers.csv --out fair.index
 """
 
-SEARCH = From("retrieval.index_folder", "Encoding", only=("batch_size", "device", "precision", "query_prompt"))
+SEARCH = From("search.index_folder", "Encoding", only=("batch_size", "device", "precision", "query_prompt"))
 """How queries are encoded."""
 
 
 def command(
     *,
-    given: Annotated[Values, From("decisions.debiased_index", "debias_index")],
+    given: Annotated[Values, From("decide.debiased_index", "debias_index")],
     encoded: Annotated[Values, SEARCH],
     quiet: opt.Quiet = False,
     full: opt.Full = False,

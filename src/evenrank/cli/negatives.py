@@ -26,7 +26,7 @@ def command(
     *, given: Annotated[Values, From("mitigation.negatives", "write_negatives")], quiet: opt.Quiet = False
 ) -> None:
     from evenrank import write_negatives
-    from evenrank.io.wording import counted
+    from evenrank.files.wording import counted
 
     _output.refuse_standard(given["out"])
     done = write_negatives(**given, quiet=quiet)

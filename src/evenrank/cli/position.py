@@ -45,7 +45,7 @@ evenrank position sensitivity models/bert --collection docs.tsv \
 
 def answers(
     *,
-    given: Annotated[Values, From("position.answers", "position_answers")],
+    given: Annotated[Values, From("probes.answers", "position_answers")],
     full: opt.Full = False,
     json: opt.Json = None,
     report: opt.Report = None,
@@ -59,14 +59,14 @@ def answers(
 
 def similarity(
     *,
-    given: Annotated[Values, From("position.similarity", "position_similarity")],
+    given: Annotated[Values, From("probes.similarity", "position_similarity")],
     full: opt.Full = False,
     json: opt.Json = None,
     report: opt.Report = None,
     quiet: opt.Quiet = False,
 ) -> None:
     from evenrank import position_similarity
-    from evenrank.io.errors import require_neural
+    from evenrank.files.errors import require_neural
 
     require_neural("position similarity")
     _output.check(report, streams=(json,), inputs=given.read)
@@ -80,7 +80,7 @@ def sensitivity(
         str | None, opt.Option("A model as for evenrank rerank (its name at --endpoint).", metavar="MODEL")
     ] = None,
     *,
-    given: Annotated[Values, From("position.sensitivity", "position_sensitivity")],
+    given: Annotated[Values, From("probes.sensitivity", "position_sensitivity")],
     url: _models.Endpoint = None,
     api: _models.Api = None,
     key: _models.KeyEnv = None,
@@ -93,7 +93,7 @@ def sensitivity(
     quiet: opt.Quiet = False,
 ) -> None:
     from evenrank import EvenrankError, position_sensitivity
-    from evenrank.io.errors import require_neural
+    from evenrank.files.errors import require_neural
 
     if model is not None and url is None:
         require_neural("position sensitivity")

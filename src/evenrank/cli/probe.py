@@ -47,7 +47,7 @@ def command(
     quiet: opt.Quiet = False,
 ) -> None:
     import evenrank
-    from evenrank.io.run_cards import files_beside
+    from evenrank.files.provenance import files_beside
     from evenrank.probes.variant_files import manifest_path
 
     model, named = _variants(given["variants"], words or [], url is not None)
@@ -77,8 +77,8 @@ def _variants(given: Sequence[str], words: Sequence[str], served: bool) -> tuple
     The model is the first word that is no ``NAME=FILE`` and no kind, or without one and without an endpoint
     (``served``) the first word. Raises EvenrankError for what is neither, and for a name that is repeated.
     """
-    from evenrank.io import EvenrankError
-    from evenrank.io.errors import quoted
+    from evenrank.files import EvenrankError
+    from evenrank.files.errors import quoted
     from evenrank.probes.variants import KINDS
 
     def is_variant(word: str) -> bool:
@@ -103,8 +103,8 @@ def _variants(given: Sequence[str], words: Sequence[str], served: bool) -> tuple
 def _placebos(given: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     """The placebos by the variant's name. Raises EvenrankError for two of one variant, and for one without a name
     where there are several variants."""
-    from evenrank.io import EvenrankError
-    from evenrank.io.errors import quoted
+    from evenrank.files import EvenrankError
+    from evenrank.files.errors import quoted
 
     found: dict[str, str] = {}
     for word in given:

@@ -13,8 +13,8 @@ from ._signatures import From, Values
 from .audit import named_once
 
 if TYPE_CHECKING:
-    from evenrank.decisions.frontier import Frontier
-    from evenrank.decisions.rebalance import Rebalanced
+    from evenrank.decide.frontier import Frontier
+    from evenrank.decide.rebalance import Rebalanced
 
 EXAMPLES = r"""
 # Half the way to a fairer order.
@@ -33,20 +33,20 @@ _OF_THE_RUN = ("method", "strength", "meet", "keep")
 
 def command(
     *,
-    given: Annotated[Values, From("decisions.rebalance", "rebalance")],
+    given: Annotated[Values, From("decide.rebalance", "rebalance")],
     frontier: Annotated[
         str | None,
         opt.Option("Also every method at every strength, on one HTML page.", metavar="F.html", panel="Output"),
     ] = None,
-    drawing: Annotated[Values, From("decisions.frontier", "frontier", only=("beside", "utility", "bias"))],
+    drawing: Annotated[Values, From("decide.frontier", "frontier", only=("beside", "utility", "bias"))],
     full: opt.Full = False,
     json: opt.Json = None,
 ) -> None:
     import evenrank
     from evenrank import EvenrankError, run_name
-    from evenrank.decisions.rebalance import UnmetError
-    from evenrank.decisions.rebalance_lists import MethodOptions
-    from evenrank.io.run_cards import card_path, files_beside
+    from evenrank.decide.rebalance import UnmetError
+    from evenrank.decide.rebalance_lists import MethodOptions
+    from evenrank.files.provenance import card_path, files_beside
 
     out, run = given["out"], given["run"]
     if out is None and frontier is None:
@@ -85,8 +85,8 @@ def _emit(
     report: Rebalanced | None, drawn: Frontier | None, json: str | None, page: str | None, *, full: bool, quiet: bool
 ) -> None:
     """Writes the files that were asked for, then prints the tables; ``quiet``: the run is on standard output."""
-    from evenrank.io import write_text
-    from evenrank.io.json_values import json_text
+    from evenrank.files import write_text
+    from evenrank.files.json_values import json_text
     from evenrank.results.result import envelope
 
     found = [one for one in (report, drawn) if one is not None]

@@ -35,7 +35,7 @@ def command(
             panel="Model",
         ),
     ] = None,
-    given: Annotated[Values, From("rankers.rerank", "rerank")],
+    given: Annotated[Values, From("models.rerank", "rerank")],
     lexicon: Annotated[
         str | None,
         opt.Option("Mask a lexicon's words in queries and passages.", flag="--blind", metavar="LEXICON"),
@@ -51,8 +51,8 @@ def command(
     from functools import partial
 
     import evenrank
-    from evenrank.io import check_apart
-    from evenrank.io.wording import counted
+    from evenrank.files import check_apart
+    from evenrank.files.wording import counted
 
     settings: dict[str, Any] = {"key": key, "concurrency": concurrency, "timeout": timeout, "answers": answers}
     chosen = _models.chosen(model, url, api, **settings)

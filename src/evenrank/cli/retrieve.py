@@ -23,8 +23,8 @@ evenrank retrieve dense.index queries.tsv --out dense.run
 def command(
     *,
     out: Annotated[str, opt.Option("The run to write (-: standard output).", panel="Output")],
-    given: Annotated[Values, From("retrieval.bm25", "retrieve")],
-    feedback: Annotated[Values, From("retrieval.rm3", "RM3")],
+    given: Annotated[Values, From("search.bm25", "retrieve")],
+    feedback: Annotated[Values, From("search.expansion", "RM3")],
     encoded: Annotated[Values, SEARCH],
     rm3: Annotated[bool, opt.Option("Expand each query with words of its top documents.")] = False,
     quiet: opt.Quiet = False,
@@ -35,10 +35,10 @@ def command(
     file's size or time has changed (INDEX/checked.json), or with --check.
     """
     from evenrank import RM3, Encoding, EvenrankError, read_queries, retrieve, write_run
-    from evenrank.io import Provenance
-    from evenrank.io.files import INDEX, is_index
-    from evenrank.io.run_cards import card_path, write_card
-    from evenrank.io.wording import counted
+    from evenrank.files import Provenance
+    from evenrank.files.provenance import card_path, write_card
+    from evenrank.files.reading import INDEX, is_index
+    from evenrank.files.wording import counted
 
     if feedback.changed and not rm3:
         raise EvenrankError(f"`{feedback.changed[0]}` is about expansion: it needs `rm3`")

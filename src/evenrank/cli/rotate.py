@@ -23,7 +23,7 @@ def command(
     *, given: Annotated[Values, From("mitigation.rotation", "rotate_collection")], quiet: opt.Quiet = False
 ) -> None:
     from evenrank import rotate_collection
-    from evenrank.io.wording import counted
+    from evenrank.files.wording import counted
 
     out = given["out"]
     _output.refuse_standard(out, given["answers_out"])

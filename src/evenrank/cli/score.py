@@ -20,10 +20,10 @@ evenrank score --labels sellers.csv --out groups.parquet
 
 
 def command(
-    *, given: Annotated[Values, From("groups.tables", "score", without=("scores",))], quiet: opt.Quiet = False
+    *, given: Annotated[Values, From("groups.scoring", "score", without=("scores",))], quiet: opt.Quiet = False
 ) -> None:
     from evenrank import score
-    from evenrank.io.wording import counted
+    from evenrank.files.wording import counted
 
     out, labelled = given["out"], given["labels"] is not None
     _output.refuse_standard(out)

@@ -1,26 +1,36 @@
 """Which groups a text is about: lexicons, counts, magnitudes and neutrality, of texts or a whole collection."""
 
-from .formulas import MAGNITUDES, Magnitude, neutrality, sides
+from evenrank.files.tokens import Tokens, tokenize
+
 from .labels import as_labels, check_labels
 from .lexicon import Lexicon, LexiconLike, builtin_lexicons, load_lexicon, note_lexicon
 from .scoring import (
     DEFAULT_MAGNITUDES,
+    GroupSource,
     Scoring,
     WordCounts,
     gendered_spans,
+    score,
     score_batches,
     score_collection,
     score_in_memory,
+    score_labels,
     score_texts,
     score_with_words,
     scores_as_asked,
     scoring_of,
     sides_of_texts,
 )
-from .source import GroupSource
-from .table import GroupTable, GroupTableLike, as_group_table, read_group_table
-from .tables import score, score_labels
-from .tokens import Tokens, tokenize
+from .table import (
+    MAGNITUDES,
+    GroupTable,
+    GroupTableLike,
+    Magnitude,
+    as_group_table,
+    neutrality,
+    read_group_table,
+    sides,
+)
 
 __all__ = [
     "DEFAULT_MAGNITUDES",

@@ -11,13 +11,21 @@ import math
 
 import numpy as np
 
-from evenrank._jit import compiled, unwritable
-from evenrank.engines.compiled_hashing import OFFSET, PRIME
-from evenrank.io._masks import WIDTH, eight_bytes, equal_mask, lowest_bit, within_mask
-from evenrank.io.types import Array
+from evenrank.files.compiled import (
+    OFFSET,
+    PRIME,
+    WIDTH,
+    compiled,
+    eight_bytes,
+    equal_mask,
+    lowest_bit,
+    unwritable,
+    within_mask,
+)
+from evenrank.files.tokens import CLITICS, Alphabet
+from evenrank.files.types import Array
 
 from .lexicon import LOWER, OF_KEY, OF_LENGTH, SIEVE_BITS
-from .tokens import CLITICS, Alphabet
 
 # The compiler infers the types here; those of the arguments are in the docstrings.
 # mypy: ignore-errors

@@ -8,11 +8,11 @@ from functools import lru_cache
 import numpy as np
 import polars as pl
 
-from evenrank.io import provenance
-from evenrank.io.types import Array
+from evenrank.files import provenance
+from evenrank.files.tokens import Tokens, tokenize
+from evenrank.files.types import Array
 
 from .lexicon import Lexicon
-from .tokens import Tokens, tokenize
 
 _ROOM = 1 << 21
 """Bytes of text that take about as long to count here as the compiler and its kernel take to load."""

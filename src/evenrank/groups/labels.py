@@ -8,15 +8,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from evenrank.io.arguments import checked
-from evenrank.io.convert import Strings, frame_of, id_column, strings
-from evenrank.io.errors import EvenrankError, quoted, readable, shown
-from evenrank.io.files import is_utf8
-from evenrank.io.tables import DOCUMENT, Columns, IdIndex, column_named, read_columns
-from evenrank.io.types import Array
+from evenrank.files.arguments import checked
+from evenrank.files.convert import Strings, frame_of, id_column, strings
+from evenrank.files.errors import EvenrankError, quoted, readable, shown
+from evenrank.files.reading import is_utf8
+from evenrank.files.tables import DOCUMENT, Columns, IdIndex, column_named, read_columns
+from evenrank.files.types import Array
 
-from .formulas import neutrality
-from .table import REST, GroupTable, named_poles
+from .table import REST, GroupTable, named_poles, neutrality
 
 _SUM = 1e-6
 _EMPTY = ("", "nan", "NaN")

@@ -13,17 +13,17 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from evenrank.engines.hashing import GOLDEN, MASK, fnv
-from evenrank.io.arguments import checked
-from evenrank.io.convert import PathLike
-from evenrank.io.errors import EvenrankError, InputError, quoted, readable
-from evenrank.io.files import line_blocks
-from evenrank.io.provenance import Provenance
-from evenrank.io.tables import lines_of
-from evenrank.io.types import Array
+from evenrank.files.arguments import checked
+from evenrank.files.convert import PathLike
+from evenrank.files.errors import EvenrankError, InputError, quoted, readable
+from evenrank.files.hashing import GOLDEN, MASK, fnv
+from evenrank.files.provenance import Provenance
+from evenrank.files.reading import line_blocks
+from evenrank.files.tables import lines_of
+from evenrank.files.tokens import Tokens, tokenize
+from evenrank.files.types import Array
 
 from .table import REST, check_groups, named_poles, parse_poles
-from .tokens import Tokens, tokenize
 
 MOST_WORDS = 32
 """Words of an entry, or of what names no group."""

@@ -6,29 +6,29 @@ import functools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Annotated, Unpack, cast
 
 import numpy as np
 import polars as pl
 
-from evenrank.engines.progress import progress
-from evenrank.engines.ray import Cluster, write_parts
-from evenrank.engines.shards import Shard, shard_batches, shards_of
-from evenrank.engines.streams import TableWriter
-from evenrank.io.arguments import checked
-from evenrank.io.convert import TextsLike
-from evenrank.io.errors import EvenrankError
-from evenrank.io.outputs import atomic_path, check_apart, check_outputs
-from evenrank.io.tables import text_bytes
-from evenrank.io.texts import as_batches, map_passages
-from evenrank.io.threads import in_order
-from evenrank.io.types import Array
+from evenrank import options as opt
+from evenrank.files import EvenrankError, Provenance, as_batches, as_collection, atomic_path, check_apart, check_outputs
+from evenrank.files.arguments import check_ranges, checked
+from evenrank.files.convert import Strings, TextsLike, is_path
+from evenrank.files.progress import progress
+from evenrank.files.ray import Cluster, cluster_of, write_parts
+from evenrank.files.streams import Shard, TableWriter, shard_batches, shards_of
+from evenrank.files.tables import text_bytes
+from evenrank.files.texts import map_passages, select_texts
+from evenrank.files.threads import in_order
+from evenrank.files.tokens import Tokens, alphabet
+from evenrank.files.types import Array
 
 from . import _plain_counting
-from .formulas import Magnitude, magnitude_of_count, neutrality, sides
-from .lexicon import Lexicon, LexiconLike, load_lexicon, matcher_of
-from .table import METADATA_KEY, GroupTable
-from .tokens import Tokens, alphabet
+from .labels import as_labels, check_labels
+from .lexicon import Lexicon, LexiconLike, load_lexicon, matcher_of, note_lexicon
+from .table import METADATA_KEY, GroupTable, Magnitude, as_group_table, magnitude_of_count, neutrality, sides
 
 DEFAULT_MAGNITUDES: tuple[Magnitude, ...] = ("tf", "bool", "tf_words")
 
@@ -285,7 +285,7 @@ def _entries(lexicon: Lexicon) -> tuple[dict[tuple[str, ...], str], dict[str, in
 @checked
 def gendered_spans(text: str, lexicon: Lexicon) -> list[tuple[int, int, str]]:
     """Where a text's ``word`` tokens match the lexicon: start, end (characters) and group, as the kernel matches."""
-    from .tokens import folded, word_spans
+    from evenrank.files.tokens import folded, word_spans
 
     entries, longest = _entries(lexicon)
     spans = word_spans(text)
@@ -302,3 +302,148 @@ def gendered_spans(text: str, lexicon: Lexicon) -> list[tuple[int, int, str]]:
                 found.append((spans[place][0], spans[end - 1][1], group))
                 break
     return found
+
+
+@dataclass(frozen=True)
+class GroupSource:
+    """The documents' texts and :class:`evenrank.options.GroupOptions`: ``GroupSource(texts, **groups)``.
+
+    Groups are those of ``labels``, of the table ``scores``, or of the words of ``lexicon`` in the ``collection``.
+    """
+
+    collection: object = None
+    scores: object = None
+    labels: object = None
+    neutral: Strings | None = None
+    group_column: str | None = None
+    lexicon: LexiconLike | None = None
+    poles: str | None = None
+    tokens: Tokens | None = None
+    threshold: float | None = None
+
+    @property
+    def described(self) -> bool:
+        """Whether groups are known without counting words."""
+        return self.scores is not None or self.labels is not None
+
+    def check(self) -> None:
+        """Raises EvenrankError for what contradicts itself, before anything is read."""
+        check_ranges(threshold=self.threshold)
+        words = {"lexicon": self.lexicon, "tokens": self.tokens, "threshold": self.threshold}
+        check_labels(self.labels, self.neutral, self.group_column, scores=self.scores, **words)
+
+    def note(self, provenance: Provenance) -> None:
+        """Records the inputs, before they are read."""
+        for role in ("collection", "scores", "labels"):
+            provenance.add(role, getattr(self, role))
+        default = None if self.described else "gender-en"
+        note_lexicon(provenance, default if self.lexicon is None else self.lexicon)
+
+    def scoring(self) -> Scoring:
+        """How words are counted."""
+        return scoring_of(self.lexicon, self.poles, self.tokens, self.threshold)
+
+    def known(self, ids: Sequence[pl.Series] | None = None) -> GroupTable:
+        """The table of labels or scores, of these documents or of all."""
+        if self.labels is not None:
+            return as_labels(self.labels, ids, neutral=self.neutral, group_column=self.group_column, poles=self.poles)
+        return scores_as_asked(
+            as_group_table(self.scores, ids),
+            lexicon=self.lexicon,
+            poles=self.poles,
+            tokens=self.tokens,
+            threshold=self.threshold,
+        )
+
+    def table(self, ids: Sequence[pl.Series]) -> GroupTable:
+        """What is known of these documents. Raises EvenrankError for what cannot be used, and if none is found."""
+        if self.described:
+            return self.known(ids)
+        collection = as_collection(self.collection)
+        scoring = self.scoring()
+        parts = [part for part in score_batches(select_texts(collection, ids), scoring) if part.height]
+        source = f"the collection {os.fspath(collection)}" if is_path(collection) else "the collection"
+        if not parts:
+            raise EvenrankError(f"none of the run's documents is in {source}")
+        return replace(GroupTable.of(pl.concat(parts), scoring.describe()), source=source)
+
+
+@checked
+def score(
+    collection: Annotated[object, opt.Option(opt.TEXTS, metavar="COLLECTION", reads=True)] = None,
+    *,
+    out: Annotated[opt.File, opt.Option("The group table to write (Parquet; ray: a folder of parts).", panel="Output")],
+    magnitudes: Annotated[
+        str | Sequence[Magnitude] | None,
+        opt.Option(
+            "Some of count, bool, tf, tf_words, tf_literal. Default: tf bool tf_words.",
+            typed=str,
+            metavar="LIST",
+            rare=True,
+        ),
+    ] = None,
+    engine: opt.Engine = "local",
+    workers: opt.Workers = None,
+    cpus: opt.Cpus = 1,
+    quiet: bool = True,
+    **groups: Unpack[opt.GroupOptions],
+) -> tuple[int, int]:
+    """Count each group's words in every document, or take labels. Magnitudes and neutrality are written as a Parquet
+    table.
+
+    Args:
+        collection: A path, ``irds:NAME``, ``{document: text}``, or a frame. Of labels, only its documents are kept.
+        out: The file, which appears whole or not at all; with Ray a folder, where a second call resumes a stopped one.
+        magnitudes: Some of ``count``, ``bool``, ``tf``, ``tf_words`` and ``tf_literal``; none of labels.
+        engine: "local", one pass over all cores, or "ray", with ``workers`` of so many ``cpus``.
+        **groups: As :func:`evenrank.audit` takes them, but for ``scores``.
+
+    Returns:
+        The number of documents written, of how many.
+
+    Raises:
+        EvenrankError: For what contradicts itself or cannot be read.
+    """
+    source = GroupSource(collection, **groups)
+    source.check()
+    if source.scores is not None:
+        raise EvenrankError("`scores` are what this makes: give `collection` or `labels`")
+    if engine == "local" and workers is not None:
+        raise EvenrankError("`workers` needs `engine='ray'`: locally, all cores are used")
+    cluster = cluster_of(engine, workers, cpus) if engine != "local" else None
+    if source.labels is not None:
+        if cluster is not None:
+            raise EvenrankError(f"`labels` and `engine='{engine}'`: labels are read by this machine alone")
+        if magnitudes is not None:
+            raise EvenrankError("`labels` or `magnitudes`: groups are from labels or from words, not from both")
+        return score_labels(source, out)
+    if collection is None:
+        raise EvenrankError("expected `collection` or `labels`, found neither")
+    check_apart([out], [source.lexicon])
+    scoring = source.scoring()
+    if isinstance(magnitudes, str):
+        magnitudes = cast(Sequence[Magnitude], magnitudes.split())
+    scoring = replace(scoring, magnitudes=DEFAULT_MAGNITUDES if magnitudes is None else tuple(magnitudes))
+    rows = score_collection(collection, out, scoring, cluster=cluster, quiet=quiet)
+    return rows, rows
+
+
+def score_labels(source: GroupSource, out: str | os.PathLike[str]) -> tuple[int, int]:
+    """Writes labels (see :func:`as_labels`) as a score file; returns how many documents it has, of how many.
+
+    With a collection, only its documents are kept, and those without a label are not in the file: they stay unknown.
+    :func:`read_group_table` reads the same group table again. The file appears whole or not at all; the same labels
+    make the same bytes. Raises EvenrankError for labels that cannot be used, or that know no document of it.
+    """
+    check_outputs([out], [source.labels, source.collection])
+    ids = None if source.collection is None else [_ids_of(batch) for batch in as_batches(source.collection)]
+    found = source.known(ids)
+    metadata = {METADATA_KEY: json.dumps(found.settings).encode()}
+    with atomic_path(out) as part, TableWriter(part, "parquet", metadata=metadata) as writer:
+        writer.write(found.table)
+    return writer.rows, writer.rows if ids is None else sum(map(len, ids))
+
+
+def _ids_of(batch: pl.DataFrame) -> pl.Series:
+    # A copy: a long id may keep the text beside it in memory.
+    return pl.Series("doc_id", batch["doc_id"].to_arrow(compat_level=pl.CompatLevel.oldest()))

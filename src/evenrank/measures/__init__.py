@@ -4,7 +4,6 @@ Importing this package makes our measures known to ir_measures' parser.
 """
 
 from .base import CUTOFF, BiasMeasure, LinearMeasure, RunMeasure, TieFigures
-from .evaluate import Evaluation
 from .exposure import AWRF, EED, EEL, EER, NDKL, Exposure, ExposureGap, ExposureMeasure, Share
 from .ir_provider import provider
 from .joined import BACKGROUND_DEPTH, MISSING_LIMIT, Background, JoinedRun, Lacking, Missing, OfMissing
@@ -13,6 +12,7 @@ from .pairwise import APRF, AbsoluteDeltaAPRF, DeltaAPRF, PairwiseMeasure, delta
 from .rank_bias import AbsARaB, AbsoluteMeanARaB, ARaB, RaB, RankBiasMeasure
 from .ranked_lists import RankedLists, pairwise_wins
 from .registry import (
+    Evaluation,
     MeasuresLike,
     add_measure,
     bias_measures,

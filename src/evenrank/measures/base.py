@@ -17,9 +17,8 @@ from ir_measures import Measure
 from ir_measures.measures import ParamInfo
 from ir_measures.measures.base import Agg
 
-from evenrank.groups.formulas import MAGNITUDES
-from evenrank.groups.table import GroupTable
-from evenrank.io.types import Array
+from evenrank.files.types import Array
+from evenrank.groups.table import MAGNITUDES, GroupTable
 
 from .joined import JoinedRun
 from .ranked_lists import Column, count_within, expand, number_within

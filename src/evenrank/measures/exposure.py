@@ -8,10 +8,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from ir_measures.measures import ParamInfo
 
+from evenrank.files.errors import EvenrankError, quoted
+from evenrank.files.tables import IdIndex
+from evenrank.files.types import Array
 from evenrank.groups.table import GroupTable
-from evenrank.io.errors import EvenrankError, quoted
-from evenrank.io.tables import IdIndex
-from evenrank.io.types import Array
 
 from .base import CUTOFF, POLES, TIE_DRAWS, Better, BiasMeasure, LinearMeasure, TieFigures, tie_figures
 from .joined import JoinedRun

@@ -22,10 +22,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from evenrank.io.tolerances import EQUAL as EQUAL
-from evenrank.io.tolerances import NEAR_ZERO as NEAR_ZERO
-from evenrank.io.tolerances import holm as holm
-from evenrank.io.types import Array
+from evenrank.files.types import EQUAL as EQUAL
+from evenrank.files.types import NEAR_ZERO as NEAR_ZERO
+from evenrank.files.types import Array
+from evenrank.files.types import holm as holm
 
 Interval = tuple[float, float]
 Verdict = Literal["shown", "no difference shown", "cannot be told"]

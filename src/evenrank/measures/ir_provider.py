@@ -15,16 +15,14 @@ import polars as pl
 from ir_measures import Measure, Metric, Qrel, ScoredDoc
 from ir_measures.providers import Evaluator, Provider
 
+from evenrank.files.arguments import checked
+from evenrank.files.errors import EvenrankError
+from evenrank.files.runs import Run, as_qrels, as_run
 from evenrank.groups.table import GroupTable, GroupTableLike, as_group_table
-from evenrank.io.arguments import checked
-from evenrank.io.errors import EvenrankError
-from evenrank.io.qrels import as_qrels
-from evenrank.io.runs import Run, as_run
 
 from .base import BiasMeasure, PartValue
-from .evaluate import Evaluation
 from .joined import BACKGROUND_DEPTH, MISSING_LIMIT, Missing, OfMissing
-from .registry import parse_measure
+from .registry import Evaluation, parse_measure
 from .targets import Target, as_target
 
 if TYPE_CHECKING:

@@ -10,14 +10,13 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 import polars as pl
 
-from evenrank.groups.formulas import Magnitude, sides
-from evenrank.groups.table import GroupTable
-from evenrank.io.errors import EvenrankError, quoted
-from evenrank.io.json_values import LEFT_OUT
-from evenrank.io.runs import Run
-from evenrank.io.tables import IdIndex, pick
-from evenrank.io.types import Array
-from evenrank.io.wording import are, counted
+from evenrank.files.errors import EvenrankError, quoted
+from evenrank.files.json_values import LEFT_OUT
+from evenrank.files.runs import Run
+from evenrank.files.tables import IdIndex, pick
+from evenrank.files.types import Array
+from evenrank.files.wording import are, counted
+from evenrank.groups.table import GroupTable, Magnitude, sides
 
 from .ranked_lists import (
     Column,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from evenrank.files.errors import EvenrankError
+from evenrank.files.types import Array
 from evenrank.groups.table import GroupTable
-from evenrank.io.errors import EvenrankError
-from evenrank.io.types import Array
 
 from .base import Better, LinearMeasure
 from .joined import Background, JoinedRun, ideal_order

@@ -8,10 +8,9 @@ from typing import ClassVar
 import numpy as np
 from ir_measures.measures import ParamInfo
 
-from evenrank.groups.formulas import MAGNITUDES, Magnitude
-from evenrank.groups.table import REST, GroupTable
-from evenrank.io.errors import EvenrankError, quoted
-from evenrank.io.types import Array
+from evenrank.files.errors import EvenrankError, quoted
+from evenrank.files.types import Array
+from evenrank.groups.table import MAGNITUDES, REST, GroupTable, Magnitude
 
 from .base import POLES, TIE_DRAWS, AbsoluteFigure, Better, BiasMeasure, TieFigures
 from .joined import JoinedRun

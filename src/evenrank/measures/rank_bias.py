@@ -7,9 +7,8 @@ from typing import ClassVar
 import numpy as np
 from ir_measures.measures import ParamInfo
 
-from evenrank.groups.formulas import Magnitude
-from evenrank.groups.table import REST, GroupTable
-from evenrank.io.types import Array
+from evenrank.files.types import Array
+from evenrank.groups.table import REST, GroupTable, Magnitude
 
 from .base import CUTOFF, MAGNITUDE, POLES, AbsoluteFigure, LinearMeasure
 from .joined import JoinedRun

@@ -11,9 +11,9 @@ from typing import Protocol
 import numpy as np
 import polars as pl
 
-from evenrank.io.runs import Run
-from evenrank.io.tables import IdIndex, pick
-from evenrank.io.types import Array
+from evenrank.files.runs import Run
+from evenrank.files.tables import IdIndex, pick
+from evenrank.files.types import Array
 
 _CACHED = 1 << 18
 """How many documents are looked at at once: what is computed of them stays in the processor's cache."""

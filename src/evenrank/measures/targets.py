@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 import polars as pl
 
+from evenrank.files.convert import frame_of, is_path
+from evenrank.files.errors import EvenrankError, InputError, quoted, readable, shown
+from evenrank.files.tables import IdIndex, read_columns
+from evenrank.files.types import Array
 from evenrank.groups.table import GroupTable
-from evenrank.io.convert import frame_of, is_path
-from evenrank.io.errors import EvenrankError, InputError, quoted, readable, shown
-from evenrank.io.tables import IdIndex, read_columns
-from evenrank.io.types import Array
 
 if TYPE_CHECKING:
     from .joined import JoinedRun
@@ -152,7 +152,7 @@ _FORMS = "group,share or query_id,group,share or query_id and a column for each 
 def as_target(given: object, groups: Sequence[str], what: str = "`target`") -> Target:
     """The target of a name (``uniform``, ``candidates``, ``relevant``), a file, a dict or a table, or as it is.
 
-    A file (see :func:`evenrank.io.tables.read_columns`) and a table have ``group`` and ``share``, or these for each
+    A file (see :func:`evenrank.files.tables.read_columns`) and a table have ``group`` and ``share``, or these for each
     ``query_id``, or a ``query_id`` and a column for each group. A dict is ``{group: share}`` or
     ``{query: {group: share}}``. A group that is not mentioned has the share 0.
 

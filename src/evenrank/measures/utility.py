@@ -16,8 +16,8 @@ import numpy as np
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.io.errors import EvenrankError
-from evenrank.io.types import Array
+from evenrank.files.errors import EvenrankError
+from evenrank.files.types import Array
 
 from .base import RunMeasure
 from .joined import JoinedRun

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenrank._jit import compiled
-from evenrank.engines.compiled_hashing import OFFSET, hashed, mixed
-from evenrank.engines.hashing import GOLDEN
+from evenrank.files.compiled import OFFSET, compiled, hashed, mixed
+from evenrank.files.hashing import GOLDEN
 
 _STEP = np.uint64(GOLDEN)
 

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from evenrank._jit import compiled
-from evenrank.io.types import Array
+from evenrank.files.compiled import compiled
+from evenrank.files.types import Array
 
 # The compiler infers the types here; the docstrings describe those of the arguments.
 # mypy: ignore-errors

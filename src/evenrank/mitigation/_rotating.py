@@ -7,10 +7,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenrank._jit import compiled, unwritable
-from evenrank.engines.compiled_hashing import OFFSET, PRIME, hashed, mixed
-from evenrank.io._masks import WIDTH, copy_bytes, count_bits, equal_mask, lowest_bit, within_mask
-from evenrank.io.types import Array
+from evenrank.files.compiled import (
+    OFFSET,
+    PRIME,
+    WIDTH,
+    compiled,
+    copy_bytes,
+    count_bits,
+    equal_mask,
+    hashed,
+    lowest_bit,
+    mixed,
+    unwritable,
+    within_mask,
+)
+from evenrank.files.types import Array
 
 
 @compiled(forceinline=True, _nrt=False)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from evenrank.files import EvenrankError
+from evenrank.files.errors import quoted
+from evenrank.files.tables import IdIndex
+from evenrank.files.types import Array
+from evenrank.files.wording import counted
 from evenrank.groups import GroupTable, LexiconLike, Scoring, load_lexicon, sides, sides_of_texts
-from evenrank.io import EvenrankError
-from evenrank.io.errors import quoted
-from evenrank.io.tables import IdIndex
-from evenrank.io.types import Array
-from evenrank.io.wording import counted
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs

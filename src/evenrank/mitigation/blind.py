@@ -23,11 +23,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from evenrank.files import EvenrankError
+from evenrank.files.arguments import checked
+from evenrank.files.errors import quoted
+from evenrank.files.tokens import tokenize
 from evenrank.groups import Scoring, gendered_spans, score_texts
-from evenrank.groups.tokens import tokenize
-from evenrank.io import EvenrankError
-from evenrank.io.arguments import checked
-from evenrank.io.errors import quoted
 
 MASK = "[MASK]"
 """A special token to BERT's tokenizers, and to other rankers one word for all that is masked."""

@@ -9,9 +9,9 @@ from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
-from evenrank.io.errors import EvenrankError, quoted
-from evenrank.io.ranges import LARGEST, check_ranges
-from evenrank.io.types import Array
+from evenrank.files.arguments import LARGEST, check_ranges
+from evenrank.files.errors import EvenrankError, quoted
+from evenrank.files.types import Array
 
 from ._reordering import fair_order, fair_unmet, falling, fill_tables, shares_unmet, sorted_order
 

@@ -33,20 +33,26 @@ import polars as pl
 
 from evenrank import options as opt
 from evenrank._version import __version__
-from evenrank.engines.hashing import FNV_OFFSET, GOLDEN, MASK, fnv, mix
-from evenrank.engines.progress import progress
-from evenrank.engines.ray import Cluster, cluster_of, write_parts
-from evenrank.engines.shards import Shard, shard_batches, shards_of
-from evenrank.engines.streams import Form, TableWriter, check_tsv_ids, form_of
-from evenrank.io import EvenrankError, InputError, Provenance, atomic_path, check_apart, check_outputs, scan_collection
-from evenrank.io.arguments import checked
-from evenrank.io.errors import quoted
-from evenrank.io.ranges import check_ranges
-from evenrank.io.squad import SquadAnswer, load_squad, paragraphs, question_id
-from evenrank.io.tables import text_bytes
-from evenrank.io.texts import map_passages
-from evenrank.io.threads import in_order
-from evenrank.io.types import Array
+from evenrank.files import (
+    EvenrankError,
+    InputError,
+    Provenance,
+    atomic_path,
+    check_apart,
+    check_outputs,
+    scan_collection,
+)
+from evenrank.files.arguments import check_ranges, checked
+from evenrank.files.errors import quoted
+from evenrank.files.hashing import FNV_OFFSET, GOLDEN, MASK, fnv, mix
+from evenrank.files.progress import progress
+from evenrank.files.ray import Cluster, cluster_of, write_parts
+from evenrank.files.squad import SquadAnswer, load_squad, paragraphs, question_id
+from evenrank.files.streams import Form, Shard, TableWriter, check_tsv_ids, form_of, shard_batches, shards_of
+from evenrank.files.tables import text_bytes
+from evenrank.files.texts import map_passages
+from evenrank.files.threads import in_order
+from evenrank.files.types import Array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -162,7 +168,8 @@ class Rotated:
     answers, if there are any, those that moved along and those that the cut split, which are left out.
 
     split_answers: the question and the passage of each split answer. answer_places: how many answers the file has, and
-    what was done to those not found at their offset (:class:`evenrank.io.squad.AnswerAlignment`); notes: that in words.
+    what was done to those not found at their offset (:class:`~evenrank.files.squad.AnswerAlignment`); notes: that in
+    words.
     """
 
     documents: int
@@ -324,7 +331,7 @@ def rotate_collection(
 
     One streaming pass; the same bytes for any number of ``workers``. ``out``: TSV, JSONL or Parquet, by its name
     (TSV unless it ends in ``.jsonl`` or ``.parquet``). ``answers``: a SQuAD file whose paragraphs are documents of
-    the collection; its contexts and answer spans (realigned first, see :func:`evenrank.io.squad.load_squad`) move
+    the collection; its contexts and answer spans (realigned first, see :func:`evenrank.files.squad.load_squad`) move
     along into ``answers_out``, without the answers that a cut splits. ``OUT.manifest.json`` records the settings,
     the counts, and which answers were split. Files appear whole or not at all.
 

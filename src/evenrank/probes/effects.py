@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenrank.io.json_values import LEFT_OUT
+from evenrank.files.json_values import LEFT_OUT
 from evenrank.measures.inference import (
     LEAST,
     Clustered,

@@ -38,12 +38,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenrank.files import EvenrankError
+from evenrank.files.tokens import APOSTROPHES, tokenize
 from evenrank.groups import Lexicon, Scoring, gendered_spans, score_texts
 from evenrank.groups.lexicon import Replacements
 from evenrank.groups.table import REST
-from evenrank.groups.tokens import APOSTROPHES, tokenize
-from evenrank.io import EvenrankError
-from evenrank.retrieval.analysis import NLTK, stop_list
+from evenrank.search.analysis import NLTK, stop_list
 
 
 def _words(text: str) -> frozenset[str]:

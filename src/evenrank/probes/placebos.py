@@ -40,11 +40,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenrank.engines.hashing import GOLDEN, MASK, fnv, mix
+from evenrank.files import EvenrankError
+from evenrank.files.errors import quoted
+from evenrank.files.hashing import GOLDEN, MASK, fnv, mix
+from evenrank.files.tokens import APOSTROPHES, folded, tokenize, word_spans
 from evenrank.groups import Lexicon, gendered_spans
-from evenrank.groups.tokens import APOSTROPHES, folded, tokenize, word_spans
-from evenrank.io import EvenrankError
-from evenrank.io.errors import quoted
 
 from .group_wording import Edited, in_case_of
 

@@ -9,15 +9,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from evenrank.auditing.about import group_label
-from evenrank.io.errors import UnknownNameError, quoted
-from evenrank.io.json_values import LEFT_OUT, named
-from evenrank.io.wording import counted
+from evenrank.files.errors import UnknownNameError, quoted
+from evenrank.files.json_values import LEFT_OUT, named
+from evenrank.files.wording import counted
 from evenrank.measures.inference import Estimate
 from evenrank.results.finding import Finding, Level, phrases
-from evenrank.results.format import (
+from evenrank.results.page import COLOURS, Drawing, Page, Section, specification
+from evenrank.results.result import Result
+from evenrank.results.table import (
     COUNT,
     TEXT,
+    Column,
     P,
+    Table,
     differences,
     digits,
     intervals,
@@ -25,10 +29,8 @@ from evenrank.results.format import (
     percents,
     short_intervals,
     shorts,
+    with_interval,
 )
-from evenrank.results.page import COLOURS, Drawing, Page, Section, specification
-from evenrank.results.result import Result
-from evenrank.results.table import Column, Table, with_interval
 
 from .variant_figures import DEPTH, UTILITY, Example, RunFigure, VariantFigures
 from .variants import KINDS

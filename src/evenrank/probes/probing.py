@@ -11,18 +11,18 @@ import numpy as np
 import polars as pl
 
 from evenrank import options as opt
+from evenrank.files import EvenrankError, Provenance, Run, as_qrels, as_run
+from evenrank.files.arguments import checked
+from evenrank.files.convert import is_path
+from evenrank.files.errors import readable
+from evenrank.files.provenance import card_path, ranker_note
+from evenrank.files.wording import counted
 from evenrank.groups import GroupTable, Lexicon, LexiconLike, Scoring, load_lexicon, note_lexicon, score_texts
-from evenrank.io import EvenrankError, Provenance, Run, as_qrels, as_run
-from evenrank.io.arguments import checked
-from evenrank.io.convert import is_path
-from evenrank.io.errors import readable
-from evenrank.io.run_cards import card_path, ranker_note
-from evenrank.io.wording import counted
 from evenrank.measures.inference import corrected
-from evenrank.rankers.endpoints import Endpoint, shown_address
-from evenrank.rankers.load import Prompts, RankerLike, StoredRanker, find_ranker
-from evenrank.rankers.scorers import Scorer
-from evenrank.rankers.scoring_job import ScoredPairs
+from evenrank.models.endpoints import Endpoint, shown_address
+from evenrank.models.load import Prompts, RankerLike, StoredRanker, find_ranker
+from evenrank.models.rerank import ScoredPairs
+from evenrank.models.scorers import Scorer
 
 from .effects import Changes, Flags, Floats
 from .probe_result import ProbeResult
@@ -312,7 +312,7 @@ def probe(
     pairing = paired(given, listed, words, answers, seed)
     prompts = Prompts(query_prompt, document_prompt)
     if model == "bm25" and not os.path.isdir("bm25"):
-        from evenrank.retrieval.bm25 import BM25Scorer
+        from evenrank.search.bm25 import BM25Scorer
 
         model = BM25Scorer(collection, quiet=quiet)
     ranker = find_ranker(model, kind=kind, device=device, precision=precision, prompts=prompts)

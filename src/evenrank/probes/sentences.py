@@ -23,15 +23,15 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 
-from evenrank.engines.hashing import FNV_OFFSET, GOLDEN, MASK, fnv_array, mix, mix_array
-from evenrank.groups.tokens import tokenize
-from evenrank.io import EvenrankError
-from evenrank.io.errors import quoted
-from evenrank.io.squad import AnswerAlignment
-from evenrank.io.tables import text_bytes
-from evenrank.io.wording import are, counted
+from evenrank.files import EvenrankError
+from evenrank.files.errors import quoted
+from evenrank.files.hashing import FNV_OFFSET, GOLDEN, MASK, fnv_array, mix, mix_array
+from evenrank.files.squad import AnswerAlignment
+from evenrank.files.tables import text_bytes
+from evenrank.files.tokens import tokenize
+from evenrank.files.wording import are, counted
 from evenrank.mitigation.rotation import mixed_seed, sentence_starts
-from evenrank.retrieval.analysis import NLTK, stop_list
+from evenrank.search.analysis import NLTK, stop_list
 
 _WORD = re.compile(r"\S+")
 _PAIRED = 50

@@ -10,14 +10,14 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from evenrank.files import EvenrankError, Run
+from evenrank.files.errors import quoted
+from evenrank.files.json_values import INLINE, named
 from evenrank.groups import Lexicon
-from evenrank.io import EvenrankError, Run
-from evenrank.io.errors import quoted
-from evenrank.io.json_values import INLINE, named
 from evenrank.measures.inference import Comparison, Estimate
-from evenrank.rankers.load import StoredRanker
-from evenrank.rankers.scorers import Scorer, TextPairs
-from evenrank.rankers.scoring_job import ScoredPairs, ScoringJob
+from evenrank.models.load import StoredRanker
+from evenrank.models.rerank import ScoredPairs, ScoringJob
+from evenrank.models.scorers import Scorer, TextPairs
 
 from .effects import Changes, Flags, Floats, Ints, Swap, beyond, preference, size
 from .variant_files import ProbedList

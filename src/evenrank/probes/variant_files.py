@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from evenrank.files import EvenrankError, InputError, Run, as_collection, read_texts
+from evenrank.files.convert import Strings, frame_of, id_column, is_path, strings
+from evenrank.files.errors import quoted, readable
+from evenrank.files.irds import is_identifier
+from evenrank.files.reading import file_system, files_of, line_blocks, open_parquet
+from evenrank.files.tables import Columns, first_repeat, is_parquet, read_columns
+from evenrank.files.wording import are, counted
 from evenrank.groups import Lexicon
-from evenrank.io import EvenrankError, InputError, Run, as_collection, read_texts
-from evenrank.io.convert import Strings, frame_of, id_column, is_path, strings
-from evenrank.io.errors import quoted, readable
-from evenrank.io.files import file_system, files_of, line_blocks, open_parquet
-from evenrank.io.irds import is_identifier
-from evenrank.io.tables import Columns, first_repeat, is_parquet, read_columns
-from evenrank.io.wording import are, counted
-from evenrank.rankers.scorers import TextPairs
+from evenrank.models.scorers import TextPairs
 
 from .effects import Floats, Ints
 from .variants import KINDS, PLACEBO, Varied
@@ -59,7 +59,7 @@ class ProbedList:
 
         Raises EvenrankError if there is neither, and for queries and passages without a text.
         """
-        from evenrank.io import as_queries
+        from evenrank.files import as_queries
 
         if run is not None:
             name, described = run.name, run.described

@@ -37,14 +37,7 @@ from numpy.typing import NDArray
 
 from evenrank import options as opt
 from evenrank._version import __version__
-from evenrank.engines.hashing import FNV_OFFSET, fnv, mix
-from evenrank.engines.progress import progress
-from evenrank.engines.ray import Cluster, Report, cluster_of, write_parts
-from evenrank.engines.shards import Shard, shard_batches, shards_of
-from evenrank.engines.streams import Form, TableWriter, check_tsv_ids, form_of
-from evenrank.groups import Lexicon, LexiconLike, load_lexicon
-from evenrank.groups.lexicon import note_lexicon
-from evenrank.io import (
+from evenrank.files import (
     EvenrankError,
     InputError,
     Provenance,
@@ -58,16 +51,21 @@ from evenrank.io import (
     read_texts,
     scan_collection,
 )
-from evenrank.io.arguments import checked
-from evenrank.io.convert import frame_of, id_column, is_path
-from evenrank.io.errors import quoted
-from evenrank.io.json_values import fields_of
-from evenrank.io.ranges import check_ranges
-from evenrank.io.squad import load_squad
-from evenrank.io.threads import in_order
-from evenrank.io.wording import counted
+from evenrank.files.arguments import check_ranges, checked
+from evenrank.files.convert import frame_of, id_column, is_path
+from evenrank.files.errors import quoted
+from evenrank.files.hashing import FNV_OFFSET, fnv, mix
+from evenrank.files.json_values import fields_of
+from evenrank.files.progress import progress
+from evenrank.files.ray import Cluster, Report, cluster_of, write_parts
+from evenrank.files.squad import load_squad
+from evenrank.files.streams import Form, Shard, TableWriter, check_tsv_ids, form_of, shard_batches, shards_of
+from evenrank.files.threads import in_order
+from evenrank.files.wording import counted
+from evenrank.groups import Lexicon, LexiconLike, load_lexicon
+from evenrank.groups.lexicon import note_lexicon
 from evenrank.mitigation.rotation import MODES, Mode, draw, mixed_seed, rotate_texts
-from evenrank.rankers.scorers import TextPairs
+from evenrank.models.scorers import TextPairs
 
 from .group_wording import Edited, language_notes, neutralised, swapped
 from .placebos import FORMS, Names, placebo_of_words
@@ -208,7 +206,7 @@ class Tally:
 
     @classmethod
     def from_dict(cls, values: Report) -> Tally:
-        """The counts that :func:`evenrank.io.json_values.fields_of` wrote."""
+        """The counts that :func:`evenrank.files.json_values.fields_of` wrote."""
         edits, verbs, short = (values[name] for name in ("edits", "verbs", "short"))
         return cls(np.array(values["histogram"], np.int64), edits, verbs, short, Counter(values["left"]))
 
@@ -737,7 +735,7 @@ def variants(
     ``OUT.edits.tsv``; ``OUT.manifest.json`` has settings, counts and provenance.
 
     ``lexicon``: of swap and neutral. ``form``: of their placebos, one of synonym, name, spacing and any, which is the
-    default (:mod:`evenrank.probes.placebos`). ``mode``: of rotate, word or sentence, which is the default.
+    default (:mod:`evenrank.probes.group_wording`). ``mode``: of rotate, word or sentence, which is the default.
     ``answers``: of brief, early, late and foil: a SQuAD file, or a table with ``query_id``, ``doc_id``,
     ``answer_start`` and ``answer_end`` (characters); of several answers of a query in a passage, the first.
     ``queries``, and ``run`` (to ``depth``) or ``qrels``: of repeated.

@@ -19,11 +19,11 @@ from importlib import resources
 from numbers import Integral, Real
 from typing import Any, Literal
 
-from evenrank.io.json_values import LEFT_OUT
-from evenrank.io.wording import listed, percent
+from evenrank.files.json_values import LEFT_OUT
+from evenrank.files.wording import listed, percent
 from evenrank.measures.inference import Estimate
 
-from .format import NONE, short, short_interval
+from .table import NONE, short, short_interval
 
 Level = Literal["shown", "no difference shown", "cannot be told", "holds", "broken", "not shown"]
 """How sure a finding is: a comparison's verdicts, and those of a rule."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from evenrank._version import __version__
-from evenrank.io import Provenance, check_apart, write_text
-from evenrank.io.json_values import LEFT_OUT, fields_of, json_text, json_values
+from evenrank.files import Provenance, check_apart, write_text
+from evenrank.files.json_values import LEFT_OUT, fields_of, json_text, json_values
 
 from .finding import Finding
 from .page import Page
@@ -22,7 +22,7 @@ _LONGEST = 400
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Result:
-    """The base of all results, which are dataclasses: their fields make the JSON (see :mod:`evenrank.io.json_values`).
+    """The base of all results, dataclasses whose fields make the JSON (see :mod:`evenrank.files.json_values`).
 
     A subclass has :meth:`page`, or overrides what is made of it. The provenance ends JSON and page.
     """

@@ -10,15 +10,15 @@ from typing import Any
 
 from evenrank._version import __version__
 from evenrank.auditing.compute import audit
-from evenrank.io import Provenance, Run, write_text
-from evenrank.io.arguments import checked
-from evenrank.io.errors import plain
-from evenrank.io.wording import counted
+from evenrank.files import Provenance, Run, write_text
+from evenrank.files.arguments import checked
+from evenrank.files.errors import plain
+from evenrank.files.wording import counted
 from evenrank.measures.inference import SIGNIFICANT
 
-from .passage_groups import label_lines
+from .choice import Validation
+from .lists import label_lines
 from .recipes import Recipe, to_toml
-from .validation import Validation
 
 LOST = 0.2
 """The share of its base's utility beyond whose loss a ranker is destroyed."""
@@ -137,7 +137,7 @@ def _card(recipe: Recipe, result: dict[str, Any], table: str, made: dict[str, An
     library = _LIBRARY.get(recipe.ranker.kind)
     origin, loaded = "sentence_transformers", f"{library}("
     if not library:
-        origin, library = "evenrank.rankers.protocol", "ranker_class"
+        origin, library = "evenrank.models.protocol", "ranker_class"
         loaded = f'ranker_class("{recipe.ranker.kind}").load('
     usage = f'from {origin} import {library}\n\nmodel = {loaded}"PATH OF THIS FOLDER")'
     lines = summary_of(result)

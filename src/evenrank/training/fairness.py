@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from evenrank.files import EvenrankError
 from evenrank.groups import GroupTable, Scoring, as_labels, load_lexicon
-from evenrank.io import EvenrankError
 from evenrank.mitigation.attributes import Attribute
 from evenrank.mitigation.ibbr import AutoWeight, BatchTerm, DualWeight, EffectiveBatch, FixedWeight, Summary, term_named
-from evenrank.rankers.protocol import Inputs
+from evenrank.models.protocol import Inputs
 
 from .recipes import AttributeRecipe, FairnessRecipe, GroupsRecipe, named_as
 

@@ -12,7 +12,7 @@ import math
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,8 +21,7 @@ import polars as pl
 import pyarrow as pa
 import torch
 
-from evenrank.groups import Scoring, as_labels, check_labels, sides_of_texts
-from evenrank.io import (
+from evenrank.files import (
     EvenrankError,
     InputError,
     Run,
@@ -35,19 +34,75 @@ from evenrank.io import (
     read_texts,
     write_text,
 )
-from evenrank.io.arguments import checked
-from evenrank.io.convert import frame_of
-from evenrank.io.errors import quoted
-from evenrank.io.files import line_blocks, open_binary, open_parquet, polars_table, read_bytes, refuse_pipe
-from evenrank.io.tables import lines_of
-from evenrank.io.types import Array
-from evenrank.io.wording import are, counted
-from evenrank.mitigation.attributes import Attribute, Attributes, attributes_of, scorings_of
+from evenrank.files.arguments import checked
+from evenrank.files.convert import frame_of
+from evenrank.files.errors import quoted
+from evenrank.files.reading import line_blocks, open_binary, open_parquet, polars_table, read_bytes, refuse_pipe
+from evenrank.files.tables import lines_of
+from evenrank.files.types import Array
+from evenrank.files.wording import are, counted
+from evenrank.groups import GroupTable, Scoring, as_labels, check_labels, sides_of_texts
+from evenrank.mitigation.attributes import Attribute, Attributes, attributes_of, rows_of, scorings_of, sides_by
 from evenrank.mitigation.blind import blind, mask_texts
 from evenrank.mitigation.rotation import Mode, cut_of, mixed_seed, rotated
-from evenrank.rankers.protocol import CandidateLists
+from evenrank.models.protocol import CandidateLists
 
-from .passage_groups import PassageGroups
+ADVERSARY = "adversary"
+"""The name of an adversary's labels among those of the attributes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassageGroups:
+    """The ``attributes`` for which passages get a side, and the labels of an adversary's ``target``, if it has any.
+
+    ``label``: what makes a passage gendered, that it is not ``neutrality`` 1, or ``any`` weight of a group.
+    """
+
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    target: GroupTable | None = None
+    label: Literal["neutrality", "any"] = "neutrality"
+
+    @property
+    def labels(self) -> dict[str, GroupTable]:
+        """The labels, by the name of their attribute."""
+        found = {name: one for name, one in self.attributes.items() if isinstance(one, GroupTable)}
+        return found if self.target is None else {**found, ADVERSARY: self.target}
+
+    def columns(self, texts: pl.DataFrame) -> list[pl.Series]:
+        """``signs``: the sides of each text, one for each attribute [IBBR §2.2]; ``gendered``: 1, 0, or −1 (unknown).
+
+        Raises EvenrankError for labels that know none of the passages.
+        """
+        found = []
+        if self.attributes:
+            sides = [sides_by(attribute, texts) for attribute in self.attributes.values()]
+            found.append(pl.Series("signs", np.stack(sides, axis=1)).cast(pl.List(pl.Int8)))
+        if self.target is not None:
+            from .adversarial import gendered_by_label
+
+            found.append(pl.Series("gendered", gendered_by_label(texts["doc_id"], self.target, self.label)))
+        return found
+
+    def counts(self, passages: pl.Series, relevant: pl.Series) -> dict[str, int]:
+        """How many of the passages and of the ``relevant`` ones there are, and how many each of the labels knows."""
+        if not self.labels:
+            return {}
+        counts = {"passages": len(passages), "relevant": relevant.n_unique()}
+        for name, labels in self.labels.items():
+            known = passages.filter(pl.Series(rows_of(labels, passages) >= 0))
+            counts[f"known_{name}"] = len(known)
+            counts[f"known_relevant_{name}"] = int(relevant.unique().is_in(known.implode()).sum())
+        return counts
+
+
+def label_lines(labels: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """How much the labels of each attribute know, in words."""
+    return [
+        f"labels ({name}): {n['known']:,} of {n['passages']:,} training passages have one ({n['known_relevant']:,} of"
+        f" {n['relevant']:,} relevant ones), {n['known_validated']:,} of {n['validated']:,} validated ones; the others"
+        f" are unknown and {'left out' if name == ADVERSARY else 'on no side'}"
+        for name, n in labels.items()
+    ]
 
 
 def read_list_file(path: str | os.PathLike[str]) -> pl.DataFrame:

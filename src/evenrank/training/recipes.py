@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal, Self, get_args
 import tomli_w
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from evenrank.io import EvenrankError, InputError
-from evenrank.io.errors import quoted
+from evenrank.files import EvenrankError, InputError
+from evenrank.files.errors import quoted
 
 TERMS = ("ibbr-pd", "ibbr-ts")
 
@@ -122,7 +122,7 @@ RANKING_LOSSES = ("nll", "hinge", "bce", "ranknet", "margin-mse")
 class RankerRecipe(Part):
     """Which ranker, and what it starts from."""
 
-    kind: Annotated[str, known(RANKERS, "evenrank.rankers.protocol", "REGISTERED")]
+    kind: Annotated[str, known(RANKERS, "evenrank.models.protocol", "REGISTERED")]
     model: str | None = Field(
         None, description="cat, dot: a folder or hub name; any kind: a ranker trained by evenrank, to train further"
     )
@@ -183,7 +183,7 @@ class ValidationRecipe(Part):
 class LossRecipe(Part):
     """The ranking loss."""
 
-    name: Annotated[str, known(RANKING_LOSSES, "evenrank.rankers.losses", "LOSSES")] = "nll"
+    name: Annotated[str, known(RANKING_LOSSES, "evenrank.training.losses", "LOSSES")] = "nll"
 
 
 class TrainingRecipe(Part):

@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, TypedDict
@@ -20,23 +20,217 @@ from accelerate import PartialState
 
 from evenrank import options as opt
 from evenrank._version import __version__
-from evenrank.groups import Scoring, load_lexicon
-from evenrank.io import EvenrankError, Provenance, check_apart, make_folder, write_run, write_text
-from evenrank.io.arguments import checked
-from evenrank.io.json_values import json_text
-from evenrank.io.types import Array
-from evenrank.io.wording import counted
+from evenrank.files import (
+    EvenrankError,
+    InputError,
+    Provenance,
+    check_apart,
+    make_folder,
+    read_qrels,
+    read_queries,
+    read_run,
+    write_run,
+    write_text,
+)
+from evenrank.files.arguments import checked
+from evenrank.files.json_values import json_text
+from evenrank.files.texts import scan_texts
+from evenrank.files.types import Array
+from evenrank.files.wording import counted
+from evenrank.groups import GroupTable, Scoring, load_lexicon, note_lexicon
+from evenrank.mitigation.attributes import rows_of
 from evenrank.mitigation.ibbr import best_weight
-from evenrank.rankers.protocol import Ranker
+from evenrank.models.protocol import Ranker, config_file, ranker_class
 
-from .build import build_ranker, continues
-from .choice import largest_gap
-from .fairness import FairTerm
-from .passage_groups import ADVERSARY, label_lines
-from .recipe_data import label_files, load_validation, note_sources, open_lists, write_lists
-from .recipes import Recipe, load_recipe, named_as, to_toml
+from .choice import Validation, largest_gap
+from .fairness import FairTerm, attribute_of, read_recipe_labels
+from .lists import ADVERSARY, PassageGroups, TrainingLists, build_from_file, build_lists, label_lines
+from .recipes import DataRecipe, GroupsRecipe, RankerRecipe, Recipe, load_recipe, named_as, to_toml
 from .trainer import Objective, RankingTrainer, cut_log
-from .validation import Validation
+
+
+def write_lists(recipe: Recipe, folder: Path) -> dict[str, int]:
+    """Writes the recipe's training lists into a folder, unless they are there; returns their counts."""
+    done = folder / "counts.json"
+    if done.is_file():
+        counts: dict[str, int] = json.loads(done.read_text(encoding="utf-8"))
+        return counts
+    data = recipe.data
+    queries = read_queries(data.queries)
+    groups, masked = _groups(recipe), _masked(recipe)
+    if data.groups is not None:
+        return build_from_file(data.groups, data.collection, queries, folder, groups=groups, masked=masked)
+    assert data.run is not None
+    assert data.qrels is not None
+    run, qrels = read_run(data.run), read_qrels(data.qrels)
+    return build_lists(run, qrels, data.collection, queries, folder, depth=data.depth, groups=groups, masked=masked)
+
+
+def open_lists(recipe: Recipe, folder: Path) -> TrainingLists:
+    """The training lists that :func:`write_lists` wrote, sampled and rotated as the recipe asks."""
+    data = recipe.data
+    return TrainingLists(
+        folder, negatives=data.negatives, sampling=data.sampling, seed=recipe.training.seed, rotate=data.rotate
+    )
+
+
+def load_validation(recipe: Recipe) -> Validation:
+    """The recipe's validation run, with the texts that rankers read."""
+    wanted = recipe.validation
+    run = read_run(wanted.run, name="validation")
+    validation = Validation.of(
+        run,
+        read_qrels(wanted.qrels),
+        read_queries(wanted.queries),
+        scan_texts(recipe.validated_collection, [run.table["doc_id"]]),
+        measure=wanted.measure,
+        depth=max((wanted.depth, *wanted.depths)),
+        attributes=_groups(recipe).attributes,
+        sources=(f"the queries {wanted.queries}", f"the collection {recipe.validated_collection}"),
+    )
+    return replace(validation, masked=_masked(recipe), target=_target(recipe, validation))
+
+
+def note_sources(recipe: Recipe) -> Provenance:
+    """Everything that a training reads, noted before it is read."""
+    made = Provenance("evenrank.train_recipe").add_model("model", recipe.ranker.model)
+    data, validation = recipe.data, recipe.validation
+    for role in ("collection", "queries", "qrels", "run", "groups"):
+        made.add(role, getattr(data, role))
+    for role in ("collection", "queries", "qrels", "run", "answers"):
+        made.add(f"validation {role}", getattr(validation, role))
+    if recipe.ranker.vectors != "train":
+        made.add("vectors", recipe.ranker.vectors, tree=True)
+    for part in _parts(recipe):
+        made.add("labels", part.labels)
+    lexicons = [part.lexicon for part in _parts(recipe)] + [data.blind]
+    for lexicon in dict.fromkeys(lexicons):
+        note_lexicon(made, lexicon)
+    return made
+
+
+def _masked(recipe: Recipe) -> Scoring | None:
+    if recipe.data.blind is None:
+        return None
+    with named_as(lexicon="data.blind"):
+        return Scoring(load_lexicon(recipe.data.blind))
+
+
+def label_files(recipe: Recipe) -> list[str]:
+    """The files of labels that a recipe names."""
+    return [part.labels for part in _parts(recipe) if part.labels is not None]
+
+
+def _parts(recipe: Recipe) -> list[GroupsRecipe]:
+    """The parts of a recipe that name a lexicon or labels."""
+    attributes = recipe.fairness.attributes if recipe.fairness else ()
+    return [*attributes, *([recipe.adversary] if recipe.adversary else [])]
+
+
+def _groups(recipe: Recipe) -> PassageGroups:
+    attributes = recipe.fairness.attributes if recipe.fairness else ()
+    adversary = recipe.adversary
+    balanced = {one.name: attribute_of(one) for one in attributes}
+    if adversary is None or adversary.labels is None:
+        return PassageGroups(balanced)
+    return PassageGroups(balanced, read_recipe_labels(adversary, "adversary"), adversary.label)
+
+
+def _target(recipe: Recipe, validation: Validation) -> GroupTable | None:
+    """The labels of an adversary's target. Raises EvenrankError if they know no passage of the validation."""
+    target = _groups(recipe).target
+    if target is not None:
+        rows_of(target, validation.run.table["doc_id"].unique(maintain_order=True), "validated passage")
+    return target
+
+
+def build_ranker(
+    wanted: RankerRecipe, data: DataRecipe | None = None, seed: int = 0, *, texts: object = None
+) -> Ranker:
+    """The ranker that a recipe starts from; the same seed gives the same weights.
+
+    If ``wanted.model`` is the ``model`` folder of a training run, that ranker is trained further, as it is (transfer);
+    otherwise ``cat`` and ``dot`` start from its encoder, and kernel rankers from word vectors of ``data``, or from
+    vectors trained on ``texts`` (a collection or a frame of one).
+
+    Raises InputError for a folder without weights.
+    """
+    length = wanted.query_length + wanted.passage_length
+    if wanted.kind == "cat":
+        from evenrank.models.encoders import CatRanker
+
+        assert wanted.model is not None
+        if _ours(wanted.model):
+            return CatRanker.load(wanted.model)
+        return CatRanker.from_pretrained(wanted.model, layers=wanted.layers, max_length=length, seed=seed)
+    if wanted.kind == "dot":
+        from evenrank.models.encoders import DotRanker
+
+        assert wanted.model is not None
+        if _ours(wanted.model):
+            return DotRanker.load(wanted.model)
+        return DotRanker.from_pretrained(
+            wanted.model,
+            shared=wanted.towers == "shared",
+            pooling=wanted.pooling,
+            projection=wanted.dimensions,
+            similarity=wanted.similarity,
+            layers=wanted.layers,
+            query_length=wanted.query_length,
+            passage_length=wanted.passage_length,
+            seed=seed,
+        )
+    if wanted.model is not None:
+        if not config_file(wanted.model).is_file():
+            raise EvenrankError(f"ranker.model: {wanted.model} contains no {wanted.kind} ranker of evenrank")
+        return ranker_class(wanted.kind).load(wanted.model)
+    return _from_vectors(wanted, data, seed, texts)
+
+
+def continues(wanted: RankerRecipe) -> bool:
+    """Whether a recipe continues the training of a ranker, rather than that of an encoder or of nothing."""
+    return wanted.model is not None and (wanted.kind not in ("cat", "dot") or _ours(wanted.model))
+
+
+def ranker_at(model: str) -> Ranker:
+    """A ranker trained before: its folder, or a folder or hub name that sentence-transformers loads.
+
+    Raises InputError or EvenrankError for a model that cannot be used.
+    """
+    from evenrank.models.encoders import CatRanker, DotRanker
+    from evenrank.models.stored import find_model, load_encoder, load_kernel_ranker
+
+    found = find_model(model)
+    if found.architecture == "kernel":
+        return load_kernel_ranker(found)
+    if found.architecture not in ("cross", "bi"):
+        raise InputError(found.path, "cannot be trained further: expected a cross-encoder or a bi-encoder")
+    encoder = load_encoder(found, "float32")
+    return CatRanker(encoder) if found.architecture == "cross" else DotRanker(encoder)
+
+
+def _ours(model: str) -> bool:
+    """Whether a folder is a training run's result rather than a checkpoint to start from."""
+    return (Path(model).parent / "result.json").is_file()
+
+
+def _from_vectors(wanted: RankerRecipe, data: DataRecipe | None, seed: int, texts: object) -> Ranker:
+    from evenrank.models.word_rankers import WordRanker, collection_vectors, file_vectors
+
+    if texts is None and data is None:
+        raise EvenrankError(f"`ranker`: a {wanted.kind} ranker needs a model (a folder of one)")
+    if texts is not None or data is None:
+        vectors = collection_vectors(texts, dimensions=wanted.vector_size, seed=seed)
+    elif wanted.vectors == "train":
+        vectors = collection_vectors(data.collection, dimensions=wanted.vector_size, seed=seed)
+    else:
+        vectors = file_vectors(wanted.vectors, data.collection, read_queries(data.queries))
+    kind = ranker_class(wanted.kind)
+    if not issubclass(kind, WordRanker):
+        raise EvenrankError(f"ranker.model: a {wanted.kind} ranker needs one (a folder)")
+    settings = {"query_length": wanted.query_length, "passage_length": wanted.passage_length, **wanted.settings}
+    return kind.from_vectors(vectors, settings, seed)
+
 
 try:
     import fcntl
@@ -246,7 +440,7 @@ def with_adversary(
     wanted = recipe.adversary
     if wanted is None:
         return ranker, {}
-    from evenrank.mitigation.adversarial import AdversarialRanker
+    from .adversarial import AdversarialRanker
 
     scoring = None
     if wanted.lexicon is not None:
@@ -258,7 +452,7 @@ def with_adversary(
 
 def leakage(recipe: Recipe, ranker: Ranker, validation: Validation) -> dict[str, object]:
     """How well a fresh adversary tells gendered pairs of the validation run."""
-    from evenrank.mitigation.adversarial import AdversarialRanker, attack, gendered_by_label
+    from .adversarial import AdversarialRanker, attack, gendered_by_label
 
     assert isinstance(ranker, AdversarialRanker)
     known: Scoring | Array | None = ranker.scoring
@@ -275,7 +469,7 @@ def _cut(recipe: Recipe, ranker: Ranker, validation: Validation) -> dict[str, in
     read = ranker.reads_to(queries, passages)
     counts = {"pairs": len(passages), "passages": sum(r < len(t.rstrip()) for r, t in zip(read, passages, strict=True))}
     if recipe.validation.answers is not None:
-        from evenrank.io.squad import load_squad
+        from evenrank.files.squad import load_squad
 
         found = load_squad(recipe.validation.answers)
         spans = validation.pairs.join(found.answers(), on=["query_id", "doc_id"], how="inner")

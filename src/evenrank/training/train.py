@@ -12,20 +12,19 @@ from pathlib import Path
 import torch
 from accelerate import PartialState
 
-from evenrank.io import EvenrankError, make_folder
-from evenrank.io.arguments import checked
+from evenrank.files import EvenrankError, make_folder
+from evenrank.files.arguments import checked
 from evenrank.mitigation.attributes import Attributes, attributes_of, described
 from evenrank.mitigation.ibbr import IBBR, FunctionTerm, TermFunction, as_weight, term_named
-from evenrank.rankers.losses import Loss
-from evenrank.rankers.protocol import Ranker
+from evenrank.models.protocol import Ranker
 
-from .build import build_ranker, ranker_at
-from .choice import Choice
+from .choice import Choice, Validation
 from .fairness import FairTerm
 from .lists import as_lists, chosen_attributes
+from .losses import Loss
 from .recipes import RankerRecipe, parse_training
+from .run import build_ranker, ranker_at
 from .trainer import Line, Objective, RankingTrainer, read_log
-from .validation import Validation
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ def train(
     ``lists``: records, a frame or a file (JSONL, Parquet) with ``query``, ``passages``, ``relevance`` and perhaps
     ``sides`` (see :func:`as_lists`), or what :func:`training_lists` makes of a run, judgements and texts.
 
-    ``loss``: a name of :mod:`evenrank.rankers.losses`, or a function of (scores, relevance, mask), each [B, K].
+    ``loss``: a name of :mod:`evenrank.training.losses`, or a function of (scores, relevance, mask), each [B, K].
     ``fairness``: :class:`IBBR`, a registered term's name, or a function of (scores, relevance, sides, mask), computed
     over the whole batch of a step. ``lexicon`` (default: gender-en): one, or one for each named attribute, for sides
     that the lists lack; or ``labels``, those that :func:`training_lists` was given.

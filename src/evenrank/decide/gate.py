@@ -1,0 +1,1114 @@
+"""Whether a run keeps to a budget: every rule holds, is broken, or is not shown; in words and for machines."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Real
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeGuard, runtime_checkable
+from xml.etree import ElementTree
+
+import numpy as np
+
+from evenrank import options as opt
+from evenrank.files import Provenance
+from evenrank.files.arguments import checked
+from evenrank.files.errors import EvenrankError, InputError, plain, quoted, readable, reason_of, shown
+from evenrank.files.json_values import LEFT_OUT, named
+from evenrank.files.types import EQUAL, NEAR_ZERO, Array, holm, unequally_deep
+from evenrank.files.wording import counted, percent
+from evenrank.measures import parse_measure, resolve
+from evenrank.measures.inference import (
+    LEAST,
+    POWER,
+    BoundTest,
+    Estimate,
+    MeanBound,
+    Outcome,
+    SizeBound,
+    bound_of_mean,
+    bound_of_size,
+    factor_to_decide,
+    guaranteed_lower,
+    outcome,
+    queries_to_hold,
+)
+from evenrank.measures.inference import outcome as outcome_of
+from evenrank.results.finding import Finding, phrases
+from evenrank.results.page import Chip, Page, Section, Verdicts
+from evenrank.results.result import Result
+from evenrank.results.table import COUNT, NONE, Column, P, Table, digits, short, true_minus
+
+from .budget import ALPHA, BASELINE, Budget, Facts, Rule, as_budget
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """A rule's test, None with fewer than two queries (of each part), and what it was made of.
+
+    ``n``: queries used; ``left_out``: those with a value in only one of the runs; ``mean`` and ``other``: the runs'
+    figures over the queries used, with their signs. ``guaranteed``: the lower limit of how far the mean is within the
+    bound that holds for any values, where it was asked for. ``if_equal``: the number of queries that would show that
+    the rule holds if the runs were equal; ``one_in``: one query in so many that loses everything would use up the
+    margin. Both None where the rule has no margin between two runs.
+    """
+
+    test: BoundTest | None
+    n: int
+    left_out: int
+    mean: float | None
+    other: float | None
+    guaranteed: float | None = None
+    if_equal: int | None = None
+    one_in: float | None = None
+
+
+def tested(
+    rule: Rule,
+    values: Sequence[Array],
+    others: Sequence[Array] | None,
+    *,
+    greatest: float,
+    guaranteed: Sequence[object] | None,
+    alpha: float,
+) -> Tested:
+    """The test of a rule on the values [Q] of a run's parts, and those of the run that it is against.
+
+    ``greatest``: the size of the greatest value that the measure can take, infinite if that is not known;
+    ``guaranteed``: the ids [Q] of the queries where the betting bound is asked for, else None. Raises EvenrankError for
+    a share of a mean that is not above 0.
+    """
+    gone = [np.isnan(v) if others is None else np.isnan(v) | np.isnan(others[k]) for k, v in enumerate(values)]
+    own = [v[~out] for v, out in zip(values, gone, strict=True)]
+    other = None if others is None else [v[~out] for v, out in zip(others, gone, strict=True)]
+    n = int((~np.stack(gone)).any(axis=0).sum())
+    left_out = 0
+    if others is not None:
+        lone = [np.isnan(v) != np.isnan(o) for v, o in zip(values, others, strict=True)]
+        left_out = int(np.any(lone, axis=0).sum())
+    factors = _factors(rule, len(values))
+    mean, of_other = _mean(own, factors), None if other is None else _mean(other, factors)
+    if min(map(len, own)) < 2:
+        return Tested(None, n, left_out, mean, of_other)
+    if guaranteed is not None and (not np.isfinite(rule.facts.most) or rule.absolute or len(own) > 1):
+        raise EvenrankError(
+            f"no guaranteed bound of {rule.subject}: that needs values between known ends, as effectiveness has"
+        )
+    if rule.absolute:
+        size = max(map(abs, _range(rule, greatest)))
+        return Tested(bound_of_size(own, other, rule.bound, size, factors), n, left_out, mean, of_other)
+    if rule.relative and (of_other is None or of_other <= NEAR_ZERO):
+        raise EvenrankError(f"a share of {rule.measure} of {of_other or 0:.3g} means nothing: expected a number")
+    least, most = _range(rule, greatest)
+    within, ends = _within(rule, own, other, (least, most))
+    unit = of_other if rule.relative and of_other is not None else 1.0
+    sign = 1 if rule.floor else -1
+    test = bound_of_mean(within, -ends[0], bound=rule.bound, sign=sign, unit=unit, factors=factors)
+    if_equal = needed = None
+    margin = -sign * rule.bound * unit
+    if other is not None and margin > NEAR_ZERO and math.isfinite(most - least) and guaranteed is None:
+        spread = abs(rule.bound) * float(np.std(other[0], ddof=1)) if rule.relative else 0.0
+        if_equal, needed = queries_to_hold(margin, spread, -ends[0], alpha), (most - least) / margin
+    limit = None
+    if guaranteed is not None:
+        ids = [one for one, out in zip(guaranteed, gone[0], strict=True) if not out]
+        limit = guaranteed_lower(within[0], ids, *ends, alpha)
+    return Tested(test, n, left_out, mean, of_other, limit, if_equal, needed)
+
+
+def _range(rule: Rule, greatest: float) -> tuple[float, float]:
+    """The least and the most that a query's value of the rule's quantity can be; infinite where that is not known."""
+    least = rule.facts.least if math.isfinite(rule.facts.least) else -greatest
+    most = rule.facts.most if math.isfinite(rule.facts.most) else greatest
+    # A difference from the same documents in another order.
+    return (least, most) if rule.quantity == "figure" else (least - most, most - least)
+
+
+def _within(
+    rule: Rule, own: list[Array], other: list[Array] | None, ends: tuple[float, float]
+) -> tuple[list[Array], tuple[float, float]]:
+    """How far each query [n] of each part is within the bound, and the least and the most that one can be."""
+    sign, (least, most) = 1 if rule.floor else -1, ends
+    share = 1 + rule.bound if rule.relative else 1.0
+    bound = 0.0 if rule.relative else rule.bound
+    others = [np.zeros(len(part)) for part in own] if other is None else [share * part for part in other]
+    within = [sign * (a - b - bound) for a, b in zip(own, others, strict=True)]
+    low, high = (0.0, 0.0) if other is None else (share * least, share * most)
+    far = sorted((sign * (least - high - bound), sign * (most - low - bound)))
+    return within, (far[0], far[1])
+
+
+def _factors(rule: Rule, parts: int) -> list[float]:
+    """How the means of a figure's parts enter it: with 1, or with the signs of a difference of poles."""
+    return list(rule.facts.signs) if len(rule.facts.signs) == parts else [1.0] * parts
+
+
+def _mean(parts: list[Array], factors: list[float]) -> float | None:
+    if not all(map(len, parts)):
+        return None
+    return sum(factor * float(part.mean()) for factor, part in zip(factors, parts, strict=True))
+
+
+REFERENCES = ("random", "neutral-first", "relevance-first")
+"""The audit's reference rankings; a rule can be against one, but they are not gated."""
+_LARGEST = 1e50
+"""The sums of powers of larger values overflow."""
+_WITHOUT = "`evenrank audit … --json F --values` writes them"
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """The JSON of an audit with the values by query, and the file that it was read from."""
+
+    data: Mapping[str, object]
+    path: str | None = None
+
+    def fail(self, message: str) -> EvenrankError:
+        """An error about the audit."""
+        return EvenrankError(message) if self.path is None else InputError(self.path, message)
+
+    @property
+    def runs(self) -> Mapping[str, object]:
+        """What the audit says of each run."""
+        return _table(self.data.get("runs"))
+
+    @property
+    def given(self) -> list[str]:
+        """The runs that are no references."""
+        return [name for name in self.runs if name not in REFERENCES]
+
+    @property
+    def warnings(self) -> list[str]:
+        """The notes without which the figures mislead."""
+        found = self.data.get("warnings")
+        return [one for one in found if isinstance(one, str)] if isinstance(found, list | tuple) else []
+
+    @property
+    def facts(self) -> dict[str, Facts]:
+        """What the measures are, by their texts."""
+        found = {name: Facts.of(values) for name, values in _table(self.data.get("measures")).items()}
+        return {name: facts for name, facts in found.items() if facts is not None}
+
+    @property
+    def provenance(self) -> Mapping[str, object] | None:
+        """How the audit was made."""
+        return _table(self.data.get("provenance")) or None
+
+    def baseline(self, wanted: str | None) -> str | None:
+        """The run that "baseline" means. Raises EvenrankError for one that the audit lacks."""
+        own = self.data.get("baseline")
+        name = own if wanted is None and isinstance(own, str) else wanted
+        if name is not None and name not in self.runs:
+            raise self.fail(f"no run {quoted(name)} to be the `baseline` (the runs are {', '.join(self.given)})")
+        return name
+
+    def run(self, wanted: str | None, baseline: str | None) -> str:
+        """The run that is gated. Raises EvenrankError if it is unknown or not the only one that is no baseline."""
+        if wanted is not None:
+            if wanted not in self.given:
+                raise self.fail(f"no run {quoted(wanted)} (the runs are {', '.join(self.given)})")
+            return wanted
+        others = [name for name in self.given if name != baseline] or self.given
+        if len(others) != 1:
+            raise self.fail(f"`run`: expected the one to gate of {', '.join(others) or 'no runs'}")
+        return others[0]
+
+    def figure(self, run: str, rule: Rule) -> Mapping[str, object]:
+        """What the audit says of a run and the measure of a rule. Raises EvenrankError if it was not measured."""
+        figures = _table(_table(self.runs[run]).get("measures"))
+        found = figures.get(rule.measure)
+        if found is None:
+            # Another spelling, in a file that was written by hand.
+            spelled = {_canonical(name): name for name in figures}
+            found = figures.get(spelled.get(rule.measure, ""))
+        if not isinstance(found, Mapping):
+            needed = "" if rule.facts.bias else "; effectiveness needs `qrels`"
+            raise EvenrankError(f"{rule.measure} is not in the audit, which has {', '.join(figures)}{needed}")
+        return found
+
+    def parts(self, run: str, rule: Rule) -> list[Array]:
+        """The values [Q] that a rule's quantity of a run is made of; NaN is undefined."""
+        figure = self.figure(run, rule)
+        if rule.quantity != "figure":
+            figure = self._excess(figure, run, rule)
+        found = figure.get("parts")
+        if found is None:
+            found = [figure.get("values")]
+        elif not isinstance(found, list | tuple) or len(found) != len(rule.facts.signs):
+            wanted = counted(len(rule.facts.signs), "list")
+            raise self.fail(f"no audit's JSON: parts of {rule.measure}: expected {wanted} of values")
+        if any(values is None for values in found):
+            raise self.fail(f"no values of the queries: {_WITHOUT}")
+        return [self._array(values) for values in found]
+
+    @property
+    def poles(self) -> tuple[str, str] | None:
+        """The groups that signed measures compare, the positive one first, if the audit tells."""
+        found = _table(self.data.get("settings")).get("poles")
+        if not isinstance(found, list | tuple) or len(found) != 2 or not all(isinstance(one, str) for one in found):
+            return None
+        return found[0], found[1]
+
+    def lengths(self, run: str) -> Array | None:
+        """How many documents each query [Q] has in a run; None if the audit does not tell."""
+        found = _table(self.runs[run]).get("lengths")
+        return None if found is None else self._array(found)
+
+    def greatest(self, rule: Rule, runs: Sequence[str]) -> float:
+        """The largest size that a query's value can have; infinite where the audit does not tell."""
+        if math.isfinite(rule.facts.most):
+            return max(abs(rule.facts.least) if math.isfinite(rule.facts.least) else 0.0, abs(rule.facts.most))
+        known = [self.figure(run, rule).get("greatest") for run in runs]
+        values = [
+            float(one) for one in known if isinstance(one, int | float) and not isinstance(one, bool) and one >= 0
+        ]
+        return max(values) if len(values) == len(runs) else math.inf
+
+    @property
+    def ids(self) -> Sequence[object]:
+        """The ids of the queries [Q]."""
+        queries = self.data.get("queries")
+        return queries if isinstance(queries, list | tuple) else []
+
+    def _excess(self, figure: Mapping[str, object], run: str, rule: Rule) -> Mapping[str, object]:
+        found = figure.get(rule.quantity.replace(" ", "_"))
+        if not isinstance(found, Mapping):
+            needed = " (it needs `qrels`)" if rule.quantity == "beyond relevance" else ""
+            raise EvenrankError(f"the audit has no {quoted(rule.quantity)} of {rule.measure} for {run}{needed}")
+        return found
+
+    def _array(self, values: object) -> Array:
+        queries = self.data.get("queries")
+        if not isinstance(values, list | tuple) or not isinstance(queries, list | tuple):
+            raise self.fail("no audit's JSON: expected a list of values for its list of queries")
+        kinds: set[type] = {type(value) for value in values} - {type(None)}
+        try:
+            if bool in kinds or not all(issubclass(kind, Real) for kind in kinds):
+                raise TypeError
+            found = np.array(values, np.float64)
+        except (TypeError, ValueError):
+            raise self.fail("no audit's JSON: expected numbers or null as values") from None
+        except OverflowError:
+            found = np.array([np.inf])
+        if (np.abs(found) > _LARGEST).any():
+            raise self.fail("no audit's JSON: expected finite numbers as values")
+        if found.ndim != 1 or len(found) != len(queries):
+            raise self.fail("no audit's JSON: expected a value for each of its queries")
+        return found
+
+
+def as_audited(source: str | os.PathLike[str] | Mapping[str, object]) -> Audited:
+    """An audit's values from its JSON. Raises InputError for a file that is not one."""
+    if isinstance(source, Mapping):
+        return _checked(Audited(source))
+    path = os.fspath(source)
+    try:
+        data = json.loads(Path(path).read_bytes(), parse_constant=_no_constant)
+    except OSError as error:
+        raise InputError(path, f"cannot be read: {reason_of(error)}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(path, f"no valid JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise InputError(path, "no audit's JSON: expected an object with the key runs")
+    return _checked(Audited(data, path))
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"expected a number or null, found {name}")
+
+
+def _checked(found: Audited) -> Audited:
+    if not found.given:
+        raise found.fail("no audit's JSON: expected an object with the key runs")
+    if found.data.get("queries") is None:
+        raise found.fail(f"no values of the queries: {_WITHOUT}")
+    return found
+
+
+def against(audited: Audited, budget: Budget, number: int, baseline: str | None) -> str | None:
+    """The run that the rule of that number compares with. Raises EvenrankError for one that the audit lacks."""
+    name = budget.rules[number - 1].against
+    if name is None:
+        return None
+    if name == BASELINE and baseline is None:
+        raise budget.error(number, "against the baseline, but no run is named as `baseline`")
+    name = baseline if name == BASELINE else name
+    if name not in audited.runs:
+        known = ", ".join([BASELINE, *audited.runs])
+        raise budget.error(number, f"against: no run {quoted(name)} (the runs are {known})")
+    return name
+
+
+def unequal_depth(audited: Audited, run: str, rule: Rule, other: str) -> bool | None:
+    """Whether depth rather than order decides a comparison; None if the audit does not tell."""
+    own, others = audited.lengths(run), audited.lengths(other)
+    if own is not None and others is not None:
+        return unequally_deep(own, others, rule.facts.cutoff)
+    compared = _table(audited.figure(run, rule).get("vs_baseline"))
+    if other == audited.data.get("baseline") and "unequal_depth" in compared:
+        return bool(compared["unequal_depth"])
+    return None
+
+
+def _table(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _canonical(name: str) -> str:
+    from evenrank.measures import parse_measure
+
+    try:
+        return str(parse_measure(name))
+    except EvenrankError:
+        return name
+
+
+_SAYS = phrases("gate")
+Correction = Literal["holm", "none"]
+Limits = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """The outcome of one rule.
+
+    Attributes:
+        outcome: "holds", "broken" or "not shown".
+        value: The estimate that the budget bounds: the figure, its absolute value, the difference from ``against`` or
+            that as a share; None if no query has a value. ``run``: the run that was gated.
+        limits: The one-sided limits of ``value``, each at the budget's level: of the side that could break the rule
+            with one query more that loses all it can. None with one query.
+        n: Number of queries with a value (in both runs); ``left_out``: those with a value in only one of them.
+        mean, other_mean: The figures of the run and of ``against`` over these queries, with their signs.
+        p_holds, p_broken: One-sided p-values of the two claims; ``holm_p``: the second after Holm's correction.
+        queries_to_decide: Of a rule that is not shown, the number of queries with which it would be decided in 8 of 10
+            samples, if the truth is what was observed; None if no number would, or with one query. ``if_equal``: of a
+            margin between two runs, the number that would show that it holds if the runs were equal; ``one_in``: one
+            query in so many that loses everything would use up the margin.
+        catches: The true value nearest to the budget that so many queries show to be broken in 8 of 10 samples. None of
+            an absolute value against another run's, and if the measure cannot have such a value.
+        towards: The groups that ``mean`` and ``other_mean`` lean to, where their signs tell and the audit names them.
+    """
+
+    also: ClassVar = ("name",)
+    rule: Rule
+    against: str | None
+    outcome: Outcome
+    value: float | None
+    limits: Limits | None
+    n: int
+    left_out: int
+    mean: float | None
+    other_mean: float | None
+    p_holds: float | None
+    p_broken: float | None
+    holm_p: float | None
+    queries_to_decide: int | None
+    catches: float | None
+    if_equal: int | None
+    one_in: float | None
+    alpha: float
+    level: float
+    """The level at which the rule is broken if it is the only one that is; ``alpha``: that of its limits."""
+    test: BoundTest | None = field(repr=False, compare=False, default=None, metadata=LEFT_OUT)
+    run: str = ""
+    towards: tuple[str | None, str | None] = (None, None)
+
+    @property
+    def subject(self) -> str:
+        """What the rule looks at: ``nDCG@10 vs BM25``."""
+        return self.rule.subject + ("" if self.against is None else f" vs {self.against}")
+
+    @property
+    def title(self) -> str:
+        """The rule's name, if it has one, and what it looks at."""
+        return self.subject if self.rule.name is None else f"{self.rule.name} ({self.subject})"
+
+    @property
+    def name(self) -> str:
+        """The rule's name; without one, what it looks at."""
+        return self.rule.name or self.subject
+
+    def power(self, at: float) -> float:
+        """The probability that a sample like this one shows the rule to be broken if the true value is ``at``.
+
+        In the units of the budget: −0.03 for "-3%". Raises EvenrankError where there was no test, and of an absolute
+        value against another run's.
+        """
+        if self.test is None:
+            raise EvenrankError(f"{self.name}: fewer than two queries show nothing")
+        if not _has_power(self.test):
+            raise EvenrankError(f"{self.name}: no power is stated of an absolute value against another run's")
+        return self.test.power(at, self.level)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GateResult(Result):
+    """What :func:`evenrank.gate` returns: whether a run keeps to a budget.
+
+    Attributes:
+        run: The run that was gated; ``baseline``: what "baseline" means, if there is one.
+        rulings: The rules in the budget's order, each with its outcome.
+        alpha: The level of the one-sided limits; ``correction``: of the rules that are broken, "holm" or "none".
+        misleading: What misleads in the audit or in the budget; ``warnings``: the sentences.
+        audit: The provenance of the audit, as JSON values.
+    """
+
+    also: ClassVar = ("outcome", "warnings")
+    run: str
+    baseline: str | None
+    rulings: tuple[Ruling, ...] = field(metadata=named("rules"))
+    alpha: float
+    correction: Correction
+    misleading: tuple[Finding, ...] = field(default=(), metadata=LEFT_OUT)
+    audit: Mapping[str, object] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def outcome(self) -> Outcome:
+        """ "broken" if one rule is, "holds" if all hold, else "not shown"."""
+        outcomes = [ruling.outcome for ruling in self.rulings]
+        if "broken" in outcomes:
+            return "broken"
+        return "not shown" if "not shown" in outcomes else "holds"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What misleads in the audit or in the budget."""
+        return tuple(one.text for one in self.misleading)
+
+    def status(self, *, strict: bool = False) -> int:
+        """The exit status of ``evenrank gate``: 0 holds, 1 broken, 3 not shown (``strict``: 1)."""
+        return {"holds": 0, "broken": 1, "not shown": 1 if strict else 3}[self.outcome]
+
+    def __repr__(self) -> str:
+        return self.table()
+
+    def table(self, *, full: bool = False, width: int = 80) -> str:
+        """The outcome and the rules for a terminal: no line of it is a command to a pipeline."""
+        return "\n".join(map(_printed, self.page().text(full=full, width=width).split("\n")))
+
+    def page(self) -> Page:
+        """The outcome, and the rules with their figures."""
+        glance = tuple((one.title, (Chip(one.outcome, _TONES[one.outcome]),)) for one in self.rulings)
+        found = (_outcome(self), *self.misleading, *(finding(ruling) for ruling in self.rulings))
+        return Page(
+            "gate",
+            f"{self.run} against its budget",
+            found,
+            rules_table(self, _WIDTH),
+            sections=(Section("All figures", (_figures_table(self),)),),
+            verdicts=Verdicts(("rule", "outcome"), glance),
+            facts=(("level of the limits", f"{self.alpha:g}"),),
+            source="A rule holds if the one-sided interval of its value lies within the budget.",
+            provenance=self.provenance,
+        )
+
+    def markdown(self) -> str:
+        """The rules as a Markdown table, for a pull request."""
+        return markdown(self)
+
+    def junit(self, *, strict: bool = False) -> str:
+        """The rules as JUnit XML: one test case each; what is not shown is skipped (``strict``: a failure)."""
+        return junit(self, strict=strict)
+
+    def annotations(self, *, strict: bool = False) -> str:
+        """The rules as annotations of GitHub Actions, a line each."""
+        return workflow_commands(self, strict=strict)
+
+
+_MOST_QUERIES = 1e9
+_MANY = 1_000_000
+_WIDTH = 80
+_POLES = re.compile(r"poles='([^',]*),([^',]*)'")
+
+
+@runtime_checkable
+class WithValues(Protocol):
+    """The result of an audit."""
+
+    def to_json(self, path: None = None, *, values: bool = False) -> str:
+        """The audit as JSON, with the values of every query."""
+
+
+@checked
+def gate(
+    audited: WithValues | opt.File | Mapping[str, object],
+    *,
+    budget: Annotated[Budget | opt.File | Mapping[str, object], opt.Option("The rules (TOML).", reads=True)],
+    baseline: Annotated[
+        str | None,
+        opt.Option("The run that rules call the baseline; a file, or a name.", metavar="[NAME=]RUN", panel="Input"),
+    ] = None,
+    run: Annotated[
+        str | None,
+        opt.Option(
+            "Which run to gate (default: the first; of AUDIT.json the only other one).",
+            metavar="NAME",
+            panel="Input",
+            rare=True,
+        ),
+    ] = None,
+    correction: Annotated[
+        Literal["holm", "none"],
+        opt.Option("For the number of rules, of those that are broken: holm or none.", panel="Statistics", rare=True),
+    ] = "holm",
+) -> GateResult:
+    """Decide whether a run keeps to a budget. Every rule holds, is broken, or is not shown.
+
+    A rule *holds* if the one-sided 95% interval of its value lies within the budget. It is *broken* if the value is
+    shown to lie beyond the budget, also after Holm's correction for the number of rules: with several rules, more than
+    an interval beyond it. Otherwise it is *not shown*. All rules have to hold, so what holds needs no correction.
+
+    Args:
+        audited: What :func:`evenrank.audit` returned, or its JSON with the values by query: a file or a dict.
+        budget: A TOML file, the values that such a file has, or what :func:`evenrank.decide.budget.as_budget`
+            returned, whose ``measures`` are those that the audit needs.
+        run: The run to gate; by default the only one that is not the baseline.
+        baseline: What "baseline" means in the rules; by default the audit's.
+        correction: "holm" (default): a budget of several rules is broken by chance in at most 5%; "none": each rule is.
+
+    Raises:
+        EvenrankError: For a budget or an audit that cannot be used, or a rule that the audit has no values for.
+    """
+    if not isinstance(audited, str | os.PathLike | Mapping | WithValues):
+        raise EvenrankError(f"`audited`: expected an audit's result, or its JSON, found {shown(audited)}")
+    provenance = Provenance("evenrank.gate").add("audit", audited)
+    provenance.add("budget", budget.path if isinstance(budget, Budget) and budget.path is not None else budget)
+    provenance.ahead()
+    values = as_audited(as_json_values(audited))
+    rules = as_budget(budget, values.facts)
+    base = values.baseline(baseline)
+    gated = values.run(run, base)
+    found: list[tuple[str | None, Tested]] = []
+    for place, rule in enumerate(rules.rules, start=1):
+        other = against(values, rules, place, base)
+        if other == gated:
+            raise rules.error(place, f"against: {quoted(gated)} is the run that is gated")
+        try:
+            parts = values.parts(gated, rule)
+            others = None if other is None else values.parts(other, rule)
+            if others is not None and len(others) != len(parts):
+                raise values.fail(f"no audit's JSON: {rule.measure} has parts in only one of {gated} and {other}")
+            greatest = values.greatest(rule, [gated, *([] if other is None else [other])])
+            ids = values.ids if rules.guaranteed else None
+            test = tested(rule, parts, others, greatest=greatest, guaranteed=ids, alpha=rules.alpha)
+            found.append((other, test))
+        except EvenrankError as error:
+            raise rules.error(place, str(error)) from None
+    rulings = tuple(
+        replace(ruling, run=gated, towards=_towards(values, ruling)) for ruling in _rulings(rules, found, correction)
+    )
+    # The words of the audit's own are not the gate's.
+    passed_on = (Finding("audit", "", "cannot be told", None, said, "warning") for said in values.warnings)
+    misleading = (*passed_on, *_misleading(values, gated, rulings))
+    return GateResult(
+        gated, base, rulings, rules.alpha, correction, misleading, values.provenance, provenance=provenance
+    )
+
+
+def as_json_values(audited: WithValues | opt.File | Mapping[str, object]) -> opt.File | Mapping[str, object]:
+    """A file or a dict as it is, a result as the dict that its JSON has."""
+    if isinstance(audited, str | os.PathLike | Mapping):
+        return audited
+    values: dict[str, object] = json.loads(audited.to_json(values=True))
+    return values
+
+
+def _rulings(budget: Budget, found: list[tuple[str | None, Tested]], correction: Correction) -> tuple[Ruling, ...]:
+    p_broken = [None if one.test is None else one.test.p_broken() for _, one in found]
+    tests = sum(p is not None for p in p_broken)
+    corrected = holm(p_broken) if correction == "holm" else p_broken
+    level = budget.alpha / max(tests, 1) if correction == "holm" else budget.alpha
+    rows = zip(budget.rules, found, p_broken, corrected, strict=True)
+    return tuple(_ruling(rule, other, one, (p, after), (budget.alpha, level)) for rule, (other, one), p, after in rows)
+
+
+def _ruling(
+    rule: Rule,
+    other: str | None,
+    found: Tested,
+    p_broken: tuple[float | None, float | None],
+    levels: tuple[float, float],
+) -> Ruling:
+    """``p_broken``: before and after correction; ``levels``: of what holds, and of what is broken."""
+    test, (p, corrected), (alpha, level) = found.test, p_broken, levels
+    if test is None:
+        value = _value_of(rule, found.mean, found.other)
+        counts = found.n, found.left_out, found.mean, found.other
+        nothing = (None,) * 7
+        return Ruling(rule, other, "not shown", value, None, *counts, *nothing, alpha, level)
+    p_holds = test.p_holds()
+    outcome = outcome_of(test, corrected, alpha)
+    if found.guaranteed is not None and outcome != "broken":
+        outcome = "holds" if found.guaranteed > 0 else "not shown"
+    return Ruling(
+        rule,
+        other,
+        outcome,
+        test.value,
+        _limits(test, found.guaranteed, alpha),
+        found.n,
+        found.left_out,
+        found.mean,
+        found.other,
+        p_holds,
+        p,
+        corrected,
+        _queries_to_decide(test, found, alpha, level) if outcome == "not shown" else None,
+        _catches(rule, test, level, found.other),
+        found.if_equal,
+        found.one_in,
+        alpha,
+        level,
+        test,
+    )
+
+
+def _limits(test: BoundTest, guaranteed: float | None, alpha: float) -> Limits:
+    low, high = test.limits(alpha)
+    if guaranteed is None or not isinstance(test, MeanBound):
+        return low, high
+    end = test.bound + test.sign * guaranteed / test.unit
+    return (end, high) if test.sign > 0 else (low, end)
+
+
+def _value_of(rule: Rule, own: float | None, other: float | None) -> float | None:
+    """What a rule bounds, from the means of the run and of the one that it is against; None if it is undefined."""
+    if own is None or (rule.against is not None and other is None):
+        return None
+    size = abs(own) if rule.absolute else own
+    if other is None:
+        return size
+    if rule.relative:
+        return None if other <= NEAR_ZERO else size / other - 1
+    return size - (abs(other) if rule.absolute else other)
+
+
+def _has_power(test: BoundTest | None) -> TypeGuard[BoundTest]:
+    """Whether power is stated: where an absolute value is against another run's, it would depend on both means."""
+    return isinstance(test, MeanBound) or (isinstance(test, SizeBound) and test.alone)
+
+
+def _catches(rule: Rule, test: BoundTest, level: float, other: float | None) -> float | None:
+    """What is caught, if the measure can have such a value; None of an absolute value against another run's."""
+    if not _has_power(test):
+        return None
+    low, high = rule.scale(other)
+    caught = test.caught(level)
+    return caught if caught is not None and low - EQUAL <= caught <= high + EQUAL else None
+
+
+def _towards(audited: Audited, ruling: Ruling) -> tuple[str | None, str | None]:
+    """The groups that the means of the run and of the other lean to, where the sign tells and the audit names them."""
+    own = _POLES.search(ruling.rule.measure)
+    poles = (own[1].strip(), own[2].strip()) if own else audited.poles
+    if not ruling.rule.absolute or poles is None:
+        return None, None
+    signs = [None if not mean else poles[mean < 0] for mean in (ruling.mean, ruling.other_mean)]
+    return signs[0], signs[1]
+
+
+def _queries_to_decide(test: BoundTest, found: Tested, alpha: float, level: float) -> int | None:
+    n = found.n
+    if test.distance > 0 and not math.isfinite(test.loss):
+        return None
+    if test.distance > 0:
+        needed = queries_to_hold(test.distance, test.error * math.sqrt(n), test.loss, alpha, POWER)
+        # As many as there are did not: what was added to the test is more than this formula knows of.
+        return needed if needed is not None and needed > n and found.guaranteed is None else None
+    # It is tested on both sides.
+    factor = factor_to_decide(test.distance, test.error, level / 2)
+    if factor is None or n * factor > _MOST_QUERIES:
+        return None
+    # Fewer than there are would contradict the outcome: the approximation is a little short for few queries.
+    return max(math.ceil(n * factor), n + 1, LEAST)
+
+
+def _misleading(audited: Audited, run: str, rulings: tuple[Ruling, ...]) -> Iterator[Finding]:
+    if all(ruling.rule.facts.bias for ruling in rulings):
+        yield _SAYS.find("no_effectiveness", "", "cannot be told", None, "warning")
+    for ruling in rulings:
+        rule, other = ruling.rule, ruling.against
+        deep = None if other is None else unequal_depth(audited, run, rule, other)
+        if deep:
+            yield _SAYS.find("depth", ruling.name, "cannot be told", None, "warning")
+        if other is not None and deep is None:
+            yield _SAYS.find("depth_unknown", ruling.name, "cannot be told", None, "warning", other=other)
+        if ruling.left_out:
+            queries = counted(ruling.left_out, "query")
+            yield _SAYS.find("left_out", ruling.name, "cannot be told", None, "warning", queries=queries)
+
+
+def amount(rule: Rule, value: float | None) -> str:
+    """A value in the units of a rule: ``−1.2%``, ``+.012`` for a difference, ``.048``."""
+    if value is None:
+        return "no value"
+    if rule.relative:
+        return true_minus(f"{round(100 * value, 1) + 0.0:+.1f}%")
+    return short(value, sign=rule.against is not None)
+
+
+def limits(ruling: Ruling) -> str:
+    """The one-sided limits in brackets; "" without."""
+    if ruling.limits is None:
+        return ""
+    low, high = (amount(ruling.rule, end) for end in ruling.limits)
+    return f"[{low}, {high}]"
+
+
+def noticed(ruling: Ruling) -> str:
+    """The value nearest to the budget that would be shown to break it; "" where none is stated."""
+    return amount(ruling.rule, ruling.catches) if ruling.catches is not None and _has_power(ruling.test) else ""
+
+
+def _undecided(ruling: Ruling) -> str:
+    """Why a rule is not shown: the template of the reason."""
+    test = ruling.test
+    if test is None:
+        return "few"
+    if not math.isfinite(test.loss):
+        return "unbounded"
+    if ruling.p_broken is not None and ruling.p_broken <= ruling.alpha:
+        return "corrected"
+    if ruling.one_in is not None and ruling.if_equal is not None and ruling.if_equal > ruling.n:
+        return "margin"
+    if ruling.queries_to_decide is not None:
+        return "needs"
+    if abs(test.distance) <= EQUAL:
+        return "never"
+    return "notices" if noticed(ruling) else "undecided"
+
+
+def _reason(ruling: Ruling) -> str:
+    """Why a rule is not shown, in words."""
+    return _SAYS.say(
+        _undecided(ruling),
+        needed=many(ruling.queries_to_decide),
+        if_equal=many(ruling.if_equal),
+        count=ruling.n,
+        one_in=None if ruling.one_in is None else round(ruling.one_in),
+        noticed=noticed(ruling),
+    )
+
+
+def many(queries: int | None) -> str:
+    """A number of queries that would be needed."""
+    if queries is None:
+        return NONE
+    return "more than a million queries" if queries > _MANY else f"about {counted(queries, 'query')}"
+
+
+def finding(ruling: Ruling) -> Finding:
+    """A rule in a sentence."""
+    values: dict[str, Any] = {"value": found(ruling), "limit": ruling.rule.limit}
+    estimate = Estimate(ruling.value, ruling.limits, ruling.n)
+    if ruling.outcome == "not shown":
+        values["reason"] = _reason(ruling)
+        return _SAYS.find("untold", ruling.title, ruling.outcome, estimate, "detail", **values)
+    key = "is_broken" if ruling.outcome == "broken" else "holds_notices" if noticed(ruling) else "holds"
+    return _SAYS.find(key, ruling.title, ruling.outcome, estimate, "detail", noticed=noticed(ruling), **values)
+
+
+def found(ruling: Ruling) -> str:
+    """The value with its limits, and where an absolute value leans to: ``.056 [.039, .114] towards f``."""
+    value = " ".join(filter(None, [amount(ruling.rule, ruling.value), limits(ruling)]))
+    own, other = ruling.towards
+    if own is not None and other is not None and own != other:
+        return f"{value} ({ruling.run} towards {own}, {ruling.against} towards {other})"
+    return value if own is None else f"{value} towards {own}"
+
+
+def _leaning(ruling: Ruling) -> str:
+    own = ruling.towards[0]
+    return amount(ruling.rule, ruling.value) + ("" if own is None or ruling.against is not None else f" ({own})")
+
+
+def _bound(ruling: Ruling) -> str:
+    """The limit that has to be within the budget."""
+    return "" if ruling.limits is None else amount(ruling.rule, ruling.limits[0 if ruling.rule.floor else 1])
+
+
+def _outcome(result: GateResult) -> Finding:
+    """The outcome of all rules."""
+    total = len(result.rulings)
+    by_outcome = {outcome: [one for one in result.rulings if one.outcome == outcome] for outcome in _LEVELS}
+    broken, open_ = by_outcome["broken"], by_outcome["not shown"]
+    values: dict[str, Any] = {"run": result.run, "total": counted(total, "rule")}
+    if not broken and not open_:
+        return _SAYS.find("all_hold" if total > 1 else "one_holds", result.run, "holds", place="answer", **values)
+    named = [one.rule.name or one.rule.subject for one in broken or open_]
+    values |= {"rules": named, "count": len(broken), "held": len(by_outcome["holds"])}
+    if broken:
+        return _SAYS.find("broken" if total > 1 else "one_broken", result.run, "broken", place="answer", **values)
+    effective = [one for one in result.rulings if not one.rule.facts.bias]
+    kept = bool(effective) and all(one.outcome == "holds" for one in effective)
+    key = "effective" if kept else "not_shown" if total > 1 else "one_not_shown"
+    if all(_undecided(one) == "needs" for one in open_):
+        key += "_needs"
+        needed = max(one.queries_to_decide or 0 for one in open_)
+        values |= {"needed": many(needed), "count": max(one.n for one in open_)}
+    return _SAYS.find(key, result.run, "not shown", place="answer", **values)
+
+
+def verdict(result: GateResult) -> str:
+    """The outcome of all rules in one sentence."""
+    return _outcome(result).text
+
+
+def rules_table(result: GateResult, width: int | None = None) -> Table:
+    """The rules with their outcomes, a line each; below what is not shown what would decide it.
+
+    ``width``: in characters; what would be noticed is left out where it does not fit (the findings say it).
+    """
+
+    def below(ruling: Ruling) -> str:
+        return _reason(ruling) if ruling.outcome == "not shown" else ""
+
+    columns = (
+        Column("outcome", heading=""),
+        Column("rule", of="title", heading=""),
+        Column("value", of=_leaning),
+        Column("bound", heading=f"{percent(1 - result.alpha, 1)} limit", of=_bound),
+        Column("budget", of="rule.limit"),
+    )
+    table = Table("Rules", columns, result.rulings, below=below)
+    wider = replace(table, columns=(*columns, Column("noticed", heading="would notice", of=noticed)))
+    fits = width is None or wider.fits(width)
+    return wider if fits and any(map(noticed, result.rulings)) else table
+
+
+def _figures_table(result: GateResult) -> Table:
+    columns = (
+        Column("rule", of="title"),
+        Column("n", COUNT, "queries"),
+        Column("left_out", COUNT, "left out"),
+        Column("mean", digits(4), result.run),
+        Column("other_mean", digits(4), "against"),
+        Column("p_holds", P, "p holds"),
+        Column("p_broken", P, "p broken"),
+        Column("holm_p", P, "Holm p"),
+    )
+    return Table("All figures", columns, result.rulings)
+
+
+def _printed(text: str) -> str:
+    """One line that no pipeline takes for a command, whatever the runs are called."""
+    shown = plain(readable(text)).replace("##[", "## [")
+    return f"run {shown}" if shown.lstrip().startswith("::") else shown
+
+
+_MARKS = re.compile(r"([\\`*_{}\[\]#!|~])")
+_LINKED = re.compile(r"(?<![a-zA-Z0-9_])@|#|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
+_TONES: dict[str, Literal["good", "bad", "unknown"]] = {"holds": "good", "broken": "bad", "not shown": "unknown"}
+_LEVELS = {"holds": "notice", "broken": "error", "not shown": "warning"}
+
+
+def junit(result: GateResult, *, strict: bool) -> str:
+    """The rules as JUnit XML: a test case each."""
+    failed, skipped = _counted(result, strict)
+    counts = {"tests": str(len(result.rulings)), "failures": str(failed), "errors": "0"}
+    root = ElementTree.Element("testsuites", {"name": "evenrank gate", **counts})
+    suite = ElementTree.SubElement(root, "testsuite", {"name": _xml(f"evenrank gate {result.run}"), **counts})
+    suite.set("skipped", str(skipped))
+    for ruling, name in zip(result.rulings, _case_names(result), strict=True):
+        names = {"classname": _xml(f"evenrank.gate.{result.run}"), "name": _xml(name), "time": "0"}
+        case = ElementTree.SubElement(suite, "testcase", names)
+        said = _xml(finding(ruling).text)
+        if _fails(ruling, strict):
+            ElementTree.SubElement(case, "failure", {"message": said, "type": ruling.outcome}).text = said
+        elif ruling.outcome == "not shown":
+            ElementTree.SubElement(case, "skipped", {"message": said})
+        else:
+            ElementTree.SubElement(case, "system-out").text = said
+    if result.warnings:
+        said = "\n".join(_xml(f"note: {warning}") for warning in result.warnings)
+        ElementTree.SubElement(suite, "system-out").text = said
+    ElementTree.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+
+
+def _case_names(result: GateResult) -> list[str]:
+    """A name for each rule, all of them different: what shows JUnit's files keeps one case of a name."""
+    names: list[str] = []
+    for ruling in result.rulings:
+        name = f"{ruling.title}, {ruling.rule.limit}"
+        names.append(name if name not in names else f"{name} (rule {len(names) + 1})")
+    return names
+
+
+def _fails(ruling: Ruling, strict: bool) -> bool:
+    return ruling.outcome == "broken" or (strict and ruling.outcome == "not shown")
+
+
+def _counted(result: GateResult, strict: bool) -> tuple[int, int]:
+    failed = sum(_fails(ruling, strict) for ruling in result.rulings)
+    return failed, 0 if strict else sum(ruling.outcome == "not shown" for ruling in result.rulings)
+
+
+def _xml(text: str) -> str:
+    """``text`` in one line, without characters that XML cannot have, escaped or not."""
+    return re.sub(r"[\ufffe\uffff]", "�", plain(readable(text)))
+
+
+def markdown(result: GateResult) -> str:
+    """The rules as a Markdown table, and the outcome above it."""
+    table = replace(rules_table(result), below=None)
+    rows = [[_cell(column.read(column.value(ruling, 0))) for column in table.columns] for ruling in table.rows]
+    for row in rows:
+        row[0] = row[0] if row[0] == "holds" else f"**{row[0]}**"
+    head = [[column.title for column in table.columns], ["---"] * len(table.columns)]
+    lines = [f"**{_cell(verdict(result))}**", "", *(f"| {' | '.join(row)} |" for row in [*head, *rows])]
+    if result.warnings:
+        lines += ["", *(f"- {_cell(warning)}" for warning in result.warnings)]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    """``text`` as Markdown that shows it as it is: nothing is a mark, a tag, a mention, a link or a new cell.
+
+    Mentions and links are found after entities are decoded: a space of no width keeps them apart.
+    """
+    escaped = plain(readable(text)).replace("&", "&amp;").replace("<", "&lt;")
+    escaped = _LINKED.sub("\\g<0>\u200b", escaped)
+    return _MARKS.sub(r"\\\1", escaped)
+
+
+def workflow_commands(result: GateResult, *, strict: bool) -> str:
+    """The rules as workflow commands: ``::error title=…::…``; what holds is a notice, what is not shown a warning."""
+    lines = [f"::warning title=evenrank gate::{_command(warning)}" for warning in result.warnings]
+    for ruling in result.rulings:
+        level = "error" if _fails(ruling, strict) else _LEVELS[ruling.outcome]
+        title = f"evenrank gate {result.run}: {ruling.outcome}"
+        lines.append(f"::{level} title={_property(title)}::{_command(finding(ruling).text)}")
+    return "\n".join(lines)
+
+
+def _command(text: str) -> str:
+    """The message of a workflow command."""
+    return readable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    """A property of a workflow command."""
+    return _command(text).replace(":", "%3A").replace(",", "%2C")
+
+
+MARGINS = (1, 2, 3, 5, 10, 20)
+"""Losses, in percent."""
+SIZES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+"""Limits on an absolute value, of which a share means nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """A rule as TOML has it, and whether the sample can show that it holds of the baseline itself."""
+
+    values: Mapping[str, object]
+    holds: bool
+    needed: int | None
+    n: int
+
+
+@checked
+def initial_budget(
+    audited: WithValues | opt.File | Mapping[str, object], *, baseline: str | None = None, run: str | None = None
+) -> str:
+    """A budget that these queries can check, as TOML: for each measure the tightest limit that the baseline keeps.
+
+    The smallest change for the worse (1, 2, 3, 5, 10 or 20%) that would be ruled out if the run were as good as the
+    baseline: a loss where higher is better, a rise where nearer zero is. Of a signed measure and of one in bars, a
+    limit on its absolute value. A comment behind each says which value would be noticed in 8 of 10 such samples,
+    another which tighter limit takes how many queries.
+
+    Args:
+        audited: As for :func:`evenrank.gate`: what :func:`evenrank.audit` returned, or its JSON with values by query.
+        baseline: What rules compare with; by default the audit's.
+        run: The run to be gated, from which it is told what would be noticed; by default the only other one.
+
+    Raises:
+        EvenrankError: Without a baseline, and where no rule can be checked.
+    """
+    values = as_audited(as_json_values(audited))
+    base = values.baseline(baseline)
+    if base is None:
+        raise EvenrankError("expected a `baseline`: a budget says what a run may lose against it")
+    gated = values.run(run, base)
+    found: dict[str, list[_Tried]] = {}
+    refused: dict[str, str] = {}
+    for measure in (name for name, facts in values.facts.items() if len(facts.signs) == 1):
+        try:
+            found[measure] = _tightest(values, base, measure)
+        except EvenrankError as error:
+            refused[measure] = str(error).removeprefix("`budget`: rule 1: ")
+    rules = {measure: tried[-1].values for measure, tried in found.items() if tried and tried[-1].holds}
+    if not rules:
+        raise EvenrankError("no rule can be checked with these queries: more are needed")
+    queries = counted(max(tried.n for of in found.values() for tried in of), "query")
+    lines = [f"# {line}" for line in _SAYS.say("init", queries=queries, baseline=plain(readable(base))).split("\n")]
+    # All at once: what would be noticed is corrected for the number of rules.
+    rulings = gate(audited, budget={"rule": list(rules.values())}, baseline=base, run=gated).rulings
+    notices = dict(zip(rules, map(noticed, rulings), strict=True))
+    for measure, tried in found.items():
+        lines += ["", *_rule_lines(measure, tried, notices.get(measure, ""))] if tried else []
+    for measure, why in refused.items():
+        lines += ["", f"# {_SAYS.say('init_refused', measure=plain(measure), why=plain(why))}"]
+    return "\n".join(lines) + "\n"
+
+
+def _tightest(values: Audited, base: str, measure: str) -> list[_Tried]:
+    """The limits tried, from the tightest to the first that holds; none of a measure without a better side."""
+    how = resolve(parse_measure(measure))
+    limits: list[dict[str, object]]
+    if how.undirected:
+        limits = []
+    elif values.facts[measure].signed or measure.startswith("|"):
+        limits = [{"measure": measure, "at_most": size} for size in SIZES]
+    else:
+        side, sign = ("at_least", "-") if how.better == "higher" else ("at_most", "+")
+        limits = [{"measure": measure, "against": "baseline", side: f"{sign}{margin}%"} for margin in MARGINS]
+    tried: list[_Tried] = []
+    for limit in limits:
+        tried.append(_try(values, base, limit))
+        if tried[-1].holds:
+            break
+    return tried
+
+
+def _try(values: Audited, base: str, limit: Mapping[str, object]) -> _Tried:
+    """Whether a rule would hold of a run that is as good as the baseline."""
+    (rule,) = as_budget({"rule": [limit]}, values.facts).rules
+    parts = values.parts(base, rule)
+    others = None if rule.against is None else parts
+    found = tested(rule, parts, others, greatest=values.greatest(rule, [base]), guaranteed=None, alpha=ALPHA)
+    holds = found.test is not None and outcome(found.test, found.test.p_broken(), ALPHA) == "holds"
+    return _Tried(limit, holds, found.if_equal, found.n)
+
+
+def _rule_lines(measure: str, tried: list[_Tried], notice: str) -> Iterator[str]:
+    """The rule, or why there is none, and what a tighter one would take."""
+    last = tried[-1]
+    side = "at_most" if "at_most" in last.values else "at_least"
+    limit, queries = last.values[side], counted(last.n, "query")
+    if not last.holds:
+        yield f"# {_SAYS.say('init_none', measure=plain(measure), queries=queries, limit=str(limit))}"
+        return
+    if len(tried) > 1:
+        tighter = tried[-2]
+        key = "init_tighter" if tighter.needed is None else "init_tighter_needs"
+        said = {
+            "limit": str(tighter.values[side]),
+            "queries": counted(tighter.n, "query"),
+            "needed": many(tighter.needed),
+        }
+        yield f"# {_SAYS.say(key, **said)}"
+    yield "[[rule]]"
+    yield f"measure = {json.dumps(measure)}"
+    if "against" in last.values:
+        yield 'against = "baseline"'
+    written = f'"{limit}"' if isinstance(limit, str) else f"{limit:g}"
+    yield f"{side} = {written}" + (f"  # {_SAYS.say('init_notice', notice=notice)}" if notice else "")

@@ -1,0 +1,517 @@
+"""The first documents of a run as lists, the methods that put them into another order, and their figures."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from ir_measures import Measure
+
+from evenrank.files import Provenance
+from evenrank.files.arguments import check_ranges
+from evenrank.files.convert import is_path
+from evenrank.files.errors import EvenrankError, quoted
+from evenrank.files.runs import Run
+from evenrank.files.tables import IdIndex
+from evenrank.files.types import Array
+from evenrank.files.wording import counted, percent
+from evenrank.groups import GroupSource, GroupTable
+from evenrank.groups.table import NO_GROUP, largest_groups
+from evenrank.measures import (
+    Background,
+    Evaluation,
+    JoinedRun,
+    OfMissing,
+    RankedLists,
+    RunMeasure,
+    Target,
+    as_target,
+    resolve,
+)
+from evenrank.measures.base import mean_of
+from evenrank.measures.joined import refuse_all
+from evenrank.measures.ranked_lists import expand
+from evenrank.mitigation.reorderings import METHODS, DetConstSort, Fair, GroupedLists, Reordering, Shift, make_method
+
+DEPTH, SHOWN = 100, 10
+"""What happens to documents that the group table lacks; ``skip``: they keep their rank, the others move around them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """How far documents moved: sums over the queries of a run, or of a part of it.
+
+    Attributes:
+        queries: Number of queries.
+        kept: Sum of the share of the first 10 documents that are still among the first 10.
+        changed: Queries in which a document moved; ``first``: those with another document at rank 1.
+        documents: Documents that could move; ``moved``: that did; ``distance``: by how many ranks, in all.
+        total, lacking, tied: As in :class:`RunLists`, of all queries, even if only some are looked at.
+    """
+
+    queries: int
+    kept: float
+    changed: int
+    first: int
+    documents: int
+    moved: int
+    distance: float
+    total: int
+    lacking: int
+    tied: int
+
+    def sentence(self) -> str:
+        """The changes in words."""
+        kept = percent(self.kept / max(self.queries, 1), 1)
+        away = self.distance / max(self.moved, 1)
+        return (
+            f"{kept} of the first {SHOWN} documents are still among the first {SHOWN} (mean over"
+            f" {counted(self.queries, 'query')}); {counted(self.first, 'query')}"
+            f" {'has' if self.first == 1 else 'have'} a different first document, {self.changed:,} a different order;"
+            f" {self.moved:,} of {counted(self.documents, 'document')} moved, by {away:.1f} ranks on average."
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """The changes as JSON values."""
+        return {
+            "queries": self.queries,
+            "kept_of_first_10": self.kept / max(self.queries, 1),
+            "queries_changed": self.changed,
+            "first_documents_changed": self.first,
+            "documents": self.documents,
+            "documents_moved": self.moved,
+            "mean_ranks_moved": self.distance / max(self.moved, 1),
+            "rows": self.total,
+            "unknown_rows": self.lacking,
+            "tied_rows": self.tied,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RunLists:
+    """The first documents of a run, ready for a :class:`Reordering`.
+
+    Attributes:
+        run: The run.
+        lists: Its first documents, or the known ones of them [N].
+        rows: The row of the run's table of each of these documents [N].
+        total: How many documents are among the first ones; ``lacking``: of these, those that the group table lacks;
+            ``tied``: those with the same score as a neighbour.
+    """
+
+    run: Run
+    lists: GroupedLists
+    rows: Array
+    total: int
+    lacking: int
+    tied: int
+
+    def reordered(self, order: Array) -> Run:
+        """The run with its first documents in a new order: ``order`` [N] as a :class:`Reordering` returns it.
+
+        Scores fall strictly: n, n − 1, …, 1 over the n documents of a query.
+        """
+        table = self.run.table
+        documents = table["doc_id"]
+        moved = np.flatnonzero(order != np.arange(len(order)))
+        if len(moved):
+            rows = np.arange(table.height)
+            rows[self.rows[moved]] = self.rows[order[moved]]
+            documents = documents.gather(rows)
+        made = pl.DataFrame([table["query_id"], documents, _falling_scores(table), table["rank"]])
+        return replace(self.run, table=made, notes=(), source=None, card=None, orders=())
+
+    def cut(self, depth: int) -> RunLists:
+        """The same lists of the run's first ``depth`` documents of each query, which must include theirs."""
+        kept = self.run.table["rank"].to_numpy() <= depth
+        run = replace(self.run, table=self.run.table.filter(pl.Series(kept)))
+        return replace(self, run=run, rows=np.cumsum(kept)[self.rows] - 1)
+
+    def changes(self, order: Array, among: Array | None = None) -> Changes:
+        """How far the documents moved in a new ``order`` [N]; ``among`` [Q]: only in these queries (bool)."""
+        rank = self.run.table["rank"].to_numpy().astype(np.int64)
+        new, old = rank[self.rows], rank[self.rows[order]]
+        queries = np.repeat(np.arange(len(self.lists.lengths)), self.lists.lengths)
+        lengths = np.diff(_starts(self.run.table))
+        counts = np.ones(len(lengths), dtype=bool) if among is None else among
+        lost = np.bincount(queries[(old <= SHOWN) & (new > SHOWN)], minlength=len(lengths))
+        moved = (new != old) & counts[queries]
+        return Changes(
+            int(counts.sum()),
+            float((1 - lost / np.minimum(lengths, SHOWN))[counts].sum()),
+            len(np.unique(queries[moved])),
+            int((moved & (new == 1)).sum()),
+            int(counts[queries].sum()),
+            int(moved.sum()),
+            float(np.abs(new - old)[moved].sum()),
+            self.total,
+            self.lacking,
+            self.tied,
+        )
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """What is known of the documents of runs, and how their lists are made.
+
+    ``table``: the documents' groups; ``depth``: how many documents of each query are put into a new order; ``target``:
+    the groups' shares of the documents that have a group, by default the ones of the lexicon; ``missing``: what happens
+    to documents that ``table`` lacks.
+    """
+
+    table: GroupTable
+    depth: int = DEPTH
+    target: Target | None = None
+    missing: OfMissing = "error"
+
+    def __post_init__(self) -> None:
+        if self.target is not None and self.target.kind == "relevant":
+            raise EvenrankError(
+                "`target`: expected uniform, candidates or a file: which documents are relevant is not known where a"
+                " run is put into another order"
+            )
+
+    @functools.cached_property
+    def _index(self) -> IdIndex:
+        return IdIndex([self.table.table["doc_id"]])
+
+    def lists(self, run: Run) -> RunLists:
+        """The first documents of a run. Raises EvenrankError for documents that must not be missing."""
+        table = run.table
+        starts = _starts(table)
+        ranked = RankedLists(starts, table["score"].to_numpy())
+        rows, query = expand(starts[:-1], np.minimum(ranked.lengths, self.depth))
+        document = self._index.places(table["doc_id"].gather(rows))
+        lost = document < 0
+        lacking = int(lost.sum())
+        if lacking and self.missing == "error":
+            first = replace(run, table=table[rows])
+            raise refuse_all(first, lost, self.table.source)
+        total, tied = len(rows), int(ranked.ties_within(self.depth)[2].sum())
+        if lacking and self.missing == "skip":
+            rows, query, document = rows[~lost], query[~lost], document[~lost]
+        offsets = np.searchsorted(query, np.arange(len(starts)))
+        scores = _scaled(ranked, rows, query)
+        signed, neutrality, group = self._of_documents(document)
+        targets = self._targets(run, query, group, len(starts) - 1)
+        lists = GroupedLists(offsets, scores, signed, neutrality, group, self.table.groups, targets)
+        return RunLists(run, lists, rows, total, lacking, tied)
+
+    def _of_documents(self, document: Array) -> tuple[Array, Array, Array]:
+        """Signed magnitude, neutrality and group [N] of documents given by their rows; 0, 1 and −1 where it is −1."""
+        table, known = self.table, document >= 0
+        found = document[known]
+        signed, neutrality = np.zeros(len(document)), np.ones(len(document))
+        if table.poles is not None:
+            signed[known] = table.signed_magnitude(table.usual_kind, rows=found)
+        neutrality[known] = table.table["neutrality"].to_numpy()[found]
+        group = np.full(len(document), NO_GROUP)
+        group[known] = largest_groups(table, found)
+        return signed, neutrality, group
+
+    def _targets(self, run: Run, query: Array, group: Array, queries: int) -> Array:
+        """The share of each group, and last of none, in each list [Q, G + 1]."""
+        groups = len(self.table.groups)
+        number = np.bincount(query, minlength=queries)
+        counts = np.bincount(query * (groups + 1) + group % (groups + 1), minlength=queries * (groups + 1))
+        shares = counts.reshape(queries, groups + 1) / np.maximum(number, 1)[:, None]
+        grouped = shares[:, :groups].sum(axis=1)
+        if self.target is None:
+            shares[:, :groups] = grouped[:, None] * np.array(self.table.shares) / sum(self.table.shares)
+        elif self.target.kind != "candidates":
+            shares[:, :groups] = grouped[:, None] * self.target.shares_for(JoinedRun(run, self.table))
+        shares[:, groups] = 1 - grouped
+        return shares
+
+
+def grouped_lists(
+    run: Run,
+    table: GroupTable,
+    *,
+    depth: int = DEPTH,
+    target: Target | None = None,
+    missing: OfMissing = "error",
+) -> GroupedLists:
+    """The first ``depth`` documents of each query of a run with their groups; see :class:`Grouping`."""
+    return Grouping(table, depth, target, missing).lists(run).lists
+
+
+def untied(run: Run) -> Run:
+    """The run in the order that methods start from, with scores that fall strictly; the run itself if they do.
+
+    Pairwise measures count ties as wins, so that figures of a run with ties and of its new order would differ where no
+    document moved.
+    """
+    table = run.table
+    score = table["score"].to_numpy()
+    tied = (score[1:] == score[:-1]) & (table["rank"].to_numpy()[1:] > 1)
+    return replace(run, table=table.with_columns(_falling_scores(table))) if tied.any() else run
+
+
+def _falling_scores(table: pl.DataFrame) -> pl.Series:
+    """The scores n, n − 1, …, 1 over the n documents of each query of a run's table."""
+    length = np.diff(_starts(table))
+    return pl.Series("score", np.repeat(length, length) + 1.0 - table["rank"].to_numpy())
+
+
+def _starts(table: pl.DataFrame) -> Array:
+    """Where the list of each query starts in a run's table, and the end [Q + 1]."""
+    return np.append(np.flatnonzero(table["rank"].to_numpy() == 1), table.height)
+
+
+def _scaled(ranked: RankedLists, rows: Array, query: Array) -> Array:
+    """The scores of ``rows`` [N], scaled to 0 … 1 over the whole list of their query; 0.5 in a constant list."""
+    # Scores fall within a list. Halved first, so that no difference of two finite scores is infinite.
+    ends = ranked.offsets[1:] - 1
+    high, low = ranked.scores[ranked.offsets[:-1]] / 2, ranked.scores[ends] / 2
+    width = high - low
+    scaled: Array = np.divide(
+        ranked.scores[rows] / 2 - low[query], width[query], out=np.full(len(rows), 0.5), where=width[query] > 0
+    )
+    return scaled
+
+
+OWNERS = {"protected": ("fair",), "alpha": ("fair",), "per": ("shift",), "top": ("fair", "detconstsort")}
+"""Which methods each option is of."""
+_ASKED = {
+    "fair": " (the minimum of protected documents)",
+    "detconstsort": " (the minimum of each group; at strength 1 also the maximum)",
+}
+"""What the methods ask of every prefix."""
+
+
+@dataclass(frozen=True, slots=True)
+class MethodOptions:
+    """A method by its name, and what it is given; None for its default.
+
+    ``protected``: the group of ``fair``; ``alpha``: its significance; ``per``: what ``shift`` has an offset for;
+    ``top``: the ranks that ``fair`` and ``detconstsort`` promise something of.
+    """
+
+    name: str
+    protected: str | None = None
+    alpha: float | None = None
+    per: str | None = None
+    top: int | None = None
+
+    def check(self) -> None:
+        """Raises EvenrankError for an unknown method, and for an option that it does not have."""
+        if self.name not in METHODS:
+            raise EvenrankError(f"`method`: expected one of {', '.join(METHODS)}, found {quoted(self.name)}")
+        for option, owners in OWNERS.items():
+            if getattr(self, option) is not None and self.name not in owners:
+                raise EvenrankError(f"`{option}` is of the method {' or '.join(owners)}, not of {self.name}")
+        check_ranges(alpha=self.alpha, top=self.top)
+        if self.per not in (None, "group", "magnitude"):
+            raise EvenrankError(f"`per`: expected group or magnitude, found {quoted(self.per)}")
+
+    @property
+    def learns(self) -> bool:
+        """Whether the method needs lists to learn a direction from."""
+        return self.name == "shift" or (self.name == "fair" and self.protected is None)
+
+    def make(self, lists: GroupedLists, table: GroupTable) -> Reordering:
+        """The method, with the direction that it learns from ``lists``.
+
+        Raises EvenrankError for a method that works on the difference of two groups if it is not known of which.
+        """
+        if self.per == "magnitude" and table.poles is None:
+            raise EvenrankError(
+                f"`method='{self.name}'` works on the difference of two groups: of which? `poles='A,B'` says (the"
+                f" groups are {', '.join(table.groups)})"
+            )
+        given = {name: getattr(self, name) for name in OWNERS}
+        return make_method(self.name, lists, **{name: value for name, value in given.items() if value is not None})
+
+    @property
+    def described(self) -> str:
+        """The method with the options that tell it from others of its name."""
+        return f"{self.name} per {self.per}" if self.per == "magnitude" else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Whether the orders of lists are what the method promises: sums over lists.
+
+    ``lists``: their number; ``unmet``: lists with prefixes that miss what the method asks for, where no order could
+    have it; ``prefixes``: these prefixes.
+    """
+
+    lists: int
+    unmet: int = 0
+    prefixes: int = 0
+
+    def notes(self, method: str, top: int | None) -> Iterator[str]:
+        """What is to be said of them; ``top``: the ranks with a promise, if not all."""
+        of = counted(self.lists, "list")
+        within = "" if top is None else f" of the first {top:,} ranks"
+        if self.unmet:
+            yield (
+                f"{method}: {counted(self.prefixes, 'prefix')} in {self.unmet:,} of {of}"
+                f" {'miss' if self.prefixes > 1 else 'misses'} what is asked of every prefix{within}"
+                f"{_ASKED.get(method, '')}, as the documents do not allow it."
+            )
+
+
+def check_top(top: int | None, depth: int) -> None:
+    """Raises EvenrankError for more ranks with a promise than there are documents to choose from."""
+    if top is not None and top > depth:
+        raise EvenrankError(f"`top`: expected {depth} at most, the `depth` to choose from, found {top}")
+
+
+def applied(method: Reordering, lists: GroupedLists, strength: float) -> tuple[Array, Kept]:
+    """The new order [N] of lists, and what is to be said of it."""
+    number = len(lists.lengths)
+    order = method.order(lists, strength)
+    if isinstance(method, Fair | DetConstSort):
+        unmet = method.unmet(lists, order, strength)
+        return order, Kept(number, int((unmet > 0).sum()), int(unmet.sum()))
+    return order, Kept(number)
+
+
+def learnt(method: Reordering, groups: tuple[str, ...]) -> dict[str, object]:
+    """The direction that a method has, as JSON values."""
+    if isinstance(method, Fair):
+        return {"protected": groups[method.protected], "alpha": method.alpha}
+    if isinstance(method, Shift):
+        offsets = [round(float(offset), 6) for offset in method.offsets]
+        named = dict(zip(groups, offsets, strict=True)) if method.per == "group" else offsets[0]
+        return {"per": method.per, "offsets": named}
+    return {}
+
+
+def in_words(found: Mapping[str, object], poles: tuple[str, str] | None) -> str:
+    """What :func:`learnt` says, in a line; ``poles``: the groups that signed magnitude is the difference of."""
+    if found.get("per") == "magnitude" and poles is not None:
+        # One number, of a magnitude that is positive towards the first pole.
+        return f"offset {found['offsets']:+g} for each unit by which {poles[0]} outweighs {poles[1]}"
+    return ", ".join(f"{key} {_plain(value)}" for key, value in found.items())
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {offset:+g}" for name, offset in value.items())
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+Orders = Literal["given", "random", "relevance"]
+
+
+class OrderFigures:
+    """Measures of a run, and of the same documents in other orders.
+
+    ``queries`` [Q]: those of the run, in its order, then the ``absent`` ones, judged but not in the run, which count 0
+    in effectiveness; all values belong to them, and only their judgements count. ``judged``: how many of the run's have
+    any. Ties are in the order that methods start from, and count as decided.
+    ``lists``: the run's lists, without the rows that no measure looks at.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        grouping: Grouping,
+        qrels: pl.DataFrame | None,
+        measures: Sequence[Measure],
+        seed: int = 0,
+        absent: pl.Series | None = None,
+    ) -> None:
+        self.queries = run.queries if absent is None else pl.concat([run.queries, absent])
+        self.measures = tuple(measures)
+        self._grouping, self._seed = grouping, seed
+        self._qrels = None if qrels is None else qrels.filter(pl.col("query_id").is_in(self.queries.implode()))
+        self.judged = (
+            0 if self._qrels is None else self._qrels["query_id"].n_unique() - (0 if absent is None else len(absent))
+        )
+        self._background: Background | None = None
+        self._background = self.evaluation(run).as_background(run.name)
+        self.lists = _looked_at(grouping.lists(run), grouping.depth, measures)
+
+    def evaluation(self, run: Run) -> Evaluation:
+        """The evaluation of a run of these queries' documents."""
+        made = Evaluation(
+            untied(run),
+            self._grouping.table,
+            self._qrels,
+            missing=self._grouping.missing,
+            target=self._grouping.target,
+            seed=self._seed,
+        )
+        made.background = self._background
+        return made
+
+    def values(self, run: Run) -> tuple[Array, ...]:
+        """The values [Q] of each measure; NaN where a query has none."""
+        return self.values_of(self.evaluation(run))
+
+    def values_of(self, evaluation: Evaluation, *, how: Orders = "given") -> tuple[Array, ...]:
+        """:meth:`values` of an evaluation.
+
+        ``how``: in the order "given"; or in expectation over "random" orders, or by falling grade ("relevance").
+        """
+        return tuple(self._laid(resolve(measure), evaluation, how) for measure in self.measures)
+
+    def means(self, run: Run) -> tuple[float, ...]:
+        """The mean of each measure's values; NaN where no query has one."""
+        found = map(mean_of, self.values(run))
+        return tuple(np.nan if mean is None else mean for mean in found)
+
+    def _laid(self, measure: RunMeasure, evaluation: Evaluation, how: Orders) -> Array:
+        queries = measure.queries(evaluation)
+        if how == "relevance":
+            found = measure.by_relevance(evaluation)
+        else:
+            found = measure.values(evaluation) if how == "given" else measure.expected(evaluation, random=True)
+        laid = np.full(len(self.queries), np.nan)
+        places = IdIndex([self.queries]).places(queries)
+        # A place of −1 would be the last query's.
+        assert (places >= 0).all(), "the evaluation has other queries than the run"
+        laid[places] = found
+        return laid
+
+
+def _looked_at(lists: RunLists, depth: int, measures: Sequence[Measure]) -> RunLists:
+    """The lists without the rows that are neither put into another order nor looked at by a measure."""
+    cutoffs = [measure.params.get("cutoff") for measure in measures]
+    if not all(isinstance(cutoff, int) for cutoff in cutoffs):
+        return lists
+    return lists.cut(max(depth, *(cutoff for cutoff in cutoffs if isinstance(cutoff, int))))
+
+
+_OF_MISSING = ("error", "skip", "neutral")
+
+
+@dataclass(frozen=True)
+class ListGroups(GroupSource):
+    """What says which groups documents are of, and what a fair list is.
+
+    ``missing``: what happens to documents that it does not know: "error", "skip" (they keep their rank) or "neutral";
+    by default an error for words, and ``skip`` for labels, which are seldom complete.
+    """
+
+    target: object = None
+    missing: OfMissing | None = None
+
+    def check(self) -> None:
+        """Raises EvenrankError for what contradicts itself, before anything is read."""
+        super().check()
+        if self.missing not in (None, *_OF_MISSING):
+            raise EvenrankError(f"`missing`: expected error, skip or neutral, found {self.missing!r}")
+        if self.collection is None and not self.described:
+            raise EvenrankError("which groups are the documents of? give `scores`, `labels` or `collection`")
+
+    def note(self, provenance: Provenance) -> None:
+        """Records the inputs, before they are read."""
+        super().note(provenance)
+        if is_path(self.target) and os.path.exists(self.target):
+            provenance.add("target", self.target)
+
+    def grouping(self, ids: Sequence[pl.Series], depth: int = DEPTH) -> Grouping:
+        """What is known of the documents ``ids``. Raises EvenrankError for what cannot be used."""
+        table = self.table(ids)
+        target: Target | None = None if self.target is None else as_target(self.target, table.groups)
+        return Grouping(table, depth, target, self.missing or ("skip" if table.labelled else "error"))

@@ -1,1 +1,0 @@
-"""Running work in parallel: compiled loops, threads, parts of files, Ray."""

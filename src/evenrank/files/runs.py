@@ -1,0 +1,305 @@
+"""TREC runs and relevance judgements."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import polars as pl
+
+from . import irds
+from .arguments import checked
+from .convert import Frame, PathLike, qrels_table, run_table
+from .errors import EvenrankError, InputError, quoted, readable, shown
+from .outputs import atomic_path
+from .provenance import read_card
+from .reading import line_blocks
+from .tables import Layout, first_repeat, parse_block, pick
+from .types import Array
+
+if TYPE_CHECKING:
+    import pandas
+
+Order = Literal["score", "file"]
+
+RUN_LAYOUT = Layout(
+    "a TREC run",
+    {
+        "query_id": pl.String,
+        "_Q0": pl.String,
+        "doc_id": pl.String,
+        "rank": pl.Int32,
+        "score": pl.Float64,
+        "_tag": pl.String,
+    },
+    lenient=("rank",),
+)
+_PART = 1 << 19
+_COLUMNS = ["query_id", "doc_id", "score"]
+
+
+@checked
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Ranked documents for a set of queries.
+
+    ``table`` has one row per ranked document: ``query_id`` and ``doc_id`` (text), ``score`` (float), ``rank`` (from 1).
+    The rows of a query are contiguous and in rank order; queries are in the order of the source.
+    """
+
+    name: str
+    table: pl.DataFrame
+    notes: tuple[str, ...] = field(default=())
+    source: str | None = field(default=None)
+    """The file that the run was read from, for messages."""
+    card: Mapping[str, object] | None = field(default=None, repr=False)
+    """What made the run, as JSON values: see :mod:`evenrank.files.provenance`; None if it is not known."""
+    orders: tuple[Run, ...] = field(default=(), repr=False)
+    """A listwise re-ranking's runs of the same documents, given to the ranker in other orders."""
+
+    @property
+    def described(self) -> str:
+        """The run for a message: its name, and its file if that has a different name."""
+        return f"run {self.name}" if self.source in (None, self.name) else f"run {self.name} ({self.source})"
+
+    @property
+    def queries(self) -> pl.Series:
+        """The distinct query ids, in the run's order."""
+        return self.table["query_id"].filter(self.table["rank"] == 1)
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """The scores as ``{query: {document: score}}``, in rank order."""
+        scores: dict[str, dict[str, float]] = {}
+        for query, document, score in self.table.select(_COLUMNS).iter_rows():
+            scores.setdefault(query, {})[document] = score
+        return scores
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The table as a pandas frame. Raises EvenrankError if pandas is not installed."""
+        if importlib.util.find_spec("pandas") is None:
+            raise EvenrankError("to_pandas needs pandas, which is not installed: pip install pandas")
+        return self.table.to_pandas()
+
+    @classmethod
+    def from_table(
+        cls, table: object, name: str = "run", *, order: Order = "score", notes: tuple[str, ...] = ()
+    ) -> Run:
+        """A run from any form of :data:`evenrank.files.RunLike` but a path; rows can be in any order.
+
+        ``order="score"`` ranks by descending score, ties by descending document id, as trec_eval does;
+        ``order="file"`` ranks by row order and sets each score to minus the rank.
+        Raises EvenrankError for a missing column, a repeated document or a score that is not finite.
+        """
+        return cls._of(run_table(table, f"run {name}"), name, order, notes)
+
+    @classmethod
+    def _of(cls, table: pl.DataFrame, name: str, order: Order, notes: tuple[str, ...] = ()) -> Run:
+        return cls(name, _ranked(table, _query_numbers(table["query_id"]), order), notes)
+
+
+RunLike = PathLike | Run | Frame | Mapping[str, Mapping[str, float] | Sequence[str]] | Iterable[object]
+"""A run: a file, a :class:`Run`, a frame with ``query_id``, ``doc_id`` and ``score`` (or PyTerrier's names), ``{query:
+{document: score}}``, ``{query: documents, best first}`` or records such as ``ir_measures.ScoredDoc``."""
+RunsLike = RunLike | Mapping[str, RunLike] | Iterable[RunLike]
+"""Runs: one, several by name, or a list of paths and of Runs."""
+
+
+def as_run(given: object, name: str | None = None, *, order: Order = "score", what: str = "`run`") -> Run:
+    """A run from any of its forms (:data:`RunLike`), renamed if ``name`` is given.
+
+    Raises EvenrankError, starting with ``what``, for anything else; InputError for a file that is not a run.
+    """
+    if isinstance(given, Run):
+        return given if name is None else replace(given, name=name)
+    if isinstance(given, str | os.PathLike):
+        return read_run(given, name=name, order=order)
+    return Run._of(run_table(given, what), name or "run", order)
+
+
+def as_runs(given: object, what: str = "`runs`") -> list[Run]:
+    """Several runs, as a mapping by name or an iterable, each as :func:`as_run` accepts it."""
+    if isinstance(given, Mapping):
+        return [as_run(run, name, what=f"run {name}") for name, run in given.items()]
+    if not isinstance(given, Iterable):
+        raise EvenrankError(f"{what}: expected runs by name or in a list, found {shown(given)}")
+    named = (Run, str, os.PathLike)
+    return [
+        as_run(run, None if isinstance(run, named) else f"run {number}", what=f"{what}, number {number}")
+        for number, run in enumerate(given, 1)
+    ]
+
+
+@checked
+def read_run(path: str | os.PathLike[str], *, name: str | None = None, order: Order = "score") -> Run:
+    """Reads a TREC run (space or tab separated, plain or gzip) into a ranked table, with its card if it has one.
+
+    Raises InputError, with the line number, for a line without six fields, a score that is not a finite number, and a
+    document that appears twice for a query.
+    """
+    table, contradictions = _read(path, order)
+    name = readable(os.path.basename(os.fspath(path)) if name is None else name)
+    notes: tuple[str, ...] = ()
+    if contradictions:
+        used = "scores" if order == "score" else "order of the file"
+        notes = (f"{name}: the rank column contradicts the scores of {contradictions} rows; the {used} decided",)
+    card, problem = read_card(path)
+    if problem is not None:
+        notes += (f"{name}: {problem}",)
+    return Run(name, table, notes, os.fspath(path), card)
+
+
+def _read(path: str | os.PathLike[str], order: Order) -> tuple[pl.DataFrame, int]:
+    """The ranked table of any file, and the number of rows whose rank contradicts the score."""
+    table = pl.concat([parse_block(path, block, RUN_LAYOUT) for block in line_blocks(path)])
+    if not table.height:
+        raise InputError(path, "the file has no lines")
+    repeat = first_repeat(table, ["query_id", "doc_id"])
+    if repeat is not None:
+        earlier, again = (table.row(row, named=True) for row in repeat)
+        raise InputError(
+            path,
+            f"the document {quoted(again['doc_id'])} appears twice for the query {quoted(again['query_id'])}"
+            f" (first in line {earlier['line']})",
+            line=again["line"],
+        )
+    number = _query_numbers(table["query_id"])
+    return _ranked(table.select(_COLUMNS), number, order), _rank_contradictions(table, number)
+
+
+@checked
+def write_run(run: object, path: str | os.PathLike[str]) -> None:
+    """Writes a run in TREC format, atomically and with the full precision of its scores.
+
+    ``run`` is a :class:`Run` or anything else that :func:`as_run` accepts. Raises InputError for an id that is
+    empty or contains white space, which the format does not allow, and EvenrankError for anything that is not a run.
+    """
+    run = as_run(run)
+    table = run.table
+    for column in ("query_id", "doc_id"):
+        bad = table[column].filter(table[column].str.contains(r"^$|[ \t\r\n]"))
+        if len(bad):
+            raise InputError(path, f"cannot be written: {quoted(bad[0])} as {column} is empty or contains white space")
+    tag = readable("_".join(run.name.split())) or "run"
+    lines = table.select("query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag"))
+    with atomic_path(path) as part, open(part, "wb") as file:
+        lines.write_csv(file, include_header=False, separator=" ", quote_style="never")
+
+
+def _ranked(table: pl.DataFrame, number: Array, order: Order) -> pl.DataFrame:
+    """``table`` with the rows of each query (``number`` [N]) contiguous and in order, and a ``rank`` column."""
+    ties_only = False
+    if order == "score":
+        rows, ties_only = _descending(number, table["score"].to_numpy(), table["doc_id"])
+    else:
+        rows = np.argsort(number, kind="stable") if (np.diff(number) < 0).any() else None
+    if rows is not None:
+        number = number[rows]
+    starts = np.flatnonzero(np.diff(number, prepend=-1))
+    rank = np.arange(1, table.height + 1, dtype=np.uint32)
+    rank -= np.repeat(starts.astype(np.uint32), np.diff(np.append(starts, table.height)))
+    # In parts of whole queries: a column made in one piece would force polars to copy all the others.
+    cuts = starts[np.unique(np.searchsorted(starts, np.arange(0, table.height, _PART)).clip(max=len(starts) - 1))]
+    parts = []
+    for start, end in itertools.pairwise([*cuts.tolist(), table.height]):
+        of_part = pl.Series("rank", rank[start:end])
+        if rows is None:
+            part = table[start:end]
+        elif ties_only:
+            # Only documents are permuted: the other columns need no copy.
+            part = table[start:end]
+            part = part.with_columns(part["doc_id"].gather(rows[start:end] - start))
+        else:
+            part = table[rows[start:end]]
+        score = pl.col("score") if order == "score" else -of_part.cast(pl.Float64).alias("score")
+        parts.append(part.select("query_id", "doc_id", score, of_part))
+    return pl.concat(parts, rechunk=False)
+
+
+def _descending(number: Array, score: Array, doc: pl.Series) -> tuple[Array | None, bool]:
+    """The order of rows with queries contiguous, scores descending and ties by descending id; None if already so.
+
+    The second value: whether it only permutes tied documents of a query.
+    """
+    step = np.diff(number)
+    rows, ties_only = None, True
+    if (step < 0).any() or (score[1:] > score[:-1])[step == 0].any():
+        rows, ties_only = np.lexsort((-score, number)), False
+        number, score = number[rows], score[rows]
+    as_above = np.concatenate(([False], (score[1:] == score[:-1]) & (number[1:] == number[:-1])))
+    if as_above.any():
+        # Only tied rows are compared by id.
+        tied = np.flatnonzero(as_above | np.append(as_above[1:], False))
+        rows = np.arange(len(number), dtype=np.int32) if rows is None else rows
+        block = np.cumsum(~as_above[tied])
+        ids = pl.DataFrame({"block": block, "id": pick(doc, rows[tied]), "row": rows[tied]})
+        rows[tied] = ids.sort(["block", "id"], descending=[False, True])["row"].to_numpy()
+    return rows, ties_only
+
+
+def _query_numbers(query: pl.Series) -> Array:
+    """The number [N] of each row's query, in order of first appearance."""
+    spell = query.rle_id().to_numpy().astype(np.int32)
+    starts = np.flatnonzero(np.diff(spell, prepend=-1))
+    names = query.gather(starts)
+    if names.n_unique() == len(names):
+        return spell
+    # The rows of a query are not contiguous: its later stretches take the number of the first.
+    first = names.to_frame("name").with_row_index("place").select(pl.col("place").min().over("name"))
+    numbers: Array = first["place"].to_numpy().astype(np.int32)[spell]
+    return numbers
+
+
+def _rank_contradictions(table: pl.DataFrame, number: Array) -> int:
+    """Number of rows whose rank and score, compared with the row above, contradict each other."""
+    rank, score = table["rank"].fill_null(0).to_numpy(), table["score"].to_numpy()
+    deeper, higher = rank[1:] > rank[:-1], score[1:] > score[:-1]
+    wrong = (deeper & higher) | ((rank[1:] < rank[:-1]) & (score[1:] < score[:-1]))
+    wrong &= number[1:] == number[:-1]
+    if table["rank"].null_count():
+        unknown = table["rank"].is_null().to_numpy()
+        wrong &= ~(unknown[1:] | unknown[:-1])
+    return int(wrong.sum())
+
+
+_LAYOUT = Layout(
+    "TREC qrels", {"query_id": pl.String, "_iteration": pl.String, "doc_id": pl.String, "relevance": pl.Int64}
+)
+
+
+@checked
+def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
+    """Reads TREC qrels (space or tab separated, plain or gzip, or ``irds:NAME``).
+
+    Returns a table with ``query_id``, ``doc_id`` and ``relevance`` (int), one row per judgement; a repeated judgement
+    counts once. Raises InputError, with the line number, for a line without four fields, a grade that is not a whole
+    number, and a document judged twice for a query with different grades.
+    """
+    if irds.is_identifier(path):
+        return irds.qrels(os.fspath(path))
+    table = pl.concat([parse_block(path, block, _LAYOUT) for block in line_blocks(path)])
+    table = table.unique(["query_id", "doc_id", "relevance"], keep="first", maintain_order=True)
+    if not table.height:
+        raise InputError(path, "the file has no lines")
+    repeat = first_repeat(table, ["query_id", "doc_id"])
+    if repeat is not None:
+        again = table.row(repeat[1], named=True)
+        raise InputError(
+            path,
+            f"the document {quoted(again['doc_id'])} is judged twice for the query {quoted(again['query_id'])},"
+            " with different grades",
+            line=again["line"],
+        )
+    return table.drop("line")
+
+
+def as_qrels(given: object, what: str = "`qrels`") -> pl.DataFrame:
+    """Judgements from a path, ``irds:NAME``, ``{query: {document: grade}}``, a frame or records such as Qrel.
+
+    Raises EvenrankError, which begins with ``what``, for anything else; InputError for a file that is not qrels.
+    """
+    return read_qrels(given) if isinstance(given, str | os.PathLike) else qrels_table(given, what)

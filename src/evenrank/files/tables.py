@@ -1,0 +1,390 @@
+"""Tables from lines of text and from files with named columns; errors have the line number."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from .errors import EvenrankError, InputError, quoted
+from .reading import BOM, Block, line_blocks, open_binary, open_parquet, polars_table, read_bytes, refuse_pipe
+from .types import Array
+
+Picked = TypeVar("Picked", pl.DataFrame, pl.Series)
+_PIECE = 1 << 17
+_NUMBERS = (pl.Float64, pl.Int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The fields of a line, in order: name and type. A field whose name starts with ``_`` is checked and dropped.
+
+    ``lenient``: fields that become null, instead of an error, if their value is not of their type.
+    """
+
+    what: str
+    fields: dict[str, type[pl.DataType]]
+    lenient: tuple[str, ...] = ()
+
+    @property
+    def kept(self) -> list[str]:
+        """The fields that become columns."""
+        return [name for name in self.fields if not name.startswith("_")]
+
+    def expected(self) -> str:
+        """The fields, for a message."""
+        return f"expected {len(self.fields)} fields ({', '.join(name.lstrip('_') for name in self.fields)})"
+
+
+def parse_block(path: str | os.PathLike[str], block: Block, layout: Layout) -> pl.DataFrame:
+    """A block of lines, separated by spaces, tabs or both, as a table with a ``line`` column.
+
+    Files with exactly one space or one tab between fields are parsed by polars; all others by a slower parser that
+    returns the same table, or raises InputError with the line number.
+    """
+    table = _parse_regular(block, layout)
+    if table is None:
+        table = _parse_any(path, block, layout)
+    return table
+
+
+def _parse_regular(block: Block, layout: Layout) -> pl.DataFrame | None:
+    head = block.data[: block.data.find(b"\n")]
+    separator, other = ("\t", b" ") if b"\t" in head else (" ", b"\t")
+    if head.count(separator.encode()) != len(layout.fields) - 1 or other in block.data or csv_drops(block.data):
+        return None
+    table = _read_csv(block, layout.fields, separator)
+    if table is None and layout.lenient:
+        loose = {name: pl.String if name in layout.lenient else kind for name, kind in layout.fields.items()}
+        table = _read_csv(block, loose, separator)
+    # A null is an empty field (two separators in a row) or a short line.
+    if table is None or table.height != block.lines or any(table.null_count().row(0)):
+        return None
+    table = table.with_columns(pl.col(name).cast(layout.fields[name], strict=False) for name in layout.lenient)
+    floats = [pl.col(name).is_finite().all() for name, kind in layout.fields.items() if kind is pl.Float64]
+    if floats and not all(table.select(pl.all_horizontal(floats)).row(0)):
+        return None
+    return table.select(
+        *layout.kept, pl.int_range(block.first_line, block.first_line + table.height, dtype=pl.UInt32).alias("line")
+    )
+
+
+def csv_drops(data: bytes) -> bool:
+    """Whether polars' CSV reader would drop some bytes: a carriage return at a field's end, or a byte-order mark."""
+    return b"\r" in data or data.startswith(BOM)
+
+
+def _read_csv(block: Block, schema: Mapping[str, type[pl.DataType]], separator: str) -> pl.DataFrame | None:
+    try:
+        return pl.read_csv(block.data, has_header=False, separator=separator, quote_char=None, schema=schema)
+    except pl.exceptions.PolarsError:
+        return None
+
+
+def lines_of(block: Block) -> pl.DataFrame:
+    """The block's lines that are not blank, as ``line`` (number) and ``content``."""
+    content = pl.Series("content", [block.data[:-1].decode()]).str.split("\n").explode()
+    numbered = pl.DataFrame({"content": content}).with_row_index("line", offset=block.first_line)
+    return numbered.filter(pl.col("content").str.strip_chars() != "")
+
+
+def _parse_any(path: str | os.PathLike[str], block: Block, layout: Layout) -> pl.DataFrame:
+    lines = lines_of(block)
+    pattern = r"^[ \t]*" + r"[ \t]+".join(f"(?<f{i}>[^ \t]+)" for i in range(len(layout.fields))) + r"[ \t]*$"
+    parsed = lines.with_columns(pl.col("content").str.extract_groups(pattern).alias("g")).unnest("g")
+    bad = parsed.filter(pl.col("f0").is_null())
+    if bad.height:
+        line, content = bad.row(0)[:2]
+        count = len(re.split(r"[ \t]+", content.strip(" \t")))
+        raise InputError(path, f"{layout.expected()} of {layout.what}, found {count}: {quoted(content)}", line=line)
+    columns: list[pl.Expr] = []
+    for i, (name, kind) in enumerate(layout.fields.items()):
+        column = pl.col(f"f{i}")
+        if name in layout.lenient:
+            column = column.cast(kind, strict=False)
+        elif kind in _NUMBERS:
+            number = column.cast(kind, strict=False)
+            wrong = number.is_null() if kind is pl.Int64 else ~number.is_finite().fill_null(False)
+            bad = parsed.filter(wrong)
+            if bad.height:
+                noun = "a whole number" if kind is pl.Int64 else "a finite number"
+                found = quoted(bad[f"f{i}"][0])
+                raise InputError(path, f"expected {noun} as {name.lstrip('_')}, found {found}", line=bad["line"][0])
+            column = number
+        columns.append(column.alias(name))
+    return parsed.select(*columns, pl.col("line").cast(pl.UInt32)).select(*layout.kept, "line")
+
+
+def first_repeat(table: pl.DataFrame, keys: list[str]) -> tuple[int, int] | None:
+    """The rows of the first repeated combination of ``keys`` (text columns), (earlier, repeated), or None.
+
+    Only rows with equal hashes are compared exactly.
+    """
+    number = np.zeros(table.height, dtype=np.uint64)
+    for seed, key in enumerate(keys):
+        number += table[key].hash(seed).to_numpy()
+    ordered = np.sort(number)
+    met = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    if not len(met):
+        return None
+    rows = table.select(keys).with_row_index("row").filter(pl.Series(np.isin(number, met)))
+    again = rows.filter(~pl.struct(keys).is_first_distinct())
+    if not again.height:
+        return None
+    repeat = again.row(0, named=True)
+    earlier = rows.filter(*[pl.col(key) == repeat[key] for key in keys])["row"][0]
+    return int(earlier), int(repeat["row"])
+
+
+def pick(values: Picked, rows: Array) -> Picked:
+    """``values[rows]`` of a long table or column, for a few distinct rows.
+
+    Selected by mask and then sorted: selecting by number would make polars first copy all chunks into one.
+    """
+    wanted = np.zeros(len(values), dtype=bool)
+    wanted[rows] = True
+    return values.filter(pl.Series(wanted))[np.searchsorted(np.sort(rows), rows)]
+
+
+def text_bytes(texts: pl.Series) -> tuple[Array, Array]:
+    """The UTF-8 bytes [B] of texts [N], and the offsets [N + 1] of each text's start and the last one's end."""
+    import pyarrow as pa
+
+    column = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.large_string())
+    _, offsets, data = column.buffers()
+    begins = np.frombuffer(offsets, dtype=np.int64)[column.offset : column.offset + len(column) + 1]
+    return np.frombuffer(data, dtype=np.uint8) if data else np.zeros(0, dtype=np.uint8), begins
+
+
+class IdIndex:
+    """The positions of ids in a list of ids, looked up by 64-bit hash: millions per second, some twenty bytes per id.
+
+    Among millions of ids, the chance that two have the same hash, and are taken for one, is about one in a million.
+    """
+
+    def __init__(self, ids: Iterable[pl.Series]) -> None:
+        self._ids = pl.concat([part.rename("id") for part in ids], rechunk=False)
+        self._hashes = self._ids.hash().to_numpy()
+
+    @functools.cached_property
+    def _slots(self) -> tuple[Array, Array, Array]:
+        """A row for the last bits of a hash; the rows whose slot another one has, and their hashes, which rise."""
+        size = 1 << min(24, max(10, (4 * len(self._hashes)).bit_length()))
+        slots = np.full(size, -1, dtype=np.int32)
+        rows = np.arange(len(self._hashes), dtype=np.int32)
+        slot = self._hashes & np.uint64(size - 1)
+        # One id gets each slot; other ids of that slot, unless they repeat it, are found by binary search.
+        slots[slot[::-1]] = rows[::-1]
+        others = rows[self._hashes != self._hashes[slots[slot]]]
+        others = others[np.argsort(self._hashes[others], kind="stable")]
+        return slots, others, self._hashes[others]
+
+    def places(self, ids: pl.Series) -> NDArray[np.int32]:
+        """The first position [N] in the list of each of ``ids``, −1 for ids that are not in it."""
+        # In pieces: intermediate arrays take several times the memory of the result.
+        pieces = [self.hashed_places(ids[start : start + _PIECE].hash()) for start in range(0, len(ids), _PIECE)]
+        return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int32)
+
+    def hashed_places(self, hashes: pl.Series) -> NDArray[np.int32]:
+        """:meth:`places` of ids by their :meth:`polars.Series.hash`, if several lists are asked about the same ids."""
+        wanted = hashes.to_numpy()
+        slots, others, other_hashes = self._slots
+        place: NDArray[np.int32] = slots[wanted & np.uint64(len(slots) - 1)]
+        if not len(self._hashes):
+            return place
+        rows = np.flatnonzero((place >= 0) & (self._hashes[place] != wanted))
+        place[rows] = -1
+        if len(others) and len(rows):
+            at = np.minimum(np.searchsorted(other_hashes, wanted[rows]), len(others) - 1)
+            same = other_hashes[at] == wanted[rows]
+            place[rows[same]] = others[at[same]]
+        return place
+
+    def among(self, ids: pl.Series) -> pl.Series:
+        """Whether each of ``ids`` is in the list."""
+        return pl.Series(self.places(ids) >= 0)
+
+
+DOCUMENT = ("doc_id", "docno", "docid", "corpus-id", "pid", "id", "_id")
+"""What the column of document ids may be called."""
+_PARQUET_MAGIC = b"PAR1"
+_MIXED = (TypeError, ValueError, OverflowError, RecursionError, pl.exceptions.PolarsError)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A table with named columns and where it is from: a ``path``, or an argument named by ``what``.
+
+    ``lines`` [N]: the line of each row; None in memory and in Parquet.
+    """
+
+    table: pl.DataFrame
+    path: str | None = None
+    what: str = ""
+    lines: Array | None = field(default=None, repr=False)
+
+    def error(self, message: str, row: int | None = None) -> EvenrankError:
+        """An error about the table, or about one of its rows, that says where that is."""
+        if self.path is not None and (row is None or self.lines is not None):
+            return InputError(self.path, message, line=None if row is None else int(self.lines[row]))  # type: ignore[index]
+        place = "" if row is None else f"row {row + 1}: "
+        if self.path is not None:
+            return InputError(self.path, f"{place}{message}")
+        return EvenrankError(f"{self.what}: {place}{message}")
+
+    def line(self, row: int) -> str:
+        """A row's place in words: ``line 3``, or ``row 2`` of what has no lines."""
+        return f"row {row + 1}" if self.lines is None else f"line {int(self.lines[row])}"
+
+
+def is_parquet(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is Parquet, by its first bytes."""
+    with open_binary(path) as stream:
+        return read_bytes(path, stream, 4) == _PARQUET_MAGIC
+
+
+def read_columns(path: str | os.PathLike[str]) -> Columns:
+    """The columns of a CSV or TSV file with a header line, of JSONL objects or of Parquet, by content; gzip too.
+
+    Values of CSV and TSV are strings. Raises InputError, with the line, for a line with too few or too many values,
+    two columns of one name, and what is no JSON object.
+    """
+    refuse_pipe(path)
+    name = os.fspath(path)
+    if is_parquet(path):
+        with open_parquet(path) as file:
+            return Columns(polars_table(path, file.read()), name)
+    data = b"".join(block.data for block in line_blocks(path))
+    if not data.strip():
+        raise InputError(path, "the file contains no rows")
+    return _from_json(name, data) if data.lstrip()[:1] == b"{" else _from_csv(name, data)
+
+
+def _from_csv(path: str, data: bytes) -> Columns:
+    head = data.lstrip(b"\n").partition(b"\n")[0].decode()
+    # Spreadsheets in many languages write semicolons.
+    separator = "\t" if "\t" in head else ";" if ";" in head and "," not in head else ","
+    values = _regular(data, head, separator)
+    if values is not None:
+        return _named(path, head.split(separator), values, np.arange(1, len(values[0]) + 2))
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    reader = csv.reader(io.StringIO(data.decode(), newline=""), delimiter=separator, strict=True)
+    line = 1
+    try:
+        for row in reader:
+            if any(value.strip() for value in row):
+                if rows and len(row) != len(rows[0]):
+                    expected = f"expected {len(rows[0])} values ({', '.join(rows[0])}), found {len(row)}"
+                    raise InputError(path, f"{expected}: {quoted(separator.join(row))}", line=line)
+                rows.append(row)
+                lines.append(line)
+            # A row with line breaks in quotes is named by its first line.
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(path, f"no valid CSV: {error}", line=line) from None
+    if not rows:
+        raise InputError(path, "the file contains no rows")
+    columns = [pl.Series([row[i] for row in rows[1:]], dtype=pl.String) for i in range(len(rows[0]))]
+    return _named(path, rows[0], columns, np.array(lines, dtype=np.int64))
+
+
+def _regular(data: bytes, head: str, separator: str) -> list[pl.Series] | None:
+    """The columns of a CSV file without quotes, empty lines or lines of another length; None for any other."""
+    lines, separators = data.count(b"\n"), head.count(separator)
+    # polars takes a line that is too short for one with empty values, and refuses one that is too long.
+    if not separators or b'"' in data or b"\r" in data or data.count(separator.encode()) != separators * lines:
+        return None
+    if f"\n{separator * separators}\n".encode() in data:
+        return None
+    try:
+        table = pl.read_csv(
+            data,
+            has_header=False,
+            skip_rows=1,
+            separator=separator,
+            infer_schema=False,
+            empty_string_is_null=False,
+            quote_char=None,
+        )
+    except pl.exceptions.PolarsError:
+        return None
+    fits = table.height == lines - 1 and table.width == separators + 1
+    return table.get_columns() if fits else None
+
+
+def _named(path: str, names: list[str], values: list[pl.Series], lines: Array) -> Columns:
+    """Columns with these names; ``lines`` [N + 1]: of the names and of each row."""
+    names = [name.strip() for name in names]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise InputError(path, f"two columns are named {quoted(repeated)}", line=int(lines[0]))
+    columns = [column.alias(name) for name, column in zip(names, values, strict=True)]
+    return Columns(pl.DataFrame(columns), path, "", lines[1:])
+
+
+def _from_json(path: str, data: bytes) -> Columns:
+    records: list[dict[str, object]] = []
+    lines: list[int] = []
+    for number, line in enumerate(data.decode().split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+            if "\\u" in line:
+                json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            message = f"expected Unicode, found half a surrogate pair: {quoted(line)}"
+            raise InputError(path, message, line=number) from None
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
+            raise InputError(path, f"expected a JSON object, found {quoted(line)}", line=number)
+        records.append(value)
+        lines.append(number)
+    names = list(dict.fromkeys(name for record in records for name in record))
+    columns = [_series(name, [record.get(name) for record in records]) for name in names]
+    return Columns(pl.DataFrame(columns), path, "", np.array(lines, dtype=np.int64))
+
+
+def _series(name: str, values: list[object]) -> pl.Series:
+    # What is nested has no use here, and polars takes minutes for what is nested deeply.
+    if any(isinstance(part, dict | list) for v in values for part in ([v] if isinstance(v, dict) else _parts(v))):
+        return pl.Series(name, values, dtype=pl.Object)
+    with suppress(*_MIXED):
+        return pl.Series(name, values, strict=True)
+    # JSON writes 1.0 as 1, and one group as itself.
+    if all(value is None or type(value) in (int, float) for value in values):
+        with suppress(*_MIXED):
+            return pl.Series(name, [None if value is None else float(value) for value in values])  # type: ignore[arg-type]
+    with suppress(*_MIXED):
+        return pl.Series(name, [[value] if isinstance(value, str) else value for value in values], strict=True)
+    return pl.Series(name, values, dtype=pl.Object)
+
+
+def _parts(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def column_named(given: Columns, names: tuple[str, ...]) -> str:
+    """The name of the first of the columns ``names`` that the table has. Raises EvenrankError if it has none."""
+    found = next((name for name in names if name in given.table.columns), None)
+    if found is None:
+        has = ", ".join(map(str, given.table.columns[:10])) or "none"
+        line = 0 if given.lines is not None else None
+        message = f"expected a column {names[0]}, found the columns {quoted(has, 120)[1:-1]}"
+        if line is None or given.path is None:
+            raise given.error(message)
+        raise InputError(given.path, message, line=1)
+    return found

@@ -1,0 +1,383 @@
+"""Collections and queries: an id and a text a row, from TSV, JSONL, Parquet or ir_datasets."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from . import irds
+from .arguments import checked
+from .convert import text_table
+from .errors import InputError, quoted
+from .reading import Block, files_of, line_blocks, open_parquet, polars_table, refuse_pipe
+from .tables import IdIndex, csv_drops, first_repeat, is_parquet, lines_of
+from .threads import in_order
+
+IDS = ("doc_id", "query_id", "id", "_id", "docid", "docno", "pid", "qid")
+TEXTS = ("text", "contents", "body", "passage", "query")
+"""What the columns of ids and texts may be called."""
+
+
+def parse_jsonl(path: str | os.PathLike[str], block: Block, id_column: str, first: bool) -> pl.DataFrame:
+    try:
+        rows = [json_row(value) for value in map(json.loads, filter(str.strip, block.data.decode().split("\n")))]
+        return pl.DataFrame(rows, schema={id_column: pl.String, "text": pl.String}, orient="row")
+    except (ValueError, RecursionError):
+        for line, content in lines_of(block).iter_rows():
+            try:
+                "".join(json_row(json.loads(content))).encode()
+            except UnicodeEncodeError:
+                raise InputError(
+                    path, f"expected Unicode, found half a surrogate pair: {quoted(content)}", line=line
+                ) from None
+            except (ValueError, RecursionError) as error:
+                reason = str(error) if isinstance(error, _FieldError) else "expected a JSON object"
+                raise InputError(path, f"{reason}, found {quoted(content)}", line=line) from None
+        raise
+
+
+class _FieldError(ValueError):
+    pass
+
+
+def json_row(value: object) -> tuple[str, str]:
+    if not isinstance(value, dict):
+        raise _FieldError("expected a JSON object")
+    row_id = next((value[name] for name in IDS if name in value), None)
+    text = next((value[name] for name in TEXTS if name in value), None)
+    if isinstance(row_id, bool) or not isinstance(row_id, str | int) or row_id == "":
+        raise _FieldError(f"expected a string or an integer under one of {', '.join(IDS)}")
+    if not isinstance(text, str):
+        raise _FieldError(f"expected a string under one of {', '.join(TEXTS)}")
+    title = value.get("title")
+    return str(row_id), f"{title} {text}" if isinstance(title, str) and title else text
+
+
+Done = TypeVar("Done")
+Batch = Callable[[], pl.DataFrame]
+"""A batch still to be parsed."""
+_LONE_CR = re.compile(rb"\t.*\r[^\t\r]+\t")
+# White space as polars (and Unicode) defines it, for blank lines.
+_WHITE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+_TEXT_TYPES = (pl.String, pl.Binary, pl.Categorical, pl.Enum, pl.Null)
+
+
+@checked
+def scan_collection(path: str | os.PathLike[str], *, unique: bool = True) -> Iterator[pl.DataFrame]:
+    """The documents of a collection, in batches with ``doc_id`` and ``text``, in the collection's order.
+
+    TSV (id, tab, text), JSONL or Parquet (plain or gzip; detected by content, not by name), a folder of such files or a
+    pattern (``shards/*.tsv``), sorted by name, or ``irds:NAME``. A JSONL or Parquet ``title`` is put before its text.
+    Memory: one batch, plus eight bytes per document for ``unique``, which raises InputError for a repeated id after the
+    last batch. Raises InputError, with the line number, for a line that is not a document.
+    """
+    yield from _scan(path, "doc_id", unique)
+
+
+@checked
+def read_queries(path: str | os.PathLike[str]) -> pl.DataFrame:
+    """All queries of a file in one of the formats of :func:`scan_collection`: ``query_id`` and ``text``."""
+    return pl.concat(list(_scan(path, "query_id", True)))
+
+
+@checked
+def read_texts(path: str | os.PathLike[str], ids: pl.Series) -> pl.DataFrame:
+    """The documents of a collection named by ``ids``: ``doc_id`` and ``text``, in the collection's order."""
+    return pl.concat(list(scan_texts(path, [ids])))
+
+
+def as_collection(given: object, what: str = "`collection`") -> str | os.PathLike[str] | pl.DataFrame:
+    """A path unchanged; ``{id: text}``, a frame or records as a table with ``doc_id`` and ``text``.
+
+    Raises EvenrankError, starting with ``what``, for anything else.
+    """
+    return given if isinstance(given, str | os.PathLike) else text_table(given, what)
+
+
+def as_batches(given: object, what: str = "`collection`") -> Iterator[pl.DataFrame]:
+    """The documents of a collection (see :func:`as_collection`), or of an iterable of frames, in batches."""
+    if isinstance(given, str | os.PathLike):
+        return scan_collection(given)
+    if isinstance(given, Iterable) and not isinstance(given, pl.DataFrame | Mapping):
+        whole = iter(given)
+        first = next(whole, None)
+        if first is None or isinstance(first, pl.DataFrame):
+            return (text_table(frame, what) for frame in ([] if first is None else itertools.chain([first], whole)))
+        # A pandas frame is iterable too; an iterator needs its first item back.
+        given = itertools.chain([first], whole) if whole is given else given
+    return iter([text_table(given, what)])
+
+
+def as_queries(given: object, what: str = "`queries`") -> pl.DataFrame:
+    """Queries, ``query_id`` and ``text``, from a path, ``{id: text}``, a frame or records.
+
+    Raises EvenrankError, starting with ``what``, for anything else; InputError for a file that cannot be used.
+    """
+    return read_queries(given) if isinstance(given, str | os.PathLike) else text_table(given, what, "query_id")
+
+
+@checked
+def scan_texts(path: str | os.PathLike[str], ids: Sequence[pl.Series]) -> Iterator[pl.DataFrame]:
+    """The documents of a collection named by ``ids``, in batches, so that memory does not have to hold all texts."""
+    if irds.is_identifier(path):
+        yield irds.texts(os.fspath(path), pl.concat(ids))
+        return
+    wanted = IdIndex(ids)
+    for batch in scan_collection(path):
+        yield batch.filter(wanted.among(batch["doc_id"]))
+
+
+def map_passages(
+    path: str | os.PathLike[str], work: Callable[[pl.DataFrame], Done], workers: int | None = None
+) -> Iterator[Done]:
+    """``work`` applied to the batches of a collection, in order, on ``workers`` threads (default: one per core).
+
+    They parse the batches, too: much faster than :func:`scan_collection`, whose errors it raises.
+    """
+    ids = _SeenIds(path, "doc_id")
+
+    def parsed(batch: Batch) -> tuple[NDArray[np.uint64], Done | None]:
+        table = batch()
+        return table["doc_id"].hash().to_numpy(), work(table) if table.height else None
+
+    for hashes, done in in_order(parsed, _batches(path, "doc_id"), workers):
+        ids.add(hashes)
+        if done is not None:
+            yield done
+    ids.check()
+
+
+class _SeenIds:
+    """The ids of a collection, which must be there and must not repeat: eight bytes each."""
+
+    def __init__(self, path: str | os.PathLike[str], id_column: str) -> None:
+        self._path, self._id_column = path, id_column
+        self._hashes: list[NDArray[np.uint64]] = []
+
+    def add(self, hashes: NDArray[np.uint64]) -> None:
+        self._hashes.append(hashes)
+
+    def check(self) -> None:
+        met = np.concatenate([np.zeros(0, np.uint64), *self._hashes])
+        if not len(met):
+            raise InputError(self._path, "the file contains no texts")
+        met.sort()
+        again = met[1:] == met[:-1]
+        if again.any():
+            _refuse_repeat(self._path, self._id_column, pl.Series("hash", np.unique(met[1:][again])))
+
+
+def _scan(path: str | os.PathLike[str], id_column: str, unique: bool) -> Iterator[pl.DataFrame]:
+    ids = _SeenIds(path, id_column)
+    rows = 0
+    for batch in _tables(path, id_column):
+        rows += batch.height
+        if unique:
+            ids.add(batch[id_column].hash().to_numpy())
+        if batch.height:
+            yield batch
+    if unique or not rows:
+        ids.check()
+
+
+def _refuse_repeat(path: str | os.PathLike[str], id_column: str, hashes: pl.Series) -> None:
+    """Raises InputError for the first repeated id, if any: different ids can have equal hashes."""
+    suspects = pl.concat(
+        [
+            batch.with_row_index("row")
+            .select("row", id_column)
+            .filter(pl.col(id_column).hash().is_in(hashes.implode()))
+            .with_columns(pl.col("row") + start)
+            for start, batch in _numbered(_tables(path, id_column))
+        ]
+    )
+    repeat = first_repeat(suspects, [id_column])
+    if repeat is not None:
+        first, again = (suspects.row(row, named=True) for row in repeat)
+        lines = _lines_with(path, again[id_column])
+        if len(lines) > 1:
+            message = f"the id {quoted(again[id_column])} appears twice (first in line {lines[0]})"
+            raise InputError(path, message, line=lines[1])
+        raise InputError(
+            path, f"the id {quoted(again[id_column])} appears twice: texts {first['row'] + 1} and {again['row'] + 1}"
+        )
+
+
+def _lines_with(path: str | os.PathLike[str], wanted: str) -> list[int]:
+    """The line numbers of a text file with the id ``wanted``; none for other formats and for several files."""
+    if irds.is_identifier(path) or files_of(path) != [os.fspath(path)] or is_parquet(path):
+        return []
+    found = []
+    for block in line_blocks(path):
+        for line, content in lines_of(block).iter_rows():
+            of_line = content.partition("\t")[0] if "\t" in content else json_row(json.loads(content))[0]
+            if of_line == wanted:
+                found.append(int(line))
+    return found
+
+
+def _numbered(batches: Iterable[pl.DataFrame]) -> Iterator[tuple[int, pl.DataFrame]]:
+    start = 0
+    for batch in batches:
+        yield start, batch
+        start += batch.height
+
+
+def _tables(path: str | os.PathLike[str], id_column: str) -> Iterator[pl.DataFrame]:
+    return (batch() for batch in _batches(path, id_column))
+
+
+def _batches(path: str | os.PathLike[str], id_column: str) -> Iterator[Batch]:
+    if irds.is_identifier(path):
+        for table in irds.batches(os.fspath(path), id_column):
+            yield table.clone
+        return
+    for file in files_of(path):
+        yield from _file_batches(file, id_column)
+
+
+def file_batches(
+    path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None = None
+) -> Iterator[pl.DataFrame]:
+    """The batches of one file; ``span``: only those between two byte offsets (of Parquet: row groups)."""
+    return (batch() for batch in _file_batches(path, id_column, span))
+
+
+def _file_batches(path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None = None) -> Iterator[Batch]:
+    refuse_pipe(path)
+    if is_parquet(path):
+        for table in _parquet_batches(path, id_column, span):
+            yield table.clone
+        return
+    parse = None
+    if span is not None and span[0]:
+        # The format of a part is that of the start of its file.
+        parse = _parser(next(line_blocks(path, block_bytes=1 << 16)))
+    lines = 0
+    first = True
+    for block in line_blocks(path, span=span):
+        lines += block.lines
+        if parse is None and not block.data.decode().strip(_WHITE):
+            continue
+        parse = parse or _parser(block)
+        # A header can only be the first line that is not blank.
+        yield functools.partial(parse, path, block, id_column, first and (span is None or span[0] == 0))
+        first = False
+    if lines == 1 and parse is _parse_tsv:
+        yield functools.partial(_refuse_lone_cr, path, block, id_column)
+
+
+def _refuse_lone_cr(path: str | os.PathLike[str], block: Block, id_column: str) -> pl.DataFrame:
+    if _LONE_CR.search(block.data):
+        raise InputError(path, "expected lines ending in a line feed, found only carriage returns", line=1)
+    return pl.DataFrame(schema={id_column: pl.String, "text": pl.String})
+
+
+def _parser(block: Block) -> Callable[[str | os.PathLike[str], Block, str, bool], pl.DataFrame]:
+    return parse_jsonl if block.data.decode().lstrip(_WHITE)[:1] == "{" else _parse_tsv
+
+
+def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str, first: bool) -> pl.DataFrame:
+    table = _parse_regular(block, id_column)
+    if table is None:
+        # A tab in a text, a blank line or an error: the slower parser distinguishes them.
+        table = _parse_lines(path, block, id_column)
+    return table[_header_rows(table) :] if first else table
+
+
+def _parse_regular(block: Block, id_column: str) -> pl.DataFrame | None:
+    """The documents of lines that all have an id and one tab; None if one may not have."""
+    schema = {id_column: pl.String, "text": pl.String}
+    try:
+        table = pl.read_csv(
+            block.data, has_header=False, separator="\t", quote_char=None, schema=schema, empty_string_is_null=False
+        )
+    except pl.exceptions.PolarsError:
+        return None
+    # polars reads a line without a tab as an id with an empty text, so tabs are counted.
+    if csv_drops(block.data) or not table.height == block.lines == block.data.count(b"\t"):
+        return None
+    return None if (table[id_column].str.strip_chars() == "").any() else table
+
+
+def _parse_lines(path: str | os.PathLike[str], block: Block, id_column: str) -> pl.DataFrame:
+    lines = lines_of(block).with_columns(
+        pl.col("content").str.splitn("\t", 2).struct.rename_fields([id_column, "text"])
+    )
+    lines = lines.unnest("content")
+    bad = lines.filter(pl.col("text").is_null() | (pl.col(id_column) == ""))
+    if bad.height:
+        line, found = bad.row(0)[:2]
+        raise InputError(
+            path,
+            f"expected an id, a tab and a text, found {quoted(found)} and no tab"
+            if found
+            else "expected an id before the tab, found none",
+            line=line,
+        )
+    return lines.select(id_column, "text")
+
+
+def _header_rows(table: pl.DataFrame) -> int:
+    """1 if the first row is a header, otherwise 0."""
+    if not table.height:
+        return 0
+    first, text = table.row(0)
+    return int(first.lower() in IDS and text.lower() in TEXTS)
+
+
+def _parquet_batches(
+    path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None
+) -> Iterator[pl.DataFrame]:
+    with open_parquet(path) as file:
+        names = file.schema_arrow.names
+        row_id = next((name for name in IDS if name in names), None)
+        text = next((name for name in TEXTS if name in names), None)
+        if row_id is None or text is None:
+            raise InputError(
+                path,
+                f"expected a column of {', '.join(IDS)} and one of {', '.join(TEXTS)}, found {', '.join(names)}",
+            )
+        columns = [row_id, text] + (["title"] if "title" in names else [])
+        first, end = span or (0, file.num_row_groups)
+        start = sum(file.metadata.row_group(group).num_rows for group in range(first))
+        for part in file.iter_batches(batch_size=1 << 16, columns=columns, row_groups=list(range(first, end))):
+            table = polars_table(path, part)
+            for name, kind in table.schema.items():
+                if not (isinstance(kind, _TEXT_TYPES) or (name == row_id and kind.is_integer())):
+                    raise InputError(path, f"expected text in the column {name}, found {kind}")
+            table = table.select(
+                pl.col(row_id).cast(pl.String).alias(id_column),
+                _titled(pl.col(text).cast(pl.String), "title" in names).alias("text"),
+            )
+            bad = table.with_row_index("row").filter(pl.any_horizontal(pl.all().is_null(), pl.col(id_column) == ""))
+            if bad.height:
+                raise InputError(path, f"row {start + bad['row'][0] + 1}: the id or the text is missing")
+            start += table.height
+            yield table
+
+
+def _titled(text: pl.Expr, has_title: bool) -> pl.Expr:
+    if not has_title:
+        return text
+    title = pl.col("title").cast(pl.String).fill_null("")
+    return pl.when(title == "").then(text).otherwise(title + " " + text)
+
+
+_BATCH = 1 << 15
+
+
+def select_texts(collection: str | os.PathLike[str] | pl.DataFrame, ids: Sequence[pl.Series]) -> Iterator[pl.DataFrame]:
+    """The documents of a collection with these ids, in batches with ``doc_id`` and ``text``."""
+    if isinstance(collection, str | os.PathLike):
+        return scan_texts(collection, ids)
+    return iter(collection.filter(IdIndex(ids).among(collection["doc_id"])).iter_slices(_BATCH))

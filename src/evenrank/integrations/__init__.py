@@ -1,1 +1,0 @@
-"""evenrank inside other libraries: each module needs its library, and is imported by its own name."""

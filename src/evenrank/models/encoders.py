@@ -1,0 +1,544 @@
+"""The rankers with a transformer: ``cat``, query and passage together, and ``dot``, each by itself.
+
+Cross-encoder: Nogueira & Cho 2019; Hofstätter et al., ECIR 2021 [POS], eq. 2. Bi-encoder: Karpukhin et al. 2020 (DPR);
+[POS], eq. 3. What they share: checkpoints, tokenisation, saving.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from torch import Tensor, nn
+
+from evenrank.files import EvenrankError, InputError
+from evenrank.files.errors import quoted
+from evenrank.files.outputs import folder_within, remove_unlocked, usual_mode
+from evenrank.files.types import Array
+
+from .protocol import CandidateLists, Inputs, Ranker
+from .scorers import truncated_rows
+from .stored import (
+    RARE_WORDS,
+    check_tokeniser,
+    check_weights,
+    find_folder,
+    find_model,
+    load_encoder,
+    loading_problem,
+    of_encoder,
+    quiet_loading,
+)
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder, SentenceTransformer
+    from sentence_transformers.base.modules import Module
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder, SentenceTransformer
+    from sentence_transformers.base.modules import Transformer
+    from transformers import PretrainedConfig
+
+    from .scorers import Model
+
+    Encoder: TypeAlias = "CrossEncoder | SentenceTransformer | Transformer"
+
+_BATCH = 256
+Task = Literal["sequence-classification", "feature-extraction"]
+
+
+def start_encoder(model: str, task: Task, layers: int | None, max_length: int, **settings: int) -> Transformer:
+    """A transformer and its tokeniser from a checkpoint: a folder, or a name on the hub.
+
+    Weights missing from the checkpoint (a head, a pooler) come from the current random state. ``layers``: the number
+    of layers kept, from the first; ``max_length``: tokens of a text or pair, at most the model's positions. Raises
+    EvenrankError for a setting out of range or an unknown name; InputError for a folder that cannot be loaded.
+    """
+    from sentence_transformers.base.modules import Transformer
+    from transformers import AutoConfig
+
+    if max_length < 1:
+        raise EvenrankError(f"`max_length`: expected 1 or more, found {max_length}")
+    path = find_folder(model)
+    local: dict[str, object] = {"trust_remote_code": False, "local_files_only": True}
+    try:
+        config = AutoConfig.from_pretrained(path, trust_remote_code=False, local_files_only=True)
+    except Exception as error:  # as in load_encoder
+        raise loading_problem(path, error) from None
+    with quiet_loading() as missing:
+        try:
+            encoder = Transformer(
+                str(path),
+                transformer_task=task,
+                model_kwargs={"use_safetensors": True, "dtype": torch.float32, **local},
+                processor_kwargs=dict(local),
+                config_kwargs={**_settings(path, config, task, layers), **local},
+                **settings,
+            )
+        except EvenrankError:
+            raise
+        except Exception as error:
+            raise loading_problem(path, error) from None
+    check_weights(path, of_encoder(missing))
+    if encoder.tokenizer is None:
+        raise InputError(path, "the model has no tokeniser")
+    check_tokeniser(path, encoder.tokenizer, RARE_WORDS)
+    encoder.tokenizer.model_max_length = min(max_length, encoder.tokenizer.model_max_length)
+    return encoder
+
+
+def _settings(path: Path, config: PretrainedConfig, task: Task, layers: int | None) -> dict[str, object]:
+    settings: dict[str, object] = {}
+    if task == "sequence-classification":
+        classifier = str(next(iter(config.architectures or ()), "")).endswith("ForSequenceClassification")
+        if classifier and config.num_labels != 1:
+            raise InputError(path, f"expected a model with one score per pair, found {config.num_labels}")
+        settings["num_labels"] = 1
+    if layers is not None:
+        known = config.num_hidden_layers
+        if not 1 <= layers <= known:
+            raise EvenrankError(f"`layers`: expected 1 to {known}, found {layers}")
+        settings["num_hidden_layers"] = layers
+        # One entry per layer, if an architecture has layers of several types.
+        if getattr(config, "layer_types", None):
+            settings["layer_types"] = list(config.layer_types[:layers])
+    return settings
+
+
+def tokenise(
+    model: Encoder, texts: Sequence[str] | Sequence[list[str]], prompt: str | None = None, **settings: str
+) -> dict[str, Tensor]:
+    """The tensors [n, ·] of n texts or pairs as ``model`` tokenises them, padded to the longest; none for n = 0.
+
+    Among them ``cut`` [n] bool: whether a text was truncated.
+    """
+    features = model.preprocess(list(texts), prompt=prompt or None, **settings)
+    tensors = {name: value for name, value in features.items() if isinstance(value, Tensor)}
+    cut = truncated_rows(features) if tensors else None
+    if cut is not None:
+        tensors["cut"] = torch.tensor(cut)
+    return tensors
+
+
+class TokenCache:
+    """:func:`tokenise` for single texts that return in every epoch: each is tokenised once.
+
+    For one model, prompt and task. Keeps the first texts, up to ``limit`` tokens (4 bytes each, 8 with token types);
+    returns the same tensors.
+    """
+
+    def __init__(self, model: Encoder, prompt: str, task: str, limit: int = 1 << 23) -> None:
+        self._tokenise = partial(tokenise, model, prompt=prompt, task=task)
+        self._room = limit
+        self._rows: dict[str, tuple[Array, bool]] = {}
+        # The padding of each tensor, and its side.
+        probe = self._tokenise(["", "a text that is longer than no text"])
+        unread = probe["attention_mask"][0] == 0
+        self._left = bool(unread[0])
+        self._padding = {
+            name: int(value[0][unread][0]) if unread.any() else 0
+            for name, value in probe.items()
+            if name not in ("attention_mask", "cut")
+        }
+        self._usable = all(value.shape == unread.shape for value in (probe[name][0] for name in self._padding))
+
+    def __call__(self, texts: Sequence[str]) -> dict[str, Tensor]:
+        """The tensors [n, ·] of n texts, padded to the longest."""
+        if not texts or not self._usable:
+            return self._tokenise(texts)
+        rows = {text: self._rows.get(text) for text in texts}
+        new = [text for text, row in rows.items() if row is None]
+        if new:
+            rows.update(self._new_rows(new))
+        return self._padded([row for row in map(rows.__getitem__, texts) if row is not None])
+
+    def _new_rows(self, texts: Sequence[str]) -> dict[str, tuple[Array, bool]]:
+        tensors = self._tokenise(texts)
+        values = torch.stack([tensors[name] for name in self._padding]).to(torch.int32).numpy()
+        read, cut = tensors["attention_mask"].bool().numpy(), tensors["cut"].tolist()
+        rows = {text: (values[:, row, read[row]], cut[row]) for row, text in enumerate(texts)}
+        for text, tokens in rows.items():
+            if self._room > 0:
+                self._room -= tokens[0].shape[1]
+                self._rows[text] = tokens
+        return rows
+
+    def _padded(self, rows: Sequence[tuple[Array, bool]]) -> dict[str, Tensor]:
+        lengths = np.array([tokens.shape[1] for tokens, _ in rows])
+        place = np.arange(lengths.max())
+        read = (place[::-1] if self._left else place) < lengths[:, None]
+        tensors = {"attention_mask": torch.from_numpy(read.astype(np.int64))}
+        tokens = np.concatenate([tokens for tokens, _ in rows], axis=1)
+        for (name, padding), values in zip(self._padding.items(), tokens, strict=True):
+            whole = np.full(read.shape, padding, dtype=np.int64)
+            whole[read] = values
+            tensors[name] = torch.from_numpy(whole)
+        return {**tensors, "cut": torch.tensor([cut for _, cut in rows])}
+
+
+def gives_offsets(model: Model, probe: str | list[str], **settings: str) -> bool:
+    """Whether the tokeniser of ``model`` shows where in a text each token comes from; ``probe``: a text or a pair."""
+    return getattr(model.preprocess([probe], **settings), "encodings", None) is not None
+
+
+def reads_to(
+    model: Model, texts: Sequence[str] | Sequence[list[str]], prompt: str | None = None, **settings: str
+) -> list[int]:
+    """How many characters of each of n texts (of the second of each pair) ``model`` reads before it truncates."""
+    ends = []
+    for start in range(0, len(texts), _BATCH):
+        features = model.preprocess(list(texts[start : start + _BATCH]), prompt=prompt or None, **settings)
+        for text, row in zip(texts[start : start + _BATCH], features.encodings, strict=True):
+            pair = not isinstance(text, str)
+            last = max(
+                (e for (_, e), s in zip(row.offsets, row.sequence_ids, strict=True) if s == int(pair)), default=0
+            )
+            # The prompt precedes a single text; that of a pair precedes the query.
+            ends.append(last if pair else max(0, last - len(prompt or "")))
+    return ends
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seeds the random numbers of the CPU, and restores their state afterwards."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def saving(folder: str | os.PathLike[str]) -> Iterator[str]:
+    """A temporary folder whose files replace those of the same name in ``folder`` once all are written.
+
+    Raises InputError if ``folder`` cannot be written.
+    """
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        # Also those of other machines: only one process saves to a folder at a time.
+        for left in target.glob(".saving.*.part"):
+            remove_unlocked(left)
+        with folder_within(target, "saving") as part, quiet_loading():
+            yield str(part)
+            for file in sorted(path for path in part.rglob("*") if path.is_file()):
+                place = target / file.relative_to(part)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                # safetensors creates files that only their owner can read.
+                file.chmod(usual_mode(place))
+                file.replace(place)
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or str(error).split("\n")[0]
+        raise InputError(target, f"cannot be written: {reason}") from None
+
+
+class EncoderRanker(Ranker):
+    """A ranker around a model of sentence-transformers, which loads its folder too."""
+
+    model: Encoder
+
+    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
+        """``embeddings``, ``encoder`` (its layers) and ``head`` (pooler, classifier, projection), if not empty."""
+        groups: dict[str, list[nn.Parameter]] = {"embeddings": [], "encoder": [], "head": []}
+        for name, parameter in self.model.named_parameters():
+            in_layers = ".layer" in name or ".encoder." in name
+            groups["embeddings" if ".embed" in name else "encoder" if in_layers else "head"].append(parameter)
+        return {name: parameters for name, parameters in groups.items() if parameters}
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes a folder that sentence-transformers loads, with the same scores.
+
+        Raises InputError if it cannot be written.
+        """
+        for module in self.model.modules():
+            fast = getattr(getattr(module, "tokenizer", None), "backend_tokenizer", None)
+            if fast is not None:
+                # Settings of the last call, which no later one reads; a resumed training's last call may be another.
+                fast.no_truncation()
+                fast.no_padding()
+        with saving(folder) as part:
+            self.model.save_pretrained(part, create_model_card=False)
+
+
+class CatRanker(EncoderRanker):
+    """[CLS] query [SEP] passage [SEP] through a transformer and a head with one output, whose logit is the score.
+
+    The head is that of ``AutoModelForSequenceClassification(num_labels=1)``: a linear layer on [CLS], after the
+    architecture's own pooler if it has one (BERT: a layer with tanh; DistilBERT: a layer with ReLU; RoBERTa and
+    ELECTRA: a layer in the head itself). Pairs that are too long lose tokens of the longer text. :meth:`save` writes a
+    folder of sentence-transformers' ``CrossEncoder``.
+    """
+
+    kind = "cat"
+
+    def __init__(self, model: CrossEncoder) -> None:
+        """A ranker around a CrossEncoder with one score per pair; sets its activation to the identity."""
+        super().__init__()
+        self.model = model
+        model.activation_fn = torch.nn.Identity()
+        self.eval()
+
+    @classmethod
+    def from_pretrained(
+        cls, model: str, *, layers: int | None = None, max_length: int = 512, seed: int = 0
+    ) -> CatRanker:
+        """A ranker that starts from a checkpoint: a folder, or a name on the hub.
+
+        ``layers``: the number of layers kept, from the first; ``max_length``: tokens of a pair; ``seed``: for weights
+        missing from the checkpoint, usually those of the head. Raises EvenrankError for a setting out of range or an
+        unknown name; InputError for a folder without weights or with a head for several scores.
+        """
+        from sentence_transformers import CrossEncoder
+
+        with seeded(seed):
+            encoder = start_encoder(model, "sequence-classification", layers, max_length)
+        return cls(CrossEncoder(modules=[encoder], num_labels=1, device="cpu"))
+
+    @property
+    def max_length(self) -> int:
+        """The greatest number of tokens of a pair."""
+        return int(self.model.max_seq_length)
+
+    def encode(self, lists: CandidateLists) -> Inputs:
+        """``input_ids`` and the other tensors [ΣK_b, L] of all pairs, query by query, and ``mask`` [B, K].
+
+        L is the longest pair of the batch. ``cut`` [ΣK_b] bool: pairs longer than ``max_length``.
+        """
+        pairs = [[query, text] for query, row in zip(lists.queries, lists.passages, strict=True) for text in row]
+        prompt = self.model.prompts.get(self.model.default_prompt_name)
+        return {**tokenise(self.model, pairs, prompt), "mask": lists.mask}
+
+    def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int]:
+        """How many characters of each passage [pairs] are read; a long query leaves less room for its passage."""
+        prompt = self.model.prompts.get(self.model.default_prompt_name)
+        return reads_to(self.model, [[q, p] for q, p in zip(queries, passages, strict=True)], prompt)
+
+    def forward(self, **inputs: Tensor) -> Tensor:
+        """Scores [B, K], float32."""
+        mask = inputs.pop("mask")
+        inputs.pop("cut", None)
+        scores = torch.zeros(mask.shape, device=mask.device)
+        if not inputs:
+            return scores
+        # Pairs are ordered by query, as the True values of the mask are.
+        return scores.masked_scatter(mask, self.model(inputs)["scores"].float())
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> CatRanker:
+        """A ranker from a folder of :meth:`save`, or of any cross-encoder that sentence-transformers loads.
+
+        Raises InputError for a folder without weights or with another kind of model.
+        """
+        found = find_model(os.fspath(folder))
+        if found.architecture != "cross":
+            raise InputError(found.path, f"expected a cross-encoder, found a {found.architecture} model")
+        return cls(load_encoder(found, "float32", "cpu"))
+
+
+Pooling = Literal["cls", "mean"]
+Similarity = Literal["dot", "cosine"]
+_QUERY, _PASSAGE = "query_", "passage_"
+_TASKS = {_QUERY: "query", _PASSAGE: "document"}
+# The prompts of a loaded model, in the order in which sentence-transformers takes the first that there is.
+_PROMPTS = {_QUERY: ("query",), _PASSAGE: ("document", "passage", "corpus")}
+
+
+class DotRanker(EncoderRanker):
+    """The inner product of a query's vector and a passage's, from one encoder or from two (towers).
+
+    A vector is the encoder's output at [CLS] or the mean over the tokens, optionally projected by a linear layer, and
+    normalised if the similarity is the cosine, so that a score is always an inner product. :meth:`save` writes a folder
+    of sentence-transformers' ``SentenceTransformer`` (with its ``Router`` for two encoders), whose ``encode_query`` and
+    ``encode_document`` return the vectors.
+    """
+
+    kind = "dot"
+
+    def __init__(self, model: SentenceTransformer) -> None:
+        """A ranker around a SentenceTransformer whose similarity is the inner product or the cosine."""
+        from sentence_transformers.base.modules import Normalize
+
+        super().__init__()
+        similarity = model.similarity_fn_name
+        if similarity not in ("dot", "cosine"):
+            raise EvenrankError(f"`similarity`: expected dot or cosine, found {quoted(similarity)}")
+        if similarity == "cosine" and not isinstance(model[-1], Normalize):
+            model.append(Normalize())
+        self.model = model
+        self._tokens: dict[str, TokenCache] = {}
+        self.prompts = {
+            side: next((model.prompts[name] for name in names if name in model.prompts), "")
+            for side, names in _PROMPTS.items()
+        }
+        if any(self.prompts.values()) and not all(getattr(part, "include_prompt", True) for part in model.modules()):
+            raise EvenrankError("a model that leaves its prompt out of the mean is not supported")
+        for name, parameter in model.named_parameters():
+            # BERT's pooler is for another task, and no vector depends on it.
+            if ".pooler." in name:
+                parameter.requires_grad_(False)
+        self.eval()
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        model: str,
+        *,
+        passage_model: str | None = None,
+        shared: bool = True,
+        pooling: Pooling = "cls",
+        projection: int | None = None,
+        similarity: Similarity = "dot",
+        layers: int | None = None,
+        query_length: int = 100,
+        passage_length: int = 100,
+        seed: int = 0,
+    ) -> DotRanker:
+        """A ranker that starts from a checkpoint: a folder, or a name on the hub.
+
+        Queries and passages share one encoder, unless ``shared`` is False (two copies) or ``passage_model`` is set.
+        ``projection``: output size d of a linear layer after pooling, one per encoder; ``layers``: the number of layers
+        kept, from the first; ``query_length``, ``passage_length``: in tokens; ``seed``: for weights missing from the
+        checkpoint. Raises EvenrankError for a setting out of range, an unknown name, or encoders whose vectors differ
+        in size; InputError for a folder without weights.
+        """
+        from sentence_transformers import SentenceTransformer
+        from sentence_transformers.base.modules import Router
+
+        if pooling not in ("cls", "mean"):
+            raise EvenrankError(f"`pooling`: expected cls or mean, found {quoted(pooling)}")
+        if projection is not None and projection < 1:
+            raise EvenrankError(f"`projection`: expected 1 or more, found {projection}")
+        if query_length < 1 or passage_length < 1:
+            raise EvenrankError(
+                f"`query_length` and `passage_length`: expected 1 or more, found {min(query_length, passage_length)}"
+            )
+        lengths = {"query_length": query_length, "document_length": passage_length}
+        with seeded(seed):
+            modules = [_tower(model, pooling, projection, layers, lengths)]
+            if passage_model is not None or not shared:
+                modules.append(_tower(passage_model or model, pooling, projection, layers, lengths))
+        sizes = [tower[-1].get_embedding_dimension() for tower in modules]
+        if len(set(sizes)) > 1:
+            raise EvenrankError(f"vectors of {sizes[0]} and {sizes[1]} numbers: project both to one size")
+        whole = modules[0] if len(modules) == 1 else [Router.for_query_document(*modules)]
+        return cls(SentenceTransformer(modules=whole, similarity_fn_name=similarity, device="cpu"))
+
+    def encode(self, lists: CandidateLists) -> Inputs:
+        """``query_input_ids`` and so on [B, L], ``passage_input_ids`` and so on [ΣK_b, L'], and ``mask`` [B, K].
+
+        Passages are ordered by query. ``query_cut`` [B] and ``passage_cut`` [ΣK_b] bool: truncated texts.
+        """
+        texts = {_QUERY: lists.queries, _PASSAGE: [text for row in lists.passages for text in row]}
+        inputs = {
+            side + name: value
+            for side, side_texts in texts.items()
+            for name, value in self._tokenise(side, side_texts).items()
+        }
+        return {**inputs, "mask": lists.mask}
+
+    def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int]:
+        """How many characters of each passage [pairs] are read."""
+        return reads_to(self.model, passages, self.prompts[_PASSAGE], task=_TASKS[_PASSAGE])
+
+    def forward(self, **inputs: Tensor) -> Tensor:
+        """Scores [B, K], float32; without ``mask``, the vectors [B + ΣK_b, d] of the given texts.
+
+        Cached gradients use the second form, so that a wrapper around this module sees every forward pass.
+        """
+        mask = inputs.pop("mask", None)
+        vectors = [self._embed(side, inputs) for side in (_QUERY, _PASSAGE) if side + "input_ids" in inputs]
+        if mask is None:
+            return torch.cat(vectors)
+        return self.scores(vectors[0], vectors[1], mask) if len(vectors) == 2 else torch.zeros(mask.shape)
+
+    def scores(self, queries: Tensor, passages: Tensor, mask: Tensor) -> Tensor:
+        """Scores [B, K] of the vectors of queries [B, d] and passages [ΣK_b, d]; 0 where ``mask`` [B, K] is False."""
+        products = (queries[mask.nonzero()[:, 0]] * passages).sum(1)
+        return torch.zeros(mask.shape, device=mask.device).masked_scatter(mask, products)
+
+    def embed_queries(self, **inputs: Tensor) -> Tensor:
+        """The vectors [B, d] of the queries, given as the ``query_…`` tensors of :meth:`encode`."""
+        return self._embed(_QUERY, inputs)
+
+    def embed_passages(self, **inputs: Tensor) -> Tensor:
+        """The vectors [ΣK_b, d] of the passages, given as the ``passage_…`` tensors of :meth:`encode`."""
+        return self._embed(_PASSAGE, inputs)
+
+    @torch.inference_mode()
+    def score(self, queries: Sequence[str], passages: Sequence[str], batch_size: int = 32) -> Tensor:
+        """Scores [pairs], computed on the ranker's device; each distinct text is encoded once."""
+        training = self.training
+        self.eval()
+        query_vectors, query = self._vectors(_QUERY, queries, batch_size)
+        passage_vectors, passage = self._vectors(_PASSAGE, passages, batch_size)
+        self.train(training)
+        steps = [slice(start, start + (1 << 14)) for start in range(0, len(query), 1 << 14)]
+        products = [(query_vectors[query[part]] * passage_vectors[passage[part]]).sum(1) for part in steps]
+        return torch.cat(products).cpu() if products else torch.empty(0)
+
+    def _vectors(self, side: str, texts: Sequence[str], batch_size: int) -> tuple[Tensor, Tensor]:
+        """The vectors of the distinct texts, encoded in batches sorted by length, and the row [texts] of each text."""
+        rows = {text: row for row, text in enumerate(sorted(set(texts), key=lambda text: (-len(text), text)))}
+        distinct = list(rows)
+        device = next(self.parameters()).device
+        vectors = []
+        for start in range(0, len(distinct), batch_size):
+            inputs = self._tokenise(side, distinct[start : start + batch_size])
+            vectors.append(self._embed(side, {side + name: value.to(device) for name, value in inputs.items()}))
+        numbers = torch.tensor([rows[text] for text in texts], device=device, dtype=torch.long)
+        return torch.cat(vectors) if vectors else torch.empty(0, 0), numbers
+
+    def _tokenise(self, side: str, texts: Sequence[str]) -> Inputs:
+        if side in self._tokens:
+            return self._tokens[side](texts)
+        return tokenise(self.model, texts, self.prompts[side], task=_TASKS[side])
+
+    def keep_tokens(self) -> None:
+        """From now on each text is tokenised once."""
+        self._tokens = {side: TokenCache(self.model, self.prompts[side], task) for side, task in _TASKS.items()}
+
+    def _embed(self, side: str, inputs: Inputs) -> Tensor:
+        own = {name.removeprefix(side): value for name, value in inputs.items() if name.startswith(side)}
+        own.pop("cut", None)
+        # Part of a batch may be shorter than the whole.
+        length = int(own["attention_mask"].any(0).nonzero().max()) + 1
+        trimmed = {name: value[:, :length] for name, value in own.items()}
+        return self.model(trimmed, task=_TASKS[side])["sentence_embedding"].float()  # type: ignore[no-any-return]
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> DotRanker:
+        """A ranker from a folder of :meth:`save`, or of another SentenceTransformer with inner product or cosine.
+
+        Raises InputError for a folder without weights or with another kind of model.
+        """
+        found = find_model(os.fspath(folder))
+        if found.architecture != "bi":
+            raise InputError(found.path, f"expected a bi-encoder, found a {found.architecture} model")
+        try:
+            return cls(load_encoder(found, "float32", "cpu"))
+        except InputError:
+            raise
+        except EvenrankError as error:
+            raise InputError(found.path, str(error)) from None
+
+
+def _tower(
+    model: str, pooling: Pooling, projection: int | None, layers: int | None, lengths: dict[str, int]
+) -> list[Module]:
+    """The modules of one encoder."""
+    from sentence_transformers.base.modules import Dense
+    from sentence_transformers.sentence_transformer.modules import Pooling as Pool
+
+    encoder = start_encoder(model, "feature-extraction", layers, max(lengths.values()), **lengths)
+    # No longer than the model has positions.
+    for name, length in lengths.items():
+        setattr(encoder, name, min(length, encoder.tokenizer.model_max_length))
+    size = encoder.get_embedding_dimension()
+    modules = [encoder, Pool(size, pooling)]
+    return [*modules, Dense(size, projection, activation_function=None)] if projection is not None else modules

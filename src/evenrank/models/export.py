@@ -1,0 +1,421 @@
+"""Encoders on a CPU with ONNX Runtime or OpenVINO, exported as they are loaded.
+
+Only the transformer is exported; tokenising, prompts, pooling, projection and similarity stay those of the
+sentence-transformers model, which calls the exported transformer as it called its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import warnings
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from evenrank.files import EvenrankError, InputError
+from evenrank.files.errors import quoted, require
+from evenrank.files.types import Array
+
+from .scorers import Rows
+from .stored import Backend, ModelFolder, Precision
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, NodeProto
+    from openvino import Core, InferRequest
+    from sentence_transformers import CrossEncoder, SentenceTransformer
+    from sentence_transformers.base.modules import Transformer
+
+# What is computed for each token by itself.
+_ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Pow", "Sqrt")
+_BY_TOKEN = frozenset((*_ARITHMETIC, "Erf", "Gelu", "LayerNormalization", "MatMul", "Relu", "Sigmoid", "Tanh"))
+_TOKENS, _RANK = 1, 3
+"""The axis of tokens in tensors [batch, tokens, features]."""
+
+
+def keep_first_token(file: Path) -> None:
+    """Where a model reads only its first token's vector, has the layers after the last attention compute only that.
+
+    Of 6 layers this saves an eighth of the products. Changes ``file``; leaves a graph that it does not understand.
+    """
+    import onnx
+
+    model = onnx.load(str(file))
+    known = onnx.shape_inference.infer_shapes(model).graph
+    ranks = {one.name: len(one.type.tensor_type.shape.dim) for one in (*known.value_info, *known.input)}
+    if _narrow(model.graph, ranks):
+        onnx.save(model, str(file))
+
+
+def _narrow(graph: GraphProto, ranks: dict[str, int]) -> bool:
+    """Takes the first token before what is computed for each token by itself, in place of after it."""
+    from onnx import helper, numpy_helper
+
+    constants = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant" and node.attribute[0].name == "value":
+            constants[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
+        elif node.op_type == "Identity" and node.input[0] in constants:  # weights that are equal are kept once
+            constants[node.output[0]] = constants[node.input[0]]
+    inner = _before_first(graph, constants)
+    made = {node.output[0] for node in inner}
+    narrow: dict[str, str] = {}
+    nodes: list[NodeProto] = []
+    bounds = ["first_token_start", "first_token_end", "first_token_axis"]
+    for node in graph.node:
+        for place, name in enumerate(node.input):
+            if node.output[0] not in made or name in made or name in constants:
+                continue
+            if name not in narrow:
+                narrow[name] = f"{name}_first_token"
+                nodes.append(helper.make_node("Slice", [name, *bounds], [narrow[name]], name=narrow[name]))
+            node.input[place] = narrow[name]
+        nodes.append(node)
+    if not narrow or any(ranks.get(name) != _RANK for name in narrow):
+        return False
+    del graph.node[:]
+    graph.node.extend(nodes)
+    graph.initializer.extend(
+        numpy_helper.from_array(np.array([value], np.int64), name)
+        for name, value in zip(bounds, (0, 1, _TOKENS), strict=True)
+    )
+    return True
+
+
+def _before_first(graph: GraphProto, constants: dict[str, Array]) -> list[NodeProto]:
+    """The nodes, each of tokens by themselves, of whose outputs only the first token is read."""
+    users: dict[str, list[NodeProto]] = defaultdict(list)
+    for node in graph.node:
+        for name in node.input:
+            users[name].append(node)
+    given = {one.name for one in graph.output}
+    found: list[NodeProto] = []
+    # Nodes stand after those whose outputs they read.
+    for node in reversed(graph.node):
+        name = node.output[0]
+        if name in given or not users[name] or not _by_token(node, constants):
+            continue
+        if all(user in found or _takes_first(user, constants) for user in users[name]):
+            found.append(node)
+    return found
+
+
+def _takes_first(node: NodeProto, constants: dict[str, Array]) -> bool:
+    index = constants.get(node.input[1]) if node.op_type == "Gather" and _axis(node, 0) == _TOKENS else None
+    return index is not None and index.ndim == 0 and int(index) == 0
+
+
+def _by_token(node: NodeProto, constants: dict[str, Array]) -> bool:
+    if node.op_type not in _BY_TOKEN:
+        return False
+    if node.op_type == "MatMul":
+        weights = constants.get(node.input[1])
+        return node.input[0] not in constants and weights is not None and weights.ndim == 2
+    if node.op_type == "LayerNormalization" and _axis(node, -1) != -1:
+        return False
+    return all(constants[name].ndim <= 1 for name in node.input if name in constants)
+
+
+def _axis(node: NodeProto, usual: int) -> int:
+    return next((one.i for one in node.attribute if one.name == "axis"), usual)
+
+
+# Batches of pairs that are tokenised at once, and then sorted by their number of tokens.
+_TOKENISED = 8
+# Lengths are rounded up to a multiple: each new shape costs OpenVINO about as much as two pairs.
+_LENGTHS = 4
+
+
+class Session(ABC):
+    """An exported transformer, ready to run; ``names``: of its inputs, in order."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+
+    @abstractmethod
+    def run(self, values: Sequence[Array]) -> Array:
+        """The output for the inputs ``names`` of one batch."""
+
+    def each(self, batches: Iterable[tuple[Rows, list[Array]]]) -> Iterator[tuple[Rows, Array]]:
+        """The outputs of batches, in any order, each with the rows that came with it."""
+        for rows, values in batches:
+            yield rows, self.run(values)
+
+
+class OnnxSession(Session):
+    """ONNX Runtime, with as many threads as PyTorch would use."""
+
+    def __init__(self, file: Path, names: Sequence[str]) -> None:
+        import onnxruntime
+
+        super().__init__(names)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = torch.get_num_threads()
+        options.log_severity_level = 3
+        self._session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+
+    def run(self, values: Sequence[Array]) -> Array:
+        found: Array = self._session.run(None, dict(zip(self.names, values, strict=True)))[0]
+        return found
+
+
+_loading = threading.Lock()
+
+
+def openvino_core() -> Core:
+    """OpenVINO, loaded once and kept.
+
+    Each core has the process handle signals on a stack of its own, and puts back the one before it when it goes. Of two
+    that go in the order they came, that one is gone already, and the next signal, an interrupt say, ends the process.
+    """
+    with _loading:
+        return _core()
+
+
+@functools.cache
+def _core() -> Core:
+    import openvino
+
+    return openvino.Core()
+
+
+class OpenVinoSession(Session):
+    """OpenVINO, with as many threads as PyTorch would use.
+
+    ``parallel``: whether each thread computes a batch of its own, so that none waits for another inside a batch.
+    """
+
+    def __init__(self, file: Path, names: Sequence[str], precision: Precision, *, parallel: bool = False) -> None:
+        import openvino
+
+        super().__init__(names)
+        threads = torch.get_num_threads()
+        settings: dict[str, object] = {
+            "INFERENCE_PRECISION_HINT": "bf16" if precision == "bfloat16" else "f32",
+            "INFERENCE_NUM_THREADS": threads,
+            **({"NUM_STREAMS": threads} if parallel else {"PERFORMANCE_HINT": "LATENCY"}),
+        }
+        core = openvino_core()
+        model = core.read_model(str(file))
+        self._compiled = core.compile_model(model, "CPU", settings)
+        # One waits while each thread computes.
+        self._queue = openvino.AsyncInferQueue(self._compiled, threads + 1) if parallel else None
+        self._request = None if parallel else self._compiled.create_infer_request()
+
+    def run(self, values: Sequence[Array]) -> Array:
+        if self._request is None:
+            self._request = self._compiled.create_infer_request()
+        found: Array = self._request.infer(dict(zip(self.names, values, strict=True)), share_inputs=True)[0]
+        return found
+
+    def each(self, batches: Iterable[tuple[Rows, list[Array]]]) -> Iterator[tuple[Rows, Array]]:
+        queue = self._queue
+        if queue is None:
+            yield from super().each(batches)
+            return
+        done: list[tuple[Rows, Array]] = []
+
+        def keep(request: InferRequest, given: tuple[Rows, dict[str, Array]]) -> None:
+            done.append((given[0], request.get_output_tensor(0).data.copy()))
+
+        queue.set_callback(keep)
+        try:
+            for rows, values in batches:
+                named = dict(zip(self.names, values, strict=True))
+                # What is given with the request keeps the arrays that it shares.
+                queue.start_async(named, (rows, named), share_inputs=True)
+        finally:
+            queue.wait_all()
+        yield from done
+
+
+class Exported(nn.Module):
+    """Replaces the transformer of a sentence-transformers model."""
+
+    def __init__(self, model: nn.Module, output: str, session: Session) -> None:
+        super().__init__()
+        self.config: object = model.config
+        self.device, self.dtype = torch.device("cpu"), torch.float32
+        self.session = session
+        self._output = output
+
+    def forward(self, **features: Tensor) -> dict[str, Tensor]:
+        values = [features[name].numpy() for name in self.session.names]
+        return {self._output: torch.from_numpy(self.session.run(values))}
+
+
+def scores_pairs(model: CrossEncoder) -> bool:
+    """Whether a cross-encoder is an exported transformer and nothing more, whose output is the score."""
+    return len(model) == 1 and isinstance(getattr(model[0], "model", None), Exported)
+
+
+def pair_scores(model: CrossEncoder, texts: Sequence[tuple[str, str]], prompt: str | None, batch_size: int) -> Array:
+    """The scores [pairs] float32 of an exported cross-encoder for which :func:`scores_pairs`.
+
+    Pairs are tokenised beside the scoring of those before them, and batched by their number of tokens.
+    """
+    session = model[0].model.session
+    order = np.argsort([-len(query) - len(passage) for query, passage in texts], kind="stable")
+
+    def batches() -> Iterator[tuple[Rows, list[Array]]]:
+        for start in range(0, len(order), _TOKENISED * batch_size):
+            rows = order[start : start + _TOKENISED * batch_size]
+            features = model.preprocess([texts[row] for row in rows], prompt=prompt)
+            for places, values in by_length({name: features[name].numpy() for name in session.names}, batch_size):
+                yield rows[places], values
+
+    scores = np.empty(len(texts), np.float32)
+    for rows, found in session.each(batches()):
+        scores[rows] = found.reshape(-1)
+    return scores
+
+
+def by_length(features: dict[str, Array], batch_size: int) -> Iterator[tuple[Rows, list[Array]]]:
+    """Batches of similar length of ``features`` [N, L], among them ``attention_mask``: their rows, and the features
+    without most of the padding, in the same order as given.
+    """
+    mask = features["attention_mask"]
+    lengths = mask.sum(1)
+    order = np.argsort(-lengths, kind="stable")
+    left = mask.shape[1] > 0 and not mask[:, 0].all()
+    for start in range(0, len(order), batch_size):
+        rows = order[start : start + batch_size]
+        longest = min(-(-int(lengths[rows[0]]) // _LENGTHS) * _LENGTHS, mask.shape[1])
+        kept = slice(-longest, None) if left else slice(longest)
+        yield rows, [np.ascontiguousarray(values[rows, kept]) for values in features.values()]
+
+
+BACKENDS = ("torch", "onnx", "openvino")
+_TASKS = ("feature-extraction", "sequence-classification")
+_NEEDED = {"onnx": ("onnx", "onnxruntime"), "openvino": ("onnx", "openvino")}
+_OPSET = 17
+_TOLERANCE = 1e-3
+
+
+def check_backend(backend: str, precision: Precision) -> None:
+    """Raises EvenrankError for an unknown backend or one without that precision, MissingExtraError if its libraries are
+    missing.
+    """
+    if backend not in BACKENDS:
+        raise EvenrankError(f"`backend`: expected torch, onnx or openvino, found {quoted(backend)}")
+    if precision == "bfloat16" and backend == "onnx":
+        raise EvenrankError("`precision`: the backend onnx has no bfloat16")
+    if backend != "torch":
+        require(f"the backend {backend}", "export", *_NEEDED[backend])
+
+
+def use_backend(
+    encoder: CrossEncoder | SentenceTransformer, folder: ModelFolder, backend: Backend, precision: Precision = "auto"
+) -> str:
+    """Makes ``encoder``, loaded from ``folder`` in float32 on the CPU, compute with another backend.
+
+    ``precision`` "bfloat16" lets OpenVINO compute in it; else float32 is pinned. Threads: as many as PyTorch would use.
+
+    Returns what the scores depend on besides the model. Raises as :func:`check_backend`, and InputError for an
+    architecture that cannot be exported.
+    """
+    check_backend(backend, precision)
+    towers = [part for part in encoder.modules() if hasattr(part, "transformer_task")]
+    if not towers:
+        raise InputError(folder.path, f"the backend {backend} cannot run this kind of model")
+    for tower in towers:
+        if tower.transformer_task not in _TASKS or tower.modality_config.get("text", {}).get("method") != "forward":
+            raise InputError(folder.path, f"the backend {backend} cannot run this kind of model")
+        tower.model.eval()
+    with TemporaryDirectory(prefix="evenrank-") as scratch:
+        for number, tower in enumerate(towers):
+            file = Path(scratch) / f"{number}.onnx"
+            _export(folder, tower, file, backend)
+            # A cross-encoder's batches are independent of one another.
+            parallel = tower.transformer_task == "sequence-classification"
+            session = _session(file, _names(tower), backend, precision, parallel=parallel)
+            tower.model = Exported(tower.model, _output(tower), session)
+    return " ".join((backend, precision, *(f"{name} {version(name)}" for name in _NEEDED[backend])))
+
+
+def _names(tower: Transformer) -> list[str]:
+    features = tower.preprocess(["a b"])
+    return sorted(name for name, value in features.items() if isinstance(value, Tensor))
+
+
+def _output(tower: Transformer) -> str:
+    name = tower.modality_config["text"]["method_output_name"]
+    return str(name if isinstance(name, str) else name[0])
+
+
+class _Traced(nn.Module):
+    """The transformer with tensors in, one tensor out."""
+
+    def __init__(self, model: nn.Module, names: list[str], output: str) -> None:
+        super().__init__()
+        self.model, self.names, self.output = model, names, output
+        self.eval()
+
+    def forward(self, *values: Tensor) -> Tensor:
+        output: Tensor = self.model(**dict(zip(self.names, values, strict=True)), return_dict=True)[self.output]
+        return output
+
+
+def _export(folder: ModelFolder, tower: Transformer, target: Path, backend: Backend) -> None:
+    names, output = _names(tower), _output(tower)
+    pair = tower.transformer_task == "sequence-classification"
+    texts = [["a b c d", "e"], ["a", "b"]] if pair else ["a b c d", "a"]
+    features = tower.preprocess(texts)
+    # Eager attention uses only operators that every version has.
+    before = tower.model.config._attn_implementation
+    tower.model.set_attn_implementation("eager")
+    axes = {name: {0: "batch", 1: "length"} for name in names}
+    axes["output"] = {0: "batch"} if pair else {0: "batch", 1: "length"}
+    try:
+        with warnings.catch_warnings(), torch.inference_mode():
+            # Of the older exporter, and of shapes that are read while tracing.
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                _Traced(tower.model, names, output),
+                tuple(features[name] for name in names),
+                str(target),
+                dynamo=False,
+                opset_version=_OPSET,
+                input_names=names,
+                output_names=["output"],
+                dynamic_axes=axes,
+            )
+    except Exception as error:  # the exporter can raise anything for an architecture that it does not support
+        reason = str(error).strip().split("\n")[0]
+        raise InputError(folder.path, f"the model cannot be exported ({type(error).__name__}: {reason})") from None
+    finally:
+        tower.model.set_attn_implementation(before)
+    if pair:
+        keep_first_token(target)
+    _compare(folder, tower, _session(target, names, backend), pair)
+
+
+def _compare(folder: ModelFolder, tower: Transformer, session: Session, pair: bool) -> None:
+    """Raises InputError if the exported transformer computes something else: a trace can miss a branch."""
+    texts = ["a b c d e f g h i j k l m n o p", "b", "c d e"]
+    features = tower.preprocess([[text, "a"] for text in texts] if pair else texts)
+    names, output = _names(tower), _output(tower)
+    with torch.inference_mode():
+        expected = _Traced(tower.model, names, output)(*(features[name] for name in names))
+    found = torch.from_numpy(session.run([features[name].numpy() for name in names]))
+    if not pair:  # the output for padding is undefined
+        kept = features["attention_mask"].bool()
+        expected, found = expected[kept], found[kept]
+    if not torch.allclose(found, expected, rtol=_TOLERANCE, atol=_TOLERANCE):
+        raise InputError(folder.path, "the exported model computes something else: use the backend torch")
+
+
+def _session(
+    file: Path, names: list[str], backend: Backend, precision: Precision = "float32", *, parallel: bool = False
+) -> Session:
+    if backend == "onnx":
+        return OnnxSession(file, names)
+    return OpenVinoSession(file, names, precision, parallel=parallel)

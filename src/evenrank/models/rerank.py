@@ -1,0 +1,673 @@
+"""Re-ranking: the first documents of a run get new scores from any ranker.
+
+In listwise re-ranking a score may depend on the other passages of the list and on their order. Each query's whole list
+is then given to the ranker at once, in the run's order and in five shuffles of it, so that an audit can say how much
+of a figure is the order in which passages were given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import polars as pl
+
+from evenrank import options as opt
+from evenrank._version import __version__
+from evenrank.files import (
+    EvenrankError,
+    InputError,
+    Provenance,
+    Run,
+    as_collection,
+    as_queries,
+    as_run,
+    atomic_path,
+    check_apart,
+    check_outputs,
+    check_writable,
+    write_run,
+    write_text,
+)
+from evenrank.files.arguments import checked
+from evenrank.files.convert import is_path
+from evenrank.files.errors import quoted
+from evenrank.files.json_values import json_text
+from evenrank.files.outputs import remove_unlocked
+from evenrank.files.progress import progress
+from evenrank.files.provenance import card_path, file_facts, files_beside, ranker_note, write_card
+from evenrank.files.ray import Cluster, cluster_of, on_ray
+from evenrank.files.types import Array
+from evenrank.files.wording import counted
+
+from .endpoints import Endpoint
+from .load import Prompts, RankerLike, StoredRanker, find_ranker
+from .scorers import Rows, Scorer, Scores, TextPairs, Truncation, check_finite
+
+_FINGERPRINT = "fingerprint"
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The ``scores`` of a window, what of it was ``truncated``, as JSON (None: not known), and the ranker's ``facts``
+    where they were computed."""
+
+    scores: Scores
+    truncated: str | None
+    facts: dict[str, object]
+
+
+class Parts:
+    """A folder beside ``out`` with the scores of each window, valid for one fingerprint of model, inputs and settings.
+
+    Scores with another fingerprint are deleted. Raises InputError if the folder cannot be written.
+    """
+
+    def __init__(self, out: str | os.PathLike[str], fingerprint: str) -> None:
+        target = Path(out)
+        # Another process with other inputs may write to the same ``out``: its windows have other names.
+        self._mark = hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
+        self.folder = target.with_name(f".{target.name}.rerank")
+        try:
+            self.folder.mkdir(exist_ok=True)
+            kept = self.folder / _FINGERPRINT
+            if not (kept.is_file() and kept.read_text(encoding="utf-8") == fingerprint):
+                self._clear()
+                write_text(kept, fingerprint)
+        except OSError as error:
+            raise InputError(target, f"cannot be written: {error.strerror or error}") from None
+
+    def load(self, window: int, size: int) -> Scored | None:
+        """What :meth:`save` kept of a window of ``size`` pairs, or None if it is missing or damaged."""
+        try:
+            table = pl.read_parquet(self._file(window).read_bytes())
+            scores = table["score"].to_numpy()
+            [(cut, facts)] = table.select("truncated", "facts").head(1).rows()
+            return Scored(scores, cut, json.loads(facts)) if len(scores) == size else None
+        except (OSError, ValueError, TypeError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
+            return None
+
+    def save(self, window: int, scored: Scored) -> None:
+        """Writes what is known of a window, atomically."""
+        self.folder.mkdir(exist_ok=True)  # another process may have removed it
+        cut, facts = pl.lit(scored.truncated, dtype=pl.String), pl.lit(json.dumps(scored.facts))
+        with atomic_path(self._file(window)) as part:
+            pl.DataFrame({"score": scored.scores}).with_columns(truncated=cut, facts=facts).write_parquet(part)
+
+    def remove(self) -> None:
+        """Removes the folder."""
+        self._clear()
+        with suppress(OSError):
+            self.folder.rmdir()
+
+    def _file(self, window: int) -> Path:
+        return self.folder / f"{window:08d}-{self._mark}.parquet"
+
+    def _clear(self) -> None:
+        # Only files of this class: the folder may be the user's.
+        for pattern in (_FINGERPRINT, "[0-9]*.parquet"):
+            for file in self.folder.glob(pattern):
+                file.unlink(missing_ok=True)
+        for file in self.folder.glob(".*.part"):
+            remove_unlocked(file)
+
+
+# Batches in a window: texts are sorted by length within it, and an interruption loses no more than one.
+_WINDOW = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredPairs:
+    """All scores [pairs]; ``of_shuffles``: those of other orders of each list.
+
+    ``facts``: those of the ranker as it was loaded, here or by a worker; ``truncated``: how many texts it cut, None if
+    that is unknown; ``resumed``: how many of the scores an interrupted run left in ``parts``.
+    """
+
+    scores: Scores
+    facts: dict[str, object]
+    of_shuffles: tuple[Scores, ...] = ()
+    truncated: Truncation | None = None
+    resumed: int = 0
+    parts: Parts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringJob:
+    """Pairs to score in windows, in this process or in those of a cluster, to which it is sent; ``what``: the word for
+    it in the progress."""
+
+    ranker: StoredRanker | Scorer
+    pairs: TextPairs
+    batch_size: int
+    what: str = "re-ranking"
+
+    def windows(self) -> list[Rows]:
+        """The rows of each window."""
+        return self.pairs.windows(self.ranker.unit, _WINDOW * self.batch_size)
+
+    def scorer(self) -> Scorer:
+        """The ranker, loaded."""
+        return self.ranker if isinstance(self.ranker, Scorer) else self.ranker.load()
+
+    def __call__(self) -> Callable[[int], dict[str, object]]:
+        """What a worker of a cluster does: from the number of a window to its scores and the facts of the ranker."""
+        scorer, windows = self.scorer(), self.windows()
+        score = scorer.bind(self.pairs, self.batch_size)
+
+        def reported(number: int) -> dict[str, object]:
+            before = scorer.truncated
+            scores = score(windows[number]).tolist()
+            cut = _truncated_since(before, scorer.truncated)
+            return {"scores": scores, "truncated": cut, "facts": scorer.facts()}
+
+        return reported
+
+    def run(self, out: str | os.PathLike[str] | None, cluster: Cluster | None, quiet: bool) -> ScoredPairs:
+        """The scores of all pairs; those that an interrupted run left beside ``out`` are taken from there."""
+        windows = self.windows()
+        digest: Callable[[], str] | None
+        if cluster is not None:
+            assert isinstance(self.ranker, StoredRanker)
+            model = self.ranker
+            digest = model.folder.digest
+            settings = f"ray {model.precision} {model.device} {model.backend} {bool(cluster.gpus)}"
+            score_windows = partial(_on_ray, self, cluster)
+        else:
+            scorer = self.scorer()
+            # The same as is computed for the facts, once.
+            settings, digest = scorer.settings, scorer.digest
+            score_windows = partial(_here, scorer, self.pairs, self.batch_size, windows)
+        parts = None
+        if out is not None and isinstance(self.ranker, StoredRanker):
+            assert digest is not None
+            parts = Parts(out, _fingerprint(self.ranker, digest(), settings, self.pairs, self.batch_size))
+        with progress(self.what, self.pairs.size, quiet=quiet) as advance:
+            done = _score_windows(score_windows, windows, self.pairs.size, parts, advance)
+        scores, facts, truncated, resumed = done
+        return ScoredPairs(scores, facts or self.scorer().facts(), (), truncated, resumed, parts)
+
+
+def _fingerprint(ranker: StoredRanker, digest: str, settings: str, pairs: TextPairs, batch_size: int) -> str:
+    """A hash of all that the scores depend on: kept scores are reused only if it is the same."""
+    import sentence_transformers
+    import torch
+    import transformers
+
+    versions = [__version__, sentence_transformers.__version__, transformers.__version__, torch.__version__]
+    folder = ranker.folder
+    prompts = [ranker.prompts.query, ranker.prompts.document]
+    values = [folder.name, digest, folder.architecture, batch_size, _WINDOW, settings, *prompts, *versions]
+    total = hashlib.sha256(json.dumps(values).encode())
+    for texts in (pairs.queries, pairs.documents):
+        for part in texts.to_frame("text").iter_slices(1 << 16):
+            total.update(part.write_ndjson().encode())
+    total.update(pairs.query.tobytes())
+    total.update(pairs.document.tobytes())
+    return total.hexdigest()
+
+
+def _here(
+    scorer: Scorer, pairs: TextPairs, batch_size: int, windows: list[Rows], numbers: list[int]
+) -> Iterator[tuple[int, Scored]]:
+    """Windows by number with what is known of each."""
+    before, facts = scorer.truncated, scorer.facts()
+    found = scorer.each(pairs, batch_size, [windows[number] for number in numbers])
+    for number, scores in zip(numbers, found, strict=True):
+        after = scorer.truncated
+        yield number, Scored(scores, _truncated_since(before, after), facts)
+        before = after
+
+
+def _truncated_since(before: Truncation | None, after: Truncation | None) -> str | None:
+    """What was truncated between two counts, as JSON; None if it is unknown."""
+    return None if before is None or after is None else json_text(after - before, lines=False)
+
+
+def _on_ray(job: ScoringJob, cluster: Cluster, numbers: list[int]) -> Iterator[tuple[int, Scored]]:
+    for number, report in on_ray(numbers, job, cluster, keep=True):
+        yield number, Scored(np.array(report["scores"], np.float64), report["truncated"], report["facts"])
+
+
+def _score_windows(
+    score_windows: Callable[[list[int]], Iterator[tuple[int, Scored]]],
+    windows: list[Rows],
+    size: int,
+    parts: Parts | None,
+    advance: Callable[[int], None],
+) -> tuple[Scores, dict[str, object], Truncation | None, int]:
+    """All scores [size], the ranker's facts (of one that was loaded now, if any was), what was truncated, and how many
+    of the scores an interrupted run had kept."""
+    scores = np.empty(size)
+    missing, truncated = [], []
+    facts: dict[str, object] = {}
+    for number, rows in enumerate(windows):
+        kept = None if parts is None else parts.load(number, len(rows))
+        if kept is None:
+            missing.append(number)
+            continue
+        scores[rows], facts = kept.scores, kept.facts
+        truncated.append(kept.truncated)
+        advance(len(rows))
+    for number, found in score_windows(missing) if missing else ():
+        if parts is not None:
+            parts.save(number, found)
+        scores[windows[number]], facts = found.scores, found.facts
+        truncated.append(found.truncated)
+        advance(len(found.scores))
+    return scores, facts, _sum(truncated), size - sum(len(windows[number]) for number in missing)
+
+
+def _sum(truncated: list[str | None]) -> Truncation | None:
+    """What was truncated of all windows; None if that is unknown of one."""
+    counts = [Truncation(**json.loads(one)) for one in truncated if one is not None]
+    if not counts or len(counts) < len(truncated):
+        return None
+    return sum(counts[1:], counts[0])
+
+
+SHUFFLES = 5
+# Queries whose lists a ranker is given in one call: a remote one can be asked for several at once.
+_QUERIES = 64
+
+
+def check_listwise(ranker: StoredRanker | Scorer) -> Scorer:
+    """The ranker, if its scores can depend on other passages. Raises EvenrankError for any other."""
+    if isinstance(ranker, Scorer) and ranker.listwise_capable:
+        return ranker
+    raise EvenrankError(
+        f"`listwise`: expected a function or an endpoint that re-ranks: the scores of {ranker.name} do not depend on"
+        " other passages"
+    )
+
+
+def shuffled(rows: Rows, query: str, seed: int, number: int) -> Rows:
+    """The rows [n] of a query's list in the order of shuffle ``number`` (from 1); 0: as they are.
+
+    A shuffle depends on the seed, its number, the query's id and the length of the list, not on other queries.
+    """
+    if not number:
+        return rows
+    own = int.from_bytes(hashlib.sha256(query.encode(errors="surrogatepass")).digest()[:8], "little")
+    return np.random.default_rng([seed, number, own]).permutation(rows)
+
+
+def listwise_scores(
+    scorer: Scorer, pairs: TextPairs, queries: list[str], batch_size: int, seed: int, *, quiet: bool
+) -> list[Scores]:
+    """The scores [pairs] of every pair in the order given, then in each shuffle; ``queries``: the id of each query."""
+    lists = pairs.windows("query", 1)
+    found = []
+    before = scorer.listwise
+    scorer.listwise = True
+    try:
+        score = scorer.bind(pairs, batch_size)
+        with progress("re-ranking", pairs.size * (1 + SHUFFLES), quiet=quiet) as advance:
+            for number in range(1 + SHUFFLES):
+                scores = np.empty(pairs.size)
+                for start in range(0, len(lists), _QUERIES):
+                    part = lists[start : start + _QUERIES]
+                    asked = np.concatenate(
+                        [shuffled(rows, queries[int(pairs.query[rows[0]])], seed, number) for rows in part]
+                    )
+                    scores[asked] = score(asked)
+                    advance(len(asked))
+                found.append(scores)
+    finally:
+        scorer.listwise = before
+    return found
+
+
+def order_path(out: str | os.PathLike[str], number: int) -> str:
+    """The file of the run of shuffle ``number``, beside ``out``."""
+    return f"{os.fspath(out)}.order-{number}"
+
+
+def write_orders(run: Run, out: str | os.PathLike[str]) -> list[dict[str, object]]:
+    """Writes the runs of the shuffles beside ``out``; what the card says of each: ``file``, ``bytes``, ``sha256``."""
+    listed = []
+    for number, order in enumerate(run.orders, 1):
+        path = order_path(out, number)
+        write_run(order, path)
+        listed.append({"file": os.path.basename(path), **file_facts(path)})
+    return listed
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What became of ties: numbers of pairs of different texts with equal scores for a query, and ``precision`` of
+    the first scores (None: not known)."""
+
+    pairs: int
+    remaining: int
+    precision: str | None
+
+    def note(self, name: str) -> str:
+        """What a run's notes say."""
+        if self.precision == "float32":
+            return f"{name} computes in float32 already: none of its ties was scored again"
+        if not self.pairs:
+            return f"{name}: no two texts have equal scores for a query, so no tie was scored again"
+        return (
+            f"{name}: of {counted(self.pairs, 'pair')} of different texts with equal scores, float32 put"
+            f" {self.pairs - self.remaining:,} in order; {self.remaining:,} remain equal"
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON values."""
+        return {"pairs": self.pairs, "remaining": self.remaining, "from": self.precision, "in": "float32"}
+
+
+def check_resolvable(ranker: StoredRanker | Scorer) -> None:
+    """Raises EvenrankError for a ranker that can neither be loaded in float32 nor computes in it."""
+    if isinstance(ranker, Scorer) and ranker.facts().get("precision") != "float32":
+        raise EvenrankError(
+            "`resolve_ties`: expected a model given by its folder or its name on the hub, which can be loaded in"
+            f" float32, found {ranker.name}"
+        )
+
+
+def resolved_ties(
+    ranker: StoredRanker | Scorer,
+    facts: Mapping[str, object],
+    pairs: TextPairs,
+    scores: Scores,
+    score_again: Callable[[Scorer, TextPairs], Scores],
+) -> tuple[Scores, Resolved]:
+    """Scores in which ties of different texts are ordered by the model's scores in float32.
+
+    ``facts``: those of the ranker as it was loaded; ``score_again``: the scores of some pairs.
+    """
+    known = facts.get("precision")
+    precision = known if isinstance(known, str) else None
+    if precision == "float32" or isinstance(ranker, Scorer):
+        return scores, Resolved(0, 0, "float32")
+    tied = tied_pairs(pairs, scores)
+    if not tied.height:
+        return scores, Resolved(0, 0, precision)
+    exact = replace(ranker, precision="float32", backend="torch").load()
+    rows = tied["row"].to_numpy()
+    again = score_again(exact, replace(pairs, query=pairs.query[rows], document=pairs.document[rows]))
+    below = _next_below(pairs.query, scores)
+    tied = tied.with_columns(again=pl.Series(again))
+    tied = ordered(tied.join(below, on=["query", "score"], how="left", maintain_order="left"))
+    result = scores.copy()
+    result[tied["row"].to_numpy()] = tied["written"].to_numpy()
+    return result, Resolved(pairs_of_texts(tied, "score"), pairs_of_texts(tied, "written"), precision)
+
+
+def tied_pairs(pairs: TextPairs, scores: Scores) -> pl.DataFrame:
+    """``query``, ``score``, ``text`` (equal for equal texts) and ``row`` of the pairs whose score for their query
+    another text has too."""
+    table = pl.DataFrame({"query": pairs.query, "score": scores, "document": pairs.document}).with_row_index("row")
+    table = table.filter(pl.len().over("query", "score") > 1)
+    documents = table["document"].unique()
+    texts = pl.DataFrame({"document": documents, "text": pairs.documents.gather(documents).rank("dense")})
+    table = table.join(texts, on="document", maintain_order="left")
+    return table.filter(pl.col("text").n_unique().over("query", "score") > 1).drop("document")
+
+
+def pairs_of_texts(table: pl.DataFrame, score: str) -> int:
+    """How many pairs of rows have the same ``query`` and score and another ``text``."""
+
+    def pairs(*keys: str) -> int:
+        sizes = table.group_by(*keys).len()["len"].cast(pl.Int64)
+        return int((sizes * (sizes - 1) // 2).sum())
+
+    return pairs("query", score) - pairs("query", score, "text")
+
+
+def _next_below(query: Array, scores: Scores) -> pl.DataFrame:
+    """``query``, ``score`` and ``below``: the next lower score of each query, −∞ below the lowest."""
+    table = pl.DataFrame({"query": query, "score": scores}).unique().sort("query", "score")
+    return table.with_columns(below=pl.col("score").shift(1).over("query").fill_null(-np.inf))
+
+
+def ordered(tied: pl.DataFrame) -> pl.DataFrame:
+    """Tied rows with the scores to write, ``written``: those of a block fall in the order of ``again``.
+
+    The first keeps the block's score, and each next text has the next smaller number of float32, which trec_eval reads
+    scores as; where the gap ``below`` the block is too narrow for that, of float64; a block that does not fit that
+    either keeps its score. Equal texts, and texts that are equal in float32 too, remain tied.
+    """
+    # Padding may change the last digits of a text's score: one of them counts.
+    tied = tied.with_columns(pl.col("again").first().over("query", "score", "text"))
+    place = pl.col("again").rank("dense", descending=True).over("query", "score").cast(pl.Int64) - 1
+    tied = tied.with_columns(place=place).with_columns(last=pl.col("place").max().over("query", "score"))
+    score, place_, last, below = (tied[name].to_numpy() for name in ("score", "place", "last", "below"))
+    written = score.copy()
+    fine = _stepped(score, last, "f8") > below
+    written[fine] = _stepped(score, place_, "f8")[fine]
+    coarse = (score.astype(np.float32) == score) & (_stepped(score, last, "f4") > below)
+    written[coarse] = _stepped(score, place_, "f4")[coarse]
+    return tied.with_columns(written=pl.Series(written))
+
+
+def _stepped(values: Array, steps: Array, kind: Literal["f4", "f8"]) -> Array:
+    """The numbers of float32 or float64 that are so many ``steps`` [N] below ``values`` [N]."""
+    whole = np.int32 if kind == "f4" else np.int64
+    least = int(np.iinfo(whole).min)
+    bits = values.astype(kind).view(whole).astype(np.int64)
+    # In the order of the numbers: negative ones have the sign bit and then grow away from 0.
+    rank = np.where(bits < 0, least - bits, bits) - steps
+    back = np.where(rank < 0, least - rank, rank)
+    stepped: Array = back.astype(whole).view(kind).astype(np.float64)
+    return stepped
+
+
+@checked
+def rerank(
+    run: Annotated[object, opt.Option("The TREC run to re-rank.", metavar="RUN", reads=True)],
+    *,
+    model: RankerLike,
+    collection: opt.Collection,
+    queries: opt.Queries,
+    out: opt.File | None = None,
+    depth: Annotated[int, opt.Option("Documents per query to re-rank; the others are left out.")] = 1000,
+    batch_size: opt.BatchSize = 32,
+    kind: opt.Kind = None,
+    query_prompt: opt.QueryPrompt = None,
+    document_prompt: opt.DocumentPrompt = None,
+    backend: Annotated[
+        Literal["torch", "onnx", "openvino"],
+        opt.Option("Back end for encoders; onnx and openvino: on the CPU.", panel="Machine", rare=True),
+    ] = "torch",
+    precision: Annotated[
+        Literal["auto", "float32", "bfloat16"],
+        opt.Option("auto: bfloat16 with torch on a GPU that supports it, else float32.", panel="Machine", rare=True),
+    ] = "auto",
+    device: opt.Device = None,
+    tag: Annotated[
+        str | None,
+        opt.Option(
+            "Name in the run's last column (default: that of the model's folder).",
+            metavar="NAME",
+            panel="Output",
+            rare=True,
+        ),
+    ] = None,
+    transform: Callable[[pl.Series], pl.Series] | None = None,
+    listwise: Annotated[
+        bool,
+        opt.Option(
+            "Scores depend on the other passages: also score five shuffles of each list (OUT.order-1 … OUT.order-5).",
+            rare=True,
+        ),
+    ] = False,
+    resolve_ties: Annotated[
+        bool, opt.Option("Score different texts with equal scores again in float32.", rare=True)
+    ] = False,
+    seed: Annotated[int, opt.Option("Seed of the shuffles of --listwise.", rare=True)] = 0,
+    engine: opt.Engine = "local",
+    workers: opt.Workers = None,
+    cpus: opt.Cpus = 1,
+    gpus: opt.Gpus = 0,
+    quiet: bool = False,
+) -> Run:
+    """Re-rank a run with a neural model or a server. The model is a trained ranker, or one of sentence-transformers.
+
+    The first ``depth`` documents of each query, by the scores of ``model``; the others are left out.
+
+    ``run``, ``collection``, ``queries``: paths, dicts (``{query: {document: score}}``, ``{id: text}``), frames of
+    polars or pandas, or records; ``run`` may be a :class:`Run`. Only the texts that are needed are kept in memory.
+
+    ``model``: a folder of a ranker trained here; a folder or a name on the hub that sentence-transformers loads, with
+    ``kind`` ("cross", "bi", "sparse" or "late") if its files do not show which it is; a loaded ``CrossEncoder``,
+    ``SentenceTransformer``, ``SparseEncoder`` or ``MultiVectorEncoder``; a ranker of this library; or a function of a
+    query and a list of its passages that returns a score for each passage, called once per query. The new run is named
+    ``tag``, or after the model (``runs/my-dot/model``: my-dot).
+
+    Scores are a cross-encoder's logits, the model's own similarity of vectors (each text is encoded once), or those of
+    the ranker or the function. Models get the prompts of their configuration, or ``query_prompt`` and
+    ``document_prompt`` in their place; notes say what the model is and how many texts are longer than it reads. In
+    float32 the score of a pair does not depend on the other pairs, to 1e-5; in bf16 (the default on a GPU that supports
+    it, unless ``precision="float32"``) the last of about three digits can differ between batches.
+
+    ``backend``: "onnx" or "openvino" run encoders on the CPU, in float32 unless ``precision="bfloat16"`` is set
+    (OpenVINO). ``device``: as PyTorch names it (default: the fastest). These settings are for a model given by its
+    folder or name; a loaded one is used as it is.
+
+    An :class:`evenrank.Endpoint` is asked over HTTP; its answers are kept in ``OUT.answers.sqlite`` beside ``out``.
+
+    ``transform`` changes the texts of queries and of documents, each [N], before they are scored (to mask words, say).
+
+    ``listwise``: for a function or an endpoint that re-ranks, whose scores may depend on the other passages: each
+    query's whole list is scored at once in the run's order, and in five shuffles that ``seed`` determines, which become
+    the run's ``orders``. ``resolve_ties``: different texts with equal scores for a query are scored again in float32
+    and ordered by it: the first keeps its score, each next one has the next smaller number of float32 (of float64, if
+    the gap to the next score is too narrow). Only for a folder or a name; nothing to do in float32.
+
+    ``out``: also write the run there, what made it into ``OUT.card.json`` (see :mod:`evenrank.files.provenance`), and
+    with ``listwise`` the shuffles' runs into ``OUT.order-1`` to ``OUT.order-5``. If ``model`` is a folder or a name, an
+    interrupted call resumes when it is made again, and writes the same run. ``engine="ray"``: the workers of a Ray
+    cluster (``workers``, with ``cpus`` and ``gpus`` each) load the model and score the pairs; the folder must be
+    available on every machine.
+
+    Raises EvenrankError for a setting out of range, for queries or documents of the run without a text, and for scores
+    that are not finite; InputError for a model or a collection that cannot be used; MissingExtraError without the extra
+    [neural], or [export] for another backend.
+    """
+    cluster = cluster_of(engine, workers, cpus, gpus)
+    answers = None
+    if isinstance(model, Endpoint | Scorer):
+        model = model.keeping_beside(out)
+        answers = model.answers
+    outputs = _outputs(out, listwise)
+    check_apart([*outputs, answers], [run, *files_beside(run), collection, queries, model])
+    check_outputs(outputs)
+    if answers is not None:
+        check_writable(answers)
+    provenance = _provenance(run, collection, queries, model).ahead(card_path(out) is not None)
+    run, collection, queries = as_run(run), as_collection(collection), as_queries(queries)
+    provenance.add_card("run", run.card)
+    # After the input, as a model on the hub may have to be downloaded.
+    prompts = Prompts(query_prompt, document_prompt)
+    ranker = find_ranker(model, kind=kind, device=device, precision=precision, backend=backend, prompts=prompts)
+    if engine == "ray" and isinstance(ranker, Scorer):
+        what = "an endpoint" if ranker.facts()["kind"] == "endpoint" else "a loaded model"
+        raise EvenrankError(f"`engine='ray'`: expected a folder or a name on the hub as `model`, found {what}")
+    if resolve_ties:
+        check_resolvable(ranker)
+    table = run.table.filter(pl.col("rank") <= depth)
+    scorer = check_listwise(ranker) if listwise else None
+    pairs = TextPairs.of_run(run.described, table, collection, queries)
+    if transform is not None:
+        pairs = pairs.transformed(transform)
+    if scorer is not None:
+        ids = table["query_id"].unique(maintain_order=True).to_list()
+        own, *others = listwise_scores(scorer, pairs, ids, batch_size, seed, quiet=quiet)
+        found = ScoredPairs(own, scorer.facts(), tuple(others))
+    else:
+        job = ScoringJob(ranker, pairs, batch_size)
+        found = job.run(out, cluster if engine == "ray" else None, quiet)
+    for scores in (found.scores, *found.of_shuffles):
+        check_finite(scores, str(model) if is_path(model) else ranker.name)
+    said, resolved = ranker_note(ranker.name, found.facts), None
+    notes = run.notes if said is None else (*run.notes, said)
+    if found.resumed:
+        notes += (f"{ranker.name}: {found.resumed} of {pairs.size} scores kept from an interrupted run",)
+    if found.truncated is not None:
+        notes += found.truncated.notes(ranker.name)
+    if isinstance(ranker, Scorer):
+        notes += ranker.notes()
+    if resolve_ties:
+        again = partial(_scores_again, batch_size=batch_size, quiet=quiet)
+        scores, resolved = resolved_ties(ranker, found.facts, pairs, found.scores, again)
+        found = replace(found, scores=scores)
+        notes += (resolved.note(ranker.name),)
+    settings = {"depth": depth, "batch_size": batch_size, "transformed": transform is not None, "engine": engine}
+    result = replace(
+        _ranked(table, found.scores, tag or ranker.name, notes),
+        card=_made_by(found, settings, resolved, seed if listwise else None),
+        orders=tuple(_ranked(table, scores, tag or ranker.name) for scores in found.of_shuffles),
+    )
+    if out is not None:
+        _write(result, out, provenance)
+    if found.parts is not None:
+        found.parts.remove()
+    return result
+
+
+def _ranked(table: pl.DataFrame, scores: Scores, name: str, notes: tuple[str, ...] = ()) -> Run:
+    return Run.from_table(table.with_columns(pl.Series("score", scores)), name, notes=notes)
+
+
+# --- what is written --------------------------------------------------------------------------------------------------
+
+
+def _outputs(out: str | os.PathLike[str] | None, listwise: bool) -> list[object]:
+    """Every file that a re-ranking into ``out`` writes. Raises EvenrankError for several into what is no local file."""
+    card = card_path(out)
+    if out is None or not listwise:
+        return [out, card]
+    if card is None:
+        raise EvenrankError(f"`listwise` writes several files: expected a local file as `out`, found {quoted(out)}")
+    return [out, card, *(order_path(out, number) for number in range(1, 1 + SHUFFLES))]
+
+
+def _provenance(run: object, collection: object, queries: object, model: object) -> Provenance:
+    made = Provenance("evenrank.rerank").add("run", run).add("collection", collection).add("queries", queries)
+    return made.add_model("model", model) if is_path(model) else made
+
+
+def _made_by(
+    found: ScoredPairs,
+    settings: Mapping[str, object],
+    resolved: Resolved | None,
+    seed: int | None,
+) -> dict[str, object]:
+    """What made the run, for its card."""
+    return {
+        "stage": "rerank",
+        "ranker": found.facts,
+        **settings,
+        "truncated": found.truncated,
+        "listwise": None if seed is None else {"seed": seed, "shuffles": len(found.of_shuffles)},
+        "resolved_ties": resolved,
+    }
+
+
+def _write(run: Run, out: str | os.PathLike[str], provenance: Provenance) -> None:
+    """Writes the run, and beside it those of shuffles and the card."""
+    if card_path(out) is not None:
+        provenance.finish()
+    orders = write_orders(run, out)
+    write_run(run, out)
+    made_by = dict(run.card or {})
+    listwise = made_by.get("listwise")
+    if isinstance(listwise, dict):
+        made_by["listwise"] = {**listwise, "orders": orders}
+    write_card(made_by, out, provenance)
+
+
+def _scores_again(scorer: Scorer, pairs: TextPairs, *, batch_size: int, quiet: bool) -> Scores:
+    """The scores [pairs] of pairs in their windows."""
+    return ScoringJob(scorer, pairs, batch_size).run(None, None, quiet).scores

@@ -1,0 +1,565 @@
+"""Finds a model's folder or its name on the hub, tells its kind, and loads it safely.
+
+The kind is told from the folder's own files:
+
+1. With ``evenrank.json``: a kernel ranker of this library;
+2. with ``modules.json``: the ``model_type`` in ``config_sentence_transformers.json``; older models have none and are
+   bi-encoders, or late-interaction encoders saved by PyLate, which has settings of its own in that file;
+3. else ``architectures`` in ``config.json``: ``…ForSequenceClassification`` is a cross-encoder, ``HF_ColBERT`` a
+   late-interaction encoder;
+4. anything else needs the caller's choice: a ``…ForMaskedLM`` can score as a sparse encoder (SPLADE), a
+   ``…ForCausalLM`` as a cross-encoder (its "yes" against its "no"), and any of them, like a plain encoder, as a
+   bi-encoder (mean pooling).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from evenrank.files import EvenrankError, InputError
+from evenrank.files.errors import quoted, readable
+
+if TYPE_CHECKING:
+    import torch
+    from sentence_transformers import CrossEncoder
+    from torch import nn
+
+    from .protocol import Ranker
+    from .scorers import Model
+
+READ = ["*.json", "*.txt", "*.model", "*.jinja", "artifact.metadata", "*.safetensors"]
+"""The files that loading reads: among them chat templates, and ColBERT's settings."""
+_NOT_READ = ["onnx/*", "openvino/*"]
+"""The same weights in formats for other programs."""
+# Some of the oldest models have no owner (bert-base-uncased).
+_NAME = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
+_CONVERTER = "SFconvertbot"
+"""The hub's own account, which offers safe weights of models that have pickled ones, as pull requests."""
+
+
+def download_model(model: str) -> Path:
+    """The folder of a model on the hub, downloaded if needed.
+
+    Where the model has pickled weights only, those that the hub's converter offers are taken. Raises EvenrankError for
+    a name that cannot be downloaded.
+    """
+    from huggingface_hub import snapshot_download
+
+    with _explained(model):
+        path = Path(snapshot_download(model, allow_patterns=READ, ignore_patterns=_NOT_READ))
+        if any(path.rglob("*.safetensors")):
+            return path
+        revision = _converted(model)
+        if revision is None:
+            return path
+        return Path(snapshot_download(model, revision=revision, allow_patterns=READ, ignore_patterns=_NOT_READ))
+
+
+def downloaded_model(model: str) -> Path | None:
+    """The folder of a model on the hub that was downloaded before, without asking the hub; None if there is none."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    with _explained(model):
+        try:
+            path = Path(snapshot_download(model, local_files_only=True))
+        except LocalEntryNotFoundError:
+            return None
+    return path if any(path.rglob("*.safetensors")) else None
+
+
+def bytes_on_hub(model: str) -> int:
+    """The bytes that a download of a model would bring, without downloading it.
+
+    Raises EvenrankError for an unknown name, and for a model without safe weights.
+    """
+    with _explained(model):
+        size = _safe_bytes(model, None)
+        revision = _converted(model) if size is None else None
+        if revision is not None:
+            size = _safe_bytes(model, revision)
+    if size is None:
+        raise EvenrankError(
+            f"{model}: the hub has no weights of it as model.safetensors, and pickled ones are not loaded"
+        )
+    return size
+
+
+def _safe_bytes(model: str, revision: str | None) -> int | None:
+    """The bytes that loading a revision reads (None: the main one); None if it has no safe weights."""
+    from fnmatch import fnmatch
+
+    from huggingface_hub import HfApi
+
+    files = HfApi().model_info(model, revision=revision, files_metadata=True).siblings or []
+    read = {
+        file.rfilename: file.size or 0
+        for file in files
+        if any(fnmatch(file.rfilename, one) for one in READ)
+        and not any(fnmatch(file.rfilename, one) for one in _NOT_READ)
+    }
+    return sum(read.values()) if any(name.endswith(".safetensors") for name in read) else None
+
+
+def _converted(model: str) -> str | None:
+    """The revision of the hub's own conversion to safe weights; None if there is none."""
+    from huggingface_hub import HfApi
+
+    offers = HfApi().get_repo_discussions(model, author=_CONVERTER, discussion_type="pull_request")
+    number = next((offer.num for offer in offers if offer.status in ("open", "merged")), None)
+    return None if number is None else f"refs/pr/{number}"
+
+
+@contextmanager
+def _explained(model: str) -> Iterator[None]:
+    """Turns the client's errors, which have no common base, into EvenrankError."""
+    if not _NAME.fullmatch(model):
+        raise EvenrankError(f"{model}: no such folder (and models on the hub are named OWNER/NAME or NAME)")
+    from huggingface_hub import errors
+
+    client = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, Exception)]
+    problems: tuple[type[Exception], ...] = (OSError, ValueError, RuntimeError, *client)
+    try:
+        yield
+    except EvenrankError:
+        raise
+    except errors.RepositoryNotFoundError:
+        raise EvenrankError(f"{model}: no such folder, and the hub has no public model of this name") from None
+    except problems as error:
+        reason = str(error).strip().split("\n")[0]
+        raise EvenrankError(f"{model}: no such folder, and it cannot be downloaded from the hub ({reason})") from None
+
+
+Architecture = Literal["cross", "bi", "sparse", "late", "kernel"]
+CHOICES = ("cross", "bi", "sparse", "late")
+"""The kinds that a caller can choose."""
+_SAVED: dict[str, Architecture] = {
+    "CrossEncoder": "cross",
+    "SentenceTransformer": "bi",
+    "SparseEncoder": "sparse",
+    "MultiVectorEncoder": "late",
+    "ColBERT": "late",  # by PyLate
+}
+_NAMES = {
+    "cross": "a cross-encoder",
+    "bi": "a bi-encoder",
+    "sparse": "a sparse encoder",
+    "late": "a late-interaction encoder",
+}
+# As in protocol.config_file, which imports PyTorch.
+_KERNEL = "evenrank.json"
+
+
+def read_object(path: Path) -> dict[str, object]:
+    """The JSON object in a file, empty if there is no such file. Raises InputError for a file with anything else."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (ValueError, RecursionError):
+        content = None
+    except OSError as error:
+        raise InputError(path, f"cannot be read: {error.strerror or error}") from None
+    if not isinstance(content, dict):
+        raise InputError(path, "expected a JSON object")
+    return content
+
+
+def architecture_of(path: Path, wanted: Architecture | None) -> Architecture:
+    """The kind of the model in a folder: what its files say, else ``wanted``.
+
+    Raises InputError if its files say otherwise than ``wanted``, lack what that needs, or say nothing.
+    """
+    if (path / _KERNEL).is_file():
+        if wanted is not None:
+            raise InputError(path, f"a ranker of this library ({_KERNEL}) has no other `kind`")
+        return "kernel"
+    if (path / "modules.json").is_file():
+        return _saved(path, wanted)
+    classes = read_object(path / "config.json").get("architectures") or []
+    if not isinstance(classes, list):
+        raise InputError(path / "config.json", f"expected a list of architectures, found {quoted(classes)}")
+    name = str(next(iter(classes), "none"))
+    if name == "HF_ColBERT":
+        return _agreed(path, "late", wanted)
+    if name.endswith("ForSequenceClassification") and wanted in (None, "cross", "bi"):
+        return wanted or "cross"
+    needed = {
+        "cross": (name.endswith("ForCausalLM"), "an architecture with a head that scores pairs"),
+        "sparse": (name.endswith("ForMaskedLM"), "an architecture with a head that predicts words"),
+        "late": (False, "a model with a projection for late interaction"),
+    }
+    if wanted is None:
+        possible = "cross or bi" if needed["cross"][0] else "sparse or bi" if needed["sparse"][0] else "bi"
+        raise InputError(path, f"not clear what kind of ranker this is ({name}): set `kind` to {possible}")
+    fits, expected = needed.get(wanted, (True, ""))
+    if not fits:
+        raise InputError(path, f"expected {expected}, found {name}")
+    return wanted
+
+
+def _saved(path: Path, wanted: Architecture | None) -> Architecture:
+    """The kind of a model that sentence-transformers saved."""
+    config = read_object(path / "config_sentence_transformers.json")
+    older = "ColBERT" if "query_prefix" in config else "SentenceTransformer"
+    saved = config.get("model_type", older)
+    if not isinstance(saved, str) or saved not in _SAVED:
+        known = "a cross-encoder, bi-encoder, sparse encoder or late-interaction encoder"
+        raise InputError(path, f"expected {known}, found {str(saved)[:60]}")
+    return _agreed(path, _SAVED[saved], wanted)
+
+
+def _agreed(path: Path, found: Architecture, wanted: Architecture | None) -> Architecture:
+    # Without its head, a cross-encoder is an encoder.
+    if wanted is None or wanted == found or (found, wanted) == ("cross", "bi"):
+        return wanted or found
+    if wanted == "cross":
+        raise InputError(path, f"{_NAMES[found]} has no head that scores pairs")
+    raise InputError(path, f"`kind`: expected {found}, as its files say, found {wanted}")
+
+
+Precision = Literal["auto", "float32", "bfloat16"]
+Backend = Literal["torch", "onnx", "openvino"]
+RARE_WORDS = "\u16b1\u16a2\u16be \u2603"
+"""Words that few vocabularies contain."""
+Text = TypeVar("Text", str, list[str])
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """A folder with weights that sentence-transformers loads, or this library (``architecture`` "kernel")."""
+
+    name: str
+    path: Path
+    architecture: Architecture
+
+    def digest(self) -> str:
+        """SHA-256 over the names and bytes of the files that loading reads."""
+        total = hashlib.sha256()
+        for file in sorted(
+            file
+            for pattern in READ
+            for file in self.path.rglob(pattern)
+            # Names with a leading dot: what an interrupted save left.
+            if not any(part.startswith(".") for part in file.relative_to(self.path).parts) and file.is_file()
+        ):
+            with file.open("rb") as stream:
+                content = hashlib.file_digest(stream, "sha256").hexdigest()
+            total.update(f"{file.relative_to(self.path).as_posix()} {content}\n".encode())
+        return total.hexdigest()
+
+
+def find_model(model: str, kind: Architecture | None = None) -> ModelFolder:
+    """The folder of ``model`` (a local folder, or a name on the hub, which is downloaded) and its architecture.
+
+    Raises InputError for a folder without weights, with pickled weights only, or of a model that cannot score pairs;
+    EvenrankError for a name that is neither a folder nor a model that can be downloaded.
+    """
+    if kind not in (None, *CHOICES):
+        raise EvenrankError(f"`kind`: expected {', '.join(CHOICES[:-1])} or {CHOICES[-1]}, found {quoted(kind)}")
+    path = find_folder(model)
+    return ModelFolder(readable(model_name(model)), path, architecture_of(path, kind))
+
+
+def model_name(model: str) -> str:
+    """The last part of a path or of a name on the hub; of ``runs/my-dot/model``, as trainings write it, my-dot."""
+    path = os.path.abspath(model)
+    above, name = os.path.split(path)
+    return os.path.basename(above) or name if name == "model" else name
+
+
+def find_folder(model: str) -> Path:
+    """The folder of ``model``, as :func:`find_model` finds it, with weights of any architecture."""
+    path = Path(model)
+    if not path.is_dir():
+        path = download_model(model)
+    _check_weights(path)
+    return path
+
+
+def model_bytes(model: str) -> int:
+    """The size of the files that loading ``model`` reads; of a name on the hub without downloading them.
+
+    Raises EvenrankError as :func:`find_folder`.
+    """
+    path = Path(model) if Path(model).is_dir() else downloaded_model(model)
+    if path is None:
+        return bytes_on_hub(model)
+    _check_weights(path)
+    return sum(file.stat().st_size for pattern in READ for file in path.rglob(pattern) if file.is_file())
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]
+
+
+def _check_weights(path: Path) -> None:
+    safe = {file.parent for file in path.rglob("*.safetensors")}
+    for file in sorted(path.rglob("pytorch_model*.bin")):
+        inside = file.relative_to(path).parts[:-1]
+        # Checkpoints of a trainer are not part of the model.
+        if file.parent not in safe and not any(part.startswith(("checkpoint-", ".")) for part in inside):
+            raise InputError(
+                file, "pickled weights are not loaded, because they can run code: save the model as model.safetensors"
+            )
+    if not safe:
+        raise InputError(path, "the folder has no weights: expected model.safetensors")
+
+
+def chosen_device(device: str | None) -> str:
+    """``device``, or the fastest one available. Raises EvenrankError for a device that cannot be used."""
+    import torch
+    from sentence_transformers.util import get_device_name
+
+    if device is None:
+        return str(get_device_name())
+    try:
+        # Creating a tensor is not enough: "meta" can do that, but not compute.
+        torch.ones(1, device=device).sum().item()
+    except (RuntimeError, AssertionError, ImportError):
+        available = ", ".join(("cpu", *_accelerators()))
+        raise EvenrankError(f"`device`: {quoted(device)} cannot be used; this machine has {available}") from None
+    return device
+
+
+def _accelerators() -> list[str]:
+    import torch
+
+    kind = torch.accelerator.current_accelerator(check_available=True)
+    return [f"{kind.type}:{number}" for number in range(torch.accelerator.device_count())] if kind else []
+
+
+def load_encoder(folder: ModelFolder, precision: Precision = "auto", device: str | None = None) -> Model:
+    """The sentence-transformers model of a folder, in evaluation mode.
+
+    With ``precision="auto"`` it computes in bf16 on a GPU that supports it (what makes a cross-encoder's score stays in
+    float32), else in float32. Raises InputError for a model that cannot be loaded, whose scores would be random, or
+    that gives several scores per pair.
+    """
+    import torch
+
+    device = chosen_device(device)
+    dtype = torch.bfloat16 if precision == "bfloat16" or (precision == "auto" and _has_bf16(device)) else torch.float32
+    options = {"use_safetensors": True, "dtype": dtype}
+    load = _loader(folder.architecture)
+    try:
+        with quiet_loading() as missing:
+            model = load(
+                str(folder.path), device=device, trust_remote_code=False, local_files_only=True, model_kwargs=options
+            )
+    except Exception as error:  # tokenizers raises Exception itself for a damaged file
+        raise loading_problem(folder.path, error) from None
+    check_head(folder.path, model)
+    # Without a head for pairs nothing reads a pooler.
+    check_weights(folder.path, [name for name in missing if folder.architecture == "cross" or "pooler" not in name])
+    if folder.architecture == "cross":
+        check_tokeniser(folder.path, model.preprocess, ["a", RARE_WORDS])
+    else:
+        for task in ("query", "document"):
+            check_tokeniser(folder.path, partial(model.preprocess, task=task), RARE_WORDS)
+    return model.eval()
+
+
+def _loader(architecture: Architecture) -> Callable[..., Model]:
+    import sentence_transformers
+
+    names = {"cross": "CrossEncoder", "sparse": "SparseEncoder", "late": "MultiVectorEncoder"}
+    loader: Callable[..., Model] = getattr(sentence_transformers, names.get(architecture, "SentenceTransformer"))
+    return loader
+
+
+def load_kernel_ranker(folder: ModelFolder, device: str | None = None) -> Ranker:
+    """The kernel ranker of a folder. Raises InputError if the folder names none or lacks its weights."""
+    from .protocol import RANKERS, REGISTERED, config_file, ranker_class
+
+    kind = read_object(config_file(folder.path)).get("kind")
+    if not isinstance(kind, str) or kind not in {*RANKERS, *REGISTERED} or kind in ("cat", "dot"):
+        raise InputError(config_file(folder.path), f"expected the kind of a kernel ranker, found {quoted(kind)}")
+    return ranker_class(kind).load(folder.path).to(chosen_device(device)).eval()
+
+
+def check_tokeniser(path: Path, tokenise: Callable[[list[Text]], object], text: Text) -> None:
+    """Raises InputError if a tokeniser cannot read ``text``, with a word that it does not know: it is damaged."""
+    try:
+        tokenise([text])
+    except Exception as error:  # tokenizers raises Exception itself
+        raise InputError(path, f"the tokeniser cannot read an unknown word ({_first_line(error)})") from None
+
+
+def loading_problem(path: Path, error: Exception) -> InputError:
+    """A loader's error as one line that names the folder."""
+    return InputError(path, f"the model cannot be loaded ({type(error).__name__}: {_first_line(error)})")
+
+
+def _has_bf16(device: str) -> bool:
+    import torch
+
+    return device.startswith("cuda") and torch.cuda.is_bf16_supported(including_emulation=False)
+
+
+class _LoadReport(logging.Filter):
+    """Takes from transformers' report of a checkpoint's weights those that are missing; the report is not shown."""
+
+    def __init__(self, shown: int) -> None:
+        super().__init__()
+        self.shown = shown
+        self.missing: list[str] = []
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is shown."""
+        text = re.sub(r"\x1b\[[0-9;]*m", "", record.getMessage())
+        if "LOAD REPORT" not in text:
+            return record.levelno >= self.shown
+        lines = [line for line in text.splitlines() if re.search(r"\|\s*MISSING\b", line)]
+        self.missing += [line.partition("|")[0].strip() for line in lines]
+        return False
+
+
+def check_weights(path: Path, missing: Sequence[str]) -> None:
+    """Raises InputError if ``missing`` names weights of the folder ``path``: they would start at random."""
+    if missing:
+        more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+        raise InputError(path, f"the weights lack {min(missing)}{more}: its scores would be random")
+
+
+def of_encoder(missing: Sequence[str]) -> list[str]:
+    """The names of ``missing`` weights that are no head's or pooler's, which training begins anew."""
+    return [name for name in missing if re.search(r"(^|[._])(embeddings?|layers?|h|blocks?)[._]", name)]
+
+
+@contextmanager
+def quiet_loading() -> Iterator[list[str]]:
+    """Without the loaders' progress bars and reports; yields the names of the weights that a checkpoint lacks."""
+    from transformers.utils import logging as transformers_logging
+
+    enabled = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    loader, disabled = logging.getLogger("transformers.modeling_utils"), logging.root.manager.disable
+    level, report = loader.level, _LoadReport(max(loader.getEffectiveLevel(), disabled + 1))
+    loader.addFilter(report)
+    # The report is a warning, which a program may have turned off; at just that level transformers says more.
+    if loader.getEffectiveLevel() > logging.WARNING:
+        loader.setLevel(logging.INFO)
+    logging.disable(min(disabled, logging.INFO))
+    try:
+        yield report.missing
+    finally:
+        logging.disable(disabled)
+        loader.setLevel(level)
+        loader.removeFilter(report)
+        if enabled:
+            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+def check_head(path: Path, model: Model) -> None:
+    """Raises InputError if the weights in a folder lack the head of ``model``, loaded from them, or score otherwise.
+
+    The last layer of a cross-encoder computes in float32 from now on: in bf16 scores have three digits, so rankings
+    would be full of ties.
+    """
+    from sentence_transformers import CrossEncoder, SparseEncoder
+
+    if isinstance(model, CrossEncoder):
+        if model.num_labels != 1:
+            raise InputError(path, f"expected a model with one score per pair, found {model.num_labels}")
+        if is_causal(model):
+            _check_words(path, model)
+            _require(path, model)
+            _keep_words_exact(model)
+        else:
+            _check_layer(path, model)
+    elif isinstance(model, SparseEncoder):
+        _require(path, model)
+
+
+def is_causal(model: Model) -> bool:
+    """Whether the score is a causal language model's: the logit of one word, often less that of another."""
+    from sentence_transformers.cross_encoder.modules import LogitScore
+
+    return any(isinstance(part, LogitScore) for part in model)
+
+
+def _words(model: CrossEncoder) -> list[int]:
+    """The numbers of the words whose logits make the score."""
+    from sentence_transformers.cross_encoder.modules import LogitScore
+
+    score = next(part for part in model if isinstance(part, LogitScore))
+    return [word for word in (score.true_token_id, score.false_token_id) if word is not None]
+
+
+def _check_layer(path: Path, model: CrossEncoder) -> None:
+    """A linear layer with one output."""
+    import torch
+
+    linear = [(name, part) for name, part in model.named_modules() if type(part) is torch.nn.Linear]
+    heads = [name for name, part in linear if part.out_features == 1]
+    if heads and not any(key.endswith(f"{heads[-1].split('.')[-1]}.weight") for key in _weight_names(path)):
+        raise InputError(path, f"the weights lack the head {heads[-1]}: its scores would be random")
+    if heads and model.dtype != torch.float32:
+        model.set_keep_in_fp32_modules(heads[-1:])
+
+
+def _check_words(path: Path, model: CrossEncoder) -> None:
+    """A language model's tokeniser gives an unknown word the number of any other unknown one, or none."""
+    words = _words(model)
+    unknown = getattr(model.tokenizer, "unk_token_id", None)
+    if len(set(words)) < len(words) or (unknown is not None and unknown in words):
+        raise InputError(path, "the tokeniser lacks the words whose logits make the score (yes and no by default)")
+
+
+def _require(path: Path, model: Model) -> None:
+    """Raises InputError if linear layers behind a language model's encoder would start at random.
+
+    Those that share the weights of its embeddings are not in the checkpoint by themselves.
+    """
+    import torch
+    from transformers import PreTrainedModel
+
+    names = set(_weight_names(path))
+    seen: set[int] = set()
+    for whole in (part for part in model.modules() if isinstance(part, PreTrainedModel)):
+        if id(whole) in seen:  # part of another
+            continue
+        seen |= {id(part) for part in whole.modules()}
+        inside = {id(part) for part in whole.base_model.modules()}
+        embeddings = whole.get_input_embeddings()
+        for name, part in whole.named_modules():
+            if type(part) is not torch.nn.Linear or id(part) in inside or part.weight is embeddings.weight:
+                continue
+            if not any(key == f"{name}.weight" or key.endswith(f".{name}.weight") for key in names):
+                raise InputError(path, f"the weights lack the head {name}: its scores would be random")
+
+
+def _keep_words_exact(model: CrossEncoder) -> None:
+    """Has the logits that make the score computed from a float32 vector and float32 weights."""
+    import torch
+    from torch.nn import functional
+
+    head: nn.Module | None = model.transformers_model.get_output_embeddings() if model.transformers_model else None
+    if model.dtype == torch.float32 or type(head) is not torch.nn.Linear:
+        return
+    words = _words(model)
+
+    def exact(layer: nn.Linear, given: tuple[torch.Tensor, ...], found: torch.Tensor) -> torch.Tensor:
+        bias = None if layer.bias is None else layer.bias[words].float()
+        logits = found.float()
+        logits[..., words] = functional.linear(given[0].float(), layer.weight[words].float(), bias)
+        return logits
+
+    head.register_forward_hook(exact)
+
+
+def _weight_names(path: Path) -> Iterator[str]:
+    from safetensors import safe_open
+
+    for file in path.rglob("*.safetensors"):
+        with safe_open(file, "numpy") as weights:
+            yield from weights.keys()

@@ -1,0 +1,163 @@
+"""Models that encode each text by itself, as a vector or as weights of a vocabulary's terms."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenrank.files import EvenrankError
+from evenrank.files.errors import quoted, require_neural
+
+from .encoder_scorers import BiEncoderScorer, SparseScorer
+from .load import Prompts, StoredRanker, find_ranker
+from .scorers import Scorer, Truncation
+from .stored import Architecture, Precision
+
+if TYPE_CHECKING:
+    import torch
+    from scipy.sparse import csr_matrix
+
+Vectors = NDArray[np.float32]
+Encoded: TypeAlias = "Vectors | csr_matrix"
+"""A vector [texts, d] or the weights of terms [texts, terms] of each text."""
+_KINDS = ("bi", "sparse")
+
+
+class TextEncoder:
+    """Encodes queries and documents with a model of sentence-transformers, in float32.
+
+    ``sparse``: rows are weights of terms rather than vectors. The similarity is the inner product; where it is the
+    cosine, rows have length 1. ``path``: where the model came from (None: it was given, loaded). Raises EvenrankError
+    for a model that does not encode texts by themselves, or whose similarity is another.
+    """
+
+    def __init__(self, scorer: Scorer, batch_size: int = 32, path: str | None = None) -> None:
+        place = scorer.name if path is None else path
+        if not isinstance(scorer, BiEncoderScorer | SparseScorer):
+            kind = scorer.facts()["kind"]
+            raise EvenrankError(
+                f"{place}: a {kind} gives no vector of a text alone, so that it cannot be indexed: re-rank with it"
+            )
+        self._scorer, self._batch_size, self._path = scorer, batch_size, path
+        self.name = scorer.name
+        self.sparse = isinstance(scorer, SparseScorer)
+        similarity = scorer.model.similarity_fn_name
+        if similarity not in ("cosine", "dot"):
+            raise EvenrankError(f"{place}: expected a model with the similarity dot or cosine, found {similarity}")
+        self._cosine = similarity == "cosine"
+
+    @property
+    def query_prompt(self) -> str:
+        """What is put before each query."""
+        return self._scorer.query_prompt
+
+    @property
+    def truncated(self) -> Truncation | None:
+        """How many of the documents so far were longer than what the model reads; None if that is not known."""
+        return self._scorer.truncated
+
+    def queries(self, texts: Sequence[str]) -> Encoded:
+        """The vectors [texts, d] or weights [texts, terms] of queries."""
+        training = self._scorer.model.training
+        found = self._scorer.queries(list(texts), self._batch_size)
+        self._scorer.model.train(training)
+        return self._rows(found)
+
+    def documents(self, texts: Sequence[str]) -> Encoded:
+        """The vectors [texts, d] or weights [texts, terms] of documents; counts those that are truncated."""
+        scorer = self._scorer
+        return self._rows(scorer.watched(lambda: scorer.passages(list(texts), self._batch_size)))
+
+    def facts(self) -> dict[str, object]:
+        """What the model is (see :meth:`Scorer.facts`), and its ``path``."""
+        return {**self._scorer.facts(), "path": self._path}
+
+    def _rows(self, found: torch.Tensor | csr_matrix) -> Encoded:
+        from scipy.sparse import csr_matrix, diags_array
+
+        if self.sparse:
+            if self._cosine:
+                lengths = np.sqrt(np.asarray(found.multiply(found).sum(1)).ravel())
+                found = csr_matrix(diags_array(1 / np.maximum(lengths, 1e-12)) @ found)
+            rows = csr_matrix(found, dtype=np.float32)
+            rows.eliminate_zeros()
+            rows.sort_indices()
+            return rows
+        vectors: Vectors = found.cpu().numpy()
+        if self._cosine:
+            vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))
+        return vectors
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEncoder:
+    """An encoder that is found but not loaded; the processes of a cluster load it anew.
+
+    ``path``: the folder, absolute, or the name on the hub; ``sha256``: of the files that loading reads.
+    """
+
+    ranker: StoredRanker
+    path: str
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        """The last part of its folder's or hub's name."""
+        return self.ranker.name
+
+    @property
+    def sparse(self) -> bool:
+        """Whether it gives weights of terms."""
+        return self.ranker.folder.architecture == "sparse"
+
+    def load(self, batch_size: int = 32) -> TextEncoder:
+        """Loads the weights. Raises InputError for a model that cannot be used."""
+        return TextEncoder(self.ranker.load(), batch_size, self.path)
+
+
+def find_encoder(
+    model: str | os.PathLike[str],
+    kind: str | None = None,
+    *,
+    device: str | None = None,
+    precision: str | None = None,
+    prompts: Prompts | None = None,
+) -> StoredEncoder:
+    """An encoder from a folder or a name on the hub, with its digest but without its weights.
+
+    ``kind``: "bi" or "sparse", where the files do not tell. Raises InputError for a folder that cannot be used,
+    EvenrankError for a model of another kind and for an unknown name, MissingExtraError without the extra [neural].
+    """
+    require_neural("an index of vectors")
+    if kind not in (None, *_KINDS):
+        raise EvenrankError(f"`kind`: expected bi or sparse, found {quoted(kind)}")
+    given = os.fspath(model)
+    wanted: Architecture | None = "bi" if kind == "bi" else "sparse" if kind else None
+    computed: Precision = precision or "auto"  # type: ignore[assignment]
+    found = find_ranker(given, kind=wanted, device=device, precision=computed, prompts=prompts or Prompts())
+    assert isinstance(found, StoredRanker)
+    if found.folder.architecture not in _KINDS:
+        what = {"cross": "cross-encoder", "late": "late-interaction encoder", "kernel": "kernel ranker"}
+        raise EvenrankError(
+            f"{given}: a {what[found.folder.architecture]} gives no vector of a text alone, so that it cannot be"
+            " indexed: re-rank with it"
+        )
+    path = os.path.abspath(given) if Path(given).is_dir() else given
+    return StoredEncoder(found, path, found.folder.digest())
+
+
+def given_encoder(model: object, batch_size: int = 32, prompts: Prompts | None = None) -> TextEncoder:
+    """The encoder of a loaded model: a SentenceTransformer, a SparseEncoder or a dot ranker.
+
+    Raises EvenrankError for anything else, MissingExtraError without the extra [neural].
+    """
+    require_neural("an index of vectors")
+    found = find_ranker(model, prompts=prompts or Prompts())
+    assert isinstance(found, Scorer)
+    return TextEncoder(found, batch_size)

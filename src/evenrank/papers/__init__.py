@@ -1,0 +1,139 @@
+"""Reproductions of the papers: every table and figure, measured and published."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from evenrank import options as opt
+from evenrank.files import EvenrankError, Provenance
+from evenrank.files.arguments import check_ranges, checked
+from evenrank.files.errors import quoted, require_neural
+
+from .checks import Need, Options
+
+if TYPE_CHECKING:
+    from .paper_page import ExperimentPage
+
+_READ = ("*.tsv", "*.qrels", "qrels.txt", "clicks.txt", "annotated.csv", "*.run", "*-v2.0.json", "vectors.*")
+ExperimentOptions = Options
+NAMES = ("ibbr", "sampling", "position", "expansion")
+SCALES = ("tiny", "real", "full")
+
+
+@checked
+def run_experiment(
+    name: Annotated[str, opt.Option("ibbr, sampling, position or expansion.", metavar="NAME")],
+    *,
+    scale: Annotated[
+        str,
+        opt.Option(
+            "tiny: the built-in collection, on a CPU; real: real text and a small pre-trained encoder, on a CPU; full:"
+            " the published data and settings."
+        ),
+    ] = "tiny",
+    seeds: Annotated[int | None, opt.Option("Number of seeds for the main rows.")] = None,
+    out: Annotated[
+        opt.File | None,
+        opt.Option(
+            "Folder (default: experiments/NAME-SCALE); an interrupted run resumes.", metavar="DIR", panel="Output"
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, opt.Option("Parallel trainings (default: one per core, up to 8; full: 1).", panel="Machine")
+    ] = None,
+    options: ExperimentOptions | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> ExperimentPage:
+    """Run a paper's experiment, in small or in full. Its tables are printed, and written as JSON, CSV and a report.
+
+    ``out``: the folder of ``results.json``, a CSV per table and ``report.html``. ``seeds``: their
+    number, from seed 0; None: that of the scale. ``jobs``: parallel trainings, each a process of one thread; None: one
+    per core (at most 8), but 1 at ``full``. ``options``: the user's own data and models. An interrupted run resumes in
+    the same folder.
+
+    Raises EvenrankError for an unknown name or scale, for a folder begun with other settings, and, before any work, for
+    everything that is missing, one line each.
+    """
+    from .checks import check
+
+    setup, settings = _settings(name, scale, seeds, options)
+    check_ranges(jobs=jobs)
+    folder = folder_of(name, scale, out)
+    needs = setup.needs(settings, folder)
+    check(needs)
+    # By name: each pair of modules has functions for settings of its own type.
+    experiment = import_module(f".{name}_paper", __name__)
+    if jobs is None:
+        jobs = 1 if scale == "full" else min(os.cpu_count() or 1, 8)
+    made = _inputs(Provenance("evenrank.papers.run_experiment"), needs)
+    page: ExperimentPage = experiment.run(settings, folder, say, jobs)
+    page = replace(page, provenance=_sources(made, folder))
+    page.write(folder)
+    return page
+
+
+@checked
+def check_experiment(
+    name: str,
+    *,
+    scale: str = "tiny",
+    seeds: int | None = None,
+    out: opt.File | None = None,
+    options: ExperimentOptions | None = None,
+) -> list[str]:
+    """Looks up everything that an experiment needs; returns lines: each thing with its size, and the disk and time.
+
+    Nothing is downloaded, trained or written. Raises EvenrankError as :func:`run_experiment`.
+    """
+    from .checks import check, described
+
+    setup, settings = _settings(name, scale, seeds, options)
+    needs = setup.needs(settings, folder_of(name, scale, out))
+    check(needs)
+    return described(needs, setup.cost(settings))
+
+
+def folder_of(name: str, scale: str, out: opt.File | None) -> Path:
+    """The folder of an experiment."""
+    return Path(f"experiments/{name}-{scale}" if out is None else out)
+
+
+def _settings(name: str, scale: str, seeds: int | None, options: ExperimentOptions | None) -> tuple[Any, Any]:
+    """The module ``NAME_setup`` and its settings."""
+    require_neural("an experiment")
+    if name not in NAMES:
+        raise EvenrankError(f"experiment: expected one of {', '.join(NAMES)}, found {quoted(name)}")
+    if scale not in SCALES:
+        raise EvenrankError(f"`scale`: expected one of {', '.join(SCALES)}, found {quoted(scale)}")
+    check_ranges(seeds=seeds)
+    setup = import_module(f".{name}_setup", __name__)
+    settings = setup.settings_of(scale, options or ExperimentOptions())
+    return setup, settings if seeds is None else replace(settings, seeds=tuple(range(seeds)))
+
+
+def _inputs(made: Provenance, needs: Sequence[Need]) -> Provenance:
+    """What an experiment needs, as its provenance records it before anything is read."""
+    for need in needs:
+        if need.kind == "model":
+            made.add_model(need.purpose, need.name)
+        elif need.kind == "file":
+            made.add(need.purpose, need.name)
+        elif need.kind in ("irds", "public"):
+            note = "ir_datasets, by name" if need.kind == "irds" else "evenrank data fetch, checked by SHA-256"
+            made.name(need.purpose, need.name, note)
+    return made
+
+
+def _sources(made: Provenance, folder: Path) -> Provenance:
+    """The provenance of an experiment: its settings and the files in its folder that were read.
+
+    Recorded at the end, because the steps themselves write most of these files.
+    """
+    made.add("settings", folder / "settings.json")
+    kept = {file for pattern in _READ for file in folder.rglob(pattern) if file.is_file()}
+    return made.add_files("collections, queries, judgements and runs", str(folder), sorted(kept))

@@ -1,0 +1,162 @@
+"""What an experiment needs before it starts: each thing looked up, with its size, or named in one line if missing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Literal
+
+from evenrank import options as opt
+from evenrank.files import EvenrankError
+from evenrank.files.arguments import checked
+from evenrank.files.public import public_data
+from evenrank.models.stored import model_bytes
+
+
+@checked
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a user gives in place of an experiment's own data and models; None: the defaults of the scale."""
+
+    squad: Annotated[
+        Sequence[str], opt.Option("A SQuAD 2.0 file; can be repeated.", typed=list, metavar="FILE", panel="Input")
+    ] = ()
+    """SQuAD 2.0 files (position, sampling, ibbr, expansion at ``real``; position at ``full``)."""
+    grepbiasir: Annotated[
+        str | None, opt.Option("Folder with Grep-BiasIR (default: fetched).", metavar="DIR", panel="Input")
+    ] = None
+    """A folder with Grep-BiasIR as collection.tsv, queries.tsv and qrels.txt, or as published."""
+    encoder: Annotated[
+        str | None,
+        opt.Option("The small pre-trained encoder, a folder or a name on the hub.", metavar="MODEL", panel="Model"),
+    ] = None
+    """The pre-trained encoder of the scale ``real``: a folder or a name on the hub."""
+    vectors: Annotated[str | None, opt.Option("A file of word vectors.", metavar="FILE", panel="Input")] = None
+    """A file of word vectors."""
+    debiased_vectors: Annotated[
+        str | None, opt.Option("expansion: the same vectors, debiased.", metavar="FILE", panel="Input")
+    ] = None
+    """The same vectors, debiased elsewhere."""
+    definitional: opt.Definitional = None
+    """Sets that define the bias to remove from vectors, as JSON; those of gender-en if None."""
+    equalize: opt.Equalize = None
+    """Sets to equalise, as JSON."""
+    specific: opt.Specific = None
+    """Words that keep their gender, as JSON."""
+
+
+_SIZES = {"msmarco-passage": 1_057_717_952, "msmarco-qna/train": 1_112_116_929}
+"""Bytes that ir_datasets downloads, by its own list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A model, data set, file, package or option: its ``name``, what it is for, its size in bytes (None: unknown).
+
+    ``problem``: one line, if it is not there or cannot be used.
+    """
+
+    name: str
+    purpose: str
+    size: int | None = None
+    problem: str | None = None
+    kind: Literal["file", "model", "public", "irds", "package", "option"] = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a run takes: trainings, bytes of disk that it writes, and the time in words, with the machine."""
+
+    trainings: int
+    disk: int
+    time: str
+
+
+def need_model(model: str, purpose: str) -> Need:
+    """A folder with weights, or a name on the hub, looked up without its weights being downloaded."""
+    try:
+        return Need(model, purpose, model_bytes(model), kind="model")
+    except EvenrankError as error:
+        return Need(model, purpose, problem=str(error), kind="model")
+
+
+def need_file(
+    path: str | os.PathLike[str], purpose: str, option: str, read: Callable[[str], object] | None = None
+) -> Need:
+    """A file. ``option``: the argument that names another one; ``read``: reads it, or enough of it to know its form."""
+    name = os.fspath(path)
+    if not Path(name).is_file():
+        return Need(name, purpose, problem=f"{name}: no such file ({purpose}; `{option}` names another)")
+    try:
+        if read is not None:
+            read(name)
+    except EvenrankError as error:
+        return Need(name, purpose, problem=str(error))
+    return Need(name, purpose, Path(name).stat().st_size)
+
+
+def unused(options: Options, *read: str) -> list[Need]:
+    """A need with a problem for each option that is given but not read: ``read`` are the names of those that are."""
+    given = [field.name for field in fields(options) if getattr(options, field.name) and field.name not in read]
+    problem = "not used by this experiment at this scale"
+    return [Need(name, "an option", problem=f"`{name}`: {problem}", kind="option") for name in given]
+
+
+def need_public(name: str, purpose: str) -> Need:
+    """A data set that ``evenrank data fetch`` has; it is fetched when the experiment runs."""
+    found = public_data().get(name)
+    if found is None:
+        return Need(name, purpose, problem=f"{name}: no public data of this name ({purpose})", kind="public")
+    return Need(name, purpose, found.bytes, kind="public")
+
+
+def need_package(module: str, package: str, purpose: str) -> Need:
+    """An optional package."""
+    missing = f"the package {package} is missing ({purpose}): pip install {package}"
+    return Need(package, purpose, problem=None if find_spec(module) else missing, kind="package")
+
+
+def need_irds(name: str, purpose: str) -> Need:
+    """A data set of ir_datasets, by its name after ``irds:``; its files are downloaded when they are first read."""
+    import ir_datasets
+
+    try:
+        ir_datasets.load(name)
+    except KeyError:
+        problem = f"irds:{name}: ir_datasets has no such data set ({purpose})"
+        return Need(f"irds:{name}", purpose, problem=problem, kind="irds")
+    size = next((size for start, size in _SIZES.items() if name.startswith(start)), None)
+    return Need(f"irds:{name}", purpose, size, kind="irds")
+
+
+class MissingError(EvenrankError):
+    """Things that an experiment needs and that are not there: a line for each."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        # Each line by itself: line ends inside one are escaped.
+        super(EvenrankError, self).__init__("\n".join(str(EvenrankError(problem)) for problem in problems))
+
+
+def check(needs: Sequence[Need]) -> None:
+    """Raises MissingError if something is missing."""
+    problems = list(dict.fromkeys(need.problem for need in needs if need.problem))
+    if problems:
+        raise MissingError(problems)
+
+
+def described(needs: Sequence[Need], cost: Cost) -> list[str]:
+    """Lines: everything that was found, with sizes, and what the run takes."""
+    found = [need for need in needs if not need.problem]
+    lines = [f"{need.name}: {need.purpose}{'' if need.size is None else f', {_size(need.size)}'}" for need in found]
+    trainings = f"{cost.trainings} trainings, " if cost.trainings else ""
+    return [*lines, f"this run: {trainings}about {_size(cost.disk)} of disk, {cost.time}"]
+
+
+def _size(size: int) -> str:
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if size >= scale:
+            return f"{size / scale:.3g} {unit}"
+    return f"{size} bytes"

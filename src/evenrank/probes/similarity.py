@@ -1,0 +1,466 @@
+"""How much contextual word vectors depend on position: average term similarity (ATS) and MATS.
+
+Hofstätter et al., ECIR 2021, "Mitigating the position bias of transformer models in passage re-ranking" [POS], §5.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, cast
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evenrank import options as opt
+from evenrank.files import Provenance, as_batches
+from evenrank.files.arguments import check_ranges, checked
+from evenrank.files.json_values import INLINE
+from evenrank.files.progress import progress
+from evenrank.results.finding import Level, phrases
+from evenrank.results.page import COLOURS, Drawing, Page, Section, specification
+from evenrank.results.result import Result
+from evenrank.results.table import COUNT, Column, Table, digits
+
+__all__ = ["SimilarityResult", "position_similarity"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class TermSimilarity:
+    """The curve ATS(Δ) for distances Δ = 0 … D.
+
+    ``ats`` [D + 1]: the mean over terms of the mean cosine of a term's vectors in different passages, Δ positions
+    apart; NaN if no term has enough pairs. ``deviation`` [D + 1]: standard deviation of all pairs' cosines at Δ;
+    ``terms``, ``pairs`` [D + 1]: their numbers. ``delta_max``: the largest Δ with enough terms, −1 if none; D is at
+    least that. ``common`` [delta_max + 1]: ATS over the ``common_terms`` terms with enough pairs at every Δ up to
+    ``delta_max``.
+
+    When it misleads: a falling curve shows that vectors encode position, not that scores depend on it: a ranker can
+    ignore what its vectors encode. Large distances have few terms, and which terms count changes with Δ;
+    ``mats_common`` keeps them fixed. Across vectors of other layers or sizes, only the sign can be compared.
+
+    Worked example: one term is at the positions 0, 0, 1 and 2 of four passages; its vectors turn by 60° per position.
+    Pairs at Δ = 0: cosine 1; at Δ = 1: 1/2 (three pairs); at Δ = 2: −1/2 (two pairs). MATS = (1/2 + 3/2) / (2 − 1) = 2.
+
+    >>> import numpy as np
+    >>> from evenrank.probes.similarity import term_similarity
+    >>> places = np.array([0, 0, 1, 2])
+    >>> angle = np.pi / 3 * places
+    >>> vectors = np.stack([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)
+    >>> found = term_similarity(vectors, np.zeros(4, np.int64), places, np.arange(4), min_pairs=1, min_terms=1)
+    >>> found.ats.round(4).tolist(), round(found.mats, 4)
+    ([1.0, 0.5, -0.5], 2.0)
+    """
+
+    also: ClassVar = ("mats", "mats_deviation", "mats_common")
+    ats: Floats
+    deviation: Floats
+    terms: Ints
+    pairs: Ints
+    delta_max: int
+    common: Floats
+    common_terms: int
+
+    @property
+    def mats(self) -> float:
+        """MATS = 1/(Δmax − 1) Σ_{i=1}^{Δmax} (ATS(0) − ATS(i)), as printed; NaN if Δmax < 2."""
+        return _mats(self.ats[: self.delta_max + 1])
+
+    @property
+    def mats_deviation(self) -> float:
+        """The standard deviation over i = 1 … Δmax of ATS(0) − ATS(i) (n − 1); NaN if Δmax < 2."""
+        falls = _falls(self.ats[: self.delta_max + 1])
+        return float(falls.std(ddof=1)) if len(falls) > 1 else float("nan")
+
+    @property
+    def mats_common(self) -> float:
+        """MATS over the terms that count at every Δ, so that the choice of terms cannot bend the curve."""
+        return _mats(self.common) if self.common_terms else float("nan")
+
+
+def _falls(ats: Floats) -> Floats:
+    """ATS(0) − ATS(i) for i = 1 …, those that are defined."""
+    if len(ats) < 3:
+        return np.empty(0)
+    falls: Floats = ats[0] - ats[1:]
+    return falls[~np.isnan(falls)]
+
+
+def _mats(ats: Floats) -> float:
+    falls = _falls(ats)
+    return float(falls.sum() / (len(ats) - 2)) if len(falls) else float("nan")
+
+
+def term_similarity(
+    vectors: NDArray[np.float32],
+    terms: Ints,
+    places: Ints,
+    passages: Ints,
+    *,
+    min_pairs: int = 5,
+    min_terms: int = 100,
+    cap: int = 1000,
+    seed: int = 0,
+    advance: Callable[[int], None] = lambda _: None,
+) -> TermSimilarity:
+    """ATS and MATS of the words of passages [POS §5].
+
+    ``vectors`` [N, d]: each word's contextual vector; ``terms``, ``places``, ``passages`` [N]: its term id (rows with
+    −1 are ignored), its position (in words) and its passage. A pair is two occurrences of one term in different
+    passages; T(Δ), the terms that count at Δ, have at least ``min_pairs`` pairs there; Δmax is the largest Δ with at
+    least ``min_terms`` of them. Of terms with more than ``cap`` occurrences a seeded sample of that size is compared,
+    which limits the pairs per term to cap²/2. ``advance`` is called with the number of terms finished. Raises
+    EvenrankError for a setting out of range.
+    """
+    check_ranges(min_pairs=min_pairs, min_terms=min_terms, cap=cap, seed=seed)
+    rng = np.random.default_rng(seed)
+    order = np.argsort(terms, kind="stable")
+    order = order[np.searchsorted(terms[order], 0) :]
+    edges = np.flatnonzero(np.diff(terms[order], prepend=-1, append=-1))
+    sums = _Sums(int(places.max()) + 1 if len(places) else 1)
+    for start, end in itertools.pairwise(edges):
+        rows = order[start:end]
+        advance(1)
+        if len(rows) < 2:
+            continue
+        if len(rows) > cap:
+            rows = rows[np.sort(rng.choice(len(rows), cap, replace=False))]
+        sums.add(*_cosine_sums(vectors[rows], places[rows], passages[rows], sums.width), min_pairs)
+    return sums.curve(min_terms)
+
+
+class _Sums:
+    """Sums over terms by distance, each [width]."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.cosines, self.squares, self.means = np.zeros(width), np.zeros(width), np.zeros(width)
+        self.pairs, self.terms = np.zeros(width, np.int64), np.zeros(width, np.int64)
+        self.term_means: list[NDArray[np.float32]] = []
+        self.term_counts_at: list[NDArray[np.bool_]] = []
+
+    def add(self, pairs: Ints, cosines: Floats, squares: Floats, min_pairs: int) -> None:
+        """Adds a term: its pairs and the sums of their cosines and squared cosines by distance [width]."""
+        counts = pairs >= min_pairs
+        if not counts.any():
+            return
+        self.pairs += np.where(counts, pairs, 0)
+        self.cosines += np.where(counts, cosines, 0)
+        self.squares += np.where(counts, squares, 0)
+        means = np.divide(cosines, pairs, out=np.zeros(self.width), where=counts)
+        self.means += means
+        self.terms += counts
+        self.term_means.append(means.astype(np.float32))
+        self.term_counts_at.append(counts)
+
+    def curve(self, min_terms: int) -> TermSimilarity:
+        """The curve over all terms added."""
+        ats = _divided(self.means, self.terms)
+        variance = _divided(self.squares, self.pairs) - _divided(self.cosines, self.pairs) ** 2
+        deviation = np.sqrt(np.clip(variance, 0, None))
+        enough = np.flatnonzero(self.terms >= min_terms)
+        delta_max = int(enough[-1]) if len(enough) else -1
+        last = int(np.flatnonzero(self.terms)[-1]) + 1 if self.terms.any() else 1
+        common, common_terms = self._common(delta_max)
+        return TermSimilarity(
+            ats[:last], deviation[:last], self.terms[:last], self.pairs[:last], delta_max, common, common_terms
+        )
+
+    def _common(self, delta_max: int) -> tuple[Floats, int]:
+        """ATS [delta_max + 1] over the terms that count at every distance up to ``delta_max``, and their number."""
+        size = delta_max + 1
+        always = np.array([bool(size) and bool(counts[:size].all()) for counts in self.term_counts_at], np.bool_)
+        if not always.any():
+            return np.full(size, np.nan), 0
+        chosen = [self.term_means[term][:size] for term in np.flatnonzero(always)]
+        return np.stack(chosen).mean(axis=0, dtype=np.float64), len(chosen)
+
+
+def _divided(sums: Floats, counts: Ints) -> Floats:
+    """``sums`` / ``counts``, NaN for a count of 0."""
+    means: Floats = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
+    return means
+
+
+def _cosine_sums(vectors: NDArray[np.float32], places: Ints, passages: Ints, width: int) -> tuple[Ints, Floats, Floats]:
+    """Pairs of different passages, and sums of their cosines and squared cosines, by distance [width]."""
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    units = vectors / np.where(length > 0, length, 1)
+    cosines = (units @ units.T).astype(np.float64)
+    first, second = np.triu_indices(len(units), 1)
+    apart = passages[first] != passages[second]
+    first, second = first[apart], second[apart]
+    distance = np.abs(places[first] - places[second])
+    values = cosines[first, second]
+    return (
+        np.bincount(distance, minlength=width).astype(np.int64),
+        np.bincount(distance, weights=values, minlength=width).astype(np.float64),
+        np.bincount(distance, weights=values**2, minlength=width).astype(np.float64),
+    )
+
+
+_SOURCE = "ATS and MATS as in Hofstätter et al., ECIR 2021 (§5, Fig. 2)"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SimilarityResult(Result):
+    """The result of :func:`evenrank.position_similarity`; ``vectors`` names the vectors that were compared."""
+
+    name: str
+    vectors: str
+    similarity: TermSimilarity = field(metadata=INLINE)
+    settings: Mapping[str, object]
+
+    def page(self) -> Page:
+        """The figures as a page."""
+        found, settings = self.similarity, self.settings
+        figures = (
+            ("MATS", found.mats),
+            ("its standard deviation over distances", found.mats_deviation),
+            ("MATS over terms that count at every distance", found.mats_common),
+            ("terms that count at every distance", f"{found.common_terms:,}"),
+            ("largest distance with enough terms (Δmax)", f"{found.delta_max}" if found.delta_max >= 0 else None),
+        )
+        last = max(found.delta_max, 0)
+        every = range(0, min(len(found.ats), last + 1), max(1, last // 20))
+        columns = (
+            Column("distance", COUNT, "Δ", lambda place: place),
+            Column("ats", digits(4), "ATS", lambda place: float(found.ats[place])),
+            Column("deviation", digits(4), of=lambda place: float(found.deviation[place])),
+            Column("terms", COUNT, of=lambda place: int(found.terms[place])),
+            Column("pairs", COUNT, of=lambda place: int(found.pairs[place])),
+        )
+        table = Table("Position in word vectors", (Column("figure"), Column("value", digits(4))), figures)
+        curve = Table("Average term similarity by distance", columns, every)
+        notes = [
+            f"Vectors: {self.vectors}. A pair: the same term in two passages, its positions Δ words apart.",
+            f"A term counts at Δ with at least {settings['min_pairs']} pairs there, a Δ with at least"
+            f" {settings['min_terms']} terms. Sampled with seed {settings['seed']}: at most {settings['passages']:,}"
+            f" passages, and {settings['cap']:,} occurrences of a term.",
+            "Band and deviation: over the pairs at each Δ. Which terms count changes with Δ, which alone bends the"
+            " curve: the second line includes only terms that count at every Δ.",
+        ]
+        if found.delta_max < 2:
+            notes.append("MATS is undefined: too few terms. Use more passages, or a smaller `min_terms`.")
+        told = found.delta_max >= 2
+        key, level = ("similarity", "shown") if told else ("similarity_untold", "cannot be told")
+        values = {"mats": found.mats, "distance": found.delta_max}
+        said = phrases("position").find(key, self.name, cast("Level", level), None, "answer", **values)
+        return Page(
+            "position similarity",
+            f"Position in the word vectors of {self.name}",
+            (said,),
+            table,
+            sections=(Section("By distance", (curve,), lambda: [_chart(found)]),),
+            facts=(("passages at most", f"{settings['passages']:,}"),),
+            source=_SOURCE,
+            notes=tuple(notes),
+            provenance=self.provenance,
+        )
+
+
+def _chart(found: TermSimilarity) -> Drawing:
+    import altair as alt
+
+    rows = []
+    for distance in range(max(found.delta_max, 0) + 1):
+        for terms, curve in (("all terms", found.ats), ("terms that count at every Δ", found.common)):
+            if distance < len(curve) and not math.isnan(curve[distance]):
+                spread = float(found.deviation[distance]) if curve is found.ats else 0.0
+                value = float(curve[distance])
+                rows.append(
+                    {"x": distance, "value": value, "low": value - spread, "high": value + spread, "terms": terms}
+                )
+    data = alt.Chart(alt.Data(values=rows))
+    across = alt.X("x:Q", title="distance Δ in words")
+    colour = alt.Color("terms:N", title=None, scale=alt.Scale(range=COLOURS[:2]))
+    y = alt.Y("value:Q", title="ATS(Δ)", scale=alt.Scale(zero=False))
+    line = data.mark_line().encode(x=across, y=y, color=colour)
+    band = data.mark_area(opacity=0.15).encode(x=across, y=alt.Y("low:Q", title="ATS(Δ)"), y2="high:Q", color=colour)
+    return Drawing(
+        "ATS",
+        "Average term similarity by distance",
+        specification(alt.layer(band, line).properties(width=780, height=320)),
+        "Band: one standard deviation over the pairs.",
+    )
+
+
+Encode = Callable[[list[str]], list[tuple[list[str], NDArray[np.float32]]]]
+
+
+@checked
+def position_similarity(
+    model: Annotated[
+        str, opt.Option("A trained tk, or any transformer: a folder or a hub name.", metavar="MODEL", reads=True)
+    ],
+    *,
+    collection: opt.Collection,
+    passages: Annotated[int, opt.Option("Number of passages, sampled with --seed.", panel="Statistics")] = 2000,
+    max_words: Annotated[int, opt.Option("Words of each passage to use.", panel="Statistics", rare=True)] = 200,
+    min_pairs: Annotated[
+        int, opt.Option("Fewest pairs of a term to count at a distance.", panel="Statistics", rare=True)
+    ] = 5,
+    min_terms: Annotated[int, opt.Option("Fewest terms for a distance to count.", panel="Statistics", rare=True)] = 100,
+    cap: Annotated[
+        int, opt.Option("Most occurrences of a term to compare, sampled with --seed.", panel="Statistics", rare=True)
+    ] = 1000,
+    batch_size: opt.BatchSize = 32,
+    device: opt.Device = None,
+    seed: Annotated[int, opt.Option("Seed of the samples.", panel="Statistics", rare=True)] = 0,
+    quiet: bool = True,
+) -> SimilarityResult:
+    """Measure how much of a word's vector is its position. The table has average term similarity by distance, and MATS.
+
+    ATS and MATS of a model [Hofstätter et al., ECIR 2021, §5] on a seeded sample of a collection's passages.
+
+    ``model``: see :func:`evenrank.models.word_rankers.word_encoder`. ``collection``: a path, ``{document: text}``, or a
+    frame with ``doc_id`` and ``text``. ``min_pairs``, ``min_terms``, ``cap``: see
+    :func:`evenrank.probes.similarity.term_similarity`. Memory: at most ``passages`` × ``max_words`` vectors,
+    whatever the size of the collection. Raises EvenrankError for a setting out of range and for a model without
+    contextual vectors.
+    """
+    measured = {"min_pairs": min_pairs, "min_terms": min_terms, "cap": cap}
+    settings = {"passages": passages, "max_words": max_words, **measured}
+    check_ranges(**settings, batch_size=batch_size, seed=seed)
+    made = Provenance("evenrank.position_similarity").add_model("model", model).add("collection", collection).ahead()
+    words = sampled_words(
+        model,
+        collection,
+        passages=passages,
+        max_words=max_words,
+        batch_size=batch_size,
+        device=device,
+        seed=seed,
+        quiet=quiet,
+    )
+    with progress("terms", int(words.terms.max(initial=-1)) + 1, quiet=quiet) as advance:
+        similarity = term_similarity(
+            *words.arrays,
+            min_pairs=min_pairs,
+            min_terms=min_terms,
+            cap=cap,
+            seed=seed,
+            advance=advance,
+        )
+    inputs = {"collection": os.fspath(collection)} if isinstance(collection, str | os.PathLike) else {}
+    return SimilarityResult(
+        model, words.what, similarity, {"model": model, **inputs, **settings, "seed": seed}, provenance=made
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SampledWords:
+    """The words of sampled passages, each row an occurrence: its vector [N, d], term id, position and passage [N].
+
+    Rows with the term −1 are no words. what: what the vectors are.
+    """
+
+    vectors: NDArray[np.float32]
+    terms: NDArray[np.int64]
+    places: NDArray[np.int64]
+    passages: NDArray[np.int64]
+    what: str
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The four arrays in this order."""
+        return self.vectors, self.terms, self.places, self.passages
+
+
+def sampled_words(
+    model: str,
+    collection: object,
+    *,
+    passages: int = 2000,
+    max_words: int = 200,
+    batch_size: int = 32,
+    device: str | None = None,
+    seed: int = 0,
+    quiet: bool = True,
+) -> SampledWords:
+    """A model's contextual vectors of the words of a seeded sample of passages; as in :func:`position_similarity`."""
+    from evenrank.models.word_rankers import sample_passages, word_encoder
+
+    encoder = word_encoder(model, device=device, max_words=max_words)
+    with progress("documents", quiet=quiet) as advance:
+        batches = _counted(as_batches(collection), advance)
+        texts = sample_passages(batches, passages, seed)["text"].to_list()
+    with progress("passages", len(texts), quiet=quiet) as advance:
+        vectors, terms = _encoded(encoder.encode, texts, max_words, batch_size, advance)
+    owners, places = np.indices(terms.shape)
+    return SampledWords(vectors.reshape(terms.size, -1), terms.ravel(), places.ravel(), owners.ravel(), encoder.what)
+
+
+def _encoded(
+    encode: Encode, texts: list[str], max_words: int, batch_size: int, advance: Callable[[int], None]
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """The vectors [N, max_words, d] of the words of N texts, and their term ids [N, max_words] from 0, −1 if none."""
+    from evenrank.models.word_rankers import word_vectors
+
+    words: list[list[str]] = [[] for _ in texts]
+    vectors = np.empty((0, max_words, 0), np.float32)
+    for row, (found, values) in word_vectors(encode, texts, batch_size, advance):
+        if not vectors.size:
+            # Room for the longest passages; pages that are never written to take no memory.
+            vectors = np.empty((len(texts), max_words, values.shape[1]), np.float32)
+        words[row] = found
+        vectors[row, : len(found)] = values
+    ids: dict[str, int] = {}
+    terms = np.full(vectors.shape[:2], -1, np.int64)
+    for row, found in enumerate(words):
+        terms[row, : len(found)] = [ids.setdefault(word, len(ids)) for word in found]
+    return vectors, terms
+
+
+def _counted(batches: Iterable[pl.DataFrame], advance: Callable[[int], None]) -> Iterator[pl.DataFrame]:
+    for batch in batches:
+        yield batch
+        advance(batch.height)
+
+
+PAIRS = 200_000
+
+
+def different_terms(
+    vectors: NDArray[np.float32], terms: Ints, places: Ints, passages: Ints, *, pairs: int = PAIRS, seed: int = 0
+) -> Floats:
+    """[D + 1] the mean cosine of the vectors of different terms in different passages by distance Δ; NaN without pairs.
+
+    The arrays are those of :func:`evenrank.probes.similarity.term_similarity`; a seeded sample of at most
+    ``pairs`` pairs is compared. Near 1 the transformer has collapsed: every word has the same vector, and a small MATS
+    says nothing.
+
+    >>> import numpy as np
+    >>> from evenrank.probes.similarity import different_terms
+    >>> vectors = np.array([[1, 0], [0, 1]], np.float32)
+    >>> different_terms(vectors, np.arange(2), np.arange(2), np.arange(2)).round(4).tolist()
+    [nan, 0.0]
+    """
+    check_ranges(seed=seed)
+    known = np.flatnonzero(terms >= 0)
+    width = int(places.max()) + 1 if len(places) else 1
+    if len(known) < 2:
+        return np.full(width, np.nan)
+    rng = np.random.default_rng(seed)
+    first, second = known[rng.integers(len(known), size=(2, pairs))]
+    apart = (terms[first] != terms[second]) & (passages[first] != passages[second])
+    first, second = first[apart], second[apart]
+    sums, counts = np.zeros(width), np.zeros(width, np.int64)
+    for start in range(0, len(first), 1 << 14):
+        a, b = first[start : start + (1 << 14)], second[start : start + (1 << 14)]
+        one, other = vectors[a].astype(np.float64), vectors[b].astype(np.float64)
+        length = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+        cosines = (one * other).sum(1) / np.where(length > 0, length, 1)
+        distance = np.abs(places[a] - places[b])
+        sums += np.bincount(distance, weights=cosines, minlength=width)
+        counts += np.bincount(distance, minlength=width)
+    found: Floats = np.divide(sums, counts, out=np.full(width, np.nan), where=counts > 0)
+    last = int(np.flatnonzero(counts)[-1]) + 1 if counts.any() else 1
+    return found[:last]

@@ -1,0 +1,883 @@
+"""BM25, the first stage: from a collection and queries to a run.
+
+Scores are Lucene's form of BM25 (Kamphuis et al., ECIR 2020, "Which BM25 do you mean?"), equal to those of bm25s:
+score(q, d) = Σ_t∈q ln(1 + (N − df_t + 0.5) / (df_t + 0.5)) · tf / (tf + k1 (1 − b + b |d| / avg|d|)),
+where a term that is repeated in the query counts each time. |d| is the number of terms after analysis.
+
+A kept index is built in bounded memory, mapped when it is opened, and searched as the one in memory. Its files (numbers
+are little endian): ``scores`` float32 and ``documents`` int32 [postings], ``starts`` int64 [terms + 1]; ``turn`` and
+``by-turn`` int32 [documents]; the sorted terms as texts, with their numbers in ``numbers`` int32; ids and stop words as
+texts. For RM3: ``forward-starts`` int64 [documents + 1], ``forward-terms`` and ``forward-tf`` int32.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, Annotated, NamedTuple, Protocol, cast
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evenrank import options as opt
+from evenrank.files import EvenrankError, InputError, Run, as_batches, as_queries
+from evenrank.files.arguments import check_ranges, checked
+from evenrank.files.errors import quoted
+from evenrank.files.progress import progress
+from evenrank.files.reading import is_index
+from evenrank.files.wording import counted
+from evenrank.models.scorers import Rows, Scorer, Scores, TextPairs
+
+from .analysis import STOP_WORD, Analyzer, words_digest
+from .expansion import RM3, Forward, Ints, relevance_model
+from .index_folder import Encoding, IndexWriter, Manifest, begin_digest, changed_collection, check_files, refuse_model
+from .mapped import DocIds, Mapped, Texts, TextsWriter, ids_writer, write_array
+
+_BLOCK = 1 << 24
+"""Postings scored at once where they are written to a file: 128 MB."""
+
+
+class Postings(NamedTuple):
+    """Scores ``data`` and documents ``indices`` [postings], sorted by term; those of term t from ``indptr``[t] on."""
+
+    data: NDArray[np.float32]
+    indices: NDArray[np.int32]
+    indptr: NDArray[np.int64]
+
+
+class _Batch(NamedTuple):
+    """The postings of a batch: distinct ``terms``, rising, with the end of the postings of each."""
+
+    terms: Ints
+    ends: Ints
+    read: Callable[[int, int], tuple[Ints, Ints]]
+    """The documents and the term frequencies of the postings from one to another."""
+
+
+class Counts:
+    """How often each term is in each document. ``file``: keeps them there, otherwise in memory; a context manager.
+
+    ``forward``: what is given, for each batch, the number of terms of each document, and terms and frequencies by
+    document.
+    """
+
+    def __init__(self, file: Path | None = None, forward: Callable[[Ints, Ints, Ints], None] | None = None) -> None:
+        self._open = ExitStack()
+        self._stream: IO[bytes] | None = None
+        if file is not None:
+            self._stream = self._open.enter_context(file.open("w+b"))
+        self._forward = forward
+        self._batches: list[_Batch] = []
+        self._lengths: list[NDArray[np.int32]] = []
+        self.documents = 0
+
+    def __enter__(self) -> Counts:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def add(self, terms: pl.DataFrame, documents: int) -> None:
+        """Adds the next ``documents``: ``text`` (row among them) and ``term``, a row for each occurrence."""
+        text, first = terms["text"].to_numpy(), self.documents
+        self._lengths.append(np.bincount(text, minlength=documents).astype(np.int32))
+        self.documents += documents
+        # One sort of packed numbers: many times faster than grouping by two columns.
+        packed = np.sort((terms["term"].to_numpy().astype(np.int64) << 32) | text)
+        starts = np.flatnonzero(np.diff(packed, prepend=-1))
+        tf = np.diff(starts, append=len(packed)).astype(np.int32)
+        once = packed[starts]
+        term, document = (once >> 32).astype(np.int32), (once & 0xFFFFFFFF).astype(np.int32)
+        del packed, starts, once
+        if self._forward is not None:
+            order = np.argsort(document, kind="stable")
+            self._forward(np.bincount(document, minlength=documents), term[order], tf[order])
+        ends = np.append(np.flatnonzero(np.diff(term)) + 1, len(term)) if len(term) else np.empty(0, np.int64)
+        document += np.int32(first)
+        self._batches.append(_Batch(term[ends - 1], ends, self._kept(document, tf)))
+
+    def _kept(self, document: Ints, tf: Ints) -> Callable[[int, int], tuple[Ints, Ints]]:
+        if len(tf) and tf.max() < 1 << 16:
+            tf = tf.astype(np.uint16)
+        if self._stream is None:
+            return lambda start, end: (document[start:end], tf[start:end].astype(np.int32))
+        stream, at, size, kind = self._stream, self._stream.tell(), len(tf), tf.dtype
+        stream.write(document.data)
+        stream.write(tf.data)
+
+        def read(start: int, end: int) -> tuple[Ints, Ints]:
+            stream.seek(at + 4 * start)
+            documents = np.frombuffer(stream.read(4 * (end - start)), np.int32)
+            stream.seek(at + 4 * size + kind.itemsize * start)
+            frequencies = np.frombuffer(stream.read(kind.itemsize * (end - start)), kind)
+            return documents, frequencies.astype(np.int32)
+
+        return read
+
+    def frequency(self, terms: int) -> NDArray[np.int64]:
+        """The number of documents of each of ``terms``."""
+        frequency = np.zeros(terms, np.int64)
+        for batch in self._batches:
+            frequency[batch.terms] += np.diff(batch.ends, prepend=0)
+        return frequency
+
+    def scored(
+        self, indptr: NDArray[np.int64], k1: float, b: float, most: int = _BLOCK
+    ) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int32]]]:
+        """The scores and the documents of the postings, by term: whole terms, in blocks of about ``most`` postings.
+
+        ``indptr`` [terms + 1]: the sums of :meth:`frequency`, from 0.
+        """
+        from evenrank.files.compiled import unwritable
+
+        from ._searching import scatter
+
+        frequency = np.diff(indptr)
+        idf = np.log1p((self.documents - frequency + 0.5) / (frequency + 0.5))
+        length = np.concatenate(self._lengths)
+        norm = k1 * (1 - b + b * length / (length.mean() or 1.0))
+        free = indptr[:-1].copy()
+        first = 0
+        while first < len(frequency):
+            # At least one term.
+            last = max(first + 1, int(np.searchsorted(indptr, indptr[first] + most, side="right")) - 1)
+            size = int(indptr[last] - indptr[first])
+            data, indices = np.empty(size, np.float32), np.empty(size, np.int32)
+            for batch in self._batches:
+                low, high = np.searchsorted(batch.terms, [first, last])
+                if low < high:
+                    start = int(batch.ends[low - 1]) if low else 0
+                    documents, tf = unwritable(*batch.read(start, int(batch.ends[high - 1])))
+                    ends = batch.ends[low:high] - start
+                    scatter(batch.terms[low:high], ends, documents, tf, idf, norm, free, indptr[first], data, indices)
+            yield data, indices
+            first = last
+
+    def postings(self, terms: int, k1: float, b: float) -> Postings:
+        """All of them, in memory."""
+        indptr = starts_of(self.frequency(terms))
+        blocks = list(self.scored(indptr, k1, b, most=int(indptr[-1])))
+        data, indices = blocks[0] if blocks else (np.empty(0, np.float32), np.empty(0, np.int32))
+        return Postings(data, indices, indptr)
+
+
+class ForwardParts:
+    """The terms of each document, batch by batch, in memory."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Ints, Ints, Ints]] = []
+
+    def add(self, sizes: Ints, terms: Ints, tf: Ints) -> None:
+        """Adds the next documents; see :class:`Counts`."""
+        self._parts.append((sizes, terms, tf))
+
+    def whole(self) -> Forward:
+        """All of them."""
+        sizes, terms, tf = (np.concatenate([part[i] for part in self._parts]) for i in range(3))
+        return Forward(starts_of(sizes), terms, tf)
+
+
+def starts_of(sizes: Ints) -> NDArray[np.int64]:
+    """Where each of several parts begins [parts + 1], the end of the last included."""
+    starts = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return starts
+
+
+_CHUNK, _CELLS = 256, 1 << 23
+"""Queries searched at once, and the cells of their results (64 MB)."""
+_HEAVIEST = 1e9
+# As in the kernel, whose module imports the compiler.
+_LIGHTEST = 1e-20
+"""The range of the weights of a query's words, in which sums of scores stay finite in float32."""
+
+
+@checked
+def retrieve(
+    collection: Annotated[
+        object,
+        opt.Option("TSV, JSONL, Parquet, irds:NAME, or an index (evenrank index).", metavar="COLLECTION", reads=True),
+    ],
+    queries: opt.TheQueries,
+    *,
+    k: Annotated[int, opt.Option("Documents per query.")] = 1000,
+    k1: Annotated[
+        float | None, opt.Option("BM25: term frequency saturation, from 0 (default: 0.9, or the index's).", rare=True)
+    ] = None,
+    b: Annotated[
+        float | None,
+        opt.Option("BM25: document length normalisation, 0 to 1 (default: 0.4, or the index's).", rare=True),
+    ] = None,
+    stopwords: Annotated[
+        str | Collection[str] | None,
+        opt.Option(
+            f"{opt.STOP_WORDS} Default: english, or the index's.",
+            metavar="NAME",
+            typed=str,
+            reads=True,
+            shown=False,
+            panel="Method",
+        ),
+    ] = "default",
+    stemmer: Annotated[
+        str | None,
+        opt.Option(
+            "english, another Snowball stemmer, or none. Default: english, or the index's.",
+            metavar="NAME",
+            shown=False,
+        ),
+    ] = "default",
+    rm3: RM3 | None = None,
+    weighted: Annotated[bool, opt.Option("The queries' words have weights: nurse^0.3 ward^0.1.")] = False,
+    name: str | None = None,
+    quiet: bool = False,
+    model: Annotated[
+        object,
+        opt.Option(
+            "Where an index's model is now, if not where it was (the same files).",
+            metavar="MODEL",
+            panel="Model",
+            rare=True,
+        ),
+    ] = None,
+    encoding: Encoding | None = None,
+    check: Annotated[
+        bool,
+        opt.Option(
+            "Compare an index's files with their digests each time, not once after they have changed.",
+            panel="Input",
+            rare=True,
+        ),
+    ] = False,
+) -> Run:
+    """The first ``k`` documents of each query, as a run: by BM25, or by an index of any kind.
+
+    ``collection``: a path, ``{document: text}``, a frame of polars or pandas with ``doc_id`` and ``text``, records, or
+    an iterable of polars frames; or an index, open (:func:`evenrank.open_index`) or by its folder. ``queries``: a path,
+    ``{query: text}``, a frame with ``query_id`` and ``text``, or records. ``k1`` (None: 0.9), ``b`` (None: 0.4),
+    ``stopwords``, ``stemmer`` (default: English): as for :class:`Analyzer`; an index has its own. ``rm3``: expand each
+    query with words of its first documents, and search again. ``weighted``: words of queries carry weights,
+    ``word^0.3`` (default 1); score = Σ_t weight_t · BM25(t, d). ``name``: of the run (default ``bm25``). For
+    an index of a model's vectors, ``model``: where the model is now, if not where it was; ``encoding``: how queries are
+    encoded. ``check``: compare every file of an index's folder with its digest, also if that was done before.
+
+    Documents without a term of the query are left out, so a list can have fewer than ``k``. Ties are broken by
+    descending document id, also at rank ``k``. The run's notes list the settings and count the queries without results.
+
+    Raises EvenrankError for a setting or a weight out of range, for a setting that is not the index's, and if no query
+    has a result; InputError for a collection that cannot be read and an index that is unfinished or damaged.
+    """
+    from .indexes import FirstStage, check_settings, open_index
+
+    check_ranges(k=k, k1=k1, b=b)
+    stemmer = None if stemmer == "none" else stemmer
+    if is_index(collection):
+        collection = open_index(cast("str | os.PathLike[str]", collection), check=check)
+    elif check:
+        raise EvenrankError("`check`: only for an index by its folder")
+    if isinstance(collection, FirstStage):
+        check_settings(collection.manifest, k1=k1, b=b, stopwords=stopwords, stemmer=stemmer)
+        settings = {"name": name, "quiet": quiet, "model": model, "encoding": encoding}
+        return collection.search(queries, k, rm3=rm3, weighted=weighted, **settings)  # type: ignore[arg-type]
+    refuse_model(model, encoding)
+    analyzer = Analyzer(
+        "english" if stopwords == "default" else stopwords, "english" if stemmer == "default" else stemmer
+    )
+    k1, b = 0.9 if k1 is None else k1, 0.4 if b is None else b
+    index = Index.build(collection, analyzer, k1=k1, b=b, forward=rm3 is not None, quiet=quiet)
+    return index.search(queries, k, rm3=rm3, weighted=weighted, name=name or "bm25", quiet=quiet)
+
+
+class Documents(Protocol):
+    """The ids of documents: a series, or those of an index on disk."""
+
+    def __len__(self) -> int: ...
+
+    def gather(self, rows: pl.Series, /) -> pl.Series:
+        """The ids of ``rows``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frugal:
+    """How an index whose arrays are mapped is searched in little memory: at most ``postings`` at once per thread, and
+    ``threads``; ``release(terms)`` gives back the memory of the postings of terms that were read."""
+
+    postings: int
+    threads: int
+    release: Callable[[Ints], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An inverted index. ``doc_ids`` [documents] (text), in the collection's order."""
+
+    doc_ids: Documents
+    analyzer: Analyzer
+    k1: float
+    b: float
+    _postings: Postings
+    _turn: Ints
+    """[documents]: the position of each document when ids are sorted in descending order."""
+    _by_turn: Ints
+    """[documents]: the document at each position."""
+    _forward: Forward | None = None
+    """The terms of each document, which RM3 needs."""
+    _frugal: Frugal | None = None
+
+    @classmethod
+    def build(
+        cls,
+        collection: object,
+        analyzer: Analyzer,
+        *,
+        k1: float = 0.9,
+        b: float = 0.4,
+        forward: bool = False,
+        quiet: bool = False,
+    ) -> Index:
+        """Indexes a collection batch by batch, in about 15 bytes per (document, term).
+
+        ``forward``: also keep each document's terms (8 bytes each), for searches with RM3. Raises EvenrankError for an
+        empty collection.
+        """
+        check_ranges(k1=k1, b=b)
+        parts = ForwardParts()
+        with Counts(forward=parts.add if forward else None) as counts:
+            batches = counted_batches(collection, analyzer, counts, quiet=quiet)
+            doc_ids = pl.concat([batch["doc_id"] for batch in batches])
+            postings = counts.postings(analyzer.size, k1, b)
+        turn, by_turn = turns(doc_ids)
+        return cls(doc_ids, analyzer, k1, b, postings, turn, by_turn, parts.whole() if forward else None)
+
+    def search(
+        self,
+        queries: object,
+        k: int = 1000,
+        *,
+        rm3: RM3 | None = None,
+        weighted: bool = False,
+        name: str = "bm25",
+        quiet: bool = False,
+    ) -> Run:
+        """The first ``k`` documents of each query; see :func:`retrieve`. ``rm3`` needs an index with ``forward``."""
+        check_ranges(k=k)
+        queries = as_queries(queries)
+        words = _weighted_words(queries) if weighted else queries.select("text")
+        terms = self.analyzer.terms(words["text"], grow=False)
+        if weighted:
+            rows = terms["text"]
+            terms = terms.with_columns(words["query"].gather(rows).alias("text"), words["weight"].gather(rows))
+        empty = queries.height - terms.filter(pl.col("term") != STOP_WORD)["text"].n_unique()
+        terms = terms.filter(pl.col("term") >= 0)
+        grouped = terms.group_by("text", maintain_order=True).agg(pl.exclude("text"))
+        unmatched = queries.height - grouped.height - empty
+        method = "BM25 (Lucene's form)" + (" of weighted words" if weighted else "")
+        notes = [f"{name}: {method}, k1 {self.k1:g}, b {self.b:g}, {self.analyzer.description}"]
+        if rm3 is not None:
+            feedback = f"{rm3.fb_docs} documents, {rm3.fb_terms} terms, original weight {rm3.original_weight:g}"
+            notes.append(f"{name}: RM3, {feedback}")
+        if empty:
+            notes.append(f"{name}: {_queries(empty)} no word left after stop words and no documents")
+        if unmatched:
+            notes.append(f"{name}: {_queries(unmatched)} no word of the collection and no documents")
+        if not grouped.height:
+            raise EvenrankError(f"none of the {queries.height} queries has a word of the collection")
+        if not weighted:
+            grouped = grouped.with_columns(pl.col("term").list.eval(pl.lit(1.0)).alias("weight"))
+        threads = os.cpu_count() or 1 if self._frugal is None else self._frugal.threads
+        with progress("searching", grouped.height, quiet=quiet) as advance, ThreadPoolExecutor(threads) as pool:
+            size = min(_CHUNK, -(-grouped.height // threads))
+            size = max(1, min(size, _CELLS // min(k, len(self.doc_ids))))
+            waiting = [pool.submit(self._search_part, part, k, rm3) for part in grouped.iter_slices(size)]
+            parts = []
+            for future in waiting:
+                parts.append(future.result())
+                advance(size)
+        found = pl.concat(parts)
+        table = pl.DataFrame(
+            [
+                queries["query_id"].gather(found["query"]).cast(pl.String),
+                self.doc_ids.gather(found["document"]).alias("doc_id"),
+                found["score"].cast(pl.Float64),
+                found["rank"],
+            ]
+        )
+        # Rows are already grouped by query and ranked, without repeated documents.
+        return Run(name, table, tuple(notes), card=self._card(k, rm3, weighted))
+
+    def _card(self, k: int, rm3: RM3 | None, weighted: bool) -> dict[str, object]:
+        """What made a run; see :mod:`evenrank.files.provenance`."""
+        settings = {"k1": self.k1, "b": self.b, "analysis": self.analyzer.description, "weighted": weighted}
+        search = {"depth": k, "rm3": None if rm3 is None else asdict(rm3)}
+        return {"stage": "retrieve", "index": {"kind": "bm25", "settings": settings}, **search}
+
+    def _search_part(self, queries: pl.DataFrame, k: int, rm3: RM3 | None) -> pl.DataFrame:
+        if rm3 is None:
+            return self._first(queries, k)
+        expanded = self._expanded(queries.explode("term", "weight"), self._first(queries, rm3.fb_docs), rm3)
+        grouped = expanded.group_by("query", maintain_order=True).agg("term", "weight")
+        return self._first(grouped.rename({"query": "text"}), k)
+
+    def _expanded(self, terms: pl.DataFrame, found: pl.DataFrame, rm3: RM3) -> pl.DataFrame:
+        if self._forward is None:
+            raise EvenrankError("RM3 needs an index built with forward=True")
+        own = terms.rename({"text": "query"}).group_by("query", "term", maintain_order=True).agg(pl.col("weight").sum())
+        own = own.with_columns(pl.col("weight") / pl.col("weight").sum().over("query")).sort("query", "term")
+        return relevance_model(own, found, self._forward, self.analyzer.alphabetical, rm3)
+
+    def _first(self, queries: pl.DataFrame, k: int) -> pl.DataFrame:
+        """``query``, ``document``, ``score``, ``rank``: the first ``k`` of each of ``queries``, which has ``text`` (the
+        query's number), ``term`` and ``weight`` (lists)."""
+        from evenrank.files.compiled import unwritable
+
+        from . import _searching as _kernel
+
+        size = len(self.doc_ids)
+        wide = min(k, size)
+        documents = np.empty((queries.height, wide), np.int32)
+        scores = np.empty((queries.height, wide), np.float32)
+        count = np.zeros(queries.height, np.int64)
+        terms = queries["term"].explode().to_numpy()
+        weights = queries["weight"].explode().to_numpy().astype(np.float32)
+        starts = starts_of(queries["term"].list.len().to_numpy())
+        total, seen = np.full(size, _kernel.UNSEEN, np.float32), np.empty(size, np.int32)
+        for first, last in self._pieces(terms, starts):
+            count[first:last] = _kernel.search(
+                *unwritable(*self._postings, self._turn, self._by_turn, terms),
+                weights,
+                starts[first : last + 1],
+                wide,
+                documents[first:last],
+                scores[first:last],
+                total,
+                seen,
+            )
+            if self._frugal is not None:
+                self._frugal.release(terms[starts[first] : starts[last]])
+        if (count < 0).any():
+            raise EvenrankError("the index is damaged: a posting leads to a document that is not in it")
+        rank = np.broadcast_to(np.arange(1, wide + 1, dtype=np.uint32), documents.shape)
+        present = rank <= count[:, None]
+        if not np.isfinite(scores[present]).all():
+            raise EvenrankError("the scores of a query are not finite: the weights of its words are too large")
+        return pl.DataFrame(
+            {
+                "query": np.repeat(queries["text"].to_numpy(), count),
+                "document": documents[present],
+                "score": scores[present],
+                "rank": rank[present],
+            }
+        )
+
+    def _pieces(self, terms: Ints, starts: Ints) -> Iterator[tuple[int, int]]:
+        """The queries that are searched at once: all, or as many as :class:`Frugal` allows, and at least one."""
+        if self._frugal is None:
+            yield 0, len(starts) - 1
+            return
+        indptr = self._postings.indptr
+        begin, end = indptr[terms], indptr[terms + 1]
+        if (begin < 0).any() or (end < begin).any() or (end > len(self._postings.indices)).any():
+            raise EvenrankError("the index is damaged: the postings of a term are not in it")
+        reached = starts_of(end - begin)[starts]
+        first = 0
+        while first < len(starts) - 1:
+            limit = reached[first] + self._frugal.postings
+            last = max(first + 1, int(np.searchsorted(reached, limit, side="right")) - 1)
+            yield first, last
+            first = last
+
+
+def counted_batches(
+    collection: object, analyzer: Analyzer, counts: Counts, *, quiet: bool = False
+) -> Iterator[pl.DataFrame]:
+    """The batches of a collection, each once its terms are in ``counts``. Raises EvenrankError if there is none."""
+    with progress("indexing", quiet=quiet) as advance:
+        for batch in as_batches(collection):
+            counts.add(analyzer.terms(batch["text"], grow=True), batch.height)
+            yield batch
+            advance(batch.height)
+    if not counts.documents:
+        raise EvenrankError("the collection has no document")
+
+
+def turns(doc_ids: pl.Series) -> tuple[Ints, Ints]:
+    """The position of each document by falling id, and the document at each position [documents], both int32."""
+    by_turn = doc_ids.arg_sort(descending=True).to_numpy().astype(np.int32)
+    turn = np.empty(len(by_turn), np.int32)
+    turn[by_turn] = np.arange(len(by_turn), dtype=np.int32)
+    return turn, by_turn
+
+
+def _weighted_words(queries: pl.DataFrame) -> pl.DataFrame:
+    """``query`` (row of ``queries``), ``text`` (a word), ``weight``: of texts like ``nurse^0.3 ward``."""
+    words = queries.select(
+        pl.int_range(pl.len(), dtype=pl.Int32).alias("query"),
+        pl.col("query_id"),
+        pl.col("text").str.extract_all(r"\S+").alias("text"),
+    ).explode("text", empty_as_null=False)
+    parts = words.with_columns(pl.col("text").str.extract(r"\^([^^]*)$").alias("number"))
+    parts = parts.with_columns(
+        pl.col("text").str.replace(r"\^[^^]*$", ""),
+        pl.col("number").cast(pl.Float64, strict=False).alias("weight"),
+    )
+    bad = parts.filter(pl.col("number").is_not_null() & ~pl.col("weight").is_between(0, _HEAVIEST).fill_null(False))
+    if bad.height:
+        query, number = bad["query_id"][0], bad["number"][0]
+        raise EvenrankError(
+            f"query {query}: expected a weight from 0 to {_HEAVIEST:.0f} after ^, found {quoted(number)}"
+        )
+    # Words below the least weight that the search takes are left out.
+    return parts.select("query", "text", pl.col("weight").fill_null(1.0)).filter(pl.col("weight") >= _LIGHTEST)
+
+
+def _queries(count: int) -> str:
+    return f"{counted(count, 'query')} {'has' if count == 1 else 'have'}"
+
+
+_Counts = NDArray[np.int64]
+
+
+class BM25Scorer(Scorer):
+    """The BM25 scores of pairs, with the number of documents, their average length and the frequencies of a collection.
+
+    ``collection``, ``k1``, ``b``, ``stopwords`` and ``stemmer``: as for :func:`evenrank.retrieve`; a document of the
+    collection scores as it does there, or 0 if it shares no term with the query. Any other text, such as a variant of a
+    document, is scored under the same statistics: a term that the collection lacks is in none of its documents.
+
+    The collection is read once, batch by batch; only the vocabulary and its frequencies are kept. Raises EvenrankError
+    for a setting out of range and an empty collection, InputError for a collection that cannot be read.
+    """
+
+    unit = "pair"
+
+    def __init__(
+        self,
+        collection: object,
+        *,
+        k1: float = 0.9,
+        b: float = 0.4,
+        stopwords: str | Collection[str] | None = "english",
+        stemmer: str | None = "english",
+        name: str = "bm25",
+        quiet: bool = True,
+    ) -> None:
+        check_ranges(k1=k1, b=b)
+        super().__init__(name)
+        self.k1, self.b = k1, b
+        self.analyzer = Analyzer(stopwords, stemmer)
+        self.documents, self.average, self._frequency = _statistics(collection, self.analyzer, quiet)
+        self.settings = f"k1 {k1:g}, b {b:g}, {self.analyzer.description}"
+
+    def facts(self) -> dict[str, object]:
+        """``kind``, ``model`` (the name), ``k1``, ``b``, ``analysis``, ``documents`` and ``average_length`` (terms)."""
+        settings = {"k1": self.k1, "b": self.b, "analysis": self.analyzer.description}
+        collection = {"documents": self.documents, "average_length": self.average}
+        return {"kind": "bm25", "model": self.name, **settings, **collection}
+
+    def reads_to(self, queries: Sequence[str], passages: Sequence[str]) -> list[int]:
+        return [len(passage) for passage in passages]
+
+    def tokens(self, texts: Sequence[str]) -> list[int]:
+        found = self.analyzer.terms(pl.Series(list(texts), dtype=pl.String), grow=False)
+        rows = found.filter(pl.col("term") != STOP_WORD)["text"].to_numpy()
+        counts: list[int] = np.bincount(rows, minlength=len(texts)).tolist()
+        return counts
+
+    def bind(self, pairs: TextPairs, batch_size: int) -> Callable[[Rows], Scores]:
+        # The terms of queries get numbers even if the collection lacks them; of passages, only known terms can score.
+        asked = self.analyzer.terms(pairs.queries, grow=True)
+        terms = asked["term"].to_numpy().astype(np.int64)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(asked["text"].to_numpy(), minlength=len(pairs.queries)))])
+        found = self.analyzer.terms(pairs.documents, grow=False).filter(pl.col("term") != STOP_WORD)
+        text, term = (found[name].to_numpy().astype(np.int64) for name in ("text", "term"))
+        norm = self.k1 * (1 - self.b + self.b * np.bincount(text, minlength=len(pairs.documents)) / self.average)
+        known = term >= 0
+        keys, tf = np.unique((text[known] << 32) | term[known], return_counts=True)
+        # A last key, so that every place that is searched for exists.
+        keys, tf = np.append(keys, -1), np.append(tf, 0)
+        idf = self._idf()
+
+        def score(rows: Rows) -> Scores:
+            sizes = np.diff(starts)[pairs.query[rows]]
+            row = np.repeat(np.arange(len(rows)), sizes)
+            place = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+            wanted = terms[starts[pairs.query[rows]][row] + place]
+            document = pairs.document[rows][row]
+            key = (document << 32) | wanted
+            at = np.searchsorted(keys[:-1], key)
+            often = np.where(keys[at] == key, tf[at], 0)
+            weights = idf[wanted] * often / np.where(often, often + norm[document], 1)
+            return np.bincount(row, weights, minlength=len(rows)).astype(np.float64)
+
+        return score
+
+    def _idf(self) -> NDArray[np.float64]:
+        """Of each term [terms] that the analyzer has met."""
+        frequency = np.zeros(self.analyzer.size, np.int64)
+        frequency[: len(self._frequency)] = self._frequency
+        idf: NDArray[np.float64] = np.log1p((self.documents - frequency + 0.5) / (frequency + 0.5))
+        return idf
+
+
+def _statistics(collection: object, analyzer: Analyzer, quiet: bool) -> tuple[int, float, _Counts]:
+    """The number of documents, their average length in terms, and of each term [terms] the documents that have it."""
+    documents = total = 0
+    frequency = np.zeros(0, np.int64)
+    with progress("reading the collection", quiet=quiet) as advance:
+        for batch in as_batches(collection):
+            found = analyzer.terms(batch["text"], grow=True)
+            documents, total = documents + batch.height, total + found.height
+            once = np.unique((found["text"].to_numpy().astype(np.int64) << 32) | found["term"].to_numpy())
+            in_batch = np.bincount(once & 0xFFFFFFFF, minlength=analyzer.size)
+            in_batch[: len(frequency)] += frequency
+            frequency = in_batch
+            advance(batch.height)
+    if not documents:
+        raise EvenrankError("the collection has no document")
+    return documents, total / documents or 1.0, frequency
+
+
+_AT_ONCE = 1 << 22
+"""Postings that a thread maps before it gives their memory back: 32 MB."""
+_ROOM = 1 << 28
+"""Bytes that the sums of scores of all threads take, which bound the threads."""
+_LIBRARIES = ("numpy", "polars", "PyStemmer")
+
+
+def build(
+    collection: object,
+    out: str | os.PathLike[str],
+    *,
+    k1: float = 0.9,
+    b: float = 0.4,
+    stopwords: str | Collection[str] | None = "english",
+    stemmer: str | None = "english",
+    forward: bool = False,
+    quiet: bool = False,
+) -> Manifest:
+    """Builds BM25's index of a collection in the folder ``out``; see :func:`evenrank.build_index`.
+
+    Memory: the ids, eight bytes per document thrice, and some hundred MB. Disk: 8 bytes per (document, term), of RM3
+    8 more; 6 more while it is built.
+    """
+    check_ranges(k1=k1, b=b)
+    analyzer = Analyzer(stopwords, stemmer)
+    settings = {
+        "k1": float(k1),
+        "b": float(b),
+        "stopwords": analyzer.stopwords_name if analyzer.stopwords else None,
+        "stopwords_sha256": words_digest(analyzer.stopwords),
+        "stemmer": stemmer,
+        "analysis": analyzer.description,
+        "rm3": forward,
+    }
+    with IndexWriter(out, "bm25", settings) as writer, ExitStack() as files:
+        digest = begin_digest(collection)
+        parts = files.enter_context(_ForwardFiles(writer)) if forward else None
+        counts = files.enter_context(Counts(writer.file("counts.part"), parts.add if parts else None))
+        kept: list[pl.Series] = []
+        with ids_writer(writer) as ids:
+            for batch in counted_batches(collection, analyzer, counts, quiet=quiet):
+                ids.append(batch["doc_id"])
+                kept.append(batch["doc_id"])
+        turn, by_turn = turns(pl.concat(kept))
+        kept.clear()
+        write_array(writer.file("turn.bin"), turn, np.int32)
+        write_array(writer.file("by-turn.bin"), by_turn, np.int32)
+        del turn, by_turn
+        _write_words(writer, analyzer)
+        starts = starts_of(counts.frequency(analyzer.size))
+        write_array(writer.file("starts.bin"), starts, np.int64)
+        with open(writer.file("scores.bin"), "wb") as scores, open(writer.file("documents.bin"), "wb") as documents:
+            for data, indices in counts.scored(starts, k1, b):
+                scores.write(data.data)
+                documents.write(indices.data)
+        # Closed before the manifest lists them.
+        files.close()
+        versions = {name: version(name) for name in _LIBRARIES}
+        return writer.finish(counts.documents, digest(), versions=versions)
+
+
+class _ForwardFiles:
+    """Writes each document's terms, batch by batch; a context manager."""
+
+    def __init__(self, writer: IndexWriter) -> None:
+        self._files: list[IO[bytes]] = []
+        with ExitStack() as opened:
+            for name in ("starts", "terms", "tf"):
+                path = writer.file(f"forward-{name}.bin")
+                self._files.append(opened.enter_context(open(path, "wb")))
+            self._opened = opened.pop_all()
+        self._files[0].write(np.zeros(1, np.int64).data)
+        self._end = 0
+
+    def __enter__(self) -> _ForwardFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def add(self, sizes: Ints, terms: Ints, tf: Ints) -> None:
+        """Adds the next documents; see :class:`Counts`."""
+        ends = starts_of(sizes)[1:] + self._end
+        self._end += len(terms)
+        starts, words, frequencies = self._files
+        starts.write(ends.data)
+        words.write(terms.astype(np.int32).data)
+        frequencies.write(tf.astype(np.int32).data)
+
+
+def _write_words(writer: IndexWriter, analyzer: Analyzer) -> None:
+    terms = pl.Series(list(analyzer.known), dtype=pl.String)
+    order = terms.arg_sort()
+    with TextsWriter(writer, "terms") as words:
+        words.append(terms.gather(order))
+    write_array(writer.file("numbers.bin"), order.to_numpy(), np.int32)
+    with TextsWriter(writer, "stopwords") as words:
+        words.append(pl.Series(sorted(analyzer.stopwords), dtype=pl.String))
+
+
+class _Terms(Mapping[str, int]):
+    """The number of each term of an index, found by halving among the sorted terms."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._words = Texts(manifest, "terms")
+        self._numbers = Mapped(manifest, "numbers.bin", np.int32, len(self._words)).array
+        self._folder = manifest.path
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._words[np.argsort(self._numbers)])
+
+    def __getitem__(self, term: str) -> int:
+        wanted = term.encode()
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if self._words.bytes_at(middle) < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        if low == len(self) or self._words.bytes_at(low) != wanted:
+            raise KeyError(term)
+        number = int(self._numbers[low])
+        if not 0 <= number < len(self):
+            raise InputError(self._folder, "the index is damaged: a term has no valid number")
+        return number
+
+    @cached_property
+    def alphabetical(self) -> NDArray[np.int64]:
+        """The position of each term, by its number, among the sorted terms, from 1."""
+        if not np.array_equal(np.sort(self._numbers), np.arange(len(self))):
+            raise InputError(self._folder, "the index is damaged: a term has no valid number")
+        place = np.empty(len(self), np.int64)
+        place[self._numbers] = np.arange(1, len(self) + 1)
+        return place
+
+
+class MappedBM25:
+    """BM25's index in a folder, open."""
+
+    def __init__(self, manifest: Manifest, index: Index) -> None:
+        self.manifest = manifest
+        self._index = index
+
+    @cached_property
+    def _changed(self) -> list[str]:
+        return changed_collection(self.manifest)
+
+    @classmethod
+    def open(cls, manifest: Manifest) -> MappedBM25:
+        """Maps the files. Raises InputError if they do not fit each other."""
+        count = manifest.documents
+        terms = _Terms(manifest)
+        starts = Mapped(manifest, "starts.bin", np.int64, len(terms) + 1)
+        documents = Mapped(manifest, "documents.bin", np.int32)
+        scores = Mapped(manifest, "scores.bin", np.float32, len(documents.array))
+        if starts.array[0] != 0 or starts.array[-1] != len(documents.array):
+            raise InputError(manifest.path, "the index is damaged: starts.bin does not fit the other files")
+
+        def release(read: Ints) -> None:
+            for term in np.unique(read).tolist():
+                for file in (documents, scores):
+                    file.release(int(starts.array[term]), int(starts.array[term + 1]))
+
+        turn, by_turn = (Mapped(manifest, f"{name}.bin", np.int32, count).array for name in ("turn", "by-turn"))
+        index = Index(
+            DocIds(manifest),
+            _analyzer(manifest, terms),
+            _number(manifest, "k1"),
+            _number(manifest, "b"),
+            Postings(scores.array, documents.array, starts.array),
+            turn,
+            by_turn,
+            _forward(manifest, count),
+            Frugal(_AT_ONCE, max(1, min(os.cpu_count() or 1, _ROOM // (8 * count))), release),
+        )
+        return cls(manifest, index)
+
+    def search(
+        self,
+        queries: object,
+        k: int = 1000,
+        *,
+        rm3: RM3 | None = None,
+        weighted: bool = False,
+        name: str | None = None,
+        quiet: bool = False,
+        model: object = None,
+        encoding: Encoding | None = None,
+    ) -> Run:
+        """The first ``k`` documents of each query, as :meth:`Index.search` of the same collection gives them.
+
+        Raises EvenrankError for ``rm3`` if the index was built without, InputError if it is damaged or was cut since.
+        """
+        refuse_model(model, encoding)
+        if rm3 is not None and not self.manifest.settings.get("rm3"):
+            raise EvenrankError(
+                f"`rm3`: the index {self.manifest.path} does not keep each passage's words; build it again with `rm3`"
+            )
+        check_files(self.manifest)
+        run = self._index.search(queries, k, rm3=rm3, weighted=weighted, name=name or "bm25", quiet=quiet)
+        check_files(self.manifest)
+        made, now = self.manifest.versions.get("PyStemmer"), version("PyStemmer")
+        notes = run.notes
+        if made != now:
+            notes += (f"{run.name}: the index was made with PyStemmer {made} (now {now}), which can stem otherwise",)
+        notes += tuple(f"{run.name}: {note}" for note in self._changed)
+        return replace(run, notes=notes, card={**(run.card or {}), "index": self.manifest.card()})
+
+
+def _analyzer(manifest: Manifest, terms: _Terms) -> Analyzer:
+    words = Texts(manifest, "stopwords")
+    name, stemmer = manifest.settings.get("stopwords"), manifest.settings.get("stemmer")
+    if not (isinstance(name, str | None) and isinstance(stemmer, str | None)):
+        raise InputError(manifest.path, "the index is damaged: index.json has no valid 'stopwords' or 'stemmer'")
+    analyzer = Analyzer(words[np.arange(len(words))].to_list(), stemmer, terms=terms, name=name or "none")
+    if words_digest(analyzer.stopwords) != manifest.settings.get("stopwords_sha256"):
+        raise InputError(manifest.path, "the index is damaged: its stop words differ from what was written")
+    return analyzer
+
+
+def _number(manifest: Manifest, name: str) -> float:
+    value = manifest.settings.get(name)
+    if type(value) not in (int, float) or not isinstance(value, int | float):
+        raise InputError(manifest.path, f"the index is damaged: index.json has no valid {name!r}")
+    return float(value)
+
+
+def _forward(manifest: Manifest, documents: int) -> Forward | None:
+    if not manifest.settings.get("rm3"):
+        return None
+    starts = Mapped(manifest, "forward-starts.bin", np.int64, documents + 1).array
+    terms = Mapped(manifest, "forward-terms.bin", np.int32).array
+    return Forward(starts, terms, Mapped(manifest, "forward-tf.bin", np.int32, len(terms)).array)

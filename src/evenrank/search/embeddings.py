@@ -1,0 +1,98 @@
+"""Word vectors: read from common formats, taken from a transformer, or trained; debiased; and evaluated.
+
+- vectors: :mod:`.vectors`, :mod:`.word_sets`
+- debiasing: :mod:`.debias`, :mod:`.leace`
+- evaluation: :mod:`.evaluation`, :mod:`.group_probes`
+- whole files: :mod:`.debias_file`, :mod:`.audit_file`
+"""
+
+from evenrank.models.vectors import (
+    Vectors,
+    from_keyed_vectors,
+    from_transformer,
+    read_vectors,
+    train_vectors,
+    write_vectors,
+)
+
+from .debias import (
+    Debiased,
+    EqualityCheck,
+    SpecificWords,
+    Subspace,
+    bias_subspace,
+    check_equality,
+    hard_debias,
+    learn_specific,
+    specific_words,
+)
+from .debias_file import DebiasResult, debias_file
+from .embeddings_audit import (
+    Analogy,
+    Association,
+    BiasAudit,
+    BiasEvaluation,
+    BiasFigures,
+    EvaluationSettings,
+    Recovery,
+    analogy,
+    association,
+    audit_file,
+    direct_bias,
+    evaluate_bias,
+    most_biased,
+    nearest,
+    parse_analogy,
+    recovery,
+)
+from .leace import Erased, Eraser, GroupMeans, Moments, eraser_of, fit_leace, leace
+from .word_sets import AssociationTest, WordSets, gender_en, load_word_sets, read_sets, read_word_list
+
+__all__ = [
+    "Analogy",
+    "Association",
+    "AssociationTest",
+    "BiasAudit",
+    "BiasEvaluation",
+    "BiasFigures",
+    "DebiasResult",
+    "Debiased",
+    "EqualityCheck",
+    "Erased",
+    "Eraser",
+    "EvaluationSettings",
+    "GroupMeans",
+    "Moments",
+    "Recovery",
+    "SpecificWords",
+    "Subspace",
+    "Vectors",
+    "WordSets",
+    "analogy",
+    "association",
+    "audit_file",
+    "bias_subspace",
+    "check_equality",
+    "debias_file",
+    "direct_bias",
+    "eraser_of",
+    "evaluate_bias",
+    "fit_leace",
+    "from_keyed_vectors",
+    "from_transformer",
+    "gender_en",
+    "hard_debias",
+    "leace",
+    "learn_specific",
+    "load_word_sets",
+    "most_biased",
+    "nearest",
+    "parse_analogy",
+    "read_sets",
+    "read_vectors",
+    "read_word_list",
+    "recovery",
+    "specific_words",
+    "train_vectors",
+    "write_vectors",
+]

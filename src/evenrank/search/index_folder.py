@@ -1,0 +1,525 @@
+"""The folder of an index: what describes it, how it is built, what is refused.
+
+``index.json`` is written last: a folder without it is no finished index. Data are ``*.bin``; while an index is built,
+there are also ``*.part`` and ``*.json`` files, which are removed at the end. ``checked.json`` is a search's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import time_ns
+from typing import Annotated, Any
+
+from evenrank import options as opt
+from evenrank._version import __version__
+from evenrank.files import EvenrankError, InputError, Provenance, make_folder, write_text
+from evenrank.files.arguments import LARGEST, checked
+from evenrank.files.errors import quoted, readable, reason_of
+from evenrank.files.json_values import json_text
+from evenrank.files.outputs import why_unwritten
+from evenrank.files.ray import Cluster, cluster_of
+from evenrank.files.reading import INDEX, INDEX_FORMAT, file_system, files_of, is_index
+from evenrank.files.reading import INDEX as MANIFEST
+from evenrank.files.reading import UNFINISHED_INDEX as UNFINISHED
+from evenrank.models.scorers import Truncation
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+FORMAT = f"{INDEX_FORMAT} 1"
+KINDS = ("bm25", "dense", "sparse")
+_LARGEST_MANIFEST = 1 << 26
+CHECKED = "checked.json"
+"""Of the files whose digests were found right: see :func:`verify`."""
+_TICK = 1_000_000_000
+"""Nanoseconds after which a change gives a file another time, on any file system."""
+DONE = "done-*.json"
+"""Marks of work that need not be done again."""
+_DATA = re.compile(r"[a-z][a-z0-9-]*\.bin")
+_OURS = re.compile(r"[a-z][a-z0-9-]*\.(bin|part|json)|\.[\w.-]+\.part")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What ``index.json`` says. ``files``: the bytes and the SHA-256 of each data file; ``path``: the folder."""
+
+    kind: str
+    documents: int
+    collection: Mapping[str, object]
+    """As in a result's provenance: ``path``, ``sha256``, ``bytes`` and so on."""
+    settings: Mapping[str, object]
+    model: Mapping[str, object] | None
+    """The facts of the model that made it; None without one."""
+    versions: Mapping[str, str]
+    files: Mapping[str, Mapping[str, object]]
+    path: Path
+    evenrank: str = __version__
+    format: str = FORMAT
+
+    def file(self, name: str) -> Path:
+        """The path of a data file. Raises InputError if the index has none of that name."""
+        if name not in self.files:
+            raise InputError(self.path, f"the index is damaged: {MANIFEST} does not list {name}")
+        return self.path / name
+
+    def card(self) -> dict[str, object]:
+        """What a run card says of the index."""
+        return {"path": str(self.path), **{name: value for name, value in self.values().items() if name != "files"}}
+
+    def values(self) -> dict[str, object]:
+        """As JSON values."""
+        names = ("format", "evenrank", "kind", "documents", "collection", "settings", "model", "versions", "files")
+        return {name: getattr(self, name) for name in names}
+
+
+def read_manifest(path: str | os.PathLike[str]) -> Manifest:
+    """The manifest of a finished index whose files are all there, each with its size.
+
+    Raises InputError, in one line, for a folder that is no index, or one that is unfinished, damaged, or written in
+    another format.
+    """
+    folder = Path(path)
+    try:
+        with open(folder / MANIFEST, "rb") as stream:
+            content = stream.read(_LARGEST_MANIFEST)
+    except OSError as error:
+        if (folder / UNFINISHED).exists():
+            raise InputError(path, "the index was not finished: run the command that builds it again") from None
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise InputError(path, f"expected an index, found no {MANIFEST}") from None
+        raise InputError(path, f"{MANIFEST} cannot be read: {reason_of(error)}") from None
+    try:
+        values = json.loads(content)
+    except (ValueError, RecursionError):
+        raise InputError(path, f"the index is damaged: {MANIFEST} is not JSON") from None
+    form = values.get("format") if isinstance(values, dict) else None
+    if not isinstance(form, str) or not form.startswith(INDEX_FORMAT):
+        raise InputError(path, f"expected an index, found an {MANIFEST} of something else")
+    if form != FORMAT:
+        raise InputError(path, f"the index has the format {quoted(form)}, expected {quoted(FORMAT)}: build it again")
+    manifest = _checked(folder, values)
+    check_files(manifest)
+    return manifest
+
+
+def check_files(manifest: Manifest) -> None:
+    """Raises InputError unless each data file is there, with its size: for before and after each search.
+
+    Reading beyond the end of a mapped file that was cut ends the process; up to there, its last page is filled with 0.
+    """
+    for name, entry in manifest.files.items():
+        _check_file(manifest.path, name, entry)
+
+
+def verify(manifest: Manifest, *, again: bool = True) -> None:
+    """Raises InputError if a data file differs from what was written: reads all of them.
+
+    Once it was so, the files' times are kept in ``checked.json`` in the folder, if that can be written. Without
+    ``again``, files of these times are not read.
+    """
+    if not again and _read_checked(manifest.path) == _state(manifest):
+        return
+    began, before = time_ns(), _state(manifest)
+    for name, digest in _digests(manifest.path, list(manifest.files)).items():
+        if digest != manifest.files[name]["sha256"]:
+            raise InputError(manifest.path, f"the index is damaged: {name} differs from what was written")
+    path = manifest.path / CHECKED
+    # What was written just now can be written again in the same tick of the clock. A link could lead anywhere.
+    settled = all(entry["changed"] < began - _TICK for entry in before.values())
+    if settled and not path.is_symlink():
+        with suppress(InputError):
+            write_text(path, json_text(before, lines=False))
+
+
+def _state(manifest: Manifest) -> dict[str, dict[str, Any]]:
+    """Of each data file the size, the digest that it must have, and the nanosecond of its last change."""
+    files = {name: _check_file(manifest.path, name, entry) for name, entry in manifest.files.items()}
+    # That of the content alone can be set, and copies keep it; the other is that of the file's making on Windows.
+    times = {name: max(file.st_ctime_ns, file.st_mtime_ns) for name, file in files.items()}
+    return {name: {**entry, "changed": times[name]} for name, entry in manifest.files.items()}
+
+
+def _read_checked(folder: Path) -> object:
+    """What ``checked.json`` says; None without one that can be read."""
+    try:
+        with open(folder / CHECKED, "rb") as stream:
+            return json.loads(stream.read(_LARGEST_MANIFEST))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _checked(folder: Path, values: dict[str, object]) -> Manifest:
+    def damaged(what: str) -> InputError:
+        return InputError(folder, f"the index is damaged: {MANIFEST} has no valid {quoted(what)}")
+
+    tables: dict[str, dict[str, object]] = {}
+    for name in ("collection", "settings", "versions", "files"):
+        table = values.get(name)
+        if not isinstance(table, dict):
+            raise damaged(name)
+        tables[name] = table
+    kind, documents, model, version = (values.get(name) for name in ("kind", "documents", "model", "evenrank"))
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise damaged("kind")
+    if type(documents) is not int or not 1 <= documents <= LARGEST:
+        raise damaged("documents")
+    if not (model is None or isinstance(model, dict)):
+        raise damaged("model")
+    if not isinstance(version, str):
+        raise damaged("evenrank")
+    files: dict[str, Mapping[str, object]] = {}
+    for name, entry in tables["files"].items():
+        whole = isinstance(entry, dict) and type(entry.get("bytes")) is int and isinstance(entry.get("sha256"), str)
+        if not whole or not isinstance(entry, dict) or not _DATA.fullmatch(name):
+            raise damaged("files")
+        files[name] = entry
+    versions = {name: str(value) for name, value in tables["versions"].items()}
+    return Manifest(kind, documents, tables["collection"], tables["settings"], model, versions, files, folder, version)
+
+
+def _check_file(folder: Path, name: str, entry: Mapping[str, object]) -> os.stat_result:
+    try:
+        found = os.lstat(folder / name)
+    except OSError as error:
+        raise InputError(folder, f"the index is damaged: {name}: {reason_of(error)}") from None
+    if not stat.S_ISREG(found.st_mode):
+        # A link could lead anywhere.
+        raise InputError(folder, f"the index is damaged: {name} is not a plain file")
+    if found.st_size != entry["bytes"]:
+        raise InputError(folder, f"the index is damaged: {name} has {found.st_size} bytes, expected {entry['bytes']}")
+    return found
+
+
+def collection_digest(collection: object) -> dict[str, object]:
+    """The provenance of a collection: ``path``, ``bytes`` and ``sha256`` of its files, None where there are none."""
+    return begin_digest(collection, ahead=False)()
+
+
+class _Digest:
+    def __init__(self, collection: object, ahead: bool) -> None:
+        self._path = collection
+        self._provenance = Provenance("build_index").add("collection", collection).ahead(ahead)
+
+    def __call__(self) -> dict[str, object]:
+        entry = dict(self._provenance.finish()[0])
+        if entry.get("changed"):
+            raise EvenrankError(f"{self._path}: changed while it was read")
+        return {"path": None, "bytes": None, "sha256": None, **entry}
+
+
+def begin_digest(collection: object, *, ahead: bool = True) -> _Digest:
+    """Starts to compute :func:`collection_digest` in a thread; call the result for it.
+
+    The call raises EvenrankError if a file has changed since.
+    """
+    return _Digest(collection, ahead)
+
+
+class IndexWriter:
+    """Builds an index in the folder ``out``; a context manager.
+
+    ``settings`` are those of the manifest. ``resume``: what identifies the work beside them, such as the collection's
+    digest and the model's; after an interruption, a writer with the same continues with the files that are there, once
+    a ``done-*.json`` marks work that is worth it. Until then, and without ``resume`` (None), an unfinished build starts
+    again from nothing, and one that fails leaves nothing.
+
+    Entering raises EvenrankError for a folder that is an index already, contains other files or the beginning of
+    another index, or that another process writes. Errors of the system while writing become InputError.
+    """
+
+    def __init__(
+        self,
+        out: str | os.PathLike[str],
+        kind: str,
+        settings: Mapping[str, object],
+        *,
+        resume: Mapping[str, object] | None = None,
+    ) -> None:
+        if file_system(out) is not None:
+            raise InputError(out, "an index is built in a local folder")
+        self.folder, self.kind, self.settings = Path(out), kind, dict(settings)
+        self.resumed = False
+        """Whether files of an interrupted build are there."""
+        self._resume = resume
+        self._plan = json_text({"format": FORMAT, "kind": kind, "settings": settings, "resume": resume}, lines=False)
+        self._made = False
+        self._handle: int | None = None
+
+    def file(self, name: str) -> Path:
+        """The path of a file to write: ``NAME.bin`` for data, ``NAME.part`` or ``NAME.json`` for work in progress."""
+        assert _OURS.fullmatch(name), name
+        return self.folder / name
+
+    def __enter__(self) -> IndexWriter:
+        if os.path.lexists(self.folder) and not self.folder.is_dir():
+            raise InputError(self.folder, "expected a new folder for the index, found a file")
+        self._made = not self.folder.exists()
+        make_folder(self.folder)
+        self._lock()
+        try:
+            self._begin()
+        except BaseException:
+            self._remove_folder()
+            self._unlock()
+            raise
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            if error is None:
+                return
+            if not self._to_resume() and not (self.folder / MANIFEST).exists():
+                self._clear()
+                (self.folder / UNFINISHED).unlink(missing_ok=True)
+                self._remove_folder()
+            reason = why_unwritten(error) if isinstance(error, Exception) else None
+            if reason is not None:
+                named = getattr(error, "filename", None)
+                if isinstance(named, str) and not os.path.abspath(named).startswith(os.path.abspath(self.folder)):
+                    raise InputError(named, reason) from None
+                raise InputError(self.folder, f"cannot be written: {reason}") from None
+        finally:
+            self._unlock()
+
+    def finish(
+        self,
+        documents: int,
+        collection: Mapping[str, object],
+        *,
+        model: Mapping[str, object] | None = None,
+        versions: Mapping[str, str],
+    ) -> Manifest:
+        """Writes the manifest, with which the index is finished, and removes what is not part of it."""
+        names = sorted(name for name in os.listdir(self.folder) if _DATA.fullmatch(name))
+        digests = _digests(self.folder, names)
+        files = {name: {"bytes": (self.folder / name).stat().st_size, "sha256": digests[name]} for name in names}
+        of = dict(collection)
+        manifest = Manifest(self.kind, documents, of, self.settings, model, dict(versions), files, self.folder)
+        write_text(self.folder / MANIFEST, json_text(manifest.values()))
+        self._clear(data=False)
+        (self.folder / UNFINISHED).unlink(missing_ok=True)
+        return manifest
+
+    def _to_resume(self) -> bool:
+        """Whether the folder has work that another writer could continue."""
+        return self._resume is not None and any(self.folder.glob(DONE))
+
+    def _remove_folder(self) -> None:
+        """Removes the folder if this writer made it and nothing is in it."""
+        if self._made:
+            with suppress(OSError):
+                self.folder.rmdir()
+
+    def _begin(self) -> None:
+        # Without what a process that was killed before anything else left.
+        names = sorted(name for name in os.listdir(self.folder) if not name.startswith(f".{UNFINISHED}."))
+        if MANIFEST in names:
+            what = "is an index already" if is_index(self.folder) else f"contains another {MANIFEST}"
+            raise EvenrankError(f"{self.folder}: {what}; remove it, or choose another output")
+        if UNFINISHED not in names and names:
+            raise EvenrankError(f"{self.folder}: expected a new or an empty folder, but it contains files")
+        if UNFINISHED in names:
+            self._check_unfinished(names)
+            if not self._to_resume():
+                self._clear()
+        write_text(self.folder / UNFINISHED, self._plan)
+
+    def _check_unfinished(self, names: list[str]) -> None:
+        """Raises EvenrankError if the folder does not hold the beginning of this index and nothing else."""
+        for name in names:
+            is_link = os.path.islink(self.folder / name)
+            # Links, too, could redirect what is written.
+            if is_link or not _OURS.fullmatch(name):
+                what = "a link" if is_link else "another file"
+                raise EvenrankError(f"{self.folder}: contains {what}: {quoted(name)}")
+        try:
+            plan = (self.folder / UNFINISHED).read_text(encoding="utf-8", errors="replace")
+            begun = json.loads(plan)
+            kind, resume = begun["kind"], begun["resume"]
+        except (OSError, ValueError, RecursionError, LookupError, TypeError):
+            raise InputError(self.folder, f"{UNFINISHED} is damaged; remove the folder") from None
+        # An index that cannot be resumed may be replaced by any other of that kind.
+        idle = resume is None if self._resume is None else not any(self.folder.glob(DONE))
+        if plan != self._plan and not (kind == self.kind and idle):
+            raise EvenrankError(
+                f"{self.folder}: holds the beginning of an index of another collection, model or settings;"
+                " remove it, or choose another output"
+            )
+        self.resumed = self._to_resume()
+
+    def _clear(self, *, data: bool = True) -> None:
+        for name in os.listdir(self.folder):
+            if name in (MANIFEST, UNFINISHED) or not _OURS.fullmatch(name) or (not data and _DATA.fullmatch(name)):
+                continue
+            (self.folder / name).unlink(missing_ok=True)
+
+    def _lock(self) -> None:
+        if fcntl is None:
+            return
+        self._handle = os.open(self.folder, os.O_RDONLY)
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._unlock()
+            raise EvenrankError(f"{self.folder}: another process builds an index there") from None
+        except OSError:
+            pass  # a file system without locks
+
+    def _unlock(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+
+def _digests(folder: Path, names: list[str]) -> dict[str, str]:
+    def digest(name: str) -> str:
+        with open(folder / name, "rb", buffering=0) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        try:
+            return dict(zip(names, pool.map(digest, names), strict=True))
+        except OSError as error:
+            raise InputError(folder, f"cannot be read: {reason_of(error)}") from None
+
+
+MOST_READ = 10**9
+"""Bytes of a collection that are read again to see whether it has changed."""
+
+
+def changed_collection(manifest: Manifest) -> list[str]:
+    """A note if the collection is still where it was and differs from what was indexed.
+
+    Its size is compared; its digest only if it was written after the index and is small enough.
+    """
+    path, size, digest = (manifest.collection.get(name) for name in ("path", "bytes", "sha256"))
+    if not isinstance(path, str) or not isinstance(digest, str):
+        return []
+    try:
+        if file_system(path) is not None:
+            return []
+        files = [os.stat(file) for file in files_of(path)]
+        made = os.stat(manifest.path / INDEX).st_mtime_ns
+        if not all(stat.S_ISREG(file.st_mode) for file in files):
+            return []
+        found = sum(file.st_size for file in files)
+        same = found == size
+        if same and found <= MOST_READ and max(file.st_mtime_ns for file in files) > made:
+            same = collection_digest(path)["sha256"] == digest
+    except (OSError, ValueError, EvenrankError):
+        # It is no longer there, or is being written.
+        return []
+    return [] if same else [f"the collection {readable(path)} has changed since the index was made"]
+
+
+_TEXTS = ("kind", "model", "sha256", "path", "query_prompt", "document_prompt", "precision", "backend", "device")
+_COUNTS = ("cut", "of", "lost_end")
+
+
+def are_facts(facts: object) -> bool:
+    """Whether these are a model's facts, as :meth:`TextEncoder.facts` gives them: of the types that a search needs."""
+    if not isinstance(facts, Mapping) or not isinstance(facts.get("model"), str):
+        return False
+    if not all(facts.get(name) is None or isinstance(facts[name], str) for name in _TEXTS):
+        return False
+    if not all(_is_text(facts.get(name)) for name in _TEXTS if name != "path"):
+        return False
+    place = facts.get("path")
+    return (place is None or _is_path(place)) and is_truncation(facts.get("truncated"))
+
+
+def is_truncation(counts: object) -> bool:
+    """Whether these are the values of a :class:`Truncation`, or None for counts that are not known."""
+    if counts is None:
+        return True
+    if not isinstance(counts, dict) or counts.keys() != {"unit", "reads", *_COUNTS}:
+        return False
+    reads = counts["reads"]
+    sound = all(type(number) is int and 0 <= number <= LARGEST for number in (counts[name] for name in _COUNTS))
+    return sound and counts["unit"] in ["passage", "pair"] and (reads is None or (type(reads) is int and reads >= 0))
+
+
+def truncation_notes(facts: Mapping[str, object], name: str) -> tuple[str, ...]:
+    """What to say of the documents that the model did not read to their ends."""
+    counts = facts.get("truncated")
+    return Truncation(**counts).notes(name) if isinstance(counts, dict) else ()
+
+
+def _is_text(value: object) -> bool:
+    """Whether a value is None or a text that can be encoded: a JSON file can have half a pair of surrogates."""
+    try:
+        str(value).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_path(value: object) -> bool:
+    try:
+        return isinstance(value, str) and b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
+
+
+@checked
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """Settings of :func:`evenrank.build_index` and :func:`evenrank.retrieve` with a model.
+
+    ``kind``: "bi" or "sparse", where the model's files do not tell. ``precision``: auto, float32 or bfloat16.
+    ``query_prompt``, ``document_prompt``: put before each text in place of the model's own ("": nothing); a search uses
+    the index's query prompt unless one is given. ``engine``: local or ray, for building, with ``workers`` of so many
+    ``cpus`` and ``gpus``.
+    """
+
+    batch_size: opt.BatchSize = 32
+    device: opt.Device = None
+    kind: Annotated[
+        str | None, opt.Option("bi or sparse, if the model's files do not tell.", panel="Model", rare=True)
+    ] = None
+    precision: Annotated[
+        str | None,
+        opt.Option(
+            "auto (bfloat16 on a GPU that supports it), float32 or bfloat16.",
+            metavar="NAME",
+            panel="Machine",
+            rare=True,
+        ),
+    ] = None
+    query_prompt: Annotated[
+        str | None,
+        opt.Option("Before each query, in place of the model's own.", metavar="TEXT", panel="Model", rare=True),
+    ] = None
+    document_prompt: Annotated[
+        str | None,
+        opt.Option("Before each document, in place of the model's own.", metavar="TEXT", panel="Model", rare=True),
+    ] = None
+    engine: opt.Engine = "local"
+    workers: opt.Workers = None
+    cpus: opt.Cpus = 1
+    gpus: opt.Gpus = 0
+
+    @property
+    def cluster(self) -> Cluster:
+        """The resources for building. Raises EvenrankError for what contradicts itself."""
+        return cluster_of(self.engine, self.workers, self.cpus, self.gpus)
+
+
+def refuse_model(model: object, encoding: Encoding | None) -> None:
+    """Raises EvenrankError if a model, or settings of one, are given for BM25."""
+    if model is not None or (encoding is not None and encoding != Encoding(batch_size=encoding.batch_size)):
+        raise EvenrankError(
+            "BM25 has no model: `model`, `device` and the like are for an index of a model's vectors"
+            " (build one with `model`)"
+        )

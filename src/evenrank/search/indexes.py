@@ -1,0 +1,162 @@
+"""First stages that are kept: building an index in a folder, and opening it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from typing import Annotated, Protocol, cast, runtime_checkable
+
+from evenrank import options as opt
+from evenrank.files import EvenrankError, Run, check_apart
+from evenrank.files.arguments import checked
+from evenrank.files.reading import is_index
+
+from .analysis import stop_word_set, words_digest
+from .expansion import RM3
+from .index_folder import Encoding, Manifest, read_manifest, refuse_model, verify
+
+
+@runtime_checkable
+class FirstStage(Protocol):
+    """An index that is open."""
+
+    @property
+    def manifest(self) -> Manifest:
+        """What it is, of which collection, made how."""
+
+    def search(
+        self,
+        queries: object,
+        k: int = 1000,
+        *,
+        rm3: RM3 | None = None,
+        weighted: bool = False,
+        name: str | None = None,
+        quiet: bool = False,
+        model: object = None,
+        encoding: Encoding | None = None,
+    ) -> Run:
+        """The first ``k`` documents of each query, as a run whose ``card`` describes the index.
+
+        ``name``: the run's (None: the kind's). ``model``: where the index's model is now, if not where it was;
+        ``encoding``: how queries are encoded. Raises EvenrankError for what a kind of index does not know.
+        """
+
+
+@checked
+def build_index(
+    collection: opt.TheCollection,
+    *,
+    out: Annotated[opt.File, opt.Option("The folder of the index, new or empty.", metavar="DIR", panel="Output")],
+    k1: Annotated[
+        float | None, opt.Option("BM25: term frequency saturation, from 0 (default: 0.9).", rare=True)
+    ] = None,
+    b: Annotated[
+        float | None, opt.Option("BM25: document length normalisation, 0 to 1 (default: 0.4).", rare=True)
+    ] = None,
+    stopwords: Annotated[
+        str | Collection[str] | None,
+        opt.Option(
+            f"BM25: {opt.STOP_WORDS} Default: english.",
+            metavar="NAME",
+            typed=str,
+            reads=True,
+            shown=False,
+            panel="Method",
+        ),
+    ] = "default",
+    stemmer: Annotated[
+        str | None,
+        opt.Option("BM25: english, another Snowball stemmer, or none. Default: english.", metavar="NAME", shown=False),
+    ] = "default",
+    rm3: Annotated[bool, opt.Option("BM25: keep each passage's words, for searches with RM3.")] = False,
+    model: Annotated[
+        object,
+        opt.Option(
+            "Index the vectors of this model (a folder or a hub name) instead of BM25.", metavar="MODEL", panel="Model"
+        ),
+    ] = None,
+    encoding: Encoding | None = None,
+    quiet: bool = False,
+) -> Manifest:
+    """Builds an index of a collection in the folder ``out``, and returns its manifest.
+
+    ``collection``: as for :func:`evenrank.retrieve`. Without a ``model`` the index is BM25's, with the settings and
+    defaults of :func:`evenrank.retrieve`; ``rm3``: it keeps each document's words too, for searches with RM3. With a
+    model, its vectors are kept, encoded as ``encoding`` says.
+
+    A build that was interrupted leaves a folder that cannot be searched; the same call again continues an encoding,
+    and starts BM25 again. Raises EvenrankError for a folder that contains anything else, for settings out of range, and
+    for BM25's settings beside a model; InputError for a collection that cannot be read and a disk that is full.
+    """
+    check_apart([out], [collection])
+    if is_index(collection):
+        raise EvenrankError(f"{collection}: is an index; expected a collection")
+    _ = (encoding or Encoding()).cluster
+    stemmer = None if stemmer == "none" else stemmer
+    if model is None:
+        refuse_model(None, encoding)
+        from .bm25 import build
+
+        k1, b = 0.9 if k1 is None else k1, 0.4 if b is None else b
+        stopwords = "english" if stopwords == "default" else stopwords
+        stemmer = "english" if stemmer == "default" else stemmer
+        return build(collection, out, k1=k1, b=b, stopwords=stopwords, stemmer=stemmer, forward=rm3, quiet=quiet)
+    _refuse_words(k1=k1, b=b, stopwords=stopwords, stemmer=stemmer, rm3=rm3)
+    from .vector_index import build_vector_index
+
+    return build_vector_index(collection, out, model, encoding or Encoding(), quiet=quiet)
+
+
+@checked
+def open_index(path: str | os.PathLike[str], *, check: bool = False) -> FirstStage:
+    """An index that :func:`build_index` built, to be searched: its files are mapped.
+
+    The first time, the digest of every file is compared with the manifest, which reads them all; that they were right
+    is kept in the folder (``checked.json``, where that can be written) with the files' sizes and times, and they are
+    read again only if these have changed. ``check``: in any case. Raises InputError, in one line, for a folder that is
+    no index, and for one that is unfinished, damaged or in another format.
+    """
+    manifest = read_manifest(path)
+    verify(manifest, again=check)
+    if manifest.kind == "bm25":
+        from .bm25 import MappedBM25
+
+        return MappedBM25.open(manifest)
+    from .vector_index import VectorIndex
+
+    return VectorIndex.open(manifest)
+
+
+def _refuse_words(**given: object) -> None:
+    """Raises EvenrankError for a setting of BM25 beside a model."""
+    unset = {"k1": None, "b": None, "rm3": False}
+    names = [f"`{name}`" for name, value in given.items() if value != unset.get(name, "default")]
+    if names:
+        raise EvenrankError(f"{', '.join(names)}: only for BM25, and the index is of the vectors of `model`")
+
+
+def check_settings(manifest: Manifest, **given: object) -> None:
+    """Raises EvenrankError for a setting of a search that differs from that of the index.
+
+    ``given``: ``k1``, ``b`` (None: not given), ``stopwords``, ``stemmer`` (``"default"``: not given).
+    """
+    for name, value in given.items():
+        if value == "default" or (value is None and name in ("k1", "b")):
+            continue
+        own = manifest.settings.get(name)
+        if manifest.kind != "bm25":
+            raise EvenrankError(f"`{name}`: a setting of BM25, and {manifest.path} is an index of another kind")
+        same = value == own
+        if name == "stopwords":
+            words = stop_word_set(value if isinstance(value, str) else cast("Sequence[str] | None", value))
+            same = words_digest(words) == manifest.settings.get("stopwords_sha256")
+            value = value if isinstance(value, str | None) else "others"
+        if not same:
+            raise EvenrankError(
+                f"`{name}`: the index {manifest.path} has {_named(own)}, found {_named(value)}; build another index"
+            )
+
+
+def _named(value: object) -> str:
+    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,460 @@
+"""The gate: outcomes, what is counted and warned of, and what each format shows."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import evenrank
+from evenrank import EvenrankError, GateResult, gate
+from evenrank.measures.inference import guaranteed_lower, queries_to_hold
+from evenrank.results.finding import Finding
+from gate_audits import LEAN, NOISE, OLD, QUERIES, audit, one, rule
+
+# --- outcomes ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_relative_margin_is_tested_without_a_ratio() -> None:
+    data = audit({"nDCG@10": OLD - 0.02 + NOISE}, {"nDCG@10": OLD})
+    found = one(data, rule(against="baseline", at_least="-2%"))
+    new = OLD - 0.02 + NOISE
+    kept = new - 0.98 * OLD
+    assert found.value == pytest.approx(-0.02 + kept.mean() / OLD.mean())
+    assert found.value == pytest.approx(new.mean() / OLD.mean() - 1)
+    # Towards the margin with one query more that loses all, away from it by t (the values are hardly skewed).
+    held = np.append(kept, -0.98)
+    low = held.mean() - stats.t.ppf(0.97, QUERIES) * held.std(ddof=1) / (QUERIES + 1) ** 0.5
+    half = stats.t.ppf(0.975, QUERIES - 1) * kept.std(ddof=1) / QUERIES**0.5
+    assert found.limits[0] == pytest.approx(-0.02 + low / OLD.mean())
+    assert found.limits[1] == pytest.approx(found.value + half / OLD.mean(), abs=0.1 * half)
+    # 1 / (.02 · mean) and the number that equal runs need.
+    assert found.one_in == pytest.approx(1 / 0.02 / OLD.mean())
+    assert found.if_equal == queries_to_hold(0.02 * OLD.mean(), 0.02 * OLD.std(ddof=1), 0.98)
+    assert (found.against, found.n, found.left_out, found.outcome) == ("old", QUERIES, 0, "not shown")
+    assert found.limits[0] < -0.02 < found.limits[1]
+    assert found.queries_to_decide > QUERIES
+
+
+@pytest.mark.parametrize(("shift", "outcome"), [(0.0, "holds"), (-0.05, "not shown"), (-0.15, "broken")])
+def test_three_outcomes(shift: float, outcome: str) -> None:
+    found = one(audit({"nDCG@10": OLD + shift + NOISE}, {"nDCG@10": OLD}), rule(against="old", at_least=-0.05))
+    assert found.outcome == outcome
+    assert (found.queries_to_decide is None) == (outcome != "not shown")
+    # What would be caught lies beyond the budget, and is caught in 8 of 10.
+    assert found.catches < -0.05
+    assert found.power(found.catches) == pytest.approx(0.8, abs=0.01)
+    assert found.power(-0.05) <= 0.1
+    assert found.power(-1.0) == 1
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_budget_of_a_signed_measure_is_of_its_absolute_value(sign: int) -> None:
+    values = {"ARaB@10": sign * (0.3 + LEAN), "DeltaAPRF": LEAN}
+    found = gate(
+        audit(values, values), budget={"rule": [{"measure": "ARaB@10", "at_most": bound} for bound in (0.2, 0.3, 0.4)]}
+    )
+    assert [ruling.outcome for ruling in found.rulings] == ["broken", "not shown", "holds"]
+    assert found.rulings[0].value == pytest.approx(abs((0.3 + LEAN).mean()))
+    assert found.rulings[0].mean == pytest.approx(sign * (0.3 + LEAN).mean())
+    assert found.rulings[1].catches > 0.3
+    assert found.rulings[1].power(found.rulings[1].catches) == pytest.approx(0.8, abs=0.01)
+    # A lean to the other side is as good as none to the same.
+    other = audit({"ARaB@10": -sign * (0.3 + LEAN)}, {"ARaB@10": sign * (0.3 + LEAN)})
+    against = one(other, rule("ARaB@10", against="old", at_most=0.05))
+    assert (against.outcome, against.catches) == ("holds", None)
+    with pytest.raises(EvenrankError, match="no power is stated of an absolute value against another run's"):
+        against.power(0.1)
+
+
+def test_upper_bounds_and_undirected_measures() -> None:
+    data = audit({"Share(group='m')@10": OLD, "NDKL@10": OLD})
+    high, low = OLD.mean() + 0.1, OLD.mean() - 0.1
+    assert one(data, rule("Share(group='m')@10", at_least=low)).outcome == "holds"
+    assert one(data, rule("Share(group='m')@10", at_most=high)).outcome == "holds"
+    assert one(data, rule("NDKL@10", at_most=low)).outcome == "broken"
+
+
+def test_runs_without_a_difference_decide_by_value_alone() -> None:
+    same = audit({"nDCG@10": OLD}, {"nDCG@10": OLD})
+    # No number of queries shows that none is lost at all, and 60 that no more than 5% are.
+    assert one(same, rule(against="old", at_least=0)).outcome == "not shown"
+    assert one(same, rule(against="old", at_least="-5%")).outcome == "not shown"
+    assert one(same, rule(against="old", at_least=-0.1)).outcome == "holds"
+    assert one(same, rule(against="old", at_least=0.001)).outcome == "broken"
+    signed = audit({"ARaB@10": LEAN}, {"ARaB@10": LEAN})
+    assert one(signed, rule("ARaB@10", against="old", at_most=0)).outcome == "not shown"
+    assert one(signed, rule("ARaB@10", against="old", at_most=0.05)).outcome == "holds"
+    assert one(signed, rule("ARaB@10", against="old", at_most=-0.01)).outcome == "broken"
+    flat = audit({"RR@10": np.full(30, 0.5)})
+    assert [one(flat, rule("RR@10", at_least=b)).outcome for b in (0.4, 0.5, 0.51)] == ["holds", "not shown", "broken"]
+
+
+def test_20_queries_of_two_equal_files_show_no_margin() -> None:
+    same = audit({"nDCG@10": OLD[:20]}, {"nDCG@10": OLD[:20]})
+    found = one(same, rule(against="old", at_least="-3%"))
+    assert (found.outcome, found.value) == ("not shown", pytest.approx(0.0))
+    assert found.one_in == pytest.approx(1 / 0.03 / OLD[:20].mean())
+    assert found.if_equal > 100
+    answer, of_rule = gate(same, budget=rule(against="old", at_least="-3%")).findings
+    assert (answer.key, answer.level, answer.place) == ("one_not_shown", "not shown", "answer")
+    assert (of_rule.key, of_rule.subject, of_rule.level) == ("untold", "nDCG@10 vs old", "not shown")
+    # The number holds if the runs are equal, which the first line does not say.
+    assert answer.text == "NOT SHOWN  That new keeps to the budget cannot be told: nDCG@10."
+    said = f"; about {found.if_equal} queries would show that it holds if the runs were equal, there are 20; one in"
+    assert said in of_rule.text
+    # One ruined query in 20 queries would be more than the margin; a few more of them break it.
+    ruined = np.where(np.arange(20) < 18, 0.0, OLD[:20])
+    assert one(audit({"nDCG@10": ruined}, {"nDCG@10": OLD[:20]}), rule(against="old", at_least="-3%")).outcome == (
+        "broken"
+    )
+
+
+def test_a_guaranteed_margin() -> None:
+    wide = {"nDCG@10": np.tile(OLD, 5)}
+    data = audit(wide, wide)
+    budget = {**rule(against="old", at_least="-5%"), "guaranteed": True}
+    found = one(data, budget)
+    limit = guaranteed_lower(0.05 * wide["nDCG@10"], data["queries"], -0.95, 1.0)
+    assert (found.outcome, found.limits[0]) == ("holds", pytest.approx(-0.05 + limit / OLD.mean()))
+    assert one(audit({"nDCG@10": OLD}, {"nDCG@10": OLD}), budget).outcome == "not shown"
+    with pytest.raises(EvenrankError, match=r"rule 1: no guaranteed bound of .ARaB@10."):
+        gate(audit({"ARaB@10": LEAN}), budget={**rule("ARaB@10", at_most=0.5), "guaranteed": True})
+
+
+def test_one_query_or_none_shows_nothing() -> None:
+    for values, n in (([0.5], 1), ([np.nan, np.nan, 0.5], 1)):
+        found = one(audit({"RR@10": np.array(values)}), rule("RR@10", at_least=0.1))
+        assert (found.outcome, found.n, found.limits, found.queries_to_decide) == ("not shown", n, None, None)
+        with pytest.raises(EvenrankError, match="fewer than two queries show nothing"):
+            found.power(0.0)
+
+
+def test_undefined_values_are_left_out_in_pairs_and_counted() -> None:
+    new, old = OLD + NOISE, OLD.copy()
+    new[:3], old[2:5] = np.nan, np.nan
+    result = gate(audit({"nDCG@10": new}, {"nDCG@10": old}), budget=rule(against="old", at_least=-0.1))
+    [found] = result.rulings
+    assert (found.n, found.left_out) == (QUERIES - 5, 4)
+    assert found.mean == pytest.approx(new[5:].mean())
+    assert any("4 queries left out" in warning for warning in result.warnings)
+
+
+def test_parts_are_independent_samples() -> None:
+    first, second = OLD[:20], OLD[20:] - 0.3
+    parts = [[*first, *[None] * 40], [*[None] * 20, *second]]
+    data = audit({"DeltaAPRF": OLD})
+    data["runs"]["new"]["measures"]["DeltaAPRF"]["parts"] = parts
+    found = one(data, rule("DeltaAPRF", at_most=0.1))
+    assert found.value == pytest.approx(first.mean() - second.mean())
+    assert (found.n, found.outcome) == (60, "broken")
+    error = (first.var(ddof=1) / 20 + second.var(ddof=1) / 40) ** 0.5
+    assert found.test.found.own.error == pytest.approx(error)
+
+
+def test_several_broken_rules_are_corrected_and_what_holds_is_not() -> None:
+    barely = OLD + NOISE - NOISE.mean() - 2.2 * NOISE.std(ddof=1) / QUERIES**0.5
+    same = OLD + NOISE - NOISE.mean()
+    data = audit(
+        {"nDCG@10": barely, "RR@10": same, "NFaiRR@10": same}, dict.fromkeys(("nDCG@10", "RR@10", "NFaiRR@10"), OLD)
+    )
+    rules = [{"measure": m, "against": "old", "at_least": 0} for m in ("nDCG@10", "RR@10", "NFaiRR@10")]
+    alone, corrected = (gate(data, budget={"rule": rules}, correction=c).rulings[0] for c in ("none", "holm"))
+    assert alone.p_broken == corrected.p_broken
+    assert 0.05 / 3 < corrected.p_broken < 0.05
+    assert corrected.holm_p == pytest.approx(3 * corrected.p_broken)
+    assert (alone.outcome, corrected.outcome) == ("broken", "not shown")
+    assert (
+        gate(data, budget={"rule": rules})
+        .findings[1]
+        .text.endswith("; it would be broken but for the correction for several rules.")
+    )
+    assert corrected.catches < alone.catches
+
+
+# --- what is named, and what is refused ------------------------------------------------------------------------------
+
+
+def test_warnings_of_the_audit_and_of_the_budget() -> None:
+    warning = "Bias is meaningless here: no word."
+    data = audit({"ARaB@10": LEAN}, {"ARaB@10": LEAN + 0.01}, warnings=[warning], notes=[warning, "Note."])
+    data["runs"]["old"]["lengths"] = [9] * QUERIES
+    budget = {
+        "rule": [{"measure": "ARaB@10", "against": "old", "at_most": 0.1}, {"measure": "ARaB@10", "at_most": 0.2}]
+    }
+    warnings = gate(data, budget=budget).warnings
+    assert [warning.partition(":")[0] for warning in warnings] == [
+        "Bias is meaningless here", "No rule is about effectiveness", "|ARaB@10| vs old",
+    ]  # fmt: skip
+    assert "depth rather than order" in warnings[2]
+    said = [one for one in gate(data, budget=budget).findings if one.place == "warning"]
+    assert [one.key for one in said] == ["audit", "no_effectiveness", "depth"]
+
+
+def test_unequal_depth_is_warned_of_against_any_run() -> None:
+    data = audit({"RR@10": OLD, "AP": OLD}, {"RR@10": OLD + NOISE, "AP": OLD + NOISE})
+    data["runs"]["other"] = {"lengths": [20] * (QUERIES - 1) + [None], "measures": data["runs"]["old"]["measures"]}
+    budget = {"rule": [{"measure": m, "against": "other", "at_least": -1} for m in ("RR@10", "AP")]}
+    assert [one for one in gate(data, budget=budget, run="new").warnings if "depth" in one] == [
+        "AP vs other: the lists differ in length, and depth rather than order decides."
+    ]
+    # An audit that has no lengths tells it of its baseline alone.
+    del data["runs"]["new"]["lengths"]
+    data["runs"]["new"]["measures"]["AP"]["vs_baseline"] = {"unequal_depth": True}
+    for other, said in (
+        ("other", "does not tell whether the lists of other are as long"),
+        ("old", "rather than order"),
+    ):
+        [found] = gate(data, budget=rule("AP", against=other, at_least=-1), run="new").warnings
+        assert said in found
+
+
+def test_what_the_audit_says_of_a_measure_is_what_the_measure_is() -> None:
+    from evenrank.decide.budget import Facts, as_budget
+    from evenrank.measures import facts, parse_measure
+
+    names = ("nDCG@10", "AP", "ARaB@10", "|ARaB|@5", "NFaiRR@10", "DeltaAPRF", "|DeltaAPRF|", "EED@10", "NDKL@10")
+    known = {str(parse_measure(name)): Facts.of(facts(parse_measure(name))) for name in names}
+    assert {one.signs for one in known.values() if one} == {(1.0,), (1.0, -1.0)}
+    for name, found in known.items():
+        assert found is not None
+        budget = rule(name, **{"at_most" if found.bias else "at_least": 1})
+        assert as_budget(budget, {name: found}) == as_budget(budget)
+    assert [Facts.of(one) for one in (None, {}, {**facts(parse_measure("AP")), "signed": "no"})] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("budget", "options", "said"),
+    [
+        (rule("RR@10", at_least=0), {}, "rule 1: RR@10 is not in the audit, which has nDCG@10; effectiveness needs"),
+        (rule("ARaB@10", at_most=0), {}, "rule 1: ARaB@10 is not in the audit, which has nDCG@10$"),
+        (rule(at_least=0, against="x"), {}, "rule 1: against: no run 'x' .the runs are baseline, old, new"),
+        (rule(at_least=0, against="new"), {}, "rule 1: against: 'new' is the run that is gated"),
+        (rule(at_least=0), {"run": "x"}, "no run 'x' .the runs are old, new"),
+        (rule(at_least=0), {"baseline": "x"}, "no run 'x' to be the `baseline`"),
+        (rule(at_least=0), {"correction": "bonferroni"}, "`correction`: expected holm or none, found 'bonferroni'"),
+    ],
+)
+def test_what_a_gate_cannot_decide_is_an_error(budget: dict[str, Any], options: dict[str, Any], said: str) -> None:
+    with pytest.raises(EvenrankError, match=said):
+        gate(audit({"nDCG@10": OLD}, {"nDCG@10": OLD}), budget=budget, **options)
+
+
+def test_audits_that_cannot_be_used(tmp_path: Path) -> None:
+    good = audit({"nDCG@10": OLD}, {"nDCG@10": OLD})
+    budget = rule(at_least=0)
+    cases: dict[str, tuple[Any, str]] = {
+        "none": ({k: v for k, v in good.items() if k != "queries"}, "no values of the queries: `evenrank audit"),
+        "runs": ({"queries": []}, "expected an object with the key runs"),
+        "list": ([], "expected an object with the key runs"),
+        "several": (good | {"baseline": None}, "`run`: expected the one to gate of old, new"),
+        "short": (good | {"queries": ["1"]}, "expected a value for each of its queries"),
+    }
+    for name, (data, said) in cases.items():
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(data), encoding="utf-8")
+        with pytest.raises(EvenrankError, match=re.escape(said)) as caught:
+            gate(path, budget=budget)
+        assert str(path) in str(caught.value)
+    (tmp_path / "bad.json").write_text("{", encoding="utf-8")
+    with pytest.raises(EvenrankError, match="no valid JSON"):
+        gate(tmp_path / "bad.json", budget=budget)
+    values = good["runs"]["new"]["measures"]["nDCG@10"]
+    for change, said in (
+        ({"values": None}, "no values of the queries"),
+        ({"values": ["x"] * QUERIES}, "expected numbers or null"),
+    ):
+        good["runs"]["new"]["measures"]["nDCG@10"] = values | change
+        with pytest.raises(EvenrankError, match=said):
+            gate(good, budget=budget)
+
+
+def test_a_share_of_nothing_is_refused() -> None:
+    with pytest.raises(EvenrankError, match="rule 1: a share of RR@10 of 0 means nothing"):
+        gate(audit({"RR@10": OLD}, {"RR@10": 0 * OLD}), budget=rule("RR@10", against="old", at_least="-1%"))
+
+
+def test_values_of_a_real_audit() -> None:
+    run = {"1": {"a": 3.0, "b": 2.0}, "2": {"a": 1.0, "b": 2.0}, "3": {"b": 2.0, "a": 1.0}}
+    texts = {"a": "He and his father met his uncle.", "b": "She and her mother."}
+    qrels = {"1": {"a": 1}, "2": {"a": 1}, "3": {"b": 1}}
+    found = evenrank.audit({"new": run, "old": {q: {"a": 1.0, "b": 2.0} for q in run}}, collection=texts, qrels=qrels,
+        baseline="old", measures="RR@10 ARaB@10 DeltaAPRF")  # fmt: skip
+    result = gate(found, budget={"rule": [
+        {"measure": "RR@10", "against": "baseline", "at_least": -0.5},
+        {"measure": "ARaB@10", "at_most": 9, "quantity": "added"},
+        {"measure": "ARaB@10", "against": "random", "at_most": 9},
+        {"measure": "ARaB@10", "at_most": 9, "quantity": "beyond relevance"},
+        {"measure": "DeltaAPRF", "at_most": 1},
+    ]})  # fmt: skip
+    rr, added, *_ = result.rulings
+    assert (result.run, result.baseline, rr.n) == ("new", "old", 3)
+    assert rr.value == pytest.approx(found["new", "RR@10"].mean - found["old", "RR@10"].mean)
+    excess = found["new", "ARaB@10"].added
+    assert excess is not None
+    assert added.mean == pytest.approx(excess.mean)
+    assert json.loads(result.to_json())["audit"]["command"]
+
+
+def test_a_warning_of_a_real_audit_is_passed_on() -> None:
+    run = {"1": {"a": 2.0, "b": 1.0}, "2": {"a": 2.0, "b": 1.0}}
+    found = evenrank.audit({"new": run}, collection={"a": "a stone", "b": "a bridge"}, measures="ARaB@10")
+    assert list(found.warnings) == list(gate(found, budget=rule("ARaB@10", at_most=1)).warnings[: len(found.warnings)])
+
+
+# --- formats ----------------------------------------------------------------------------------------------------------
+
+EVIL = "a|<b>&\"'*_`(@me) o/r#1 http://x.y WWW.x.y ::x%,y"
+
+
+def test_judged_queries_that_a_run_lacks_are_said_in_every_form() -> None:
+    runs = {"new": {f"q{i}": {"a": 2.0, "b": 1.0} for i in range(4)}}
+    runs["old"] = {**runs["new"], "q4": {"a": 1.0}}
+    qrels = {f"q{i}": {"a": 1} for i in range(6)}
+    found = evenrank.audit(runs, qrels=qrels, measures="nDCG@10", baseline="old")
+    said = (
+        "Judged queries are missing: new lacks 2 of 6; old lacks 1 of 6. Effectiveness counts 0 there, and bias"
+        " measures skip them."
+    )
+    assert said in found.warnings
+    gated = gate(found, budget=rule("nDCG@10", against="baseline", at_least=-1))
+    assert said in gated.warnings
+    assert [one.text for one in gated.findings if one.place == "warning"] == list(gated.warnings)
+    for text in (gated.table(), gated.markdown(), gated.junit(), gated.annotations(), gated.to_json()):
+        assert said in " ".join(text.split())
+
+
+@pytest.fixture
+def result() -> GateResult:
+    data = audit({"nDCG@10": OLD + NOISE, "RR@10": OLD - 0.2 + NOISE, "NFaiRR@10": OLD + NOISE},
+        {"nDCG@10": OLD, "RR@10": OLD, "NFaiRR@10": OLD})  # fmt: skip
+    return gate(data, budget={"rule": [
+        {"measure": "nDCG@10", "against": "old", "at_least": "-20%", "name": EVIL},
+        {"measure": "RR@10", "against": "old", "at_least": 0},
+        {"measure": "NFaiRR@10", "against": "old", "at_least": float(NOISE.mean()) + 1e-3},
+    ]})  # fmt: skip
+
+
+def test_status_and_first_line(result: GateResult) -> None:
+    assert [ruling.outcome for ruling in result.rulings] == ["holds", "broken", "not shown"]
+    assert (result.outcome, result.status(), result.status(strict=True)) == ("broken", 1, 1)
+    assert result.table().startswith("BROKEN  new breaks 1 of 3 rules: RR@10.\n")
+    open_, shut = (
+        GateResult("new", None, rulings, 0.05, "holm") for rulings in (result.rulings[2:], result.rulings[:1])
+    )
+    assert (open_.status(), open_.status(strict=True), shut.status(strict=True)) == (3, 1, 0)
+    assert open_.table().startswith("NOT SHOWN  ")
+    assert shut.table().startswith("HOLDS  new keeps to the budget: the rule holds.\n")
+
+
+def test_a_finding_for_the_outcome_and_one_for_each_rule(result: GateResult) -> None:
+    outcome, *rules = result.findings
+    assert (outcome.key, outcome.subject, outcome.level) == ("broken", "new", "broken")
+    assert [one.key for one in rules] == ["holds_notices", "is_broken", "untold"]
+    assert [one.level for one in rules] == [ruling.outcome for ruling in result.rulings]
+    for finding, ruling in zip(rules, result.rulings, strict=True):
+        assert finding.subject == ruling.title
+        assert finding.estimate is not None
+        assert (finding.estimate.mean, finding.estimate.ci95) == (ruling.value, ruling.limits)
+    said = json.loads(result.to_json())["findings"]
+    assert [set(one) for one in said] == [{"key", "subject", "level", "estimate", "text"}] * 4
+
+
+@pytest.mark.parametrize(
+    ("kept", "key"),
+    [
+        ((0, 1, 2), "broken"),
+        ((0, 2), "effective_needs"),
+        ((1,), "one_broken"),
+        ((2,), "one_not_shown_needs"),
+        ((0,), "one_holds"),
+        ((0, 0), "all_hold"),
+    ],
+)
+def test_the_outcome_of_all_rules(result: GateResult, kept: tuple[int, ...], key: str) -> None:
+    rulings = tuple(result.rulings[place] for place in kept)
+    answer = GateResult("new", None, rulings, 0.05, "holm").findings[0]
+    assert answer.key == key
+    assert answer.text.startswith(f"{answer.level.upper()}  ")
+
+
+@pytest.mark.parametrize(
+    ("needed", "said"), [(32_979_076, "more than a million queries are needed"), (826, "about 826 queries are needed")]
+)
+def test_how_many_queries_are_needed_is_said_up_to_a_million(result: GateResult, needed: int, said: str) -> None:
+    rulings = (result.rulings[0], replace(result.rulings[2], queries_to_decide=needed))
+    assert f" cannot be told: {said}, there are" in GateResult("new", None, rulings, 0.05, "holm").findings[0].text
+
+
+def test_what_is_effective_but_not_shown_to_be_unbiased() -> None:
+    data = audit({"nDCG@10": OLD + NOISE, "ARaB@10": 0.3 + LEAN}, {"nDCG@10": OLD})
+    rules = [{"measure": "nDCG@10", "against": "old", "at_least": "-20%"}, {"measure": "ARaB@10", "at_most": 0.3}]
+    assert gate(data, budget={"rule": rules}).findings[0].key.startswith("effective")
+    # A rule of effectiveness that is not shown either.
+    open_ = [rules[0] | {"at_least": "-3%"}, rules[1]]
+    assert gate(data, budget={"rule": open_}).findings[0].key.startswith("not_shown")
+
+
+def test_a_rule_takes_two_lines_at_most_whatever_its_name(result: GateResult) -> None:
+    lines = result.table().splitlines()
+    answer, blank, head, *rules = lines
+    assert (answer[:6], blank, head.split()[0]) == ("BROKEN", "", "value")
+    # The third is not shown, with what would decide it below.
+    assert len(rules) == 4
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in rules] == ["holds", "broken", "not", "about"]
+
+
+def test_junit_is_xml_with_a_case_for_each_rule(result: GateResult) -> None:
+    for strict, skipped, failures in ((False, 1, 1), (True, 0, 2)):
+        root = ElementTree.fromstring(result.junit(strict=strict))
+        [suite] = root
+        assert root.tag == "testsuites"
+        assert {name: suite.get(name) for name in ("tests", "failures", "skipped", "errors")} == {
+            "tests": "3", "failures": str(failures), "skipped": str(skipped), "errors": "0",
+        }  # fmt: skip
+        cases = suite.findall("testcase")
+        assert len(cases) == 3
+        assert cases[0].get("name") == f"{EVIL} (nDCG@10 vs old), at least -20%"
+        assert (len(suite.findall("*/failure")), len(suite.findall("*/skipped"))) == (failures, skipped)
+
+
+def test_a_name_with_line_ends_begins_no_line_of_junit(result: GateResult) -> None:
+    named = replace(
+        result,
+        run="new\n::error::no\x1b[31m",
+        misleading=(Finding("audit", "", "cannot be told", None, "a\n::error::b"),),
+    )
+    text = named.junit()
+    assert not [line for line in text.splitlines() if line.strip().startswith("::")]
+    assert "\x1b" not in text
+    [suite] = ElementTree.fromstring(text)
+    assert suite.get("name") == "evenrank gate new�::error::no�[31m"
+
+
+def test_markdown_has_a_row_for_each_rule_whatever_its_name(result: GateResult) -> None:
+    lines = result.markdown().splitlines()
+    rows = [line for line in lines if line.startswith("| ")]
+    assert [len(re.findall(r"(?<!\\)\|", row)) for row in rows] == [7] * 5
+    assert r"a\|&lt;b>&amp;" in rows[2]
+    # Links and mentions are found after entities are decoded: letters stand between.
+    assert not re.search(r"@me|#1|://|WWW\.|&#", rows[2])
+    assert "(@\u200bme)" in rows[2]
+    # The measure is kept beside a name.
+    assert "(nDCG@10 vs old)" in rows[2]
+    assert lines[0] == "**BROKEN  new breaks 1 of 3 rules: RR@10.**"
+
+
+def test_annotations_are_a_line_each_with_nothing_unescaped(result: GateResult) -> None:
+    lines = result.annotations().splitlines()
+    assert [line.split(" ")[0] for line in lines] == ["::notice", "::error", "::warning"]
+    assert "x%25," in lines[0]
+    assert lines[1].startswith("::error title=evenrank gate new%3A broken::RR@10 vs old is broken: ")
+    assert result.annotations(strict=True).splitlines()[2].startswith("::error")

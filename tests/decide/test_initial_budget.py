@@ -1,0 +1,139 @@
+"""A budget to begin with: what it asks for can be shown with these queries, and no more than that."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evenrank
+from evenrank import EvenrankError, gate, initial_budget
+from evenrank.decide.budget import as_budget
+from evenrank.decide.gate import MARGINS, SIZES
+from gate_audits import audit
+from small_audits import DOCS, QRELS, random_run
+
+RNG = np.random.default_rng(3)
+QUERIES = 300
+BASE = {
+    "nDCG@10": RNG.uniform(0.2, 0.9, QUERIES),
+    "NFaiRR@10": RNG.beta(8, 2, QUERIES),
+    "ARaB@10": RNG.normal(0.05, 0.1, QUERIES),
+}
+
+
+def known(data: dict[str, Any]) -> dict[str, Any]:
+    """With what the audit says of its measures, which tells those of effectiveness from others."""
+    from evenrank.measures import facts, parse_measure
+
+    names = next(iter(data["runs"].values()))["measures"]
+    return {**data, "measures": {name: facts(parse_measure(name)) for name in names}}
+
+
+DATA = known(audit(BASE, BASE))
+
+
+def tighter(rule: dict[str, Any]) -> dict[str, Any] | None:
+    """The rule with the next limit that is tighter; None of the tightest."""
+    if "at_most" in rule:
+        place = SIZES.index(rule["at_most"])
+        return {**rule, "at_most": SIZES[place - 1]} if place else None
+    place = MARGINS.index(-int(rule["at_least"].rstrip("%")))
+    return {**rule, "at_least": f"-{MARGINS[place - 1]}%"} if place else None
+
+
+@pytest.mark.parametrize("queries", [60, 150, QUERIES])
+def test_each_rule_is_the_tightest_that_holds_of_a_copy_of_the_baseline(queries: int) -> None:
+    some = {measure: values[:queries] for measure, values in BASE.items()}
+    data = known(audit(some, some))
+    rules = tomllib.loads(initial_budget(data))["rule"]
+    assert "nDCG@10" in [rule["measure"] for rule in rules]
+    assert {ruling.outcome for ruling in gate(data, budget={"rule": rules}).rulings} == {"holds"}
+    closer = [one for one in map(tighter, rules) if one is not None]
+    assert closer
+    for rule in closer:
+        assert gate(data, budget={"rule": [rule]}).outcome != "holds"
+
+
+def test_more_queries_allow_tighter_rules() -> None:
+    limits = []
+    for queries in (60, 150, QUERIES):
+        data = known(audit({"nDCG@10": BASE["nDCG@10"][:queries]}, {"nDCG@10": BASE["nDCG@10"][:queries]}))
+        (rule,) = tomllib.loads(initial_budget(data))["rule"]
+        limits.append(int(rule["at_least"].rstrip("%")))
+    assert limits == sorted(limits)
+    assert limits[0] < limits[-1]
+
+
+def test_it_is_a_budget_of_its_measures_with_what_would_be_noticed() -> None:
+    text = initial_budget(DATA)
+    budget = as_budget(tomllib.loads(text))
+    assert [rule.measure for rule in budget.rules] == list(BASE)
+    assert [rule.against for rule in budget.rules] == ["baseline", "baseline", None]
+    found = gate(DATA, budget=tomllib.loads(text))
+    for line, ruling in zip([one for one in text.splitlines() if one.startswith("at_")], found.rulings, strict=True):
+        assert ruling.catches is not None
+        shown = line.partition("# ")[2]
+        value = shown.split()[0].replace("−", "-")
+        size = float(value.rstrip("%")) / 100 if value.endswith("%") else float(value)
+        assert size == pytest.approx(ruling.catches, abs=6e-4)
+    # A comment says how many queries the next tighter limit takes.
+    assert f"# -2% cannot be shown with {QUERIES} queries: " in text or "# -1% cannot be shown" in text
+
+
+def test_a_signed_measure_has_a_limit_on_its_size_and_a_share_of_groups_none() -> None:
+    labels = {doc: "abc"[place % 3] for place, doc in enumerate(DOCS)}
+    runs = {"old": random_run(0, good=2.0), "new": random_run(1, good=2.0)}
+    made = evenrank.audit(runs, labels=labels, poles="a,b", qrels=QRELS, baseline="old")
+    rules = {rule["measure"]: rule for rule in tomllib.loads(initial_budget(made))["rule"]}
+    assert any(measure.startswith("Share") for measure in map(str, made.measures))
+    assert not any(measure.startswith("Share") for measure in rules)
+    assert set(rules["ARaB@10"]) == {"measure", "at_most"}
+
+
+def test_less_is_better_of_measures_nearer_zero() -> None:
+    values = {**BASE, "AbsARaB@10": RNG.beta(8, 8, QUERIES), "NDKL@10": RNG.beta(2, 8, QUERIES)}
+    values["|ARaB|@10"] = BASE["ARaB@10"]
+    text = initial_budget(known(audit(values, values)))
+    rules = {rule["measure"]: rule for rule in tomllib.loads(text)["rule"]}
+    assert [rules[name]["at_most"] for name in ("AbsARaB@10", "NDKL@10")] == ["+5%", "+20%"]
+    assert rules["|ARaB|@10"]["at_most"] == rules["ARaB@10"]["at_most"] == 0.1
+    better = {**values, "AbsARaB@10": values["AbsARaB@10"] / 2}
+    budget = {"rule": [rules["AbsARaB@10"]]}
+    assert gate(known(audit(better, values)), budget=budget).outcome == "holds"
+
+
+def test_a_measure_that_cannot_have_a_rule_has_a_line_that_says_why() -> None:
+    values = {**BASE, "NDKL@10": np.zeros(QUERIES)}
+    text = initial_budget(known(audit(values, values)))
+    assert "# No rule for NDKL@10: a share of NDKL@10 of 0 means nothing: expected a number.\n" in text
+
+
+def test_few_queries_can_check_nothing() -> None:
+    few = {"nDCG@10": BASE["nDCG@10"][:10]}
+    with pytest.raises(EvenrankError, match=r"^no rule can be checked with these queries: more are needed$"):
+        initial_budget(known(audit(few, few)))
+
+
+def test_a_baseline_and_a_run_are_needed() -> None:
+    data = {**DATA, "baseline": None}
+    with pytest.raises(EvenrankError, match=r"^expected a `baseline`: a budget says what a run may lose against it$"):
+        initial_budget(data)
+    with pytest.raises(EvenrankError, match="no run 'x'"):
+        initial_budget(DATA, run="x")
+    assert initial_budget(data, baseline="old") == initial_budget(DATA)
+
+
+def test_names_that_end_a_comment_or_a_string_are_none_of_the_budgets_lines() -> None:
+    data = known(audit(BASE, BASE))
+    evil = 'old\n[[rule]]\nmeasure = "AP"'
+    data["runs"][evil] = data["runs"].pop("old")
+    text = initial_budget(data, baseline=evil)
+    assert [rule["measure"] for rule in tomllib.loads(text)["rule"]] == list(BASE)
+    # Quotes in a measure's parameters.
+    share = "AWRF(target='candidates')@10"
+    values = known(audit({"nDCG@10": BASE["nDCG@10"], share: BASE["NFaiRR@10"]}, {
+        "nDCG@10": BASE["nDCG@10"], share: BASE["NFaiRR@10"]}))  # fmt: skip
+    assert share in [rule["measure"] for rule in tomllib.loads(initial_budget(values))["rule"]]

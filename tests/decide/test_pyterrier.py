@@ -1,0 +1,155 @@
+"""The PyTerrier transformer: PyTerrier's own contract tests, and scores that are the ranker's."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evenrank.files import EvenrankError
+from ranker_factories import CASES
+from tiny_models import texts, tiny_bert
+
+torch = pytest.importorskip("torch", reason="needs the extra [neural]")
+pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    pt = pytest.importorskip("pyterrier", reason="PyTerrier is not installed")
+
+import pandas as pd
+import pyterrier.testing
+
+from evenrank.decide.pyterrier import EvenrankReranker
+
+# Its report of what a transformer takes and gives is a warning.
+pytestmark = pytest.mark.filterwarnings("ignore:INFO", "ignore:You can hide", "ignore::DeprecationWarning")
+
+
+@pytest.fixture(autouse=True)
+def _no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PT_TEST_TRANSFORMER_REPORTS", "0")
+
+
+class TestContract(pyterrier.testing.TransformerTestCase):
+    """PyTerrier's tests of a transformer."""
+
+    @staticmethod
+    def get_transformer() -> EvenrankReranker:
+        return EvenrankReranker(CASES["knrm"].make(0))
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        # A class is torn down after its tests' environment is.
+        cls.transformer = None
+
+    def test_columns(self) -> None:
+        """What it takes and what it gives, as PyTerrier finds it out by itself."""
+        assert pt.inspect.transformer_inputs(self.transformer) == [["qid", "docno", "query", "text"]]
+        given = ["qid", "docno", "query", "text", "url"]
+        assert pt.inspect.transformer_outputs(self.transformer, given) == [*given, "score", "rank"]
+        again = pt.inspect.transformer_apply_attributes(self.transformer, batch_size=2)
+        assert (again.batch_size, again.ranker) == (2, self.transformer.ranker)
+
+
+def frame(seed: int = 0) -> pd.DataFrame:
+    """Candidates of two queries, in no order, with a column of the user's own."""
+    passages = texts(9, 12, seed)
+    queries = [["she wrote software", "a nurse"][i % 2] for i in range(9)]
+    return pd.DataFrame(
+        {
+            "qid": [str(i % 2) for i in range(9)],
+            "query": queries,
+            "docno": [f"d{i}" for i in range(9)],
+            "text": passages,
+            "url": [f"u{i}" for i in range(9)],
+            "score": 1.0,
+            "rank": 7,
+        },
+        index=np.arange(9)[::-1],
+    )
+
+
+@pytest.mark.parametrize("case", ["knrm", "cat", "dot"])
+def test_scores_are_the_rankers(case: str) -> None:
+    ranker = CASES[case].make(0)
+    given = frame()
+    before = given.copy()
+    found = EvenrankReranker(ranker, batch_size=2)(given)
+    pd.testing.assert_frame_equal(given, before)
+    assert set(found.columns) == set(given.columns)
+    expected = ranker.score(given["query"].tolist(), given["text"].tolist()).numpy()
+    by_document = dict(zip(given["docno"], expected, strict=True))
+    np.testing.assert_allclose(found["score"], [by_document[d] for d in found["docno"]], atol=1e-5)
+    assert dict(zip(found["docno"], found["url"], strict=True)) == dict(zip(given["docno"], given["url"], strict=True))
+    for _, part in found.groupby("qid"):
+        assert sorted(part["rank"]) == list(range(len(part)))
+        assert part.sort_values("rank")["score"].is_monotonic_decreasing
+
+
+@pytest.mark.parametrize("head", [True, False])
+def test_a_model_by_its_folder(tmp_path: Path, head: bool) -> None:
+    from evenrank.models.stored import find_model, load_encoder
+
+    folder = tiny_bert(tmp_path / "model", head=head)
+    given = frame(1)
+    if not head:
+        with pytest.raises(EvenrankError, match="set `kind` to bi"):
+            EvenrankReranker(folder)
+    found = EvenrankReranker(folder, kind=None if head else "bi", device="cpu")(given).set_index("docno")["score"]
+    model = load_encoder(find_model(str(folder), None if head else "bi"), "float32", "cpu")
+    queries, passages = given["query"].tolist(), given["text"].tolist()
+    if head:
+        expected = model.predict(list(zip(queries, passages, strict=True)), activation_fn=torch.nn.Identity())
+    else:
+        expected = model.similarity_pairwise(model.encode(queries), model.encode(passages)).numpy()
+    np.testing.assert_allclose(found[given["docno"]], expected, atol=1e-5)
+
+
+def test_in_a_pipeline_with_another_text_field() -> None:
+    given = frame().rename(columns={"text": "body"}).drop(columns=["score", "rank"])
+    reranker = EvenrankReranker(CASES["knrm"].make(0), text_field="body")
+    pipeline = pt.Transformer.from_df(given) >> reranker % 2
+    found = pipeline(given[["qid", "query"]].drop_duplicates())
+    whole = reranker(given)
+    assert set(found["docno"]) == set(whole[whole["rank"] < 2]["docno"])
+    with pytest.raises(pt.validate.InputValidationError, match="body"):
+        reranker(given.drop(columns="body"))
+
+
+def test_an_empty_frame() -> None:
+    found = EvenrankReranker(CASES["knrm"].make(0))(frame().iloc[:0])
+    assert len(found) == 0
+    assert {"score", "rank", "url"} <= set(found.columns)
+
+
+def test_mistakes() -> None:
+    ranker = CASES["knrm"].make(0)
+    with pytest.raises(EvenrankError, match="`batch_size`: expected 1 or more, found 0"):
+        EvenrankReranker(ranker, batch_size=0)
+    given = frame()
+    given.loc[given["docno"] == "d3", "text"] = None
+    with pytest.raises(EvenrankError, match="the row of 'd3' lacks its query or its text"):
+        EvenrankReranker(ranker)(given)
+    with pytest.raises(EvenrankError, match="no such folder"):
+        EvenrankReranker("nowhere")
+
+
+def test_what_a_pipeline_returns_is_measured_by_labels() -> None:
+    """The figures are those of the frame's run; documents without a label are left out."""
+    from evenrank.files import as_run
+    from evenrank.groups import as_labels
+    from evenrank.measures import Evaluation, NFaiRR, RaB, provider
+
+    given = frame().drop(columns=["score", "rank"])
+    pipeline = pt.Transformer.from_df(given) >> EvenrankReranker(CASES["knrm"].make(0)) % 4
+    found = pipeline(given[["qid", "query"]].drop_duplicates())
+    some = sorted(set(given["docno"]))[:-2]
+    labels = as_labels({doc: "mfn"[place % 3] for place, doc in enumerate(some)}, neutral=["n"])
+    figures = provider(labels).calc_aggregate([RaB @ 3, NFaiRR @ 3], {}, found)
+    expected = Evaluation(as_run(found), labels, missing="skip")
+    expected.background = expected.as_background("run")
+    assert figures[RaB @ 3] == pytest.approx(expected.figure(RaB @ 3))
+    assert figures[NFaiRR @ 3] == pytest.approx(expected.figure(NFaiRR @ 3))
+    assert expected.lacking() is not None

@@ -1,0 +1,238 @@
+"""The PyTerrier transformer for fairer orders: PyTerrier's contract, and the orders that evenrank.rebalance gives."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import evenrank
+from evenrank.files import EvenrankError
+from evenrank.groups import Scoring, load_lexicon, score_texts
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    pt = pytest.importorskip("pyterrier", reason="PyTerrier is not installed")
+
+import pandas as pd
+import polars as pl
+import pyterrier.testing
+
+from evenrank.decide.pyterrier import EvenrankRebalancer, EvenrankReranker
+
+# Its report of what a transformer takes and gives is a warning.
+pytestmark = pytest.mark.filterwarnings("ignore:INFO", "ignore:You can hide", "ignore::DeprecationWarning")
+
+WORDS = ["he and his father", "she and her mother", "rain", "he said that his son was ill", "her daughter and she"]
+
+
+@pytest.fixture(autouse=True)
+def _no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PT_TEST_TRANSFORMER_REPORTS", "0")
+
+
+class TestContract(pyterrier.testing.TransformerTestCase):
+    """PyTerrier's tests of a transformer."""
+
+    @staticmethod
+    def get_transformer() -> EvenrankRebalancer:
+        return EvenrankRebalancer("detconstsort", 0.5)
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        # A class is torn down after its tests' environment is.
+        cls.transformer = None
+
+    def test_columns(self) -> None:
+        """What it takes and what it gives, as PyTerrier finds it out by itself."""
+        assert pt.inspect.transformer_inputs(self.transformer) == [["qid", "docno", "score", "text"]]
+        given = ["qid", "docno", "score", "text", "url"]
+        assert pt.inspect.transformer_outputs(self.transformer, given) == [*given, "rank"]
+        again = pt.inspect.transformer_apply_attributes(self.transformer, strength=0.25)
+        assert (again.method, again.strength, again.depth) == ("detconstsort", 0.25, 100)
+        labelled = EvenrankRebalancer("neutral", 1, labels={"a": "m", "b": "f"})
+        assert pt.inspect.transformer_inputs(labelled) == [["qid", "docno", "score"]]
+
+
+def frame(seed: int = 0, queries: int = 6, length: int = 12) -> pd.DataFrame:
+    """Results, in no order and with a column of the user's own; of each document, everywhere the same text."""
+    rng = np.random.default_rng(seed)
+    number = rng.permuted(np.tile(np.arange(3 * length), (queries, 1)), axis=1)[:, :length].ravel()
+    found = pd.DataFrame(
+        {
+            "qid": np.repeat([f"q{i}" for i in range(queries)], length),
+            "docno": [f"d{i}" for i in number],
+            "text": [WORDS[i % 5] for i in number],
+            "url": [f"u{i}" for i in number],
+            "score": rng.permutation(queries * length) / 7,
+            "rank": 99,
+        }
+    )
+    return found.sample(frac=1, random_state=seed).set_index(pd.Index([0] * len(found)))
+
+
+def labels() -> dict[str, str]:
+    return {f"d{i}": "mfnm"[i % 4] for i in range(36)}
+
+
+def orders(found: pd.DataFrame) -> dict[str, list[str]]:
+    assert sorted(found.groupby("qid")["rank"].apply(sorted).explode()) == sorted(found.groupby("qid").cumcount())
+    ranked = found.sort_values("rank")
+    assert (
+        ranked.groupby("qid")["score"].apply(lambda scores: scores.is_monotonic_decreasing and scores.is_unique).all()
+    )
+    return {str(query): part["docno"].tolist() for query, part in ranked.groupby("qid")}
+
+
+def by_rebalance(results: pd.DataFrame, **settings: object) -> dict[str, list[str]]:
+    run = evenrank.rebalance(results[["qid", "docno", "score"]], **settings).run  # type: ignore[arg-type]
+    return {str(query): part["doc_id"].to_list() for (query,), part in run.table.group_by("query_id")}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"method": "neutral", "strength": 0.7},
+        {"method": "fair", "strength": 1, "protected": "f", "alpha": 0.2, "target": {"f": 0.9, "m": 0.1}},
+        {"method": "detconstsort", "strength": 1, "target": {"f": 0.7, "m": 0.3}, "depth": 8},
+    ],
+)
+def test_orders_are_those_of_rebalance(settings: dict[str, object]) -> None:
+    given = frame()
+    before = given.copy()
+    for groups in ({"labels": labels(), "neutral": "n"}, {}):
+        collection = {} if groups else {"collection": given[["docno", "text"]]}
+        found = EvenrankRebalancer(**settings, **groups)(given)  # type: ignore[arg-type]
+        pd.testing.assert_frame_equal(given, before)
+        assert set(found.columns) == set(given.columns)
+        assert orders(found) == by_rebalance(given, **settings, **groups, **collection)
+        assert orders(found) != orders(pt.model.add_ranks(given.copy()))
+        pd.testing.assert_frame_equal(
+            found.sort_values(["qid", "docno"])[["qid", "docno", "text", "url"]],
+            given.sort_values(["qid", "docno"])[["qid", "docno", "text", "url"]],
+        )
+
+
+def test_scores_and_files(tmp_path: Path) -> None:
+    given = frame()
+    texts = pl.DataFrame({"doc_id": given["docno"], "text": given["text"]}).unique()
+    table = score_texts(texts, Scoring(load_lexicon("gender-en")))
+    expected = orders(EvenrankRebalancer("detconstsort", 1)(given))
+    assert orders(EvenrankRebalancer("detconstsort", 1, scores=table)(given.drop(columns="text"))) == expected
+    path = tmp_path / "labels.tsv"
+    path.write_text("doc_id\tgroup\n" + "".join(f"{doc}\t{group}\n" for doc, group in labels().items()))
+    by_file = EvenrankRebalancer("detconstsort", 1, labels=path, neutral="n")
+    path.unlink()
+    assert orders(by_file(given)) == orders(EvenrankRebalancer("detconstsort", 1, labels=labels(), neutral="n")(given))
+
+
+@pytest.mark.parametrize("method", ["neutral", "fair", "detconstsort", "shift"])
+def test_strength_0_is_the_order_that_pyterrier_ranks(method: str) -> None:
+    given = frame()
+    # Ties are taken in the order of the rows.
+    given["score"] = (given["score"] // 4).astype(int)
+    rebalancer = EvenrankRebalancer(method, 0, labels=labels(), neutral="n")
+    rebalancer.fit(frame(1))
+    found = rebalancer(given)
+    ranked = pt.model.add_ranks(given.copy().reset_index(drop=True))
+    assert found["rank"].tolist() == ranked["rank"].tolist()
+
+
+def test_what_is_the_same_for_all_queries_is_learnt_or_given() -> None:
+    given = frame(3, queries=8)
+    tuning = given["qid"].isin(["q0", "q1", "q2"])
+    groups: dict[str, object] = {"labels": labels(), "neutral": "n"}
+    for method in ("shift", "fair"):
+        rebalancer = EvenrankRebalancer(method, 0.8, **groups)  # type: ignore[arg-type]
+        given_as = {"shift": "offsets", "fair": "protected"}[method]
+        with pytest.raises(EvenrankError, match=f"^{method} has nothing to go by: give `{given_as}`, or call fit"):
+            rebalancer(given)
+        assert rebalancer.learnt == {}
+        # By the last step of a pipeline.
+        (pt.Transformer.from_df(given) >> rebalancer).fit(given[tuning][["qid"]].drop_duplicates(), None, None, None)
+        found = orders(rebalancer(given))
+        assert found == by_rebalance(given, method=method, strength=0.8, tune_queries=["q0", "q1", "q2"], **groups)
+        direct = {given_as: rebalancer.learnt[given_as]}
+        assert orders(EvenrankRebalancer(method, 0.8, **direct, **groups)(given)) == found  # type: ignore[arg-type]
+        # One query alone is put into the same order.
+        assert orders(rebalancer(given[given["qid"] == "q5"])) == {"q5": found["q5"]}
+    steep = EvenrankRebalancer("shift", 1, offsets=-2, per="magnitude", labels=labels(), neutral="n", poles="m,f")
+    for documents in orders(steep(given)).values():
+        found_groups = [labels()[doc] for doc in documents]
+        assert found_groups == sorted(found_groups, key="fnm".index)
+
+
+def test_in_a_pipeline() -> None:
+    pytest.importorskip("torch", reason="needs the extra [neural]")
+    from ranker_factories import CASES
+
+    given = frame().drop(columns=["score", "rank"]).assign(query="a nurse").rename(columns={"text": "body"})
+    reranker = EvenrankReranker(CASES["knrm"].make(0), text_field="body")
+    pipeline = pt.Transformer.from_df(given) >> reranker >> EvenrankRebalancer("detconstsort", 1, text_field="body") % 5
+    found = pipeline(given[["qid", "query"]].drop_duplicates())
+    expected = EvenrankRebalancer("detconstsort", 1, text_field="body")(reranker(given))
+    assert orders(found) == {query: docs[:5] for query, docs in orders(expected).items()}
+
+
+def test_frames_without_rows_or_columns() -> None:
+    rebalancer = EvenrankRebalancer("shift", 1)
+    found = rebalancer(frame().iloc[:0])
+    assert len(found) == 0
+    assert {"score", "rank", "url"} <= set(found.columns)
+    for column in ("docno", "score", "text"):
+        with pytest.raises(pt.validate.InputValidationError, match=column):
+            rebalancer(frame().drop(columns=column))
+    with pytest.raises(EvenrankError, match="fit: expected results, found none"):
+        rebalancer.fit(frame().iloc[:0])
+
+
+def test_unknown_documents() -> None:
+    some = {doc: group for doc, group in labels().items() if doc not in ("d1", "d4")}
+    given = frame()
+    before = orders(pt.model.add_ranks(given.copy()))
+    found = orders(EvenrankRebalancer("detconstsort", 1, labels=some, neutral="n")(given))
+    places = [(query, docs.index(doc)) for query, docs in before.items() for doc in ("d1", "d4") if doc in docs]
+    assert places
+    assert all(found[query][place] == before[query][place] for query, place in places)
+    with pytest.raises(EvenrankError, match=r"d[14]"):
+        EvenrankRebalancer("detconstsort", 1, labels=some, neutral="n", missing="error")(given)
+
+
+def test_mistakes() -> None:
+    given = frame()
+    for settings, message in [
+        ({"method": "magic"}, "`method`: expected one of neutral, .* found 'magic'"),
+        ({"strength": 1.5}, "`strength`: expected a number from 0 to 1, found 1.5"),
+        ({"depth": 0}, "`depth`: expected 1 or more, found 0"),
+        ({"offsets": {"m": 1, "f": -1}}, "`offsets` is of the method shift, not of neutral"),
+        ({"protected": "f"}, "`protected` is of the method fair, not of neutral"),
+        ({"labels": labels(), "lexicon": "gender-en"}, "`lexicon`"),
+        ({"missing": "drop"}, "`missing`: expected error, skip or neutral, found 'drop'"),
+    ]:
+        with pytest.raises(EvenrankError, match=message):
+            EvenrankRebalancer(**settings)  # type: ignore[arg-type]
+    for offsets, per, message in [
+        ({"m": 1.0}, None, r"`offsets`: expected a number for each of f, m, found \{'m': 1.0\}"),
+        (1.0, None, "`offsets`: expected a number for each of f, m, found 1.0"),
+        ({"m": 1.0, "f": 0.0}, "magnitude", "`offsets`: expected a number, per unit of magnitude, found a dict"),
+    ]:
+        with pytest.raises(EvenrankError, match=message):
+            EvenrankRebalancer("shift", 1, offsets=offsets, per=per)(given)  # type: ignore[arg-type]
+    for column, value, message in [
+        ("text", None, "the row of 'd3' lacks its text"),
+        ("score", float("nan"), "the results: .* a finite number"),
+    ]:
+        wrong = given.copy()
+        wrong.loc[(wrong["docno"] == "d3").to_numpy(), column] = value
+        with pytest.raises(EvenrankError, match=message):
+            EvenrankRebalancer()(wrong)
+    place = int(np.flatnonzero(given["docno"].duplicated())[0])
+    wrong = given.assign(text=["another" if row == place else text for row, text in enumerate(given["text"])])
+    said = f"`text_field`: the document '{given['docno'].iloc[place]}' has different texts in the column 'text'"
+    with pytest.raises(EvenrankError, match=re.escape(said)):
+        EvenrankRebalancer()(wrong)
+    with pytest.raises(EvenrankError, match=r"the results: .*(twice|repeated)"):
+        EvenrankRebalancer()(pd.concat([given, given]))

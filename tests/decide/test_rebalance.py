@@ -1,0 +1,394 @@
+"""A fairer order in memory: how the strength is chosen, on which queries, and what is said of the others."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evenrank
+from evenrank.decide.rebalance import Bound, TuningQueries, UnmetError, outcome
+from evenrank.decide.rebalance_lists import Kept
+from evenrank.files import EvenrankError, Run
+from small_rebalance import drawn, mean_signed
+
+RUN, GROUPS, QRELS = drawn(40, 20, 7)
+HALF = [query for query in RUN.queries if TuningQueries(None, 0).chosen(pl.Series([query]))[0]]
+OTHERS = [query for query in RUN.queries if query not in HALF]
+
+
+def at(method: str, strength: float, **options: object) -> Run:
+    return evenrank.rebalance(RUN, method=method, strength=strength, scores=GROUPS, **options).run  # type: ignore[arg-type]
+
+
+def test_the_least_strength_that_meets() -> None:
+    found = evenrank.rebalance(RUN, method="neutral", meet="ARaB@10 <= 0.2", scores=GROUPS, qrels=QRELS)
+    size = {s: abs(mean_signed(at("neutral", s / 1000), GROUPS, HALF)) for s in range(0, 1001, 25)}
+    # Every fortieth below does not meet it, this one does.
+    assert 0 < found.strength < 1
+    assert abs(mean_signed(found.run, GROUPS, HALF)) <= 0.2
+    assert all(value > 0.2 for step, value in size.items() if step / 1000 < found.strength)
+    assert found.outcomes[0].tuning == pytest.approx(abs(mean_signed(found.run, GROUPS, HALF)))
+    assert found.outcomes[0].others == pytest.approx(abs(mean_signed(found.run, GROUPS, OTHERS)))
+    assert abs(mean_signed(at("neutral", found.strength - 0.001), GROUPS, HALF)) > 0.2
+
+
+def test_the_least_biased_strength_that_keeps() -> None:
+    found = evenrank.rebalance(RUN, method="neutral", keep="nDCG@10 >= 90%", scores=GROUPS, qrels=QRELS)
+
+    def kept(strength: float) -> float:
+        made = at("neutral", strength)
+        chosen = [one.table.filter(pl.col("query_id").is_in(HALF)) for one in (made, RUN)]
+        qrels = QRELS.filter(pl.col("query_id").is_in(HALF))
+        first, second = (
+            evenrank.audit({"r": one}, qrels=qrels, measures="nDCG@10")["r", "nDCG@10"].mean for one in chosen
+        )
+        assert first is not None
+        assert second is not None
+        return first / second
+
+    assert kept(found.strength) >= 0.9
+    size = abs(mean_signed(found.run, GROUPS, HALF))
+    keeping = [step / 20 for step in range(21) if kept(step / 20) >= 0.9]
+    assert 0 < len(keeping) < 21
+    assert size <= min(abs(mean_signed(at("neutral", strength), GROUPS, HALF)) for strength in keeping) + 1e-12
+
+
+@pytest.mark.parametrize("qrels", [QRELS, None])
+def test_the_choice_does_not_look_at_other_queries(qrels: pl.DataFrame | None) -> None:
+    bounds = {"meet": "ARaB@10 <= 0.2"}
+    judged = QRELS.filter(pl.col("query_id").is_in(HALF))
+    changed = pl.concat(
+        [judged, *(pl.DataFrame([(q, f"d{i}", 1)], judged.schema, orient="row") for i, q in enumerate(OTHERS))]
+    )
+    own = RUN.table
+    # In the other queries, the documents are in the opposite order.
+    turned = own.with_columns(score=pl.when(pl.col("query_id").is_in(HALF)).then("score").otherwise(-pl.col("score")))
+    first = evenrank.rebalance(RUN, method="shift", scores=GROUPS, qrels=qrels, **bounds)  # type: ignore[arg-type]
+    second = evenrank.rebalance(
+        Run.from_table(turned.drop("rank")), method="shift", scores=GROUPS, **bounds,  # type: ignore[arg-type]
+        qrels=None if qrels is None else changed,
+    )  # fmt: skip
+    assert first.strength == second.strength
+    assert first.learnt == second.learnt
+    of_tuning = [one.run.table.filter(pl.col("query_id").is_in(HALF))["doc_id"] for one in (first, second)]
+    assert of_tuning[0].equals(of_tuning[1])
+    # A change of the tuning queries does matter.
+    only = Run.from_table(own.with_columns(score=-pl.col("score")).drop("rank"))
+    assert evenrank.rebalance(only, method="shift", scores=GROUPS, strength=0.1).learnt != first.learnt
+
+
+def test_figures_are_those_of_an_audit_of_the_other_queries() -> None:
+    found = evenrank.rebalance(RUN, method="detconstsort", meet="ARaB@10 <= 0.3", scores=GROUPS, qrels=QRELS)
+    texts = pl.DataFrame({"query_id": OTHERS, "text": OTHERS})
+    own = evenrank.audit(
+        {"drawn": RUN, "rebalanced": found.run}, scores=GROUPS, qrels=QRELS, queries=texts, only_queries=True,
+        baseline="drawn", measures="nDCG@10 ARaB@10 NFaiRR@10",
+    )  # fmt: skip
+    assert found.audit is not None
+    for name in ("drawn", "rebalanced"):
+        for measure in ("nDCG@10", "ARaB@10", "NFaiRR@10"):
+            first, second = found.audit[name, measure], own[name, measure]
+            assert (first.mean, first.ci95, first.n) == (second.mean, second.ci95, second.n)
+    compared = own["rebalanced", "nDCG@10"].vs_baseline
+    values = json.loads(found.to_json())["figures"]["nDCG@10"]
+    assert compared is not None
+    assert values["difference"]["mean"] == compared.difference
+    assert (values["difference"]["p"], values["difference"]["why"]) == (compared.p, compared.test.why)
+    assert found.changes.queries == len(OTHERS)
+    assert any(f"figures are of the other {len(OTHERS)}" in note for note in found.notes)
+    answer, bound = found.findings
+    assert (answer.key, answer.level, answer.estimate) == ("changed_untold", compared.test.verdict, compared.test)
+    assert (bound.key, bound.subject, bound.level) == ("not_shown", "ARaB@10 <= 0.3", "not shown")
+    assert bound.estimate is not None
+    assert bound.estimate.mean == found.outcomes[0].others
+
+
+def test_both_bounds() -> None:
+    with pytest.raises(UnmetError, match=r"no strength of neutral reaches ARaB@10 <= 0.15 and nDCG@10 >= 100%"):
+        evenrank.rebalance(RUN, meet="ARaB@10 <= 0.15", keep="nDCG@10 >= 100%", scores=GROUPS, qrels=QRELS)
+    alone = evenrank.rebalance(RUN, meet="ARaB@10 <= 0.2", scores=GROUPS, qrels=QRELS)
+    both = evenrank.rebalance(RUN, meet="ARaB@10 <= 0.2", keep="nDCG@10 >= 50%", scores=GROUPS, qrels=QRELS)
+    assert alone.strength == both.strength
+    assert [found.bound.text for found in both.outcomes] == ["ARaB@10 <= 0.2", "nDCG@10 >= 50%"]
+
+
+def test_no_strength_meets() -> None:
+    with pytest.raises(
+        UnmetError, match=r"no strength of neutral reaches NFaiRR@10 >= 1.5 .* nearest tried is NFaiRR@10 .* at"
+    ):
+        evenrank.rebalance(RUN, meet="NFaiRR@10 >= 1.5", scores=GROUPS)
+
+
+def test_bounds_on_other_queries() -> None:
+    bound = Bound.parse("ARaB@10 <= 0.5", "meet")
+    rng = np.random.default_rng(0)
+    noise = rng.normal(0, 0.1, 400)
+    base = np.ones(400)
+    for centre, verdict in ((0.2, "holds"), (-0.2, "holds"), (0.5, "not shown"), (-0.9, "broken")):
+        found = outcome(bound, 0.1, noise + centre, base, 2.0)
+        assert found.verdict == verdict, centre
+        assert found.others == pytest.approx(abs((noise + centre).mean()))
+        assert found.limits is not None
+        assert (found.limits[1] <= 0.5) == (verdict == "holds")
+        assert (found.limits[0] > 0.5) == (verdict == "broken")
+    relative = Bound.parse("nDCG@10 >= 95%", "keep")
+    assert outcome(relative, 1.0, 0.99 * base, base, 1.0).verdict == "holds"
+    # Paired: each query's value is 99% of its own, whatever the spread over queries.
+    spread = rng.random(400)
+    kept = outcome(relative, 1.0, 0.99 * spread, spread, 1.0)
+    assert (kept.verdict, kept.others) == ("holds", pytest.approx(0.99 * spread.mean()))
+    assert kept.limits is not None
+    assert kept.limits[0] > 0.95 * spread.mean()
+    assert outcome(relative, 1.0, 0.9 * spread, spread, 1.0).verdict == "broken"
+    # A gate's: 15 of 400 queries that lose all would be within the margin, 40 queries show nothing.
+    assert outcome(relative, 1.0, 0.99 * spread[:40], spread[:40], 1.0).verdict == "not shown"
+    half = Bound.parse("ARaB@10 <= 50%", "meet")
+    assert outcome(half, 0.1, 0.2 * (0.5 + noise), 0.5 + noise, 2.0).verdict == "holds"
+    assert outcome(half, 0.1, -0.8 * (0.5 + noise), 0.5 + noise, 2.0).verdict == "broken"
+    assert outcome(bound, 0.1, np.array([np.nan]), np.array([1.0]), 1.0).verdict == "not shown"
+
+
+def test_without_qrels_effectiveness_is_unknown_first() -> None:
+    found = evenrank.rebalance(RUN, strength=0.5, scores=GROUPS)
+    # The bias is known, and is that of an audit of the whole run.
+    own = evenrank.audit({"r": RUN, "new": found.run}, scores=GROUPS, measures="ARaB@10")
+    values = json.loads(found.to_json())["figures"]
+    assert "nDCG@10" not in values
+    assert values["ARaB@10"]["run"]["mean"] == pytest.approx(own["r", "ARaB@10"].mean)
+    assert values["ARaB@10"]["rebalanced"]["mean"] == pytest.approx(own["new", "ARaB@10"].mean)
+    met = evenrank.rebalance(RUN, meet="ARaB@10 <= 0.2", scores=GROUPS)
+    for one in (found, met):
+        answer = one.findings[0]
+        assert (answer.key, answer.level, answer.place) == ("changed_unjudged", "cannot be told", "answer")
+    assert "of the first 10 documents are still among the first 10" in found.table(full=True)
+
+
+def test_tied_and_unknown_documents_are_said() -> None:
+    tied, groups, _ = drawn(5, 20, 3, ties=True)
+    found = evenrank.rebalance(tied, strength=0.5, scores=groups)
+    assert found.changes.tied > 0
+    assert f"{found.changes.tied} documents of 100 in the first 100 ranks" in " ".join(found.notes)
+    labels = {doc: "m" if i % 2 else "f" for i, doc in enumerate(groups.table["doc_id"].to_list()) if i % 3}
+    for missing, words in ((None, "kept at their ranks"), ("neutral", "counted as neutral")):
+        made = evenrank.rebalance(tied, strength=0.5, labels=labels, missing=missing)  # type: ignore[arg-type]
+        assert made.changes.lacking > 0
+        assert f"without a label: {words}" in " ".join(made.notes)
+
+
+def test_prefixes_that_miss_what_is_asked_are_counted() -> None:
+    (said,) = Kept(5, 1, 3).notes("fair", None)
+    assert said == (
+        "fair: 3 prefixes in 1 of 5 lists miss what is asked of every prefix (the minimum of protected documents), as"
+        " the documents do not allow it."
+    )
+    (said,) = Kept(5, 1, 1).notes("fair", 20)
+    assert said.startswith("fair: 1 prefix in 1 of 5 lists misses what is asked of every prefix of the first 20 ranks")
+
+
+def test_what_no_order_can_have_is_not_called_done() -> None:
+    """All documents of the lists are of m: f cannot have its minimum."""
+    labels = {"other": "f", **dict.fromkeys(GROUPS.table["doc_id"].to_list(), "m")}
+    found = evenrank.rebalance(RUN, method="fair", protected="f", strength=1, labels=labels)
+    notes = found.notes
+    assert "No document moved." in found.warnings
+    assert any("miss what is asked of every prefix" in note for note in notes)
+    assert not any("already have what is asked" in note for note in notes)
+
+
+@pytest.mark.parametrize("method", ["fair", "detconstsort"])
+def test_ranks_with_a_promise_are_chosen_from_a_deeper_pool(method: str) -> None:
+    """30 documents, those of f from rank 25 on: the first 20 cannot have any of them unless the pool is deeper."""
+    documents = [f"d{rank:02}" for rank in range(1, 31)]
+    run = {"q": {doc: 31.0 - rank for rank, doc in enumerate(documents, start=1)}}
+    labels = {doc: "m" if rank < 25 else "f" for rank, doc in enumerate(documents, start=1)}
+    options = {"labels": labels, "method": method, "strength": 1, "target": "uniform"}
+    options |= {"protected": "f"} if method == "fair" else {}
+    made = evenrank.rebalance(run, depth=100, top=20, **options)  # type: ignore[arg-type]
+    order = made.run.table["doc_id"].to_list()
+    risen = [doc for doc in order[:20] if labels[doc] == "f"]
+    # FA*IR's table of 20 asks for 6 at p = .5; a half of 20 is 10, of which there are 6.
+    assert risen == documents[24:]
+    assert order[20:] == [doc for doc in documents if doc not in order[:20]]
+    assert made.settings["top"] == 20
+    shallow = evenrank.rebalance(run, depth=20, **options)  # type: ignore[arg-type]
+    assert shallow.run.table["doc_id"].to_list() == documents
+
+
+def test_given_queries() -> None:
+    found = evenrank.rebalance(
+        RUN, meet="ARaB@10 <= 90%", scores=GROUPS, qrels=QRELS, tune_queries=["q0", "q1", "q2", "not in the run"]
+    )
+    assert found.changes.queries == 37
+    assert any("3 queries (those given); figures are of the other 37" in note for note in found.notes)
+
+
+SCORES = {"scores": GROUPS}
+BAD = [
+    ({"strength": 0.5}, "which groups are the documents of"),
+    ({**SCORES}, "expected `strength`, or `meet` and/or `keep`"),
+    ({**SCORES, "strength": 0.5, "meet": "ARaB@10 <= 1"}, "expected `strength`, or `meet`"),
+    ({**SCORES, "strength": 1.5}, "`strength`: expected a number from 0 to 1, found 1.5"),
+    ({**SCORES, "strength": 0.5, "depth": 0}, "`depth`: expected 1 or more"),
+    ({**SCORES, "strength": 0.5, "method": "magic"}, "`method`: expected neutral, fair"),
+    ({**SCORES, "strength": 0.5, "protected": "f"}, "`protected` is of the method fair, not of neutral"),
+    ({**SCORES, "strength": 0.5, "only_queries": True}, "`only_queries` needs `queries`"),
+    ({**SCORES, "strength": 0.5, "queries": {"q1": "t"}}, "`queries` are those of `only_queries`: give both"),
+    ({**SCORES, "strength": 0.5, "queries": {"z": "t"}, "only_queries": True}, "`only_queries` leaves none of its 40"),
+    ({**SCORES, "strength": 0.5, "top": 20}, "`top` is of the method fair or detconstsort, not of neutral"),
+    ({**SCORES, "strength": 1, "method": "detconstsort", "top": 101}, "`top`: expected 100 at most, the `depth`"),
+    ({**SCORES, "strength": 0.5, "method": "fair", "protected": "x"}, "`protected`: expected m or f, found 'x'"),
+    ({**SCORES, "strength": 0.5, "method": "fair", "alpha": 2}, "`alpha`: expected a number from 0.001 to 0.5"),
+    ({**SCORES, "strength": 0.5, "method": "shift", "per": "word"}, "`per`: expected group or magnitude, found 'word'"),
+    ({**SCORES, "strength": 0.5, "missing": "guess"}, "`missing`: expected error, skip or neutral, found 'guess'"),
+    ({**SCORES, "strength": 0.5, "labels": {"d1": "m"}}, "`labels` or `scores`"),
+    ({**SCORES, "strength": 0.5, "tune_queries": ["q1"]}, "`tune_queries`: nothing is chosen"),
+    ({**SCORES, "keep": "nDCG@10 >= 98%"}, "`keep` is about effectiveness: it needs `qrels`"),
+    ({**SCORES, "meet": "ARaB@10 < 1"}, '`meet`: expected a bound such as "ARaB@10 <= 0.02"'),
+    ({**SCORES, "meet": "ARaB@10 <= much"}, "`meet`: expected a number in 'ARaB@10 <= much'"),
+    ({**SCORES, "meet": "ARaB@10 <= nan"}, "`meet`: expected a number in"),
+    ({**SCORES, "meet": "nDCG@10 >= 1"}, "`meet`: expected a measure of bias"),
+    ({**SCORES, "keep": "ARaB@10 >= 1", "qrels": QRELS}, "`keep`: expected a measure of effectiveness"),
+    ({**SCORES, "meet": "DeltaAPRF <= 1", "qrels": QRELS}, "`meet`: expected a measure that is a mean over queries"),
+    ({**SCORES, "meet": "ARab@10 <= 1"}, "no measure 'ARab@10'"),
+    ({**SCORES, "meet": "ARaB@10 <= 1", "tune_queries": ["x"]}, "`tune_queries`: the run has none of these 1 query"),
+    ({**SCORES, "meet": "ARaB@10 <= 1", "tune_queries": RUN.queries}, "is left to report on"),
+    ({**SCORES, "meet": "ARaB@10 <= 1", "qrels": {"x": {"d1": 1}}}, "the qrels judge none of"),
+    ({**SCORES, "keep": "nDCG@10 >= 1", "qrels": {"x": {"d1": 1}}}, "`keep`: the qrels judge none of"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD, ids=[message for _, message in BAD])
+def test_bad_options(options: dict[str, object], message: str) -> None:
+    with pytest.raises(EvenrankError) as error:
+        evenrank.rebalance(RUN, **options)  # type: ignore[arg-type]
+    assert message in str(error.value)
+
+
+def test_methods_that_need_poles_say_so() -> None:
+    three = {f"d{i}": "abc"[i % 3] for i in range(80)}
+    with pytest.raises(EvenrankError, match=r"works on the difference of two groups: of which\? `poles='A,B'` says"):
+        evenrank.rebalance(RUN, method="shift", per="magnitude", strength=0.5, labels=three)
+    for method in ("neutral", "fair", "detconstsort", "shift"):
+        made = evenrank.rebalance(RUN, method=method, strength=1, labels=three, qrels=QRELS)
+        assert made.audit is not None
+    of_poles = evenrank.rebalance(RUN, method="shift", per="magnitude", strength=1, labels=three, poles="a,b")
+    assert of_poles.strength == 1
+
+
+def test_nothing_moves_no_figure_of_a_run_with_ties() -> None:
+    tied, groups, qrels = drawn(12, 20, 3, ties=True)
+    found = evenrank.rebalance(tied, strength=0, scores=groups, qrels=qrels)
+    assert found.changes.moved == 0
+    assert found.audit is not None
+    figures = json.loads(found.to_json())["figures"]
+    assert list(figures) == ["nDCG@10", "ARaB@10", "NFaiRR@10"]
+    for measure, values in figures.items():
+        assert values["run"] == values["rebalanced"], measure
+    # The audit of the run with its ties says the same.
+    audited = evenrank.audit({"r": tied}, qrels=qrels, measures="nDCG@10")["r", "nDCG@10"]
+    assert audited.mean == figures["nDCG@10"]["run"]["mean"]
+    assert "and so do the figures of the run" in " ".join(found.notes)
+
+
+def test_judged_queries_that_the_run_lacks_count_0_as_in_a_gate() -> None:
+    more = pl.DataFrame([("x", "d1", 1), ("y", "d1", 1)], QRELS.schema, orient="row")
+    all_judged = pl.concat([QRELS, more])
+    found = evenrank.rebalance(RUN, strength=0.3, scores=GROUPS, qrels=all_judged)
+    own = evenrank.audit({"r": RUN}, qrels=all_judged, measures="nDCG@10")["r", "nDCG@10"]
+    assert found.audit is not None
+    assert (found.audit["drawn", "nDCG@10"].mean, found.audit["drawn", "nDCG@10"].n) == (own.mean, 42)
+    assert own.n == 42
+    assert found.warnings[0] == (
+        "Judged queries are missing: drawn lacks 2 of 42. Effectiveness counts 0 there, and bias measures skip them."
+    )
+    assert [one.text for one in found.findings if one.place == "warning"] == list(found.warnings)
+    assert json.loads(found.to_json())["warnings"][0] == found.warnings[0]
+    tune = ["x", *HALF]
+    kept = evenrank.rebalance(RUN, keep="nDCG@10 >= 0.1", scores=GROUPS, qrels=all_judged, tune_queries=tune)
+    assert kept.tuning is not None
+    assert kept.audit is not None
+    assert kept.tuning["drawn", "nDCG@10"].n == len(HALF) + 1
+    assert kept.audit["drawn", "nDCG@10"].n == len(OTHERS) + 1
+    assert kept.outcomes[0].tuning == pytest.approx(kept.tuning["rebalanced", "nDCG@10"].mean)
+
+
+def test_the_queries_given_can_be_the_only_ones() -> None:
+    """As if the run and the judgements had no others: those of `tune_queries` are chosen from them."""
+    some = dict.fromkeys((*HALF[:6], *OTHERS[:6]), "text")
+    options = {"scores": GROUPS, "meet": "ARaB@10 <= 80%", "tune_queries": HALF}
+    made = evenrank.rebalance(RUN, qrels=QRELS, queries=some, only_queries=True, **options)  # type: ignore[arg-type]
+    alone = replace(RUN, table=RUN.table.filter(pl.col("query_id").is_in([*some])))
+    own = evenrank.rebalance(alone, qrels=QRELS.filter(pl.col("query_id").is_in([*some])), **options)  # type: ignore[arg-type]
+    assert set(made.run.queries) == {*some}
+    assert made.run.table.equals(own.run.table)
+    assert made.to_dict()["figures"] == own.to_dict()["figures"]
+    assert made.warnings == own.warnings
+    assert "restricted to the 12 queries given" in " ".join(made.notes)
+    frontier = evenrank.frontier(
+        RUN, qrels=QRELS, scores=GROUPS, methods=["neutral"], strengths=[1], queries=some, only_queries=True
+    )
+    assert (frontier.queries, frontier.absent) == (12, 0)
+
+
+def test_a_lean_that_grew_or_turned_is_said_first() -> None:
+    found = evenrank.rebalance(RUN, method="shift", strength=0.9, scores=GROUPS, qrels=QRELS)
+    assert found.audit is not None
+    before, after = (found.audit[name, "ARaB@10"].mean for name in ("drawn", "rebalanced"))
+    assert before > 0 > -before > after  # type: ignore[operator]
+    (warning,) = (one for one in found.findings if one.place == "warning")
+    assert (warning.key, warning.subject, warning.level) == ("other_side", "ARaB@10", "shown")
+    assert found.warnings == (warning.text,)
+    # It stands above the table.
+    assert " ".join(found.table().split("\n\n")[0].split()).endswith(warning.text)
+    assert len(found.to_dict()["warnings"]) == 1  # type: ignore[arg-type]
+    kept = evenrank.rebalance(RUN, method="shift", keep="nDCG@10 >= 10%", scores=GROUPS, qrels=QRELS)
+    # The greatest strength keeps this too.
+    assert kept.strength < 0.5
+    assert abs(mean_signed(kept.run, GROUPS, HALF)) < abs(mean_signed(RUN, GROUPS, HALF)) / 4
+    assert "the least bias there (ARaB@10, in size)" in " ".join(kept.notes)
+    assert evenrank.rebalance(RUN, strength=0, scores=GROUPS, qrels=QRELS).warnings == ()
+
+
+def test_a_bound_met_by_the_run_itself() -> None:
+    found = evenrank.rebalance(RUN, meet="ARaB@10 <= 5", scores=GROUPS, qrels=QRELS)
+    assert found.strength == 0
+    answer, bound = found.findings
+    assert (answer.key, bound.key, bound.level) == ("met_already", "holds", "holds")
+    # Equal figures side by side say nothing.
+    assert "before" not in found.table()
+
+
+def test_one_query_cannot_be_divided() -> None:
+    one = Run.from_table(RUN.table.filter(query_id="q0").drop("rank"))
+    with pytest.raises(EvenrankError, match="one query cannot be divided into some to choose on"):
+        evenrank.rebalance(one, meet="ARaB@10 <= 0.2", scores=GROUPS)
+
+
+def test_nothing_moved_is_explained() -> None:
+    labels = {doc: "mf"[i % 2] for i, doc in enumerate(GROUPS.table["doc_id"].to_list())}
+    found = evenrank.rebalance(RUN, strength=1, labels=labels)
+    assert found.changes.moved == 0
+    assert "No document moved: none is neutral; try fair, detconstsort or shift." in found.warnings
+    done = evenrank.rebalance(RUN, method="fair", protected="m", strength=0.001, labels=labels)
+    assert done.changes.moved == 0
+    assert "No document moved: the lists already have what is asked of them." in done.warnings
+
+
+def test_what_an_offset_per_magnitude_is_of() -> None:
+    found = evenrank.rebalance(RUN, method="shift", per="magnitude", strength=0.1, scores=GROUPS)
+    assert "shift per magnitude: offset -0.910239 for each unit by which m outweighs f (learnt on the tuning" in (
+        " ".join(found.notes)
+    )
+
+
+def test_no_output_replaces_an_input(tmp_path: Path) -> None:
+    evenrank.write_run(RUN, tmp_path / "a.run")
+    before = (tmp_path / "a.run").read_bytes()
+    with pytest.raises(EvenrankError, match="it is an input"):
+        evenrank.rebalance(tmp_path / "a.run", strength=1, scores=GROUPS, out=tmp_path / "a.run")
+    assert (tmp_path / "a.run").read_bytes() == before

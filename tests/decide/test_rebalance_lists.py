@@ -1,0 +1,151 @@
+"""Lists of a run that can be put into another order, and the run in its new order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenrank.decide.rebalance_lists import Grouping, MethodOptions, applied, grouped_lists
+from evenrank.files import EvenrankError
+from evenrank.groups import as_labels
+from evenrank.measures import as_target
+from evenrank.mitigation.reorderings import METHODS
+from small_rebalance import drawn, run, table
+
+GROUPS = {"a": "m", "b": "f", "c": "", "d": "m", "e": "m"}
+ONE = {"q": [("a", 9.0), ("b", 5.0), ("c", 3.0), ("d", 3.0), ("e", 1.0)]}
+
+
+def test_what_a_method_is_given() -> None:
+    lists = grouped_lists(run({**ONE, "p": [("b", 2.0), ("c", 2.0)]}), table(GROUPS), depth=4)
+    assert lists.offsets.tolist() == [0, 4, 6]
+    # Scaled over the whole list, of which the fifth document has the least; ties by falling id; a constant list.
+    assert lists.scores.tolist() == [1, 0.5, 0.25, 0.25, 0.5, 0.5]
+    assert lists.signed.round(4).tolist() == [1.0986, -1.0986, 1.0986, 0, 0, -1.0986]
+    assert lists.neutrality.tolist() == [0, 0, 0, 1, 1, 0]
+    assert lists.groups == ("m", "f")
+    assert lists.group.tolist() == [0, 1, 0, -1, -1, 1]
+    assert lists.targets.tolist() == [[0.375, 0.375, 0.25], [0.25, 0.25, 0.5]]
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("uniform", [0.375, 0.375, 0.25]),
+        ("candidates", [0.5, 0.25, 0.25]),
+        ({"m": 0.2, "f": 0.8}, [0.15, 0.6, 0.25]),
+    ],
+)
+def test_targets(target: object, expected: list[float]) -> None:
+    lists = grouped_lists(run(ONE), table(GROUPS), depth=4, target=as_target(target, ("m", "f")))
+    assert lists.targets.round(9).tolist() == [expected]
+
+
+def test_target_of_what_is_relevant_is_refused() -> None:
+    with pytest.raises(EvenrankError, match="`target`: expected uniform, candidates or a file"):
+        grouped_lists(run(ONE), table(GROUPS), target=as_target("relevant", ("m", "f")))
+
+
+def test_group_is_that_of_the_largest_weight() -> None:
+    labels = as_labels({"a": {"m": 0.7, "f": 0.2}, "b": {"m": 0.5, "f": 0.5}, "c": {"m": 0.0, "f": 0.1}})
+    lists = grouped_lists(run({"q": [("a", 3.0), ("b", 2.0), ("c", 1.0)]}), labels)
+    groups = [lists.groups[number] if number >= 0 else None for number in lists.group]
+    assert groups == ["m", None, "f"]
+
+
+def test_weights_that_differ_by_rounding_are_equal() -> None:
+    labels = as_labels({"a": {"m": 0.5, "f": 0.5 - 1e-12}, "b": {"m": 0.6, "f": 0.4}})
+    assert grouped_lists(run({"q": [("a", 2.0), ("b", 1.0)]}), labels).group.tolist() == [-1, 0]
+
+
+def test_targets_are_by_default_the_shares_of_the_lexicon() -> None:
+    given = replace(table(GROUPS), shares=(0.7, 0.3))
+    lists = grouped_lists(run(ONE), given, depth=4)
+    assert lists.targets.round(9).tolist() == [[0.525, 0.225, 0.25]]
+
+
+def test_run_in_a_new_order() -> None:
+    given = run(ONE)
+    lists = Grouping(table(GROUPS), depth=3).lists(given)
+    made = lists.reordered(np.array([2, 0, 1]))
+    assert made.table.rows() == [
+        ("q", "d", 5.0, 1), ("q", "a", 4.0, 2), ("q", "b", 3.0, 3), ("q", "c", 2.0, 4), ("q", "e", 1.0, 5),
+    ]  # fmt: skip
+    assert (lists.total, lists.tied, lists.lacking) == (3, 1, 0)
+    changes = lists.changes(np.array([2, 0, 1]))
+    assert (changes.first, changes.moved, changes.distance, changes.kept) == (1, 3, 4, 1)
+    assert lists.changes(np.array([2, 0, 1]), np.array([False])).moved == 0
+
+
+def test_share_of_the_first_ten_that_is_kept() -> None:
+    given = run({"q": [(f"d{i:02}", 20.0 - i) for i in range(12)]})
+    lists = Grouping(table({f"d{i:02}": "m" for i in range(12)})).lists(given)
+    order = np.array([10, 11, *range(10)])
+    assert lists.changes(order).kept == pytest.approx(0.8)
+
+
+def test_unknown_documents_keep_their_rank_or_are_neutral() -> None:
+    known = {name: group for name, group in GROUPS.items() if name not in ("b", "e")}
+    with pytest.raises(EvenrankError, match="run run: 2 of its 5 documents are not in"):
+        Grouping(table(known)).lists(run(ONE))
+    # Nothing below the depth is looked up.
+    assert Grouping(table(known), depth=1).lists(run(ONE)).lacking == 0
+    skipped = Grouping(table(known), missing="skip").lists(run(ONE))
+    assert (skipped.lacking, skipped.total, skipped.lists.offsets.tolist()) == (2, 5, [0, 3])
+    assert skipped.reordered(np.array([2, 1, 0])).table["doc_id"].to_list() == ["c", "b", "d", "a", "e"]
+    neutral = Grouping(table(known), missing="neutral").lists(run(ONE))
+    assert neutral.lists.neutrality.tolist() == [0, 1, 0, 1, 1]
+    assert (neutral.lists.group.tolist(), neutral.lacking) == ([0, -1, 0, -1, -1], 2)
+
+
+def test_a_list_of_unknown_documents_is_empty() -> None:
+    given = run({"p": [("x", 2.0)], **ONE})
+    lists = Grouping(table(GROUPS), missing="skip").lists(given)
+    assert lists.lists.offsets.tolist() == [0, 0, 5]
+    assert lists.lists.targets[0].tolist() == [0, 0, 1]
+    for name in METHODS:
+        method = MethodOptions(name).make(lists.lists, table(GROUPS))
+        made = lists.reordered(applied(method, lists.lists, 1.0)[0])
+        assert made.table["doc_id"][0] == "x"
+
+
+def test_infinite_range_of_scores() -> None:
+    lists = grouped_lists(run({"q": [("a", 1.7e308), ("b", 0.0), ("c", -1.7e308)]}), table(GROUPS))
+    assert lists.scores.tolist() == [1, 0.5, 0]
+
+
+@given(
+    st.integers(1, 6), st.integers(1, 30), st.integers(0, 10**6), st.booleans(), st.sampled_from(sorted(METHODS)),
+    st.sampled_from([0.0, 0.3, 1.0]), st.integers(1, 40),
+)  # fmt: skip
+def test_ids_and_length_stay(
+    queries: int, length: int, seed: int, ties: bool, name: str, strength: float, depth: int
+) -> None:
+    before, groups, _ = drawn(queries, length, seed, ties=ties)
+    lists = Grouping(groups, depth).lists(before)
+    method = MethodOptions(name).make(lists.lists, groups)
+    after = lists.reordered(applied(method, lists.lists, strength)[0])
+    assert after.table["query_id"].equals(before.table["query_id"])
+    assert after.table["rank"].equals(before.table["rank"])
+    for query in before.queries:
+        old, new = (one.table.filter(pl.col("query_id") == query) for one in (before, after))
+        assert sorted(old["doc_id"].to_list()) == sorted(new["doc_id"].to_list())
+        assert new["score"].to_list() == list(range(length, 0, -1))
+        assert old["doc_id"].to_list()[depth:] == new["doc_id"].to_list()[depth:]
+    if strength == 0:
+        assert after.table["doc_id"].equals(before.table["doc_id"])
+
+
+def test_cut_lists_are_the_same() -> None:
+    before, groups, _ = drawn(3, 30, 0)
+    lists = Grouping(groups, 10).lists(before)
+    cut = lists.cut(12)
+    assert cut.run.table.height == 36
+    order = np.concatenate([np.random.default_rng(q).permutation(10) + 10 * q for q in range(3)])
+    whole = lists.reordered(order).table.filter(pl.col("rank") <= 12)["doc_id"]
+    assert cut.reordered(order).table["doc_id"].equals(whole)

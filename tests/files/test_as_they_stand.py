@@ -1,0 +1,179 @@
+"""Runs, judgements and texts are read as they stand or refused, against slow, obvious readers."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from as_they_stand import (
+    BLANK,
+    FIELDS,
+    LINES_ALONE,
+    NUMBERS,
+    PACKED,
+    Packing,
+    Wrong,
+    check_against,
+    fields_of,
+    filled,
+    finite,
+    lines_of_text,
+    values,
+)
+from evenrank.files import read_qrels, read_run, scan_collection
+
+WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
+
+
+def slow_run(content: bytes) -> list[tuple[str, str, float]]:
+    queries: dict[str, list[tuple[str, str, float]]] = {}
+    for line in filled(lines_of_text(content)):
+        query, _, doc, _, score, _ = fields_of(line, 6)
+        queries.setdefault(query, []).append((query, doc, finite(score)))
+    for rows in queries.values():
+        if len({doc for _, doc, _ in rows}) < len(rows):
+            raise Wrong
+        rows.sort(key=lambda row: row[1].encode(), reverse=True)
+        rows.sort(key=lambda row: -row[2])
+    return [row for rows in queries.values() for row in rows]
+
+
+def slow_qrels(content: bytes) -> list[tuple[str, str, int]]:
+    grades: dict[tuple[str, str], int] = {}
+    for line in filled(lines_of_text(content)):
+        query, _, doc, grade = fields_of(line, 4)
+        if not WHOLE.fullmatch(grade) or abs(int(grade)) >= 2**63:
+            raise Wrong
+        if grades.setdefault((query, doc), int(grade)) != int(grade):
+            raise Wrong
+    return [(query, doc, grade) for (query, doc), grade in grades.items()]
+
+
+def slow_texts(content: bytes) -> list[tuple[str, str]]:
+    rows = []
+    lines = lines_of_text(content)
+    if len(lines) == 1 and re.search(r"\t.*\r[^\r\t]+\t", lines[0]):
+        raise Wrong
+    for line in filled(lines):
+        doc, tab, text = line.partition("\t")
+        if not tab or not doc:
+            raise Wrong
+        rows.append((doc, text))
+    if lines[0] == "id\ttext":
+        del rows[0]
+    if len({doc for doc, _ in rows}) < len(rows):
+        raise Wrong
+    return rows
+
+
+def slow_json(content: bytes) -> list[tuple[str, str]]:
+    rows = []
+    for line in filled(lines_of_text(content)):
+        value = json.loads(line)
+        if not isinstance(value, dict):
+            raise Wrong
+        doc, text, title = (value.get(name) for name in ("id", "text", "title"))
+        if type(doc) not in (str, int) or doc == "" or not isinstance(text, str):
+            raise Wrong
+        rows.append((str(doc), f"{title} {text}" if isinstance(title, str) and title else text))
+    if len({doc for doc, _ in rows}) < len(rows) or "\ud800" in "".join(map("".join, rows)):
+        raise Wrong
+    return rows
+
+
+def separated(fields: list[st.SearchStrategy[str]]) -> st.SearchStrategy[str]:
+    """Fields in a line, mostly with one space between them."""
+    separators = st.sampled_from([" "] * 8 + ["\t", "  ", " \t", " \u00a0 ", ""])
+    return st.tuples(*(part for field in fields for part in (field, separators))).map("".join)
+
+
+runs = st.lists(
+    st.one_of(
+        separated([FIELDS, st.just("Q0"), FIELDS, NUMBERS, NUMBERS, FIELDS]),
+        st.builds("{} Q0 d{} {} {} t".format, st.sampled_from("pq"), st.integers(0, 99), st.integers(1, 9), NUMBERS),
+        st.builds("{} Q0 d{} 1 {} t".format, st.sampled_from("pq"), st.integers(0, 99), st.floats(-9, 9)),
+        BLANK,
+    ),
+    max_size=6,
+)
+
+
+@given(runs, PACKED)
+@settings(max_examples=150)
+@example(["q Q0 d 1 1 t\rq Q0 e 2 1 t"], LINES_ALONE)
+def test_runs_as_they_stand(place: Path, lines: list[str], packing: Packing) -> None:
+    def read(path: Path) -> list[Any]:
+        return read_run(path).table.select("query_id", "doc_id", "score").rows()
+
+    check_against(slow_run, read, place / "run", lines, packing)
+
+
+judgements = st.lists(
+    st.one_of(
+        separated([FIELDS, st.just("0"), FIELDS, NUMBERS]),
+        st.builds("{} 0 d{} {}".format, st.sampled_from("pq"), st.integers(0, 9), NUMBERS),
+        st.builds("{} 0 d{} {}".format, st.sampled_from("pq"), st.integers(0, 9), st.integers(0, 1)),
+        BLANK,
+    ),
+    max_size=6,
+)
+
+
+@given(judgements, PACKED)
+@settings(max_examples=150)
+def test_judgements_as_they_stand(place: Path, lines: list[str], packing: Packing) -> None:
+    check_against(slow_qrels, lambda path: read_qrels(path).rows(), place / "qrels", lines, packing)
+
+
+texts = st.lists(
+    st.one_of(
+        st.builds("{}{}{}\t{}".format, FIELDS, st.sampled_from(["", "", " ", "\t"]), FIELDS, FIELDS),
+        st.builds("d{}\t{} {}".format, st.integers(0, 99), FIELDS, FIELDS),
+        FIELDS,
+        BLANK,
+    ),
+    max_size=6,
+)
+
+
+@given(texts, PACKED)
+@settings(max_examples=150)
+@example(["d1\ta\rd2\tb\r"], LINES_ALONE)
+@example(["id\ttext", "d1\ta"], LINES_ALONE)
+def test_texts_as_they_stand(place: Path, lines: list[str], packing: Packing) -> None:
+    def read(path: Path) -> list[Any]:
+        return [row for batch in scan_collection(path) for row in batch.rows()]
+
+    check_against(slow_texts, read, place / "texts", lines, packing)
+
+
+objects = st.lists(
+    st.one_of(
+        st.builds(
+            lambda names, found: dict(zip(names, found, strict=True)),
+            st.permutations(["id", "text", "title"]),
+            st.lists(values, min_size=3, max_size=3),
+        ),
+        st.builds(lambda number, text: {"id": number, "text": text}, st.integers(0, 99), st.text(max_size=9)),
+        values,
+    ),
+    max_size=5,
+)
+
+
+@given(objects, PACKED, st.booleans())
+@settings(max_examples=100)
+def test_json_texts_as_they_stand(place: Path, rows: list[Any], packing: Packing, ascii: bool) -> None:
+    lines = [json.dumps(row, ensure_ascii=ascii) for row in rows if ascii or "\\ud800" not in json.dumps(row)]
+    # The first line tells a file of JSON from one of tabs.
+    lines.insert(0, '{"id": "first", "text": ""}')
+
+    def read(path: Path) -> list[Any]:
+        return [row for batch in scan_collection(path) for row in batch.rows()]
+
+    check_against(slow_json, read, place / "texts", lines, packing)

@@ -1,0 +1,356 @@
+"""The compiled loops: they run where nothing can be cached, and no number leads a write out of its array."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import evenrank
+from evenrank.files.tokens import Alphabet, alphabet
+from evenrank.groups import _counting as groups_kernel
+from evenrank.groups import load_lexicon
+from evenrank.groups.lexicon import matcher_of
+from evenrank.mitigation import _drawing as negatives_kernel
+from evenrank.mitigation import _reordering as reordering_kernel
+from evenrank.mitigation import _rotating as rotation_kernel
+from evenrank.search import _dots as embeddings_kernel
+from evenrank.search import _searching as retrieval_kernel
+
+KERNELS = [
+    groups_kernel, negatives_kernel, rotation_kernel, retrieval_kernel, embeddings_kernel, reordering_kernel,
+]  # fmt: skip
+SOURCE = """
+from evenrank._jit import compiled
+
+@compiled(nogil=True)
+def twice(number):
+    return 2 * number
+"""
+
+
+# --- where nothing can be cached -----------------------------------------------------------------------------------
+
+
+def loaded(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Numba looks a function's module up by its name.
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def unwritable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A module beside which, and a home in which, not even root can make a folder: files stand in their places."""
+    (tmp_path / "__pycache__").write_text("no folder")
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, "/dev/null/nowhere")
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr("numba.config.CACHE_DIR", "")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    path = tmp_path / "kernel_without_a_cache.py"
+    path.write_text(SOURCE)
+    yield path
+    sys.modules.pop(path.stem, None)
+
+
+def test_without_a_place_for_the_cache_loops_are_compiled_in_memory(unwritable: Path) -> None:
+    from numba import njit
+
+    # As numba has it, there is no way on.
+    with pytest.raises(RuntimeError, match="no locator available"):
+        njit(cache=True)(loaded(unwritable).twice.py_func)
+    assert loaded(unwritable).twice(21) == 42
+
+
+def test_a_loop_is_kept_and_a_damaged_cache_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "kernel_with_a_cache.py"
+    path.write_text(SOURCE)
+    try:
+        first = loaded(path).twice
+        assert first(21) == 42
+        kept = list((tmp_path / "cache").rglob("*.nb?"))
+        assert len(kept) == 2
+        again = loaded(path).twice
+        assert again(21) == 42
+        assert sum(again.stats.cache_hits.values()) == 1
+        for file in kept:
+            file.write_bytes(b"damaged")
+        damaged = loaded(path).twice
+        assert damaged(21) == 42
+        assert not damaged.stats.cache_hits
+    finally:
+        sys.modules.pop(path.stem, None)
+
+
+def test_a_full_disk_stops_no_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile.save", full)
+    path = tmp_path / "kernel_on_a_full_disk.py"
+    path.write_text(SOURCE)
+    try:
+        assert loaded(path).twice(21) == 42
+    finally:
+        sys.modules.pop(path.stem, None)
+
+
+def test_every_loop_is_declared_so() -> None:
+    files = list(Path(evenrank.__file__).parent.rglob("*.py"))
+    using = [file for file in files if "numba" in file.read_text(encoding="utf-8")]
+    assert [file.name for file in using if "import njit" in file.read_text(encoding="utf-8")] == ["_jit.py"]
+    assert {os.fspath(Path(kernel.__file__ or "")) for kernel in KERNELS} == {
+        os.fspath(file) for file in files if "\n@compiled(nogil=True" in file.read_text(encoding="utf-8")
+    }
+
+
+# --- bounds --------------------------------------------------------------------------------------------------------
+
+
+class Bounded(np.ndarray):
+    """An array that takes no index from its end: what compiled code does not wrap is an error here."""
+
+    def __getitem__(self, place: Any) -> Any:
+        _within(place)
+        return super().__getitem__(place)
+
+    def __setitem__(self, place: Any, value: Any) -> None:
+        _within(place)
+        super().__setitem__(place, value)
+
+
+def _within(place: Any) -> None:
+    for part in place if isinstance(place, tuple) else (place,):
+        if isinstance(part, int | np.integer) and part < 0:
+            raise IndexError(f"{part} is before the array")
+
+
+class _Numpy:
+    """numpy whose new arrays are bounded."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(np, name)
+        return (lambda *a, **k: found(*a, **k).view(Bounded)) if name in ("empty", "zeros", "full", "sort") else found
+
+
+@pytest.fixture(scope="module")
+def plain() -> Iterator[None]:
+    """The loops as plain Python over bounded arrays, by module."""
+    with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
+        for kernel in KERNELS:
+            patch.setattr(kernel, "np", _Numpy(), raising=False)
+            for name, function in list(vars(kernel).items()):
+                if hasattr(function, "py_func"):
+                    patch.setattr(kernel, name, function.py_func)
+        yield
+
+
+def bounded(values: Any, dtype: Any) -> Any:
+    return np.array(values, dtype).view(Bounded)
+
+
+EXTREME = st.sampled_from(
+    [0.0, -0.0, 1e-45, 1e-38, 1e-20, 1.0, 3.4e38, float("inf"), float("-inf"), float("nan"), -1.0, -1e-45]
+)
+
+
+@st.composite
+def searches(draw: st.DrawFn) -> dict[str, Any]:
+    documents, terms = draw(st.integers(1, 6)), draw(st.integers(1, 4))
+    postings = [draw(st.lists(st.integers(0, documents - 1), unique=True)) for _ in range(terms)]
+    count = sum(map(len, postings))
+    queries = draw(
+        st.lists(st.lists(st.tuples(st.integers(0, terms - 1), EXTREME), max_size=6), min_size=1, max_size=3)
+    )
+    return {
+        "data": draw(st.lists(EXTREME, min_size=count, max_size=count)),
+        "postings": postings,
+        "turn": draw(st.permutations(range(documents))),
+        "queries": queries,
+        "k": draw(st.integers(1, documents)),
+    }
+
+
+def search(case: dict[str, Any], first: Any, orders: tuple[Any, Any] | None = None) -> tuple[Any, Any, Any]:
+    turn = np.array(case["turn"], np.int32)
+    by_turn = np.empty_like(turn)
+    by_turn[turn] = np.arange(len(turn))
+    if orders is not None:
+        turn, by_turn = orders
+    shape = (len(case["queries"]), case["k"])
+    documents, scores = np.full(shape, -1, np.int32), np.zeros(shape, np.float32)
+    pairs = [pair for query in case["queries"] for pair in query]
+    count = first(
+        bounded(case["data"], np.float32),
+        bounded([d for of in case["postings"] for d in of], np.int32),
+        bounded(np.cumsum([0, *map(len, case["postings"])]), np.int64),
+        turn.view(Bounded),
+        by_turn.view(Bounded),
+        bounded([term for term, _ in pairs], np.int32),
+        bounded([weight for _, weight in pairs], np.float32),
+        bounded(np.cumsum([0, *map(len, case["queries"])]), np.int64),
+        case["k"],
+        documents.view(Bounded),
+        scores.view(Bounded),
+        bounded([retrieval_kernel.UNSEEN] * len(turn), np.float32),
+        bounded([0] * len(turn), np.int32),
+    )
+    return documents, scores, count
+
+
+@settings(max_examples=40, deadline=None)
+@given(searches())
+def test_a_search_stays_within_its_arrays(plain: None, case: dict[str, Any]) -> None:
+    with np.errstate(all="ignore"):
+        documents, _, count = search(case, retrieval_kernel.search)
+    for number, query in enumerate(case["queries"]):
+        counted = {term for term, weight in query if not np.float32(weight) < retrieval_kernel.NO_WEIGHT}
+        met = {document for term in counted for document in case["postings"][term]}
+        assert count[number] == min(len(met), case["k"])
+        found = documents[number, : count[number]].tolist()
+        assert len(set(found)) == len(found)
+        assert set(found) <= met
+
+
+ODD = st.sampled_from([-1, -(2**31), 2**31 - 1, 6]) | st.integers(0, 5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(searches(), st.data())
+def test_a_search_of_damaged_files_stays_within_its_arrays(plain: None, case: dict[str, Any], data: Any) -> None:
+    postings = [[data.draw(ODD) for _ in of] for of in case["postings"]]
+    size = len(case["turn"])
+    turn, by_turn = (np.array([data.draw(ODD) for _ in range(size)], np.int32) for _ in range(2))
+    with np.errstate(all="ignore"):
+        documents, _, count = search(case | {"postings": postings}, retrieval_kernel.search, (turn, by_turn))
+    for number, found in zip(count, documents, strict=True):
+        assert all(0 <= document < size for document in found[: max(number, 0)])
+    outside = {document for of in postings for document in of if not 0 <= document < size}
+    if not outside and not {*turn.tolist(), *by_turn.tolist()} - set(range(size)):
+        assert (count >= 0).all()
+
+
+TEXTS = st.lists(
+    st.one_of(
+        # Also what is no UTF-8, cut off anywhere.
+        st.lists(st.sampled_from(list(b" '.ahe\xc2\x85\xa0\xe2\x80\x99\xe3\xf0")), max_size=12).map(bytes),
+        st.binary(max_size=8),
+        st.sampled_from(["she said", "  a  b ", "He’s. “No.” Yes", "\u3000a\u2028b", "ﬁ she she her"]).map(str.encode),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+# Texts with 72 bytes behind them are read 64 at a time.
+PADDING = st.sampled_from([b"", b"\xe2 'a" * 18, b"a" * 71])
+
+
+def starts_of(texts: Sequence[Sequence[object]]) -> Any:
+    return bounded(np.cumsum([0, *map(len, texts)]), np.int64)
+
+
+@settings(max_examples=40, deadline=None)
+@given(TEXTS, PADDING, st.booleans(), st.booleans())
+def test_a_rotation_stays_within_its_arrays(
+    plain: None, texts: list[bytes], padding: bytes, sentences: bool, lines: bool
+) -> None:
+    with np.errstate(all="ignore"):
+        out, starts, moved, words = rotation_kernel.rotate_bytes(
+            bounded(list(b"d" * len(texts)), np.uint8),
+            starts_of([b"d"] * len(texts)),
+            bounded(list(b"".join(texts) + padding), np.uint8),
+            starts_of(texts)[:-1],
+            starts_of(texts)[1:],
+            np.uint64(7),
+            sentences,
+            bounded([], np.uint64),
+            lines,
+        )
+    assert len(out) == starts[len(texts)] <= sum(map(len, texts)) + 3 * len(texts) * lines
+    assert (np.diff(starts) >= 0).all()
+    assert (moved <= words).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(TEXTS, PADDING, st.sampled_from(["word", "whitespace"]))
+def test_counting_stays_within_its_arrays(plain: None, texts: list[bytes], padding: bytes, tokens: Any) -> None:
+    starts = starts_of(texts)
+    matcher = [np.asarray(array).view(Bounded) for array in matcher_of(load_lexicon("gender-en"), tokens)]
+    with np.errstate(all="ignore"):
+        total, count, *_ = groups_kernel.count_entries(
+            bounded(list(b"".join(texts) + padding), np.uint8),
+            starts[:-1],
+            starts[1:],
+            tokens == "word",
+            Alphabet(*(array.view(Bounded) for array in alphabet(tokens))),
+            tuple(matcher),
+            2,
+            True,
+        )
+    assert (count.sum(axis=1) <= total).all()
+    assert (total <= np.diff(starts)).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.lists(EXTREME, max_size=6), min_size=1, max_size=3),
+    st.integers(1, 2**31 - 1) | st.integers(1, 4),
+    st.integers(0, 2**31 - 1) | st.integers(0, 4),
+    st.booleans(),
+)
+def test_a_draw_stays_within_its_arrays(plain: None, beta: list[list[float]], n: int, quota: int, only: bool) -> None:
+    starts = starts_of(beta)
+    keys = bounded(np.random.default_rng(n).integers(0, 2**63, sum(map(len, beta))), np.uint64)
+    values = bounded([value for of in beta for value in of], np.float64)
+    rows, biased = negatives_kernel.draw(starts, values, keys, n, quota, only)
+    assert len(set(rows.tolist())) == len(rows) == sum(min(n, len(of)) for of in beta)
+    assert biased.sum() <= quota * len(beta)
+
+
+def test_scores_that_underflow_are_found_once() -> None:
+    # Three words of one document whose parts are all 0 in float32: it was written down three times, beyond the end.
+    case = {"data": [1e-30, 1e-30, 1e-30], "postings": [[0], [0], [0]], "turn": [0], "k": 1}
+    documents, scores, count = search(
+        case | {"queries": [[(0, 1e-19), (1, 1e-19), (2, 1e-19)]]}, retrieval_kernel.search
+    )
+    assert (documents.tolist(), scores.tolist(), count.tolist()) == ([[0]], [[0.0]], [1])
+
+
+@given(st.data())
+def test_scanning_stays_within_its_arrays(plain: None, data: st.DataObject) -> None:
+    queries, documents, k = (data.draw(st.integers(1, 4)) for _ in range(3))
+    k = min(k, documents)
+    blocks = data.draw(st.integers(1, 2))
+    keys = bounded(np.zeros((queries, k + documents)), np.uint64)
+    counts, least = bounded(np.zeros(queries), np.int64), bounded(np.full(queries, -np.inf), np.float32)
+    every = []
+    for block in range(blocks):
+        rows = [data.draw(st.lists(EXTREME, min_size=documents, max_size=documents)) for _ in range(queries)]
+        turn = np.arange(block * documents, (block + 1) * documents)
+        retrieval_kernel.scan(bounded(rows, np.float32), bounded(turn, np.int32), k, keys, counts, least, 0, queries)
+        every.append(np.array(rows, np.float32))
+    whole = np.concatenate(every, axis=1)
+    by_turn = bounded(data.draw(st.lists(st.integers(-2, 9), min_size=0, max_size=9)), np.int32)
+    found = bounded(np.full((queries, k), -1), np.int32), bounded(np.zeros((queries, k)), np.float32)
+    good = retrieval_kernel.ranked(keys, counts, k, by_turn, *found)
+    valid = [np.sort(row[~np.isnan(row)])[::-1][:k] for row in whole]
+    for query, best in enumerate(valid):
+        kept = min(int(counts[query]), k)
+        assert kept == len(best)
+    if good:
+        np.testing.assert_array_equal(np.asarray(found[1]), np.array(valid) + np.float32(0))

@@ -1,0 +1,318 @@
+"""How results say they were made: command, time, versions, and the files with their digests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evenrank
+from evenrank.files import EvenrankError, Provenance
+from page_parts import section as part_of
+
+Command = Callable[..., Any]
+RUN = "0 Q0 a 1 3 x\n0 Q0 b 2 2 x\n0 Q0 c 3 1 x\n1 Q0 b 1 3 x\n1 Q0 c 2 2 x\n1 Q0 a 3 1 x\n"
+OTHER = "0 Q0 c 1 3 y\n0 Q0 b 2 2 y\n0 Q0 a 3 1 y\n1 Q0 c 1 3 y\n1 Q0 b 2 2 y\n1 Q0 a 3 1 y\n"
+SQUAD = {
+    "version": "1.1",
+    "data": [
+        {
+            "title": "t",
+            "paragraphs": [
+                {
+                    "context": "the sea is calm and wide",
+                    "qas": [{"id": "q1", "question": "what is calm", "answers": [{"text": "sea", "answer_start": 4}]}],
+                },
+                {
+                    "context": "a stone bridge stands over it",
+                    "qas": [
+                        {"id": "q2", "question": "what stands", "answers": [{"text": "bridge", "answer_start": 8}]}
+                    ],
+                },
+            ],
+        }
+    ],
+}
+FILES = {
+    "c.tsv": "a\the and his father\nb\tshe and her mother\nc\ta stone bridge\n",
+    "one & two.run": RUN,
+    "two.run": OTHER,
+    "q.tsv": "0\twho met\n1\twhat is built\n",
+    "qrels": "0 0 a 1\n1 0 c 1\n",
+    "own.csv": "he,m\nshe,f\nhis,m\nher,f\n",
+    "squad.json": json.dumps(SQUAD),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def sha(path: str | Path) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def provenance(path: str) -> dict[str, Any]:
+    found = json.loads(Path(path).read_text(encoding="utf-8"))["provenance"]
+    assert list(found) == ["command", "date", "versions", "platform", "files"]
+    assert found["date"] == "2023-11-14T22:13:20Z"
+    assert found["platform"] == platform.platform()
+    assert found["versions"]["evenrank"] == evenrank.__version__
+    assert found["versions"]["python"] == platform.python_version()
+    assert found["versions"]["polars"] == pl.__version__
+    return found
+
+
+def assert_files(found: dict[str, Any], expected: dict[str, str], *, extra: tuple[str, ...] = ()) -> None:
+    """By role the path: each with its digest and size."""
+    by_role = {file["role"]: file for file in found["files"]}
+    assert set(by_role) == {*expected, *extra}
+    for role, path in expected.items():
+        entry = {"role": role, "path": path, "bytes": os.path.getsize(path), "sha256": sha(path)}
+        assert by_role[role] == entry
+
+
+# --- what each command writes ----------------------------------------------------------------------------------------
+
+
+def test_an_audit(folder: Path, evenrank: Command) -> None:
+    arguments = ["audit", "one=one & two.run", "two.run", "--collection", "c.tsv", "--qrels", "qrels"]
+    arguments += ["--queries", "q.tsv", "--lexicon", "own.csv", "--json", "a.json", "--report", "r.html"]
+    assert evenrank(*arguments).status == 0
+    found = provenance("a.json")
+    assert found["command"] == (
+        "evenrank audit 'one=one & two.run' two.run --collection c.tsv --qrels qrels --queries q.tsv"
+        " --lexicon own.csv --json a.json --report r.html"
+    )
+    expected = {"run one": "one & two.run", "run two": "two.run", "collection": "c.tsv", "qrels": "qrels"}
+    expected |= {"queries": "q.tsv", "lexicon": "own.csv"}
+    assert_files(found, expected)
+    page = Path("r.html").read_text(encoding="utf-8")
+    section = part_of(page, "provenance")
+    for path in expected.values():
+        assert sha(path) in section
+    # The texts are escaped.
+    assert "&#39;one=one &amp; two.run&#39;" in section
+    assert "one & two.run" not in section
+    # Made again at the same time: the same bytes.
+    first = Path("a.json").read_bytes(), Path("r.html").read_bytes()
+    assert evenrank(*arguments).status == 0
+    assert (Path("a.json").read_bytes(), Path("r.html").read_bytes()) == first
+
+
+def test_an_audit_of_scores_with_a_background_and_a_built_in_lexicon(folder: Path, evenrank: Command) -> None:
+    assert evenrank("score", "c.tsv", "--out", "s.parquet").status == 0
+    arguments = ["audit", "two.run", "--scores", "s.parquet", "--background", "one & two.run", "--json", "a.json"]
+    assert evenrank(*arguments).status == 0
+    assert_files(provenance("a.json"), {"run two": "two.run", "scores": "s.parquet", "background": "one & two.run"})
+    assert evenrank("audit", "two.run", "--collection", "c.tsv", "--json", "a.json").status == 0
+    assert provenance("a.json")["files"][-1] == {"role": "lexicon", "path": "gender-en", "note": "built in"}
+
+
+def test_position_answers(folder: Path, evenrank: Command) -> None:
+    assert evenrank("position", "answers", "squad.json", "--json", "a.json", "--report", "r.html").status == 0
+    found = provenance("a.json")
+    assert found["command"] == "evenrank position answers squad.json --json a.json --report r.html"
+    assert_files(found, {"answers": "squad.json"})
+    assert sha("squad.json") in Path("r.html").read_text(encoding="utf-8")
+
+
+def test_position_sensitivity(folder: Path) -> None:
+    from evenrank.files.squad_collection import squad_collection
+
+    ids = squad_collection(["squad.json"], shares=(1, 0, 0)).collection["doc_id"]
+    lines = [f"{query} Q0 {doc} 1 {score} x\n" for query in ("q1", "q2") for score, doc in enumerate(ids)]
+    (folder / "s.run").write_text("".join(lines), encoding="utf-8")
+    result = evenrank.position_sensitivity(
+        lambda query, passages: [float(len(passage)) for passage in passages], squad="squad.json", run="s.run"
+    )
+    Path("a.json").write_text(result.to_json(), encoding="utf-8")
+    result.report("r.html")
+    assert_files(provenance("a.json"), {"squad": "squad.json", "run": "s.run"}, extra=("model",))
+    assert sha("s.run") in Path("r.html").read_text(encoding="utf-8")
+
+
+def test_embeddings(folder: Path, evenrank: Command) -> None:
+    from evenrank.search.embeddings import Vectors, write_vectors
+
+    rng = np.random.default_rng(0)
+    rows = {"she": 3.0, "he": -3.0, "woman": 2.5, "man": -2.0}
+    rows |= {f"x{a}{b}": 2.0 for a in "abcd" for b in "abcdefghij"} | {
+        f"y{a}{b}": -2.0 for a in "abcd" for b in "abcdefghij"
+    }
+    matrix = rng.normal(size=(len(rows), 8)).astype(np.float32)
+    matrix[:, 0] = list(rows.values())
+    write_vectors(Vectors(tuple(rows), matrix), folder / "v.txt")
+    Path("d.json").write_text(json.dumps([["she", "he"]]), encoding="utf-8")
+    before = sha("v.txt"), os.path.getsize("v.txt")
+    sets = ("--definitional", "d.json")
+    small = ("--most", 20, "--train", 10, "--splits", 2, "--permutations", 50)
+    ended = evenrank("embeddings", "audit", "v.txt", *sets, *small, "--json", "a.json", "--report", "r.html")
+    assert ended.status == 0, ended.err
+    assert_files(provenance("a.json"), {"vectors": "v.txt", "definitional": "d.json"})
+    assert sha("d.json") in Path("r.html").read_text(encoding="utf-8")
+    assert evenrank("embeddings", "debias", "v.txt", "--out", "v2.txt", *sets, "--json", "d2.json").status == 0
+    vectors = provenance("d2.json")["files"][0]
+    assert vectors == {"role": "vectors", "path": "v.txt", "bytes": before[1], "sha256": before[0]}
+
+
+def test_fusion(folder: Path, evenrank: Command) -> None:
+    digest = sha("two.run")
+    arguments = ("--tune", "RR", "--qrels", "qrels", "--folds", 2, "--out", "three.run", "--json", "a.json")
+    ended = evenrank("fuse", "one=one & two.run", "two.run", *arguments)
+    assert ended.status == 0, ended.err
+    one, two, qrels = provenance("a.json")["files"]
+    assert (one["role"], one["sha256"]) == ("run one", sha("one & two.run"))
+    assert (two["role"], two["sha256"]) == ("run two", digest)
+    assert (qrels["role"], qrels["sha256"]) == ("qrels", sha("qrels"))
+
+
+def test_negatives(folder: Path, evenrank: Command) -> None:
+    arguments = ("negatives", "two.run", "--collection", "c.tsv", "--qrels", "qrels", "--n", 1, "--quiet")
+    assert evenrank(*arguments, "--out", "n.jsonl").status == 0
+    expected = {"run": "two.run", "collection": "c.tsv", "qrels": "qrels"}
+    assert_files(provenance("n.jsonl.manifest.json"), expected, extra=("lexicon",))
+    first = Path("n.jsonl.manifest.json").read_bytes()
+    assert evenrank(*arguments, "--out", "n.jsonl").status == 0
+    assert Path("n.jsonl.manifest.json").read_bytes() == first
+
+
+def test_rotation(folder: Path, evenrank: Command) -> None:
+    assert evenrank("rotate", "c.tsv", "--out", "r.tsv", "--seed", 1, "--quiet").status == 0
+    (collection,) = provenance("r.tsv.manifest.json")["files"]
+    assert (collection["sha256"], "changed" in collection) == (sha("c.tsv"), False)
+
+
+def test_an_experiment(folder: Path) -> None:
+    from evenrank.papers import _inputs, _sources
+    from evenrank.papers.checks import need_file, need_irds, need_package
+    from evenrank.papers.paper_page import ExperimentPage
+
+    (folder / "seed-0").mkdir()
+    Path("seed-0/dev.run").write_text(RUN, encoding="utf-8")
+    Path("settings.json").write_text("{}", encoding="utf-8")
+    Path("mine.vec").write_text("a 1", encoding="utf-8")
+    needs = [
+        need_irds("msmarco-passage", "passages"),
+        need_file("mine.vec", "word vectors", "vectors"),
+        need_package("json", "json", "reading"),
+    ]
+    made = _sources(_inputs(Provenance("evenrank.papers.run_experiment"), needs), folder)
+    ExperimentPage("ibbr", "t", "s", (), (), (), (), (), provenance=made).write(folder)
+    public, vectors, settings, files = provenance("results.json")["files"]
+    assert (settings["role"], settings["sha256"]) == ("settings", sha("settings.json"))
+    assert public == {"role": "passages", "path": "irds:msmarco-passage", "note": "ir_datasets, by name"}
+    assert (vectors["role"], vectors["path"], vectors["sha256"]) == ("word vectors", "mine.vec", sha("mine.vec"))
+    names = ["c.tsv", "one & two.run", "q.tsv", "seed-0/dev.run", "two.run"]
+    lines = "".join(f"{sha(name)}  {name}\n" for name in names)
+    assert (files["files"], files["sha256"]) == (5, hashlib.sha256(lines.encode()).hexdigest())
+    assert files["sha256"] in Path("report.html").read_text(encoding="utf-8")
+
+
+def test_the_demo(folder: Path, evenrank: Command) -> None:
+    assert evenrank("demo", "--out", "d", "--passages", 200, "--model", "none", "--quiet").status == 0
+    found = provenance("d/audit.json")
+    assert found["command"] == "evenrank demo --out d --passages 200 --model none --quiet"
+    expected = {"collection": "d/collection.tsv", "queries": "d/queries.test.tsv", "qrels": "d/qrels.txt"}
+    assert_files(found, expected | {"run BM25": "d/bm25.run"}, extra=("lexicon",))
+
+
+# --- from Python -----------------------------------------------------------------------------------------------------
+
+
+def test_a_function_names_itself_and_what_is_in_memory(folder: Path) -> None:
+    texts = pl.DataFrame({"doc_id": ["a", "b", "c"], "text": ["he", "she", "it"]})
+    run = evenrank.read_run("two.run")
+    found = evenrank.audit({"mine": run}, collection=texts, lexicon=evenrank.load_lexicon("own.csv"))
+    made = json.loads(found.to_json())["provenance"]
+    assert made["command"] == "evenrank.audit"
+    assert made["files"] == [
+        {"role": "run mine", "path": None, "rows": 6, "note": "in memory"},
+        {"role": "collection", "path": None, "rows": 3, "note": "in memory"},
+        {"role": "lexicon", "path": None, "rows": 4, "note": "in memory"},
+    ]
+    # Nothing of the environment but what has to be known.
+    assert os.environ["PATH"] not in found.to_json()
+
+
+def test_a_file_that_changed_meanwhile_is_said_to_have(folder: Path) -> None:
+    found = evenrank.audit(["two.run"], collection="c.tsv")
+    size = os.path.getsize("c.tsv")
+    with open("c.tsv", "a", encoding="utf-8") as file:
+        file.write("d\tmore\n")
+    made = json.loads(found.to_json())["provenance"]["files"]
+    assert made[1] == {"role": "collection", "path": "c.tsv", "bytes": size, "sha256": None, "changed": True}
+    assert made[0]["sha256"] == sha("two.run")
+    # Of the same size, but written anew.
+    made_of = Provenance("f").add("run", "two.run").ahead(True)
+    made_of._worker.join()  # type: ignore[union-attr]
+    os.utime("two.run", ns=(0, 0))
+    assert made_of.to_dict()["files"][0]["changed"] is True
+
+
+def test_what_has_no_digest(folder: Path) -> None:
+    os.mkfifo("pipe")
+    made = Provenance("f").add("run", "pipe").add("collection", "/dev/stdin").add("queries", "irds:nowhere/at/all")
+    made.add("qrels", "s3://bucket/qrels").add("scores", "lacking").add("none", None).add_model("model", "owner/name")
+    assert [(file["role"], file["note"], file.get("sha256")) for file in made.to_dict()["files"]] == [
+        ("run", "a pipe, not digested", None),
+        ("collection", "a stream, not digested", None),
+        ("queries", "ir_datasets, by name", None),
+        ("qrels", "an address, not digested", None),
+        ("scores", "not found", None),
+        ("model", "on the hub, by name", None),
+    ]
+
+
+def test_the_commit_of_a_model_on_the_hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refs = folder / "hub" / "models--owner--name" / "refs"
+    refs.mkdir(parents=True)
+    (refs / "main").write_text("0123abc")
+    monkeypatch.setenv("HF_HUB_CACHE", str(folder / "hub"))
+    (entry,) = Provenance("f").add_model("model", "owner/name").to_dict()["files"]
+    assert entry == {"role": "model", "path": "owner/name", "commit": "0123abc", "note": "on the hub, by name"}
+
+
+def test_folders(folder: Path) -> None:
+    (folder / "parts" / "deep").mkdir(parents=True)
+    for name in ("b.tsv", "a.tsv", "deep/c", ".hidden", "x.manifest.json"):
+        (folder / "parts" / name).write_text(name, encoding="utf-8")
+
+    def digest(*names: str) -> str:
+        lines = "".join(f"{sha(folder / 'parts' / name)}  {name}\n" for name in names)
+        return hashlib.sha256(lines.encode()).hexdigest()
+
+    read, whole, pattern = (
+        Provenance("f").add("c", "parts").add("m", "parts", tree=True).add("p", "parts/*.tsv").to_dict()["files"]
+    )
+    assert read == {"role": "c", "path": "parts", "files": 2, "bytes": 10, "sha256": digest("a.tsv", "b.tsv")}
+    assert (whole["files"], whole["sha256"]) == (4, digest("a.tsv", "b.tsv", "deep/c", "x.manifest.json"))
+    assert (pattern["files"], pattern["sha256"]) == (2, digest("a.tsv", "b.tsv"))
+
+
+def test_the_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SOURCE_DATE_EPOCH")
+    made = Provenance("f")
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", made.date)
+    assert made.date >= "2026"
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "soon")
+    with pytest.raises(EvenrankError, match="SOURCE_DATE_EPOCH: expected a number of seconds, found 'soon'"):
+        Provenance("f")
+
+
+def test_what_was_typed_is_forgotten_after_the_command(folder: Path, evenrank: Command) -> None:
+    assert evenrank("audit", "two.run", "--collection", "c.tsv").status == 0
+    assert Provenance("a function").command == "a function"

@@ -1,0 +1,250 @@
+"""Collections of several files, URLs, and files read in parts."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenrank.files import EvenrankError, InputError, read_queries, scan_collection
+from evenrank.files import ray as ray_engine
+from evenrank.files.outputs import atomic_path
+from evenrank.files.ray import Cluster
+from evenrank.files.reading import UNFINISHED, files_of
+from evenrank.files.streams import shard_batches, shards_of
+from evenrank.groups import Scoring, load_lexicon, read_group_table, score_collection
+from evenrank.mitigation.rotation import rotate_collection
+
+
+def whole(path: Path | str) -> pl.DataFrame:
+    return pl.concat(list(scan_collection(path)))
+
+
+def in_parts(path: Path | str, size: int) -> pl.DataFrame:
+    return pl.concat([batch for shard in shards_of(path, size) for batch in shard_batches(shard)])
+
+
+def write(folder: Path, form: str, rows: list[tuple[str, str]]) -> Path:
+    path = folder / f"c.{form}"
+    if form == "tsv":
+        path.write_text("\ufeffid\ttext\r\n" + "".join(f"{i}\t{text}\n" for i, text in rows), encoding="utf-8")
+    elif form == "jsonl":
+        path.write_text("\n\n".join(json.dumps({"id": i, "text": text}) for i, text in rows), encoding="utf-8")
+    elif form == "gz":
+        path.write_bytes(gzip.compress("".join(f"{i}\t{text}\n" for i, text in rows).encode()))
+    else:
+        pl.DataFrame(rows, ["doc_id", "text"], orient="row").write_parquet(path, row_group_size=3)
+    return path
+
+
+@pytest.mark.parametrize("form", ["tsv", "jsonl", "gz", "parquet"])
+@given(
+    st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\t\r\n"), max_size=30), min_size=1),
+    st.integers(1, 90),
+)
+def test_parts_of_a_file_are_the_file(
+    tmp_path_factory: pytest.TempPathFactory, form: str, texts: list[str], size: int
+) -> None:
+    folder = tmp_path_factory.mktemp("c")
+    path = write(folder, form, [(f"d{i}", text) for i, text in enumerate(texts)])
+    assert in_parts(path, size).equals(whole(path))
+
+
+def test_a_mistake_is_told_with_its_line_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "c.tsv"
+    path.write_text("".join(f"{i}\ttext\n" for i in range(50)) + "no tab\n50\ttext\n")
+    shards = shards_of(path, 100)
+    assert len(shards) == 4
+    with pytest.raises(InputError) as caught:
+        in_parts(path, 100)
+    with pytest.raises(InputError) as of_file:
+        whole(path)
+    assert str(caught.value) == str(of_file.value)
+    assert caught.value.line == 51
+
+
+def test_a_folder_and_a_pattern(tmp_path: Path) -> None:
+    (tmp_path / "part-1.tsv").write_text("b\tx\n")
+    (tmp_path / "part-0.jsonl").write_text('{"id": "a", "text": "y"}\n')
+    (tmp_path / "_log").write_text("no collection")
+    (tmp_path / "part.manifest.json").write_text("{}")
+    assert whole(tmp_path).rows() == [("a", "y"), ("b", "x")]
+    assert whole(str(tmp_path / "*.tsv")).rows() == [("b", "x")]
+    assert whole(f"file://{tmp_path}").rows() == [("a", "y"), ("b", "x")]
+    assert whole(f"file://{tmp_path}/part-*").rows() == [("a", "y"), ("b", "x")]
+    assert read_queries(f"file://{tmp_path}/part-1.tsv").rows() == [("b", "x")]
+    (tmp_path / "part-2.tsv").write_text("a\tz\n")
+    with pytest.raises(InputError, match="the id 'a' appears twice: texts 1 and 3"):
+        whole(tmp_path)
+    (tmp_path / UNFINISHED).write_text("{}")
+    with pytest.raises(InputError, match="unfinished: run the command that writes it again"):
+        whole(tmp_path)
+
+
+def test_a_file_whose_name_looks_like_a_pattern(tmp_path: Path) -> None:
+    path = tmp_path / "run[1].tsv"
+    path.write_text("a\tx\n")
+    assert files_of(path) == [str(path)]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("empty", "contains no files"),
+        ("*.none", "contains no files"),
+        ("none.tsv", "no such file"),
+        ("file:///none/at/all.tsv", "no such file"),
+        ("nowhere://bucket/file", "Protocol not known"),
+    ],
+)
+def test_what_is_not_there(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "empty").mkdir()
+    path = name if "://" in name else str(tmp_path / name)
+    with pytest.raises(InputError, match=message):
+        whole(path)
+    with pytest.raises(EvenrankError, match=message):
+        shards_of(path)
+
+
+def test_scores_in_a_folder_and_at_a_url(tmp_path: Path) -> None:
+    (tmp_path / "c.tsv").write_text("a\tshe ran\nb\the ran\n")
+    scoring = Scoring(load_lexicon("gender-en"))
+    folder = tmp_path / "scores"
+    folder.mkdir()
+    assert score_collection(tmp_path / "c.tsv", f"file://{folder}/part-0.parquet", scoring) == 2
+    (tmp_path / "d.tsv").write_text("c\tthey ran\n")
+    score_collection(tmp_path / "d.tsv", folder / "part-1.parquet", scoring)
+    read = read_group_table(folder)
+    assert read.table["doc_id"].to_list() == ["a", "b", "c"]
+    assert read.settings == scoring.describe()
+    score_collection(tmp_path / "d.tsv", folder / "part-2.parquet", Scoring(load_lexicon("gender-en"), threshold=2))
+    with pytest.raises(InputError, match="its files were scored with different settings"):
+        read_group_table(folder)
+
+
+def test_nothing_is_put_at_a_url_on_an_error(tmp_path: Path) -> None:
+    def write_half() -> None:
+        with atomic_path(f"file://{tmp_path}/x") as part:
+            part.write_text("half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_half()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_data_set_of_ir_datasets_has_no_parts() -> None:
+    with pytest.raises(EvenrankError, match="`engine='ray'` reads files"):
+        shards_of("irds:msmarco-passage")
+
+
+@pytest.fixture
+def on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work of a cluster, done here."""
+
+    def here(numbers: Any, make: Any, *_: Any) -> Any:
+        work = make()
+        return ((number, work(number)) for number in numbers)
+
+    monkeypatch.setattr(ray_engine, "on_ray", here)
+
+
+@pytest.fixture
+def begun(tmp_path: Path, on_this_machine: None, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """A collection of two files, and a folder of its scores that an interruption left with both parts written."""
+    source, out = tmp_path / "c", tmp_path / "out"
+    source.mkdir()
+    for name in "ab":
+        (source / f"{name}.tsv").write_text(f"{name}\tshe ran\n")
+    with monkeypatch.context() as stopped:
+        stopped.setattr(ray_engine, "_finish", lambda *_: None)
+        assert score_collection(source, out, Scoring(load_lexicon()), cluster=Cluster()) == 2
+    left = ["_report-000000.json", "_report-000001.json", UNFINISHED, "part-000000.parquet", "part-000001.parquet"]
+    assert sorted(path.name for path in out.iterdir()) == left
+    return source, out
+
+
+@pytest.mark.parametrize("where", ["", "file://"])
+@pytest.mark.parametrize("damage", ["part", "report", "report is cut", "report is no object"])
+def test_a_part_that_is_gone_is_written_again(begun: tuple[Path, Path], damage: str, where: str) -> None:
+    source, out = begun
+    report = out / "_report-000000.json"
+    if damage == "part":
+        (out / "part-000000.parquet").unlink()
+    elif damage == "report":
+        report.unlink()
+    else:
+        report.write_text('{"rows": 4' if damage == "report is cut" else "[4]")
+    assert score_collection(source, f"{where}{out}", Scoring(load_lexicon()), cluster=Cluster()) == 2
+    assert read_group_table(out).table["doc_id"].to_list() == ["a", "b"]
+    assert sorted(path.name for path in out.iterdir()) == ["part-000000.parquet", "part-000001.parquet"]
+
+
+def test_a_part_that_goes_while_others_are_written_is_told(begun: tuple[Path, Path]) -> None:
+    source, out = begun
+    (out / "_report-000001.json").unlink()
+    write = ray_engine.write_text
+
+    def write_text(path: str, text: str) -> None:
+        (out / "part-000000.parquet").unlink(missing_ok=True)
+        write(path, text)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ray_engine, "write_text", write_text)
+        with pytest.raises(EvenrankError) as caught:
+            score_collection(source, out, Scoring(load_lexicon()), cluster=Cluster())
+    assert str(caught.value) == f"{out}/part-000000.parquet: disappeared after it was written; run it again"
+    assert score_collection(source, out, Scoring(load_lexicon()), cluster=Cluster()) == 2
+
+
+@pytest.mark.parametrize("name", ["part-000000.parquet", "part-000001.parquet", "_report-000001.json", UNFINISHED])
+def test_nothing_is_written_through_a_link(begun: tuple[Path, Path], tmp_path: Path, name: str) -> None:
+    source, out = begun
+    mine = tmp_path / "mine"
+    mine.write_bytes((out / name).read_bytes())
+    (out / name).unlink()
+    (out / "_report-000000.json").unlink()
+    (out / name).symlink_to(mine)
+    before = mine.read_bytes()
+    with pytest.raises(EvenrankError, match=f"{out}: contains a link: '{name}'"):
+        score_collection(source, out, Scoring(load_lexicon()), cluster=Cluster())
+    assert mine.read_bytes() == before
+
+
+def test_a_folder_of_parts_with_another_file_in_it(begun: tuple[Path, Path]) -> None:
+    source, out = begun
+    (out / "notes.txt").write_text("mine")
+    with pytest.raises(EvenrankError, match=f"{out}: contains another file: 'notes.txt'"):
+        score_collection(source, out, Scoring(load_lexicon()), cluster=Cluster())
+
+
+@pytest.mark.usefixtures("on_this_machine")
+@pytest.mark.parametrize("where", ["", "file://"])
+@pytest.mark.parametrize("name", ["score", "tsv", "jsonl", "parquet"])
+def test_a_part_without_a_document_is_none(name: str, where: str, tmp_path: Path) -> None:
+    source, out = tmp_path / "c", f"{where}{tmp_path}/out.{name}"
+    source.mkdir()
+    (source / "a.tsv").write_text("a\tshe ran home\n")
+    (source / "b.tsv").write_text("id\ttext\n")
+    if name == "score":
+        assert score_collection(source, out, Scoring(load_lexicon()), cluster=Cluster()) == 1
+        assert read_group_table(out).table["doc_id"].to_list() == ["a"]
+    else:
+        assert rotate_collection(source, out=out, engine="ray").documents == 1
+        assert whole(out)["doc_id"].to_list() == ["a"]
+
+
+def test_an_address_of_ipv6_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(socket, "create_connection", lambda place, timeout: asked.append(place) or nullcontext())
+    for address in ("[::1]:6379", "ray://head:10001", "10.0.0.1:6379", "auto", "local", ""):
+        ray_engine._check_reachable(address)
+    assert asked == [("::1", 6379), ("head", 10001), ("10.0.0.1", 6379)]

@@ -1,0 +1,263 @@
+"""SQuAD files as a collection: by hand, the official split, splits by article, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenrank.files import EvenrankError, InputError, read_qrels, read_queries, scan_collection
+from evenrank.files.squad import read_answers
+from evenrank.files.squad_collection import squad_collection
+from evenrank.files.synthetic import SyntheticConfig, generate
+
+
+def ask(number: object, answer: str | None, start: int = 0, **more: Any) -> dict[str, Any]:
+    answers = [] if answer is None else [{"text": answer, "answer_start": start}]
+    return {"id": f"q{number}", "question": f"What  is {number}?\n", "answers": answers, **more}
+
+
+def save(path: Path, *articles: list[tuple[str, list[dict[str, Any]]]]) -> Path:
+    data = [
+        {"title": f"article {i}", "paragraphs": [{"context": text, "qas": questions} for text, questions in article]}
+        for i, article in enumerate(articles)
+    ]
+    path.write_text(json.dumps({"version": "v2.0", "data": data}), encoding="utf-8")
+    return path
+
+
+def many(path: Path, articles: int, questions: int, name: str) -> Path:
+    return save(
+        path,
+        *([(f"{name} {a}", [ask(f"{name}{a}-{q}", name) for q in range(questions)])] for a in range(articles)),
+    )
+
+
+def test_by_hand(tmp_path: Path) -> None:
+    first = save(
+        tmp_path / "train.json",
+        [("A\tbee flew\nhome.", [ask(1, "bee flew\nhome", 2), ask(2, None), ask(3, "bee", 2, is_impossible=True)])],
+        [("A cat.", [ask(4, "cat", 2)]), ("A\tbee flew\nhome.", [ask(5, "A")])],
+    )
+    second = save(tmp_path / "dev.json", [("A dog.", [ask(6, "dog", 2)]), ("A cat.", [ask(7, "A")]), ("Rain.", [])])
+    made = squad_collection([first, second], validation=0)
+    # Numbers over both files; what was met before has its first number.
+    assert made.collection.rows() == [("0", "A bee flew home."), ("1", "A cat."), ("3", "A dog."), ("5", "Rain.")]
+    assert made.queries.rows() == [
+        ("q1", "What is 1?", "train"),
+        ("q4", "What is 4?", "train"),
+        ("q5", "What is 5?", "train"),
+        ("q6", "What is 6?", "test"),
+        ("q7", "What is 7?", "test"),
+    ]
+    assert made.qrels.rows() == [("q1", "0", 1), ("q4", "1", 1), ("q5", "0", 1), ("q6", "3", 1), ("q7", "1", 1)]
+    assert made.counts == {
+        "paragraphs": 6,
+        "repeated_paragraphs": 2,
+        "questions": 7,
+        "unanswerable": 2,
+        "realigned_answers": 0,
+        "unmatched_answers": 0,
+        "unmatched_questions": 0,
+        "without_text": 0,
+        "left_out_of_splits": 0,
+        "documents": 4,
+        "queries": 5,
+        "articles": 3,
+        "train": 3,
+        "valid": 0,
+        "test": 2,
+    }
+    folder = made.write(tmp_path / "out")
+    assert read_answers(folder / "answers.json").rows() == [
+        ("q1", "0", "bee flew home", 2, 15),
+        ("q4", "1", "cat", 2, 5),
+        ("q5", "0", "A", 0, 1),
+        ("q6", "3", "dog", 2, 5),
+        ("q7", "1", "A", 0, 1),
+    ]
+    assert pl.concat(list(scan_collection(folder / "collection.tsv"))).equals(made.collection)
+    assert read_queries(folder / "queries.train.tsv").height == 3
+    assert not (folder / "queries.valid.tsv").exists()
+    assert read_qrels(folder / "qrels.txt").sort("query_id").rows() == made.qrels.rows()
+
+
+def test_the_official_split_draws_validation_by_article(tmp_path: Path) -> None:
+    files = [many(tmp_path / "t.json", 10, 7, "t"), many(tmp_path / "d.json", 3, 5, "d")]
+    made = squad_collection(files, validation=25, seed=1)
+    splits = dict(made.queries.select("query_id", "split").iter_rows())
+    assert {query for query, split in splits.items() if split == "test"} == {
+        f"qd{a}-{q}" for a in range(3) for q in range(5)
+    }
+    counts = made.counts
+    # 25 = 3 articles and 4 of a fourth's 7 questions; the other 3 are no training questions either.
+    assert (counts["valid"], counts["left_out_of_splits"], counts["train"], counts["test"]) == (25, 3, 42, 15)
+    article = {split: {q.split("-")[0] for q, found in splits.items() if found == split} for split in splits.values()}
+    assert not article["train"] & (article["valid"] | article[None])
+    assert squad_collection(files, validation=25, seed=1).queries.equals(made.queries)
+    assert not squad_collection(files, validation=25, seed=2).queries.equals(made.queries)
+
+
+@given(st.integers(4, 12), st.integers(1, 4), st.integers(0, 9))
+def test_one_files_articles_stay_whole(articles: int, questions: int, seed: int) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        made = squad_collection([many(Path(folder) / "a.json", articles, questions, "a")], seed=seed)
+    of_article: dict[str, set[str]] = {}
+    for query, _, split in made.queries.iter_rows():
+        of_article.setdefault(query.split("-")[0], set()).add(split)
+    assert all(len(splits) == 1 and None not in splits for splits in of_article.values())
+    total = articles * questions
+    for split, share in zip(("train", "valid", "test"), (0.7, 0.1, 0.2), strict=True):
+        assert abs(made.counts[split] - share * total) <= questions
+        assert made.counts[split]
+    assert made.notes == ()
+
+
+def test_the_built_in_collection_comes_back(tmp_path: Path) -> None:
+    source = generate(SyntheticConfig(passages=300))
+    source.write(tmp_path)
+    made = squad_collection([tmp_path / "answers.json"])
+    asked = source.collection.join(source.qrels, on="doc_id", how="semi")
+    assert sorted(made.collection.rows()) == sorted(asked.rows())
+    assert sorted(made.qrels.rows()) == sorted(source.qrels.rows())
+    folder = made.write(tmp_path / "out")
+    again = read_answers(folder / "answers.json")
+    assert sorted(again.rows()) == sorted(read_answers(tmp_path / "answers.json").rows())
+
+
+def test_public_questions(shared_data: Path, tmp_path: Path) -> None:
+    path = shared_data / "xquad" / "xquad.en.json"
+    made = squad_collection([path])
+    assert (made.counts["documents"], made.counts["queries"], made.counts["articles"]) == (240, 1190, 48)
+    folder = made.write(tmp_path / "x")
+    assert read_answers(folder / "answers.json").height == read_answers(path).height
+    assert pl.concat(list(scan_collection(folder / "collection.tsv"))).height == 240
+
+
+@pytest.mark.parametrize(
+    ("articles", "message"),
+    [
+        ([[("A bee.", [ask(1, "wasp", 1)])]], "no answer was found in its passage"),
+        ([[("A bee.", [ask(1, "bee", 2)])]], "expected 3 passages with questions or more to divide into 3 splits"),
+        ([[("A bee.", [ask("1 2", "bee", 2)])]], "expected an id without white space, found 'q1 2'"),
+        ([[("A bee.", [ask(1, "bee", 2), {**ask(1, "A"), "question": "Who?"}])]], "two questions have the id 'q1'"),
+        ([[("A bee.", [ask(1, None)])]], "no question has an answer"),
+        ([[("A \ud800.", [ask(1, "A")])]], "half a surrogate pair"),
+    ],
+)
+def test_what_is_refused(evenrank: Any, tmp_path: Path, articles: Any, message: str) -> None:
+    path = save(tmp_path / "a.json", *articles)
+    done = evenrank("data", "squad", path, "--to", tmp_path / "out")
+    assert done.status == 2
+    assert message in done.err
+    assert done.err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_more_that_is_refused(tmp_path: Path) -> None:
+    one = many(tmp_path / "a.json", 2, 3, "a")
+    with pytest.raises(InputError, match="the question 'qa0-0' is in two files"):
+        squad_collection([one, one])
+    two = many(tmp_path / "b.json", 2, 3, "b")
+    with pytest.raises(EvenrankError, match="`validation`: 5000 of 6 questions for training leave none"):
+        squad_collection([one, two])
+    with pytest.raises(EvenrankError, match="`shares`: expected three numbers"):
+        squad_collection([one], shares=(0.9, 0.1, 0.1))
+    data = {"data": [{"paragraphs": [{"doc_id": "x", "context": c, "qas": []} for c in "ab"]}]}
+    (tmp_path / "c.json").write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(InputError, match="two passages have the document id 'x' and different texts"):
+        squad_collection([tmp_path / "c.json"])
+
+
+def test_the_command(evenrank: Any, tmp_path: Path) -> None:
+    files = [many(tmp_path / "t.json", 4, 2, "t"), many(tmp_path / "d.json", 1, 2, "d")]
+    done = evenrank("data", "squad", *files, "--to", tmp_path / "out", "--validation", 2)
+    assert done.status == 0
+    assert "6  train" in done.out
+    assert json.loads((tmp_path / "out" / "counts.json").read_text(encoding="utf-8"))["valid"] == 2
+    done = evenrank("data", "squad", files[0], "--to", tmp_path / "out", "--shares", "a b")
+    assert done.status == 2
+    assert done.err.endswith(": expected three numbers, found 'a b'\n")
+
+
+def test_a_split_that_has_no_query_any_more_leaves_no_file(tmp_path: Path) -> None:
+    file = many(tmp_path / "t.json", 10, 2, "t")
+    squad_collection([file], shares=(0.4, 0.3, 0.3)).write(tmp_path / "out")
+    assert (tmp_path / "out" / "queries.valid.tsv").is_file()
+    squad_collection([file], shares=(0.7, 0.0, 0.3)).write(tmp_path / "out")
+    assert not (tmp_path / "out" / "queries.valid.tsv").exists()
+
+
+def passages(path: Path, *articles: list[int]) -> Path:
+    """Articles of passages with so many questions."""
+    return save(
+        path,
+        *(
+            [(f"text {a}-{p}", [ask(f"{a}-{p}-{q}", "text") for q in range(n)]) for p, n in enumerate(one)]
+            for a, one in enumerate(articles)
+        ),
+    )
+
+
+@pytest.mark.parametrize("articles", [[[2] * 30], [[2] * 15, [2] * 15], [[2] * 10, [2] * 10, [2] * 10]])
+def test_few_articles_are_divided_by_passage(evenrank: Any, tmp_path: Path, articles: list[list[int]]) -> None:
+    done = evenrank("data", "squad", passages(tmp_path / "a.json", *articles), "--to", tmp_path / "out")
+    assert done.status == 0
+    assert f"Too few articles with questions ({len(articles)}) for these splits: divided by passage" in done.err
+    counts = json.loads((tmp_path / "out" / "counts.json").read_text(encoding="utf-8"))
+    assert [counts[split] for split in ("train", "valid", "test")] == [42, 6, 12]
+    assert len(counts["notes"]) == 1
+    splits = squad_collection([tmp_path / "a.json"]).queries
+    of_passage = splits.group_by(pl.col("query_id").str.head(-2)).agg(pl.col("split").n_unique())
+    assert of_passage["split"].to_list() == [1] * 30
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_article_moves_where_a_split_would_be_empty(tmp_path: Path, seed: int) -> None:
+    # By their middles eight articles of one size give training six and validation none; of 900 and three of 10 the
+    # first split of the large one has it all.
+    made = squad_collection([passages(tmp_path / "a.json", *[[3]] * 8)], seed=seed)
+    assert sorted(made.counts[split] for split in ("valid", "test")) in ([3, 3], [3, 6])
+    assert made.notes == ()
+    made = squad_collection([passages(tmp_path / "b.json", [90] * 10, [10], [10], [10])], seed=seed)
+    assert made.notes == ()
+    assert min(made.counts[split] for split in ("train", "valid", "test")) >= 10
+
+
+def test_no_split_is_empty_of_several_files(tmp_path: Path) -> None:
+    one, two = passages(tmp_path / "a.json", [2] * 10), many(tmp_path / "d.json", 1, 5, "d")
+    made = squad_collection([one, two], validation=3)
+    # One article alone: validation takes three questions of its passages, and their rest is left out.
+    assert (made.counts["valid"], made.counts["left_out_of_splits"], made.counts["train"]) == (3, 1, 16)
+    assert "divided by passage" in made.notes[0]
+    none = save(tmp_path / "none.json", [("Nothing.", [ask("n", None)])])
+    with pytest.raises(InputError, match=r"none\.json: no question has an answer, but the last file is the test"):
+        squad_collection([one, none], validation=3)
+    with pytest.raises(InputError, match=r"none\.json: no question has an answer: nothing to train on"):
+        squad_collection([none, one], validation=3)
+    alone = many(tmp_path / "e.json", 1, 5, "e")
+    with pytest.raises(EvenrankError, match="`validation`: drawing 3 of 5 questions by passage leaves none to train"):
+        squad_collection([alone, two], validation=3)
+
+
+def test_answers_off_by_a_space_are_taken(evenrank: Any, tmp_path: Path) -> None:
+    article = [("A\tbee flew.", [ask(1, "bee flew", 1), ask(2, "wasp", 2)]), ("A cat.", [ask(3, "cat", 2)])]
+    path = save(tmp_path / "a.json", article)
+    done = evenrank("data", "squad", path, "--to", tmp_path / "out", "--shares", "1 0 0")
+    assert done.status == 0
+    assert "moved to the nearest match of their text: 1 of 3." in done.err
+    assert "left out: 1 of 3: 'wasp' (question q2)." in done.err
+    assert read_answers(tmp_path / "out" / "answers.json").select("query_id", "answer", "answer_start").rows() == [
+        ("q1", "bee flew", 2),
+        ("q3", "cat", 2),
+    ]
+    counts = json.loads((tmp_path / "out" / "counts.json").read_text(encoding="utf-8"))
+    names = ("questions", "realigned_answers", "unmatched_answers", "unmatched_questions", "queries")
+    assert [counts[name] for name in names] == [3, 1, 1, 1, 2]

@@ -1,0 +1,315 @@
+"""The built-in collection holds exactly what was planted in it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from evenrank.files import EvenrankError, InputError, read_qrels, read_queries, scan_collection
+from evenrank.files import synthetic as collection
+from evenrank.files.synthetic import (
+    FEMALE_WORDS,
+    MALE_WORDS,
+    SyntheticCollection,
+    SyntheticConfig,
+    batches,
+    generate,
+    templates,
+)
+from evenrank.files.synthetic import SPLIT_SHARES as SPLITS
+
+# Words that lexicons of gender hold, whether or not the collection uses them.
+GENDERED = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        he him his himself she her hers herself man men woman women boy boys girl girls lad lads lass lasses guy
+        guys gal gals male males female females father fathers mother mothers dad dads mom moms mum mums papa
+        mama daddy mommy son sons daughter daughters brother brothers sister sisters grandfather grandmother
+        grandpa grandma grandson grandsons granddaughter granddaughters uncle uncles aunt aunts nephew niece
+        husband husbands wife wives fiance fiancee bride groom widow widower bachelor maiden maid king queen
+        prince princess duke duchess baron baroness lord lady ladies gentleman gentlemen sir madam mr mrs ms
+        miss mister master mistress actor actress waiter waitress steward stewardess host hostess hero heroine
+        heir heiress monk nun priest priestess knight dame businessman businesswoman chairman chairwoman
+        spokesman spokeswoman fisherman craftsman craftswoman policeman stallion mare bull cow ram ewe rooster
+        hen stepfather stepmother stepson stepdaughter godfather godmother
+        """,
+    )
+)
+
+
+@cache
+def default() -> SyntheticCollection:
+    return generate(SyntheticConfig(passages=5_000))
+
+
+def counted(text: str, words: frozenset[str]) -> int:
+    return sum(word in words for word in re.findall(r"\w+", text.lower()))
+
+
+def labels(made: SyntheticCollection) -> list[str]:
+    """The group of each passage, from its text alone."""
+    both = [(counted(text, MALE_WORDS), counted(text, FEMALE_WORDS)) for text in made.collection["text"]]
+    assert not [pair for pair in both if pair[0] and pair[1]]
+    return ["m" if male else "f" if female else "n" for male, female in both]
+
+
+def test_the_truth_about_wording_is_what_the_texts_say() -> None:
+    made = default()
+    texts = made.collection["text"]
+    assert made.truth["count_m"].to_list() == [counted(text, MALE_WORDS) for text in texts]
+    assert made.truth["count_f"].to_list() == [counted(text, FEMALE_WORDS) for text in texts]
+    assert made.truth["group"].to_list() == labels(made)
+    gendered = made.truth.filter(pl.col("group") != "n")
+    assert set((gendered["count_m"] + gendered["count_f"]).to_list()) <= set(range(2, 10))
+
+
+def test_neutral_texts_and_questions_hold_no_gendered_word_of_any_lexicon() -> None:
+    made = default()
+    neutral = made.collection.filter(made.truth["group"] == "n")["text"].to_list()
+    assert len(neutral) == 2_500
+    for text in [*neutral, *made.queries["text"]]:
+        assert not GENDERED & set(re.findall(r"\w+", text.lower())), text
+    gendered = made.collection.filter(made.truth["group"] == "m")["text"]
+    assert {word for text in gendered for word in re.findall(r"\w+", text.lower())} & GENDERED == MALE_WORDS
+
+
+def test_male_and_female_wording_differ_in_nothing_else() -> None:
+    assert not MALE_WORDS & FEMALE_WORDS
+    assert MALE_WORDS | FEMALE_WORDS <= GENDERED
+    for number, (male, female, _) in enumerate(templates().voices):
+        words = [re.findall(r"\w+", " ".join(templates().all[i].pieces).lower()) for i in (male, female)]
+        swapped = [(a, b) for a, b in zip(*words, strict=True) if a != b]
+        assert len(swapped) == templates().voice_words[number] >= 2
+        assert {a for a, _ in swapped} <= MALE_WORDS
+        assert {b for _, b in swapped} <= FEMALE_WORDS
+
+
+@pytest.mark.parametrize(("rate", "share"), [(0.5, 0.5), (0.9, 0.7), (0.04, 0.25), (1.0, 1.0), (0.0, 0.5)])
+def test_rate_and_male_share_are_recovered(rate: float, share: float) -> None:
+    made = generate(SyntheticConfig(passages=1_000, gender_rate=rate, male_share=share, seed=4))
+    found = labels(made)
+    assert found.count("m") + found.count("f") == round(1_000 * rate)
+    assert found.count("m") == round(round(1_000 * rate) * share)
+
+
+def test_amounts_for_relevant_and_clicked_passages_are_recovered() -> None:
+    planted = SyntheticConfig(
+        passages=4_000,
+        queries=400,
+        gender_rate=0.6,
+        relevance_gender_rate=0.5,
+        relevance_male_share=0.6,
+        click_male_share=0.8,
+    )
+    made = generate(planted)
+    group = pl.DataFrame({"doc_id": made.collection["doc_id"], "found": labels(made)})
+    relevant = made.qrels.join(group, on="doc_id")["found"].to_list()
+    clicked = made.clicks.join(group, on="doc_id")["found"].to_list()
+    assert len(relevant) == 800
+    assert (relevant.count("m"), relevant.count("f")) == (240, 160)
+    assert len(clicked) == 400
+    assert (clicked.count("m"), clicked.count("f")) == (160, 40)
+    everything = group["found"].to_list()
+    assert (everything.count("m"), everything.count("f")) == (1_200, 1_200)
+
+
+def test_wording_is_independent_of_topic_place_and_split_unless_asked() -> None:
+    truth = default().truth.join(default().queries.select("query_id", "split"), on="query_id", how="left")
+    for column in ("topic", "answer_sentence", "split", "clicked", "decoy"):
+        table = truth.filter(pl.col(column).is_not_null()).pivot(
+            "group", index=column, values="doc_id", aggregate_function="len"
+        )
+        assert stats.chi2_contingency(table.drop(column).fill_null(0).to_numpy()).pvalue > 0.001, column
+
+
+def test_answers_stand_where_the_truth_says_and_nowhere_else() -> None:
+    for made in (default(), generate(SyntheticConfig(passages=2_000, sentences=12, decoy_rate=1.0, seed=9))):
+        rows = made.truth.select("answer", "answer_start", "answer_end", "answer_token", "tokens", "answer_sentence")
+        for text, (answer, start, end, token, tokens, sentence) in zip(
+            made.collection["text"], rows.rows(), strict=True
+        ):
+            assert text[start:end] == answer
+            assert text.lower().count(answer.lower()) == 1
+            assert re.findall(r"\w+", text)[token].startswith(answer.split()[0])
+            assert len(re.findall(r"\w+", text)) == tokens == len(text.split())
+            assert text[:start].count(". ") == sentence
+            assert text.count(". ") == made.config.sentences - 1
+            assert text.isascii()
+
+
+@pytest.mark.parametrize(
+    ("position", "mean"), [("uniform", 0.5), ("early", 0.2), ("late", 0.8), (0.35, 0.35), (0.9, 0.9)]
+)
+def test_answer_positions_are_recovered(position: float, mean: float) -> None:
+    truth = generate(SyntheticConfig(passages=3_000, sentences=6, answer_position=position, seed=2)).truth
+    assert ((truth["answer_sentence"] + 0.5) / 6).mean() == pytest.approx(mean, abs=0.025)
+    assert truth["answer_place"].mean() == pytest.approx(mean, abs=0.045)
+    distance = stats.kstest(truth["answer_place"].to_numpy(), "uniform").statistic
+    if position == "uniform":
+        # Where in its sentence an answer stands is up to the templates.
+        assert distance < 0.06
+        assert truth["answer_sentence"].value_counts()["count"].to_list() == [500] * 6
+    else:
+        assert distance > 0.2
+
+
+def test_only_relevant_passages_take_their_own_position() -> None:
+    made = generate(
+        SyntheticConfig(passages=2_000, queries=200, answer_position="late", relevance_answer_position="early")
+    )
+    relevant = made.truth["query_id"].is_not_null()
+    assert made.truth.filter(relevant)["answer_place"].mean() < 0.3
+    assert made.truth.filter(~relevant)["answer_place"].mean() > 0.7
+
+
+@pytest.mark.parametrize(("passages", "relevant"), [(200, 2), (207, 3), (1_003, 1), (5_000, 8)])
+def test_every_question_is_answered_by_its_passages_alone(passages: int, relevant: int) -> None:
+    made = generate(SyntheticConfig(passages=passages, relevant=relevant, seed=1))
+    queries = made.config.query_count
+    assert made.collection["doc_id"].to_list() == [str(number) for number in range(passages)]
+    assert made.queries["query_id"].to_list() == [str(number) for number in range(queries)]
+    assert made.qrels.group_by("query_id").len()["len"].to_list() == [relevant] * queries
+    assert made.clicks["query_id"].to_list() == made.queries["query_id"].to_list()
+    assert made.clicks.join(made.qrels, on=["query_id", "doc_id"], how="anti").height == 0
+    # All passages of an entity with the answer of the question are the relevant ones.
+    asked = made.answers.join(made.truth.select("doc_id", "entity"), on="doc_id")
+    same = asked.select("query_id", "entity", "answer").unique()
+    assert same.height == queries
+    answering = made.truth.join(same, on=["entity", "answer"], suffix="_asked")
+    assert answering.height == made.qrels.height
+    assert (answering["query_id"] == answering["query_id_asked"]).all()
+    for query, entity in same.select("query_id", "entity").iter_rows():
+        assert entity in made.queries["text"][int(query)]
+
+
+def test_an_entity_has_passages_that_answer_another_question() -> None:
+    made = default()
+    entity = made.truth.filter(pl.col("query_id") == "0")["entity"][0]
+    passages = made.collection.join(made.truth.filter(pl.col("entity") == entity), on="doc_id")
+    assert passages.height == 8
+    assert passages["text"].str.contains(entity, literal=True).all()
+    assert passages["answer"].n_unique() >= 3
+    others = made.truth.filter(pl.col("topic") == passages["topic"][0])["entity"].n_unique()
+    assert others > 10
+
+
+def test_most_queries_ask_several_times_about_an_entity_in_one_split() -> None:
+    planted = SyntheticConfig(passages=800, queries=400)
+    assert planted.most_queries == 400
+    made = generate(planted)
+    asked = made.truth.filter(pl.col("clicked")).join(made.queries, on="query_id")
+    per_entity = asked.group_by("entity").agg(pl.len(), pl.col("split").n_unique().alias("splits"))
+    assert per_entity["len"].to_list() == [4] * 100
+    assert per_entity["splits"].to_list() == [1] * 100
+    assert dict(made.queries["split"].value_counts().iter_rows()) == {"train": 280, "valid": 40, "test": 80}
+    assert set(SPLITS) == {"train", "valid", "test"}
+
+
+def test_decoys_repeat_the_words_of_another_question() -> None:
+    assert default().truth["decoy"].mean() == pytest.approx(0.3, abs=0.03)
+    for rate in (0.0, 1.0):
+        assert generate(SyntheticConfig(passages=200, decoy_rate=rate)).truth["decoy"].to_list() == [bool(rate)] * 200
+
+
+def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
+    def digests(folder: str, seed: int) -> dict[str, str]:
+        written = generate(SyntheticConfig(passages=300, seed=seed)).write(tmp_path / folder / "deep")
+        return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in written.iterdir()}
+
+    first = digests("a", 7)
+    assert sorted(first) == [
+        "answers.json", "clicks.txt", "collection.tsv", "planted.json", "qrels.txt", "queries.test.tsv",
+        "queries.train.tsv", "queries.tsv", "queries.valid.tsv", "truth.parquet",
+    ]  # fmt: skip
+    assert digests("b", 7) == first
+    other = digests("c", 8)
+    assert all(other[name] != first[name] for name in first)
+
+
+def test_what_is_written_reads_back(tmp_path: Path) -> None:
+    made = default()
+    folder = made.write(tmp_path)
+    assert pl.concat(list(scan_collection(folder / "collection.tsv"))).equals(made.collection)
+    assert read_queries(folder / "queries.tsv").equals(made.queries.select("query_id", "text"))
+    assert read_queries(folder / "queries.test.tsv")["query_id"].to_list() == (
+        made.queries.filter(pl.col("split") == "test")["query_id"].to_list()
+    )
+    assert read_qrels(folder / "qrels.txt").equals(made.qrels)
+    assert read_qrels(folder / "clicks.txt").equals(made.clicks)
+    assert pl.read_parquet(folder / "truth.parquet").equals(made.truth)
+    assert SyntheticConfig(**json.loads((folder / "planted.json").read_text())) == made.config
+
+    texts = dict(made.collection.iter_rows())
+    pairs = []
+    for article in json.loads((folder / "answers.json").read_text())["data"]:
+        for paragraph in article["paragraphs"]:
+            assert paragraph["context"] == texts[paragraph["doc_id"]]
+            (question,) = paragraph["qas"]
+            (answer,) = question["answers"]
+            assert paragraph["context"][answer["answer_start"] :].startswith(answer["text"])
+            pairs.append((question["query_id"], paragraph["doc_id"], question["question"]))
+    expected = made.qrels.join(made.queries.rename({"text": "question"}), on="query_id")
+    assert sorted(pairs) == sorted(expected.select("query_id", "doc_id", "question").iter_rows())
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="file: the folder cannot be made: File exists"):
+        default().write(tmp_path / "file")
+
+
+def test_batches_meet_at_their_borders(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collection, "_BATCH", 64)
+    parts = list(batches(SyntheticConfig(passages=200)))
+    assert [part.height for part in parts] == [64, 64, 64, 8]
+    table = pl.concat(parts)
+    assert table["doc_id"].to_list() == [str(number) for number in range(200)]
+    found = table.select(pl.col("text").str.slice("answer_start", pl.col("answer_end") - pl.col("answer_start")))
+    assert found["text"].to_list() == table["answer"].to_list()
+    assert table["text"].n_unique() == 200
+
+
+def test_passages_have_the_length_and_variety_of_a_collection() -> None:
+    made = default()
+    assert 50 < made.truth["tokens"].mean() < 60
+    assert made.collection["text"].n_unique() == 5_000
+    assert made.truth["entity"].n_unique() == 625
+    assert made.truth["topic"].n_unique() == 28
+    names = np.array([name.split() for name in made.truth["entity"].unique()])
+    assert min(len(set(names[:, 0])), len(set(names[:, 1]))) > 40
+
+
+@pytest.mark.parametrize(
+    ("amounts", "message"),
+    [
+        ({"passages": 199}, "`passages`: expected a whole number from 200 to 1000000, found 199"),
+        ({"passages": 1_000_001}, "passages"),
+        ({"passages": 500.0}, "`passages`: expected a whole number"),
+        ({"seed": -1}, "`seed`: expected 0 to 18446744073709551615"),
+        ({"seed": True}, "`seed`: expected a whole number"),
+        ({"passages": 800, "queries": 401}, "`queries`: expected a whole number from 10 to 400, found 401"),
+        ({"queries": 9}, "queries"),
+        ({"relevant": 9}, "`relevant`: expected a whole number from 1 to 8"),
+        ({"sentences": 2}, "`sentences`: expected a whole number from 3 to 12"),
+        ({"gender_rate": 1.1}, "`gender_rate`: expected a number from 0 to 1, found 1.1"),
+        ({"male_share": None}, "`male_share`: expected a number"),
+        ({"click_male_share": float("nan")}, "`click_male_share`: expected a number from 0 to 1, found nan"),
+        ({"decoy_rate": "0.3"}, "`decoy_rate`: expected a number, found '0.3'"),
+        ({"answer_position": "middle"}, "`answer_position`: expected uniform, early, late or a number"),
+        ({"relevance_answer_position": 0.05}, "`relevance_answer_position`: expected uniform, early, late or a number"),
+        ({"relevant": 1, "click_male_share": 0.8}, "the planted amounts contradict each other"),
+        ({"queries": 2_000, "relevance_male_share": 0.8}, "they need -350 with male wording among the 500 gendered"),
+    ],
+)  # fmt: skip
+def test_amounts_that_cannot_be_planted_are_refused(amounts: dict[str, object], message: str) -> None:
+    with pytest.raises(EvenrankError, match=message):
+        SyntheticConfig(**amounts)  # type: ignore[arg-type]

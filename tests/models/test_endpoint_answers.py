@@ -1,0 +1,359 @@
+"""Answers that are kept: a second start asks nothing twice and gives the same bytes, whatever ended the first."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import evenrank
+from endpoint_cases import DOCUMENTS, QUERIES, REQUESTS, RUN, command, endpoint, every_file, ranked
+from evenrank import Endpoint
+from evenrank.files import EvenrankError, InputError
+from evenrank.models import endpoint_http
+from evenrank.models.endpoints import Answers
+from forked import in_forks
+from loopback import Body, Server, serving
+
+APIS = ("cohere", "tei", "openai")
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving() as made:
+        yield made
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_death_midway_and_a_second_start(
+    api: Any, concurrency: int, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint_http, "_pause", lambda *_: None)
+    whole = ranked(endpoint(server, api), tmp_path / "whole")
+    undisturbed = server.times_asked()
+    server.bodies.clear()
+    # The server answers three questions and then no more.
+    server.behave = lambda number, _: "drop" if number >= 3 else None
+    model = endpoint(server, api, concurrency=concurrency)
+    with pytest.raises(
+        EvenrankError, match=r"^http://127\.0\.0\.1:\d+/\w+: [^\n]*: the connection was dropped \(7 tries\)$"
+    ):
+        ranked(model, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    answered = server.bodies[:3]
+    server.bodies.clear()
+    server.behave = lambda *_: None
+    run = ranked(model, tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert server.times_asked() + type(undisturbed)(answered) == undisturbed
+    assert set(undisturbed.values()) == {1}
+    total = len(undisturbed)
+    assert f": {total - 3} requests, 3 questions answered before, 0 retries" in run.notes[-1]
+    assert f": {total} requests, 0 questions answered before" in whole.notes[-1]
+    server.bodies.clear()
+    again = ranked(model, tmp_path / "again", tag="ranks-2")
+    assert len(server.bodies) == total
+    assert again.table.equals(run.table)
+
+
+KILLED = """
+import os, signal, sys
+from evenrank.models.endpoints import Answers
+save, saved = Answers.save, []
+def killing(self, answers):
+    save(self, answers)
+    saved.append(1)
+    if len(saved) == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+Answers.save = killing
+from evenrank.cli import main
+main()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_goes_on_after_a_kill(server: Server, tmp_path: Path, evenrank: Any) -> None:
+    out, whole = tmp_path / "out.run", tmp_path / "whole.run"
+    line = command(tmp_path, server, "--api", "cohere", "--concurrency", 1, "--out")
+    assert in_forks(["evenrank.cli", "evenrank.models.rerank"], [(KILLED, [*line, out])]) == [-signal.SIGKILL]
+    assert not out.exists()
+    ended = evenrank(*line, out)
+    assert ended.status == 0, ended.err
+    assert f": {REQUESTS - 4} requests, 4 questions answered before" in ended.err
+    # At most the question that was on its way when the process died was asked again.
+    again = {body: count for body, count in server.times_asked().items() if count > 1}
+    assert len(again) <= 1
+    assert evenrank(*line, whole).status == 0
+    assert out.read_bytes() == whole.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir() if "answers" in path.name) == [
+        "out.run.answers.sqlite",
+        "whole.run.answers.sqlite",
+    ]
+
+
+STOPPED = """
+import signal
+import sys
+from evenrank.cli import main
+# As in a terminal, though the tests may run in the background, where an interrupt is ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+main()
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs signals of POSIX")
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT], ids=["term", "int"])
+def test_goes_on_after_a_signal(sent: signal.Signals, server: Server, tmp_path: Path, evenrank: Any) -> None:
+    """One comes while the server holds a question; what was answered before is kept."""
+    held, done = threading.Event(), threading.Event()
+
+    def behave(number: int, _: Body) -> None:
+        if number == 4:
+            held.set()
+            done.wait(60)
+
+    server.behave = behave
+    line = command(tmp_path, server, "--api", "cohere", "--concurrency", 1, "--out", tmp_path / "out.run")
+    process = subprocess.Popen([sys.executable, "-c", STOPPED, *line], stderr=subprocess.PIPE, text=True)
+    assert held.wait(120)
+    process.send_signal(sent)
+    # It waits for the answer that is on its way, but not for long.
+    done.set()
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode not in (0, None)
+    assert "Traceback" not in said
+    assert not (tmp_path / "out.run").exists()
+    answered = server.bodies[:4]
+    server.bodies.clear()
+    server.behave = lambda *_: None
+    ended = evenrank(*line)
+    assert ended.status == 0, ended.err
+    assert not set(answered) & set(server.bodies)
+    assert 0 < len(server.bodies) <= REQUESTS - 4
+
+
+def test_more_of_the_same_asks_only_what_is_new(server: Server, tmp_path: Path) -> None:
+    model = endpoint(server, "openai", answers=tmp_path / "kept")
+    ranked(model, depth=3)
+    server.bodies.clear()
+    run = ranked(model)
+    asked = [text for body in server.bodies for text in json.loads(body)["input"]]
+    assert sorted(asked) == sorted(DOCUMENTS[f"d{number}"] for number in (6, 7, 8))
+    assert run.table.equals(ranked(endpoint(server, "openai")).table)
+    # Other prompts, another model, another service: other questions.
+    for other in ({"document_prompt": "P "}, {"model": "else"}, {"api": "cohere"}):
+        server.bodies.clear()
+        ranked(endpoint(server, **{"api": "openai", "answers": tmp_path / "kept", **other}), depth=3)
+        assert server.bodies
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_another_value_in_the_address_is_another_question(api: Any, server: Server, tmp_path: Path) -> None:
+    """A value after the ``?`` can name the model; it can also be a key, and is in no file."""
+    asked = []
+    for value in ("modelA-secret", "modelB-secret", "modelA-secret"):
+        model = Endpoint(f"{server.url}/?deployment={value}", api, timeout=20, answers=tmp_path / "kept")
+        ranked(model, tmp_path / "out.run")
+        asked.append((len(server.bodies), set(server.paths)))
+        server.bodies.clear()
+        server.paths.clear()
+    path = f"/{'embeddings' if api == 'openai' else 'rerank'}?deployment="
+    assert asked[0][0] == asked[1][0] > 0
+    assert [paths for _, paths in asked] == [{f"{path}modelA-secret"}, {f"{path}modelB-secret"}, set()]
+    for file, content in every_file(tmp_path):
+        assert b"secret" not in content, file
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_no_text_is_kept(api: Any, server: Server, tmp_path: Path) -> None:
+    ranked(endpoint(server, api), tmp_path / "run")
+    content = (tmp_path / "run.answers.sqlite").read_bytes()
+    assert b"passage" not in content
+    assert b"query" not in content
+    assert server.url.encode() not in content
+
+
+def test_without_a_file_nothing_is_left(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ranked(endpoint(server))
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- the file ---------------------------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([b"a", b"b", b"c" * 32]), st.binary(max_size=40)), max_size=12), st.booleans()
+)
+def test_as_a_dict(place: Path, saved: list[tuple[bytes, bytes]], in_file: bool) -> None:
+    file = place / "answers.sqlite" if in_file else None
+    if file is not None:
+        file.unlink(missing_ok=True)
+    answers = Answers(file)
+    wanted = {}
+    for key, value in saved:
+        answers.save([(key, value)])
+        wanted[key] = value
+        if file is not None:
+            answers.close()
+            answers = Answers(file)
+    keys = [b"a", b"b", b"c" * 32, b"d"]
+    assert answers.load(keys) == [wanted.get(key) for key in keys]
+    answers.close()
+
+
+def test_many_threads_and_two_processes_of_them(tmp_path: Path) -> None:
+    both = [Answers(tmp_path / "kept") for _ in range(2)]
+
+    def write(number: int) -> None:
+        for step in range(10):
+            both[number % 2].save([(b"%d %d" % (number, step), b"%d" % step)])
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    keys = [b"%d %d" % (number, step) for number in range(6) for step in range(10)]
+    for one in both:
+        assert one.load(keys) == [b"%d" % step for _ in range(6) for step in range(10)]
+        one.close()
+
+
+def other_database(path: Path) -> None:
+    with sqlite3.connect(path) as base:
+        base.execute("CREATE TABLE notes (text)")
+        base.execute("INSERT INTO notes VALUES ('mine')")
+    base.close()
+
+
+def of_another_version(path: Path) -> None:
+    Answers(path).close()
+    with sqlite3.connect(path) as base:
+        base.execute("PRAGMA user_version = 9")
+    base.close()
+
+
+def a_view_that_runs_for_ever(path: Path) -> None:
+    Answers(path).close()
+    with sqlite3.connect(path) as base:
+        base.execute("DROP TABLE answers")
+        numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, i FROM n"
+        base.execute(f"CREATE VIEW answers (key, value) AS {numbers}")
+    base.close()
+
+
+FOREIGN = {
+    "text": (lambda path: path.write_text("my notes"), "expected answers that evenrank kept, found another file"),
+    "database": (other_database, "expected answers that evenrank kept, found another program's database"),
+    "view": (a_view_that_runs_for_ever, "expected answers that evenrank kept, found another program's database"),
+    "version": (of_another_version, "expected answers in version 1, found version 9"),
+    "folder": (lambda path: path.mkdir(), "cannot be written: Is a directory"),
+    "head": (lambda path: path.write_bytes(b"SQLite format 3\0" + b"x" * 5000),
+             "damaged answers (file is not a database): remove the file to ask everything anew"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_a_file_of_another_kind_stays(case: str, server: Server, tmp_path: Path) -> None:
+    make, problem = FOREIGN[case]
+    kept = tmp_path / "kept"
+    make(kept)
+    before = kept.read_bytes() if kept.is_file() else None
+    with pytest.raises(InputError) as error:
+        ranked(endpoint(server, answers=kept), tmp_path / "run")
+    assert str(error.value) == f"{kept}: {problem}"
+    assert server.bodies == []
+    assert (kept.read_bytes() if kept.is_file() else None) == before
+    assert not (tmp_path / "run").exists()
+
+
+def told(work: Callable[[], Any]) -> tuple[Any, str | None]:
+    """What it returns, or the message that it ends with."""
+    try:
+        return work(), None
+    except InputError as error:
+        return None, str(error)
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_damaged_file_is_one_line_or_asks_again(api: Any, server: Server, tmp_path: Path) -> None:
+    model = endpoint(server, api, answers=tmp_path / "kept")
+    whole = ranked(model).table
+    sound = (tmp_path / "kept").read_bytes()
+    ended = {"same": 0, "refused": 0}
+    cut = [sound[:size] for size in (1, 15, 17, 100, 1000, 4096, len(sound) - 1)]
+    turned = [
+        sound[:place] + bytes([sound[place] ^ 0x41]) + sound[place + 1 :]
+        for place in range(20, len(sound), len(sound) // 60)
+    ]
+    for content in (*cut, *turned):
+        (tmp_path / "kept").write_bytes(content)
+        for ending in ("-wal", "-shm"):
+            (tmp_path / f"kept{ending}").unlink(missing_ok=True)
+        table, said = told(lambda: ranked(model).table)
+        assert table is None or table.equals(whole)
+        assert said is None or re.fullmatch(rf"{tmp_path / 'kept'}: .*", said)
+        ended["same" if said is None else "refused"] += 1
+    assert min(ended.values()) > 5, ended
+
+
+def test_a_damaged_answer_is_no_score(server: Server, tmp_path: Path) -> None:
+    model = endpoint(server, answers=tmp_path / "kept")
+    ranked(model)
+    with sqlite3.connect(tmp_path / "kept") as base:
+        base.execute("UPDATE answers SET value = zeroblob(length(value))")
+    base.close()
+    with pytest.raises(
+        InputError, match=r"kept: damaged answers \(an answer is not what was written\): remove the file"
+    ):
+        ranked(model)
+
+
+def test_a_file_that_cannot_grow(server: Server, no_room: tuple[Path, str]) -> None:
+    folder, _ = no_room
+    texts = {one: text * 30 for one, text in DOCUMENTS.items()}
+    server.behave = lambda _, body: {
+        "data": [{"index": i, "embedding": [1.0 + i] * 4000} for i in range(len(body["input"]))]
+    }
+    with pytest.raises(InputError) as error:
+        evenrank.rerank(
+            RUN,
+            model=endpoint(server, "openai"),
+            collection=texts,
+            queries=QUERIES,
+            out=folder / "run",
+            batch_size=3,
+            quiet=True,
+        )
+    assert str(error.value).startswith(f"{folder / 'run.answers.sqlite'}: cannot be used: ")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["first.run", "c.tsv", "out.run"])
+def test_answers_replace_no_input(name: str, server: Server, tmp_path: Path, evenrank: Any) -> None:
+    line = command(tmp_path, server, "--api", "tei", "--out", tmp_path / "out.run")
+    ended = evenrank(*line, "--answers", tmp_path / name)
+    role = "another output too" if name == "out.run" else "an input"
+    assert (ended.status, ended.err) == (2, f"evenrank: {tmp_path / name}: cannot be written: it is {role}\n")
+    assert server.bodies == []
+
+
+def test_answers_elsewhere(server: Server, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^s3://b/kept: expected a file on this machine for answers$"):
+        Answers("s3://b/kept")
+    ranked(endpoint(server, answers=tmp_path / "kept"), tmp_path / "run")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "run", "run.card.json"]

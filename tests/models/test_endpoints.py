@@ -1,0 +1,380 @@
+"""Endpoints as rankers: a server on this machine answers as real ones do, and its scores come out as it gave them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import evenrank
+from endpoint_cases import DOCUMENTS, QUERIES, endpoint, expected, ranked, scores_of
+from evenrank import Endpoint
+from evenrank.files import EvenrankError
+from evenrank.models.endpoints import RerankEndpointScorer
+from evenrank.models.scorers import TextPairs
+from loopback import Body, Server, answer_to, score_of, serving, slow_cosine, vector_of
+
+APIS = ("cohere", "tei", "openai")
+
+
+@pytest.fixture(scope="module")
+def one() -> Iterator[Server]:
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture
+def server(one: Server) -> Server:
+    one.__init__(one.url)  # type: ignore[misc]
+    return one
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_scores_are_those_of_the_server(api: Any, server: Server) -> None:
+    found = scores_of(ranked(endpoint(server, api)))
+    wanted = expected(slow_cosine if api == "openai" else score_of)
+    assert found.keys() == wanted.keys()
+    np.testing.assert_allclose([found[pair] for pair in wanted], list(wanted.values()), rtol=0, atol=1e-12)
+    assert len(set(found.values())) == len(found)
+
+
+def test_what_is_sent(server: Server) -> None:
+    run = {"q0": {"d0": 2.0, "d1": 1.0}}
+    prompts = {"query_prompt": "Q: ", "document_prompt": "P: "}
+    for api in APIS:
+        model = endpoint(server, api, query_prompt="else: ").prompted("Q: ", None).prompted(None, "P: ")
+        assert model == endpoint(server, api, **prompts)
+        evenrank.rerank(run, model=model, collection=DOCUMENTS, queries=QUERIES, quiet=True)
+        evenrank.rerank(
+            run, model=Endpoint(f"{server.url}/v1/", api), collection=DOCUMENTS, queries=QUERIES, quiet=True
+        )
+    asked = [json.loads(body) for body in server.bodies]
+    passages = ["passage 0", "passage 1 and more"]
+    marked = ["P: passage 0", "P: passage 1 and more"]
+    assert asked == [
+        {"model": "maker/ranks-2", "query": "Q: query 0", "documents": marked, "top_n": 2},
+        {"query": "query 0", "documents": passages, "top_n": 2},
+        {"model": "maker/ranks-2", "query": "Q: query 0", "texts": marked, "raw_scores": True, "truncate": True},
+        {"query": "query 0", "texts": passages, "raw_scores": True, "truncate": True},
+        {"model": "maker/ranks-2", "input": ["Q: query 0"], "encoding_format": "float"},
+        {"model": "maker/ranks-2", "input": marked, "encoding_format": "float"},
+        {"input": ["query 0"], "encoding_format": "float"},
+        {"input": passages, "encoding_format": "float"},
+    ]
+    rerank, vectors = ["/rerank", "/v1/rerank"], ["/embeddings"] * 2 + ["/v1/embeddings"] * 2
+    assert server.paths == [*rerank, *rerank, *vectors]
+    assert all("Authorization" not in headers for headers in server.headers)
+    assert server.headers[0]["User-Agent"] == f"evenrank/{evenrank.__version__}"
+
+
+@pytest.mark.parametrize(
+    ("given", "api", "asked"),
+    [
+        ("https://api.cohere.com/v2", "cohere", "https://api.cohere.com/v2/rerank"),
+        ("https://api.cohere.com/v2/rerank/", "cohere", "https://api.cohere.com/v2/rerank"),
+        ("http://localhost:8080", "tei", "http://localhost:8080/rerank"),
+        ("https://api.openai.com/v1/embeddings", "openai", "https://api.openai.com/v1/embeddings"),
+        ("https://h/d/embeddings?api-version=1#part", "openai", "https://h/d/embeddings?api-version=1"),
+        ("http://[::1]:80/x", "openai", "http://[::1]:80/x/embeddings"),
+    ],
+)
+def test_the_address(given: str, api: Any, asked: str) -> None:
+    assert Endpoint(given, api).address.url == asked
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_connections_are_used_again(api: Any, server: Server) -> None:
+    for concurrency, most in ((1, 1), (3, 4)):
+        ranked(endpoint(server, api, concurrency=concurrency))
+        assert 1 <= server.connections <= most
+        assert len(server.bodies) > 4
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_concurrency_and_batches_change_nothing(api: Any, server: Server, tmp_path: Path) -> None:
+    arrived, waited = threading.Barrier(3), []
+
+    def together(number: int, body: Body) -> None:
+        # No answer before three questions are there, and the first of them has the last answer.
+        if len(waited) < 3 and api != "openai":
+            waited.append(number)
+            arrived.wait(20)
+
+    server.behave = together
+    found = []
+    for name, concurrency, batch_size in (("a", 3, 3), ("b", 1, 3), ("c", 8, 2), ("d", 2, 100)):
+        run = ranked(endpoint(server, api, concurrency=concurrency), tmp_path / name, batch_size=batch_size)
+        found.append((tmp_path / name).read_bytes())
+        assert f"{len(server.bodies)} requests, 0 questions answered before, 0 retries" in run.notes[-1]
+        server.bodies.clear()
+    assert len(set(found)) == 1
+    assert server.most_at_once >= (1 if api == "openai" else 3)
+
+
+def test_each_text_is_asked_for_once(server: Server) -> None:
+    twice = {**DOCUMENTS, "same": DOCUMENTS["d1"]}
+    run = {"q0": {"d0": 3.0, "d1": 2.0, "same": 1.0}, "q1": {"d1": 1.0, "same": 0.0}}
+    result = evenrank.rerank(
+        run, model=endpoint(server, "openai"), collection=twice, queries={**QUERIES, "q1": QUERIES["q0"]}, quiet=True
+    )
+    asked = [text for body in server.bodies for text in json.loads(body)["input"]]
+    assert sorted(asked) == ["passage 0", "passage 1 and more", "query 0"]
+    found = scores_of(result)
+    assert found["q0", "d1"] == found["q0", "same"] == found["q1", "d1"]
+
+
+def test_the_same_question_of_two_queries_is_asked_once(server: Server) -> None:
+    run = {query: {"d0": 2.0, "d1": 1.0} for query in QUERIES}
+    same = dict.fromkeys(QUERIES, "query 0")
+    result = evenrank.rerank(run, model=endpoint(server), collection=DOCUMENTS, queries=same, quiet=True)
+    assert len(server.bodies) == 1
+    assert set(scores_of(result).values()) == {score_of("query 0", DOCUMENTS[one]) for one in ("d0", "d1")}
+
+
+def test_ties_stay_ties(server: Server) -> None:
+    server.behave = lambda _, body: {
+        "results": [{"index": index, "relevance_score": 1} for index in reversed(range(len(body["documents"])))]
+    }
+    result = ranked(endpoint(server))
+    assert set(scores_of(result).values()) == {1.0}
+
+
+def test_whole_lists_in_their_order(server: Server) -> None:
+    scorer = endpoint(server).scorer()
+    assert isinstance(scorer, RerankEndpointScorer)
+    scorer.listwise = True
+    passages = [DOCUMENTS[f"d{number}"] for number in (5, 2, 8, 0)]
+    found = scorer.score([QUERIES["q0"]] * 4, passages, batch_size=2)
+    assert [json.loads(body)["documents"] for body in server.bodies] == [passages]
+    assert found.tolist() == [score_of(QUERIES["q0"], passage) for passage in passages]
+
+
+def test_vectors_of_another_model_in_the_answers(server: Server, tmp_path: Path) -> None:
+    model = endpoint(server, "openai", answers=tmp_path / "kept")
+    ranked(model, depth=2)
+    server.behave = lambda _, body: {
+        "data": [{"index": index, "embedding": [1.0, 2.0]} for index in range(len(body["input"]))]
+    }
+    with pytest.raises(EvenrankError, match=r"found \d: remove .*/kept if the model is another one than before$"):
+        ranked(model)
+
+
+def test_a_score_that_depends_on_the_others_is_kept_with_them(server: Server, tmp_path: Path) -> None:
+    """The service scores by the place in the list: a kept answer belongs to the whole request."""
+    server.behave = lambda _, body: {
+        "results": [{"index": index, "relevance_score": float(index)} for index in range(len(body["documents"]))]
+    }
+    scorer = endpoint(server, answers=tmp_path / "kept").scorer()
+    for order in (["a", "b", "c"], ["c", "b", "a"], ["a", "b"], ["a", "b", "c"]):
+        assert scorer.score(["q"] * len(order), order).tolist() == list(range(len(order)))
+    assert len(server.bodies) == 3
+
+
+def test_windows_of_several_queries(server: Server) -> None:
+    """What one call scores comes out in the order of its pairs."""
+    queries = ["b", "a", "b", "a", "c"]
+    passages = ["1", "2", "3", "4", "5"]
+    scorer = endpoint(server, "tei").scorer()
+    assert scorer.score(queries, passages, 1).tolist() == [*map(score_of, queries, passages)]
+    pairs = TextPairs.of_texts(queries, passages)
+    windows = [np.array([4, 1]), np.array([2, 0, 3])]
+    found = [part.tolist() for part in scorer.each(pairs, 2, windows)]
+    assert found == [[score_of(queries[row], passages[row]) for row in rows] for rows in windows]
+    assert list(endpoint(server, "openai").scorer().each(pairs, 2, [])) == []
+    assert scorer.score([], []).tolist() == []
+
+
+@given(
+    st.sampled_from(APIS),
+    st.lists(st.tuples(st.sampled_from("abé\n"), st.sampled_from(["x", "y", "z", "\u2028", " "])), max_size=9),
+    st.integers(1, 4),
+    st.integers(1, 3),
+)
+def test_as_one_pair_after_the_other(one: Server, api: Any, rows: list[tuple[str, str]], size: int, many: int) -> None:
+    one.behave = lambda *_: None
+    found = endpoint(one, api, concurrency=many).scorer().score(*(zip(*rows, strict=True) if rows else ([], [])), size)
+    score = slow_cosine if api == "openai" else score_of
+    np.testing.assert_allclose(found, [score(*pair) for pair in rows], rtol=0, atol=1e-12)
+
+
+WRONG = [
+    ("cohere", {"results": [{"index": 1, "relevance_score": 1.0}]}, "expected 2 scores, found 1"),
+    ("cohere", {"results": []}, "expected 2 scores, found 0"),
+    ("cohere", {"results": [{"index": 0, "relevance_score": 1}] * 2},
+     "expected one score for each text, found two for the index 0"),
+    ("cohere", {"results": [{"index": i, "relevance_score": 1} for i in (0, 2)]},
+     "expected an index from 0 to 1, found '2'"),
+    ("cohere", {"results": [{"index": i, "relevance_score": 1} for i in (0, -1)]},
+     "expected an index from 0 to 1, found '-1'"),
+    ("cohere", {"results": [{"index": True, "relevance_score": 1}]}, "expected an index from 0 to 1, found 'true'"),
+    ("cohere", {"results": [{"index": i, "relevance_score": s} for i, s in enumerate((1, None))]},
+     "expected finite numbers as scores, found 'null'"),
+    ("cohere", {"results": [{"index": i, "relevance_score": s} for i, s in enumerate(("0.5", 1))]},
+     """expected finite numbers as scores, found '"0.5"'"""),
+    ("cohere", b'{"results": [{"index": 0, "relevance_score": NaN}, {"index": 1, "relevance_score": 1}]}',
+     "expected finite numbers as scores, found 'NaN'"),
+    ("cohere", b'{"results": [{"index": 0, "relevance_score": 1}, {"index": 1, "relevance_score": 1e999}]}',
+     "expected finite numbers as scores, found 'Infinity'"),
+    ("cohere", {"results": [{"index": 0, "relevance_score": 10**400}, {"index": 1, "relevance_score": 1}]},
+     f"expected finite numbers as scores, found '1{'0' * 58}…'"),
+    ("cohere", {"results": [{"index": 0, "score": 1}]},
+     """expected entries with 'index' and 'relevance_score', found '{"index": 0, "score": 1}'"""),
+    ("cohere", {"results": {"0": 1}}, """expected a list of scores, found '{"0": 1}'"""),
+    ("cohere", [{"index": 0, "score": 1}], """expected an object with 'results', found '[{"index": 0, "score": 1}]'"""),
+    ("cohere", b"<html>\n<b>Sign in</b></html>", r"expected JSON, found '<html>\n<b>Sign in</b></html>'"),
+    ("cohere", b"", "expected JSON, found nothing"),
+    ("cohere", b"[" * 100_000, "expected JSON, found '["),
+    ("tei", [{"index": 0, "score": 1}], "expected 2 scores, found 1"),
+    ("tei", {"results": []}, """expected a list of scores, found '{"results": []}'"""),
+    ("tei", None.__class__, "expected a list of scores, found 'null'"),
+    ("openai", {"data": [{"index": 0, "embedding": [1, "x"]}]}, """expected finite numbers in vectors, found '"x"'"""),
+    ("openai", {"data": [{"index": 0, "embedding": "AAAA"}]},
+     """expected vectors as lists of numbers, found '"AAAA"'"""),
+    ("openai", {"data": [{"index": 0, "embedding": []}]}, "expected vectors as lists of numbers, found '[]'"),
+    ("openai", {"data": [{"index": 0, "embedding": [0, 0.0]}]}, "expected vectors with a direction, found zeros only"),
+    ("openai", {"data": [{"index": 0, "embedding": [1e300]}]}, "expected numbers of 32 bits in vectors, found larger"),
+    ("openai", {"data": []}, "expected 1 vector, found 0"),
+    ("openai", {"data": None}, "expected a list of vectors, found 'null'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("api", "answer", "problem"), WRONG, ids=[f"{api}-{i}" for i, (api, *_) in enumerate(WRONG)])
+def test_a_wrong_answer_is_one_line(api: Any, answer: Any, problem: str, server: Server, tmp_path: Path) -> None:
+    told = b"null" if answer is type(None) else answer
+    server.behave = lambda *_: (200, {"Content-Type": "application/json"}, told)
+    run = {"q0": {"d0": 2.0, "d1": 1.0}}
+    with pytest.raises(EvenrankError) as error:
+        evenrank.rerank(
+            run, model=endpoint(server, api), collection=DOCUMENTS, queries=QUERIES, quiet=True, out=tmp_path / "run"
+        )
+    about = "1 text from 'query 0'" if api == "openai" else "the query 'query 0'"
+    ending = "embeddings" if api == "openai" else "rerank"
+    assert str(error.value).startswith(f"{server.url}/{ending}: {about}: {problem}")
+    assert len(str(error.value)) < 300
+    assert len(server.bodies) == 1
+    assert not (tmp_path / "run").exists()
+    # A wrong answer is not kept.
+    server.behave = lambda *_: None
+    evenrank.rerank(
+        run, model=endpoint(server, api), collection=DOCUMENTS, queries=QUERIES, quiet=True, out=tmp_path / "run"
+    )
+
+
+def test_vectors_of_different_lengths(server: Server) -> None:
+    def longer(number: int, body: Body) -> Any:
+        right = answer_to("/embeddings", body)
+        for row in right["data"][1 if number == 9 else 0 :] if number > 1 else ():
+            row["embedding"].append(1.0)
+        return right
+
+    server.behave = longer
+    with pytest.raises(EvenrankError, match=r"3 texts from 'passage 0': expected vectors of 6 numbers, found 7$"):
+        ranked(endpoint(server, "openai", concurrency=1))
+    server.bodies.clear()
+    server.behave = lambda number, body: longer(9, body) if number == 2 else None
+    with pytest.raises(EvenrankError, match=r"'passage 0': expected vectors of one length, found 6 and 7 numbers$"):
+        ranked(endpoint(server, "openai", concurrency=1))
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        (
+            {"url": "api.cohere.com"},
+            "`url`: expected an address with http:// or https:// and a host, found 'api.cohere.com'",
+        ),
+        ({"url": "ftp://a:pw@b"}, "`url`: expected an address with http:// or https:// and a host"),
+        ({"url": "http://"}, "`url`: expected an address with http:// or https:// and a host, found 'http://'"),
+        ({"url": "http://[::1"}, "`url`: expected an address with http:// or https:// and a host"),
+        (
+            {"url": "http://a:99999"},
+            "`url`: expected an address with http:// or https:// and a host, found 'http://a:99999'",
+        ),
+        ({"url": "http://a b"}, "`url`: expected an address with http:// or https:// and a host"),
+        ({"api": "voyage"}, "`api`: expected cohere, tei or openai, found 'voyage'"),
+        ({"model": " "}, "`model`: expected the server's name of a model, found ' '"),
+        ({"concurrency": 0}, "`concurrency`: expected 1 to 1000, found 0"),
+        ({"timeout": 0}, "`timeout`: expected a number from 0.001 to 86400, found 0"),
+    ],
+)
+def test_settings(settings: dict[str, Any], problem: str) -> None:
+    with pytest.raises(EvenrankError) as error:
+        Endpoint(**{"url": "http://h", "api": "tei", **settings})
+    assert str(error.value) == problem
+
+
+def test_what_it_says_of_itself(server: Server) -> None:
+    scorer = evenrank.load_ranker(endpoint(server, "openai", query_prompt="q: "))
+    assert scorer.facts() == {
+        "kind": "endpoint",
+        "model": "maker/ranks-2",
+        "api": "openai",
+        "url": f"{server.url}/embeddings",
+        "query_prompt": "q: ",
+        "document_prompt": None,
+        "similarity": "cosine",
+    }
+    assert scorer.name == "ranks-2"
+    assert scorer.notes() == ()
+    assert scorer.reads_to(["a"], ["b"]) is None
+    assert Endpoint("https://api.x.com/v1", "cohere").name == "api.x.com"
+    assert Endpoint("http://me:pw@localhost:8080/v1?k=v", "tei").name == "localhost:8080"
+    assert Endpoint("http://[::1]:80", "tei").name == "[::1]:80"
+    assert repr(endpoint(server)) == f"Endpoint('{server.url}/rerank', 'cohere', model='maker/ranks-2')"
+
+
+def test_other_settings_and_a_cluster_are_refused(server: Server) -> None:
+    with pytest.raises(EvenrankError, match=r"^`device`: only for a model given by its folder or its name on the hub$"):
+        ranked(endpoint(server), device="cpu")
+    message = r"^`engine='ray'`: expected a folder or a name on the hub as `model`, found an endpoint$"
+    with pytest.raises(EvenrankError, match=message):
+        ranked(endpoint(server), engine="ray")
+    assert server.bodies == []
+
+
+@pytest.mark.filterwarnings("ignore:INFO", "ignore:You can hide", "ignore::DeprecationWarning")
+def test_pyterrier(server: Server) -> None:
+    pytest.importorskip("pyterrier", reason="pyterrier is not installed")
+    pd = pytest.importorskip("pandas")
+    from evenrank.decide.pyterrier import EvenrankReranker
+
+    frame = pd.DataFrame({"qid": ["1"] * 3, "query": ["who"] * 3, "docno": ["a", "b", "c"], "text": ["x", "y", "z"]})
+    found = EvenrankReranker(endpoint(server, "tei"), batch_size=2).transform(frame)
+    wanted = {name: score_of("who", text) for name, text in zip("abc", "xyz", strict=True)}
+    assert dict(zip(found["docno"], found["score"], strict=True)) == wanted
+
+
+def test_position_sensitivity(server: Server) -> None:
+    texts = {f"d{i}": f"Some words before. The answer {i} is this. And some more after it." for i in range(6)}
+    answers = {"query_id": ["q0", "q1"], "doc_id": ["d0", "d1"], "answer_start": [23, 23], "answer_end": [31, 31]}
+    import polars as pl
+
+    result = evenrank.position_sensitivity(
+        endpoint(server, "tei"),
+        collection=texts,
+        queries={"q0": "first", "q1": "second"},
+        qrels={"q0": {"d0": 1}, "q1": {"d1": 1}},
+        answers=pl.DataFrame(answers),
+        run={query: {one: -float(rank) for rank, one in enumerate(texts)} for query in ("q0", "q1")},
+        places=2,
+    )
+    assert result.moved is not None
+    asked = [text for body in server.bodies for text in json.loads(body)["texts"]]
+    # Six candidates each; the answer's sentence first and last, and another one where it is not already.
+    assert len(asked) == 2 * 6 + 2 * 3
+    (entry,) = [one for one in result.provenance.to_dict()["files"] if one["role"] == "model"]
+    assert entry == {"role": "model", "path": f"{server.url}/rerank", "note": "asked over HTTP"}
+
+
+def test_vectors_are_kept_as_they_came() -> None:
+    from evenrank.models.endpoints import vectors_in
+
+    rows = [{"index": index, "embedding": vector_of(text)} for index, text in enumerate("abc")]
+    assert vectors_in({"data": rows[::-1]}, 3).tolist() == [vector_of(text) for text in "abc"]

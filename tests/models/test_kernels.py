@@ -1,0 +1,405 @@
+"""Kernels, vocabularies and the rankers over word vectors: hand-worked values, folders, and what bad input gets."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from evenrank.files import EvenrankError, InputError
+from evenrank.groups import tokenize
+from tiny_models import WORDS, texts
+
+torch = pytest.importorskip("torch", reason="needs the extra [neural]")
+pytest.importorskip("safetensors", reason="needs the extra [neural]")
+
+import ranker_factories as factories
+from evenrank.models import word_rankers as word_ranker
+from evenrank.models.protocol import CandidateLists, Ranker, ranker_class
+from evenrank.models.word_rankers import (
+    EVEN_CENTRES,
+    PASSAGE_START,
+    POOLS,
+    PUBLISHED_CENTRES,
+    ConvKNRMConfig,
+    ConvKNRMRanker,
+    KNRMConfig,
+    KNRMRanker,
+    TKConfig,
+    TKRanker,
+    Vocabulary,
+    _reach,
+    collection_vectors,
+    collection_words,
+    cosine,
+    exact_widths,
+    kernel_pool,
+    padded,
+    sinusoids,
+    words,
+    words_utf8,
+)
+from evenrank.search.embeddings import Vectors
+from plain_loops import array, slow_transformer, slow_vectors
+
+KINDS = ("tk", "knrm", "conv-knrm", "match-pyramid")
+
+
+MAKE: dict[str, Callable[[int], Ranker]] = {kind: factories.CASES[kind].make for kind in KINDS}
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+# --- words ---------------------------------------------------------------------------------------------------------
+
+
+@given(st.text(st.one_of(st.sampled_from("aZ9'’ʼ＇ .-_sdmlverSß İıŉ́ΣςéÉ中\n\t\x00\x85\u2028²½😀𝔘"), st.characters())))
+@example("She'll, the woman's; O’Neill’s 'tis rock''n'roll")
+def test_words_are_those_of_the_groups(text: str) -> None:
+    assert words(text) == tokenize(text)
+
+
+def test_every_code_point_separates_or_joins_as_in_the_groups() -> None:
+    for start in range(0, 0x110000, 0x800):
+        if not 0xD800 <= start < 0xE000:
+            text = " ".join(
+                f"a{chr(code)}b {chr(code)}" for code in range(start, start + 0x800, 1 if start < 0x400 else 7)
+            )
+            assert words(text) == tokenize(text)
+
+
+def test_numbers_of_words() -> None:
+    vocabulary = Vocabulary(["she", "woman", "é"])
+    assert len(vocabulary) == 5
+    assert vocabulary.numbers("She met a WOMAN's É!") == [2, 1, 1, 3, 4]
+    assert vocabulary.numbers("  ") == []
+    assert padded([[2, 1], [], [3]]).tolist() == [[2, 1], [0, 0], [3, 0]]
+    assert padded([]).shape == (0, 1)
+
+
+def test_vocabulary_of_vectors() -> None:
+    names = ("Paris", "the", "paris", "new_york", ",", "London", "LONDON", "woman's", "é", "Straße")
+    vocabulary, rows = Vocabulary.of_vectors(Vectors(names, np.arange(10, dtype=np.float32)[:, None]))
+    assert dict(zip(vocabulary, rows, strict=True)) == {"the": 1, "paris": 2, "london": 5, "é": 8, "strasse": 9}
+
+
+def test_vocabulary_on_disk(tmp_path: Path) -> None:
+    vocabulary = Vocabulary(["she", "don't", "é"])
+    vocabulary.save(tmp_path / "v")
+    assert list(Vocabulary.load(tmp_path / "v")) == ["she", "don't", "é"]
+    for content in (b"she\nhe\nshe\n", b"she\nhe", b"\xff\n"):
+        (tmp_path / "v").write_bytes(content)
+        with pytest.raises(InputError, match="vocabulary"):
+            Vocabulary.load(tmp_path / "v")
+
+
+def test_words_and_vectors_of_a_collection() -> None:
+    table = pl.DataFrame({"doc_id": ["a", "b"], "text": ["She met her. She", "He met é"]})
+    assert collection_words(table) == ["he", "her", "met", "she", "é"]
+    assert collection_words(table, min_count=2) == ["met", "she"]
+    vectors = collection_vectors(table, dimensions=3, min_count=2)
+    by_id = {"a": "She met her. She", "b": "He met é"}
+    assert (collection_vectors(by_id, dimensions=3, min_count=2).matrix == vectors.matrix).all()
+    assert sorted(vectors.words) == ["met", "she"]
+    assert words_utf8("É") == ["é".encode()]
+
+
+# --- kernels -------------------------------------------------------------------------------------------------------
+
+
+def test_centres() -> None:
+    assert PUBLISHED_CENTRES == (1, 0.9, 0.7, 0.5, 0.3, 0.1, -0.1, -0.3, -0.5, -0.7, -0.9)
+    assert EVEN_CENTRES == (-1, -0.8, -0.6, -0.4, -0.2, 0, 0.2, 0.4, 0.6, 0.8, 1)
+    assert exact_widths(1e-4) == (1e-4, *[0.1] * 10)
+
+
+def test_cosine_by_hand() -> None:
+    # (3, 4)·(4, 3) = 24, /25; (3, 4)·(0, 0) = 0.
+    query = torch.tensor([[[1.0, 0.0]], [[3.0, 4.0]]])
+    passage = torch.tensor([[[4.0, 3.0], [0.0, 0.0]]])
+    np.testing.assert_allclose(cosine(query, passage, torch.tensor([1])), [[[0.96, 0.0]]], rtol=1e-6)
+
+
+def test_kernels_by_hand() -> None:
+    # One query word, two passage words and one of padding; cosines 1 and .8.
+    cosines = torch.tensor([[[1.0, 0.8, 0.9]]])
+    masks = torch.tensor([[True]]), torch.tensor([[True, True, False]])
+    pooled = kernel_pool(cosines, *masks, (1.0, 0.9, -0.9), (0.1, 0.1, 0.1))
+    # μ 1: e^0 + e^(−.04/.02) = 1 + e^−2; μ .9: e^−.5 + e^−.5; μ −.9: below 1e-10.
+    expected = [math.log(1 + math.exp(-2)), math.log(2 * math.exp(-0.5)), math.log(1e-10)]
+    np.testing.assert_allclose(pooled, [expected], rtol=1e-5)
+    # The exact match alone; two query words, one of them padding.
+    pooled = kernel_pool(cosines.expand(1, 2, 3), torch.tensor([[True, False]]), masks[1], (1.0,), (1e-4,))
+    np.testing.assert_allclose(pooled, [[0.0]], atol=1e-6)
+
+
+def test_gradient_of_the_kernels_is_that_of_the_formula() -> None:
+    torch.manual_seed(0)
+    cosines = (torch.rand(3, 4, 5, dtype=torch.float64) * 2 - 1).requires_grad_()
+    masks = torch.rand(3, 4) > 0.3, torch.rand(3, 5) > 0.3
+    widths = (0.02, *[0.1] * 10)
+
+    def plain(values: Any) -> Any:
+        centres, sigma = torch.tensor(PUBLISHED_CENTRES, dtype=torch.float64), torch.tensor(widths, dtype=torch.float64)
+        kernels = torch.exp(-((values[..., None] - centres) ** 2) / (2 * sigma**2)) * masks[1][:, None, :, None]
+        return (kernels.sum(2).clamp(min=1e-10).log() * masks[0][..., None]).sum(1)
+
+    ours = kernel_pool(cosines, *masks, PUBLISHED_CENTRES, widths)
+    torch.testing.assert_close(ours, plain(cosines))
+    weights = torch.rand_like(ours)
+    (gradient,) = torch.autograd.grad((ours * weights).sum(), cosines)
+    (expected,) = torch.autograd.grad((plain(cosines) * weights).sum(), cosines)
+    torch.testing.assert_close(gradient, expected)
+
+
+# --- what is particular to one -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_start(kind: str) -> None:
+    ranker: Any = MAKE[kind](0)
+    assert type(ranker) is ranker_class(kind)
+    assert ranker.kind == kind
+    table = ranker.embeddings.weight.detach().numpy()
+    np.testing.assert_array_equal(table[2:], factories.vectors().matrix)
+    assert (table[0] == 0).all()
+    assert 0.3 < np.linalg.norm(table[1]) / np.linalg.norm(table[2:], axis=1).mean() < 3
+    if kind != "match-pyramid":
+        weights = ranker.kernels.weight.detach()
+        assert weights.shape == (1, 99 if kind == "conv-knrm" else 11)
+        assert ranker.kernels.bias is None
+        assert weights.abs().max() <= 0.014
+        assert weights.abs().max() > 0.007
+    expected = {
+        "tk": ["embeddings", "contextualisation", "kernels"],
+        "knrm": ["embeddings", "kernels"],
+        "conv-knrm": ["embeddings", "contextualisation", "kernels"],
+        "match-pyramid": ["embeddings", "kernels"],
+    }
+    assert list(ranker.parameter_groups()) == expected[kind]
+
+
+def test_published_sizes_of_tk() -> None:
+    vectors = factories.vectors(300)
+    ranker = TKRanker.from_vectors(vectors)
+    assert len(ranker.contextualisation) == 2
+    shapes = {name: tuple(value.shape) for name, value in ranker.contextualisation[1].named_parameters()}
+    assert shapes["attention_in.weight"] == (3 * 16 * 32, 300)
+    assert shapes["attention_out.weight"] == (300, 16 * 32)
+    assert shapes["feedforward_in.weight"] == (100, 300)
+    assert ranker.gate.tolist() == [0.5]
+    assert any(parameter is ranker.gate for parameter in ranker.parameter_groups()["kernels"])
+    assert (ranker.settings.query_length, ranker.settings.passage_length) == (30, 200)
+    conv = ConvKNRMRanker.from_vectors(vectors)
+    assert [tuple(layer.weight.shape) for layer in conv.contextualisation] == [(128, 300, n) for n in (1, 2, 3)]
+
+
+def test_positions_of_tk() -> None:
+    assert PASSAGE_START == 500
+    # By hand: p 500, frequencies 1 and 1/100.
+    expected = [math.sin(500), math.cos(500), math.sin(5), math.cos(5)]
+    np.testing.assert_allclose(sinusoids(500, 1, 4)[0], expected, atol=1e-6)
+    assert sinusoids(0, 3, 5).shape == (3, 5)
+    ranker: Any = factories.tk()
+    ids = padded([ranker.vocabulary.numbers("the nurse is home")])
+    at_0, at_500 = (ranker.contextualise(ids, ids > 0, start) for start in (0, PASSAGE_START))
+    assert (at_0 - at_500).abs().max() > 1e-2
+    vectors = slow_vectors(ranker, "the nurse is home", 20)
+    for start, ours in ((0, at_0), (PASSAGE_START, at_500), (510, ranker.contextualise(ids, ids > 0, 510))):
+        np.testing.assert_allclose(array(ours)[0], slow_transformer(ranker, vectors, start), atol=1e-5)
+    # Beyond the positions that scoring needs.
+    ranker.contextualise(ids, ids > 0, 10_000)
+    # Both sides of a pair have the same words and other positions: no cosine is 1 but by the gate.
+    with torch.no_grad():
+        ranker.gate.fill_(1.0)
+        assert torch.equal(ranker.contextualise(ids, ids > 0, 0), ranker.embeddings(ids))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_padding_row_stays_zero(kind: str) -> None:
+    ranker: Any = MAKE[kind](0)
+    groups = CandidateLists(["nurse", "the doctor runs"], [["the nurse is home", "she"], ["he wrote"]])
+    optimizer = torch.optim.AdamW(ranker.parameters(), lr=0.01, weight_decay=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        ranker(**ranker.encode(groups)).sum().backward()
+        optimizer.step()
+    assert not ranker.embeddings.weight[0].any()
+
+
+def test_words_of_zero_vectors_get_a_direction() -> None:
+    vectors = factories.vectors()
+    vectors.matrix[3] = 0
+    ranker: Any = KNRMRanker.from_vectors(vectors)
+    assert ranker.embeddings.weight[5].any()
+    loss = ranker(**ranker.encode(CandidateLists([WORDS[3]], [["the nurse"]]))).sum()
+    loss.backward()
+    assert ranker.embeddings.weight.grad.abs().max() < 1e3
+
+
+def test_unknown_words_are_alike() -> None:
+    ranker: Any = factories.knrm()
+    with torch.no_grad():
+        scores = ranker.score(["zyx", "zyx", "zyx"], ["zyx", "qwv", "nurse"])
+    assert scores[0] == scores[1] != scores[2]
+
+
+@pytest.mark.parametrize("used", [1, 2, 7, 29, 30])
+@pytest.mark.parametrize(("size", "pooled"), [(30, 36), (200, 90), (36, 18), (90, 60), (9, 6), (7, 5), (5, 7)])
+def test_reach_of_an_image(size: int, pooled: int, used: int) -> None:
+    used = min(used, size)
+    before, after = _reach(used, size, pooled)
+    cells = [(p * size // pooled, -(-(p + 1) * size // pooled)) for p in range(pooled)]
+    assert after <= pooled
+    assert before >= used
+    assert all(first >= used for first, _ in cells[after:])
+    # The corner alone is pooled by the same cells.
+    assert [(p * before // after, -(-(p + 1) * before // after)) for p in range(after)] == cells[:after]
+
+
+def test_pooling_sizes_of_match_pyramid() -> None:
+    assert POOLS == ((36, 90), (18, 60), (9, 30), (6, 20), (3, 10))
+    ranker: Any = MAKE["match-pyramid"](0)
+    assert [tuple(layer.weight.shape) for layer in ranker.dense] == [(100, 480), (10, 100)]
+    # The longest query and passage there are: nothing is filling.
+    groups = CandidateLists([" ".join(WORDS * 4)], [[" ".join(WORDS * 20), "she"]])
+    assert bool(torch.isfinite(ranker(**ranker.encode(groups))).all())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_windows_of_pairs(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ranker: Any = MAKE[kind](0)
+    queries, passages = texts(4, 6, 1) * 5, texts(20, 25, 2)
+    expected = ranker.score(queries, passages)
+    monkeypatch.setattr(word_ranker, "_WINDOW", 7)
+    np.testing.assert_allclose(ranker.score(queries, passages, 3), expected, atol=1e-5)
+    assert ranker.score([], []).shape == (0,)
+
+
+def test_counters() -> None:
+    ranker: Any = factories.knrm()
+    inputs = ranker.encode(CandidateLists(["she " * 7, "she"], [["he " * 20, "he " * 21], ["he " * 300]]))
+    assert inputs["query_cut"].tolist() == [True, False]
+    assert inputs["passage_cut"].tolist() == [False, True, True]
+    assert ranker.cut == {"queries": 1, "passages": 2}
+    assert inputs["passages"].shape == (3, 20)
+    ranker.score(["she " * 7] * 2, ["he " * 21, "he"])
+    assert ranker.cut == {"queries": 2, "passages": 3}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_autocast(kind: str) -> None:
+    ranker: Any = MAKE[kind](0)
+    groups = CandidateLists(texts(2, 5), [texts(2, 18, 1), texts(2, 8, 2)])
+    plain = ranker(**ranker.encode(groups))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        scores = ranker(**ranker.encode(groups))
+    # Cosines and kernels stay in float32: no kernel is lost to three digits.
+    np.testing.assert_allclose(array(scores), array(plain), atol=0.15)
+    assert bool(torch.isfinite(scores).all())
+
+
+# --- folders and settings ------------------------------------------------------------------------------------------
+
+
+def test_folder(tmp_path: Path) -> None:
+    ranker: Any = factories.tk()
+    ranker.save(tmp_path / "m")
+    assert {path.name for path in (tmp_path / "m").iterdir()} == {
+        "evenrank.json",
+        "model.safetensors",
+        "vocabulary.txt",
+    }
+    loaded = TKRanker.load(tmp_path / "m")
+    assert loaded.settings == ranker.settings
+    assert type(loaded.settings) is TKConfig
+    with pytest.raises(InputError, match="expected a ranker of kind knrm, found 'tk'"):
+        KNRMRanker.load(tmp_path / "m")
+
+
+def change(**settings: Any) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        content = json.loads((folder / "evenrank.json").read_text())
+        content["config"] |= settings
+        (folder / "evenrank.json").write_text(json.dumps(content))
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: (folder / "evenrank.json").unlink(),
+        lambda folder: (folder / "evenrank.json").write_text("{"),
+        lambda folder: (folder / "evenrank.json").write_text("[]"),
+        lambda folder: (folder / "evenrank.json").write_text('{"kind": "tk"}'),
+        lambda folder: (folder / "evenrank.json").write_text('{"kind": "tk", "config": 3}'),
+        lambda folder: (folder / "vocabulary.txt").unlink(),
+        lambda folder: (folder / "vocabulary.txt").write_text("she\nhe\n"),
+        lambda folder: (folder / "model.safetensors").unlink(),
+        lambda folder: (folder / "model.safetensors").write_bytes(b"\x08"),
+        change(heads=2),
+        change(layers=1),
+        change(layers="many"),
+        change(kernels="odd"),
+        change(unheard=1),
+    ],
+)
+def test_damaged_folders(damage: Callable[[Path], None], tmp_path: Path) -> None:
+    factories.tk().save(tmp_path / "m")
+    damage(tmp_path / "m")
+    with pytest.raises(InputError) as error:
+        TKRanker.load(tmp_path / "m")
+    assert str(error.value).startswith(str(tmp_path / "m"))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "reason"),
+    [
+        ("evenrank.json", "[1, 2]", "list indices must be"),
+        ("evenrank.json", '{"kind": "tk", "config": [1]}', "tk: expected some of"),
+        ("evenrank.json", '{"kind": "tk", "config": {"heads": 7}}', ""),
+        ("evenrank.json", '{"kind": "tk", "config": {"heads": 1' + "0" * 30 + "}}", "`heads`: expected a whole number"),
+        ("evenrank.json", "[" * 100_000, "maximum recursion depth exceeded"),
+        ("vocabulary.txt", "".join(f"w{i}\n" for i in range(5000)), "5002 words and"),
+    ],
+)
+def test_odd_files_are_one_line(file: str, content: str, reason: str, tmp_path: Path) -> None:
+    factories.tk().save(tmp_path / "m")
+    (tmp_path / "m" / file).write_text(content, encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        TKRanker.load(tmp_path / "m")
+    assert str(error.value).startswith(f"{tmp_path / 'm'}: the folder has no usable tk ranker ({reason}")
+    assert "\n" not in str(error.value)
+
+
+def test_settings_out_of_range() -> None:
+    for settings, reason in (
+        ({"query_length": 0}, "`query_length`: expected a whole number from 1 to 2147483647, found '0'"),
+        ({"heads": 2.5}, "`heads`: "),
+        ({"layers": True}, "`layers`: "),
+        ({"kernels": "odd"}, "`kernels`: expected published or even"),
+    ):
+        with pytest.raises(EvenrankError, match=reason):
+            TKConfig(**settings)  # type: ignore[arg-type]
+    with pytest.raises(EvenrankError, match="knrm: expected some of query_length, passage_length, found 'heads'"):
+        KNRMRanker.from_vectors(factories.vectors(), {"heads": 3})
+    assert KNRMRanker.from_vectors(factories.vectors(), {"query_length": 3}).settings == KNRMConfig(query_length=3)
+    assert ConvKNRMConfig(longest=2).filters == 128
+    with pytest.raises(EvenrankError, match="none is for a single word"):
+        KNRMRanker.from_vectors(Vectors(("a b",), np.ones((1, 2), np.float32)))

@@ -1,0 +1,262 @@
+"""Every kind of ranker through one protocol: tiny random models score as sentence-transformers itself scores them.
+
+The other kinds are in ``test_other_kinds``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tiny_models import WORDS, texts
+
+torch = pytest.importorskip("torch", reason="needs the extra [neural]")
+sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
+
+from evenrank.models.load import load_ranker
+from evenrank.models.scorers import Scorer
+from evenrank.models.stored import ModelFolder, find_model, load_encoder
+from kind_factories import KINDS, own_scores, saved
+
+QUERIES = texts(30, 5, seed=1)
+PASSAGES = texts(30, 36, seed=2)
+PROMPTED = {
+    name: {"query": "she wrote "} | ({} if kind.architecture == "cross" else {"document": "the nurse "})
+    for name, kind in KINDS.items()
+}
+OWN = {"bi": {"query": "query: ", "document": "passage: "}, "late": {"query": "query ", "document": "passage "}}
+"""The prompts in the models' configurations."""
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ModelFolder]:
+    """A folder of each kind."""
+    home = tmp_path_factory.mktemp("kinds")
+    made = {}
+    for name in KINDS:
+        (home / name).mkdir()
+        made[name] = find_model(str(saved(name, home / name)))
+    return made
+
+
+@pytest.fixture(params=KINDS)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def load(folder: ModelFolder, **settings: Any) -> Scorer:
+    return load_ranker(folder.path, device="cpu", **settings)
+
+
+def arguments(prompts: dict[str, str]) -> dict[str, str]:
+    return {f"{side}_prompt": prompt for side, prompt in prompts.items()}
+
+
+def close(found: Any, expected: Any) -> None:
+    """Equal to 1e-5, of scores that differ."""
+    assert np.std(expected) > 0.05
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_scores_are_sentence_transformers_own(name: str, folders: dict[str, ModelFolder]) -> None:
+    folder = folders[name]
+    assert folder.architecture == KINDS[name].architecture
+    model = load_encoder(folder, "float32", "cpu")
+    scorer = load(folder)
+    found = scorer.score(QUERIES, PASSAGES, 30)
+    close(found, own_scores(model, QUERIES, PASSAGES))
+    assert load(folder).score(QUERIES, PASSAGES, 30).tobytes() == found.tobytes()
+    assert load_ranker(model).score(QUERIES, PASSAGES, 30).tobytes() == found.tobytes()
+
+
+def test_scores_do_not_depend_on_the_batch(name: str, folders: dict[str, ModelFolder]) -> None:
+    scorer = load(folders[name])
+    alone = scorer.score(QUERIES, PASSAGES, 1)
+    np.testing.assert_allclose(scorer.score(QUERIES, PASSAGES, 7), alone, rtol=1e-5, atol=2e-5)
+    order = np.random.default_rng(0).permutation(30)
+    shuffled = scorer.score([QUERIES[row] for row in order], [PASSAGES[row] for row in order], 7)
+    np.testing.assert_allclose(shuffled, alone[order], rtol=1e-5, atol=2e-5)
+    assert not scorer.listwise
+
+
+def test_a_loaded_model_is_left_as_it_was(name: str, folders: dict[str, ModelFolder]) -> None:
+    model = load_encoder(folders[name], "float32", "cpu").train()
+    load_ranker(model).score(QUERIES, PASSAGES)
+    assert model.training
+    assert "preprocess" not in vars(model)
+
+
+def longer(model: Any, name: str, prompts: dict[str, str]) -> int:
+    """How many passages, or pairs, have more tokens than fit: each tokenised alone, without a limit."""
+    reads = KINDS[name].reads
+    first = model[0]
+    module = first.sub_modules["document"][0] if hasattr(first, "sub_modules") else first
+    tokeniser = module.tokenizer
+    count = 0
+    for query, passage in zip(QUERIES, PASSAGES, strict=True):
+        if name == "causal":
+            whole = f"{prompts.get('query', '')} query: {query} passage: {passage} is a ."
+            tokens = tokeniser(whole)["input_ids"]
+        elif KINDS[name].architecture == "cross":
+            tokens = tokeniser(prompts.get("query", "") + query, passage, truncation=False)["input_ids"]
+        elif name == "static":
+            tokens = tokeniser.encode(passage).ids
+        else:
+            tokens = tokeniser(prompts.get("document", "") + passage, truncation=False)["input_ids"]
+        count += reads is not None and len(tokens) > reads
+    return count
+
+
+@pytest.mark.parametrize("prompted", [False, True])
+def test_truncation_is_counted(name: str, prompted: bool, folders: dict[str, ModelFolder]) -> None:
+    prompts = PROMPTED[name] if prompted else {}
+    scorer = load(folders[name], **arguments(prompts))
+    model = load_encoder(folders[name], "float32", "cpu")
+    expected = longer(model, name, {**OWN.get(name, {}), **prompts})
+    assert scorer.truncated is not None
+    assert (scorer.truncated.cut, scorer.truncated.of) == (0, 0)
+    scorer.score(QUERIES, PASSAGES, 4)
+    unit = "pair" if KINDS[name].architecture == "cross" else "passage"
+    assert (scorer.truncated.unit, scorer.truncated.cut, scorer.truncated.of) == (unit, expected, 30)
+    assert name == "static" or 0 < expected < 30
+    # The end of a chat template is put back.
+    assert scorer.truncated.lost_end == 0
+    if unit == "passage":
+        scorer.score([*QUERIES, *QUERIES], [PASSAGES[0]] * 60)
+        assert scorer.truncated.of == 31
+
+
+def test_prompts_are_reported_and_change_the_scores(name: str, folders: dict[str, ModelFolder]) -> None:
+    prompts = PROMPTED[name]
+    model = load_encoder(folders[name], "float32", "cpu")
+    plain, scorer = load(folders[name]), load(folders[name], **arguments(prompts))
+    facts = scorer.facts()
+    assert {side: facts[f"{side}_prompt"] for side in prompts} == prompts
+    found = scorer.score(QUERIES, PASSAGES, 30)
+    close(found, own_scores(model, QUERIES, PASSAGES, prompts))
+    assert np.abs(found - plain.score(QUERIES, PASSAGES, 30)).max() > 1e-3
+    given = load_ranker(model, **arguments(prompts))
+    assert given.score(QUERIES, PASSAGES, 30).tobytes() == found.tobytes()
+    assert {side: plain.facts()[f"{side}_prompt"] for side in prompts} == OWN.get(name, dict.fromkeys(prompts))
+    # None at all.
+    without = load(folders[name], **dict.fromkeys(arguments(prompts), ""))
+    assert without.facts()["query_prompt"] is None
+    texts_before = [prompts["query"] + query for query in QUERIES]
+    if name not in ("causal", "late"):  # whose prompt is a message of its own, or whose queries have a fixed length
+        passages = [prompts.get("document", "") + passage for passage in PASSAGES]
+        np.testing.assert_allclose(without.score(texts_before, passages, 30), found, rtol=1e-5, atol=2e-5)
+
+
+def test_what_a_model_is(name: str, folders: dict[str, ModelFolder]) -> None:
+    folder, kind = folders[name], KINDS[name]
+    facts = load(folder).facts()
+    assert (facts["kind"], facts["model"], facts["reads"]) == (kind.name, name, kind.reads)
+    assert facts["sha256"] == folder.digest()
+    assert (facts["precision"], facts["backend"], facts["device"]) == ("float32", "torch", "cpu")
+    similarity = {"bi": "cosine", "sparse": "dot", "late": "maxsim"}.get(kind.architecture)
+    assert facts.get("similarity") == similarity
+    in_memory = {"sha256": None, **({"model": "SentenceTransformer"} if name == "static" else {})}
+    assert load_ranker(load_encoder(folder, "float32", "cpu")).facts() == facts | in_memory
+
+
+def test_the_ends_of_what_is_read(name: str, folders: dict[str, ModelFolder]) -> None:
+    scorer = load(folders[name])
+    ends = scorer.reads_to(QUERIES, PASSAGES)
+    if not KINDS[name].offsets:
+        assert ends is None
+        return
+    assert ends is not None
+    # What lies behind the end does not count.
+    kept = [passage[:end] for passage, end in zip(PASSAGES, ends, strict=True)]
+    assert name == "static" or kept != PASSAGES
+    np.testing.assert_allclose(scorer.score(QUERIES, kept), scorer.score(QUERIES, PASSAGES), rtol=1e-5, atol=2e-5)
+
+
+def test_scores_in_bfloat16_are_not_rounded_to_it(name: str, folders: dict[str, ModelFolder]) -> None:
+    rng = np.random.default_rng(0)
+    queries = [" ".join(rng.choice(WORDS, 4)) for _ in range(300)]
+    passages = [" ".join(rng.choice(WORDS, 9)) for _ in range(300)]
+    scorer = load(folders[name], precision="bfloat16")
+    # Static embeddings stay what they are.
+    assert scorer.facts()["precision"] == ("float32" if name == "static" else "bfloat16")
+    exact, rough = load(folders[name]).score(queries, passages), scorer.score(queries, passages)
+    assert np.abs(exact - rough).mean() < 0.1 * exact.std()
+    rounded = torch.from_numpy(rough).bfloat16().double().numpy()
+    assert len(np.unique(rough)) > 290 > len(np.unique(rounded))
+
+
+def test_late_interaction_by_hand(folders: dict[str, ModelFolder]) -> None:
+    model = load_encoder(folders["late"], "float32", "cpu")
+    expected = []
+    for query, passage in zip(QUERIES, PASSAGES, strict=True):
+        of_query, of_passage = model.encode_query(query), model.encode_document(passage)
+        assert len(of_query) == 8
+        expected.append(sum(max(float(a @ b) for b in of_passage) for a in of_query))
+    close(load(folders["late"]).score(QUERIES, PASSAGES), expected)
+
+
+@pytest.mark.parametrize("similarity", ["dot", "cosine", "euclidean", "manhattan"])
+def test_each_similarity_of_sparse_vectors(similarity: str, tmp_path: Path) -> None:
+    from kind_factories import splade
+
+    model = splade(tmp_path, similarity_fn_name=similarity)
+    found = load_ranker(model).score(QUERIES, PASSAGES, 3)
+    first = model.encode_query(QUERIES, convert_to_sparse_tensor=False)
+    second = model.encode_document(PASSAGES, convert_to_sparse_tensor=False)
+    np.testing.assert_allclose(found, model.similarity_pairwise(first, second).numpy(), rtol=1e-5, atol=1e-4)
+    assert load_ranker(model).facts()["similarity"] == similarity
+
+
+def test_queries_and_passages_take_routes_of_their_own(folders: dict[str, ModelFolder]) -> None:
+    scorer = load(folders["inference-free"])
+    # The weight of the query's word times that of the passage's vector at this word.
+    model = load_encoder(folders["inference-free"], "float32", "cpu")
+    word = model[0].sub_modules["query"][0].tokenizer.convert_tokens_to_ids("doctor")
+    weight = float(model[0].sub_modules["query"][0].weight[word].detach())
+    passage = model.encode_document("she is a nurse", convert_to_sparse_tensor=False)
+    assert scorer.score(["doctor"], ["she is a nurse"])[0] == pytest.approx(weight * float(passage[word]), rel=1e-5)
+
+
+@pytest.mark.parametrize("restored", [True, False])
+def test_a_prompt_that_loses_its_end_is_counted(restored: bool, folders: dict[str, ModelFolder]) -> None:
+    model = load_encoder(folders["causal"], "float32", "cpu")
+    if not restored:
+        model[0].processing_kwargs = {"chat_template": {"restore_suffix": False}}
+    scorer = load_ranker(model)
+    scorer.score(QUERIES, PASSAGES)
+    found = scorer.truncated
+    assert found is not None
+    assert found.cut > 10
+    # "." ends no passage.
+    assert found.lost_end == (0 if restored else found.cut)
+    lines = found.notes("llama")
+    assert lines[0] == f"llama: {found.cut} of 30 pairs are longer than the 24 tokens that it reads"
+    lost = f"llama: {found.lost_end} pairs lost the end of the prompt, from which the score is read"
+    assert lines[1:] == (() if restored else (lost,))
+
+
+def test_static_embeddings_with_a_limit(tmp_path: Path) -> None:
+    from kind_factories import static
+
+    model = static(tmp_path)
+    model[0].tokenizer.enable_truncation(6)
+    scorer = load_ranker(model, document_prompt="the nurse ")
+    scorer.score(QUERIES, PASSAGES, 4)
+    found = scorer.truncated
+    assert found is not None
+    assert scorer.facts()["reads"] == found.reads == 6
+    assert (found.cut, found.of) == (sum(len(passage.split()) > 4 for passage in PASSAGES), len(set(PASSAGES)))
+    ends = scorer.reads_to(QUERIES, PASSAGES)
+    assert ends == [len(" ".join(passage.split()[:4])) for passage in PASSAGES]
+
+
+def test_a_slow_tokeniser_leaves_truncation_unknown(folders: dict[str, ModelFolder], monkeypatch: Any) -> None:
+    model = load_encoder(folders["bi"], "float32", "cpu")
+    fast = model.preprocess
+    monkeypatch.setattr(model, "preprocess", lambda *given, **settings: dict(fast(*given, **settings)), raising=False)
+    scorer = load_ranker(model)
+    scorer.score(QUERIES, PASSAGES)
+    assert scorer.truncated is None
+    assert scorer.reads_to(QUERIES, PASSAGES) is None

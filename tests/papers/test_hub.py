@@ -1,0 +1,115 @@
+"""Every model that a recipe or an experiment names is found, downloaded and loaded from a stand-in of the hub."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenrank.papers import NAMES, SCALES, checks
+from evenrank.training.recipes import load_recipe, shipped_recipes
+from stand_in_hub import stand_in_hub
+from tiny_models import tiny_bert
+
+pytest.importorskip("torch", reason="PyTorch is not installed")
+
+
+def recipe_models() -> set[str]:
+    """The names on the hub in the shipped recipes; a path under runs/ is another recipe's result."""
+    found = {load_recipe(name).ranker.model for name in shipped_recipes()}
+    return {name for name in found if name is not None and not name.startswith("runs/")}
+
+
+def experiment_models() -> set[str]:
+    """The names on the hub that an experiment looks up at any scale."""
+    found: set[str] = set()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checks, "model_bytes", lambda name: found.add(name) or 1)
+        for name in NAMES:
+            setup = import_module(f"evenrank.papers.{name}_setup")
+            for scale in SCALES:
+                setup.needs(setup.settings_of(scale, checks.Options()), Path("nowhere"))
+    return {name for name in found if not Path(name).is_dir()}
+
+
+@pytest.fixture(scope="module")
+def pickled(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pickled")
+    (folder / "config.json").write_bytes((model / "config.json").read_bytes())
+    (folder / "pytorch_model.bin").write_bytes(b"never read")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_bert(tmp_path_factory.mktemp("model") / "tiny")
+
+
+def asked(script: str, names: Sequence[str], address: str, home: Path) -> list[Any]:
+    """What a script prints as JSON, in a process whose hub is the stand-in; ``names`` are its ``names``."""
+    environment = {**os.environ, "HF_ENDPOINT": address, "HF_HOME": str(home)}
+    head = "import json, sys\nnames = json.loads(sys.argv[1])\n"
+    done = subprocess.run(
+        [sys.executable, "-c", head + script, json.dumps(names)], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+LOOK_UP = """
+from evenrank.papers.checks import need_model
+for name in names:
+    need = need_model(name, "an encoder")
+    print(json.dumps([need.size, need.problem]))
+"""
+
+
+def test_models_are_looked_up_without_their_weights(model: Path, pickled: Path, tmp_path: Path) -> None:
+    names = ["bert-base-uncased", "old/model", "older/model", "owner/none"]
+    with stand_in_hub({names[0]: model, names[1]: pickled, names[2]: pickled}, {names[1]: model}) as address:
+        found = asked(LOOK_UP, names, address, tmp_path / "home")
+    size = sum(file.stat().st_size for file in model.iterdir() if file.suffix in (".json", ".txt", ".safetensors"))
+    assert found[:2] == [[size, None], [size, None]]
+    assert [one[1] for one in found[2:]] == [
+        "older/model: the hub has no weights of it as model.safetensors, and pickled ones are not loaded",
+        "owner/none: no such folder, and the hub has no public model of this name",
+    ]
+    assert not list(tmp_path.rglob("*.safetensors"))
+
+
+LOAD = """
+from evenrank.models.encoders import start_encoder
+from evenrank.models.stored import find_folder
+for name in names:
+    start_encoder(name, "feature-extraction", None, 16)
+    print(json.dumps(sorted(file.name for file in find_folder(name).iterdir())))
+"""
+
+
+def test_every_model_of_every_recipe_and_experiment_loads(model: Path, pickled: Path, tmp_path: Path) -> None:
+    names = sorted(recipe_models() | experiment_models())
+    assert {*names} >= PUBLISHED
+    # One of them as many on the hub are: pickled weights, and safe ones that the hub's converter offers.
+    models = dict.fromkeys(names, model) | {names[0]: pickled}
+    with stand_in_hub(models, {names[0]: model}) as address:
+        found = asked(LOAD, names, address, tmp_path / "home")
+    assert all("model.safetensors" in files for files in found)
+    assert not list(tmp_path.rglob("*.bin"))
+
+
+PUBLISHED = {
+    "bert-base-uncased",
+    "distilroberta-base",
+    "google/electra-base-discriminator",
+    "google/bert_uncased_L-2_H-128_A-2",
+    "google/bert_uncased_L-4_H-256_A-4",
+    "distilbert-base-uncased",
+}
+"""The encoders of the papers."""

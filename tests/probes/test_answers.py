@@ -1,0 +1,235 @@
+"""Answer positions: by hand, against the obvious way, in a collection, and the command with its page."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenrank.files import EvenrankError, InputError
+from evenrank.files.squad import read_answers
+from evenrank.probes.answers import answer_positions, load_answer_positions
+
+SPAN = ("query_id", "doc_id", "answer", "answer_start", "answer_end")
+
+
+def passages(*texts: str) -> pl.DataFrame:
+    columns = {"doc_id": [str(i) for i in range(len(texts))], "text": list(texts)}
+    return pl.DataFrame(columns, {"doc_id": pl.String, "text": pl.String})
+
+
+def spans(*rows: tuple[str, str, int, int]) -> pl.DataFrame:
+    given_rows = [(query, doc, "", start, end) for query, doc, start, end in rows]
+    return pl.DataFrame(given_rows, dict(zip(SPAN, [pl.String] * 3 + [pl.Int64] * 2, strict=True)), orient="row")
+
+
+def squad(path: Path, *contexts: tuple[str, str, int]) -> Path:
+    data = [
+        {"context": text, "qas": [{"id": f"q{i}", "question": "?", "answers": [{"text": answer, "answer_start": at}]}]}
+        for i, (text, answer, at) in enumerate(contexts)
+    ]
+    path.write_text(json.dumps({"data": [{"title": "t", "paragraphs": data}]}), encoding="utf-8")
+    return path
+
+
+def test_positions_by_hand() -> None:
+    # Words: 0 A, 1 bee, 2 flew, 3 home. "ee" begins within word 1; a span twice is one place.
+    texts = passages("A  bee flew\thome.", "one two three four five six seven")
+    found = answer_positions(
+        spans(
+            ("q1", "0", 0, 1),
+            ("q1", "0", 4, 6),
+            ("q1", "0", 0, 1),
+            ("q2", "0", 12, 16),
+            ("q2", "1", 4, 13),
+            ("q3", "1", 28, 33),
+        ),
+        texts,
+    )
+    assert found.table.select("token", "tokens").rows() == [(0, 4), (1, 4), (3, 4), (1, 7), (6, 7)]
+    assert (found.pairs, found.table.height) == (4, 5)
+    assert found.mean == pytest.approx((0 + 1 / 4 + 3 / 4 + 1 / 7 + 6 / 7) / 5)
+    assert found.mean_token == pytest.approx(11 / 5)
+    assert found.first_third == pytest.approx(3 / 5)
+    # F jumps to 3/5 at 1/4: the largest distance.
+    assert found.ks == pytest.approx(3 / 5 - 1 / 4)
+    assert [row["count"] for row in found.relative_histogram(4)] == [2, 1, 0, 2]
+    assert [row["count"] for row in found.absolute_histogram(2)] == [3, 1, 0, 1]
+    uniform = found.uniform()
+    assert uniform["mean"] == pytest.approx((3 * (0 + 1 + 2 + 3) / 16 + 2 * 21 / 49) / 5)
+    assert uniform["first_third"] == pytest.approx((3 * 2 / 4 + 2 * 3 / 7) / 5)
+
+
+WORDS = st.text(
+    ["a", "é", ".", " ", "\t", "\u00a0", "\u2028", "\x1c", "\u200b", "日", "\u3000"], min_size=1, max_size=25
+)
+
+
+@given(st.lists(st.tuples(WORDS, st.integers(0, 24)), min_size=1, max_size=6))
+def test_positions_are_those_of_str_split(cases: list[tuple[str, int]]) -> None:
+    cases = [(text, at) for text, at in cases if at < len(text) and text[at].strip()]
+    rows = [(str(i), str(i), at, at + 1) for i, (_, at) in enumerate(cases)]
+    found = answer_positions(spans(*rows), passages(*(text for text, _ in cases)))
+    assert found.table.height == len(cases)
+    for (text, at), token, tokens in zip(cases, found.table["token"], found.table["tokens"], strict=True):
+        words = text.split()
+        assert tokens == len(words)
+        begins = [match.start() for match in re.finditer(r"[^\s]+", text)]
+        assert token == sum(begin <= at for begin in begins) - 1
+    if cases:
+        position = np.sort(found.position)
+        n = len(position)
+        slow = max(max(abs((i + 1) / n - x), abs(i / n - x)) for i, x in enumerate(position))
+        assert found.ks == pytest.approx(slow)
+        assert sum(row["count"] for row in found.relative_histogram()) == n
+        for row in found.relative_histogram(3):
+            low, high = round(row["low"] * 3), round(row["high"] * 3)
+            table = zip(found.table["token"], found.table["tokens"], strict=True)
+            assert row["count"] == sum(low * tokens <= 3 * token < high * tokens for token, tokens in table)
+
+
+def test_a_span_outside_its_passage_is_refused() -> None:
+    for row in (("q", "0", 2, 9), ("q", "5", 0, 1), ("q", "0", -1, 1), ("q", "0", 1, 1)):
+        with pytest.raises(EvenrankError, match="1 answers are outside their passages: question 'q'"):
+            answer_positions(spans(row), passages("a b"))
+
+
+def test_annotated_places_and_every_match(tmp_path: Path) -> None:
+    # The annotated "b" is inside a word, where no match is looked for.
+    path = squad(tmp_path / "a.json", ("x is x and x", "x", 5), ("abc b", "b", 1))
+    every = load_answer_positions(path)
+    assert sorted(every.table["token"]) == [0, 0, 1, 2, 4]
+    assert every.unmatched.height == 0
+    assert sorted(load_answer_positions(path, annotated=True).table["token"]) == [0, 2]
+
+
+def test_the_mean_length_counts_each_passage_once(tmp_path: Path) -> None:
+    # 2 words with one answer in place and 8 with three: (2 + 8) / 2, not (2 + 3 · 8) / 4; a passage without any is none
+    # of them. The uniform figures stay those of the answers.
+    texts = passages("a b", "a b c d e f g h", "x " * 40)
+    found = answer_positions(spans(("q0", "0", 0, 1), *((f"q{i}", "1", 2 * i, 2 * i + 1) for i in (1, 2, 3))), texts)
+    assert found.mean_tokens == found.to_dict()["mean_tokens"] == 5
+    assert found.uniform()["mean"] == pytest.approx((1 / 4 + 3 * 7 / 16) / 4)
+
+
+def test_answers_off_by_a_space_are_told(evenrank: Callable[..., Any], tmp_path: Path) -> None:
+    # Thousands of words, as in COVID-QA; the third answer is nowhere as it is written, but in another case.
+    text = "word " * 3000 + "the Answer here"
+    at = text.index("the")
+    questions = [
+        {"id": f"q{i}", "question": "?", "answers": [{"text": answer, "answer_start": start}]}
+        for i, (answer, start) in enumerate(
+            [("the Answer", at - 1), ("the Answer", at), ("THE answer", 7), ("wasp", 0)]
+        )
+    ]
+    data = {"data": [{"paragraphs": [{"context": text, "qas": questions}]}]}
+    (tmp_path / "a.json").write_text(json.dumps(data), encoding="utf-8")
+    found = load_answer_positions(tmp_path / "a.json", annotated=True)
+    assert found.table.select("query_id", "token").rows() == [("q0", 3000), ("q1", 3000)]
+    assert found.unmatched["query_id"].to_list() == ["q2", "q3"]
+    done = evenrank("position", "answers", tmp_path / "a.json", "--json", tmp_path / "o.json", "--full")
+    assert done.status == 0, done.err
+    assert "moved to the nearest match of their text: 1 of 4." in done.out
+    assert "not found in their passage: 1, left out of every figure: 'wasp' (question q3)." in done.out
+    values = json.loads((tmp_path / "o.json").read_text(encoding="utf-8"))
+    assert (values["matches"], values["unmatched"]) == (3, 1)
+    assert (values["answer_places"]["realigned"], values["answer_places"]["left_out"]) == (1, 2)
+
+
+def piped(content: str) -> str:
+    """A pipe with a text in it, by the name that ``<(…)`` gives."""
+    reading, writing = os.pipe()
+    os.write(writing, content.encode())
+    os.close(writing)
+    return f"/dev/fd/{reading}"
+
+
+def test_answers_from_a_pipe_are_read_once(evenrank: Callable[..., Any], tmp_path: Path) -> None:
+    path = squad(tmp_path / "a.json", ("x is x and x", "x", 5), ("abc b", "b", 1))
+    content = path.read_text(encoding="utf-8")
+    assert load_answer_positions(piped(content)).table.equals(load_answer_positions(path).table)
+    done = evenrank("data", "squad", piped(content), "--to", tmp_path / "c", "--shares", "1 0 0")
+    assert done.status == 0, done.err
+    out = tmp_path / "r.tsv"
+    done = evenrank("rotate", tmp_path / "c" / "collection.tsv", "--out", out, "--answers", piped(content), "--quiet")
+    assert done.status == 0, done.err
+    assert read_answers(f"{out}.answers.json").height == 2
+    done = evenrank("position", "answers", path, "--collection", piped("0\tx\n"))
+    assert done.status == 2
+    assert done.err.endswith(": expected a file, found a pipe: it may be read more than once\n")
+
+
+def test_passages_of_collections(tmp_path: Path) -> None:
+    path = squad(tmp_path / "a.json", ("x is here", "x", 0), ("y", "y", 0))
+    (tmp_path / "c.tsv").write_text("0\there is x\n7\tnothing\n", encoding="utf-8")
+    (tmp_path / "d.tsv").write_text("1\tno\n", encoding="utf-8")
+    found = load_answer_positions(path, [tmp_path / "c.tsv", tmp_path / "d.tsv"])
+    assert found.table.select("query_id", "token").rows() == [("q0", 2)]
+    assert found.unmatched.rows() == [("q1", "1", "y")]
+    with pytest.raises(InputError, match="the document '0' is in another collection too"):
+        load_answer_positions(path, [tmp_path / "c.tsv", tmp_path / "c.tsv"])
+    with pytest.raises(InputError, match=r"no answer was found in its passage \(2 searched\)"):
+        load_answer_positions(path, [tmp_path / "d.tsv"])
+    with pytest.raises(EvenrankError, match="annotated spans refer to the file's own texts"):
+        load_answer_positions(path, [tmp_path / "c.tsv"], annotated=True)
+
+
+def test_public_answers(shared_data: Path) -> None:
+    found = load_answer_positions(shared_data / "xquad" / "xquad.en.json", annotated=True)
+    assert (found.table.height, found.pairs, found.unmatched.height) == (1190, 1190, 0)
+    assert found.mean == pytest.approx(0.4285, abs=5e-5)
+    assert found.first_third == pytest.approx(0.4311, abs=5e-5)
+    assert found.ks == pytest.approx(0.1065, abs=5e-5)
+
+
+def test_the_planted_places_come_back(tmp_path: Path) -> None:
+    from evenrank.files.synthetic import SyntheticConfig, generate
+
+    made = generate(SyntheticConfig(passages=400))
+    made.write(tmp_path)
+    found = load_answer_positions(tmp_path / "answers.json", annotated=True)
+    truth = found.table.join(made.truth.select("doc_id", "answer_token", "answer_place"), on="doc_id", how="left")
+    assert truth["token"].equals(truth["answer_token"], check_names=False)
+    assert truth["position"].to_numpy() == pytest.approx(truth["answer_place"].to_numpy())
+
+
+def test_the_command(evenrank: Callable[..., Any], tmp_path: Path) -> None:
+    path = squad(tmp_path / "</script><b>.json".replace("/", "_"), ("x <i> x and x", "x", 0), ("one two", "two", 4))
+    done = evenrank("position", "answers", path, "--json", tmp_path / "o.json", "--report", tmp_path / "o.html")
+    assert done.status == 0, done.err
+    assert done.out.startswith("Answers begin at .43 of their passage on average, 25% of them in its first\nthird; ")
+    assert re.search(r" 4 answers$", done.out, re.MULTILINE)
+    values = json.loads((tmp_path / "o.json").read_text(encoding="utf-8"))
+    assert (values["matches"], values["pairs"], values["unmatched"]) == (4, 2, 0)
+    assert values["mean"] == pytest.approx((0 + 2 / 5 + 4 / 5 + 1 / 2) / 4)
+    page = (tmp_path / "o.html").read_text(encoding="utf-8")
+    assert "<b>.json" not in page
+    assert "&lt;b&gt;.json" in page
+    assert page.count('class="chart"') == 2
+    assert 'http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;' in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.json"], "nowhere.json: no such file"),
+        (["a.json", "--json", "no/folder.json"], "no/folder.json: cannot be written: No such file or directory"),
+        (["a.json", "--collection", "nowhere.tsv"], "nowhere.tsv: no such file"),
+    ],
+)
+def test_mistakes_are_one_line(
+    evenrank: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    squad(tmp_path / "a.json", ("x", "x", 0))
+    done = evenrank("position", "answers", *arguments)
+    assert (done.status, done.err) == (2, f"evenrank: {message}\n")

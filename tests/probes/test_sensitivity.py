@@ -1,0 +1,175 @@
+"""Position sensitivity of rankers: planted, and the commands."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from early_ranker import Early, collection_of, command, sensitivity
+from evenrank.files import EvenrankError, Run
+from evenrank.files.json_values import json_values
+from evenrank.files.squad import read_answers
+
+SD = 0.5 * np.std(np.arange(6))
+"""Of a query's candidates, whose answers stand at 0 … 5, with half a point per place."""
+
+
+def test_a_ranker_that_looks_at_the_place_gives_the_planted_curve(home: Path) -> None:
+    found = sensitivity(home, Early(0.5), places=10).moved
+    # 9 other sentences of one word: at place j the answer is word j and the score 5 − .5 · j; it stood at 0 … 5.
+    assert found is not None
+    assert found.score.answer.means == pytest.approx((2.5 - np.arange(10)) * 0.5 / SD)
+    assert found.score.answer.first_last.mean == pytest.approx(9 * 0.5 / SD)
+    # Six passages are too few to tell.
+    assert found.score.answer.first_last.why == "only 6 passages differ from 0, where 15 are needed"
+    assert found.score.answer.ends_middle.mean == pytest.approx(0)
+    # Moving another sentence leaves the answer's where it is: the difference has the effect once, not twice.
+    assert found.score.control.means == pytest.approx(np.zeros(10))
+    assert found.score.difference.means == pytest.approx(found.score.answer.means)
+    assert found.score.difference.first_last.mean == pytest.approx(9 * 0.5 / SD)
+    # At place p the other passages, with answers at 0 … 5 but for the own, beat it where they are earlier; nDCG@10 of
+    # one relevant passage is the mean of 1 / log2(1 + rank) over the orders of equals.
+    for p in range(10):
+        others = [[other for other in range(6) if other != own] for own in range(6)]
+        above = [[sum(other < p for other in of), sum(other <= p for other in of)] for of in others]
+        assert found.rank.answer.means[p] == pytest.approx(np.mean([1 + (low + high) / 2 for low, high in above]))
+        values = [np.mean([1 / math.log2(2 + n) for n in range(low, high + 1)]) for low, high in above]
+        assert found.value.answer.means[p] == pytest.approx(np.mean(values))
+    index = found.value.answer.index
+    assert index is not None
+    assert index.mean == pytest.approx(1 - found.value.answer.means.min() / found.value.answer.means.max())
+    assert found.cut.tolist() == [0] * 10
+    assert json_values(found.kept) == json_values(found.score)
+    # First: from place i it gains i, a mean of 3 over the five whose answer is not there already. Last: it loses 9 − i.
+    assert (found.early.n, found.late.n) == (5, 6)
+    assert found.early.mean == pytest.approx(3 * 0.5 / SD)
+    assert found.late.mean == pytest.approx(-6.5 * 0.5 / SD)
+    assert found.read == 1.0
+
+
+def test_a_ranker_that_does_not_look_at_the_place_is_flat(home: Path) -> None:
+    result = sensitivity(home, Early(0.0), places=3)
+    assert result.moved is not None
+    # No score in standard deviations, as there are none; equal scores share their ranks.
+    assert (result.moved.score.answer.n, result.moved.unvaried) == (0, 6)
+    assert result.moved.rank.answer.means.tolist() == [3.5] * 3
+    index = result.moved.value.difference.index
+    assert index is not None
+    assert index.mean == 0
+    answer = result.findings[0]
+    assert (answer.key, answer.subject, answer.level) == ("no_scores", "early", "cannot be told")
+    json.loads(result.to_json())
+
+
+def test_answers_that_are_cut_off_are_counted_apart(home: Path) -> None:
+    # Sentences of three letters joined by single spaces: an answer at place p ends at 4p + 11. 20 characters are read:
+    # those from p = 3 on are cut. As they stand words are two spaces apart: at word i it ends at 5i + 11, and from
+    # i = 2 on it is cut; so is the passage as it is, which is the third one's text at place 2.
+    result = sensitivity(home, Early(0.5, reads=20), places=10)
+    assert result.moved is not None
+    assert result.moved.cut.tolist() == [0, 0, 1, 6, 6, 6, 6, 6, 6, 6]
+    assert result.moved.kept.answer.n == 0
+    assert result.cut == 4
+    # With one space 20 characters are five or six of the 11 words: nothing is told, and there is no p.
+    assert result.moved.read == pytest.approx(0.5, abs=0.1)
+    curve = result.moved.score.difference
+    assert (result.moved.early.ci95, result.moved.late.ci95) == (None, None)
+    for one in (curve.first_last, curve.ends_middle):
+        assert (one.verdict, one.p, one.holm_p, one.ci95) == ("cannot be told", None, None, None)
+        assert one.why is not None
+        assert one.why.endswith(
+            "% of the words of 6 passages are read; cut passages to what the model reads and try again"
+        )
+    assert curve.first_last.mean is not None
+    answer = result.findings[0]
+    assert (answer.key, answer.level, answer.place) == ("untold", "cannot be told", "answer")
+    assert answer.text == f"Cannot be told: {curve.first_last.why}."
+
+
+def test_queries_without_candidates_are_left_out(home: Path) -> None:
+    # The run has candidates for q0 and q1 alone, and of q1 only others: d1 joins them. Ranked by early answers, d0 is
+    # first and d1 second; with four questions ranked alone the mean would be (1 + 1/log2 3 + 4) / 6.
+    rows = [("q0", "d0", 2.0), ("q0", "d3", 1.0), ("q1", "d0", 2.0), ("q1", "d3", 1.0)]
+    run = Run.from_table(pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row"), "part")
+    found = sensitivity(home, Early(0.5), places=10, run=run)
+    assert (found.queries, found.without_answer, found.without_candidates, found.added) == (2, 0, 4, 1)
+    assert found.value == pytest.approx((1 + 1 / math.log2(3)) / 2)
+    assert found.moved is not None
+    # At place p d0 meets d3 (place 3), d1 meets d0 and d3.
+    assert found.moved.rank.answer.means == pytest.approx(
+        [(2 + 2 * ((p > 3) + 0.5 * (p == 3)) + ((p > 0) + 0.5 * (p == 0))) / 2 for p in range(10)]
+    )
+    assert "1 relevant passages were not among the candidates" in found.table(full=True)
+    assert "queries without other candidates" in found.table(full=True)
+    alone = Run.from_table(pl.DataFrame([("q0", "d0", 1.0)], ["query_id", "doc_id", "score"], orient="row"), "alone")
+    with pytest.raises(EvenrankError, match="no query with an answer has a candidate other than its own passages"):
+        sensitivity(home, Early(0.5), run=alone)
+
+
+def test_white_space_before_an_answer_is_none_of_its_words(home: Path) -> None:
+    spans = read_answers(home / "squad.json")
+    wide = spans.with_columns(
+        pl.when(pl.col("answer_start") > 0).then(pl.col("answer_start") - 1).otherwise(0).alias("answer_start")
+    )
+    found = [sensitivity(home, Early(0.5), answers=one, places=10) for one in (spans, wide)]
+    assert found[0].to_json() == found[1].to_json()
+
+
+def test_a_sample_and_bad_settings(home: Path) -> None:
+    result = sensitivity(home, Early(0.5), places=3, sample=2)
+    assert result.moved is not None
+    assert (result.moved.score.answer.n, result.queries, result.sampled_from) == (2, 2, 6)
+    assert "2 of 6 queries drawn" in result.table(full=True)
+    again = sensitivity(home, Early(0.5), places=3, sample=2)
+    assert again.to_json() == result.to_json()
+    assert sensitivity(home, Early(0.5), places=3, sample=6).sampled_from is None
+    for name, value in (("places", 1), ("depth", 0), ("sample", 0), ("seed", -1)):
+        with pytest.raises(EvenrankError, match=f"`{name}`: expected"):
+            sensitivity(home, Early(0.5), **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--squad", "s.json", "--qrels", "q"], "use it alone"),
+        (["--qrels", "q"], "expected `squad`, or also `collection`, `queries`, `answers`"),
+    ],
+)
+def test_mistakes_are_told(options: list[str], message: str) -> None:
+    done = command("sensitivity", "m", "--run", "r", *options)
+    assert isinstance(done.exception, EvenrankError)
+    assert message in str(done.exception)
+
+
+def test_a_model_is_needed(home: Path) -> None:
+    done = command("sensitivity", "--squad", home / "squad.json", "--run", home / "run")
+    assert str(done.exception) == "expected MODEL, or `url`"
+
+
+def test_real_models_go_the_whole_way(home: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    from ranker_factories import tk
+    from tiny_models import tiny_bert
+
+    tk().save(tmp_path / "tk")
+    done = command(
+        "sensitivity", tmp_path / "tk", "--squad", home / "squad.json", "--places", 3, "--quiet",
+        "--json", tmp_path / "s.json",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    found = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
+    assert len(found["moved"]["score"]["answer"]["places"]) == 3
+    bert = tiny_bert(tmp_path / "bert")
+    done = command(
+        "similarity", bert, "--collection", collection_of(tmp_path), "--min-pairs", 1, "--min-terms", 2, "--quiet",
+        "--json", tmp_path / "a.json", "--report", tmp_path / "a.html",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "MATS" in done.output
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["delta_max"] >= 2
+    assert "Average term similarity" in (tmp_path / "a.html").read_text(encoding="utf-8")

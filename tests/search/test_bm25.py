@@ -1,0 +1,256 @@
+"""BM25: the formula, the analysis, ties, and what a run's notes say."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evenrank.files import EvenrankError, InputError
+from evenrank.search.analysis import LANGUAGES, STOP_WORD, UNKNOWN, Analyzer, stop_list
+from evenrank.search.bm25 import Index, retrieve
+from evenrank.search.expansion import RM3
+
+
+def documents(*texts: str, ids: list[str] | None = None) -> pl.DataFrame:
+    return pl.DataFrame({"doc_id": ids or [f"d{i}" for i in range(1, len(texts) + 1)], "text": list(texts)})
+
+
+def questions(*texts: str) -> pl.DataFrame:
+    return pl.DataFrame({"query_id": [f"q{i}" for i in range(1, len(texts) + 1)], "text": list(texts)})
+
+
+def random_texts(rng: np.random.Generator, count: int, words: int, most: int) -> list[str]:
+    names = np.array([f"w{i:03d}" for i in range(words)])
+    weights = 1 / np.arange(1, words + 1)
+    return [" ".join(rng.choice(names, rng.integers(0, most), p=weights / weights.sum())) for _ in range(count)]
+
+
+def test_scores_by_hand() -> None:
+    # After the analysis: d1 = cat sat (2), d2 = cat dog cat (3), d3 = dog (1); average length 2.
+    table = retrieve(
+        documents("The cat sat", "Cats and dogs, cat!", "A dog"), questions("cats", "dog cat cat"), k1=0.9, b=0.4
+    ).table
+    idf = math.log(1 + (3 - 2 + 0.5) / (2 + 0.5))
+    cat_d1 = idf * 1 / (1 + 0.9 * (1 - 0.4 + 0.4 * 2 / 2))
+    cat_d2 = idf * 2 / (2 + 0.9 * (1 - 0.4 + 0.4 * 3 / 2))
+    dog_d2 = idf * 1 / (1 + 0.9 * (1 - 0.4 + 0.4 * 3 / 2))
+    dog_d3 = idf * 1 / (1 + 0.9 * (1 - 0.4 + 0.4 * 1 / 2))
+    assert table.select("query_id", "doc_id", "rank").rows() == [
+        ("q1", "d2", 1),
+        ("q1", "d1", 2),
+        ("q2", "d2", 1),
+        ("q2", "d1", 2),
+        ("q2", "d3", 3),
+    ]
+    expected = [cat_d2, cat_d1, dog_d2 + 2 * cat_d2, 2 * cat_d1, dog_d3]
+    assert table["score"].to_list() == pytest.approx(expected, rel=1e-6)
+
+
+def test_settings_count() -> None:
+    collection, query = documents("cat cat", "cat cat cat cat mouse"), questions("cat")
+    # k1 = 0 ignores how often, b = 0 how long.
+    assert retrieve(collection, query, k1=0).table["score"].to_list() == pytest.approx([math.log(1.2)] * 2, rel=1e-6)
+    flat = retrieve(collection, query, b=0).table
+    assert flat["score"].to_list() == pytest.approx([math.log(1.2) * 4 / 4.9, math.log(1.2) * 2 / 2.9], rel=1e-6)
+
+
+def test_agrees_with_bm25s() -> None:
+    """The same tokens, scores and rankings as bm25s gives on its own, index and all."""
+    import bm25s
+    import Stemmer
+
+    rng = np.random.default_rng(1)
+    texts = [
+        text + " The running, RUNNERS' café don't" * (i % 3) for i, text in enumerate(random_texts(rng, 300, 80, 40))
+    ]
+    asked = ["runner w001 w003", "the w070 w005 w005", "cafés w012"]
+    stemmer = Stemmer.Stemmer("english")
+    engine = bm25s.BM25(k1=1.1, b=0.6, method="lucene", backend="numpy")
+    engine.index(bm25s.tokenize(texts, stopwords="en", stemmer=stemmer, show_progress=False), show_progress=False)
+    split = bm25s.tokenize(asked, stopwords="en", stemmer=stemmer, return_ids=False, show_progress=False)
+    run = retrieve(documents(*texts), questions(*asked), k1=1.1, b=0.6)
+    for i, tokens in enumerate(split):
+        scores = engine.get_scores(tokens)
+        mine = run.table.filter(pl.col("query_id") == f"q{i + 1}")
+        assert mine.height == int((scores > 0).sum()) > 50
+        rows = mine["doc_id"].str.slice(1).cast(pl.Int64).to_numpy() - 1
+        np.testing.assert_allclose(mine["score"].to_numpy(), scores[rows], rtol=2e-6)
+
+
+@pytest.mark.parametrize("k", [1, 3, 7, 50])
+def test_batches_agree_and_the_cut_is_exact(k: int) -> None:
+    """Many equal scores: the run is the same however the collection is cut, and equal to the whole list's beginning."""
+    rng = np.random.default_rng(2)
+    texts = random_texts(rng, 400, 12, 4)
+    ids = [f"x{i}" for i in rng.permutation(400)]
+    collection, asked = documents(*texts, ids=ids), questions(*random_texts(rng, 30, 12, 4), "w001")
+    runs = [
+        retrieve(collection, asked, k=k),
+        retrieve(collection.iter_slices(37), asked, k=k),
+        # Equal scores come from the counts alone, so the order of the documents changes nothing either.
+        retrieve(collection.sample(fraction=1, shuffle=True, seed=3), asked, k=k),
+    ]
+    for run in runs[1:]:
+        assert run.table.equals(runs[0].table)
+    whole = retrieve(collection, asked, k=400).table
+    assert runs[0].table.equals(whole.filter(pl.col("rank") <= k))
+
+
+def test_ties_at_the_cut_go_by_falling_id() -> None:
+    collection = documents(*["cat"] * 5, "dog", ids=["b", "e", "10", "9", "a", "z"])
+    table = retrieve(collection, questions("cat"), k=3).table
+    assert table["doc_id"].to_list() == ["e", "b", "a"]
+    assert table["score"].n_unique() == 1
+
+
+def test_queries_without_rows_are_counted() -> None:
+    run = retrieve(documents("a cat", "a dog"), questions("cat", "the of", "", "zebra"), k=5)
+    assert run.name == "bm25"
+    assert run.queries.to_list() == ["q1"]
+    assert run.notes == (
+        "bm25: BM25 (Lucene's form), k1 0.9, b 0.4, stop words english (33), stemmer english",
+        "bm25: 2 queries have no word left after stop words and no documents",
+        "bm25: 1 query has no word of the collection and no documents",
+    )
+    with pytest.raises(EvenrankError, match=r"^none of the 2 queries has a word of the collection$"):
+        retrieve(documents("a cat"), questions("the", "zebra"))
+
+
+def test_analysis_can_be_set() -> None:
+    collection, query = documents("the cats ran", "a running cat"), questions("the cat running")
+    plain = retrieve(collection, query, stopwords=None, stemmer=None)
+    assert plain.notes == ("bm25: BM25 (Lucene's form), k1 0.9, b 0.4, no stop words, no stemmer",)
+    assert plain.table["doc_id"].to_list() == ["d2", "d1"]
+    mine = retrieve(collection, questions("The cat"), stopwords=["CAT", "cats"], stemmer="porter")
+    assert mine.notes[0].endswith("stop words given (2), stemmer porter")
+    assert mine.table["doc_id"].to_list() == ["d1"]
+    with pytest.raises(EvenrankError, match=r"^`stemmer`: expected one of arabic, .* or none, found 'klingon'$"):
+        Analyzer(stemmer="klingon")
+    with pytest.raises(
+        EvenrankError,
+        match=r"^`stopwords`: no such file and no list 'dutsh' \(the lists are english, danish, .* and none\)$",
+    ):
+        Analyzer(stopwords="dutsh")
+
+
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
+def test_stop_words_of_a_language(language: str) -> None:
+    analyzer = Analyzer(language, language)
+    assert re.search(rf"^stop words {language} \(\d\d+\), stemmer {language}$", analyzer.description)
+    from bm25s import stopwords
+
+    name = "EN" if language == "english" else language.upper()
+    assert stop_list(language) == set(getattr(stopwords, f"STOPWORDS_{name}"))
+
+
+def test_german() -> None:
+    collection = documents("die Krankenschwestern auf der Station", "der Pilot und die Flüge", "das ist nicht so")
+    found = retrieve(collection, questions("Wer ist die Krankenschwester?"), stopwords="german", stemmer="german")
+    # Only the noun counts, in the singular too; with English stop words "die" and "ist" find every document.
+    assert found.table["doc_id"].to_list() == ["d1"]
+    assert found.notes[0].endswith("stop words german (232), stemmer german")
+    english = retrieve(collection, questions("Wer ist die Krankenschwester?"), stemmer="german")
+    assert set(english.table["doc_id"]) == {"d1", "d2", "d3"}
+
+
+def test_stop_words_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("Kissa\n\nJA\n", encoding="utf-8")
+    found = retrieve(documents("kissa ja koira", "kissa"), questions("kissa koira"), stopwords=f"{tmp_path}/words.txt")
+    assert found.table["doc_id"].to_list() == ["d1"]
+
+
+# --- numbers at the ends of their ranges ----------------------------------------------------------------------------
+
+
+def test_weights_that_scores_underflow_with() -> None:
+    # A word of such weight counts for nothing, or its documents have a score of 0; each is found once in any case.
+    collection = documents(*["cat dog bird"] * 3, "fish")
+    tiny = questions("cat^1e-19 dog^1e-19 bird^1e-19 cat^1e-19 dog^1e-19")
+    found = retrieve(collection, tiny, k1=1e6, weighted=True)
+    assert sorted(found.table["doc_id"]) == ["d1", "d2", "d3"]
+    assert found.table["score"].is_finite().all()
+    enriched = retrieve(collection, tiny, k1=1e6, weighted=True, rm3=RM3())
+    assert sorted(enriched.table["doc_id"]) == ["d1", "d2", "d3"]
+
+
+def test_heavy_words() -> None:
+    collection = documents("cat", "dog")
+    heavy = retrieve(collection, questions("cat^1e9 dog^1"), weighted=True).table
+    assert heavy["doc_id"].to_list() == ["d1", "d2"]
+    assert heavy["score"].is_finite().all()
+    for weight in ("1e300", "1.0000001e9", "inf", "nan", "-1", "1e999"):
+        with pytest.raises(EvenrankError, match=r"^query q1: expected a weight from 0 to 1000000000 after \^, found"):
+            retrieve(collection, questions(f"cat^{weight}"), weighted=True)
+
+
+def test_scores_that_are_not_finite_are_refused() -> None:
+    index = Index.build([documents("cat", "dog")], Analyzer())
+    infinite = replace(index, _postings=index._postings._replace(data=np.full(2, 3e38, np.float32)))
+    with pytest.raises(EvenrankError, match=r"^the scores of a query are not finite: the weights of its words are too"):
+        infinite.search(questions("cat^1e9"), weighted=True)
+
+
+def test_a_list_is_no_longer_than_the_collection() -> None:
+    found = retrieve(documents("cat", "cat dog"), questions("cat"), k=2**31 - 1, rm3=RM3(2**31 - 1, 2**31 - 1))
+    assert sorted(found.table["doc_id"]) == ["d1", "d2"]
+
+
+def test_a_query_teaches_nothing() -> None:
+    analyzer = Analyzer()
+    grown = analyzer.terms(pl.Series("text", ["Cats the DOGS cat", "", "x"]), grow=True)
+    assert grown.rows() == [(0, 0), (0, 1), (0, 0)]
+    asked = analyzer.terms(pl.Series("text", ["zebra", "the dog", "zebra cat"]), grow=False)
+    assert asked.rows() == [(0, UNKNOWN), (1, STOP_WORD), (1, 1), (2, UNKNOWN), (2, 0)]
+    assert analyzer.size == 2
+    assert analyzer.terms(pl.Series("text", ["zebra"]), grow=True).rows() == [(0, 2)]
+
+
+def test_documents_without_terms() -> None:
+    index = Index.build([documents("the", "", "cat")], Analyzer())
+    table = index.search(questions("cat"), 10).table
+    assert table["doc_id"].to_list() == ["d3"]
+    # N = 3, one document with the term, lengths 0, 0, 1.
+    expected = math.log(1 + 2.5 / 1.5) / (1 + 0.9 * (0.6 + 0.4 * 3))
+    assert table["score"].item() == pytest.approx(expected, rel=1e-6)
+    with pytest.raises(EvenrankError, match=r"^none of the 1 queries"):
+        retrieve(documents("the", ""), questions("cat"))
+    with pytest.raises(EvenrankError, match=r"^the collection has no document$"):
+        retrieve([], questions("cat"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"k": 0}, "`k`: expected 1 or more, found 0"),
+        ({"k1": -0.1}, "`k1`: expected a number from 0 to 1000000, found -0.1"),
+        ({"k1": math.nan}, "`k1`: expected a number from 0 to 1000000, found nan"),
+        ({"b": 1.5}, "`b`: expected a number from 0 to 1, found 1.5"),
+        ({"b": math.nan}, "`b`: expected a number from 0 to 1, found nan"),
+    ],
+)
+def test_settings_out_of_range(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(EvenrankError) as caught:
+        retrieve("no-such-file.tsv", questions("cat"), **settings)  # type: ignore[arg-type]
+    assert str(caught.value) == message
+
+
+def test_reads_a_file(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "collection.tsv"
+    path.write_text("d1\ta cat\nd2\ta dog\n")
+    assert retrieve(path, questions("dogs")).table["doc_id"].to_list() == ["d2"]
+    path.write_text("d1\ta cat\nd1\ta dog\n")
+    with pytest.raises(InputError, match="appears twice"):
+        retrieve(path, questions("dogs"))
+
+
+def test_words_too_light_to_count_are_no_words():
+    collection = pl.DataFrame({"doc_id": ["a"], "text": ["a river and a man"]})
+    queries = pl.DataFrame({"query_id": ["q"], "text": ["river^1e-30 man^1e-25"]})
+    with pytest.raises(EvenrankError, match="none of the 1 queries has a word of the collection"):
+        retrieve(collection, queries, weighted=True, quiet=True)

@@ -1,0 +1,84 @@
+"""Exact search in blocks against a slow, obvious twin; ties."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenrank.search import vector_index as exact_search
+from evenrank.search.exact_search import search_exact
+
+
+def slow(vectors: np.ndarray, turn: np.ndarray, query: np.ndarray, k: int) -> list[tuple[int, float]]:
+    """Every score in float64, sorted by falling score, then turn."""
+    scores = [float(sum(float(a) * float(b) for a, b in zip(row, query, strict=True))) for row in vectors]
+    order = sorted(range(len(vectors)), key=lambda document: (-scores[document], turn[document]))
+    return [(document, scores[document]) for document in order[:k]]
+
+
+def turns(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    by_turn = rng.permutation(count).astype(np.int32)
+    return np.argsort(by_turn).astype(np.int32), by_turn
+
+
+@given(
+    st.integers(1, 40), st.integers(1, 5), st.integers(1, 6), st.integers(1, 50), st.integers(1, 7), st.integers(0, 999)
+)
+def test_equals_a_slow_search_with_ties(count: int, width: int, queries: int, k: int, block: int, seed: int) -> None:
+    # Whole numbers: every product is exact, and many scores tie.
+    rng = np.random.default_rng(seed)
+    vectors = rng.integers(-2, 3, (count, width)).astype(np.float16)
+    asked = rng.integers(-2, 3, (queries, width)).astype(np.float32)
+    turn, by_turn = turns(count, rng)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact_search, "_BLOCK", block)
+        documents, scores = search_exact(vectors, turn, by_turn, asked, k)
+    assert documents.shape == (queries, min(k, count))
+    for query in range(queries):
+        expected = slow(vectors, turn, asked[query], k)
+        assert list(zip(documents[query].tolist(), scores[query].tolist(), strict=True)) == expected
+
+
+def test_minus_zero_ties_with_zero() -> None:
+    vectors = np.array([[-0.0], [0.0], [-0.0]], np.float16)
+    turn = by_turn = np.array([2, 1, 0], np.int32)
+    documents, _ = search_exact(vectors, turn, by_turn, np.array([[1.0]], np.float32), 3)
+    assert documents.tolist() == [[2, 1, 0]]
+
+
+def test_scores_depend_neither_on_k_nor_on_the_other_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(9_000, 96)).astype(np.float16)
+    queries = rng.normal(size=(100, 96)).astype(np.float32)
+    turn, by_turn = turns(9_000, rng)
+    documents, scores = search_exact(vectors, turn, by_turn, queries, 50)
+    again = search_exact(vectors, turn, by_turn, queries, 50)
+    assert np.array_equal(documents, again[0])
+    assert np.array_equal(scores, again[1])
+    shorter = search_exact(vectors, turn, by_turn, queries, 7)
+    assert np.array_equal(documents[:, :7], shorter[0])
+    assert np.array_equal(scores[:, :7], shorter[1])
+    for start, end in pairwise((0, 1, 40, 100)):
+        some = search_exact(vectors, turn, by_turn, queries[start:end], 50)
+        np.testing.assert_allclose(some[1], scores[start:end], rtol=1e-5)
+        assert (some[0] == documents[start:end]).mean() > 0.99
+    # As if there were little memory.
+    monkeypatch.setattr(exact_search, "_CELLS", 1)
+    little = search_exact(vectors, turn, by_turn, queries, 50)
+    np.testing.assert_allclose(little[1], scores, rtol=1e-5)
+
+
+def test_turns_that_are_no_order_are_refused() -> None:
+    vectors, query = np.ones((3, 2), np.float16), np.ones((1, 2), np.float32)
+    sound = np.arange(3, dtype=np.int32)
+    for turn, by_turn in (
+        (np.array([0, 1, 7], np.int32), sound),
+        (np.array([0, -1, 2], np.int32), sound),
+        (sound, np.array([0, 99, -5], np.int32)),
+    ):
+        with pytest.raises(ValueError, match="turns"):
+            search_exact(vectors, turn, by_turn, query, 3)

@@ -1,0 +1,204 @@
+"""Query expansion with word vectors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from evenrank.files import EvenrankError
+from evenrank.search import expansion
+from evenrank.search.analysis import NLTK, read_stop_words, stop_list
+from evenrank.search.embeddings import Vectors
+from evenrank.search.expansion import expand, query_words
+
+
+def queries(*texts: str) -> pl.DataFrame:
+    return pl.DataFrame({"query_id": [str(i) for i in range(len(texts))], "text": list(texts)})
+
+
+def made(**vectors: list[float]) -> Vectors:
+    return Vectors(tuple(vectors), np.array(list(vectors.values()), dtype=np.float32))
+
+
+SMALL = made(nurse=[1, 0], Nurse=[0.9, 0.1], ward=[0, 2], big_hospital=[3, 3], sea=[-1, 0], calm=[0, 0])
+
+
+def found(given_queries: pl.DataFrame, vectors: Vectors, k: int = 5, form: str = "cosine") -> dict[str, list[str]]:
+    words = expand(given_queries, vectors=vectors, k=k, form=form).words  # type: ignore[arg-type]
+    return dict(words.group_by("query_id", maintain_order=True).agg("word").iter_rows())
+
+
+def test_the_stop_list_is_nltks() -> None:
+    assert len(stop_list(NLTK)) == 179
+    assert {"i", "he", "she's", "wouldn't", "now"} <= stop_list(NLTK)
+    assert query_words("What’s the Nurse's role—don't (she) post-war?") == ["what's", "nurse's", "role", "post", "war"]
+
+
+def test_other_stop_words(tmp_path: Path) -> None:
+    path = tmp_path / "stop.txt"
+    path.write_text("Nurse\n\nOF\n")
+    assert query_words("the nurse of", read_stop_words(str(path))) == ["the"]
+    assert query_words("the nurse of", read_stop_words("none")) == ["the", "nurse", "of"]
+    assert read_stop_words("nltk", nltk=True) == stop_list(NLTK)
+    # The nurse counts for nothing, so she can be found.
+    assert "Nurse" in expand(queries("nurse ward"), vectors=SMALL, k=3, stopwords={"ward"}).words["word"].to_list()
+    with pytest.raises(EvenrankError, match="no such file"):
+        read_stop_words(str(tmp_path / "absent"))
+
+
+def test_by_hand() -> None:
+    # The mean of the unit vectors of nurse (1, 0) and ward (0, 1) lies on the diagonal: big_hospital, cosine 1; Nurse,
+    # (.9 + .1) / (√2 · √.82) = .781; calm 0; sea −.707. The query's own words are left out.
+    result = expand(queries("The NURSE of a ward"), vectors=SMALL, k=4)
+    assert result.words["word"].to_list() == ["big_hospital", "Nurse", "calm", "sea"]
+    assert result.words["score"].to_list() == pytest.approx([1, 0.7809, 0, -0.7071], abs=1e-4)
+    assert expand(queries("nurse ward"), vectors=SMALL, k=2).expanded().rows() == [("0", "big hospital Nurse")]
+    # Dot: U Uᵀ q with q = nurse + ward = (1, 2): big_hospital 9, Nurse 1.1, calm 0, sea −1.
+    dot = expand(queries("nurse ward"), vectors=SMALL, k=4, form="dot").words
+    assert dot["score"].to_list() == pytest.approx([9, 1.1, 0, -1])
+
+
+def test_the_language_model_form() -> None:
+    # p_q: nurse 1/2, ward 1/2; p_exp: big_hospital 1/1.7809, Nurse .7809/1.7809; λ .4; a word's parts share its weight.
+    text = expand(queries("nurse ward"), vectors=SMALL, k=2).language_model(0.4)["text"][0]
+    weights = {word: float(weight) for word, weight in (part.split("^") for part in text.split())}
+    assert weights == pytest.approx(
+        {"nurse": 0.2, "ward": 0.2, "big": 0.16845, "hospital": 0.16845, "Nurse": 0.2631}, abs=1e-4
+    )
+    assert sum(weights.values()) == pytest.approx(1, abs=1e-5)
+    # No score above 0: equal shares.
+    text = expand(queries("nurse"), vectors=made(nurse=[1, 0], a=[-1, 0], b=[0, 1]), k=2).language_model(0.5)["text"][0]
+    assert text == "nurse^0.5 b^0.25 a^0.25"
+    with pytest.raises(EvenrankError, match=r"`language_model`: expected a number from 0 to 1, found 1\.5"):
+        expand(queries("nurse"), vectors=SMALL).language_model(1.5)
+
+
+def test_words_without_a_vector_are_told() -> None:
+    result = expand(queries("zebra nurse", "zebra the", "gnu zebra"), vectors=SMALL)
+    assert result.missing.rows() == [("zebra", 3), ("gnu", 1)]
+    assert result.unexpanded.to_list() == ["1", "2"]
+    assert result.expanded()["text"].to_list()[1:] == ["zebra the", "gnu zebra"]
+    assert result.language_model(0.5)["text"].to_list()[1:] == ["zebra the", "gnu zebra"]
+    with pytest.raises(EvenrankError, match="no word of any query has a vector"):
+        expand(queries("zebra"), vectors=SMALL)
+
+
+def slow(text: str, vectors: Vectors, k: int, form: str) -> list[str]:
+    rows = {word: vector.astype(float) for word, vector in zip(vectors.words, vectors.matrix, strict=True)}
+    own = [word for word in query_words(text) if word in rows]
+    if not own:
+        return []
+
+    def unit(vector: np.ndarray) -> np.ndarray:
+        length = np.linalg.norm(vector)
+        return vector / length if length else vector
+
+    if form == "dot":
+        point = np.sum([rows[word] for word in own], axis=0)
+        scores = {word: float(vector @ point) for word, vector in rows.items()}
+    else:
+        point = unit(np.mean([unit(rows[word]) for word in own], axis=0))
+        scores = {word: float(unit(vector) @ point) for word, vector in rows.items()}
+    order = {word: i for i, word in enumerate(vectors.words)}
+    ranked = sorted((w for w in scores if w not in own), key=lambda word: (-round(scores[word], 5), order[word]))
+    return ranked[:k]
+
+
+words = st.sampled_from([f"w{i}" for i in range(14)] + ["zz"])
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.lists(words, min_size=1, max_size=4).map(" ".join), min_size=1, max_size=4),
+    st.integers(1, 6),
+    st.sampled_from(["cosine", "dot"]),
+    st.integers(0, 9),
+    st.sampled_from([3, 5, 1 << 15]),
+)
+def test_against_the_slow_version(texts: list[str], k: int, form: str, seed: int, block: int) -> None:
+    rng = np.random.default_rng(seed)
+    vectors = Vectors(tuple(f"w{i}" for i in range(14)), rng.normal(size=(14, 4)).astype(np.float32))
+    if not any(word in vectors.words for text in texts for word in text.split()):
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(expansion, "_BLOCK", block)
+        patch.setattr(expansion, "_QUERIES", k)
+        got = found(queries(*texts), vectors, k, form)
+    expected = {str(i): slow(text, vectors, k, form) for i, text in enumerate(texts)}
+    assert got == {query: of for query, of in expected.items() if of}
+
+
+def test_equal_scores_stand_in_the_vocabularys_order() -> None:
+    vectors = made(q=[1.0, 0.0], b=[0.0, 1.0], a=[0.0, 2.0], c=[0.0, 3.0])
+    assert found(queries("q"), vectors, 2) == {"0": ["b", "a"]}
+
+
+def test_which_queries_change() -> None:
+    other = made(nurse=[1, 0], Nurse=[-1, 0], ward=[0, 2], big_hospital=[3, 3], sea=[0.9, 0], calm=[0, 1])
+    asked = queries("nurse", "ward", "zebra")
+    changed = expand(asked, vectors=SMALL, k=2).changes(expand(asked, vectors=other, k=2))
+    assert changed["query_id"].to_list() == ["0", "1"]
+    assert changed["before"].to_list()[0] == ["Nurse", "big_hospital"]
+    assert changed["after"].to_list()[0] == ["sea", "big_hospital"]
+    assert expand(asked, vectors=SMALL, k=2).changes(expand(asked, vectors=SMALL, k=2)).height == 0
+
+
+@pytest.mark.parametrize(
+    ("k", "form", "message"),
+    [(0, "cosine", "`k`: expected 1 or more, found 0"), (1, "l2", "`form`: expected cosine or dot")],
+)
+def test_bad_settings(k: int, form: str, message: str) -> None:
+    with pytest.raises(EvenrankError, match=message):
+        expand(queries("nurse"), vectors=SMALL, k=k, form=form)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "q.tsv").write_text("0\tnurse ward\n7\tzebra\n", encoding="utf-8")
+    rows = [f"{w} {' '.join(map(str, v))}" for w, v in zip(SMALL.words, SMALL.matrix.tolist(), strict=True)]
+    (tmp_path / "v.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (tmp_path / "w.txt").write_text("\n".join(rows[:3] + rows[4:]) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+def run(home: Path, *options: object):
+    from evenrank.cli import app
+
+    arguments = ["expand", home / "q.tsv", "--vectors", home / "v.txt", "--out", home / "o.tsv", *options]
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+def test_the_command(home: Path) -> None:
+    done = run(home, "--k", 1, "--compare", home / "w.txt", "--changes", home / "changes.jsonl")
+    assert done.exit_code == 0, done.output
+    assert (home / "o.tsv").read_text(encoding="utf-8") == "0\tbig hospital\n7\tzebra\n"
+    assert "1 of 2 queries expanded" in done.output
+    assert "1 word without a vector: zebra" in done.output
+    assert "1 query left unchanged: 7" in done.output
+    assert "1 of 2 queries are expanded differently" in done.output
+    changes = [json.loads(line) for line in (home / "changes.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert changes == [{"query_id": "0", "before": ["big_hospital"], "after": ["Nurse"]}]
+
+
+def test_what_it_writes_can_be_retrieved(home: Path) -> None:
+    from evenrank.cli import app
+
+    assert run(home, "--k", 1, "--language-model", 0.5).exit_code == 0
+    assert (home / "o.tsv").read_text(encoding="utf-8").startswith("0\tnurse^0.25 ward^0.25 big^0.25 hospital^0.25\n")
+    (home / "c.tsv").write_text("0\tnurse\n1\tbig hospital\n", encoding="utf-8")
+    arguments = ["retrieve", home / "c.tsv", home / "o.tsv", "--out", home / "r.run", "--weighted", "--quiet"]
+    assert CliRunner().invoke(app, list(map(str, arguments))).exit_code == 0
+    assert [line.split()[2] for line in (home / "r.run").read_text(encoding="utf-8").splitlines()] == ["1", "0"]
+
+
+def test_changes_need_something_to_compare(home: Path) -> None:
+    done = run(home, "--changes", home / "x")
+    assert "`changes` needs `compare`" in str(done.exception)
+    assert not (home / "o.tsv").exists()

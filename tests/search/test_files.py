@@ -1,0 +1,114 @@
+"""Word vectors written in each form and read again, memory-mapped where the form allows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenrank.files import EvenrankError, InputError
+from evenrank.search.embeddings import Vectors, read_vectors, write_vectors
+
+WORDS = ("the", "é", '"', "NA", "1,5")
+MATRIX = np.array([[0.5, -1.25, 3e-5], [1, 2, 3], [4, 5, 6], [-0.0, 1e-20, 1e20], [7, 8, 0.1]], np.float32)
+NAMES = ("v.bin", "v.txt", "v.vec", "v.TXT", "folder")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("block", [1 << 14, 2])
+def test_written_and_read_again(name: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenrank.models.vectors._BLOCK", block)
+    write_vectors(Vectors(WORDS, MATRIX), tmp_path / name)
+    found = read_vectors(tmp_path / name)
+    assert found.words == WORDS
+    np.testing.assert_array_equal(found.matrix, MATRIX)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    first = [path.read_bytes() for path in files]
+    write_vectors(found, tmp_path / name)
+    assert [path.read_bytes() for path in files] == first
+
+
+@given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=8))
+def test_text_gives_the_same_numbers_again(numbers: list[float]) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        matrix = np.array([numbers, numbers[::-1]], np.float32)
+        write_vectors(Vectors(("a", "b"), matrix), Path(folder) / "v.txt")
+        np.testing.assert_array_equal(read_vectors(Path(folder) / "v.txt").matrix, matrix)
+
+
+def test_gensim_reads_them(tmp_path: Path) -> None:
+    models = pytest.importorskip("gensim.models")
+    for name in ("v.bin", "v.txt"):
+        write_vectors(Vectors(WORDS, MATRIX), tmp_path / name)
+        keyed = models.KeyedVectors.load_word2vec_format(str(tmp_path / name), binary=name == "v.bin")
+        assert tuple(keyed.index_to_key) == WORDS
+        np.testing.assert_array_equal(keyed.vectors, MATRIX)
+
+
+def test_a_folder_is_mapped(tmp_path: Path) -> None:
+    write_vectors(Vectors(WORDS, MATRIX), tmp_path / "v")
+    found = read_vectors(tmp_path / "v", mmap=True)
+    np.testing.assert_array_equal(found.matrix, MATRIX)
+    assert isinstance(found.matrix.base, np.memmap)
+    assert not found.matrix.flags.writeable
+    assert read_vectors(tmp_path / "v").matrix.flags.writeable
+    # A file has no such form: it is read.
+    write_vectors(found, tmp_path / "v.bin")
+    assert read_vectors(tmp_path / "v.bin", mmap=True).matrix.flags.writeable
+
+
+def test_a_damaged_folder_is_not_mapped(tmp_path: Path) -> None:
+    from safetensors.numpy import save_file
+
+    write_vectors(Vectors(WORDS, MATRIX), tmp_path / "v")
+    weights = tmp_path / "v" / "vectors.safetensors"
+    data = weights.read_bytes()
+    for damaged in (data[:-4], data[:20], b""):
+        weights.write_bytes(damaged)
+        with pytest.raises(InputError, match="contains no word vectors"):
+            Vectors.load(tmp_path / "v", mmap=True)
+    save_file({"vectors": MATRIX.astype(np.float64)}, weights)
+    with pytest.raises(InputError, match="expected float32"):
+        Vectors.load(tmp_path / "v", mmap=True)
+    save_file({"other": MATRIX}, weights)
+    with pytest.raises(InputError, match="contains no word vectors"):
+        Vectors.load(tmp_path / "v", mmap=True)
+
+
+@pytest.mark.parametrize("word", ["a b", "a\tb", "a\nb", "a\u00a0b", "a\u2028b"])
+@pytest.mark.parametrize("name", ["v.bin", "v.txt"])
+def test_words_that_the_forms_cannot_hold(word: str, name: str, tmp_path: Path) -> None:
+    with pytest.raises(EvenrankError, match="contains white space") as error:
+        write_vectors(Vectors(("x", word), MATRIX[:2]), tmp_path / name)
+    assert "\n" not in str(error.value)
+    assert not list(tmp_path.iterdir())
+    write_vectors(Vectors(("x", word), MATRIX[:2]), tmp_path / "v")
+    assert read_vectors(tmp_path / "v").words == ("x", word)
+
+
+@pytest.mark.parametrize("name", ["v", "v.txt", "v.bin"])
+def test_nothing_is_written_that_could_not_be_read(name: str, tmp_path: Path) -> None:
+    matrix = MATRIX[:2].copy()
+    matrix[1, 0] = np.inf
+    with pytest.raises(EvenrankError, match="the vector of the word 'y' contains a number that is not finite"):
+        write_vectors(Vectors(("x", "y"), matrix), tmp_path / name)
+    if name == "v":
+        with pytest.raises(EvenrankError, match="word 2 is empty"):
+            write_vectors(Vectors(("x", ""), MATRIX[:2]), tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_that_are_no_form(tmp_path: Path) -> None:
+    with pytest.raises(EvenrankError, match=r"expected .bin .* found '.npy'"):
+        write_vectors(Vectors(WORDS, MATRIX), tmp_path / "v.npy")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(EvenrankError, match="expected a folder, found a file"):
+        write_vectors(Vectors(WORDS, MATRIX), tmp_path / "file")
+    with pytest.raises(InputError, match="cannot be written"):
+        write_vectors(Vectors(WORDS, MATRIX), tmp_path / "nowhere" / "v.bin")

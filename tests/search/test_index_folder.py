@@ -1,0 +1,429 @@
+"""The folder of an index: what it says of itself, and every way in which it is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from evenrank import EvenrankError, InputError, build_index, open_index, retrieve
+from evenrank._version import __version__
+from evenrank.files import scan_collection
+from evenrank.files.reading import is_index
+from evenrank.search import index_folder
+from evenrank.search.bm25 import Index
+from evenrank.search.index_folder import IndexWriter, collection_digest, read_manifest
+
+COLLECTION = {"d1": "The cat sat", "d2": "Cats and dogs"}
+QUERIES = {"q": "dog"}
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    build_index(COLLECTION, out=tmp_path / "index", quiet=True)
+    return tmp_path / "index"
+
+
+def test_a_manifest_says_what_was_indexed(tmp_path: Path) -> None:
+    import hashlib
+
+    path = tmp_path / "c.tsv"
+    path.write_text("d1\tThe cat sat\nd2\tdogs\n")
+    built = build_index(path, out=tmp_path / "index", k1=1.5, stopwords=None, quiet=True)
+    manifest = read_manifest(tmp_path / "index")
+    assert manifest == built
+    assert (manifest.kind, manifest.documents, manifest.evenrank) == ("bm25", 2, __version__)
+    assert manifest.collection == {
+        "role": "collection",
+        "path": str(path),
+        "bytes": path.stat().st_size,
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+    }
+    assert collection_digest(path) == manifest.collection
+    assert {"k1": 1.5, "b": 0.4, "stopwords": None, "stemmer": "english", "rm3": False}.items() <= dict(
+        manifest.settings
+    ).items()
+    assert manifest.versions.keys() == {"numpy", "polars", "PyStemmer"}
+    assert {*os.listdir(tmp_path / "index")} == {"index.json", *manifest.files}
+    assert open_index(tmp_path / "index", check=True).manifest == built
+
+
+def test_a_collection_of_several_files_and_one_in_memory(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    for i in (1, 2):
+        (tmp_path / "parts" / f"{i}.tsv").write_text(f"d{i}\tcat\n")
+    digest = build_index(tmp_path / "parts", out=tmp_path / "index", quiet=True).collection
+    assert (digest["files"], digest["bytes"]) == (2, 14)
+    assert isinstance(digest["sha256"], str)
+    assert collection_digest(COLLECTION)["sha256"] is None
+
+
+# --- files that change ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def digested(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The folders whose files were read whole; what was written just now counts as written long ago."""
+    found: list[Path] = []
+    digests = index_folder._digests
+
+    def noted(folder: Path, names: list[str]) -> dict[str, str]:
+        found.append(folder)
+        return digests(folder, names)
+
+    monkeypatch.setattr(index_folder, "_digests", noted)
+    monkeypatch.setattr(index_folder, "_TICK", -(10**18))
+    return found
+
+
+def rewritten(path: Path, content: bytes) -> None:
+    """At another time than before, by the system's clock."""
+    before = path.stat().st_ctime_ns
+    while path.stat().st_ctime_ns == before:
+        path.write_bytes(content)
+
+
+def test_files_are_read_whole_once(index: Path, digested: list[Path], tmp_path: Path) -> None:
+    for check, reads in ((False, 1), (False, 1), (True, 2), (False, 2)):
+        retrieve(index, QUERIES, quiet=True, check=check)
+        assert digested == [index] * reads
+    # A copy is read again, though it keeps the times.
+    copy = Path(shutil.copytree(index, tmp_path / "copy"))
+    retrieve(copy, QUERIES, quiet=True)
+    assert digested[2:] == [copy]
+    with pytest.raises(EvenrankError, match=r"^`check`: only for an index by its folder$"):
+        retrieve(COLLECTION, QUERIES, quiet=True, check=True)
+
+
+def test_damage_that_keeps_the_size_is_found(tmp_path: Path, digested: list[Path]) -> None:
+    index = tmp_path / "index"
+    names = build_index(COLLECTION, out=index, rm3=True, quiet=True).files
+    for name in names:
+        retrieve(index, QUERIES, quiet=True)
+        whole = (index / name).read_bytes()
+        rewritten(index / name, whole[:-1] + bytes([whole[-1] ^ 1]))
+        for _ in range(2):
+            with pytest.raises(
+                InputError, match=rf"index: the index is damaged: {name} differs from what was written$"
+            ):
+                retrieve(index, QUERIES, quiet=True)
+        rewritten(index / name, whole)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[" * 100_000, b"[]", b"\xff"], ids=["empty", "open", "deep", "list", "bytes"]
+)
+def test_a_damaged_note_is_made_again(index: Path, digested: list[Path], content: bytes) -> None:
+    retrieve(index, QUERIES, quiet=True)
+    whole = (index / "checked.json").read_bytes()
+    (index / "checked.json").write_bytes(content)
+    retrieve(index, QUERIES, quiet=True)
+    assert (index / "checked.json").read_bytes() == whole
+    assert digested == [index] * 2
+
+
+def test_a_note_that_is_a_link_is_left_alone(index: Path, digested: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("mine")
+    (index / "checked.json").symlink_to(tmp_path / "other")
+    retrieve(index, QUERIES, quiet=True)
+    assert (tmp_path / "other").read_text() == "mine"
+    assert (index / "checked.json").is_symlink()
+
+
+def test_what_was_written_just_now_is_read_again(index: Path) -> None:
+    index_folder.verify(read_manifest(index))
+    assert not (index / "checked.json").exists()
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_files_that_are_cut_while_they_are_open(index: Path, when: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that reads beyond their end would end the process."""
+    opened, search = open_index(index), Index.search
+
+    def cut() -> None:
+        for name in opened.manifest.files:
+            os.truncate(index / name, 0)
+
+    def cutting(*arguments: Any, **settings: Any) -> Any:
+        found = search(*arguments, **settings)
+        cut()
+        return found
+
+    if when == "before":
+        cut()
+    else:
+        monkeypatch.setattr(Index, "search", cutting)
+    with pytest.raises(InputError, match=r"index: the index is damaged: by-turn.bin has 0 bytes, expected 8$"):
+        opened.search(QUERIES, quiet=True)
+
+
+# --- a folder that is no index, or a damaged one --------------------------------------------------------------------
+
+
+def test_folders_that_are_no_index(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"absent: expected an index, found no index.json$"):
+        open_index(tmp_path / "absent")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"file: expected an index, found no index.json$"):
+        open_index(tmp_path / "file")
+    (tmp_path / "index.json").mkdir()
+    with pytest.raises(InputError, match=r"index.json cannot be read: Is a directory$"):
+        open_index(tmp_path)
+
+
+def test_a_folder_of_parts_is_still_a_collection(tmp_path: Path) -> None:
+    (tmp_path / "index.json").write_text('{"id": "d1", "text": "a cat"}\n')
+    (tmp_path / "part-000000.tsv").write_text("d2\ta dog\n")
+    assert not is_index(tmp_path)
+    assert retrieve(tmp_path, QUERIES, quiet=True).table["doc_id"].to_list() == ["d2"]
+    with pytest.raises(InputError, match=r"expected an index, found an index.json of something else$"):
+        open_index(tmp_path)
+
+
+def test_an_index_is_no_collection(index: Path) -> None:
+    with pytest.raises(InputError, match=r"index: is an index; expected a collection$"):
+        list(scan_collection(index))
+
+
+def changed(**values: object) -> Callable[[dict[str, Any]], object]:
+    return lambda manifest: manifest | values
+
+
+MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "another format": (changed(format="evenrank index 9"), "the index has the format 'evenrank index 9', expected 'ev"),
+    "no format": (changed(format=None), "expected an index, found an index.json of something else"),
+    "a list": (lambda manifest: [manifest], "expected an index, found an index.json of something else"),
+    "another kind": (changed(kind="magic"), "the index is damaged: index.json has no valid 'kind'"),
+    "a kind that is none": (changed(kind=[]), "the index is damaged: index.json has no valid 'kind'"),
+    "no documents": (changed(documents=0), "the index is damaged: index.json has no valid 'documents'"),
+    "true documents": (changed(documents=True), "the index is damaged: index.json has no valid 'documents'"),
+    "too many": (changed(documents=2**40), "the index is damaged: index.json has no valid 'documents'"),
+    "more documents": (changed(documents=3), "the index is damaged: turn.bin does not fit the other files"),
+    "settings as text": (changed(settings="k1"), "the index is damaged: index.json has no valid 'settings'"),
+    "a model as text": (changed(model="m"), "the index is damaged: index.json has no valid 'model'"),
+    "no version": (changed(evenrank=1), "the index is damaged: index.json has no valid 'evenrank'"),
+    "no files": (changed(files=None), "the index is damaged: index.json has no valid 'files'"),
+    "another file": (
+        changed(files={"../x.bin": {"bytes": 1, "sha256": ""}}),
+        "the index is damaged: index.json has no valid 'files'",
+    ),
+    "a size as text": (
+        changed(files={"x.bin": {"bytes": "1", "sha256": ""}}),
+        "the index is damaged: index.json has no valid 'files'",
+    ),
+    "a file too few": (changed(files={}), "the index is damaged: index.json does not list terms-offsets.bin"),
+    "no settings": (changed(settings={}), "the index is damaged: "),
+}
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_a_damaged_manifest(index: Path, name: str) -> None:
+    change, message = MANIFESTS[name]
+    values = json.loads((index / "index.json").read_text())
+    (index / "index.json").write_text(json.dumps(change(values)))
+    with pytest.raises(InputError) as caught:
+        retrieve(open_index(index), QUERIES)
+    assert str(caught.value).startswith(f"{index}: {message}")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[" * 100_000, b'{"a":' * 100_000, b"\xff\xfe", b'{"format": ' + b"9" * 5000 + b"}"]
+)
+def test_a_manifest_that_is_not_json(index: Path, content: bytes) -> None:
+    (index / "index.json").write_bytes(content)
+    # Told by its other files.
+    assert is_index(index)
+    with pytest.raises(InputError, match=r": the index is damaged: index.json is not JSON$"):
+        retrieve(index, QUERIES)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes()[:-1]), "scores.bin has 11 bytes, expected 12"),
+        (lambda path: path.write_bytes(path.read_bytes() + b"x"), "scores.bin has 13 bytes, expected 12"),
+        (lambda path: path.unlink(), "scores.bin: No such file or directory"),
+        (lambda path: path.replace(path.with_name("y")) and path.symlink_to("y"), "scores.bin is not a plain file"),
+        (lambda path: path.unlink() or path.mkdir(), "scores.bin is not a plain file"),
+        (lambda path: path.unlink() or os.mkfifo(path), "scores.bin is not a plain file"),
+    ],
+)
+def test_a_damaged_file(tmp_path: Path, damage: Callable[[Path], object], message: str) -> None:
+    index = tmp_path / "index"
+    build_index({"d1": "cat dog", "d2": "dog"}, out=index, quiet=True)
+    damage(index / "scores.bin")
+    with pytest.raises(InputError) as caught:
+        retrieve(index, QUERIES)
+    assert str(caught.value) == f"{index}: the index is damaged: {message}"
+
+
+# --- where an index is built ----------------------------------------------------------------------------------------
+
+
+def test_where_no_index_is_built(tmp_path: Path, index: Path) -> None:
+    def refused(out: Path, collection: object = COLLECTION) -> str:
+        before = sorted(tmp_path.rglob("*"))
+        with pytest.raises(EvenrankError) as caught:
+            build_index(collection, out=out, quiet=True)
+        assert sorted(tmp_path.rglob("*")) == before
+        return str(caught.value).removeprefix(f"{out}: ")
+
+    assert refused(index) == "is an index already; remove it, or choose another output"
+    file, folder = tmp_path / "c.tsv", tmp_path / "folder"
+    file.write_text("d1\tcat\n")
+    assert refused(file) == "expected a new folder for the index, found a file"
+    assert refused(file, file) == "cannot be written: it is an input"
+    folder.mkdir()
+    (folder / "c.tsv").write_text("d1\tcat\n")
+    assert refused(folder) == "expected a new or an empty folder, but it contains files"
+    assert refused(folder / "index", folder) == f"cannot be written: it lies in an input ({folder})"
+    assert refused(tmp_path / "new", index) == f"{index}: is an index; expected a collection"
+    assert refused(tmp_path / "new", tmp_path / "absent.tsv").startswith(f"{tmp_path}/absent.tsv: ")
+    assert refused(tmp_path / "new", {"d1": "cat", "": "dog"}) != ""
+    (folder / "index.json").write_text("{}")
+    assert refused(folder) == "contains another index.json; remove it, or choose another output"
+    with pytest.raises(InputError, match=r"^memory://index: an index is built in a local folder$"):
+        build_index(COLLECTION, out="memory://index")
+
+
+def test_an_index_in_an_empty_folder(tmp_path: Path) -> None:
+    (tmp_path / "index").mkdir()
+    build_index(COLLECTION, out=tmp_path / "index", quiet=True)
+    assert retrieve(tmp_path / "index", QUERIES, quiet=True).table.height == 1
+
+
+def interrupted(folder: Path, settings: dict[str, object], resume: dict[str, object] | None, *names: str) -> None:
+    """What a killed build leaves."""
+    with IndexWriter(folder, "bm25", settings, resume=resume) as writer:
+        for name in names:
+            writer.file(name).write_text("half")
+        kept = {path: path.read_bytes() for path in folder.iterdir()}
+    for path, content in kept.items():
+        path.write_bytes(content)
+
+
+def test_an_unfinished_index_is_refused_and_built_again(tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    interrupted(folder, {}, None, "scores.bin", "counts.part")
+    assert is_index(folder)
+    with pytest.raises(InputError, match=r": the index was not finished: run the command that builds it again$"):
+        retrieve(folder, QUERIES)
+    build_index(COLLECTION, out=folder, quiet=True)
+    assert {path.suffix for path in folder.iterdir()} == {".bin", ".json"}
+    assert retrieve(folder, QUERIES, quiet=True).table.height == 1
+
+
+def test_unfinished_folders_with_anything_else_are_left_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    interrupted(folder, {}, None, "scores.bin")
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(EvenrankError, match=r"index: contains another file: 'notes.txt'$"):
+        build_index(COLLECTION, out=folder)
+    (folder / "notes.txt").unlink()
+    (folder / "turn.bin").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(EvenrankError, match=r"index: contains a link: 'turn.bin'$"):
+        build_index(COLLECTION, out=folder)
+    (folder / "turn.bin").unlink()
+    (folder / "unfinished.json").write_text("[" * 9999)
+    with pytest.raises(EvenrankError, match=r"index: unfinished.json is damaged; remove the folder$"):
+        build_index(COLLECTION, out=folder)
+
+
+def test_work_is_resumed_for_the_same_collection_and_settings_only(tmp_path: Path) -> None:
+    folder, of = tmp_path / "index", {"collection": "one", "model": "m"}
+    interrupted(folder, {"a": 1}, of, "vectors.part", "done-000000.json")
+    with IndexWriter(folder, "bm25", {"a": 1}, resume=of) as writer:
+        assert writer.resumed
+        assert writer.file("vectors.part").read_text() == "half"
+    for settings, resume in (({"a": 2}, of), ({"a": 1}, {**of, "collection": "two"}), ({"a": 1}, None)):
+        with (
+            pytest.raises(EvenrankError, match="index: holds the beginning of an index of another"),
+            IndexWriter(folder, "bm25", settings, resume=resume),
+        ):
+            pass
+    # What fails can be resumed.
+    with pytest.raises(ZeroDivisionError), IndexWriter(folder, "bm25", {"a": 1}, resume=of):
+        raise ZeroDivisionError
+    with IndexWriter(folder, "bm25", {"a": 1}, resume=of) as writer:
+        writer.file("vectors.bin").write_bytes(b"whole")
+        manifest = writer.finish(1, {}, versions={})
+    assert sorted(os.listdir(folder)) == ["index.json", "vectors.bin"]
+    assert read_manifest(folder) == manifest
+
+
+def test_without_work_worth_it_nothing_is_resumed(tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+
+    def failing(error: type[BaseException]) -> None:
+        with IndexWriter(folder, "dense", {}, resume={"collection": "one"}) as writer:
+            writer.file("texts-000000.part").write_text("half")
+            raise error
+
+    for error in (ZeroDivisionError, KeyboardInterrupt):
+        with pytest.raises(error):
+            failing(error)
+        assert list(tmp_path.iterdir()) == []
+    # A killed build leaves files, which do not keep the corrected collection out.
+    interrupted(folder, {}, {"collection": "one"}, "texts-000000.part", "windows.json")
+    with IndexWriter(folder, "bm25", {}, resume={"collection": "two"}) as writer:
+        assert not writer.resumed
+        assert [path.name for path in folder.iterdir()] == ["unfinished.json"]
+
+
+def test_one_writer_at_a_time(tmp_path: Path) -> None:
+    with (
+        IndexWriter(tmp_path / "index", "bm25", {}),
+        pytest.raises(EvenrankError, match=r"index: another process builds an index there$"),
+    ):
+        build_index(COLLECTION, out=tmp_path / "index")
+
+
+def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
+    def batches() -> Any:
+        yield pl.DataFrame({"doc_id": ["d1"], "text": ["cat"]})
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(InputError, match=r"index: cannot be written: No space left on device$"):
+        build_index(batches(), out=tmp_path / "index", quiet=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_collection_that_changes_is_no_index(tmp_path: Path) -> None:
+    path = tmp_path / "c.tsv"
+    path.write_text("d1\tcat\n")
+
+    from evenrank.search.index_folder import begin_digest
+
+    digest = begin_digest(path)
+    path.write_text("d1\tcat and dog\n")
+    with pytest.raises(EvenrankError, match=r"c.tsv: changed while it was read$"):
+        digest()
+
+
+def test_bm25_needs_no_cluster_and_no_device(tmp_path: Path) -> None:
+    from evenrank import Encoding
+
+    for encoding in (Encoding(engine="ray"), Encoding(device="cuda")):
+        with pytest.raises(EvenrankError, match=r"^BM25 has no model: "):
+            build_index(COLLECTION, out=tmp_path / "index", encoding=encoding)
+    with pytest.raises(EvenrankError, match=r"^`engine`: expected local or ray, found 'spark'$"):
+        build_index(COLLECTION, out=tmp_path / "index", encoding=Encoding(engine="spark"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_collection_that_changed_later_is_noted(tmp_path: Path) -> None:
+    for name in ("one.tsv", "two.tsv"):
+        (tmp_path / "parts").mkdir(exist_ok=True)
+        (tmp_path / "parts" / name).write_text(f"{name}\tdogs\n")
+    build_index(tmp_path / "parts", out=tmp_path / "index", quiet=True)
+    run = retrieve(tmp_path / "index", QUERIES, quiet=True)
+    (tmp_path / "parts" / "two.tsv").write_text("a\tdogs\nb\tdogs\n")
+    again = retrieve(tmp_path / "index", QUERIES, quiet=True)
+    note = f"bm25: the collection {tmp_path / 'parts'} has changed since the index was made"
+    assert again.notes == (*run.notes, note)

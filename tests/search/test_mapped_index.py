@@ -1,0 +1,283 @@
+"""BM25's index on disk finds what the one in memory finds, bit for bit, and says in a line how it is damaged."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from evenrank import RM3, EvenrankError, InputError, build_index, open_index, retrieve
+from evenrank.search import bm25 as bm25_files
+from evenrank.search.analysis import Analyzer
+from evenrank.search.bm25 import Counts, Index, MappedBM25, starts_of
+from evenrank.search.index_folder import read_manifest
+from evenrank.search.mapped import Texts, TextsWriter
+
+WORDS = ["cat", "dogs", "the", "running", "café", "ﬁsh", "𝄞𝄞", "zebra", "l'été", "x9"]
+TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), min_size=1, max_size=12)
+IDS = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=5)
+
+
+def documents(*texts: str) -> pl.DataFrame:
+    return pl.DataFrame({"doc_id": [f"d{i}" for i in range(1, len(texts) + 1)], "text": list(texts)})
+
+
+def asked(*texts: str) -> pl.DataFrame:
+    return pl.DataFrame({"query_id": [f"q{i}" for i in range(1, len(texts) + 1)], "text": list(texts)})
+
+
+COLLECTION = documents("The cat sat", "Cats and dogs, cat!", "A dog", "a running café")
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    build_index(COLLECTION, out=tmp_path / "index", rm3=True, quiet=True)
+    return tmp_path / "index"
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    TEXTS,
+    TEXTS,
+    st.lists(IDS, min_size=12, max_size=12, unique=True),
+    st.integers(1, 15),
+    st.booleans(),
+    st.sampled_from([None, RM3(2, 3, 0.3)]),
+)
+def test_the_same_as_in_memory(
+    tmp_path_factory: pytest.TempPathFactory,
+    texts: list[str],
+    queries: list[str],
+    ids: list[str],
+    k: int,
+    weighted: bool,
+    rm3: RM3 | None,
+) -> None:
+    collection = pl.DataFrame({"doc_id": ids[: len(texts)], "text": texts})
+    out = tmp_path_factory.mktemp("of") / "index"
+    build_index(collection.iter_slices(5), out=out, k1=1.2, b=0.7, stemmer="porter", rm3=True, quiet=True)
+    given = asked(*(f"{text}^0.5" if weighted and text else text for text in queries))
+
+    def found(source: object, **own: Any) -> object:
+        try:
+            run = retrieve(source, given, k=k, weighted=weighted, rm3=rm3, quiet=True, **own)
+        except EvenrankError as error:
+            return str(error)
+        return run.name, run.notes, run.table.rows()
+
+    in_memory = found(collection, k1=1.2, b=0.7, stemmer="porter")
+    assert found(out) == found(open_index(out)) == in_memory
+
+
+def test_large_enough_for_several_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of few postings while it is built, and few queries at once while it is searched."""
+    rng = np.random.default_rng(0)
+    words = [f"w{i}" for i in range(50)]
+    texts = [" ".join(rng.choice(words, rng.integers(0, 20))) for _ in range(500)]
+    collection, queries = documents(*texts), asked(*texts[:40])
+    scored = Counts.scored
+    monkeypatch.setattr(Counts, "scored", lambda self, indptr, k1, b, most=300: scored(self, indptr, k1, b, most))
+    monkeypatch.setattr(bm25_files, "_AT_ONCE", 500)
+    monkeypatch.setattr(bm25_files, "_ROOM", 1)
+    build_index(collection.iter_slices(70), out=tmp_path / "index", quiet=True)
+    run = retrieve(tmp_path / "index", queries, k=30, quiet=True)
+    monkeypatch.undo()
+    assert run.table.equals(retrieve(collection, queries, k=30, quiet=True).table)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(TEXTS, min_size=1, max_size=4), st.integers(1, 20), st.booleans())
+def test_postings_are_those_of_plain_loops(place: Path, batches: list[list[str]], most: int, on_disk: bool) -> None:
+    analyzer = Analyzer()
+    lists: list[list[int]] = []
+    with Counts(place / "counts.part" if on_disk else None) as counts:
+        for texts in batches:
+            terms = analyzer.terms(pl.Series("text", texts), grow=True)
+            counts.add(terms, len(texts))
+            lists += [terms.filter(pl.col("text") == row)["term"].to_list() for row in range(len(texts))]
+        starts = starts_of(counts.frequency(analyzer.size))
+        blocks = list(counts.scored(starts, 0.9, 0.4, most))
+    mean = sum(map(len, lists)) / len(lists) or 1.0
+    expected = []
+    for term in range(analyzer.size):
+        having = [number for number, terms in enumerate(lists) if term in terms]
+        idf = np.log1p((len(lists) - len(having) + 0.5) / (len(having) + 0.5))
+        for number in having:
+            tf = lists[number].count(term)
+            score = idf * tf / (tf + 0.9 * (1 - 0.4 + 0.4 * len(lists[number]) / mean))
+            expected.append((number, np.float32(score)))
+    got = [pair for data, indices in blocks for pair in zip(indices.tolist(), data, strict=True)]
+    assert [number for number, _ in got] == [number for number, _ in expected]
+    assert [score for _, score in got] == pytest.approx([score for _, score in expected], rel=1e-6)
+
+
+def test_two_builds_have_the_same_bytes(tmp_path: Path) -> None:
+    (tmp_path / "c.tsv").write_text("d1\tThe cat sat\nd2\tCats and dogs\n")
+    for name in ("one", "two"):
+        build_index(tmp_path / "c.tsv", out=tmp_path / name, rm3=True, quiet=True)
+    one, two = ({file.name: file.read_bytes() for file in (tmp_path / name).iterdir()} for name in ("one", "two"))
+    assert one == two
+    assert {"index.json", "scores.bin", "forward-tf.bin"} < one.keys()
+
+
+def test_what_the_run_says(index: Path) -> None:
+    run = retrieve(index, asked("dogs", "the", "unknown"), k=5, quiet=True)
+    assert run.name == "bm25"
+    assert run.table["doc_id"].to_list() == ["d3", "d2"]
+    assert run.notes == retrieve(COLLECTION, asked("dogs", "the", "unknown"), k=5, quiet=True).notes
+    assert run.card is not None
+    assert run.card["stage"] == "retrieve"
+    card = run.card["index"]
+    assert isinstance(card, dict)
+    assert (card["kind"], card["documents"], card["path"]) == ("bm25", 4, str(index))
+    json.dumps(run.card)
+
+
+def test_another_stemmer_is_noted(index: Path) -> None:
+    values = json.loads((index / "index.json").read_text())
+    values["versions"]["PyStemmer"] = "0.1"
+    (index / "index.json").write_text(json.dumps(values))
+    note = retrieve(index, asked("dogs"), quiet=True).notes[-1]
+    assert note.startswith("bm25: the index was made with PyStemmer 0.1 (now ")
+
+
+def test_scores_by_hand(index: Path) -> None:
+    score = retrieve(index, asked("sat"), quiet=True).table["score"].item()
+    # Four documents of 2, 3, 1 and 2 terms.
+    assert score == pytest.approx(math.log(1 + 3.5 / 1.5) / (1 + 0.9 * (0.6 + 0.4 * 2 / 2)), rel=1e-6)
+
+
+def test_stop_words_are_kept_as_they_were(tmp_path: Path) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("cat\n")
+    build_index(COLLECTION, out=tmp_path / "index", stopwords=str(words), stemmer=None, quiet=True)
+    words.unlink()
+    run = retrieve(tmp_path / "index", asked("cat dog"), quiet=True)
+    assert run.table["doc_id"].to_list() == ["d3"]
+    assert run.notes[0].endswith(f"stop words {words} (1), no stemmer")
+    words.write_text("dog\n")
+    with pytest.raises(EvenrankError, match=rf"^`stopwords`: the index .* has {words}, found {words}; build another"):
+        retrieve(tmp_path / "index", asked("cat"), stopwords=str(words))
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        ({"k1": 1.2}, "`k1`: the index INDEX has 0.9, found 1.2; build another index"),
+        ({"b": 0}, "`b`: the index INDEX has 0.4, found 0; build another index"),
+        ({"stemmer": None}, "`stemmer`: the index INDEX has english, found none; build another index"),
+        ({"stopwords": None}, "`stopwords`: the index INDEX has english, found none; build another index"),
+        ({"stopwords": ["cat"]}, "`stopwords`: the index INDEX has english, found others; build another index"),
+        ({"stopwords": "dutsh"}, "`stopwords`: no such file and no list 'dutsh'"),
+        ({"k": 0}, "`k`: expected 1 or more, found 0"),
+    ],
+)
+def test_settings_of_the_index_cannot_be_changed(index: Path, own: dict[str, Any], message: str) -> None:
+    with pytest.raises(EvenrankError) as caught:
+        retrieve(index, asked("cat"), **own)
+    assert str(caught.value).startswith(message.replace("INDEX", str(index)))
+    same = retrieve(index, asked("cat"), k1=0.9, b=0.4, stopwords="english", stemmer="english", quiet=True)
+    assert same.table.height == 2
+
+
+def test_rm3_needs_the_words_of_each_passage(tmp_path: Path) -> None:
+    build_index(COLLECTION, out=tmp_path / "index", quiet=True)
+    with pytest.raises(EvenrankError, match=r"^`rm3`: the index .* does not keep each passage's words; build it again"):
+        retrieve(tmp_path / "index", asked("cat"), rm3=RM3())
+
+
+def test_texts_are_read_where_they_are_wanted(index: Path, place: Path) -> None:
+    from evenrank.search.index_folder import IndexWriter
+
+    with IndexWriter(place / "texts", "bm25", {}) as writer:
+        with TextsWriter(writer, "some") as texts:
+            texts.append(pl.Series(["a", "", "é𝄞"]))
+            texts.append(pl.Series([], dtype=pl.String))
+            texts.append(pl.Series(["b" * 40, "c", "d"])[1:])
+        manifest = writer.finish(5, {}, versions={})
+    found = Texts(manifest, "some")
+    assert len(found) == 5
+    assert found[np.array([4, 2, 2, 1, 0])].to_list() == ["d", "é𝄞", "é𝄞", "", "a"]
+    assert found[np.array([], np.int64)].to_list() == []
+
+
+def rewritten(index: Path, name: str, change: Callable[[Any], Any], dtype: str) -> None:
+    values = np.fromfile(index / name, dtype)
+    (index / name).write_bytes(change(values).astype(dtype).tobytes())
+
+
+def replaced(at: int, value: int) -> Callable[[Any], Any]:
+    def change(values: Any) -> Any:
+        values[at] = value
+        return values
+
+    return change
+
+
+DAMAGE: dict[str, tuple[str, Callable[[Any], Any], str, str]] = {
+    "a document beyond the last": ("documents.bin", lambda v: v + 4, "<i4", "a posting leads to a document that is"),
+    "a document before the first": ("documents.bin", lambda v: v - 9, "<i4", "a posting leads to a document that is"),
+    "turns outside": ("turn.bin", lambda v: v + 2**30, "<i4", "a posting leads to a document that is not in it"),
+    "orders outside": ("by-turn.bin", lambda v: v - 2**30, "<i4", "a posting leads to a document that is not in it"),
+    "starts that fall": ("starts.bin", replaced(1, 10**15), "<i8", "the postings of a term are not in it"),
+    "starts below 0": ("starts.bin", replaced(1, -(10**15)), "<i8", "the postings of a term are not in it"),
+    "an end elsewhere": ("starts.bin", replaced(-1, 3), "<i8", "starts.bin does not fit the other files"),
+    "numbers outside": ("numbers.bin", lambda v: v + 100, "<i4", "a term has no valid number"),
+    "words outside": ("terms-offsets.bin", replaced(1, 10**12), "<i8", "its terms cannot be read"),
+    "words before": ("terms-offsets.bin", replaced(0, -5), "<i8", "its terms cannot be read"),
+    "ids outside": ("ids-offsets.bin", replaced(2, 10**12), "<i8", "its ids cannot be read"),
+    "ids backwards": ("ids-offsets.bin", replaced(1, 7), "<i8", "its ids cannot be read"),
+    "ids that are not text": ("ids-text.bin", lambda v: v | 128, "<u1", "its ids cannot be read"),
+    "other stop words": ("stopwords-text.bin", lambda v: v ^ 1, "<u1", "its stop words differ from what was written"),
+    "documents' words outside": ("forward-starts.bin", lambda v: v + 50, "<i8", "the terms of a document are not in"),
+    "documents' unknown words": ("forward-terms.bin", lambda v: v + 50, "<i4", "a document has a term without a num"),
+}
+
+
+def unchecked(folder: Path) -> MappedBM25:
+    """An index, of whose files the sizes alone were looked at."""
+    return MappedBM25.open(read_manifest(folder))
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damaged_numbers_end_in_a_line(index: Path, name: str) -> None:
+    file, change, dtype, message = DAMAGE[name]
+    rewritten(index, file, change, dtype)
+    with pytest.raises(EvenrankError) as caught:
+        retrieve(unchecked(index), asked("cat dog sat running"), rm3=RM3(), quiet=True)
+    assert f"the index is damaged: {message}" in str(caught.value)
+    with pytest.raises(InputError, match=rf"the index is damaged: {file} differs from what was written$"):
+        open_index(index)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_no_bytes_of_any_file_crash(index: Path, data: st.DataObject) -> None:
+    names = sorted(file.name for file in index.iterdir() if file.suffix == ".bin")
+    path = index / data.draw(st.sampled_from(names))
+    whole = path.read_bytes()
+    content = bytearray(whole)
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content)
+    said, scores = "", pl.Series([0.0])
+    try:
+        scores = retrieve(unchecked(index), asked("cat dog sat running café"), rm3=RM3(), quiet=True).table["score"]
+    except EvenrankError as error:
+        said = str(error)
+    path.write_bytes(whole)
+    assert scores.is_finite().all()
+    assert "\n" not in said
+
+
+def test_the_index_of_memory_is_not_split() -> None:
+    index = Index.build([COLLECTION], Analyzer(), quiet=True)
+    assert list(index._pieces(np.array([0, 1]), np.array([0, 1, 2]))) == [(0, 2)]

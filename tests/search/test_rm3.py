@@ -1,0 +1,170 @@
+"""RM3 and weighted queries."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from evenrank.files import EvenrankError
+from evenrank.search.analysis import Analyzer
+from evenrank.search.bm25 import Index, retrieve
+from evenrank.search.expansion import RM3
+
+WORDS = ["aa", "bb", "cc", "dd", "ee", "ff"]
+
+
+def texts(*given: str, name: str = "doc_id") -> pl.DataFrame:
+    return pl.DataFrame({name: [str(i) for i in range(len(given))], "text": list(given)})
+
+
+def bm25(documents: list[list[str]], weights: dict[str, float]) -> list[float]:
+    """Σ_t weight · ln(1 + (N − df + .5)/(df + .5)) · tf/(tf + k1 (1 − b + b |d|/avg)), k1 .9, b .4."""
+    mean = sum(map(len, documents)) / len(documents)
+    scores = []
+    for document in documents:
+        score = 0.0
+        for word, weight in weights.items():
+            df, tf = sum(word in other for other in documents), document.count(word)
+            norm = 0.9 * (0.6 + 0.4 * len(document) / mean)
+            score += weight * math.log(1 + (len(documents) - df + 0.5) / (df + 0.5)) * tf / (tf + norm)
+        scores.append(score)
+    return scores
+
+
+def slow_rm3(documents: list[list[str]], query: list[str], rm3: RM3) -> dict[str, float]:
+    """The weights of the enriched query, term by term and document by document."""
+    own = Counter(word for word in query if any(word in document for document in documents))
+    scores = bm25(documents, {word: float(count) for word, count in own.items()})
+    ranked = sorted(range(len(documents)), key=lambda i: (scores[i], str(i)), reverse=True)
+    relevance: dict[str, float] = {}
+    for i in [i for i in ranked if scores[i] > 0][: rm3.fb_docs]:
+        for word, tf in Counter(documents[i]).items():
+            relevance[word] = relevance.get(word, 0) + tf / len(documents[i]) * scores[i]
+    kept = sorted(relevance, key=lambda word: (-relevance[word], word))[: rm3.fb_terms]
+    total = sum(relevance[word] for word in kept)
+    length = sum(own.values())
+    return {
+        word: rm3.original_weight * own[word] / length
+        + (1 - rm3.original_weight) * (relevance[word] / total if word in kept else 0)
+        for word in set(own) | set(kept)
+    }
+
+
+def test_by_hand() -> None:
+    # Query "aa": idf ln(1 + 2.5/1.5) = .9808, |d| = 2 = the mean, so BM25 of documents 0 and 1: .9808 · 1/1.9 = .5162.
+    # p(w|R) ∝ aa: (1/2 + 1/2) · .5162; bb: 1/2 · .5162; cc the same. Renormalised .5, .25, .25; mixed half and half
+    # with p(aa|q) = 1: aa .75, bb .125, cc .125. df of bb is 2, of cc 2: all idf are the same.
+    collection = texts("aa bb", "aa cc", "cc bb", "dd dd")
+    run = retrieve(
+        collection, texts("aa", name="query_id"), stopwords=None, stemmer=None, rm3=RM3(), quiet=True
+    ).table.sort("doc_id")
+    unit = math.log(1 + 2.5 / 2.5) / 1.9
+    assert run["doc_id"].to_list() == ["0", "1", "2"]
+    assert run["score"].to_list() == pytest.approx([0.875 * unit, 0.875 * unit, 0.25 * unit], rel=1e-6)
+
+
+documents = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=8), min_size=2, max_size=8)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    documents,
+    st.lists(st.lists(st.sampled_from([*WORDS, "zz"]), min_size=1, max_size=4), min_size=1, max_size=4),
+    st.integers(1, 4),
+    st.integers(1, 5),
+    st.sampled_from([0.0, 0.3, 0.5, 1.0]),
+)
+def test_against_the_slow_version(
+    given_documents: list[list[str]], queries: list[list[str]], docs: int, terms: int, weight: float
+) -> None:
+    rm3 = RM3(docs, terms, weight)
+    index = Index.build(texts(*map(" ".join, given_documents)), Analyzer(None, None), forward=True, quiet=True)
+    known = [query for query in queries if any(word in document for word in query for document in given_documents)]
+    if not known:
+        with pytest.raises(EvenrankError, match="has a word of the collection"):
+            index.search(texts(*map(" ".join, queries), name="query_id"), rm3=rm3, quiet=True)
+        return
+    found = index.search(texts(*map(" ".join, known), name="query_id"), rm3=rm3, quiet=True).table
+    for number, query in enumerate(known):
+        weights = slow_rm3(given_documents, query, rm3)
+        expected = {str(i): s for i, s in enumerate(bm25(given_documents, weights)) if s > 1e-12}
+        rows = found.filter(pl.col("query_id") == str(number))
+        got = dict(zip(rows["doc_id"], rows["score"], strict=True))
+        # Equal weights are decided by the word; weights that differ by rounding alone may fall either way.
+        assert {key: pytest.approx(score, rel=1e-4, abs=1e-6) for key, score in expected.items()} == got or _close_call(
+            given_documents, query, rm3
+        )
+
+
+def _close_call(given_documents: list[list[str]], query: list[str], rm3: RM3) -> bool:
+    """Whether rounding decides which documents or terms are taken: two of them are nearly equal at the cut."""
+    scores = bm25(given_documents, {w: float(c) for w, c in Counter(query).items()})
+    close = any(0 < abs(a - b) < 1e-5 for i, a in enumerate(scores) for b in scores[:i])
+    whole = slow_rm3(given_documents, query, RM3(rm3.fb_docs, 1000, 0.0))
+    values = sorted(whole.values(), reverse=True)
+    at = rm3.fb_terms
+    return close or (at < len(values) and abs(values[at - 1] - values[at]) < 1e-6)
+
+
+def test_weighted_words() -> None:
+    collection = texts("aa bb", "aa aa", "cc dd")
+    query = texts("aa^0.5 bb^2 cc^0 dd^1e-1", name="query_id")
+    run = retrieve(collection, query, stopwords=None, stemmer=None, weighted=True, quiet=True).table.sort("doc_id")
+    expected = bm25([["aa", "bb"], ["aa", "aa"], ["cc", "dd"]], {"aa": 0.5, "bb": 2.0, "dd": 0.1})
+    assert run["score"].to_list() == pytest.approx(expected, rel=1e-6)
+
+
+def test_weights_of_one_are_plain_bm25() -> None:
+    collection = texts("aa bb", "aa aa bb", "bb", "cc aa", "aa bb")
+    queries = texts("aa bb bb", "cc", name="query_id")
+    plain = retrieve(collection, queries, k=3, stopwords=None, stemmer=None, quiet=True).table
+    weighted = retrieve(collection, queries, k=3, stopwords=None, stemmer=None, weighted=True, quiet=True).table
+    assert weighted["doc_id"].to_list() == plain["doc_id"].to_list()
+    assert weighted["score"].to_list() == pytest.approx(plain["score"].to_list(), rel=1e-6)
+
+
+def test_all_weight_on_the_query_is_bm25_of_its_distribution() -> None:
+    collection, queries = texts("aa bb", "aa cc", "bb bb"), texts("aa bb", name="query_id")
+    plain = retrieve(collection, queries, stopwords=None, stemmer=None, quiet=True).table
+    found = retrieve(collection, queries, stopwords=None, stemmer=None, rm3=RM3(original_weight=1.0), quiet=True).table
+    assert found["score"].to_list() == pytest.approx([score / 2 for score in plain["score"]], rel=1e-6)
+
+
+@pytest.mark.parametrize("word", ["aa^x", "aa^-1", "aa^", "aa^nan"])
+def test_a_bad_weight(word: str) -> None:
+    with pytest.raises(EvenrankError, match=r"query 0: expected a weight from 0 to 1000000000 after \^, found"):
+        retrieve(texts("aa"), texts(word, name="query_id"), weighted=True, quiet=True)
+
+
+@pytest.mark.parametrize(
+    "settings_", [{"fb_docs": 0}, {"fb_terms": 0}, {"original_weight": 1.1}, {"original_weight": float("nan")}]
+)
+def test_a_bad_setting(settings_: dict[str, float]) -> None:
+    with pytest.raises(EvenrankError, match=f"`{next(iter(settings_))}`: expected"):
+        RM3(**settings_)  # type: ignore[arg-type]
+
+
+def test_an_index_without_documents_terms() -> None:
+    index = Index.build(texts("aa"), Analyzer(None, None), quiet=True)
+    with pytest.raises(EvenrankError, match="forward=True"):
+        index.search(texts("aa", name="query_id"), rm3=RM3(), quiet=True)
+
+
+def test_the_command(tmp_path) -> None:
+    from evenrank.cli import app
+
+    (tmp_path / "c.tsv").write_text("0\tnurse ward\n1\tnurse doctor\n2\tdoctor ward\n3\tsea\n", encoding="utf-8")
+    (tmp_path / "q.tsv").write_text("0\tnurse\n", encoding="utf-8")
+    out = tmp_path / "rm3.run"
+    done = CliRunner().invoke(
+        app, ["retrieve", str(tmp_path / "c.tsv"), str(tmp_path / "q.tsv"), "--out", str(out), "--rm3", "--quiet"]
+    )
+    assert done.exit_code == 0, done.output
+    assert [line.split()[2] for line in out.read_text(encoding="utf-8").splitlines()] == ["1", "0", "2"]
+    assert "RM3, 10 documents, 10 terms, original weight 0.5" in done.output

@@ -1,0 +1,141 @@
+"""Indexes of weights of terms: equal to the model's own similarity, also without inference for queries."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
+
+from dense_indexes import DOCUMENTS, QUERIES, bi_encoder, collection, sparse_encoder
+from evenrank import Encoding, build_index, open_index, retrieve
+from evenrank.files import EvenrankError
+from evenrank.models.text_encoders import TextEncoder
+from evenrank.search import vector_index
+from evenrank.search.index_folder import read_manifest
+from evenrank.search.vector_index import VectorIndex
+
+# transformers warns of what it does itself.
+SMALL = Encoding(batch_size=4)
+FORMS = {"splade": {}, "cosine": {"similarity": "cosine"}, "inference-free": {"inference_free": True}}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of each form, a collection, and its indexes."""
+    folder = tmp_path_factory.mktemp("sparse")
+    collection(folder / "c.tsv")
+    for name, settings in FORMS.items():
+        sparse_encoder(folder / name, **settings)  # type: ignore[arg-type]
+        build_index(folder / "c.tsv", out=folder / f"{name}-index", model=folder / name, encoding=SMALL, quiet=True)
+    return folder
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_equals_the_models_own_similarities(home: Path, tmp_path: Path, form: str) -> None:
+    from sentence_transformers import SparseEncoder
+
+    texts = collection(tmp_path / "c.tsv")
+    model = SparseEncoder(str(home / form), device="cpu")
+    own = model.similarity(model.encode_query(list(QUERIES.values())), model.encode_document(list(texts.values())))
+    run = retrieve(home / f"{form}-index", QUERIES, k=DOCUMENTS, quiet=True)
+    for row, query in enumerate(QUERIES):
+        found = dict(run.table.filter(query_id=query).select("doc_id", "score").iter_rows())
+        scores = {doc: float(own[row, number]) for number, doc in enumerate(texts)}
+        assert found.keys() == {doc for doc, score in scores.items() if score > 0}
+        for doc, score in found.items():
+            assert score == pytest.approx(scores[doc], rel=1e-5, abs=1e-6)
+        ranked = run.table.filter(query_id=query).sort("rank").select("score", "doc_id").rows()
+        assert ranked == sorted(ranked, reverse=True)
+
+
+def test_says_what_it_is(home: Path) -> None:
+    manifest = open_index(home / "splade-index", check=True).manifest
+    assert manifest.kind == "sparse"
+    assert manifest.model is not None
+    assert manifest.model["kind"] == "sparse encoder"
+    run = retrieve(home / "splade-index", QUERIES, k=3, quiet=True)
+    assert run.name == "splade"
+    assert run.notes == ("splade: weights of 25 terms",)
+
+
+def test_a_query_without_a_term_is_counted(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from scipy.sparse import csr_matrix
+
+    rows = csr_matrix(np.eye(4, 25, dtype=np.float32))
+    rows.data[1] = 0
+    rows.eliminate_zeros()
+    monkeypatch.setattr(TextEncoder, "queries", lambda self, texts: rows)
+    notes = retrieve(home / "splade-index", QUERIES, k=3, quiet=True).notes
+    assert any(note.endswith("no term of a document and no documents") for note in notes)
+    monkeypatch.setattr(TextEncoder, "queries", lambda self, texts: csr_matrix((4, 25), dtype=np.float32))
+    with pytest.raises(EvenrankError, match="none of the 4 queries has a term of a document"):
+        retrieve(home / "splade-index", QUERIES, k=3, quiet=True)
+    monkeypatch.setattr(TextEncoder, "queries", lambda self, texts: -rows)
+    with pytest.raises(EvenrankError, match="splade: expected weights of terms from 0, found a negative one"):
+        retrieve(home / "splade-index", QUERIES, k=3, quiet=True)
+    monkeypatch.setattr(TextEncoder, "queries", lambda self, texts: csr_matrix((4, 9), dtype=np.float32))
+    with pytest.raises(EvenrankError, match="weights of 25 terms, and the queries of 9"):
+        retrieve(home / "splade-index", QUERIES, k=3, quiet=True)
+
+
+def test_damaged_postings_are_refused(home: Path, tmp_path: Path) -> None:
+    place = Path(shutil.copytree(home / "splade-index", tmp_path / "index"))
+    for name, number in (
+        ("impacts-documents.bin", np.int32(DOCUMENTS)),
+        ("impacts-documents.bin", np.int32(-1)),
+        ("impacts-starts.bin", np.int64(1)),
+    ):
+        whole = (place / name).read_bytes()
+        changed = np.full(len(whole) // number.itemsize, number)
+        (place / name).write_bytes(changed.tobytes())
+        with pytest.raises(EvenrankError, match="the index is damaged: its postings cannot be used"):
+            retrieve(VectorIndex.open(read_manifest(place)), QUERIES, quiet=True)
+        (place / name).write_bytes(whole)
+
+
+def test_what_it_does_not_know_is_refused(home: Path, tmp_path: Path) -> None:
+    index = home / "splade-index"
+    other = bi_encoder(tmp_path / "bi")
+    with pytest.raises(EvenrankError, match="`kind`"):
+        retrieve(index, QUERIES, model=other, quiet=True)
+
+
+def test_negative_weights_are_refused(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = TextEncoder.documents
+    monkeypatch.setattr(TextEncoder, "documents", lambda self, texts: -documents(self, texts))
+    with pytest.raises(EvenrankError, match="splade: expected weights of terms from 0, found a negative one"):
+        build_index({"a": "the nurse"}, out=tmp_path / "out", model=home / "splade", quiet=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_windows_do_not_change_the_index(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenrank.search.vector_index.BATCHES", 2)
+    place = tmp_path / "index"
+    build_index(home / "c.tsv", out=place, model=home / "splade", encoding=SMALL, quiet=True)
+    run, other = (retrieve(path, QUERIES, k=9, quiet=True).table for path in (place, home / "splade-index"))
+    assert run.drop("score").equals(other.drop("score"))
+    np.testing.assert_allclose(run["score"], other["score"], rtol=1e-5)
+
+
+def test_damaged_weights_are_refused(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaging(count: object) -> tuple[object, object]:
+        path = tmp_path / "index" / "weights-000000.part"
+        path.write_bytes(contents.pop())
+        return turns(count)
+
+    turns = vector_index.turns
+    buffer = io.BytesIO()
+    far = {"row": pl.Series([0], dtype=pl.Int32), "term": pl.Series([25], dtype=pl.Int32)}
+    pl.DataFrame({**far, "weight": pl.Series([1.0], dtype=pl.Float32)}).write_parquet(buffer)
+    monkeypatch.setattr(vector_index, "turns", damaging)
+    contents = [b"PAR1", buffer.getvalue()]
+    while contents:
+        with pytest.raises(EvenrankError, match="the beginning of the index is damaged: remove it, and start again"):
+            build_index(home / "c.tsv", out=tmp_path / "index", model=home / "splade", encoding=SMALL, quiet=True)
+        shutil.rmtree(tmp_path / "index")

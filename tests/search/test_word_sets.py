@@ -1,0 +1,100 @@
+"""Word sets: those built in, public ones, files, and specific words that are learned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evenrank.files import EvenrankError, InputError
+from evenrank.search.embeddings import Vectors, gender_en, hard_debias, learn_specific, read_sets, read_word_list
+
+
+def random_vectors(words: list[str], dimensions: int, seed: int) -> Vectors:
+    return Vectors(tuple(words), np.random.default_rng(seed).normal(size=(len(words), dimensions)).astype(np.float32))
+
+
+# --- word sets -------------------------------------------------------------------------------------------------------
+
+
+def test_built_in_sets() -> None:
+    sets = gender_en()
+    of_pairs = [word for pair in (*sets.definitional, *sets.equalize) for word in pair]
+    assert set(of_pairs) <= set(sets.specific)
+    assert all(len(set(pair)) == 2 for pair in (*sets.definitional, *sets.equalize))
+    # A word stands in one pair, so that all can be equalised at once.
+    equalized = [word for pair in sets.equalize for word in pair]
+    assert len(set(equalized)) == len(equalized)
+    assert set(sets.occupations).isdisjoint(sets.specific)
+    for test in sets.associations:
+        groups = [*test.x, *test.y, *test.a, *test.b]
+        assert len(set(groups)) == len(groups)
+        assert len(test.x) == len(test.y)
+        assert set(test.x + test.y).isdisjoint(sets.specific)
+
+
+def test_public_sets(shared_data: Path) -> None:
+    folder = shared_data / "embeddings"
+    definitional, equalize = (read_sets(folder / f"{name}_pairs.json") for name in ("definitional", "equalize"))
+    specific = read_word_list(folder / "gender_specific_seed.json")
+    assert (len(definitional), len(equalize), len(specific)) == (10, 52, 218)
+    words = sorted({form(word) for of in (*definitional, *equalize) for word in of for form in (str, str.title)})
+    vectors = random_vectors([*words, "nurse", "Men", "actress"], 20, 0)
+    found = hard_debias(vectors, definitional, equalize, specific)
+    assert found.check.holds()
+    assert not found.neutral[len(words) + 2]
+    assert {("he", "she"), ("He", "She"), ("Men", "Women")} <= {
+        tuple(vectors.words[row] for row in of) for of in found.equalized
+    }
+
+
+@pytest.mark.parametrize(
+    ("read", "content", "message"),
+    [
+        (read_sets, '[["a", "b"],\n["c", ]]', "line 2: invalid JSON"),
+        (read_sets, '{"a": 1}', "expected a list of lists of words, found"),
+        (read_sets, "[]", "found an empty list"),
+        (read_sets, '[["a", "b"], ["c"]]', "set 2: expected two words or more, found 1"),
+        (read_sets, '["ab", "cd"]', "set 1: expected a list of words"),
+        (read_sets, '[["a", 1]]', "set 1: expected a list of words"),
+        (read_sets, '[["a", "a"]]', "set 1: a word is repeated"),
+        (read_word_list, '["a", ["b"]]', "entry 2: expected a word"),
+        (read_word_list, "", "the file is empty"),
+    ],
+)
+def test_bad_word_files(read: Callable[[Path], object], content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "f.json").write_text(content)
+    with pytest.raises(InputError) as error:
+        read(tmp_path / "f.json")
+    assert str(error.value).startswith(str(tmp_path / "f.json"))
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_word_files(tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text(json.dumps([["she", "he"], ["a", "b", "ç"]]))
+    assert read_sets(tmp_path / "s.json") == (("she", "he"), ("a", "b", "ç"))
+
+
+# --- learned words ---------------------------------------------------------------------------------------------------
+
+
+def test_specific_words_are_learned() -> None:
+    pytest.importorskip("sklearn")
+    rng = np.random.default_rng(0)
+    marked = [f"s{i}" for i in range(30)]
+    words = [f"w{i}" for i in range(300)]
+    matrix = rng.normal(size=(330, 10)).astype(np.float32)
+    matrix[:30, 0] = 12
+    vectors = Vectors((*marked, *words), matrix)
+    found = learn_specific(vectors, [word.upper() for word in marked[:24]])
+    assert set(found) == set(marked)
+    assert found == learn_specific(vectors, [word.upper() for word in marked[:24]])
+    # Behind the first words, those given exactly are trained on too.
+    late = Vectors((*words, *marked), np.concatenate([matrix[30:], matrix[:30]]))
+    assert set(learn_specific(late, marked[:24], first=300)) == set(marked)
+    with pytest.raises(EvenrankError, match=r"2 seed words or more .* found 1 of 330"):
+        learn_specific(vectors, ["s1"])

@@ -1,0 +1,377 @@
+"""Real training steps with the trainers of sentence-transformers."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra [neural]")
+pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
+datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+
+from sentence_transformers import (
+    CrossEncoderTrainer,
+    CrossEncoderTrainingArguments,
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+
+import evenrank
+import st_models
+from evenrank.files import EvenrankError, Run
+from evenrank.groups import load_lexicon
+from evenrank.mitigation.ibbr import AutoWeight, DualWeight
+from evenrank.training.sentence_transformers import (
+    BiasEvaluator,
+    CrossEncoderIBBRLoss,
+    IBBRLoss,
+    KeepWeight,
+    with_group_labels,
+)
+from st_models import (
+    CANDIDATES,
+    CORPUS,
+    MEASURES,
+    QUERIES,
+    RELEVANT,
+    ROWS,
+    bi_encoder,
+    bi_inputs,
+    cross_encoder,
+    evaluator,
+    lists,
+    tuples,
+)
+
+# transformers, accelerate and datasets warn of what they do themselves.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+
+
+def settings(kind: Any, folder: Path, **more: Any) -> Any:
+    defaults: dict[str, Any] = {
+        "per_device_train_batch_size": ROWS,
+        "per_device_eval_batch_size": ROWS,
+        "num_train_epochs": 2,
+        "learning_rate": 1e-3,
+        "logging_steps": 1,
+        "report_to": "none",
+        "save_strategy": "no",
+        "use_cpu": True,
+        "disable_tqdm": True,
+        "seed": 0,
+    }
+    return kind(output_dir=str(folder), **{**defaults, **more})
+
+
+def weights_of(model: Any) -> dict[str, Any]:
+    return {name: value.clone() for name, value in model.state_dict().items()}
+
+
+def train(
+    model: Any, dataset: Any, loss: Any, folder: Path, evaluator: Any = None, callbacks: Any = None, **more: Any
+) -> Any:
+    bi = isinstance(model, SentenceTransformer)
+    trainer = (SentenceTransformerTrainer if bi else CrossEncoderTrainer)(
+        model=model,
+        args=settings(SentenceTransformerTrainingArguments if bi else CrossEncoderTrainingArguments, folder, **more),
+        train_dataset=dataset,
+        loss=loss,
+        evaluator=evaluator,
+        callbacks=callbacks,
+    )
+    trainer.train()
+    return trainer
+
+
+def test_several_attributes(checkpoint: str, tmp_path: Path) -> None:
+    """Each has its own part, equal to that of a loss with it alone; a batch's labels stand attribute by attribute."""
+    (tmp_path / "place.csv").write_text("word,group\nhome,in\nnight,out\n")
+    lexicons = {"gender": "gender-en", "place": load_lexicon(tmp_path / "place.csv", poles="in,out")}
+    model = cross_encoder(checkpoint)
+    data = lists()
+    inputs = [list(data["query"]), list(data["docs"])], [torch.tensor(row) for row in data["labels"]]
+    parts = CrossEncoderIBBRLoss(model, 2, "ibbr-pd", lexicon=lexicons)(*inputs)
+    assert list(parts) == ["rank", "fair_gender", "fair_place"]
+    for name, lexicon in lexicons.items():
+        alone = CrossEncoderIBBRLoss(model, 2, "ibbr-pd", lexicon=lexicon)(*inputs)
+        torch.testing.assert_close(parts[f"fair_{name}"], alone["fair"])
+
+    bi = bi_encoder(checkpoint)
+    labelled = with_group_labels(tuples(), lexicons)
+    assert np.shape(labelled["label"][:]) == (ROWS, 2, 3)
+    several = IBBRLoss(bi, term="ibbr-pd", attributes=["gender", "place"])(*bi_inputs(bi, labelled))
+    gender = IBBRLoss(bi, term="ibbr-pd")(*bi_inputs(bi, with_group_labels(tuples())))
+    torch.testing.assert_close(several["fair_gender"], gender["fair"])
+
+
+# --- training ---------------------------------------------------------------------------------------------------------
+
+
+def test_bi_encoder_training(checkpoint: str, tmp_path: Path) -> None:
+    """Parts and evaluator's figures in the log and in the model card; the figures are those of the audit."""
+    model = bi_encoder(checkpoint)
+    before = weights_of(model)
+    check = evaluator(name="toy")
+    data = with_group_labels(tuples())
+    loss = IBBRLoss(model, 0.5)
+    first = {name: float(value) for name, value in loss(*bi_inputs(model, data)).items()}
+    trainer = train(model, data, loss, tmp_path / "out", check, eval_strategy="epoch")
+    _check_log(trainer, first, check)
+    assert any(not torch.equal(before[name], value) for name, value in model.state_dict().items())
+    model.save_pretrained(str(tmp_path / "model"))
+    _check_card(tmp_path / "model", check, model)
+    _check_audit(model, check)
+
+
+def test_cross_encoder_training(checkpoint: str, tmp_path: Path) -> None:
+    """As above; with a list of another length in the batch."""
+    model = cross_encoder(checkpoint)
+    before = weights_of(model)
+    check = evaluator(name="toy")
+    data = lists()
+    loss = CrossEncoderIBBRLoss(model, 0.5)
+    labels = [torch.tensor(row) for row in data["labels"]]
+    first = {name: float(value) for name, value in loss([list(data["query"]), list(data["docs"])], labels).items()}
+    trainer = train(model, data, loss, tmp_path / "out", check, eval_strategy="epoch")
+    _check_log(trainer, first, check)
+    assert any(not torch.equal(before[name], value) for name, value in model.state_dict().items())
+    model.save_pretrained(str(tmp_path / "model"))
+    _check_card(tmp_path / "model", check, model)
+    _check_audit(model, check)
+
+
+def _check_log(trainer: Any, first: dict[str, float], check: BiasEvaluator) -> None:
+    steps = [entry for entry in trainer.state.log_history if "loss" in entry]
+    assert len(steps) == 2
+    # The trainer rounds what it logs to four digits.
+    assert {name: steps[0][name] for name in first} == pytest.approx(first, abs=1e-4)
+    for entry in steps:
+        assert entry["loss"] == pytest.approx(entry["rank"] + entry["fair"], abs=2e-4)
+        assert entry["fair"] > 0
+    evaluated = [entry for entry in trainer.state.log_history if "eval_toy_nDCG@10" in entry]
+    assert len(evaluated) == 2
+    assert evaluated[1].keys() >= {f"eval_toy_{name}" for name in MEASURES}
+    assert check.primary_metric == "toy_nDCG@10"
+    assert evaluated[1]["eval_toy_nDCG@10"] == pytest.approx(check(trainer.model)["toy_nDCG@10"])
+    lines = (Path(trainer.args.output_dir) / "eval" / "BiasEvaluator_toy_results.csv").read_text().splitlines()
+    assert lines[0] == "epoch,steps,nDCG@10,NFaiRR@10,ARaB@10,AbsoluteDeltaAPRF"
+    assert [float(value) for value in lines[2].split(",")[:2]] == [2.0, 2.0]
+    assert float(lines[2].split(",")[2]) == evaluated[1]["eval_toy_nDCG@10"]
+    assert len(lines) == 3
+
+
+def _check_card(folder: Path, check: BiasEvaluator, model: Any) -> None:
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "Effectiveness and Bias" in card
+    metrics = check(model)
+    for name in MEASURES:
+        row = next(
+            line
+            for line in card.splitlines()
+            if line.startswith("|") and name in line and str(round(metrics[f"toy_{name}"], 4)) in line
+        )
+        assert row.count("|") == 3
+    assert "ibbr-ts" in card
+    assert "li2022debiasing" in card
+
+
+def _check_audit(model: Any, check: BiasEvaluator) -> None:
+    """The same figures by the audit of the run that the model gives, scored one pair at a time."""
+    rows = []
+    for query, documents in CANDIDATES.items():
+        for document in documents:
+            if isinstance(model, SentenceTransformer):
+                vectors = model.encode([QUERIES[query], CORPUS[document]])
+                score = float(model.similarity(vectors[:1], vectors[1:])[0, 0])
+            else:
+                score = float(model.predict([(QUERIES[query], CORPUS[document])], activation_fn=torch.nn.Identity())[0])
+            rows.append((query, document, score))
+    columns = ["query_id", "doc_id", "score"]
+    run = Run.from_table(pl.DataFrame(rows, columns, orient="row"), "model")
+    first = Run.from_table(pl.DataFrame(rows, columns, orient="row"), "first", order="file")
+    qrels = pl.DataFrame(
+        [(q, d, g) for q, of in RELEVANT.items() for d, g in of.items()],
+        ["query_id", "doc_id", "relevance"],
+        orient="row",
+    )
+    measures = ["nDCG@10", "NFaiRR@10", "ARaB@10", "|DeltaAPRF|"]
+    audited = evenrank.audit(
+        {"first": first, "model": run},
+        collection=pl.DataFrame({"doc_id": list(CORPUS), "text": list(CORPUS.values())}),
+        qrels=qrels,
+        baseline="first",
+        measures=measures,
+    )
+    figures = {one.name: {key: one.figures[key].mean for key in measures} for one in audited.runs}
+    found = check(model)
+    assert [found[f"toy_{name}"] for name in MEASURES] == pytest.approx(list(figures["model"].values()), abs=1e-6)
+    assert [check.first_stage[name] for name in MEASURES] == pytest.approx(list(figures["first"].values()), abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["bi", "cross"])
+def test_weight_0_is_the_ranking_loss_alone(checkpoint: str, tmp_path: Path, kind: str) -> None:
+    class RankAlone(torch.nn.Module):
+        """The ranking loss of the balanced one."""
+
+        def __init__(self, inner: Any) -> None:
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, *inputs: Any, **more: Any) -> Any:
+            return self.inner(*inputs, **more)["rank"]
+
+    trained = []
+    for alone in (False, True):
+        model = bi_encoder(checkpoint) if kind == "bi" else cross_encoder(checkpoint)
+        data = with_group_labels(tuples()) if kind == "bi" else lists()
+        loss = (IBBRLoss if kind == "bi" else CrossEncoderIBBRLoss)(model, 0.0)
+        train(model, data, RankAlone(loss) if alone else loss, tmp_path / str(alone), logging_strategy="no")
+        trained.append(weights_of(model))
+    for name, value in trained[0].items():
+        torch.testing.assert_close(value, trained[1][name], rtol=1e-5, atol=1e-7)
+
+
+def test_a_changing_weight_is_kept_in_checkpoints(checkpoint: str, tmp_path: Path) -> None:
+    """Stopped and resumed, weight and model are those of an uninterrupted training; evaluating moves no weight."""
+    data = with_group_labels(tuples())
+
+    def go(folder: Path, resume: bool = False, keep: bool = True, **more: Any) -> tuple[Any, Any]:
+        model = bi_encoder(checkpoint)
+        loss = IBBRLoss(model, DualWeight(weight=0.2, rate=1.0))
+        args = settings(
+            SentenceTransformerTrainingArguments,
+            folder,
+            save_strategy="epoch",
+            num_train_epochs=4,
+            lr_scheduler_type="constant",
+            **more,
+        )
+        trainer = SentenceTransformerTrainer(
+            model,
+            args,
+            train_dataset=data,
+            eval_dataset=data,
+            loss=loss,
+            callbacks=[KeepWeight(loss)] if keep else None,
+        )
+        trainer.train(resume_from_checkpoint=resume)
+        return trainer, loss
+
+    whole, of_whole = go(tmp_path / "whole", eval_strategy="epoch")
+    assert {"eval_rank", "eval_fair"} <= whole.state.log_history[-2].keys() | whole.state.log_history[-3].keys()
+    go(tmp_path / "parts", max_steps=2)
+    (tmp_path / "bare").mkdir()
+    state = json.loads((tmp_path / "parts" / "checkpoint-2" / "fair_weight.json").read_text())
+    assert state["now"][0] > 0.2
+    resumed, of_resumed = go(tmp_path / "parts", resume=True)
+    assert resumed.state.global_step == 4
+    assert of_resumed.weight.state() == of_whole.weight.state()
+    for name, value in weights_of(whole.model).items():
+        torch.testing.assert_close(value, resumed.model.state_dict()[name])
+    go(tmp_path / "bare", keep=False, max_steps=1)
+    with pytest.raises(EvenrankError, match=r"fair_weight\.json: no weight to continue with"):
+        go(tmp_path / "bare", resume=True)
+
+
+def test_auto_weight_moves_in_training_alone(checkpoint: str) -> None:
+    model = cross_encoder(checkpoint)
+    loss = CrossEncoderIBBRLoss(model, "auto")
+    assert isinstance(loss.weight, AutoWeight)
+    data = lists()
+    inputs = [list(data["query"]), list(data["docs"])], [torch.tensor(row) for row in data["labels"]]
+    model.eval()
+    with torch.no_grad():
+        evaluated = loss(*inputs)
+    assert loss.weight.state() == {"values": {}}
+    model.train()
+    trained = loss(*inputs)
+    assert {name: float(value) for name, value in evaluated.items()} == pytest.approx(
+        {name: float(value.detach()) for name, value in trained.items()}
+    )
+    assert set(loss.weight.state()["values"]) == {"rank", "0"}
+
+
+PROCESS = """
+import sys, json, torch
+sys.path[:0] = [{tests!r}]
+import st_models as t
+from evenrank.training.sentence_transformers import CrossEncoderIBBRLoss
+from torch import distributed
+from torch.nn.parallel import DistributedDataParallel
+
+distributed.init_process_group("gloo")
+assert distributed.get_world_size() == 2
+rank = distributed.get_rank()
+model = t.cross_encoder({checkpoint!r})
+loss = CrossEncoderIBBRLoss(model, "dual", "ibbr-pd", lexicon="gender-en")
+loss.weight.weight = 3.0
+data = t.lists()
+# Of unequal sizes.
+rows = [0, 1, 2, 3] if rank == 0 else [4, 5]
+inner, wrapped = model, DistributedDataParallel(model, find_unused_parameters=False)
+wrapped.preprocess = inner.preprocess
+loss.loss.model = wrapped
+data = data.select(rows)
+parts = loss([list(data["query"]), list(data["docs"])], [torch.tensor(row) for row in data["labels"]])
+parts["fair"].backward()
+gradients = {{name: value.grad for name, value in inner.named_parameters() if value.grad is not None}}
+torch.save(gradients, {out!r} + f"/{{rank}}.pt")
+print(json.dumps([rank, float(parts["fair"]), loss.weight.state()["now"]]), flush=True)
+distributed.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_have_the_gradient_of_the_whole_batch(checkpoint: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    tests = os.path.dirname(os.path.abspath(st_models.__file__))
+    program.write_text(PROCESS.format(tests=tests, checkpoint=checkpoint, out=str(tmp_path)))
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(program)]
+    ended = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    assert ended.returncode == 0, ended.stderr
+    model = cross_encoder(checkpoint)
+    loss = CrossEncoderIBBRLoss(model, DualWeight(3.0), "ibbr-pd")
+    data = lists()
+    parts = loss([list(data["query"]), list(data["docs"])], [torch.tensor(row) for row in data["labels"]])
+    parts["fair"].backward()
+    said = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("[")]
+    assert sorted(rank for rank, _, _ in said) == [0, 1]
+    for _, value, now in said:
+        assert value == pytest.approx(float(parts["fair"].detach()), rel=1e-5)
+        assert now == pytest.approx(loss.weight.state()["now"])
+    for rank in (0, 1):
+        gradients = torch.load(tmp_path / f"{rank}.pt", weights_only=True)
+        for name, parameter in model.named_parameters():
+            if parameter.grad is not None:
+                torch.testing.assert_close(gradients[name], parameter.grad, rtol=1e-3, atol=1e-6)
+
+
+# --- examples ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["ibbr_sentence_transformer", "ibbr_cross_encoder"])
+def test_the_examples_run(
+    name: str, checkpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = Path(__file__).resolve().parents[2] / "examples" / f"{name}.py"
+    options = ["--model", checkpoint, "--out", str(tmp_path / "out"), "--passages", "200", "--max-length", "48"]
+    monkeypatch.setattr(sys, "argv", [str(program), *options, "--steps", "2"])
+    runpy.run_path(str(program), run_name="__main__")
+    out = capsys.readouterr().out
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    for measure in MEASURES:
+        assert out.count(f"'{measure}'") == 1  # of the first stage
+        assert out.count(f"'valid_{measure}'") >= 2
+        assert measure in card

@@ -1,4 +1,4 @@
-"""Measures of a user's own: ties, reference rankings and the audit follow from weights and values."""
+"""Measures of a user's own: ties, bounds, references, tests and the audit follow from values, or from weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,20 @@ from hypothesis import strategies as st
 import evenrank
 from evenrank.files import EvenrankError, Run
 from evenrank.groups import GroupTable
-from evenrank.measures import CUTOFF, Evaluation, LinearMeasure, add_measure, is_bias, parse_measure, provider
+from evenrank.measures import (
+    CUTOFF,
+    BiasMeasure,
+    Evaluation,
+    JoinedRun,
+    LinearMeasure,
+    add_measure,
+    bias_measures,
+    is_bias,
+    parse_measure,
+    provider,
+    resolve,
+    spelled,
+)
 from slow import over_orders, random_case, rankings
 
 
@@ -36,6 +49,25 @@ class _SignedExposure(LinearMeasure):
         return np.sign(table.signed_magnitude("tf", rows=rows))
 
 
+class _FirstGap(BiasMeasure):
+    """Reciprocal rank of the first document of the first pole, minus that of the second; 0 for a group without one."""
+
+    __name__ = NAME = "FirstGap"
+    PRETTY_NAME = "Gap between the groups' first documents"
+    SUPPORTED_PARAMS = {"cutoff": CUTOFF}  # noqa: RUF012 - as ir_measures has it
+    signed, least, most = True, -1.0, 1.0
+
+    def values(self, run: JoinedRun) -> Any:
+        side = np.sign(run.magnitude().first(run.scored_lists, self["cutoff"]))
+        ranks = np.arange(1, side.shape[1] + 1)
+        first, second = (np.where(side == pole, 1 / ranks, 0).max(axis=1) for pole in (1, -1))
+        return first - second
+
+
+def first_gap(signs: list[float], k: int) -> float:
+    return sum(pole / (signs.index(pole) + 1) for pole in (1.0, -1.0) if pole in signs[:k])
+
+
 def slow(signs: list[float], k: int) -> float:
     discounts = [1 / math.log2(1 + rank) for rank in range(1, min(k, len(signs)) + 1)]
     return sum(d * s for d, s in zip(discounts, signs, strict=False)) / sum(discounts)
@@ -43,9 +75,9 @@ def slow(signs: list[float], k: int) -> float:
 
 @pytest.fixture(scope="module", autouse=True)
 def measure() -> Iterator[Any]:
-    yield add_measure(_SignedExposure())
+    yield add_measure(_SignedExposure()), add_measure(_FirstGap())
     # Other tests go through all measures there are.
-    del ir_measures.measures.registry["SignedExposure"]
+    del ir_measures.measures.registry["SignedExposure"], ir_measures.measures.registry["FirstGap"]
 
 
 @given(st.integers(0, 10_000), st.integers(1, 7))
@@ -96,3 +128,66 @@ def test_a_document_without_scores_counts_as_unknown() -> None:
 def test_a_name_that_is_taken() -> None:
     with pytest.raises(EvenrankError, match="a measure named SignedExposure already"):
         add_measure(_SignedExposure())
+
+
+@given(st.integers(0, 10_000), st.integers(1, 7))
+def test_values_alone_say_what_ties_and_random_orders_do(seed: int, k: int) -> None:
+    run, scores, _ = random_case(seed, longest=4)
+    measure = _FirstGap() @ k
+    table = scores.table.select("doc_id", pl.col("count_m").sub(pl.col("count_f")).sign())
+    sign = {doc: float(value) for doc, value in table.iter_rows()}
+    evaluation = Evaluation(Run.from_table(run), scores)
+    lists = rankings(evaluation.run)
+
+    def gap(docs: Any) -> float:
+        return first_gap([sign[doc] for doc in docs], k)
+
+    value = [gap([doc for doc, _ in lists[query]]) for query in evaluation.queries]
+    np.testing.assert_allclose(evaluation.values(measure), value, atol=1e-12)
+    orders = [over_orders(lists[query], gap) for query in evaluation.queries]
+    anyhow = [over_orders([(doc, 0.0) for doc, _ in lists[query]], gap) for query in evaluation.queries]
+    low, high = evaluation.tie_bounds(measure)
+    # An order of four documents is missed by 200 draws once in 5,000; its value is within their ends.
+    for drawn, random, least, most, own, of_any in zip(
+        evaluation.tie_values(measure), evaluation.random_values(measure), low, high, orders, anyhow, strict=True
+    ):
+        assert own[1] - 1e-12 <= least <= drawn <= most <= own[2] + 1e-12
+        assert drawn == pytest.approx(own[0], abs=0.35)
+        assert random == pytest.approx(of_any[0], abs=0.35)
+
+
+@pytest.mark.parametrize("name", [spelled(one) for one in bias_measures() if one.part_count == 1])
+def test_drawn_orders_are_a_second_way_to_every_expectation(name: str) -> None:
+    takes = getattr(evenrank.measures, name).SUPPORTED_PARAMS
+    measure = parse_measure(name + "(group='m')" * ("group" in takes) + "@3" * ("cutoff" in takes))
+    how = resolve(measure)
+    assert isinstance(how, BiasMeasure)
+    run, scores, qrels = random_case(5, queries=40, longest=6, levels=2)
+    found = Evaluation(Run.from_table(run), scores, qrels)
+    found.background = found.as_background("run")
+    for random in (False, True):
+        mean, _, _ = BiasMeasure.over_orders(how, found, random=random)
+        found.over_orders.clear()
+        expected = how.expected(found, random=random)
+        if how.of_rankings:  # of the exposure over all orders at once
+            continue
+        np.testing.assert_array_equal(np.isnan(mean), np.isnan(expected))
+        spread = np.nanmax(np.abs(expected)) or 1.0
+        assert abs(float(np.nanmean(mean - expected))) < 0.05 * spread
+
+
+def test_bounds_hold_whatever_the_unknown_labels_are() -> None:
+    run = pl.DataFrame({"query_id": ["q"] * 3 + ["r"], "doc_id": ["a", "b", "c", "a"], "score": [3.0, 2.0, 1.0, 1.0]})
+    labels = pl.DataFrame({"doc_id": ["a", "c"], "group": ["m", "f"]})
+    result = evenrank.audit({"mine": run}, labels=labels, measures="FirstGap@2", poles="m,f")
+    figure = result["mine"].figures["FirstGap@2"]
+    assert figure.mean is None
+    assert figure.bounds == pytest.approx(((-1 + 1) / 2, (1 + 1) / 2))  # q: anything; r: its one document is a man's
+
+
+def test_a_measure_of_values_alone_is_said_and_shown() -> None:
+    texts = {"a": "He met his brother.", "b": "It rained.", "c": "She met her sister."}
+    run = {f"q{n}": {"a": 3.0, "b": 2.0, "c": 1.0} for n in range(20)}
+    result = evenrank.audit({"mine": run}, collection=texts, measures="FirstGap@3")
+    assert [one.text for one in result.findings if one.key == "leans"] == ["mine leans male (+.667)."]
+    assert "FirstGap@3" in result.page().html()

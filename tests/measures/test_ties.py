@@ -78,9 +78,10 @@ def test_orders_attain_the_ends_of_ranges(cutoff: int) -> None:
             ends = np.nanmin(every), np.nanmax(every)
             for end in ties.range:
                 assert np.nanmin(np.abs(every - end)) < 1e-9, (name, seed)
-            if not ties.drawn and name != f"AbsARaB@{cutoff}":
+            drawn = str(how.NAME) in ("AWRF", "NDKL")
+            if not drawn and name != f"AbsARaB@{cutoff}":
                 np.testing.assert_allclose(ties.range, ends, atol=1e-9, err_msg=f"{name}, {seed}")
-            assert ties.range[1] == pytest.approx(ends[1], abs=1e-9) or ties.drawn, (name, seed)
+            assert ties.range[1] == pytest.approx(ends[1], abs=1e-9) or drawn, (name, seed)
 
 
 def test_a_range_of_absolute_values_ends_where_an_order_does() -> None:

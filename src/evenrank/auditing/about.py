@@ -10,7 +10,9 @@ from rich.cells import cell_len
 
 from evenrank.files.errors import plain
 from evenrank.files.wording import counted
-from evenrank.measures import AbsARaB, ARaB, NFaiRR, RaB, is_bias, resolve
+from evenrank.measures import is_bias, resolve
+from evenrank.measures.neutrality import NFaiRR
+from evenrank.measures.rank_bias import AbsARaB, ARaB, RaB
 from evenrank.results.table import fitted, number
 
 from .comparison import PARTLY
@@ -157,7 +159,8 @@ def lean_measure(result: AuditFigures) -> Measure | None:
 
 def shown_lean(result: AuditFigures) -> Measure | None:
     """The measure that says towards whom a run leans; None where none does."""
-    found = pick(result, ARaB, RaB)
+    signed = [one for one in result.measures if is_bias(one) and resolve(one).signed and not resolve(one).whole_run]
+    found = pick(result, ARaB, RaB) or next(iter(signed), None)
     return found if found is not None and poles(result, found) is not None else None
 
 

@@ -15,7 +15,7 @@ from ir_measures import Measure
 
 from evenrank.files.types import Array
 from evenrank.files.wording import counted
-from evenrank.measures import Share, is_bias, resolve
+from evenrank.measures import Share, is_bias, is_linear, resolve
 from evenrank.measures import inference as st
 from evenrank.measures.inference import EQUAL, LEAST, MARGIN, outcome, queries_to_hold
 from evenrank.results.finding import Finding, Level, Place, phrases
@@ -381,7 +381,7 @@ def _whose(shown: bool, figure: Figure, added: Excess | None) -> str:
     if shown and added is not None and added.tie_sensitive:
         return "leans_by_ties"
     if added is None:
-        return "leans_alone" if shown else "no_lean"
+        return "no_lean" if not shown else "leans_alone" if is_linear(figure.measure) else "leans"
     held, adds = added.leans.shown and abs(added.reference) > EQUAL, added.shown() and not added.tie_sensitive
     mean = figure.mean or 0.0
     if not shown:

@@ -16,7 +16,6 @@ from evenrank.files.types import Array
 from evenrank.files.wording import are, counted, percent
 from evenrank.groups import GroupTable, builtin_lexicons
 from evenrank.measures import (
-    EED,
     Background,
     Evaluation,
     NeutralityMeasure,
@@ -26,6 +25,7 @@ from evenrank.measures import (
     is_bias,
     resolve,
 )
+from evenrank.measures.exposure import EED
 from evenrank.measures.ranked_lists import RankedLists, expand, lists_of, tied_pair_share
 from evenrank.results.finding import Finding, Place, phrases
 

@@ -10,7 +10,10 @@ from evenrank.files.convert import PathLike
 from evenrank.files.texts import select_texts
 from evenrank.files.types import Array
 from evenrank.groups import Lexicon, gendered_spans
-from evenrank.measures import AbsARaB, ARaB, Exposure, FaiRR, NeutralityMeasure, NFaiRR, RaB, Share, is_bias, resolve
+from evenrank.measures import NeutralityMeasure, is_bias, resolve
+from evenrank.measures.exposure import Exposure, Share
+from evenrank.measures.neutrality import FaiRR, NFaiRR
+from evenrank.measures.rank_bias import AbsARaB, ARaB, RaB
 
 from .about import direction, group_label, labelled, passages, pick, poles
 from .about import groups as group_names

@@ -10,7 +10,8 @@ from rich.cells import cell_len
 
 from evenrank.files.errors import plain
 from evenrank.files.wording import counted
-from evenrank.measures import Share, resolve
+from evenrank.measures import resolve
+from evenrank.measures.exposure import Share
 from evenrank.measures.inference import EQUAL, LEAST
 from evenrank.results.page import Chip, Tone, Verdicts
 from evenrank.results.table import TEXT, Column, Table, fitted, short, short_intervals, shorts, wrapped

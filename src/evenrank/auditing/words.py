@@ -14,7 +14,8 @@ from evenrank.files.tables import IdIndex
 from evenrank.files.types import Array
 from evenrank.groups import GroupTable, Scoring, WordCounts, score_with_words
 from evenrank.groups.table import REST
-from evenrank.measures import ARaB, Evaluation, NeutralityMeasure, RankBiasMeasure
+from evenrank.measures import Evaluation, NeutralityMeasure, RankBiasMeasure
+from evenrank.measures.rank_bias import ARaB
 from evenrank.measures.ranked_lists import expand
 
 _DEPTH = 10

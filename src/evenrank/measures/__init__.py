@@ -1,15 +1,16 @@
 """Arrays in, figures out, without PyTorch: bias, utility, ties, statistics, and a provider for ir_measures.
 
-Importing this package makes our measures known to ir_measures' parser.
+Importing this package makes our measures known to ir_measures' parser. Each is an attribute of this package, too:
+``evenrank.measures.NFaiRR @ 10``, ``evenrank.measures.ARaB(magnitude="bool") @ 10``.
 """
 
 from .base import CUTOFF, BiasMeasure, LinearMeasure, RunMeasure, TieFigures
-from .exposure import AWRF, EED, EEL, EER, NDKL, Exposure, ExposureGap, ExposureMeasure, Share
+from .exposure import ExposureMeasure
 from .ir_provider import provider
 from .joined import BACKGROUND_DEPTH, MISSING_LIMIT, Background, JoinedRun, Lacking, Missing, OfMissing
-from .neutrality import FaiRR, NeutralityMeasure, NFaiRR, ranker_agnostic_fairr, ranker_agnostic_nfairr
-from .pairwise import APRF, AbsoluteDeltaAPRF, DeltaAPRF, PairwiseMeasure, delta_aprf, nprf, prf
-from .rank_bias import AbsARaB, AbsoluteMeanARaB, ARaB, RaB, RankBiasMeasure
+from .neutrality import NeutralityMeasure, ranker_agnostic_fairr, ranker_agnostic_nfairr
+from .pairwise import PairwiseMeasure, delta_aprf, nprf, prf
+from .rank_bias import RankBiasMeasure
 from .ranked_lists import RankedLists, pairwise_wins
 from .registry import (
     Evaluation,
@@ -30,41 +31,24 @@ from .registry import (
 from .targets import Target, as_target
 
 __all__ = [
-    "APRF",
-    "AWRF",
     "BACKGROUND_DEPTH",
     "CUTOFF",
-    "EED",
-    "EEL",
-    "EER",
     "MISSING_LIMIT",
-    "NDKL",
-    "ARaB",
-    "AbsARaB",
-    "AbsoluteDeltaAPRF",
-    "AbsoluteMeanARaB",
     "Background",
     "BiasMeasure",
-    "DeltaAPRF",
     "Evaluation",
-    "Exposure",
-    "ExposureGap",
     "ExposureMeasure",
-    "FaiRR",
     "JoinedRun",
     "Lacking",
     "LinearMeasure",
     "MeasuresLike",
     "Missing",
-    "NFaiRR",
     "NeutralityMeasure",
     "OfMissing",
     "PairwiseMeasure",
-    "RaB",
     "RankBiasMeasure",
     "RankedLists",
     "RunMeasure",
-    "Share",
     "Target",
     "TieFigures",
     "add_measure",
@@ -88,3 +72,10 @@ __all__ = [
     "signs",
     "spelled",
 ]
+
+
+def __getattr__(name: str) -> BiasMeasure:
+    found = next((one for one in bias_measures() if name == (one.SPELLED or one.NAME)), None)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found

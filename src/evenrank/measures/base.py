@@ -20,7 +20,7 @@ from ir_measures.measures.base import Agg
 from evenrank.files.types import Array
 from evenrank.groups.table import MAGNITUDES, GroupTable
 
-from .joined import JoinedRun
+from .joined import TIE_DRAWS, JoinedRun
 from .ranked_lists import Column, count_within, expand, number_within
 
 
@@ -69,7 +69,6 @@ def relevance_first(run: JoinedRun) -> JoinedRun:
 
 Better = Literal["higher", "nearer zero"]
 
-TIE_DRAWS = 200
 CUTOFF = ParamInfo(dtype=int, required=True, desc="ranking cutoff")
 MAGNITUDE = ParamInfo(dtype=str, choices=list(MAGNITUDES), default="tf", desc="group magnitude")
 POLES = ParamInfo(dtype=str, default=None, desc="groups to compare, 'A,B', positive first; B may be 'rest'")
@@ -81,18 +80,14 @@ class TieFigures:
 
     ``expected`` [Q]: each query's expectation over the orders of tied documents (None for a figure without one);
     ``mean``: the figure's expectation; ``range``: its smallest and largest value. None if undefined or unknown.
-    ``drawn``: the range is that of 200 random orders, and all orders may have a wider one.
     """
 
     expected: Array | None
     mean: float | None
     range: tuple[float, float] | None
-    drawn: bool = False
 
 
-def tie_figures(
-    expected: Array, low: Array, high: Array, *, given: Array | None = None, drawn: bool = False
-) -> TieFigures:
+def tie_figures(expected: Array, low: Array, high: Array, *, given: Array | None = None) -> TieFigures:
     """What ties do to a mean, from each query's expectation, smallest and largest value [Q] over its orders.
 
     ``given`` [Q]: the values in the run's order, where a query can have one in some orders only. All figures are then
@@ -109,7 +104,7 @@ def tie_figures(
     if mean is None or least is None or most is None:
         return TieFigures(expected, mean, None)
     # A mean of equal values is no other value.
-    return TieFigures(expected, min(max(mean, least), most), (least, most), drawn)
+    return TieFigures(expected, min(max(mean, least), most), (least, most))
 
 
 class RunMeasure:
@@ -214,10 +209,6 @@ class RunMeasure:
         """The figure's expectation over random orders, if that is not the figure of the expected parts; else None."""
         return None
 
-    def figure_draws(self, run: JoinedRun, *, random: bool = False) -> Array:
-        """The figure, before any absolute value, in each of 200 random orders of tied documents (or all candidates)."""
-        raise NotImplementedError
-
 
 class FigureOfParts(Agg):  # type: ignore[misc]
     """Collects a measure's values in ir_measures: undefined ones are skipped, where ir_measures would count 0."""
@@ -251,7 +242,9 @@ class PartValue(float):
 class BiasMeasure(Measure, RunMeasure):  # type: ignore[misc]
     """A measure of how a ranking treats groups, computed from a group table.
 
-    A subclass names itself (``__name__``, ``NAME``, ``PRETTY_NAME``; ``SPELLED`` in letters alone if the name has
+    A subclass writes :meth:`values` and says which change is ``better``; all else follows. What ties and the reference
+    rankings make of it is drawn in 200 random orders; with ``least`` and ``most``, what unknown labels could is
+    bounded. It names itself (``__name__``, ``NAME``, ``PRETTY_NAME``; ``SPELLED`` in letters alone if the name has
     others) and its parameters (``SUPPORTED_PARAMS``); its docstring is its page in the documentation.
     """
 
@@ -259,6 +252,48 @@ class BiasMeasure(Measure, RunMeasure):  # type: ignore[misc]
     SPELLED: str | None = None
     better: Better = "nearer zero"
     needs_table = True
+
+    def expected(self, run: JoinedRun, *, random: bool = False) -> Array:
+        """The mean [Q] over 200 random orders of tied documents (``random``: of all candidates)."""
+        return self.over_orders(run, random=random)[0]
+
+    def bounds(self, run: JoinedRun) -> tuple[Array, Array]:
+        """The smallest and the largest value [Q] in the run's order and 200 random ones of tied documents."""
+        return self.over_orders(run)[1:]
+
+    def over_orders(self, run: JoinedRun, *, random: bool = False) -> tuple[Array, Array, Array]:
+        """Mean, smallest and largest value [Q] in 200 random orders, and in the run's own one unless ``random``.
+
+        The mean is of the orders that have a value.
+        """
+        key = (self, random)
+        if key not in run.over_orders:
+            drawn = np.stack([self.values(order) for order in run.orders(random=random)])
+            ends = drawn if random else np.vstack([drawn, self.values(run)])
+            defined = ~np.isnan(drawn)
+            count = np.maximum(defined.sum(axis=0), 1)
+            mean = np.where(defined.any(axis=0), np.where(defined, drawn, 0.0).sum(axis=0) / count, np.nan)
+            low, high = np.fmin.reduce(ends), np.fmax.reduce(ends)
+            # A mean of equal values is no other value.
+            run.over_orders[key] = np.where(np.isnan(mean), low, np.clip(mean, low, high)), low, high
+        return run.over_orders[key]
+
+    def figure_draws(self, run: JoinedRun, *, random: bool = False) -> Array:
+        """The figure, before any absolute value, in each of 200 random orders of tied documents (or all candidates)."""
+        orders = (self.parts(order) for order in run.orders(random=random))
+        return np.array([self.per_query([np.asarray(np.nanmean(part)) for part in parts]) for parts in orders])
+
+    def label_bounds(self, run: JoinedRun, *, random: bool = False) -> tuple[Array, Array] | None:
+        """The value [Q], or ``least`` and ``most`` where a document that it looks at has no label."""
+        alone = self.part_count == 1 and not (self.whole_run or self.of_rankings or self.needs_background)
+        if random or not alone or not np.isfinite([self.least, self.most]).all():
+            return None
+        places = self.looked_at(run)
+        places = np.arange(len(run.document)) if places is None else places
+        open_ended = np.zeros(len(run.queries), dtype=bool)
+        open_ended[run.lists.query_of(places[run.document[places] < 0])] = True
+        values = self.values(run)
+        return np.where(open_ended, self.least, values), np.where(open_ended, self.most, values)
 
     def aggregator(self) -> FigureOfParts:
         """Collects per-query values in ir_measures."""

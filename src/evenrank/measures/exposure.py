@@ -13,8 +13,8 @@ from evenrank.files.tables import IdIndex
 from evenrank.files.types import Array
 from evenrank.groups.table import GroupTable
 
-from .base import CUTOFF, POLES, TIE_DRAWS, Better, BiasMeasure, LinearMeasure, TieFigures, tie_figures
-from .joined import JoinedRun
+from .base import CUTOFF, POLES, Better, BiasMeasure, LinearMeasure
+from .joined import TIE_DRAWS, JoinedRun
 from .rank_bias import rab_weights
 from .ranked_lists import Column, RankedLists, Values, expand
 from .targets import TARGETS
@@ -213,13 +213,12 @@ class ExposureMeasure(BiasMeasure):
         """The value [Q] of each query; NaN is undefined."""
         return self.of_lists(run, first_weights(run, self.depth(run)), np.arange(len(run.queries)))
 
-    def expected(self, run: JoinedRun, *, random: bool = False) -> Array:
-        """The mean [Q] over 200 random orders of tied documents (``random``: of all candidates)."""
-        return self.over_draws(run, random=random)[0]
-
-    def bounds(self, run: JoinedRun) -> tuple[Array, Array]:
-        """The smallest and the largest value [Q] in 200 random orders of tied documents."""
-        return self.over_draws(run)[1:]
+    def over_orders(self, run: JoinedRun, *, random: bool = False) -> tuple[Array, Array, Array]:
+        """Mean, smallest and largest value [Q] in 200 random orders, of the first ranks alone."""
+        key = (self, random)
+        if key not in run.over_orders:
+            run.over_orders[key] = self.over_draws(run, random=random)
+        return run.over_orders[key]
 
     def over_draws(
         self, run: JoinedRun, *, random: bool = False, orders: TieOrders | None = None
@@ -245,10 +244,6 @@ class ExposureMeasure(BiasMeasure):
         """The orders of tied documents (``random``: of all candidates), of the ``chosen`` [Q] queries if not of all."""
         lists = run.scored_lists.all_tied() if random else run.scored_lists
         return TieOrders(lists, group_columns(run), self.depth(run), chosen)
-
-    def drawn_ties(self, run: JoinedRun) -> TieFigures:
-        """What ties do to the figure, from one set of draws and the run's own order."""
-        return tie_figures(*self.over_draws(run), given=self.values(run), drawn=run.scored_lists.tied)
 
 
 GROUP = ParamInfo(dtype=str, required=True, desc="group whose share is measured")
@@ -583,10 +578,6 @@ class _AWRF(ExposureMeasure):
         shares = exposure_shares(exposures(weights, self.discounts(run)))
         return awrf(shares, run.target_shares(self["target"])[queries], self["base"])
 
-    def ties(self, run: JoinedRun) -> TieFigures:
-        """Mean and range of 200 drawn orders."""
-        return self.drawn_ties(run)
-
 
 class _NDKL(ExposureMeasure):
     """
@@ -627,10 +618,6 @@ class _NDKL(ExposureMeasure):
         """The value [A] of lists from their groups' weights [G, A, k]."""
         lengths = run.scored_lists.lengths[queries]
         return ndkl(weights, lengths, run.target_shares(self["target"])[queries], self.discounts(run))
-
-    def ties(self, run: JoinedRun) -> TieFigures:
-        """Mean and range of 200 drawn orders."""
-        return self.drawn_ties(run)
 
 
 AWRF, NDKL = _AWRF(), _NDKL()

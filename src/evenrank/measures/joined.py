@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Self
 
@@ -214,6 +214,8 @@ def ideal_order(background: Array, lengths: Array, depth: int) -> Array:
 
 
 _PIECE = 1 << 20
+TIE_DRAWS = 200
+"""Random orders of tied documents that are drawn where there is no closed form."""
 
 
 class JoinedRun:
@@ -247,6 +249,8 @@ class JoinedRun:
         self._target_shares: dict[TargetKind, tuple[Target, Background | None, Array]] = {}
         self._columns: dict[Hashable, Column] = {}
         self._wins: dict[int, tuple[Wins, Array]] = {}
+        # What was drawn over the orders of tied documents, by measure.
+        self.over_orders: dict[Hashable, tuple[Array, Array, Array]] = {}
         # The row of the run's table at each place of the lists; None if they are the same.
         self.rows: Array | None = None
         # The queries [Q] of a reference ranking without a known document: their order, and so utility, is undefined.
@@ -277,6 +281,16 @@ class JoinedRun:
         if self.qrels is not None:
             other.graded_rows = moved_rows(self.graded_rows, order)
         return other
+
+    def orders(self, *, random: bool = False) -> Iterator[Self]:
+        """The run in 200 random orders of tied documents (``random``: of all candidates); as it is where none are."""
+        lists = self.lists.all_tied() if random else self.lists
+        if not lists.tied:
+            yield self
+            return
+        rng, falling = np.random.default_rng(self.seed), np.negative(lists.places(), dtype=np.float64)
+        for _ in range(TIE_DRAWS):
+            yield self.in_order(lists.shuffled(rng), falling)
 
     def own_ranks(self, depth: int) -> Array:
         """The rank in the run of each of the first ``depth`` documents of each list."""
@@ -373,9 +387,10 @@ class JoinedRun:
         values = self.required_table.table["neutrality"].to_numpy()
         return self.column("neutrality", lambda rows: values[rows], 1.0)
 
-    def magnitude(self, kind: Magnitude, poles: tuple[str, str] | None = None) -> Column:
-        """Signed magnitude [N'] of the documents; 0 for an unknown one."""
+    def magnitude(self, kind: Magnitude | None = None, poles: tuple[str, str] | None = None) -> Column:
+        """Signed magnitude [N'] of the documents, of the table's usual ``kind`` if none is asked for; 0 if unknown."""
         table = self.required_table
+        kind = kind or table.usual_kind
         return self.column((kind, poles), lambda rows: table.signed_magnitude(kind, poles, rows), 0.0)
 
     def weight(self, group: str) -> Column:

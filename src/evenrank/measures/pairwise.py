@@ -12,8 +12,8 @@ from evenrank.files.errors import EvenrankError, quoted
 from evenrank.files.types import Array
 from evenrank.groups.table import MAGNITUDES, REST, GroupTable, Magnitude
 
-from .base import POLES, TIE_DRAWS, AbsoluteFigure, Better, BiasMeasure, TieFigures
-from .joined import JoinedRun
+from .base import POLES, AbsoluteFigure, Better, BiasMeasure, TieFigures
+from .joined import TIE_DRAWS, JoinedRun
 from .ranked_lists import Wins, break_ties, pairwise_wins
 
 _SIDE = ParamInfo(dtype=str, choices=list(MAGNITUDES), default="tf_words", desc="magnitude that labels a document")

@@ -187,6 +187,14 @@ class RankedLists:
         """The same lists with all documents tied: a uniformly random order is one order of this tie."""
         return RankedLists(self.offsets, np.zeros(len(self.scores)))
 
+    def shuffled(self, rng: np.random.Generator) -> Array:
+        """An order [N] of the places with the documents of each tie block in random order."""
+        starts, sizes = self.ties
+        order = np.arange(int(self.offsets[-1]))
+        rows, block = expand(starts, sizes)
+        order[rows] = rows[np.lexsort((rng.random(len(rows)), block))]
+        return order
+
     # --- expectation and extremes of a measure that adds up value × non-increasing weight of the rank ---------------
 
     def ties_within(self, depth: int) -> tuple[Array, Array, Array, Array]:

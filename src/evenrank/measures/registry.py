@@ -17,8 +17,8 @@ from evenrank.files.errors import EvenrankError, quoted, shown
 from evenrank.files.types import Array
 
 from . import exposure, neutrality, pairwise, rank_bias
-from .base import CUTOFF, TIE_DRAWS, BiasMeasure, LinearMeasure, RunMeasure
-from .joined import MISSING_LIMIT, JoinedRun, Lacking, find_lacking, refuse_share, refuse_unlabelled
+from .base import CUTOFF, BiasMeasure, LinearMeasure, RunMeasure
+from .joined import MISSING_LIMIT, TIE_DRAWS, JoinedRun, Lacking, find_lacking, refuse_share, refuse_unlabelled
 from .ranked_lists import RankedLists, expand, gathered
 from .utility import UtilityMeasure, computed_here, decided
 

@@ -18,8 +18,9 @@ from evenrank.files.errors import quoted
 from evenrank.files.threads import in_order
 from evenrank.files.wording import counted
 from evenrank.groups import GroupTable, Scoring, score_texts
-from evenrank.measures import DeltaAPRF, Evaluation, Missing, parse_measure
+from evenrank.measures import Evaluation, Missing, parse_measure
 from evenrank.measures.inference import compare
+from evenrank.measures.pairwise import DeltaAPRF
 from evenrank.mitigation.attributes import Attribute, rows_of
 from evenrank.mitigation.blind import mask_texts
 from evenrank.mitigation.ibbr import KEPT, best_weight, keeps_enough

@@ -72,7 +72,9 @@ def answer_in(text: str, api: Api, size: int) -> NDArray[np.float64]:
     Raises WrongAnswerError unless each text has one score, a finite number, or one vector, of 32-bit numbers that are
     not all zero and as many as in the others.
     """
-    entry, name, noun = _SHAPES[api]
+    entry = {"cohere": "results", "tei": None, "openai": "data"}[api]
+    name = {"cohere": "relevance_score", "tei": "score", "openai": "embedding"}[api]
+    noun = "vector" if api == "openai" else "score"
     found: dict[int, list[float]] = {}
     try:
         answer = json.loads(text)
@@ -96,14 +98,6 @@ def answer_in(text: str, api: Api, size: int) -> NDArray[np.float64]:
         raise WrongAnswerError(f"expected vectors of one length, found {lengths[0]} and {lengths[-1]} numbers")
     array = np.array([found[index] for index in range(size)], np.float64)
     return array if api == "openai" else array[:, 0]
-
-
-_SHAPES: Mapping[Api, tuple[str | None, str, str]] = {
-    "cohere": ("results", "relevance_score", "score"),
-    "tei": (None, "score", "score"),
-    "openai": ("data", "embedding", "vector"),
-}
-"""What holds the rows of an answer, the name of a row's value, and what that is called."""
 
 
 def _numbers(values: object, api: Api) -> list[float]:
@@ -260,7 +254,6 @@ class Endpoint:
 
     def scorer(self) -> EndpointScorer:
         """What scores pairs with it."""
-
         self.secret()
         return EmbeddingEndpointScorer(self) if self.api == "openai" else RerankEndpointScorer(self)
 
@@ -331,8 +324,7 @@ class Answers:
 
     def close(self) -> None:
         """Closes the file."""
-        with self._lock:
-            self._base.close()
+        self._base.close()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -549,10 +541,6 @@ def _cause(error: BaseException) -> str:
     return "the connection was dropped" if isinstance(error, _LOST) else f"it failed ({type(error).__name__})"
 
 
-_COSINES = 1 << 12
-"""Cosines computed at once."""
-
-
 class EndpointScorer(Scorer):
     """The scores of an :class:`Endpoint`."""
 
@@ -625,19 +613,16 @@ class RerankEndpointScorer(EndpointScorer):
     listwise = False
 
     def _scored(self, session: Session, pairs: TextPairs, batch_size: int, windows: Sequence[Rows]) -> Iterator[Scores]:
-        requests_of = partial(self._requests, pairs, batch_size)
-        answers = session.in_order(
-            self._question(session, pairs, rows[places]) for rows in windows for places in requests_of(rows)
-        )
-        for rows in windows:
+        cut = [(rows, list(self._requests(pairs.query[rows], batch_size))) for rows in windows]
+        answers = session.in_order(self._question(session, pairs, rows[one]) for rows, places in cut for one in places)
+        for rows, places in cut:
             scores = np.empty(len(rows))
-            for places in requests_of(rows):
-                scores[places] = next(answers)
+            for one in places:
+                scores[one] = next(answers)
             yield scores
 
-    def _requests(self, pairs: TextPairs, batch_size: int, rows: Rows) -> Iterator[Rows]:
-        """The places in ``rows`` of each request: passages of one query, in the order of the rows."""
-        query = pairs.query[rows]
+    def _requests(self, query: Rows, batch_size: int) -> Iterator[Rows]:
+        """The places in a window of each request: passages of one ``query``, in the order of the window."""
         order = np.argsort(query, kind="stable")
         for places in np.split(order, np.flatnonzero(np.diff(query[order])) + 1):
             size = max(len(places), 1) if self.listwise else batch_size
@@ -676,21 +661,15 @@ class EmbeddingEndpointScorer(EndpointScorer):
         if not windows:
             return
         before, own = self.endpoint.query_prompt or "", self.endpoint.document_prompt or ""
-        used, place = np.unique(np.concatenate([pairs.query[rows] for rows in windows]), return_inverse=True)
+        used = np.unique(np.concatenate([pairs.query[rows] for rows in windows]))
         queries = self._directions(session, [before + text for text in pairs.queries.gather(used)], batch_size)
-        start = 0
         for rows in windows:
-            distinct, document = np.unique(pairs.document[rows], return_inverse=True)
+            distinct, places = np.unique(pairs.document[rows], return_inverse=True)
             texts = [own + text for text in pairs.documents.gather(distinct)]
             passages = self._directions(session, texts, batch_size, queries.shape[1])
-            query = place[start : start + len(rows)]
-            start += len(rows)
-            scores = np.empty(len(rows))
-            for first in range(0, len(rows), _COSINES):
-                part = slice(first, first + _COSINES)
-                # Each row is summed by itself, so that its score does not depend on the others.
-                scores[part] = (queries[query[part]] * passages[document[part]]).sum(axis=1)
-            yield scores
+            both = zip(np.searchsorted(used, pairs.query[rows]), places, strict=True)
+            # Each pair by itself, so that its score does not depend on the others.
+            yield np.array([(queries[query] * passages[place]).sum() for query, place in both])
 
     def _directions(
         self, session: Session, texts: list[str], batch_size: int, length: int | None = None

@@ -22,7 +22,7 @@ import evenrank
 from endpoint_cases import DOCUMENTS, QUERIES, REQUESTS, RUN, command, endpoint, every_file, ranked
 from evenrank import Endpoint
 from evenrank.files import EvenrankError, InputError
-from evenrank.models import endpoint_http
+from evenrank.models import endpoints
 from evenrank.models.endpoints import Answers
 from forked import in_forks
 from loopback import Body, Server, serving
@@ -41,7 +41,7 @@ def server() -> Iterator[Server]:
 def test_death_midway_and_a_second_start(
     api: Any, concurrency: int, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoint_http, "_pause", lambda *_: None)
+    monkeypatch.setattr(endpoints, "sleep_using_event", lambda _: lambda seconds: None)
     whole = ranked(endpoint(server, api), tmp_path / "whole")
     undisturbed = server.times_asked()
     server.bodies.clear()
@@ -256,15 +256,16 @@ def a_view_that_runs_for_ever(path: Path) -> None:
     base.close()
 
 
+OTHER = "expected answers that this version of evenrank kept"
+NONE = "kept answers cannot be used: file is not a database"
 FOREIGN = {
-    "text": (lambda path: path.write_text("my notes"), "expected answers that evenrank kept, found another file"),
-    "database": (other_database, "expected answers that evenrank kept, found another program's database"),
-    "view": (a_view_that_runs_for_ever, "expected answers that evenrank kept, found another program's database"),
-    "version": (of_another_version, "expected answers in version 1, found version 9"),
+    "text": (lambda path: path.write_text("my notes"), NONE),
+    "database": (other_database, OTHER),
+    "view": (a_view_that_runs_for_ever, OTHER),
+    "version": (of_another_version, OTHER),
     "folder": (lambda path: path.mkdir(), "cannot be written: Is a directory"),
-    "head": (lambda path: path.write_bytes(b"SQLite format 3\0" + b"x" * 5000),
-             "damaged answers (file is not a database): remove the file to ask everything anew"),
-}  # fmt: skip
+    "head": (lambda path: path.write_bytes(b"SQLite format 3\0" + b"x" * 5000), NONE),
+}
 
 
 @pytest.mark.parametrize("case", FOREIGN)
@@ -317,9 +318,7 @@ def test_a_damaged_answer_is_no_score(server: Server, tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "kept") as base:
         base.execute("UPDATE answers SET value = zeroblob(length(value))")
     base.close()
-    with pytest.raises(
-        InputError, match=r"kept: damaged answers \(an answer is not what was written\): remove the file"
-    ):
+    with pytest.raises(InputError, match=r"kept: damaged answers: remove the file to ask everything anew$"):
         ranked(model)
 
 
@@ -339,7 +338,7 @@ def test_a_file_that_cannot_grow(server: Server, no_room: tuple[Path, str]) -> N
             batch_size=3,
             quiet=True,
         )
-    assert str(error.value).startswith(f"{folder / 'run.answers.sqlite'}: cannot be used: ")
+    assert str(error.value).startswith(f"{folder / 'run.answers.sqlite'}: kept answers cannot be used: ")
     assert "\n" not in str(error.value)
 
 

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import base64
-import codecs
 import gzip
+import html
 import json
 import logging
-import re
 import threading
+import time
 import traceback
+import urllib.parse
 from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from pathlib import Path
 from typing import IO, Any
-from unittest import mock
 
 import pytest
-import requests
-from hypothesis import given
-from hypothesis import strategies as st
 
 from endpoint_cases import REQUESTS, endpoint, every_file, expected, ranked, scores_of
 from evenrank import Endpoint
 from evenrank.files import EvenrankError
-from evenrank.models import endpoint_http, endpoints
-from evenrank.models.endpoint_http import Address, Client, Mask
+from evenrank.models import endpoints
+from evenrank.models.endpoints import Address
 from loopback import Body, Server, answer_to, serving
 
 BUSY = (429, {}, {"message": "slow down"})
@@ -39,9 +36,9 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds that a client would have waited; it does not."""
+    """The seconds that would have been waited; they are not."""
     seconds: list[float] = []
-    monkeypatch.setattr(endpoint_http, "_pause", lambda _, wait: seconds.append(wait))
+    monkeypatch.setattr(endpoints, "sleep_using_event", lambda _: seconds.append)
     return seconds
 
 
@@ -50,11 +47,14 @@ def test_an_answer_is_unpacked_no_further_than_is_allowed(server: Server, tmp_pa
     answer = gzip.compress(b" " * (65 << 20) + b"[]")
     server.behave = lambda *_: (200, {"Content-Encoding": "gzip"}, answer)
     with pytest.raises(EvenrankError, match="an answer of more than 64 MiB"):
-        ranked(endpoint(server), tmp_path / "run")
+        ranked(endpoint(server, concurrency=1), tmp_path / "run")
     with pytest.raises(EvenrankError, match=r"an answer of more than 3 MiB \(`largest_answer`\)$"):
-        ranked(endpoint(server, largest_answer=3), tmp_path / "run")
-    with pytest.raises(EvenrankError, match="expected an object with 'results'"):
-        ranked(endpoint(server, largest_answer=66), tmp_path / "run")
+        ranked(endpoint(server, concurrency=1, largest_answer=3), tmp_path / "run")
+    with pytest.raises(EvenrankError, match="expected a list of scores as 'results'"):
+        ranked(endpoint(server, concurrency=1, largest_answer=66), tmp_path / "run")
+    server.behave = lambda *_: (302, {"Content-Encoding": "gzip", "Location": "/"}, answer)
+    with pytest.raises(EvenrankError, match="an answer of more than 64 MiB"):
+        ranked(endpoint(server, concurrency=1), tmp_path / "run")
 
 
 def test_packed_answers(server: Server, tmp_path: Path) -> None:
@@ -98,12 +98,11 @@ def test_asked_again(told: Any, wanted: list[float], server: Server, waits: list
     assert len(server.bodies) == REQUESTS + 3
 
 
-def test_retry_after_as_a_date() -> None:
-    now = 1_700_000_000
-    with mock.patch("urllib3.util.retry.time.time", return_value=now):
-        assert endpoint_http._seconds(formatdate(now + 90, usegmt=True)) == 90
-        assert endpoint_http._seconds(formatdate(now - 90, usegmt=True)) == 0
-    assert endpoint_http._seconds("9" * 5000) == 0
+def test_retry_after_as_a_date(server: Server, waits: list[float]) -> None:
+    server.behave = first(1, (429, {"Retry-After": formatdate(time.time() + 90, usegmt=True)}, {}))
+    ranked(endpoint(server, concurrency=1))
+    (wait,) = waits
+    assert 80 < wait <= 90
 
 
 def test_a_wait_that_is_too_long(server: Server, waits: list[float]) -> None:
@@ -149,13 +148,8 @@ def test_one_line_after_some_tries(told: Any, problem: str, server: Server, wait
         (413, b"", "status 413; try a smaller `batch_size`"),
         (401, b"<style>p {color: red}</style><h1>Not&nbsp;you</h1><Script>go()</script ><p>nginx",
          "status 401: 'Not you nginx'"),
-        (200, {"error": {"message": "the model is overloaded " * 4}}, "expected a list of scores, found the message"
-         f" {'the model is overloaded ' * 4!r}"),
-        (200, {"results": [], "message": "fine"}, "expected a list of scores, found"
-         """ '{"results": [], "message": "fine"}'"""),
+        (400, {"code": 3}, """status 400: '{"code": 3}'"""),
         (499, b'{"error":' * 900 + b'1' + b'}' * 900, None),
-        (200, b'{"error":' * 900 + b'1' + b'}' * 900, None),
-        (200, b"[" * 900 + b"1" + b"]" * 900, None),
         (422, {"detail": [{"loc": ["body"], "msg": "field required"}]}, "status 422: 'field required'"),
         (403, b"x" * 10_000, f"status 403: '{'x' * 199}…'"),
         (418, b"line\nline\x1b[31m", r"status 418: 'line line\x1b[31m'"),
@@ -183,17 +177,15 @@ def test_slow_answers(server: Server, waits: list[float]) -> None:
 @pytest.mark.parametrize(
     ("begin", "drop"),
     [
-        (b"HTTP/1.1 200 OK\r\nX-Slow: ", b"x"),
-        (b"HTTP/1.1 200 OK\r\nX-Many: x", b"\r\nX: y"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n", b" "),
         (b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n[]", b" "),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+        (b"HTTP/1.1 302 Found\r\nLocation: /\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
     ],
-    ids=["header", "headers", "sized", "closing", "chunked"],
+    ids=["sized", "closing", "chunked"],
 )
 def test_an_answer_in_drops(begin: bytes, drop: bytes, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each one comes soon, the whole never."""
-    monkeypatch.setattr(endpoint_http, "TRIES", 1)
+    monkeypatch.setattr(endpoints, "TRIES", 1)
     done, cut = threading.Event(), threading.Event()
 
     def drip(file: IO[bytes]) -> None:
@@ -217,27 +209,9 @@ def test_an_answer_in_drops(begin: bytes, drop: bytes, server: Server, monkeypat
 def test_after_a_cut_answers_come_again(server: Server, waits: list[float]) -> None:
     held = threading.Event()
     server.behave = lambda number, _: held.wait(60) and None if number == 2 else held.set() if number == 3 else None
-    assert scores_of(ranked(endpoint(server, concurrency=1, timeout=0.5))) == expected()
+    assert scores_of(ranked(endpoint(server, concurrency=1, timeout=0.3))) == expected()
     assert waits
     assert server.connections > 1
-
-
-def test_after_a_failure_nobody_waits_long(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoints, "_PATIENCE", 0.1)
-    both, done, waited = threading.Barrier(2), threading.Event(), []
-
-    def behave(number: int, _: Body) -> Any:
-        both.wait(20)
-        if number:
-            return (401, {}, {"message": "no"})
-        waited.append(done.wait(20))
-        return None
-
-    server.behave = behave
-    with pytest.raises(EvenrankError, match=r"status 401: 'no'$"):
-        ranked(endpoint(server, concurrency=2, timeout=60))
-    assert waited == []
-    done.set()
 
 
 def test_nobody_there(waits: list[float]) -> None:
@@ -247,7 +221,7 @@ def test_nobody_there(waits: list[float]) -> None:
         ranked(endpoint(gone, concurrency=1))
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", [301, 307])
 def test_redirects_are_not_followed(status: int, server: Server, waits: list[float], monkeypatch: Any) -> None:
     monkeypatch.setenv("THE_KEY", "sk-secret")
     with serving() as elsewhere:
@@ -256,8 +230,15 @@ def test_redirects_are_not_followed(status: int, server: Server, waits: list[flo
         with pytest.raises(EvenrankError) as error:
             ranked(endpoint(server, concurrency=1, key="THE_KEY"))
         assert elsewhere.bodies == []
-    problem = f"status {status}: redirected to {elsewhere.url}/rerank, which is not followed"
+    problem = f"status {status}: redirected to '{elsewhere.url}/rerank', which is not followed"
     assert str(error.value) == f"{server.url}/rerank: the query 'query 0': {problem}"
+
+
+@pytest.mark.parametrize("location", ["http://[x", "", None, "//u:pw@[::1", "/a\x1b[2Jb"])
+def test_a_redirect_to_nowhere(location: str | None, server: Server, waits: list[float]) -> None:
+    server.behave = lambda *_: (302, {} if location is None else {"Location": location}, b"")
+    with pytest.raises(EvenrankError, match=r"^[ -~]*: status 302: redirected to '[^@]*', which is not followed$"):
+        ranked(endpoint(server, concurrency=1))
 
 
 def test_a_proxy_is_for_other_machines(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,18 +247,20 @@ def test_a_proxy_is_for_other_machines(server: Server, monkeypatch: pytest.Monke
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     assert scores_of(ranked(endpoint(server))) == expected()
-    assert not Address.of("http://example.com", "rerank").loopback
-    assert Address.of("http://LOCALHOST:1", "rerank").loopback
+    for host in ("example.com", "127.example.com", "localhost.example.com"):
+        assert not Address.of(f"http://{host}", "rerank").loopback
+    for host in ("LOCALHOST:1", "a.localhost", "[::1]:80"):
+        assert Address.of(f"http://{host}", "rerank").loopback
 
 
-def test_no_password_of_netrc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "netrc").write_text("machine example.com login me password mine\n")
+def test_no_password_of_netrc_and_no_cookies(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password mine\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    for key, header in ((None, None), ("k", "Bearer k")):
-        client = Client(Address.of("http://example.com", "rerank"), key, 1, 1)
-        sent = client._session()[0].prepare_request(requests.Request("POST", client.address.url))
-        assert sent.headers.get("Authorization") == header
-        client.close()
+    monkeypatch.setattr(Address, "loopback", False)
+    monkeypatch.setenv("NO_PROXY", "*")
+    server.behave = lambda number, body: (200, {"Set-Cookie": "a=b"}, answer_to(server.paths[number], body))
+    ranked(endpoint(server))
+    assert not [headers for headers in server.headers if headers.keys() & {"Authorization", "Cookie"}]
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------
@@ -296,23 +279,16 @@ def seen(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str], tm
     yield said
     out, err = capfd.readouterr()
     # What is caught while a fixture ends is another log.
-    records = caplog.get_records("call")
-    assert any(one.name.startswith("urllib3") for one in records)
-    logged = [text for one in records for text in (logging.Formatter().format(one), repr(one), str(one.args))]
+    logged = [text for one in caplog.get_records("call") for text in (logging.Formatter().format(one), str(one.args))]
     for text in (*said, out, err, *logged):
         assert not [secret for secret in SECRETS if secret in text], text
     for path, content in every_file(tmp_path):
         assert not [secret for secret in SECRETS if secret.encode() in content or secret in path.name], path
 
 
-def everything(error: BaseException) -> list[str]:
-    """What an exception and all that it came from say and hold."""
-    found, waiting = [], [error]
-    while waiting:
-        one = waiting.pop()
-        found += [repr(one), str(one), str(vars(one)), "".join(traceback.format_exception(one))]
-        waiting += [other for other in (one.__cause__, one.__context__) if other is not None]
-    return found
+def all_of(error: BaseException) -> str:
+    """What a traceback shows."""
+    return "".join(traceback.format_exception(error))
 
 
 @pytest.fixture
@@ -332,7 +308,7 @@ def test_a_key_is_sent_and_shown_nowhere(keyed: Endpoint, server: Server, tmp_pa
     assert (tmp_path / "run.answers.sqlite").exists()
 
 
-@pytest.mark.parametrize("status", [200, 308, 400, 401, 503])
+@pytest.mark.parametrize("status", [200, 308, 401, 503])
 def test_a_server_that_repeats_the_key(
     status: int, keyed: Endpoint, server: Server, tmp_path: Path, waits: list[float], seen: list[str]
 ) -> None:
@@ -341,8 +317,28 @@ def test_a_server_that_repeats_the_key(
         server.behave = lambda *_, content=content: (status, {"Location": f"/{KEY}"}, content)
         with pytest.raises(EvenrankError) as error:
             ranked(keyed, tmp_path / "run")
-        seen += everything(error.value)
-        assert error.value.__context__ is None
+        seen.append(all_of(error.value))
+
+
+def test_forms_of_a_key(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = 'sk-<"&+/=%>-key'
+    monkeypatch.setenv("THE_KEY", key)
+    forms = {
+        "plain": key,
+        "base64": base64.b64encode(key.encode()).decode().rstrip("="),
+        "quoted": urllib.parse.quote(key),
+        "wholly": urllib.parse.quote_plus(key),
+        "html": html.escape(key),
+        "json": json.dumps(key)[1:-1],
+    }
+    for form in forms.values():
+        # Where the message is cut, no part of it stays.
+        for before in ("no:", "x" * 190):
+            content = {"message": f"{before} {form} {form}"}
+            server.behave = lambda *_, content=content: (401, {}, content)
+            with pytest.raises(EvenrankError) as error:
+                ranked(endpoint(server, "tei", concurrency=1, key="THE_KEY"))
+            assert str(error.value).endswith(f"status 401: '{before} … …'")
 
 
 def test_a_header_that_cannot_be_read_is_not_logged(keyed: Endpoint, server: Server, seen: list[str]) -> None:
@@ -353,83 +349,17 @@ def test_a_header_that_cannot_be_read_is_not_logged(keyed: Endpoint, server: Ser
     server.behave = lambda *_: odd
     with pytest.raises(EvenrankError, match="status 403") as error:
         ranked(keyed)
-    seen += everything(error.value)
-
-
-def test_a_server_that_repeats_a_part_of_the_key(
-    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    key = "sk-VERYSECRET-0123456789-abcdefghij"
-    monkeypatch.setenv("THE_KEY", key)
-    parts = [key[:size] for size in range(6, 36)] + [key[-size:] for size in range(6, 36)]
-    for part in (*parts, "sk-VERYSECRE", key * 2, key + key[:9], key[-9:] + key):
-        server.behave = lambda *_, part=part: (401, {}, {"message": f"bad key {part}... ({part}) for Bearer {key}"})
-        with pytest.raises(EvenrankError) as error:
-            ranked(endpoint(server, "tei", concurrency=1, key="THE_KEY"))
-        said = str(error.value).partition("status 401: ")[2]
-        # The letter before it may be one of the key, too.
-        assert re.fullmatch(r"'bad key? ?…+(\.\.\. \(…+)?\) for Bearer …+'", said), said
-
-
-def forms_of(key: str) -> list[str]:
-    """A key as a server may give it back."""
-    raw = key.encode()
-    packed = [base64.b64encode(before + raw).decode() for before in (b"", b"B", b"it")]
-    return [
-        key.upper(), key.lower(), key.swapcase(), key[::-1], " ".join(key), ". ".join(key), "\u200b".join(key),
-        *packed, packed[0][::-1], " ".join(packed[0]), raw.hex(), raw.hex().upper(), raw.hex(" "), raw.hex(":"),
-        raw[::-1].hex(), "".join(f"%{byte:02x}" for byte in raw), key[4:16], " ".join(key[::-1].lower()),
-        # Not known, but longer than any word.
-        base64.b32encode(raw).decode(), base64.b85encode(raw).decode(), codecs.encode(key, "rot13"),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("number", range(len(forms_of("any"))))
-def test_a_server_that_gives_the_key_in_another_form(
-    number: int, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    key = "sk-VERYsecret-0123456789-abcdefghij"
-    monkeypatch.setenv("THE_KEY", key)
-    form = forms_of(key)[number]
-    told = f"Wrong API key, {form}. Look up your overloaded account, or a model named small-2."
-    for content in ({"error": {"message": told}}, told.encode()):
-        server.behave = lambda *_, content=content: (401, {}, content)
-        with pytest.raises(EvenrankError) as error:
-            ranked(endpoint(server, "tei", concurrency=1, key="THE_KEY"))
-        said = str(error.value).partition("status 401: 'Wrong API key, ")[2]
-        shown, _, rest = said.partition(" Look")
-        assert rest == " up your overloaded account, or a model named small-2.'"
-        # Base64 mixes what comes before the key with its first letters.
-        assert sum(one.isalnum() for one in shown) < 4, shown
-
-
-@given(text=st.text("abx ", max_size=60), secret=st.text("ab", min_size=7, max_size=12))
-def test_what_is_left_of_a_key(text: str, secret: str) -> None:
-    left = Mask([secret])(text)
-    windows = {one[start : start + 6] for one in (secret, secret[::-1]) for start in range(len(secret) - 5)}
-    assert not [window for window in windows if window in left.replace(" ", "")]
-    if not [window for window in windows if window in text.replace(" ", "")]:
-        assert left == text
-
-
-@pytest.mark.parametrize("location", ["http://[x", "", None, "//u:pw@[::1", "/a\x1b[2Jb"])
-def test_a_redirect_to_nowhere(location: str | None, server: Server, waits: list[float]) -> None:
-    server.behave = lambda *_: (302, {} if location is None else {"Location": location}, b"")
-    problem = r"status 302: redirected( to /a\S*)?, which is not followed|it could not be asked \(ValueError\)"
-    with pytest.raises(EvenrankError, match=rf"^[ -~]*: ({problem})$"):
-        ranked(endpoint(server, concurrency=1))
+    seen.append(all_of(error.value))
 
 
 @pytest.mark.parametrize("told", ["drop", "half"])
-def test_a_lost_connection_leaves_no_request_in_the_chain(
+def test_a_lost_connection_shows_no_address(
     told: str, keyed: Endpoint, server: Server, waits: list[float], seen: list[str]
 ) -> None:
     server.behave = lambda *_: told
     with pytest.raises(EvenrankError) as error:
         ranked(keyed)
-    seen += everything(error.value)
-    assert error.value.__context__ is None
-    assert error.value.__cause__ is None
+    seen.append(all_of(error.value))
 
 
 def test_a_login_in_the_address(server: Server, tmp_path: Path, seen: list[str], waits: list[float]) -> None:
@@ -440,7 +370,7 @@ def test_a_login_in_the_address(server: Server, tmp_path: Path, seen: list[str],
     server.behave = lambda *_: (403, {}, f"{LOGIN} pass/word {SECRETS[-1]}".encode())
     with pytest.raises(EvenrankError) as error:
         ranked(model, depth=2)
-    seen += [repr(model), *run.notes, str(model.scorer().facts()), *everything(error.value)]
+    seen += [repr(model), *run.notes, str(model.scorer().facts()), all_of(error.value)]
     assert model.address.shown == f"{server.url}/rerank"
     assert str(error.value).endswith(": status 403: '… … …'")
 
@@ -457,5 +387,5 @@ def test_a_variable_without_a_key(value: str | None, server: Server, monkeypatch
     # The key itself in its place is not repeated.
     with pytest.raises(EvenrankError) as other:
         ranked(endpoint(server, key=KEY))
-    assert not any(KEY in text for text in everything(other.value))
+    assert KEY not in all_of(other.value)
     assert server.bodies == []

@@ -17,7 +17,7 @@ import evenrank
 from endpoint_cases import DOCUMENTS, QUERIES, endpoint, expected, ranked, scores_of
 from evenrank import Endpoint
 from evenrank.files import EvenrankError
-from evenrank.models.endpoints import RerankEndpointScorer
+from evenrank.models.endpoints import RerankEndpointScorer, answer_in, question
 from evenrank.models.scorers import TextPairs
 from loopback import Body, Server, answer_to, score_of, serving, slow_cosine, vector_of
 
@@ -204,51 +204,47 @@ def test_as_one_pair_after_the_other(one: Server, api: Any, rows: list[tuple[str
     np.testing.assert_allclose(found, [score(*pair) for pair in rows], rtol=0, atol=1e-12)
 
 
+NO_SCORE = "expected an 'index' from 0 to 1, each once, with a finite 'relevance_score', found "
+NO_VECTOR = "expected an 'index' from 0 to 0, each once, with a finite 'embedding', found "
 WRONG = [
     ("cohere", {"results": [{"index": 1, "relevance_score": 1.0}]}, "expected 2 scores, found 1"),
     ("cohere", {"results": []}, "expected 2 scores, found 0"),
-    ("cohere", {"results": [{"index": 0, "relevance_score": 1}] * 2},
-     "expected one score for each text, found two for the index 0"),
-    ("cohere", {"results": [{"index": i, "relevance_score": 1} for i in (0, 2)]},
-     "expected an index from 0 to 1, found '2'"),
-    ("cohere", {"results": [{"index": i, "relevance_score": 1} for i in (0, -1)]},
-     "expected an index from 0 to 1, found '-1'"),
-    ("cohere", {"results": [{"index": True, "relevance_score": 1}]}, "expected an index from 0 to 1, found 'true'"),
-    ("cohere", {"results": [{"index": i, "relevance_score": s} for i, s in enumerate((1, None))]},
-     "expected finite numbers as scores, found 'null'"),
-    ("cohere", {"results": [{"index": i, "relevance_score": s} for i, s in enumerate(("0.5", 1))]},
-     """expected finite numbers as scores, found '"0.5"'"""),
-    ("cohere", b'{"results": [{"index": 0, "relevance_score": NaN}, {"index": 1, "relevance_score": 1}]}',
-     "expected finite numbers as scores, found 'NaN'"),
-    ("cohere", b'{"results": [{"index": 0, "relevance_score": 1}, {"index": 1, "relevance_score": 1e999}]}',
-     "expected finite numbers as scores, found 'Infinity'"),
-    ("cohere", {"results": [{"index": 0, "relevance_score": 10**400}, {"index": 1, "relevance_score": 1}]},
-     f"expected finite numbers as scores, found '1{'0' * 58}…'"),
-    ("cohere", {"results": [{"index": 0, "score": 1}]},
-     """expected entries with 'index' and 'relevance_score', found '{"index": 0, "score": 1}'"""),
-    ("cohere", {"results": {"0": 1}}, """expected a list of scores, found '{"0": 1}'"""),
-    ("cohere", [{"index": 0, "score": 1}], """expected an object with 'results', found '[{"index": 0, "score": 1}]'"""),
+    ("cohere", {"results": [{"index": 0, "relevance_score": 1}] * 2}, NO_SCORE),
+    ("cohere", {"results": [{"index": 2, "relevance_score": 1}]}, NO_SCORE + """'{"index": 2, "relevance_"""),
+    ("cohere", {"results": [{"index": -1, "relevance_score": 1}]}, NO_SCORE),
+    ("cohere", {"results": [{"index": True, "relevance_score": 1}]}, NO_SCORE),
+    ("cohere", {"results": [{"index": 0, "relevance_score": None}]}, NO_SCORE),
+    ("cohere", {"results": [{"index": 0, "relevance_score": "0.5"}]}, NO_SCORE),
+    ("cohere", {"results": [{"index": 0, "relevance_score": False}]}, NO_SCORE),
+    ("cohere", b'{"results": [{"index": 0, "relevance_score": NaN}]}', NO_SCORE),
+    ("cohere", b'{"results": [{"index": 0, "relevance_score": 1e999}]}', NO_SCORE),
+    ("cohere", {"results": [{"index": 0, "relevance_score": 10**400}]}, NO_SCORE),
+    ("cohere", {"results": [{"index": 0, "score": 1}]}, NO_SCORE),
+    ("cohere", {"results": {"0": 1}}, "expected a list of scores as 'results', found '{\"results\": {\"0\": 1}}'"),
+    ("cohere", [{"index": 0, "score": 1}], "expected a list of scores as 'results', found "),
+    ("cohere", {"error": {"message": "overloaded"}},
+     """expected a list of scores as 'results', found '{"error": {"message": "overloaded"}}'"""),
     ("cohere", b"<html>\n<b>Sign in</b></html>", r"expected JSON, found '<html>\n<b>Sign in</b></html>'"),
-    ("cohere", b"", "expected JSON, found nothing"),
+    ("cohere", b"", "expected JSON, found ''"),
     ("cohere", b"[" * 100_000, "expected JSON, found '["),
     ("tei", [{"index": 0, "score": 1}], "expected 2 scores, found 1"),
     ("tei", {"results": []}, """expected a list of scores, found '{"results": []}'"""),
-    ("tei", None.__class__, "expected a list of scores, found 'null'"),
-    ("openai", {"data": [{"index": 0, "embedding": [1, "x"]}]}, """expected finite numbers in vectors, found '"x"'"""),
-    ("openai", {"data": [{"index": 0, "embedding": "AAAA"}]},
-     """expected vectors as lists of numbers, found '"AAAA"'"""),
-    ("openai", {"data": [{"index": 0, "embedding": []}]}, "expected vectors as lists of numbers, found '[]'"),
-    ("openai", {"data": [{"index": 0, "embedding": [0, 0.0]}]}, "expected vectors with a direction, found zeros only"),
-    ("openai", {"data": [{"index": 0, "embedding": [1e300]}]}, "expected numbers of 32 bits in vectors, found larger"),
+    ("tei", b"null", "expected a list of scores, found 'null'"),
+    ("tei", b"[" * 900 + b"1" + b"]" * 900, "expected an 'index' from 0 to 1"),
+    ("openai", {"data": [{"index": 0, "embedding": [1, "x"]}]}, NO_VECTOR),
+    ("openai", {"data": [{"index": 0, "embedding": "AAAA"}]}, NO_VECTOR),
+    ("openai", {"data": [{"index": 0, "embedding": []}]}, NO_VECTOR),
+    ("openai", {"data": [{"index": 0, "embedding": [0, 0.0]}]}, NO_VECTOR),
+    ("openai", {"data": [{"index": 0, "embedding": [1e-60]}]}, NO_VECTOR),
+    ("openai", {"data": [{"index": 0, "embedding": [1e300]}]}, NO_VECTOR),
     ("openai", {"data": []}, "expected 1 vector, found 0"),
-    ("openai", {"data": None}, "expected a list of vectors, found 'null'"),
+    ("openai", {"data": None}, "expected a list of vectors as 'data', found "),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("api", "answer", "problem"), WRONG, ids=[f"{api}-{i}" for i, (api, *_) in enumerate(WRONG)])
 def test_a_wrong_answer_is_one_line(api: Any, answer: Any, problem: str, server: Server, tmp_path: Path) -> None:
-    told = b"null" if answer is type(None) else answer
-    server.behave = lambda *_: (200, {"Content-Type": "application/json"}, told)
+    server.behave = lambda *_: (200, {"Content-Type": "application/json"}, answer)
     run = {"q0": {"d0": 2.0, "d1": 1.0}}
     with pytest.raises(EvenrankError) as error:
         evenrank.rerank(
@@ -257,7 +253,7 @@ def test_a_wrong_answer_is_one_line(api: Any, answer: Any, problem: str, server:
     about = "1 text from 'query 0'" if api == "openai" else "the query 'query 0'"
     ending = "embeddings" if api == "openai" else "rerank"
     assert str(error.value).startswith(f"{server.url}/{ending}: {about}: {problem}")
-    assert len(str(error.value)) < 300
+    assert len(str(error.value)) < 400
     assert len(server.bodies) == 1
     assert not (tmp_path / "run").exists()
     # A wrong answer is not kept.
@@ -373,8 +369,22 @@ def test_position_sensitivity(server: Server) -> None:
     assert entry == {"role": "model", "path": f"{server.url}/rerank", "note": "asked over HTTP"}
 
 
-def test_vectors_are_kept_as_they_came() -> None:
-    from evenrank.models.endpoints import vectors_in
-
+def test_vectors_come_out_as_they_came() -> None:
     rows = [{"index": index, "embedding": vector_of(text)} for index, text in enumerate("abc")]
-    assert vectors_in({"data": rows[::-1]}, 3).tolist() == [vector_of(text) for text in "abc"]
+    found = answer_in(json.dumps({"data": rows[::-1]}), "openai", 3)
+    assert found.tolist() == [vector_of(text) for text in "abc"]
+
+
+@pytest.mark.parametrize(
+    ("api", "model", "digest"),
+    [
+        ("cohere", "m", "d63dcd8e0c204023b148f5361f2891bdd3f4f2f1b7bb06bd3ede3f2c9865957b"),
+        ("tei", None, "2fde343738e63abede1df424b3ef2841ba9a5f6478e5ad008e0dbdee6cde8ad4"),
+        ("openai", "m", "5a518246d2416e88b31bd9aea561bb07554e20d1718d695c8be5d1a144ca4496"),
+    ],
+)
+def test_digests_of_kept_answers_stay(api: Any, model: str | None, digest: str) -> None:
+    """With others, all that was kept would be asked again."""
+    scorer = Endpoint("https://me:pw@h.example:81/v2/?k=secret-value#x", api, model=model).scorer()
+    asked = "text é".encode() if api == "openai" else question(api, model, ["a", "b"], "q é")
+    assert scorer._digest(asked).hex() == digest

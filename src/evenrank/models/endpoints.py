@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import hashlib
+import html
 import json
-import math
+import logging
 import os
+import re
 import sqlite3
 import threading
+import time
+import urllib.parse
 from abc import abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar, get_args
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
+import requests
+import urllib3
 from numpy.typing import NDArray
+from requests.adapters import HTTPAdapter
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+from tenacity.nap import sleep_using_event
+from urllib3.util.retry import Retry
 
+from evenrank._version import __version__
 from evenrank.files import EvenrankError, InputError
 from evenrank.files.arguments import checked
 from evenrank.files.errors import quoted, readable
 from evenrank.files.outputs import is_stream
 from evenrank.files.wording import counted
 
-from .endpoint_http import SHOWN, Address, Client, message_in
 from .scorers import Rows, Scorer, Scores, TextPairs
 
 Api = Literal["cohere", "tei", "openai"]
@@ -37,112 +49,129 @@ ENDINGS: Mapping[Api, str] = {"cohere": "rerank", "tei": "rerank", "openai": "em
 """The last part of each one's address."""
 
 
-class WrongAnswerError(Exception):
-    """An answer that cannot be put right: what was expected, and what was found, whole if it is the server's own."""
-
-    def __init__(self, expected: str, found: str, *, own: bool = True) -> None:
-        super().__init__(expected, found)
-        self.expected, self.found, self.own = expected, found, own
-
-
-def rerank_question(api: Api, model: str | None, query: str, passages: Sequence[str]) -> bytes:
-    """The JSON that asks for the scores of all ``passages``."""
+def question(api: Api, model: str | None, texts: Sequence[str], query: str | None = None) -> bytes:
+    """The JSON that asks for the scores of ``texts`` for a query, or for their vectors."""
+    asked: dict[str, object] = {} if model is None else {"model": model}
     if api == "cohere":
-        asked = {"query": query, "documents": list(passages), "top_n": len(passages)}
-    else:
+        asked |= {"query": query, "documents": texts, "top_n": len(texts)}
+    elif api == "tei":
         # As they are: the sigmoid makes ties of high scores.
-        asked = {"query": query, "texts": list(passages), "raw_scores": True, "truncate": True}
-    return _json(asked, model)
+        asked |= {"query": query, "texts": texts, "raw_scores": True, "truncate": True}
+    else:
+        asked |= {"input": texts, "encoding_format": "float"}
+    return json.dumps(asked).encode()
 
 
-def embedding_question(model: str | None, texts: Sequence[str]) -> bytes:
-    """The JSON that asks for the vectors of ``texts``."""
-    return _json({"input": list(texts), "encoding_format": "float"}, model)
+class WrongAnswerError(Exception):
+    """An answer that cannot be put right: what is wrong, and, where that is to be repeated, what the server said."""
 
 
-def _json(asked: Mapping[str, object], model: str | None) -> bytes:
-    return json.dumps(({} if model is None else {"model": model}) | dict(asked)).encode()
+def answer_in(text: str, api: Api, size: int) -> NDArray[np.float64]:
+    """The scores [size] or vectors [size, dimensions] in a server's answer, in the order of the question.
 
-
-def scores_in(answer: object, api: Api, size: int) -> NDArray[np.float64]:
-    """The scores [size] in a server's answer, in the order of the question.
-
-    Raises WrongAnswerError unless each passage has exactly one score, a finite number.
+    Raises WrongAnswerError unless each text has one score, a finite number, or one vector, of 32-bit numbers that are
+    not all zero and as many as in the others.
     """
-    name = "relevance_score" if api == "cohere" else "score"
-    rows = _entry(answer, "results") if api == "cohere" else answer
-    values = _by_index(rows, size, name, "score")
-    wrong = next((value for value in values if not _is_number(value)), None)
-    if wrong is not None or None in values:
-        raise WrongAnswerError("finite numbers as scores", _text(wrong))
-    return np.array(values, np.float64)
-
-
-def vectors_in(answer: object, size: int) -> NDArray[np.float32]:
-    """The vectors [size, dimensions] in a server's answer, in the order of the question.
-
-    Raises WrongAnswerError unless each text has one vector, of finite numbers and not of zeros alone, all of a length.
-    """
-    values = _by_index(_entry(answer, "data"), size, "embedding", "vector")
-    for value in values:
-        if not isinstance(value, list) or not value:
-            raise WrongAnswerError("vectors as lists of numbers", _text(value))
-        if not all(map(_is_number, value)):
-            wrong = next(number for number in value if not _is_number(number))
-            raise WrongAnswerError("finite numbers in vectors", _text(wrong))
-    lengths = sorted({len(value) for value in values if isinstance(value, list)})
+    entry = {"cohere": "results", "tei": None, "openai": "data"}[api]
+    name = {"cohere": "relevance_score", "tei": "score", "openai": "embedding"}[api]
+    noun = "vector" if api == "openai" else "score"
+    found: dict[int, list[float]] = {}
+    try:
+        answer = json.loads(text)
+        rows = answer.get(entry) if isinstance(answer, dict) else None if entry else answer
+        if not isinstance(rows, list):
+            where = f" as {entry!r}" if entry else ""
+            raise WrongAnswerError(f"expected a list of {noun}s{where}, found", text)
+        for row in rows:
+            index, value = (row.get("index"), row.get(name)) if isinstance(row, dict) else (None, None)
+            values = _numbers(value if api == "openai" else [value], api)
+            if type(index) is not int or index not in range(size) or index in found or not values:
+                problem = f"expected an 'index' from 0 to {size - 1}, each once, with a finite {name!r}, found"
+                raise WrongAnswerError(problem, json.dumps(row, ensure_ascii=False))
+            found[index] = values
+    except (ValueError, RecursionError):
+        raise WrongAnswerError("expected JSON, found", text.strip()) from None
+    if len(found) < size:
+        raise WrongAnswerError(f"expected {counted(size, noun)}, found {len(found)}")
+    lengths = sorted({len(values) for values in found.values()})
     if len(lengths) > 1:
-        raise WrongAnswerError("vectors of one length", f"{lengths[0]} and {lengths[-1]} numbers", own=False)
-    vectors = np.array(values, np.float64)
-    if (np.abs(vectors) > np.finfo(np.float32).max).any():
-        raise WrongAnswerError("numbers of 32 bits in vectors", "larger ones", own=False)
-    single = vectors.astype(np.float32)
-    if not single.any(axis=1).all():
-        raise WrongAnswerError("vectors with a direction", "zeros only", own=False)
-    return single
+        raise WrongAnswerError(f"expected vectors of one length, found {lengths[0]} and {lengths[-1]} numbers")
+    array = np.array([found[index] for index in range(size)], np.float64)
+    return array if api == "openai" else array[:, 0]
 
 
-def _entry(answer: object, name: str) -> object:
-    if not isinstance(answer, dict) or name not in answer:
-        raise WrongAnswerError(f"an object with {name!r}", _text(answer))
-    return answer[name]
+def _numbers(values: object, api: Api) -> list[float]:
+    """The same if they are usable numbers, else none: True is no number, and no float holds 10 ** 400."""
+    largest = float(np.finfo("f4" if api == "openai" else "f8").max)
+    if not isinstance(values, list) or not all(type(one) in (int, float) and abs(one) <= largest for one in values):
+        return []
+    # The cosine needs a direction.
+    return values if api != "openai" or np.array(values, np.float32).any() else []
 
 
-def _by_index(rows: object, size: int, name: str, noun: str) -> list[object]:
-    """The value ``name`` of each of ``size`` things, wherever in the answer it stands."""
-    if not isinstance(rows, list):
-        raise WrongAnswerError(f"a list of {noun}s", _text(rows))
-    values: dict[int, object] = {}
-    for row in rows:
-        if not isinstance(row, dict) or not {"index", name} <= row.keys():
-            raise WrongAnswerError(f"entries with 'index' and {name!r}", _text(row))
-        index = row["index"]
-        if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < size:
-            raise WrongAnswerError(f"an index from 0 to {size - 1}", _text(index))
-        if index in values:
-            raise WrongAnswerError(f"one {noun} for each text", f"two for the index {index}", own=False)
-        values[index] = row[name]
-    if len(values) < size:
-        raise WrongAnswerError(counted(size, noun), str(len(values)), own=False)
-    return [values[index] for index in range(size)]
-
-
-def _is_number(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
+def message_in(text: str) -> str:
+    """A server's message, by the names that servers give it in JSON; of a page, its text."""
     try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    while isinstance(value, dict | list):
+        names = ("message", "error", "detail", "msg")
+        value = next(filter(None, value if isinstance(value, list) else map(value.get, names)), None)
+    page = re.sub(r"(?is)<(style|script)\b.*?</\1\s*>|<[^>]*>", " ", text[: 1 << 14])
+    return " ".join((value if isinstance(value, str) else html.unescape(page)).split())
 
 
-def _text(value: object) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except ValueError:  # an integer of thousands of digits
-        return "a number of thousands of digits"
-    except RecursionError:
-        return "lists in lists in lists"
+@dataclass(frozen=True, repr=False)
+class Address:
+    """Where to ask. ``shown``: what may be written of it; ``login``: its name and password, as a header; ``secrets``:
+    what of it no message repeats."""
+
+    url: str
+    shown: str
+    login: str | None
+    secrets: frozenset[str]
+
+    @classmethod
+    def of(cls, url: str, ending: str) -> Address:
+        """``url`` with ``/ending``, if it does not have that yet. A name and password in it become a login.
+
+        Raises EvenrankError, without the URL if that may hold a secret, if it cannot be used.
+        """
+        try:
+            parts = urllib.parse.urlsplit(url)
+            host, _ = parts.hostname, parts.port
+        except ValueError:
+            parts, host = urllib.parse.urlsplit(""), None
+        if parts.scheme not in ("http", "https") or not host or not url.isprintable() or " " in url:
+            found = f", found {quoted(url)}" if re.fullmatch(r"[\w./:-]{0,60}", url) else ""
+            raise EvenrankError(f"`url`: expected an address with http:// or https:// and a host{found}")
+        login, _, place = parts.netloc.rpartition("@")
+        path = parts.path.rstrip("/")
+        path = path if path.endswith(f"/{ending}") else f"{path}/{ending}"
+        values = [part.partition("=")[2] or part for part in parts.query.split("&")]
+        values += [urllib.parse.unquote_plus(value) for value in values]
+        # A shorter one, such as a version, is in every text.
+        secrets = {value for value in values if len(value) > 5}
+        header = None
+        if login:
+            name, word = (urllib.parse.unquote(one) for one in login.partition(":")[::2])
+            header = f"Basic {base64.b64encode(f'{name}:{word}'.encode()).decode()}"
+            secrets |= {login, f"{name}:{word}", login.partition(":")[2], word} - {""}
+        hidden = re.sub(r"(^|&)([^=&]*=)?[^&]+", r"\1\2…", parts.query)
+        used = parts._replace(netloc=place, path=path, fragment="")
+        return cls(used.geturl(), used._replace(query=hidden).geturl(), header, frozenset(secrets))
+
+    @property
+    def place(self) -> str:
+        """The server, with the port if one is given, which tells servers on a machine apart."""
+        return urllib.parse.urlsplit(self.url).netloc
+
+    @property
+    def loopback(self) -> bool:
+        """Whether it is this machine, which is asked without a proxy."""
+        host = urllib.parse.urlsplit(self.url).hostname or ""
+        return re.fullmatch(r"(.*\.)?localhost|127(\.\d+){3}|::1", host) is not None
 
 
 @checked
@@ -225,7 +254,6 @@ class Endpoint:
 
     def scorer(self) -> EndpointScorer:
         """What scores pairs with it."""
-
         self.secret()
         return EmbeddingEndpointScorer(self) if self.api == "openai" else RerankEndpointScorer(self)
 
@@ -236,14 +264,10 @@ def shown_address(model: object) -> str | None:
     return endpoint.address.shown if isinstance(endpoint, Endpoint) else None
 
 
-_APPLICATION = 0x65766E72
-"""Marks the file as ours, in SQLite's own field for that."""
-_VERSION = 1
-_HEAD = b"SQLite format 3\0"
+_APPLICATION, _VERSION = 0x65766E72, 1
+"""Mark the file as ours, in SQLite's own fields for that."""
 _MARK = 8
 """Bytes of a digest before each answer: SQLite does not notice every damage."""
-_LOCKED = 60
-"""Seconds to wait for another process that writes."""
 
 
 class Answers:
@@ -254,16 +278,11 @@ class Answers:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None) -> None:
-        self.path = None if path is None else Path(path)
-        self._lock = threading.Lock()
-        if path is not None:
-            _check(path)
+        if path is not None and ("://" in os.fspath(path) or is_stream(path)):
+            raise InputError(path, "expected a file on this machine for answers")
+        self._path, self._lock = path or "answers", threading.Lock()
         with self._errors():
-            # An empty name is a temporary file, which grows out of the memory only where it must.
-            self._base = sqlite3.connect(
-                self.path or "", timeout=_LOCKED, check_same_thread=False, isolation_level=None
-            )
-            self._base.text_factory = bytes  # there is no text in it, unless it is damaged
+            self._base = sqlite3.connect(path or "", timeout=60, check_same_thread=False, isolation_level=None)
             try:
                 self._begin()
             except BaseException:
@@ -271,188 +290,255 @@ class Answers:
                 raise
 
     def _begin(self) -> None:
-        (application,), (version,) = (
-            self._base.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
-        )
-        held = self._base.execute("SELECT type, name FROM sqlite_master").fetchall()
-        # A view in the table's place could be made to run for ever.
-        own = application == _APPLICATION and held in ([], [(b"table", b"answers")])
-        if self.path is not None and not own and (application or held):
-            raise InputError(self.path, "expected answers that evenrank kept, found another program's database")
-        if self.path is not None and application == _APPLICATION and version != _VERSION:
-            raise InputError(self.path, f"expected answers in version {_VERSION}, found version {version}")
-        self._base.execute("PRAGMA journal_mode = WAL")
+        with self._base as base:
+            base.execute("BEGIN IMMEDIATE")
+            found = [base.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
+            found += base.execute("SELECT type, name FROM sqlite_master").fetchall()
+            if found == [0, 0]:
+                base.execute(f"PRAGMA application_id = {_APPLICATION}")
+                base.execute(f"PRAGMA user_version = {_VERSION}")
+                base.execute("CREATE TABLE answers (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID")
+            # A view in the table's place could be made to run for ever.
+            elif found != [_APPLICATION, _VERSION, ("table", "answers")]:
+                raise InputError(self._path, "expected answers that this version of evenrank kept")
+        base.execute("PRAGMA journal_mode = WAL")
         # Enough for a process that is killed; a power cut can lose the last answers, but never damages the file.
-        self._base.execute("PRAGMA synchronous = NORMAL")
-        self._base.execute("BEGIN IMMEDIATE")
-        self._base.execute(f"PRAGMA application_id = {_APPLICATION}")
-        self._base.execute(f"PRAGMA user_version = {_VERSION}")
-        self._base.execute("CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID")
-        self._base.execute("COMMIT")
+        base.execute("PRAGMA synchronous = NORMAL")
 
     def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The answers [keys]; None where there is none."""
         with self._lock, self._errors():
             find = "SELECT value FROM answers WHERE key = ?"
             found = [self._base.execute(find, (key,)).fetchone() for key in keys]
-        return [None if row is None else self._sound(key, row[0]) for key, row in zip(keys, found, strict=True)]
+        for key, row in zip(keys, found, strict=True):
+            if row is not None and not (isinstance(row[0], bytes) and row[0][:_MARK] == _mark(key, row[0][_MARK:])):
+                raise InputError(self._path, "damaged answers: remove the file to ask everything anew")
+        return [None if row is None else row[0][_MARK:] for row in found]
 
     def save(self, answers: Iterable[tuple[bytes, bytes]]) -> None:
         """Keeps answers, all or none of them."""
         rows = [(key, _mark(key, value) + value) for key, value in answers]
-        with self._lock, self._errors():
+        with self._lock, self._errors(), self._base:
             self._base.execute("BEGIN IMMEDIATE")
-            try:
-                self._base.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", rows)
-                self._base.execute("COMMIT")
-            except BaseException:
-                if self._base.in_transaction:
-                    self._base.execute("ROLLBACK")
-                raise
+            self._base.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", rows)
 
     def close(self) -> None:
         """Closes the file."""
-        with self._lock:
-            self._base.close()
-
-    def _sound(self, key: bytes, kept: object) -> bytes:
-        if isinstance(kept, bytes) and kept[:_MARK] == _mark(key, kept[_MARK:]):
-            return kept[_MARK:]
-        raise self._damaged("an answer is not what was written")
-
-    def _damaged(self, reason: object) -> InputError:
-        return InputError(self.path or "answers", f"damaged answers ({reason}): remove the file to ask everything anew")
+        self._base.close()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.OperationalError as error:
-            raise InputError(self.path or "answers", f"cannot be used: {error}") from None
-        except (sqlite3.Error, UnicodeDecodeError, TypeError) as error:
-            raise self._damaged(error) from None
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise InputError(self._path, f"kept answers cannot be used: {error}") from None
 
 
 def _mark(key: bytes, value: bytes) -> bytes:
     return hashlib.sha256(key + value).digest()[:_MARK]
 
 
-def _check(path: str | os.PathLike[str]) -> None:
-    """Raises InputError for what cannot be a file of answers, before SQLite touches it."""
-    if "://" in os.fspath(path) or is_stream(path):
-        raise InputError(path, "expected a file on this machine for answers")
-    try:
-        with open(path, "rb") as file:
-            head = file.read(len(_HEAD))
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise InputError(path, f"cannot be used: {error.strerror}") from None
-    if head and head != _HEAD:
-        raise InputError(path, "expected answers that evenrank kept, found another file")
-
-
+TRIES = 7
+"""How often a question is asked while the server is busy, fails or cannot be reached: after 1, 2, 4, … 32 seconds."""
+LONGEST_WAIT = 300.0
+"""Seconds that a server may ask to wait (Retry-After) before the question is asked again."""
+SHOWN = 200
+"""Characters of a server's own message."""
 _AHEAD = 4
 """Questions that wait for their turn or for an earlier answer, per question in flight."""
-_PATIENCE = 10.0
-"""Seconds to wait, after a failure or an interruption, for answers that are on their way."""
-
-
-class Question(Protocol):
-    @property
-    def key(self) -> object:
-        """The same for the same question."""
-
-
-Q = TypeVar("Q", bound=Question)
+_LOST = (requests.ConnectionError, urllib3.exceptions.ProtocolError, urllib3.exceptions.DecodeError, ConnectionError)
+"""Errors of a connection that may be better next time."""
 A = TypeVar("A")
 
 
-class _StoppedError(Exception):
-    pass
+class _AgainError(Exception):
+    """No answer: a reason that may pass, and the seconds that the server asks to wait."""
+
+
+_backoff = wait_exponential()
+
+
+def _wait(state: RetryCallState) -> float:
+    """The seconds before a question is asked again."""
+    error = state.outcome and state.outcome.exception()
+    return max(_backoff(state), error.args[1] if error else 0.0)
+
+
+class _Http(requests.Session):
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """None: the library would read the whole answer to find out, however much it unpacks to."""
 
 
 class Session:
-    """The connections, the kept answers and the counts of one call."""
+    """The connections and the kept answers of one call of an endpoint, for its threads.
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        self.endpoint, self.kept = endpoint, 0
-        self._lock = threading.Lock()
-        self.client = Client(endpoint.address, endpoint.secret(), float(endpoint.timeout), endpoint.largest_answer)
+    ``counts``: where it counts requests ("asked"), questions answered before ("kept") and other tries ("again").
+    """
+
+    def __init__(self, endpoint: Endpoint, counts: Counter[str]) -> None:
+        key, address = endpoint.secret(), endpoint.address
+        self.endpoint, self._counts, self._lock = endpoint, counts, threading.Lock()
+        self._header = address.login if key is None else f"Bearer {key}"
+        secrets = address.secrets if key is None else {key, *address.secrets}
+        # The longest first, which may have another one in it.
+        self._hidden = sorted({form for one in secrets for form in _forms(one)}, key=len, reverse=True)
+        if secrets:
+            for name in ("urllib3.connection", "urllib3.connectionpool"):
+                # They log the address with its values, and headers that cannot be read.
+                logging.getLogger(name).setLevel(logging.ERROR)
+        self._http = _Http()
+        self._http.auth = self._signed
+        self._http.trust_env = not address.loopback
+        self._http.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        for scheme in ("http://", "https://"):
+            self._http.mount(scheme, HTTPAdapter(pool_maxsize=endpoint.concurrency))
+        kind = {"Content-Type": "application/json", "Accept": "application/json"}
+        self._http.headers.update({"User-Agent": f"evenrank/{__version__}", **kind})
+        self._stopped = threading.Event()
+        self._failure: BaseException | None = None
         self.answers = Answers(endpoint.answers)
         self._threads = ThreadPoolExecutor(endpoint.concurrency, "endpoint")
-        self._failure: BaseException | None = None
-        self._impatience = threading.Timer(_PATIENCE, self.client.cut)
-        self._impatience.daemon = True
 
-    def in_order(self, ask: Callable[[Q], A], questions: Iterable[Q]) -> Iterator[A]:
+    def _signed(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        """With the header; set like this, the library looks for no password in ~/.netrc."""
+        if self._header is not None:
+            request.headers["Authorization"] = self._header
+        return request
+
+    def in_order(self, questions: Iterable[tuple[object, Callable[[], A]]]) -> Iterator[A]:
         """The answers in the order of the questions, ``concurrency`` of which are asked at a time.
 
-        A question that is being asked is not asked again: it gets the same answer.
+        Each is a key and what asks it. One whose key is being asked is not asked again: it gets the same answer.
         """
-
-        def asked(question: Q) -> A:
-            if self.client.stopped:
-                raise _StoppedError
-            try:
-                return ask(question)
-            except BaseException as error:
-                # The first failure ends all: nothing more is asked, which may cost money.
-                self._failure = self._failure or error
-                self._stop()
-                raise
-
-        most = _AHEAD * self.endpoint.concurrency
         waiting: deque[tuple[object, Future[A]]] = deque()
-        for question in questions:
-            if len(waiting) == most:
-                yield self._result(waiting.popleft()[1])
-            same = next((future for key, future in waiting if key == question.key), None)
-            waiting.append((question.key, same or self._threads.submit(asked, question)))
+        for key, ask in questions:
+            if len(waiting) == _AHEAD * self.endpoint.concurrency:
+                yield waiting.popleft()[1].result()
+            same = next((future for other, future in waiting if other == key), None)
+            waiting.append((key, same or self._threads.submit(self._guarded, ask)))
         while waiting:
-            yield self._result(waiting.popleft()[1])
+            yield waiting.popleft()[1].result()
 
-    def count_kept(self) -> None:
-        """Counts a question that was answered before."""
-        with self._lock:
-            self.kept += 1
-
-    def _result(self, future: Future[A]) -> A:
-        error = future.exception()
-        if error is not None:
-            raise self._failure or error
-        return future.result()
-
-    def _stop(self) -> None:
-        """Asks nothing more, and soon waits for no answer either."""
-        with self._lock:
-            if not self.client.stopped:
-                self.client.stop()
-                self._impatience.start()
+    def _guarded(self, ask: Callable[[], A]) -> A:
+        try:
+            return ask()
+        except BaseException as error:
+            # The first failure ends all: nothing more is asked, which may cost money.
+            self._failure = self._failure or error
+            self._stopped.set()
+            raise self._failure from None
 
     def close(self) -> None:
-        """Waits a while for the answers that are on their way, so that they are kept, and asks nothing more."""
-        self._stop()
+        """Asks nothing more, and waits for the answers that are on their way, so that they are kept."""
+        self._stopped.set()
         self._threads.shutdown(wait=True, cancel_futures=True)
-        self._impatience.cancel()
-        self.client.close()
+        self._http.close()
         self.answers.close()
 
-    def checked(self, about: str, answer: object, read: Callable[[object], A]) -> A:
-        """What ``read`` finds in an answer. Raises EvenrankError, which says what it is about, for a wrong one."""
+    def count(self, what: str) -> None:
+        """Counts one more."""
+        with self._lock:
+            self._counts[what] += 1
+
+    def error(self, about: str, problem: str) -> EvenrankError:
+        """The error of a question, which messages call ``about``."""
+        return EvenrankError(f"{self.endpoint.address.shown}: {about}: {problem}")
+
+    def ask(self, question: bytes, about: str, size: int) -> NDArray[np.float64]:
+        """The ``size`` scores or vectors that the server answers to a JSON text.
+
+        Asked again, after 1, 2, 4, … seconds or as long as the server asks for, at a status of 429 or 500 and above,
+        a lost connection and no answer in time. Raises EvenrankError after TRIES, at any other status and for a wrong
+        answer; redirects are not followed, as they would take texts and key elsewhere.
+        """
+        retrying = Retrying(
+            before=self._begin,
+            retry=retry_if_exception_type(_AgainError),
+            wait=_wait,
+            stop=stop_after_attempt(TRIES),
+            sleep=sleep_using_event(self._stopped),
+            reraise=True,
+        )
+        # The library's errors, which say the whole address, are in no traceback of ours: ``from None``.
         try:
-            return read(answer)
+            text = retrying(self._send, question, about)
+        except _AgainError as error:
+            raise self.error(about, f"{error.args[0]} ({counted(TRIES, 'try')})") from None
+        try:
+            return answer_in(text, self.endpoint.api, size)
         except WrongAnswerError as error:
-            wrong = error
-        found = self.client.quoted(wrong.found) if wrong.own else wrong.found
-        # Some servers fail with status 200.
-        if isinstance(answer, dict) and not answer.keys() & {"results", "data"} and (said := message_in(answer)):
-            found = f"the message {self.client.quoted(said, SHOWN)}"
-        raise self.client.error(about, f"expected {wrong.expected}, found {found}")
+            problem, *said = error.args
+            raise self.error(about, " ".join([problem, *map(self._said, said)])) from None
+
+    def _begin(self, state: RetryCallState) -> None:
+        if self._stopped.is_set():
+            raise EvenrankError("nothing more is asked")
+        self.count("asked" if state.attempt_number == 1 else "again")
+
+    def _send(self, question: bytes, about: str) -> str:
+        """What the server answers. Raises _AgainError where another try may help."""
+        timeout, largest = self.endpoint.timeout, self.endpoint.largest_answer
+        end = time.monotonic() + timeout
+        content = bytearray()
+        try:
+            with self._http.post(
+                self.endpoint.address.url, question, timeout=timeout, stream=True, allow_redirects=False
+            ) as response:
+                # Part by part, as it comes: the library's own timeout begins anew with each byte, and a few bytes can
+                # unpack to gigabytes.
+                while part := response.raw.read1(1 << 16, decode_content=True):
+                    content += part
+                    if len(content) > largest << 20:
+                        raise self.error(about, f"an answer of more than {largest} MiB (`largest_answer`)")
+                    if time.monotonic() > end:
+                        raise requests.Timeout
+        except (requests.Timeout, urllib3.exceptions.TimeoutError):
+            raise _AgainError(f"no answer in {timeout:g} s", 0.0) from None
+        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            if isinstance(error, _LOST) and not isinstance(error, requests.exceptions.SSLError):
+                raise _AgainError(_cause(error), 0.0) from None
+            raise self.error(about, _cause(error)) from None
+        status, text = response.status_code, content.decode("utf-8", "replace")
+        if 200 <= status < 300:
+            return text
+        reason = f"status {status}"
+        if 300 <= status < 400:
+            target = re.sub("//[^/]*@", "//", re.split("[?#]", response.headers.get("Location", ""))[0])
+            reason += f": redirected to {self._said(target)}, which is not followed"
+        elif said := message_in(text):
+            reason += f": {self._said(said)}"
+        if status != 429 and status < 500:
+            raise self.error(about, reason + ("; try a smaller `batch_size`" if status == 413 else ""))
+        wait = 0.0
+        with suppress(urllib3.exceptions.InvalidHeader, ValueError, OverflowError):
+            wait = Retry().parse_retry_after(response.headers.get("Retry-After", "0"))
+        if wait > LONGEST_WAIT:
+            asked = f"it asks to wait {wait:,.0f} s, more than {LONGEST_WAIT:.0f}: start again later"
+            raise self.error(about, f"{reason}; {asked}")
+        raise _AgainError(reason, wait)
+
+    def _said(self, text: str) -> str:
+        """What a server said, quoted and cut, without the secrets that it may have repeated."""
+        for form in self._hidden:
+            text = text.replace(form, "…")
+        return quoted(text, SHOWN)
 
 
-_COSINES = 1 << 12
-"""Cosines computed at once."""
+def _forms(secret: str) -> set[str]:
+    """A secret as a server may repeat it: as it is, in base64, in an address, in HTML and in JSON."""
+    packed = base64.b64encode(secret.encode()).decode().rstrip("=")
+    addresses = {urllib.parse.quote(secret), urllib.parse.quote_plus(secret)}
+    return {secret, packed, *addresses, html.escape(secret), json.dumps(secret)[1:-1]}
+
+
+def _cause(error: BaseException) -> str:
+    """The operating system's reason of an error, however deep it lies; the texts above it repeat the address."""
+    one: BaseException | None = error
+    while one is not None:
+        if isinstance(one, OSError) and one.strerror:
+            return one.strerror
+        one = one.__cause__ or one.__context__
+    return "the connection was dropped" if isinstance(error, _LOST) else f"it failed ({type(error).__name__})"
 
 
 class EndpointScorer(Scorer):
@@ -460,13 +546,12 @@ class EndpointScorer(Scorer):
 
     def __init__(self, endpoint: Endpoint) -> None:
         super().__init__(endpoint.name)
-        self.endpoint = endpoint
-        self._counts = np.zeros(3, np.int64)
+        self.endpoint, self._counts = endpoint, Counter[str]()
 
     def keeping_beside(self, out: str | os.PathLike[str] | None) -> EndpointScorer:
         """As :meth:`Endpoint.keeping_beside`."""
         other = copy.copy(self)
-        other.endpoint, other._counts = self.endpoint.keeping_beside(out), np.zeros(3, np.int64)
+        other.endpoint, other._counts = self.endpoint.keeping_beside(out), Counter()
         return other
 
     @property
@@ -487,8 +572,7 @@ class EndpointScorer(Scorer):
         }
 
     def notes(self) -> tuple[str, ...]:
-        asked, kept, again = self._counts.tolist()
-        self._counts[:] = 0
+        asked, kept, again = (self._counts.pop(what, 0) for what in ("asked", "kept", "again"))
         if not asked + kept:
             return ()
         before = f"{counted(kept, 'question')} answered before"
@@ -496,49 +580,26 @@ class EndpointScorer(Scorer):
         return (f"{self.name}: {counts} ({self.endpoint.address.shown})",)
 
     def bind(self, pairs: TextPairs, batch_size: int) -> Callable[[Rows], Scores]:
-        def score(rows: Rows) -> Scores:
-            (scores,) = self.each(pairs, batch_size, [rows])
-            return scores
-
-        return score
+        return lambda rows: np.concatenate(list(self.each(pairs, batch_size, [rows])))
 
     def each(self, pairs: TextPairs, batch_size: int, windows: Sequence[Rows]) -> Iterator[Scores]:
-        with self._session() as session:
+        with closing(Session(self.endpoint, self._counts)) as session:
             yield from self._scored(session, pairs, batch_size, windows)
 
     @abstractmethod
     def _scored(self, session: Session, pairs: TextPairs, batch_size: int, windows: Sequence[Rows]) -> Iterator[Scores]:
         """The scores of each window."""
 
-    @contextmanager
-    def _session(self) -> Iterator[Session]:
-        session = Session(self.endpoint)
-        try:
-            yield session
-        finally:
-            session.close()
-            self._counts += (session.client.requests, session.kept, session.client.retries)
-
-    def _digest(self, *parts: bytes) -> bytes:
-        """A digest of all that an answer depends on.
+    def _digest(self, part: bytes) -> bytes:
+        """A digest of all that an answer depends on, besides the settings ``part`` of the question.
 
         Of the address, too, with the values after its ``?``, which can name the model. One of them that is a key cannot
         be read from the digest, only guessed: by who has the whole question and tries one key after the other.
         """
-        total = hashlib.sha256()
-        for part in (self.endpoint.api.encode(), self.endpoint.address.url.encode(), *parts):
-            total.update(len(part).to_bytes(8, "little") + part)
+        endpoint, total = self.endpoint, hashlib.sha256()
+        for one in (endpoint.api.encode(), endpoint.address.url.encode(), (endpoint.model or "").encode(), part):
+            total.update(len(one).to_bytes(8, "little") + one)
         return total.digest()
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A question of a rerank service."""
-
-    key: bytes
-    body: bytes
-    query: str
-    size: int
 
 
 class RerankEndpointScorer(EndpointScorer):
@@ -552,61 +613,40 @@ class RerankEndpointScorer(EndpointScorer):
     listwise = False
 
     def _scored(self, session: Session, pairs: TextPairs, batch_size: int, windows: Sequence[Rows]) -> Iterator[Scores]:
-        def questions() -> Iterator[_Asked]:
-            for rows in windows:
-                for places in self._requests(pairs, rows, batch_size):
-                    yield self._question(pairs, rows[places])
-
-        answers = session.in_order(lambda question: self._ask(session, question), questions())
-        for rows in windows:
+        cut = [(rows, list(self._requests(pairs.query[rows], batch_size))) for rows in windows]
+        answers = session.in_order(self._question(session, pairs, rows[one]) for rows, places in cut for one in places)
+        for rows, places in cut:
             scores = np.empty(len(rows))
-            for places in self._requests(pairs, rows, batch_size):
-                scores[places] = next(answers)
+            for one in places:
+                scores[one] = next(answers)
             yield scores
 
-    def _requests(self, pairs: TextPairs, rows: Rows, batch_size: int) -> Iterator[Rows]:
-        """The places in ``rows`` of each request: passages of one query, in the order of the rows."""
-        query = pairs.query[rows]
+    def _requests(self, query: Rows, batch_size: int) -> Iterator[Rows]:
+        """The places in a window of each request: passages of one ``query``, in the order of the window."""
         order = np.argsort(query, kind="stable")
         for places in np.split(order, np.flatnonzero(np.diff(query[order])) + 1):
             size = max(len(places), 1) if self.listwise else batch_size
             yield from (places[start : start + size] for start in range(0, len(places), size))
 
-    def _question(self, pairs: TextPairs, rows: Rows) -> _Asked:
+    def _question(self, session: Session, pairs: TextPairs, rows: Rows) -> tuple[bytes, Callable[[], Scores]]:
         endpoint = self.endpoint
         query = str(pairs.queries[int(pairs.query[rows[0]])])
         passages = pairs.documents.gather(pairs.document[rows]).to_list()
         asked = (endpoint.query_prompt or "") + query
         shown = [(endpoint.document_prompt or "") + passage for passage in passages]
+        body = question(endpoint.api, endpoint.model, shown, asked)
         # A score may depend on all passages of its request.
-        body = rerank_question(endpoint.api, endpoint.model, asked, shown)
-        return _Asked(self._digest((endpoint.model or "").encode(), body), body, query, len(passages))
+        key = self._digest(body)
+        return key, partial(self._ask, session, key, body, f"the query {quoted(query)}", len(passages))
 
-    def _ask(self, session: Session, question: _Asked) -> Scores:
-        (kept,) = session.answers.load([question.key])
-        if kept is not None and len(kept) == 8 * question.size:
-            session.count_kept()
+    def _ask(self, session: Session, key: bytes, body: bytes, about: str, size: int) -> Scores:
+        (kept,) = session.answers.load([key])
+        if kept is not None and len(kept) == 8 * size:
+            session.count("kept")
             return np.frombuffer(kept, "<f8")
-        about = f"the query {quoted(question.query)}"
-        scores = session.checked(
-            about, session.client.ask(question.body, about), lambda answer: self._read(answer, question.size)
-        )
-        session.answers.save([(question.key, scores.astype("<f8").tobytes())])
+        scores = session.ask(body, about, size)
+        session.answers.save([(key, scores.astype("<f8").tobytes())])
         return scores
-
-    def _read(self, answer: object, size: int) -> Scores:
-        return scores_in(answer, self.endpoint.api, size)
-
-
-@dataclass(frozen=True)
-class _Texts:
-    """Texts of one request, prompts included."""
-
-    texts: list[str]
-
-    @property
-    def key(self) -> object:
-        return id(self)
 
 
 class EmbeddingEndpointScorer(EndpointScorer):
@@ -621,69 +661,51 @@ class EmbeddingEndpointScorer(EndpointScorer):
         if not windows:
             return
         before, own = self.endpoint.query_prompt or "", self.endpoint.document_prompt or ""
-        used, place = np.unique(np.concatenate([pairs.query[rows] for rows in windows]), return_inverse=True)
+        used = np.unique(np.concatenate([pairs.query[rows] for rows in windows]))
         queries = self._directions(session, [before + text for text in pairs.queries.gather(used)], batch_size)
-        start = 0
         for rows in windows:
-            distinct, document = np.unique(pairs.document[rows], return_inverse=True)
+            distinct, places = np.unique(pairs.document[rows], return_inverse=True)
             texts = [own + text for text in pairs.documents.gather(distinct)]
             passages = self._directions(session, texts, batch_size, queries.shape[1])
-            query = place[start : start + len(rows)]
-            start += len(rows)
-            scores = np.empty(len(rows))
-            for first in range(0, len(rows), _COSINES):
-                part = slice(first, first + _COSINES)
-                # Each row is summed by itself, so that its score does not depend on the others.
-                scores[part] = (queries[query[part]] * passages[document[part]]).sum(axis=1)
-            yield scores
+            both = zip(np.searchsorted(used, pairs.query[rows]), places, strict=True)
+            # Each pair by itself, so that its score does not depend on the others.
+            yield np.array([(queries[query] * passages[place]).sum() for query, place in both])
 
     def _directions(
         self, session: Session, texts: list[str], batch_size: int, length: int | None = None
     ) -> NDArray[np.float64]:
         """The vectors [texts, dimensions], scaled to the length 1."""
-        row = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-        distinct = list(row)
+        distinct = list(dict.fromkeys(texts))
         # Always the same requests, so that a second start asks what the first one would have asked.
-        batches = [_Texts(distinct[start : start + batch_size]) for start in range(0, len(distinct), batch_size)]
-        parts: list[NDArray[np.float32]] = []
-        for batch, part in zip(batches, session.in_order(lambda one: self._ask(session, one), batches), strict=True):
-            length = length or part.shape[1]
-            if part.shape[1] != length:
-                raise self._uneven(session, batch.texts, length, part.shape[1])
-            parts.append(part)
-        vectors = np.concatenate(parts)[[row[text] for text in texts]].astype(np.float64)
-        directions: NDArray[np.float64] = vectors / np.sqrt((vectors * vectors).sum(axis=1))[:, None]
+        batches = [distinct[start : start + batch_size] for start in range(0, len(distinct), batch_size)]
+        answers = session.in_order((batch, partial(self._ask, session, batch)) for batch in batches)
+        vectors: dict[str, NDArray[np.float32]] = {}
+        for batch, part in zip(batches, answers, strict=True):
+            for text, vector in zip(batch, part, strict=True):
+                length = length or len(vector)
+                if len(vector) != length:
+                    file = self.endpoint.answers
+                    hint = "" if file is None else f": remove {os.fspath(file)} if the model is another one than before"
+                    problem = f"expected vectors of {length} numbers, found {len(vector)}{hint}"
+                    raise session.error(_about(batch), problem)
+                vectors[text] = vector
+        found = np.array([vectors[text] for text in texts], np.float64)
+        directions: NDArray[np.float64] = found / np.sqrt((found * found).sum(axis=1))[:, None]
         return directions
 
-    def _ask(self, session: Session, asked: _Texts) -> NDArray[np.float32]:
-        model = self.endpoint.model
-        keys = [self._digest((model or "").encode(), text.encode()) for text in asked.texts]
-        found = session.answers.load(keys)
-        missing = [number for number, kept in enumerate(found) if kept is None]
+    def _ask(self, session: Session, texts: list[str]) -> list[NDArray[np.float32]]:
+        keys = [self._digest(text.encode()) for text in texts]
+        kept = dict(zip(texts, session.answers.load(keys), strict=True))
+        missing = [text for text, vector in kept.items() if vector is None]
         if missing:
-            texts = [asked.texts[number] for number in missing]
-            about = _about(texts)
-            vectors = session.checked(
-                about,
-                session.client.ask(embedding_question(model, texts), about),
-                lambda answer: vectors_in(answer, len(texts)),
-            )
-            new = [vector.astype("<f4").tobytes() for vector in vectors]
-            session.answers.save([(keys[number], vector) for number, vector in zip(missing, new, strict=True)])
-            for number, vector in zip(missing, new, strict=True):
-                found[number] = vector
+            body = question(self.endpoint.api, self.endpoint.model, missing)
+            vectors = session.ask(body, _about(missing), len(missing))
+            new = {text: vector.astype("<f4").tobytes() for text, vector in zip(missing, vectors, strict=True)}
+            session.answers.save((self._digest(text.encode()), vector) for text, vector in new.items())
+            kept |= new
         else:
-            session.count_kept()
-        kept = [np.frombuffer(one, "<f4") for one in found if one is not None]
-        lengths = sorted({len(one) for one in kept})
-        if len(lengths) > 1:
-            raise self._uneven(session, asked.texts, lengths[0], lengths[-1])
-        return np.array(kept, np.float32)
-
-    def _uneven(self, session: Session, texts: Sequence[str], length: int, other: int) -> EvenrankError:
-        answers = self.endpoint.answers
-        kept = "" if answers is None else f": remove {os.fspath(answers)} if the model is another one than before"
-        return session.client.error(_about(texts), f"expected vectors of {length} numbers, found {other}{kept}")
+            session.count("kept")
+        return [np.frombuffer(kept[text] or b"", "<f4") for text in texts]
 
 
 def _about(texts: Sequence[str]) -> str:

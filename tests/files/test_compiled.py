@@ -29,7 +29,7 @@ KERNELS = [
     groups_kernel, negatives_kernel, rotation_kernel, retrieval_kernel, embeddings_kernel, reordering_kernel,
 ]  # fmt: skip
 SOURCE = """
-from evenrank._jit import compiled
+from evenrank.files.compiled import compiled
 
 @compiled(nogil=True)
 def twice(number):
@@ -113,7 +113,7 @@ def test_a_full_disk_stops_no_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_every_loop_is_declared_so() -> None:
     files = list(Path(evenrank.__file__).parent.rglob("*.py"))
     using = [file for file in files if "numba" in file.read_text(encoding="utf-8")]
-    assert [file.name for file in using if "import njit" in file.read_text(encoding="utf-8")] == ["_jit.py"]
+    assert [file.name for file in using if "import njit" in file.read_text(encoding="utf-8")] == ["compiled.py"]
     assert {os.fspath(Path(kernel.__file__ or "")) for kernel in KERNELS} == {
         os.fspath(file) for file in files if "\n@compiled(nogil=True" in file.read_text(encoding="utf-8")
     }

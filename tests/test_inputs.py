@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 import evenrank
-from evenrank import EvenrankError, Run, groups, measures
+from evenrank import EvenrankError, Run, groups, measures, papers
 from evenrank import options as opt
 from evenrank.search import embeddings
 
@@ -180,7 +180,7 @@ def others(out: Path) -> list[tuple[Callable[..., Any], dict[str, Any]]]:
         (evenrank.debias_index, {"index": out, "out": out}),
         (evenrank.Encoding, {}),
         (evenrank.Endpoint, {"url": "http://localhost:1", "api": "tei"}),
-        (evenrank.ExperimentOptions, {}),
+        (papers.ExperimentOptions, {}),
         (evenrank.fetch, {"name": "none", "to": out}),
         (evenrank.load_lexicon, {}),
         (evenrank.load_ranker, {"model": by_length}),
@@ -194,7 +194,7 @@ def others(out: Path) -> list[tuple[Callable[..., Any], dict[str, Any]]]:
         (evenrank.rotate_collection, {"collection": "none.tsv", "out": out}),
         (evenrank.RM3, {}),
         (evenrank.Run, {"name": "a", "table": SCORES.table}),
-        (evenrank.run_experiment, {"name": "none", "out": out}),
+        (papers.run_experiment, {"name": "none", "out": out}),
         (evenrank.run_name, {"path": "a.run"}),
         (evenrank.Scoring, {"lexicon": SCORING.lexicon}),
         (evenrank.tune, {"runs": {"a": RUN, "b": RUN}, "qrels": QRELS, "folds": 2, "restarts": 1}),

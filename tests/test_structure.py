@@ -19,8 +19,8 @@ FLOORS = (
     ("results",),
     ("auditing", "search"),
     ("decide", "probes", "training"),
-    ("papers",),
     ("evenrank",),
+    ("papers",),
     ("cli",),
 )
 """From the ground up; a folder imports only from the floors below its own. ``evenrank``: the package's own names."""

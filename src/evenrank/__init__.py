@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from evenrank.models.load import load_ranker
     from evenrank.models.rerank import rerank
     from evenrank.models.vectors import read_vectors
-    from evenrank.papers import ExperimentOptions, check_experiment, run_experiment
     from evenrank.probes.answers import AnswersResult, position_answers
     from evenrank.probes.probe_result import ProbeResult
     from evenrank.probes.probing import probe
@@ -120,11 +119,6 @@ _HOMES = {
     "models.load": ("load_ranker",),
     "models.rerank": ("rerank",),
     "models.vectors": ("read_vectors",),
-    "papers": (
-        "ExperimentOptions",
-        "check_experiment",
-        "run_experiment",
-    ),
     "probes.answers": (
         "AnswersResult",
         "position_answers",
@@ -175,7 +169,6 @@ __all__ = [
     "Encoding",
     "Endpoint",
     "EvenrankError",
-    "ExperimentOptions",
     "Frontier",
     "GateResult",
     "GroupTable",
@@ -194,7 +187,6 @@ __all__ = [
     "audit",
     "build_index",
     "builtin_lexicons",
-    "check_experiment",
     "check_lexicon",
     "debias_index",
     "expand",
@@ -224,7 +216,6 @@ __all__ = [
     "rerank",
     "retrieve",
     "rotate_collection",
-    "run_experiment",
     "run_name",
     "score",
     "tokenize",

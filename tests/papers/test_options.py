@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evenrank import EvenrankError, ExperimentOptions, check_experiment
+from evenrank import EvenrankError
+from evenrank.papers import ExperimentOptions, check_experiment
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 

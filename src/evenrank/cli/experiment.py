@@ -27,8 +27,7 @@ def command(
     full: opt.Full = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    from evenrank import ExperimentOptions, check_experiment, run_experiment
-    from evenrank.papers import folder_of
+    from evenrank.papers import ExperimentOptions, check_experiment, folder_of, run_experiment
 
     options = ExperimentOptions(**{**own, "squad": tuple(own["squad"])})
     if check:

@@ -23,7 +23,6 @@ openvino = pytest.importorskip("openvino", reason="needs the extra [export]")
 
 from evenrank.models import export
 from evenrank.models.encoders import CatRanker
-from evenrank.models.export import keep_first_token
 from evenrank.models.load import load_ranker
 
 
@@ -60,40 +59,6 @@ def test_scores_and_truncation_are_those_of_torch(tmp_path: Path, backend: Any) 
     assert exact.truncated is not None
     assert exact.truncated.cut > 5
     assert other.facts() == {**exact.facts(), "backend": backend}
-
-
-def test_the_last_layer_computes_the_first_token_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    CatRanker.from_pretrained(str(tiny_bert(tmp_path / "bert", layers=2))).save(tmp_path / "cat")
-    nodes: list[Any] = []
-
-    def narrowed(file: Path) -> None:
-        keep_first_token(file)
-        nodes.extend(onnx.load(str(file)).graph.node)
-
-    monkeypatch.setattr("evenrank.models.export.keep_first_token", narrowed)
-    load_ranker(tmp_path / "cat", backend="onnx")
-    narrow = {node.output[0] for node in nodes if node.op_type == "Slice" and node.name.endswith("_first_token")}
-    # What attention made of the tokens, and what is added to it.
-    assert len(narrow) == 2
-    assert {node.op_type for node in nodes if narrow & set(node.input)} == {"MatMul", "Add"}
-
-
-def test_a_graph_that_reads_other_tokens_is_left(tmp_path: Path) -> None:
-    from onnx import TensorProto, helper
-
-    for name, index, outputs in (("second", 1, ["chosen"]), ("all", 0, ["chosen", "sum"])):
-        nodes = [
-            helper.make_node("Constant", [], ["index"], value=helper.make_tensor("v", TensorProto.INT64, [], [index])),
-            helper.make_node("Add", ["x", "x"], ["sum"]),
-            helper.make_node("Gather", ["sum", "index"], ["chosen"], axis=1),
-        ]
-        shape = ["b", "l", 4]
-        given_ = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
-        made = [helper.make_tensor_value_info(one, TensorProto.FLOAT, None) for one in outputs]
-        onnx.save(helper.make_model(helper.make_graph(nodes, name, given_, made)), str(tmp_path / name))
-        before = (tmp_path / name).read_bytes()
-        keep_first_token(tmp_path / name)
-        assert (tmp_path / name).read_bytes() == before
 
 
 def test_a_signal_is_handled_after_models_that_went_in_the_order_they_came(tmp_path: Path) -> None:

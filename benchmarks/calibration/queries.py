@@ -712,4 +712,59 @@ def _several() -> Iterator[Cell]:
         yield Cell("a lean is beyond relevance", "one group more relevant", n, draw, lean_beyond, draws=400, quick=20)
 
 
-CELLS: tuple[Cell, ...] = (*_means(), *_losses(), *_limits(), *_others(), *_several())
+# --- the first line of an audit of several measures -------------------------------------------------------------------
+
+_TEXTS = ("he and his father", "she and her mother", "a stone bridge", "the woman and the man", "an oak", "a street")
+_DOCUMENTS = 60
+
+
+def alike(n: int, rng: np.random.Generator) -> Any:
+    """Of each query 20 of 60 documents, the first of which answers it, and scores [2, n, 20] of two runs.
+
+    Both know as much of the answer, and lean to the first text in a query as far as the other does.
+    """
+    candidates = rng.permuted(np.tile(np.arange(_DOCUMENTS), (n, 1)), axis=1)[:, :_CANDIDATES]
+    common = rng.normal(0, 1, candidates.shape) + rng.normal(0.5, 1, (n, 1)) * (candidates % len(_TEXTS) == 0)
+    common[:, 0] += 1
+    return candidates, common + rng.normal(0, 1, (2, *candidates.shape))
+
+
+def opposed(n: int, rng: np.random.Generator) -> Any:
+    """The same of two runs that lean as far, one to the first text and one to the second."""
+    candidates, _ = alike(n, rng)
+    text = candidates % len(_TEXTS)
+    leans = np.array([0.5, -0.5])[:, None, None] * ((text == 0).astype(float) - (text == 1))
+    return candidates, leans + rng.normal(0, 1, leans.shape)
+
+
+def said_of_two(keys: Sequence[str], measures: str | None, labelled: bool, sample: Any) -> bool:
+    """Whether ``evenrank.audit`` says one of these of the two runs, by words or by labels of six groups."""
+    candidates, scores = sample
+    queries, docs = [f"q{q}" for q in range(len(candidates))], np.char.add("d", candidates.astype(str))
+    rows = {"query_id": np.repeat(queries, _CANDIDATES), "doc_id": docs.ravel()}
+    runs = {name: pl.DataFrame({**rows, "score": of.ravel()}) for name, of in zip(("old", "new"), scores, strict=True)}
+    qrels = pl.DataFrame({"query_id": queries, "doc_id": docs[:, 0], "relevance": 1})
+    ends = np.cumsum(_SHARES) * _DOCUMENTS
+    groups = {f"d{d}": f"group {np.searchsorted(ends, d + 0.5)}" for d in range(_DOCUMENTS)}
+    texts = {f"d{d}": _TEXTS[d % len(_TEXTS)] for d in range(_DOCUMENTS)}
+    of: dict[str, Any] = {"labels": groups} if labelled else {"collection": texts}
+    return says(evenrank.audit(runs, qrels=qrels, baseline="old", measures=measures, **of), keys)
+
+
+def _first_lines() -> Iterator[Cell]:
+    better = ("better", "better_in", "worse", "worse_within", "worse_in", "better_and_worse")
+    sides = [f"{side}_biased{more}" for side in ("less", "more") for more in ("", "_partly", "_in")]
+    sides = [*sides, "less_and_more_biased"]
+    apart = [*sides, "bias_apart", "shares_apart"]
+    for rule, family, drawn, keys, measures, labelled in (
+        ("first line: better or worse", "alike, 3 measures", alike, better, "nDCG@3 RR@10 P@5", False),
+        ("first line: differ in bias", "alike, default measures of words", alike, apart, None, False),
+        ("first line: differ in bias", "alike, default measures of 6 groups", alike, apart, None, True),
+        ("first line: less or more biased", "opposite leans", opposed, sides, "ARaB@1 RaB@3 ARaB@10 RaB@10", False),
+    ):
+        for n in (20, 117):
+            said = functools.partial(said_of_two, keys, measures, labelled)
+            yield Cell(rule, family, n, functools.partial(drawn, n), said, draws=2000, quick=10)
+
+
+CELLS: tuple[Cell, ...] = (*_means(), *_losses(), *_limits(), *_others(), *_several(), *_first_lines())

@@ -152,7 +152,10 @@ def test_runs_are_put_in_the_order_of_their_common_queries() -> None:
     c = run({f"q{q}": ["m", "n"] if q % 2 else ["n", "m"] for q in range(80)})
     audit = evenrank.audit({"a": a, "b": b, "c": c}, collection=collection(texts), measures="ARaB@1 ARaB@2")
     assert keys(audit, "warning") == ["in_common"]
-    assert "on the 40 of 80 queries" in next(one.text for one in audit.findings if one.key == "in_common")
+    (text,) = [one.text for one in audit.findings if one.key == "in_common"]
+    assert text == "The runs are compared on the 40 of 80 queries that every run has."
+    alone = evenrank.audit({"b": b}, collection=collection(texts), background=a, measures="ARaB@1")
+    assert "in_common" not in keys(alone, "warning")
     (order,) = [one.text for one in audit.findings if one.place == "answer" and one.text.startswith("ARaB@1")]
     assert order == "ARaB@1, from most female to most male: b < c = a (= cannot be told apart)."
 
@@ -290,20 +293,32 @@ def test_whose_lean_it_is(
 
 
 @pytest.mark.parametrize(
-    ("beyond", "key"),
+    ("beyond", "said"),
     [
-        (UP, "lean_beyond"),
-        (DOWN, "lean_by_relevance"),
-        (replace(UP, test=told(0.06, None, 0.4)), "lean_by_relevance"),
-        (replace(UP, tied=told(0.0, None, 0.9)), "lean_by_relevance"),
-        (None, None),
+        (UP, [("lean_beyond", "shown")]),
+        (DOWN, [("lean_by_relevance", "no difference shown")]),
+        (replace(UP, test=told(0.06, None, 0.4)), [("lean_by_relevance", "no difference shown")]),
+        (replace(UP, test=told(0.06, None, None)), [("lean_by_relevance", "cannot be told")]),
+        (replace(UP, tied=told(0.0, None, 0.9)), [("lean_by_relevance", "cannot be told")]),
+        (None, []),
     ],
 )
-def test_whether_a_perfect_ranking_leans_as_far(result: AuditResult, beyond: Excess | None, key: str | None) -> None:
+def test_whether_a_perfect_ranking_leans_as_far(
+    result: AuditResult, beyond: Excess | None, said: list[tuple[str, str]]
+) -> None:
     added = replace(UP, leans=told(UP.reference, None, 0.01))
     audit = with_differences(result, {"old": (added, beyond)})
     audit = changed(audit, "old", LEAN, mean=0.11, lean=told(0.11, (0.01, 0.21), 0.01))
-    assert [one.key for one in of(audit, "old")] == ["leans_more", *([key] if key else [])]
+    assert [(one.key, one.level) for one in of(audit, "old")] == [("leans_more", "shown"), *said]
+
+
+def test_a_perfect_ranking_may_lean_to_the_other_side(result: AuditResult) -> None:
+    """A lean of .11 against one of −.2."""
+    added, beyond = replace(UP, leans=told(UP.reference, None, 0.01)), excess([0.3, 0.31, 0.32], -0.2, (0.2, 0.4), 0.01)
+    audit = with_differences(result, {"old": (added, beyond)})
+    audit = changed(audit, "old", LEAN, mean=0.11, lean=told(0.11, (0.01, 0.21), 0.01))
+    said = of(audit, "old")[1].text
+    assert said == "That is beyond what the perfect ranking does, by +.310 [+.200, +.400]."
 
 
 def test_the_words_of_a_lean(result: AuditResult) -> None:
@@ -468,6 +483,24 @@ def test_beyond_the_perfect_ranking_is_a_side() -> None:
     assert shares["b"].beyond_perfect
     (said,) = [one.text for one in found.findings if one.key == "groups_beyond"]
     assert said.startswith("Of b")
+
+
+def test_a_lean_by_relevance_and_a_group_beyond_it() -> None:
+    """A perfect ranking has all five of a first, these runs four; but it has no more of c than of b or d."""
+    ranked = [f"d{place}" for place in (0, 1, 2, 3, 10, 11, 12, 13, 15, 16, 4, *range(5, 10), 14, 17, 18, 19)]
+    lists = {f"q{q}": {doc: 20.0 - place for place, doc in enumerate(ranked)} for q in range(40)}
+    qrels = {query: dict.fromkeys((f"d{n}" for n in range(5)), 1) for query in lists}
+    measures = "ARaB@10 " + " ".join(f"Share(group='{group}')@10" for group in "abcd")
+    settings: dict[str, Any] = {"qrels": qrels, "poles": "a,b", "measures": measures}
+    found = evenrank.audit({"one": lists, "two": lists}, labels=_GROUPS, **settings)
+    said = [one.key for one in found.findings]
+    assert (said.count("lean_by_relevance"), said.count("groups_beyond"), said.count("none_beyond")) == (2, 2, 0)
+    # Without c there is nothing beyond relevance.
+    labels = {doc: "b" if group == "c" else group for doc, group in _GROUPS.items()}
+    measures = "ARaB@10"
+    found = evenrank.audit({"one": lists, "two": lists}, labels=labels, **settings | {"measures": measures})
+    said = [one.key for one in found.findings]
+    assert ("none_beyond" in said, "lean_by_relevance" in said) == (True, False)
 
 
 def test_a_finding_is_json() -> None:

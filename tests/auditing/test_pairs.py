@@ -9,9 +9,12 @@ import pytest
 
 import evenrank
 from evenrank.auditing import AuditResult
-from evenrank.measures.inference import compare
+from evenrank.auditing.comparison import _corrected
+from evenrank.measures import parse_measure
+from evenrank.measures.inference import Comparison, compare, corrected
 from small_audits import DOCS, QRELS, random_run
 
+UTILITY, BIAS = ("nDCG@10", "RR@10"), ("ARaB@10", "NFaiRR@10", "DeltaAPRF")
 LABELS = {doc: "abc"[place % 3] for place, doc in enumerate(DOCS)}
 
 
@@ -28,25 +31,64 @@ def slow_holm(p_values: list[float]) -> list[float]:
 @pytest.fixture(scope="module")
 def found() -> AuditResult:
     runs = {name: random_run(seed, lean=0.5 * seed, good=seed) for seed, name in enumerate("wxyz")}
-    return evenrank.audit(runs, collection=DOCS, qrels=QRELS, baseline="w", measures="nDCG@10 ARaB@10 DeltaAPRF")
+    return evenrank.audit(runs, collection=DOCS, qrels=QRELS, baseline="w", measures=" ".join([*UTILITY, *BIAS]))
 
 
-def test_pairs_are_all_compared_and_corrected_by_measure(found: AuditResult) -> None:
+def test_pairs_are_all_compared_and_corrected_by_kind_of_measure(found: AuditResult) -> None:
     # DeltaAPRF is one figure of the whole run.
-    assert {one.measure for one in found.pairs} == {"nDCG@10", "ARaB@10"}
-    for measure in ("nDCG@10", "ARaB@10"):
-        of_measure = [one for one in found.pairs if one.measure == measure]
-        assert [(one.first, one.second) for one in of_measure] == list(itertools.combinations("wxyz", 2))
+    for measures in (UTILITY, BIAS[:2]):
+        pairs = [one for one in found.pairs if one.measure in measures]
+        assert [(one.measure, one.first, one.second) for one in pairs] == [
+            (measure, *two) for measure in measures for two in itertools.combinations("wxyz", 2)
+        ]
         slow = []
-        for one in of_measure:
-            own, other = (np.array(found[name, measure].values) for name in (one.first, one.second))
+        for one in pairs:
+            own, other = (np.array(found[name, one.measure].values) for name in (one.first, one.second))
             slow.append(compare(own - other))
             assert one.test.mean == pytest.approx(np.mean(own - other))
         wanted = slow_holm([float(one.p) for one in slow if one.p is not None])
-        for one, alone, holm in zip(of_measure, slow, wanted, strict=True):
+        for one, alone, holm in zip(pairs, slow, wanted, strict=True):
             assert (one.test.p, one.test.holm_p) == (alone.p, pytest.approx(holm))
             assert one.test.shown == (holm < 0.05)
+    assert len(found.pairs) == 6 * 4
     assert {one.test.shown for one in found.pairs} == {True, False}
+
+
+def test_differences_from_the_baseline_are_corrected_by_kind_of_measure(found: AuditResult) -> None:
+    for measures in (UTILITY, BIAS[:2]):
+        compared = [one for name in "xyz" for m in measures if (one := found[name, m].vs_baseline) is not None]
+        wanted = slow_holm([float(one.p) for one in compared if one.p is not None])
+        assert len(wanted) == 6
+        assert [one.holm_p for one in compared] == pytest.approx(wanted)
+    sizes = [one.sizes for name in "xyz" if (one := found[name, "ARaB@10"].vs_baseline) and one.sizes]
+    wanted = slow_holm([float(one.p) for one in sizes if one.p is not None])
+    assert [one.holm_p for one in sizes] == pytest.approx(wanted)
+    # One run's lean is a question of its own for each measure.
+    leans = [one for name in "wxyz" if (one := found[name, "ARaB@10"].lean) is not None]
+    assert [one.holm_p for one in leans] == pytest.approx(slow_holm([float(one.p or 1.0) for one in leans]))
+
+
+def test_corrections_by_hand() -> None:
+    """Two runs on each measure. Of four tests the smallest p is multiplied by 4, the next ones by 3, 2 and 1."""
+
+    def of(**measured: tuple[float, float]) -> list[float | None]:
+        names = {"a": "Share(group='a')@10", "b": "Share(group='b')@10", "exposure": "Exposure(group='a')@10"}
+        tests = [(parse_measure(names.get(name, f"{name}@10")), p) for name, ps in measured.items() for p in ps]
+        return [one.holm_p for one in _corrected([(measure, Comparison(0.1, None, 20, p=p)) for measure, p in tests])]
+
+    assert of(nDCG=(0.01, 0.04), RR=(0.03, 0.02)) == pytest.approx([0.04, 0.06, 0.06, 0.06])
+    assert of(nDCG=(0.01, 0.04), ARaB=(0.03, 0.02)) == pytest.approx([0.02, 0.04, 0.04, 0.04])
+    assert of(ARaB=(0.01, 0.04), NFaiRR=(0.03, 0.02)) == pytest.approx([0.04, 0.06, 0.06, 0.06])
+    # Shares are corrected as one, and beside other bias each has half of the level: twice the p.
+    assert of(a=(0.01, 0.04), b=(0.03, 0.02)) == pytest.approx([0.04, 0.06, 0.06, 0.06])
+    assert of(ARaB=(0.01, 0.3), a=(0.01, 0.04), b=(0.03, 0.02)) == pytest.approx([0.04, 0.6, 0.08, 0.12, 0.12, 0.12])
+    assert of(ARaB=(0.01, 0.3), exposure=(0.01, 0.3)) == pytest.approx([0.02, 0.3, 0.02, 0.3])
+
+
+def test_what_a_part_of_the_level_notices() -> None:
+    """As one of two families a single test notices what each of two tests does."""
+    one = Comparison(0.1, None, 20, p=0.02, noticeable=0.1)
+    assert corrected([one], 2)[0].noticeable == corrected([one, one])[0].noticeable
 
 
 @pytest.mark.parametrize(("count", "baseline", "pairs"), [(1, None, 0), (2, "a", 0), (2, None, 1), (3, "a", 3)])
@@ -98,3 +140,8 @@ def test_shares_are_compared_with_those_of_the_candidates() -> None:
     shown = [(one.run, one.group) for one in made.shares if one.test.shown]
     assert ("b", "m") in shown
     assert not [run for run, _ in shown if run == "a"]
+    # Those of the baseline, beside AWRF@10, have half of the level.
+    against = [one.against for one in made.shares if one.against is not None]
+    wanted = [min(1.0, 2 * p) for p in slow_holm([float(one.p) for one in against if one.p is not None])]
+    assert len(wanted) == 4
+    assert [one.holm_p for one in against] == pytest.approx(wanted)

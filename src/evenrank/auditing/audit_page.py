@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import TypedDict
 
 from ir_measures import Measure
 
 from evenrank.files.wording import counted
 from evenrank.measures import describe, is_bias, is_linear, resolve
+from evenrank.results.finding import Finding
 from evenrank.results.page import CITATIONS, Page, asset, render
 from evenrank.results.table import NONE, Column, Table
 
@@ -309,14 +311,15 @@ _DEPTHS = (1, 2, 3, 5, 10, 20, 50, 100)
 def audit_page(result: AuditFigures) -> Page:
     """The first screen; the sections of the HTML page are of :func:`render_page`."""
     utility = f", effectiveness from {result.settings['qrels']}" if "qrels" in result.settings else ""
+    findings = audit_findings(result)
     return Page(
         "audit",
         f"{', '.join(run.name for run in result.given)}{utility}",
-        audit_findings(result),
+        findings,
         screen_table(result),
         legend=legend(result),
         aside=counted(len(result.queries), "query"),
-        next=next_commands(result),
+        next=next_commands(result, findings),
         verdicts=verdicts(result),
         plane=plane_svg(result),
         notes=tuple(result.notes),
@@ -325,12 +328,12 @@ def audit_page(result: AuditFigures) -> Page:
     )
 
 
-def next_commands(result: AuditFigures) -> tuple[tuple[str, str], ...]:
+def next_commands(result: AuditFigures, findings: Sequence[Finding]) -> tuple[tuple[str, str], ...]:
     """What can be done now: commands, and what for."""
     if not result.judged:
         return (("evenrank audit … --qrels FILE", "effectiveness"),)
     shown = ("leans", "more_biased", "more_groups", "fewer_groups", "more_and_fewer", "less_and_more")
-    biased = any(one.level == "shown" and one.key.startswith(shown) for one in audit_findings(result))
+    biased = any(one.level == "shown" and one.key.startswith(shown) for one in findings)
     gate = ("evenrank gate", "limits for pipelines")
     return (("evenrank rebalance", "a fairer order"), gate) if biased else (gate,)
 

@@ -43,10 +43,10 @@ def with_statistics(
     ``guaranteed``: the ids of the queries [Q], where "no loss" has to hold for any values.
     """
     figures: list[dict[str, Figure]] = [{} for _ in measured]
-    base = next((i for i, run in enumerate(measured) if run.name == baseline), None)
+    base = next((run for run in measured if run.name == baseline), None)
+    compared = _compare(measured, measures, base, guaranteed)
     for measure in measures:
         key, how = str(measure), resolve(measure)
-        compared = _compare(measured, measure, base, guaranteed)
         leans = _leans(measured, measure)
         for r, run in enumerate(measured):
             parts = run.parts[key]
@@ -64,7 +64,7 @@ def with_statistics(
                 tie_mean,
                 tie_range,
                 run.values[key],
-                compared[r],
+                compared[measure][r],
                 run.known.get(key),
                 run.bounds.get(key),
                 lean=leans[r],
@@ -147,28 +147,68 @@ def depth_decides(run: Measured, other: Measured, measure: Measure | None = None
 
 
 def _compare(
-    measured: list[Measured], measure: Measure, base: int | None, guaranteed: pl.Series | None
-) -> list[Comparison | None]:
-    """Every run's comparison with the baseline on one measure; Holm over the runs that were given."""
-    compared: list[Comparison | None] = [None] * len(measured)
-    if base is None:
-        return compared
-    for r, run in enumerate(measured):
-        if r != base:
-            deep = depth_decides(run, measured[base], measure)
-            found = replace(compare_runs(run, measured[base], measure), unequal_depth=deep)
-            if guaranteed is not None and found.loss is not None:
-                within = run.values[str(measure)] - (1 - st.MARGIN) * measured[base].values[str(measure)]
-                ends = -found.loss.loss, found.loss.loss / (1 - st.MARGIN)
-                found = replace(found, guaranteed=st.guaranteed_lower(within, guaranteed.to_list(), *ends))
-            if resolve(measure).signed and run.name not in REFERENCES:
-                parts = run.parts[str(measure)], measured[base].parts[str(measure)]
-                found = replace(found, sizes=st.compare_sizes(*parts, signs(measure)))
-            compared[r] = found
-    given = [(r, c) for r, c in enumerate(compared) if c is not None and measured[r].name not in REFERENCES]
-    for (r, comparison), test in zip(given, st.corrected([c.test for _, c in given]), strict=True):
-        compared[r] = replace(comparison, test=test)
-    return compared
+    measured: list[Measured], measures: list[Measure], base: Measured | None, guaranteed: pl.Series | None
+) -> dict[Measure, list[Comparison | None]]:
+    """Every run's comparison with the baseline, by measure; those of the runs that were given corrected together."""
+    found: dict[Measure, list[Comparison | None]] = {
+        measure: [
+            None if base is None or run.name == base.name else _against(run, base, measure, guaranteed)
+            for run in measured
+        ]
+        for measure in measures
+    }
+    given = [
+        (measure, r, one)
+        for measure, compared in found.items()
+        for r, one in enumerate(compared)
+        if one is not None and measured[r].name not in REFERENCES
+    ]
+    tests = _corrected([(measure, one.test) for measure, _, one in given])
+    sizes = iter(_corrected([(measure, one.sizes) for measure, _, one in given if one.sizes is not None]))
+    for (measure, r, one), test in zip(given, tests, strict=True):
+        found[measure][r] = replace(one, test=test, sizes=None if one.sizes is None else next(sizes))
+    return found
+
+
+def _against(run: Measured, base: Measured, measure: Measure, guaranteed: pl.Series | None) -> Comparison:
+    """A run's comparison with the baseline on one measure, not corrected."""
+    found = replace(compare_runs(run, base, measure), unequal_depth=depth_decides(run, base, measure))
+    if guaranteed is not None and found.loss is not None:
+        within = run.values[str(measure)] - (1 - st.MARGIN) * base.values[str(measure)]
+        ends = -found.loss.loss, found.loss.loss / (1 - st.MARGIN)
+        found = replace(found, guaranteed=st.guaranteed_lower(within, guaranteed.to_list(), *ends))
+    if resolve(measure).signed and run.name not in REFERENCES:
+        parts = run.parts[str(measure)], base.parts[str(measure)]
+        found = replace(found, sizes=st.compare_sizes(*parts, signs(measure)))
+    return found
+
+
+def _corrected(found: Sequence[tuple[Measure, st.Comparison]]) -> list[st.Comparison]:
+    """The tests of measures, with Holm's correction over all that one sentence of the first line may speak of.
+
+    Those are the tests of effectiveness, and those of bias. Of bias, the measures that have a better side and the
+    groups' shares have half of the level each where both are tested: otherwise a ranking of many groups would leave
+    nothing to the others. Measures that no sentence is about are corrected one by one.
+    """
+    tests = [one for _, one in found]
+    families = [_family(measure) for measure, _ in found]
+    tested = {family for family, one in zip(families, tests, strict=True) if one.p is not None}
+    for family in tested:
+        places = [place for place, own in enumerate(families) if own == family]
+        parts = len(tested & _BIAS) if family in _BIAS else 1
+        for place, test in zip(places, st.corrected([tests[place] for place in places], parts), strict=True):
+            tests[place] = test
+    return tests
+
+
+_BIAS = {"bias", "shares"}
+
+
+def _family(measure: Measure) -> str:
+    """What a measure's tests are corrected with."""
+    if not resolve(measure).undirected:
+        return "bias" if is_bias(measure) else "effectiveness"
+    return "shares" if type(measure) is type(Share) else str(measure)
 
 
 def compare_runs(run: Measured, base: Measured, measure: Measure) -> Comparison:
@@ -517,22 +557,21 @@ def _same_documents(run: Run, other: Run) -> bool:
 def compare_pairs(given: Sequence[Measured], measures: Sequence[Measure], baseline: str | None) -> tuple[Pair, ...]:
     """Every two of the runs that were given, measure by measure; none of fewer than three, or two with a baseline.
 
-    Holm's correction is over the pairs of a measure. Measures of whole runs are left out.
+    Corrected as comparisons with the baseline are. Measures of whole runs are left out.
     """
     if len(given) < (2 if baseline is None else 3):
         return ()
-    found: list[Pair] = []
-    for measure in measures:
-        if resolve(measure).whole_run:
-            continue
-        twos = list(itertools.combinations(given, 2))
-        compared = [_compare_pair(first, second, measure) for first, second in twos]
-        tests = st.corrected([one.test for one in compared])
-        found += [
-            Pair(str(measure), first.name, second.name, test, one.tied)
-            for (first, second), one, test in zip(twos, compared, tests, strict=True)
-        ]
-    return tuple(found)
+    compared = [
+        (measure, first.name, second.name, _compare_pair(first, second, measure))
+        for measure in measures
+        if not resolve(measure).whole_run
+        for first, second in itertools.combinations(given, 2)
+    ]
+    tests = _corrected([(measure, one.test) for measure, _, _, one in compared])
+    return tuple(
+        Pair(str(measure), first, second, test, one.tied)
+        for (measure, first, second, one), test in zip(compared, tests, strict=True)
+    )
 
 
 def _compare_pair(first: Measured, second: Measured, measure: Measure) -> Comparison:
@@ -542,21 +581,16 @@ def _compare_pair(first: Measured, second: Measured, measure: Measure) -> Compar
     return replace(found, test=st.untold(found.difference, found.n, "the lists differ in length"), tied=None)
 
 
-def group_shares(results: Sequence[RunAudit], baseline: str | None = None) -> tuple[GroupShare, ...]:
+def group_shares(results: Sequence[RunAudit]) -> tuple[GroupShare, ...]:
     """The groups' shares against those of the candidates, of a perfect ranking, and of the baseline."""
     rows = [(run.name, one) for run in results for one in run.figures.values() if type(one.measure) is type(Share)]
     # Of documents without labels, and so of what a random order would add, nothing is known.
     known = [(run, one, one.added) for run, one in rows if one.added is not None and one.mean is not None]
-    base = {str(one.measure): one.values for run, one in rows if run == baseline}
     added = _over_groups([(of.values, of.tied) for _, _, of in known])
     perfect = [one.beyond_relevance for _, one, _ in known]
     beyond = _over_groups([None if of is None else (of.values, of.tied) for of in perfect])
-    against = _over_groups(
-        [
-            None if of is None or of.unequal_depth else (one.values - base[str(one.measure)], of.tied)
-            for one, of in ((one, one.vs_baseline) for _, one, _ in known)
-        ]
-    )
+    compared = [one.vs_baseline for _, one, _ in known]
+    against = [None if of is None or of.unequal_depth else _unless_tied(of.test, of.tied) for of in compared]
     return tuple(
         GroupShare(run, str(one.measure["group"]), float(one.mean or 0.0), of.reference, test, *others)
         for (run, one, of), test, *others in zip(known, added, beyond, against, strict=True)
@@ -570,7 +604,11 @@ def _over_groups(found: Sequence[tuple[Array, st.Comparison | None] | None]) -> 
     known = [(place, *of) for place, of in enumerate(found) if of is not None]
     corrected = st.corrected([st.compare(values) for _, values, _ in known])
     for (place, _, tied), test in zip(known, corrected, strict=True):
-        by_ties = decided_by_ties(test, tied)
-        why = "it depends on the order of tied documents"
-        tests[place] = st.untold(test.mean, test.n, why, ci95=test.ci95) if by_ties else test
+        tests[place] = _unless_tied(test, tied)
     return tests
+
+
+def _unless_tied(test: st.Comparison, tied: st.Comparison | None) -> st.Comparison:
+    """The test, where the order of tied documents does not decide it."""
+    why = "it depends on the order of tied documents"
+    return st.untold(test.mean, test.n, why, ci95=test.ci95) if decided_by_ties(test, tied) else test

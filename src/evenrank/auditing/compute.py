@@ -249,7 +249,7 @@ def audit(
         notes=(*result.notes, *notes),
         stages=taken_apart,
         pairs=compare_pairs(measured.given, inputs.measures, baseline),
-        shares=group_shares(results, baseline),
+        shares=group_shares(results),
     )
 
 

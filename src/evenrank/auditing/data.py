@@ -214,7 +214,8 @@ class Comparison:
 
     Attributes:
         difference: Mean of run minus baseline.
-        test: Whether the difference is one, after Holm's correction over the runs compared.
+        test: Whether the difference is one, after Holm's correction over the runs compared and the measures of the same
+            kind, effectiveness or bias.
         relative: The difference divided by the baseline's mean; None if that mean is within 1e-6 of 0.
         better, equal, worse: Numbers of queries; None for a measure of the whole run.
         t_p, wilcoxon_p: Two-sided p of the conventional paired tests, uncorrected; None for a measure of the whole run.
@@ -223,7 +224,8 @@ class Comparison:
             and holds for any values: above 0, no more is lost.
         tied: Whether the queries' expectations over the orders of tied documents differ, which do not depend on how
             ties are broken; ``tied_loss``: as ``loss``, of those. None where nothing is tied.
-        sizes: Of a measure that is better nearer 0, whether one mean is further from it than the other; None of others.
+        sizes: Of a measure that is better nearer 0, whether one mean is further from it than the other, corrected
+            alike; None of others.
         n: Number of queries with a value in both runs; ``n_poles``: those of each pole of ΔA-PRF.
         mean, baseline_mean: The means over these ``n`` queries.
         partial: Whether some query has a value in only one of the runs, so that these are not the figures' means.
@@ -272,7 +274,7 @@ class Comparison:
 
     @property
     def holm_p(self) -> float | None:
-        """That after Holm's correction over the runs compared."""
+        """That after Holm's correction over the runs compared and the measures of the same kind."""
         return self.test.holm_p
 
     @property
@@ -465,7 +467,8 @@ class RunAudit:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two runs on one measure, first minus second, tested with Holm's correction over all pairs.
+    """Two runs on one measure, first minus second, tested with Holm's correction over all pairs and the measures of the
+    same kind, effectiveness or bias.
 
     ``tied``: the same between expectations over the orders of tied documents.
     """
@@ -488,8 +491,8 @@ class GroupShare:
 
     ``share``, ``held``: of the ranks and of the candidates; ``test``: their difference, with Holm's correction over the
     groups and runs, so that the smallest p is that of the omnibus test. Likewise ``beyond``, the difference from a
-    perfect ranking of the candidates, None without judgements, and ``against``, that from the baseline. What the order
-    of tied documents decides cannot be told.
+    perfect ranking of the candidates, None without judgements. ``against``: the comparison with the baseline. What the
+    order of tied documents decides cannot be told.
     """
 
     run: str

@@ -288,7 +288,8 @@ def _in_order(
 def _warnings(result: AuditFigures) -> Iterator[Finding]:
     yield from (one for one in result.misleading if one.place == "warning")
     both = _in_common(result.given)
-    if not both.all() and not any(one.key in ("absent", "unjudged") for one in result.misleading):
+    said = any(one.key in ("absent", "unjudged") for one in result.misleading)
+    if len(result.given) > 1 and not both.all() and not said:
         yield _SAYS.find("in_common", level="cannot be told", place="warning", count=int(both.sum()), total=len(both))
     if len(result.queries) < LEAST:
         yield _SAYS.find("few", level="cannot be told", place="warning", count=counted(len(result.queries), "query"))
@@ -307,13 +308,16 @@ def _of_runs(result: AuditFigures) -> Iterator[Finding]:
         key = "no_groups_apart" if first.key == "groups_alike" else "each"
         yield replace(first, key=key, subject="", text=_SAYS.say(key, does=_predicate(first)))
         of_groups = {name: [replace(found[0], place="detail"), *found[1:]] for name, found in of_groups.items()}
-    by_relevance = lean is not None and not only and _all_as_perfect(result, lean)
+    beyond = {} if lean is None else {run.name: list(_beyond(result, run, lean)) for run in result.given}
+    said = {one.key for found in (*beyond.values(), *of_groups.values()) for one in found}
+    as_perfect = not said & {"lean_beyond", "groups_beyond"}
+    by_relevance = as_perfect and sum(map(len, beyond.values())) > 1
     for run in result.given:
         if lean is not None:
             place: Place = "answer" if only else "finding"
             found = lean_finding(result, run, lean)
-            beyond = [] if by_relevance else _beyond(found.key, run.figures[str(lean)], run)
-            yield from (replace(one, place=place) for one in (found, *beyond))
+            against = [] if by_relevance else beyond[run.name]
+            yield from (replace(one, place=place) for one in (found, *against))
         for one in of_groups.get(run.name, ()):
             if lean is None or one.level == "shown":
                 yield replace(one, place="answer") if only and lean is None else one
@@ -324,7 +328,7 @@ def _of_runs(result: AuditFigures) -> Iterator[Finding]:
             compared = _against(run, measure)
             if compared is not None and (measure == leading or compared.significant):
                 yield from _difference(result, run, measure, compared)
-    if by_relevance or (len(of_groups) > 1 and _all_by_relevance(result)):
+    if by_relevance or (as_perfect and len(of_groups) > 1 and _all_by_relevance(result)):
         yield _SAYS.find("none_beyond", level="no difference shown")
 
 
@@ -357,23 +361,20 @@ def lean_finding(result: AuditFigures, run: RunAudit, measure: Measure) -> Findi
     return _SAYS.find(key, run.name, test.verdict, test, **values)
 
 
-def _beyond(key: str, figure: Figure, run: RunAudit) -> Iterator[Finding]:
+def _beyond(result: AuditFigures, run: RunAudit, lean: Measure) -> Iterator[Finding]:
     """Of a lean that a run's order makes larger: whether a perfect ranking would, too."""
+    figure = run.figures[str(lean)]
     beyond, mean = figure.beyond_relevance, figure.mean or 0.0
+    key = lean_finding(result, run, lean).key
     if beyond is None or key not in ("leans_more", "leans_by_order", "leans_turned"):
         return
     if beyond.shown() and not beyond.tie_sensitive and beyond.mean * mean > 0:
         by = st.Estimate(beyond.mean, beyond.ci95, beyond.n)
         yield _SAYS.find("lean_beyond", run.name, "shown", beyond.test, beyond=by)
     else:
-        yield _SAYS.find("lean_by_relevance", run.name, "no difference shown", beyond.test)
-
-
-def _all_as_perfect(result: AuditFigures, lean: Measure) -> bool:
-    """Whether the order of several runs adds to their lean, and of none beyond what a perfect ranking does."""
-    found = [(lean_finding(result, run, lean).key, run.figures[str(lean)], run) for run in result.given]
-    said = [one.key for of in found for one in _beyond(*of)]
-    return len(said) > 1 and set(said) == {"lean_by_relevance"}
+        untold = beyond.tie_sensitive or beyond.test.p is None
+        level: Level = "cannot be told" if untold else "no difference shown"
+        yield _SAYS.find("lean_by_relevance", run.name, level, beyond.test)
 
 
 def _whose(shown: bool, figure: Figure, added: Excess | None) -> str:

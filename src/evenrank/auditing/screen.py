@@ -417,18 +417,17 @@ def _legend(result: AuditFigures) -> str:
         nearer = f" ({', '.join(signed)}: nearer to 0 is better)" if signed else ""
         of = " of the signed difference" if signed else ""
         if unknown(result):
-            return (
-                f"{text} differ.: run minus baseline, with its interval. Holm p:"
-                f" corrected over the runs compared, references excluded. {_KEY_OF_LABELS}{_sign(result)}"
-            )
+            return f"{text} differ.: run minus baseline, with its interval. {_HOLM} {_KEY_OF_LABELS}{_sign(result)}"
         text += (
             f" differ.: run minus baseline. b/e/w: queries better/equal/worse than the baseline{nearer}. p: t and"
-            f" Hall's t{of}, uncorrected; none with fewer than {LEAST} queries that differ. Holm"
-            " p: corrected over the runs compared, references excluded."
+            f" Hall's t{of}, uncorrected; none with fewer than {LEAST} queries that differ. {_HOLM}"
         )
     return text + (f" {_KEY_OF_LABELS}" if labelled(result) else "") + _sign(result)
 
 
+_HOLM = (
+    "Holm p: corrected over the runs compared, references excluded, and over the measures of effectiveness, or of bias."
+)
 _KEY_OF_LABELS = (
     "bounds: the smallest and largest figure over every way to label the unknown. known: share of the rows looked at"
     " whose document has a label."

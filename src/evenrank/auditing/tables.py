@@ -147,7 +147,7 @@ def figure_columns(result: AuditFigures) -> tuple[Column, ...]:
             P,
             "Holm p",
             _against("holm_p"),
-            note="That p, corrected over the runs compared",
+            note="That p, corrected over the runs compared and the measures of effectiveness, or of bias",
             mark=lambda row: "*" if row.compared is not None and row.compared.significant else "",
         ),
         Column("p", P, "p", _against("p"), note=f"Whether the difference{of} is one (t and Hall's t), uncorrected"),
@@ -288,7 +288,8 @@ def pairs_table(pairs: Sequence[Pair]) -> Table:
         Column("holm_p", P, "Holm p", "test.holm_p"),
         Column("why", heading="cannot be told", of="test.why"),
     )
-    return Table("Every two runs: the first minus the second; Holm over the pairs of a measure", columns, pairs)
+    title = "Every two runs: the first minus the second; Holm over all pairs, of effectiveness and of bias"
+    return Table(title, columns, pairs)
 
 
 _ADDED, _BEYOND = "added to its candidates", "beyond a perfect ranking"

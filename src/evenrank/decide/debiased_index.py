@@ -340,7 +340,7 @@ class DebiasedIndex(Result):
             f"Debiased index: {self.manifest.path}",
             (remains(self.probes), *_warnings(self.rankings), *_ranked(self.rankings), _erased(self)),
             _short(self),
-            ("● differs (p < .05)",),
+            ("● differs (p < .05, corrected)",),
             counted(self.manifest.documents, "passage"),
             sections=tuple(sections),
             facts=tuple(facts),

@@ -700,7 +700,7 @@ class Rebalanced(Result):
             f"{self.name}: {self.method} at strength {self.strength:g}",
             (self._answer(), *self.lacks, *self._further(), *self._bounds()),
             table,
-            ("● differs (p < .05, not corrected)",),
+            ("● differs (p < .05, corrected)",),
             counted(queries, "query"),
             (("evenrank gate", "limits for pipelines"),),
             sections=tuple(sections or ()),

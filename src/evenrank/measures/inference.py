@@ -114,13 +114,14 @@ def untold(mean: float | None, n: int, why: str, unit: str = "queries", ci95: In
     return Comparison(mean, ci95, n, unit, why=why)
 
 
-def corrected(comparisons: Sequence[Comparison]) -> list[Comparison]:
+def corrected(comparisons: Sequence[Comparison], parts: int = 1) -> list[Comparison]:
     """The comparisons with Holm's correction over those that have a p.
 
-    What is ``noticeable`` is then what the first of so many tests notices (by normal quantiles).
+    ``parts``: of so many families of tests that share the level, these are one. What is ``noticeable`` is then what the
+    first of so many tests notices (by normal quantiles).
     """
-    after = holm([one.p for one in comparisons])
-    wider = _wider(sum(p is not None for p in after))
+    after = [None if p is None else min(1.0, parts * p) for p in holm([one.p for one in comparisons])]
+    wider = _wider(parts * sum(p is not None for p in after))
     return [
         replace(one, holm_p=p, noticeable=None if one.noticeable is None else wider * one.noticeable)
         for one, p in zip(comparisons, after, strict=True)

@@ -42,7 +42,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     elsewhere = file_system(path)
     if elsewhere is None and not is_stream(path) and is_utf8(os.path.realpath(path)):
-        with _sibling(path) as (part, target), _errors_naming(path, part):
+        with _sibling(path) as (part, target), errors_naming(path, part):
             yield part
             _move_into_place(part, target)
         return
@@ -50,7 +50,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         part = Path(folder) / "part"
         # It exists before anything is written, as the sibling of a local file does.
         part.touch()
-        with _errors_naming(path, part):
+        with errors_naming(path, part):
             yield part
             if elsewhere is not None:
                 elsewhere[0].put_file(str(part), elsewhere[1])
@@ -58,13 +58,13 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
                 with part.open("rb") as source, open(path, "wb") as stream:
                     shutil.copyfileobj(source, stream)
             else:
-                with _sibling(path) as (copy, target), _errors_naming(path, copy):
+                with _sibling(path) as (copy, target), errors_naming(path, copy):
                     shutil.copyfile(part, copy)
                     _move_into_place(copy, target)
 
 
 @contextmanager
-def _errors_naming(path: str | os.PathLike[str], part: Path) -> Iterator[None]:
+def errors_naming(path: str | os.PathLike[str], part: Path) -> Iterator[None]:
     """Errors from writing ``part`` name ``path`` instead; errors of another file name that file."""
     try:
         yield

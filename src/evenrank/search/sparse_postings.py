@@ -31,7 +31,7 @@ def write_postings(writer: IndexWriter, windows: list[int], terms: int, name: st
     """
 
     def read(number: int) -> pl.DataFrame:
-        return SparseRows().read(writer.folder, number, number * windows[0], windows[number], terms)
+        return SparseRows().read(writer.folder, number, terms)
 
     sizes = np.zeros(terms, np.int64)
     for number in range(len(windows)):

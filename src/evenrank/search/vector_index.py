@@ -340,23 +340,23 @@ def build_vector_index(
     }
     versions = {name: version(name) for name in LIBRARIES}
     found = digest()
-    resume = None
+    made_from = None
     if isinstance(model, str | os.PathLike) and found["sha256"] is not None:
-        resume = {"collection": found, "model": _identity(encoder, encoding), "versions": versions}
+        made_from = {"collection": found, "model": _identity(encoder, encoding), "versions": versions}
     kind = "sparse" if encoder.sparse else "dense"
-    with IndexWriter(out, kind, settings, resume=resume) as writer:
+    with IndexWriter(out, kind, settings, made_from=made_from) as writer:
         sizes = write_windows(as_batches(collection), writer, window, quiet=quiet)
         files = SparseRows() if encoder.sparse else DenseRows()
         job = EncodingJob(encoder, writer.folder.absolute(), sizes, files, encoding.batch_size)
         if not encoder.sparse:
             writer.file("vectors.bin").touch()
-        facts = job.run(encoding.cluster if encoding.engine == "ray" else None, quiet=quiet)
+        facts = job.run(writer.work, encoding.cluster if encoding.engine == "ray" else None, quiet=quiet)
         count = sum(sizes)
         turn, by_turn = turns(_ids(writer, count))
         write_array(writer.file("turn.bin"), turn, np.int32)
         write_array(writer.file("by-turn.bin"), by_turn, np.int32)
         if encoder.sparse:
-            write_postings(writer, sizes, job.width(), encoder.name)
+            write_postings(writer, sizes, writer.work.done[0]["width"], encoder.name)
         # Again: it must not have changed since.
         return writer.finish(count, digest(), model=facts, versions=versions)
 

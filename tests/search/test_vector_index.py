@@ -181,7 +181,7 @@ def test_a_changed_window_is_encoded_again(home: Path, tmp_path: Path, monkeypat
     monkeypatch.setattr("evenrank.search.vector_index.BATCHES", 2)
     place = tmp_path / "index"
     with monkeypatch.context() as patch:
-        patch.setattr("evenrank.search.vector_index.turns", _interrupted)
+        patch.setattr("evenrank.search.vector_index.write_turns", _interrupted)
         with pytest.raises(KeyboardInterrupt):
             build_index(home / "c.tsv", out=place, model=home / "tiny", encoding=SMALL, quiet=True)
     data = bytearray((place / "vectors.bin").read_bytes())
@@ -232,7 +232,7 @@ def test_a_damaged_beginning_is_refused(
     assert message == f"{place}: the beginning of the index is damaged: remove it, and start again"
 
 
-def _interrupted(_: object) -> None:
+def _interrupted(*_: object) -> None:
     raise KeyboardInterrupt
 
 

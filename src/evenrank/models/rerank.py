@@ -11,10 +11,10 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
@@ -46,7 +46,7 @@ from evenrank.files.work import Report, Work
 
 from .endpoints import Endpoint
 from .load import Prompts, RankerLike, StoredRanker, find_ranker
-from .scorers import Rows, Scorer, Scores, TextPairs, Truncation, check_finite
+from .scorers import Rows, Scorer, Scores, TextPairs, Truncation, check_finite, truncated_between, truncated_in_all
 
 # Batches in a window: texts are sorted by length within it, and an interruption loses no more than one.
 _WINDOW = 64
@@ -99,7 +99,7 @@ class ScoringJob:
         def reported(number: int) -> Report:
             before = scorer.truncated
             scores = score(windows[number]).tolist()
-            return {"scores": scores, "truncated": _cut(before, scorer.truncated), "facts": scorer.facts()}
+            return {"scores": scores, "truncated": truncated_between(before, scorer.truncated), "facts": scorer.facts()}
 
         return reported
 
@@ -124,14 +124,14 @@ class ScoringJob:
             for number, found, report in self._scored(missing, windows, scorer, cluster):
                 if work is not None:
                     with atomic_path(work.path(_file(number))) as part:
-                        part.write_bytes(found.tobytes())
+                        part.write_bytes(found.astype(np.float64).tobytes())
                     work.keep(number, report, _file(number))
                 scores[windows[number]], reports[number] = found, report
                 advance(len(found))
         known = list(reports.values())
         # Of one that was loaded now, if any was.
         facts = known[-1]["facts"] if known else self.scorer().facts()
-        return ScoredPairs(scores, facts, (), _sum([one["truncated"] for one in known]), resumed, work)
+        return ScoredPairs(scores, facts, (), truncated_in_all([one["truncated"] for one in known]), resumed, work)
 
     def _scored(
         self, numbers: list[int], windows: list[Rows], scorer: Scorer | None, cluster: Cluster | None
@@ -145,7 +145,7 @@ class ScoringJob:
         found = scorer.each(self.pairs, self.batch_size, [windows[number] for number in numbers])
         for number, scores in zip(numbers, found, strict=True):
             after = scorer.truncated
-            yield number, scores, {"truncated": _cut(before, after), "facts": facts}
+            yield number, scores, {"truncated": truncated_between(before, after), "facts": facts}
             before = after
 
     def _made_from(self, scorer: Scorer | None, cluster: Cluster | None) -> dict[str, object]:
@@ -160,7 +160,9 @@ class ScoringJob:
         # A loaded one has computed the digest for its facts.
         digest = folder.digest() if scorer is None or scorer.digest is None else scorer.digest()
         computed = f"ray {ranker.precision} {ranker.device} {ranker.backend} {bool(cluster and cluster.gpus)}"
-        texts = hashlib.sha256()
+        pairs, texts = hashlib.sha256(), hashlib.sha256()
+        for numbers in (self.pairs.query, self.pairs.document):
+            pairs.update(np.ascontiguousarray(numbers).data)
         for column in (self.pairs.queries, self.pairs.documents):
             for part in column.to_frame("text").iter_slices(1 << 16):
                 texts.update(part.write_ndjson().encode())
@@ -169,7 +171,7 @@ class ScoringJob:
             "prompts": [prompts.query, prompts.document],
             "settings": [self.batch_size, _WINDOW, computed if scorer is None else scorer.settings],
             "texts": texts.hexdigest(),
-            "pairs": hashlib.sha256(self.pairs.query.tobytes() + self.pairs.document.tobytes()).hexdigest(),
+            "pairs": pairs.hexdigest(),
             "versions": [__version__, *(one.__version__ for one in (sentence_transformers, transformers, torch))],
         }
 
@@ -177,19 +179,6 @@ class ScoringJob:
 def _file(number: int) -> str:
     """The file of a window's scores, as float64."""
     return f"scores-{number:06d}.part"
-
-
-def _cut(before: Truncation | None, after: Truncation | None) -> dict[str, Any] | None:
-    """What was truncated between two counts, as JSON values; None if it is unknown."""
-    return None if before is None or after is None else asdict(after - before)
-
-
-def _sum(truncated: list[dict[str, Any] | None]) -> Truncation | None:
-    """What was truncated of all windows; None if that is unknown of one."""
-    counts = [Truncation(**one) for one in truncated if one is not None]
-    if not counts or len(counts) < len(truncated):
-        return None
-    return sum(counts[1:], counts[0])
 
 
 SHUFFLES = 5

@@ -22,7 +22,7 @@ from evenrank.files.progress import progress
 from evenrank.files.ray import Cluster, Task, map_parts
 from evenrank.files.reading import reading_parquet
 from evenrank.files.work import Report, Work
-from evenrank.models.scorers import Truncation
+from evenrank.models.scorers import truncated_between, truncated_in_all
 from evenrank.models.text_encoders import Encoded, StoredEncoder, TextEncoder
 
 from .index_folder import IndexWriter
@@ -133,7 +133,8 @@ class EncodingJob:
         reports = list(work.done.values())
         if len({report["width"] for report in reports}) > 1:
             raise damaged(self.folder)
-        return {**reports[0]["facts"], "truncated": _total([report["truncated"] for report in reports])}
+        truncated = truncated_in_all([report["truncated"] for report in reports])
+        return {**reports[0]["facts"], "truncated": None if truncated is None else asdict(truncated)}
 
     def _missing(self, work: Work) -> list[int]:
         """The windows to encode. Raises EvenrankError if the texts of one are gone."""
@@ -156,20 +157,12 @@ class EncodingJob:
             rows = rows[texts.to_frame().join(place, on="text", how="left", maintain_order="left")["row"].to_numpy()]
         _check(rows, encoder.name, start)
         stored = self.files.store(self.folder, number, start, rows)
-        cut = None
-        if before is not None and encoder.truncated is not None:
-            cut = asdict(encoder.truncated - before)
+        cut = truncated_between(before, encoder.truncated)
         return {"stored": stored, "width": rows.shape[1], "facts": encoder.facts(), "truncated": cut}
 
 
 def _texts(folder: Path, number: int) -> Path:
     return folder / f"texts-{number:06d}.part"
-
-
-def _total(cuts: list[Facts | None]) -> Facts | None:
-    """The sum of what windows truncated; None if that is not known of all."""
-    counts = [Truncation(**cut) for cut in cuts if cut is not None]
-    return asdict(sum(counts[1:], counts[0])) if len(counts) == len(cuts) else None
 
 
 def _check(rows: Encoded, name: str, start: int) -> None:

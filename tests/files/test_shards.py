@@ -20,7 +20,6 @@ from evenrank.files.outputs import atomic_path
 from evenrank.files.ray import Cluster
 from evenrank.files.reading import UNFINISHED, files_of
 from evenrank.files.streams import shard_batches, shards_of
-from evenrank.files.work import Work
 from evenrank.groups import Scoring, load_lexicon, read_group_table, score_collection
 from evenrank.mitigation.rotation import rotate_collection
 
@@ -156,37 +155,6 @@ def on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
         return ((number, work(number)) for number in numbers)
 
     monkeypatch.setattr(ray_engine, "map_parts", here)
-
-
-@pytest.fixture
-def begun(tmp_path: Path, on_this_machine: None, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """A collection of two files, and a folder of its scores that an interruption left with both parts written."""
-    source, out = tmp_path / "c", tmp_path / "out"
-    source.mkdir()
-    for name in "ab":
-        (source / f"{name}.tsv").write_text(f"{name}\tshe ran\n")
-    with monkeypatch.context() as stopped:
-        stopped.setattr(Work, "finish", lambda *_: None)
-        assert score_collection(source, out, Scoring(load_lexicon()), cluster=Cluster()) == 2
-    left = ["_done-000000.json", "_done-000001.json", UNFINISHED, "part-000000.parquet", "part-000001.parquet"]
-    assert sorted(path.name for path in out.iterdir()) == left
-    return source, out
-
-
-@pytest.mark.parametrize("where", ["", "file://"])
-@pytest.mark.parametrize("damage", ["part", "report", "report is cut", "report is no object"])
-def test_a_part_that_is_gone_is_written_again(begun: tuple[Path, Path], damage: str, where: str) -> None:
-    source, out = begun
-    report = out / "_done-000000.json"
-    if damage == "part":
-        (out / "part-000000.parquet").unlink()
-    elif damage == "report":
-        report.unlink()
-    else:
-        report.write_text('{"rows": 4' if damage == "report is cut" else "[4]")
-    assert score_collection(source, f"{where}{out}", Scoring(load_lexicon()), cluster=Cluster()) == 2
-    assert read_group_table(out).table["doc_id"].to_list() == ["a", "b"]
-    assert sorted(path.name for path in out.iterdir()) == ["part-000000.parquet", "part-000001.parquet"]
 
 
 @pytest.mark.usefixtures("on_this_machine")

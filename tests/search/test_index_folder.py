@@ -336,14 +336,6 @@ def test_work_is_resumed_for_the_same_collection_and_settings_only(tmp_path: Pat
     assert read_manifest(folder) == manifest
 
 
-def test_one_writer_at_a_time(tmp_path: Path) -> None:
-    with (
-        IndexWriter(tmp_path / "index", "bm25", {}),
-        pytest.raises(EvenrankError, match=r"index: another process works in this folder$"),
-    ):
-        build_index(COLLECTION, out=tmp_path / "index")
-
-
 def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
     def batches() -> Any:
         yield pl.DataFrame({"doc_id": ["d1"], "text": ["cat"]})

@@ -38,7 +38,7 @@ from .analysis import STOP_WORD, Analyzer, words_digest
 from .expansion import RM3, Forward, Ints, relevance_model
 from .index_folder import Encoding, IndexWriter, Manifest, begin_digest, changed_collection, check_files, refuse_model
 from .mapped import DocIds, Mapped, Texts, TextsWriter, ids_writer, turns, write_array, write_turns
-from .postings import Floats, Gathered, Postings, Starts, starts_of, write_postings
+from .postings import BLOCK, Floats, Gathered, Postings, Starts, starts_of, write_postings
 
 
 class Counts(Gathered):
@@ -75,7 +75,7 @@ class Counts(Gathered):
         document += np.int32(first)
         self.gather(term, document, tf.astype(np.uint16) if len(tf) and tf.max() < 1 << 16 else tf)
 
-    def scored(self, starts: Starts, k1: float, b: float, most: int | None = None) -> Iterator[tuple[Floats, Ints]]:
+    def scored(self, starts: Starts, k1: float, b: float, most: int = BLOCK) -> Iterator[tuple[Floats, Ints]]:
         """The scores and the documents of the postings, by term, in blocks (see :meth:`Gathered.by_term`)."""
         from ._searching import weigh
 
@@ -83,7 +83,7 @@ class Counts(Gathered):
         idf = np.log1p((self.documents - frequency + 0.5) / (frequency + 0.5))
         length = np.concatenate(self._lengths)
         norm = k1 * (1 - b + b * length / (length.mean() or 1.0))
-        for first, last, data, indices in self.by_term(starts, *([] if most is None else [most])):
+        for first, last, data, indices in self.by_term(starts, most):
             weigh(data, indices, starts[first : last + 1], idf[first:last], norm)
             yield data, indices
 

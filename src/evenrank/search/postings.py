@@ -29,7 +29,7 @@ from .mapped import Mapped, read_turns, write_array
 T = TypeVar("T")
 Floats = NDArray[np.float32]
 Starts = NDArray[np.int64]
-_BLOCK = 1 << 24
+BLOCK = 1 << 24
 """Postings put in the order of terms at once where they are written to a file: 128 MB."""
 _CHUNK, _CELLS = 256, 1 << 23
 """Queries searched at once, and the cells of their results (64 MB)."""
@@ -97,7 +97,7 @@ class Gathered:
             frequency[batch.terms] += np.diff(batch.ends, prepend=0)
         return starts_of(frequency)
 
-    def by_term(self, starts: Starts, most: int = _BLOCK) -> Iterator[tuple[int, int, Floats, Ints]]:
+    def by_term(self, starts: Starts, most: int = BLOCK) -> Iterator[tuple[int, int, Floats, Ints]]:
         """The values and the documents of the terms from one to another: all, in blocks of about ``most`` postings."""
         from evenrank.files.compiled import unwritable
 

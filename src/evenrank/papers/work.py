@@ -273,8 +273,11 @@ def _run_step(method: str, arguments: tuple[object, ...]) -> tuple[list[str], st
 def _finished(folder: Path, recipe: Recipe) -> Trained:
     from evenrank.training.recipes import load_recipe
 
-    if load_recipe(folder / "recipe.toml") != recipe:
-        raise EvenrankError(f"{folder}: this training had another recipe; choose another `folder` to start over")
+    differing = changed(load_recipe(folder / "recipe.toml").model_dump(), recipe.model_dump())
+    if differing:
+        raise EvenrankError(
+            f"{folder}: this training had another recipe ({', '.join(differing)}); choose another `folder` to start over"
+        )
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     precision: Precision = "bfloat16" if recipe.training.precision == "bfloat16" else "float32"
     return Trained(folder, recipe.ranker.kind, result, recipe.data.blind is not None, precision)

@@ -35,7 +35,7 @@ from evenrank.files.json_values import json_text
 from evenrank.files.texts import scan_texts
 from evenrank.files.types import Array
 from evenrank.files.wording import counted
-from evenrank.files.work import alone
+from evenrank.files.work import alone, changed
 from evenrank.groups import GroupTable, Scoring, load_lexicon, note_lexicon
 from evenrank.mitigation.attributes import rows_of
 from evenrank.mitigation.ibbr import best_weight
@@ -246,8 +246,11 @@ def check_folder(recipe: Recipe, resume: bool) -> None:
     if resume:
         if not kept.is_file():
             raise EvenrankError(f"{folder}: there is no run to resume")
-        if load_recipe(kept) != recipe:
-            raise EvenrankError(f"{folder}: this run was started with another recipe; resume with {kept}")
+        differing = changed(load_recipe(kept).model_dump(), recipe.model_dump())
+        if differing:
+            raise EvenrankError(
+                f"{folder}: this run was started with another recipe ({', '.join(differing)}); resume with {kept}"
+            )
     elif kept.is_file() and _has_begun(folder):
         raise EvenrankError(
             f"{folder}: there is a run already (`resume=True` continues it; `settings='out=…'` starts another)"

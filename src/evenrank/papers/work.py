@@ -276,7 +276,8 @@ def _finished(folder: Path, recipe: Recipe) -> Trained:
     differing = changed(load_recipe(folder / "recipe.toml").model_dump(), recipe.model_dump())
     if differing:
         raise EvenrankError(
-            f"{folder}: this training had another recipe ({', '.join(differing)}); choose another `folder` to start over"
+            f"{folder}: this training had another recipe ({', '.join(differing)});"
+            " choose another `folder` to start over"
         )
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     precision: Precision = "bfloat16" if recipe.training.precision == "bfloat16" else "float32"

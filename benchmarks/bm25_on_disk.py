@@ -72,7 +72,8 @@ def give(folder: str) -> None:
     terms = analyzer.terms(read_queries(f"{folder}/q.tsv")["text"], grow=False).filter(pl.col("term") >= 0)
     terms.group_by("text", maintain_order=True).agg("term").select("term").write_parquet(f"{folder}/terms.parquet")
     engine = bm25s.BM25(k1=0.9, b=0.4, method="lucene", backend="numba")
-    engine.scores = {**postings._asdict(), "num_docs": index.manifest.documents}
+    scores = {name: getattr(postings, name) for name in ("data", "indices", "indptr")}
+    engine.scores = {**scores, "num_docs": index.manifest.documents}
     engine.nonoccurrence_array, engine.vocab_dict = None, {str(i): i for i in range(analyzer.size)}
     engine.save(f"{folder}/bm25s", show_progress=False)
 

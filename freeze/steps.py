@@ -134,12 +134,11 @@ def word_vectors() -> None:
 
 def studies() -> Iterator[tuple[str, Any]]:
     """Each study at its smallest: its name, and what makes its page in a folder."""
-    from experiments.test_position_real import squad
-
     from evenrank.papers import expansion_paper, ibbr_paper, position_paper, sampling_paper
     from expansion_runs import micro
     from micro_experiments import micro_ibbr, micro_sampling
     from micro_position import micro_position, micro_real, small_encoder
+    from papers.test_position_real import squad
 
     yield "ibbr", lambda folder: ibbr_paper.run(micro_ibbr(), folder)
     yield "sampling", lambda folder: sampling_paper.run(micro_sampling(), folder)

@@ -136,7 +136,7 @@ def test_a_killed_build_is_started_again(folder: Path, evenrank: Command) -> Non
     )
     killed = subprocess.run([sys.executable, "-c", program, "index", "c.tsv", "--out", "i"], check=False)
     assert killed.returncode == -signal.SIGKILL
-    assert {"counts.part", "turn.bin", "unfinished.json"} < {*os.listdir("i")}
+    assert {"counts.part", "turn.bin", "_unfinished.json"} < {*os.listdir("i")}
     done = evenrank("retrieve", "i", "q.tsv", "--out", "r.run")
     assert (done.status, done.err) == (
         2, "evenrank: i: the index was not finished: run the command that builds it again\n",

@@ -190,22 +190,3 @@ def test_two_commands_write_the_same_file(source: Path, tmp_path: Path) -> None:
     assert found.height == 60
     kinds = {name.rpartition("_")[0] for name in found.columns if name.startswith("magnitude_")}
     assert kinds in ({"magnitude_count"}, {"magnitude_tf_words"}, {"magnitude_bool"})
-
-
-def test_two_re_rankings_into_one_file_keep_their_scores_apart(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="needs the extra [neural]")
-    from evenrank.models.rerank import Parts, Scored
-
-    zeros, ones = (Scored(scores, None, {}) for scores in (np.zeros(2), np.ones(2)))
-    first = Parts(tmp_path / "out", "one model")
-    first.save(0, zeros)
-    second = Parts(tmp_path / "out", "another model")
-    first.save(1, zeros)
-    assert second.load(0, 2) is None
-    assert second.load(1, 2) is None
-    second.save(1, ones)
-    first.remove()
-    second.save(2, ones)
-    assert second.load(2, 2) is not None
-    second.remove()
-    assert list(tmp_path.iterdir()) == []

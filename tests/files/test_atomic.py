@@ -1,13 +1,11 @@
-"""Files and folders written whole by several processes: what the killed left goes, what others write stays."""
+"""Files written whole by several processes: what the killed left goes, what others write stays."""
 
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -37,42 +35,6 @@ def test_what_a_killed_process_left_goes_and_what_another_writes_stays(tmp_path:
         assert part.read_text() == "first"
     assert target.read_text() == "first"
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["out", *others])
-
-
-def test_the_same_of_folders(tmp_path: Path) -> None:
-    with outputs.folder_within(tmp_path, "saving") as orphan:
-        pass
-    assert not orphan.exists()
-    orphan.mkdir()
-    (orphan / "config.json").write_text("half")
-    with outputs.folder_within(tmp_path, "saving") as first:
-        assert not orphan.exists()
-        with outputs.folder_within(tmp_path, "saving") as second:
-            assert sorted(tmp_path.iterdir()) == sorted([first, second])
-            (second / "config.json").write_text("whole")
-            second.rename(tmp_path / "model")
-        assert first.is_dir()
-    assert [path.name for path in tmp_path.rglob("*")] == ["model", "config.json"]
-
-
-def test_a_folder_that_is_taken_for_an_orphan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process looks for orphan ones between the making of a folder and its lock."""
-    made: list[str] = []
-    make = tempfile.mkdtemp
-
-    def taken(**named: Any) -> str:
-        made.append(make(**named))
-        if len(made) == 1:
-            outputs.remove_unlocked(Path(made[0]))
-        return made[-1]
-
-    monkeypatch.setattr(tempfile, "mkdtemp", taken)
-    with outputs.folder_within(tmp_path, "saving") as folder:
-        assert str(folder) == made[1]
-        assert folder.is_dir()
-    assert list(tmp_path.iterdir()) == []
-    with pytest.raises(FileNotFoundError), outputs.folder_within(tmp_path / "none", "saving"):
-        pass
 
 
 def test_a_name_as_long_as_names_may_be(tmp_path: Path) -> None:

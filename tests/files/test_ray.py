@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from evenrank.files import EvenrankError, InputError, MissingExtraError, scan_collection
 from evenrank.files import streams as shards
-from evenrank.files.ray import Cluster, _connect, on_ray, write_parts
+from evenrank.files.ray import Cluster, _connect, map_parts, write_parts
 from evenrank.files.reading import UNFINISHED
 from evenrank.files.streams import Shard, shard_batches, shards_of
 from evenrank.groups import Scoring, load_lexicon, read_group_table, score_collection
@@ -118,7 +118,8 @@ def test_scores_of_pairs_are_those_of_one_machine(collection: Path, tmp_path: Pa
     queries = pl.DataFrame({"query_id": ["a", "b"], "text": ["she wrote home", "the queen early"]})
     rows = [(query, f"d{i}", float(-i)) for query in ("a", "b") for i in range(300)]
     run = Run.from_table(pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row"))
-    call = functools.partial(module.rerank, run, str(tmp_path / "knrm"), collection, queries, batch_size=4, quiet=True)
+    given = {"model": str(tmp_path / "knrm"), "collection": collection, "queries": queries, "batch_size": 4}
+    call = functools.partial(module.rerank, run, **given, quiet=True)
     here = call()
     assert len(here.table["score"].unique()) > 5
     there = call(engine="ray", workers=1, out=tmp_path / "run")
@@ -130,7 +131,8 @@ def test_scores_of_pairs_are_those_of_one_machine(collection: Path, tmp_path: Pa
 @pytest.mark.usefixtures("cluster")
 def test_the_card_of_a_run_is_that_of_one_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
-    from evenrank.models.rerank import Parts, rerank
+    from evenrank.files.work import Work
+    from evenrank.models.rerank import rerank
     from kind_factories import saved
 
     (tmp_path / "m").mkdir()
@@ -139,8 +141,8 @@ def test_the_card_of_a_run_is_that_of_one_machine(tmp_path: Path, monkeypatch: p
         rerank, {"q": {"d1": 2.0, "d2": 1.0}}, model=model, collection=texts, queries=queries, device="cpu", quiet=True
     )
     here = call(precision="bfloat16", resolve_ties=True)
-    monkeypatch.setattr(Parts, "remove", lambda self: None)
-    settings = {"engine": "ray", "cluster": Cluster(1), "precision": "bfloat16", "out": tmp_path / "run"}
+    monkeypatch.setattr(Work, "remove", lambda self: None)
+    settings = {"engine": "ray", "workers": 1, "precision": "bfloat16", "out": tmp_path / "run"}
     there = call(resolve_ties=True, **settings)
     assert here.card is not None
     assert here.card["ranker"]["precision"] == "bfloat16"  # type: ignore[index]
@@ -216,7 +218,7 @@ def test_a_second_call_writes_what_is_missing(collection: Path, tmp_path: Path) 
         write_parts(parts, out, "tsv", {"seed": 1}, Once(tmp_path), Cluster())
     with pytest.raises(InputError, match="unfinished"):
         table(out)
-    with pytest.raises(EvenrankError, match="contains parts of another call"):
+    with pytest.raises(EvenrankError, match=r"was begun with another input or setting \(seed\)"):
         write_parts(parts, out, "tsv", {"seed": 2}, Once(tmp_path), Cluster())
     (tmp_path / "mended").touch()
     assert len(write_parts(parts, out, "tsv", {"seed": 1}, Once(tmp_path), Cluster())) == len(parts)
@@ -246,7 +248,7 @@ def test_bad_input_is_told_as_on_one_machine(tmp_path: Path) -> None:
     assert "line 2: expected an id, a tab and a text" in said[0]
     (tmp_path / "file").write_text("x")
     options = ["score", str(tmp_path / "c.tsv"), "--out", str(tmp_path / "file"), "--engine", "ray"]
-    assert "writes a folder of parts, and this is a file" in str(CliRunner().invoke(app, options).exception)
+    assert "expected a folder, found a file" in str(CliRunner().invoke(app, options).exception)
 
 
 def test_settings_of_a_cluster() -> None:
@@ -263,7 +265,7 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(
         MissingExtraError, match=r"^`engine='ray'` needs the extra \[ray\]: pip install .evenrank\[ray\].$"
     ):
-        next(on_ray([0], make, Cluster()))
+        next(map_parts([0], make, Cluster()))
 
 
 def test_without_a_cluster_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,7 +277,7 @@ def test_without_a_cluster_at_the_address(monkeypatch: pytest.MonkeyPatch) -> No
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         monkeypatch.setenv("RAY_ADDRESS", address)
         with pytest.raises(EvenrankError, match=f"no connection to RAY_ADDRESS={address}: Connection refused"):
-            next(on_ray([0], make, Cluster()))
+            next(map_parts([0], make, Cluster()))
 
 
 def test_the_programs_own_handler_of_sigterm_stays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,4 +334,4 @@ def test_a_cluster_that_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray.data, "from_items", lambda *_, **__: Lost())
     make: Callable[[], Any] = dict
     with pytest.raises(EvenrankError, match=r"^`engine='ray'`: no memory on 3 machines$"):
-        next(on_ray([0], make, Cluster()))
+        next(map_parts([0], make, Cluster()))

@@ -154,76 +154,7 @@ def on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
         work = make()
         return ((number, work(number)) for number in numbers)
 
-    monkeypatch.setattr(ray_engine, "on_ray", here)
-
-
-@pytest.fixture
-def begun(tmp_path: Path, on_this_machine: None, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """A collection of two files, and a folder of its scores that an interruption left with both parts written."""
-    source, out = tmp_path / "c", tmp_path / "out"
-    source.mkdir()
-    for name in "ab":
-        (source / f"{name}.tsv").write_text(f"{name}\tshe ran\n")
-    with monkeypatch.context() as stopped:
-        stopped.setattr(ray_engine, "_finish", lambda *_: None)
-        assert score_collection(source, out, Scoring(load_lexicon()), cluster=Cluster()) == 2
-    left = ["_report-000000.json", "_report-000001.json", UNFINISHED, "part-000000.parquet", "part-000001.parquet"]
-    assert sorted(path.name for path in out.iterdir()) == left
-    return source, out
-
-
-@pytest.mark.parametrize("where", ["", "file://"])
-@pytest.mark.parametrize("damage", ["part", "report", "report is cut", "report is no object"])
-def test_a_part_that_is_gone_is_written_again(begun: tuple[Path, Path], damage: str, where: str) -> None:
-    source, out = begun
-    report = out / "_report-000000.json"
-    if damage == "part":
-        (out / "part-000000.parquet").unlink()
-    elif damage == "report":
-        report.unlink()
-    else:
-        report.write_text('{"rows": 4' if damage == "report is cut" else "[4]")
-    assert score_collection(source, f"{where}{out}", Scoring(load_lexicon()), cluster=Cluster()) == 2
-    assert read_group_table(out).table["doc_id"].to_list() == ["a", "b"]
-    assert sorted(path.name for path in out.iterdir()) == ["part-000000.parquet", "part-000001.parquet"]
-
-
-def test_a_part_that_goes_while_others_are_written_is_told(begun: tuple[Path, Path]) -> None:
-    source, out = begun
-    (out / "_report-000001.json").unlink()
-    write = ray_engine.write_text
-
-    def write_text(path: str, text: str) -> None:
-        (out / "part-000000.parquet").unlink(missing_ok=True)
-        write(path, text)
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ray_engine, "write_text", write_text)
-        with pytest.raises(EvenrankError) as caught:
-            score_collection(source, out, Scoring(load_lexicon()), cluster=Cluster())
-    assert str(caught.value) == f"{out}/part-000000.parquet: disappeared after it was written; run it again"
-    assert score_collection(source, out, Scoring(load_lexicon()), cluster=Cluster()) == 2
-
-
-@pytest.mark.parametrize("name", ["part-000000.parquet", "part-000001.parquet", "_report-000001.json", UNFINISHED])
-def test_nothing_is_written_through_a_link(begun: tuple[Path, Path], tmp_path: Path, name: str) -> None:
-    source, out = begun
-    mine = tmp_path / "mine"
-    mine.write_bytes((out / name).read_bytes())
-    (out / name).unlink()
-    (out / "_report-000000.json").unlink()
-    (out / name).symlink_to(mine)
-    before = mine.read_bytes()
-    with pytest.raises(EvenrankError, match=f"{out}: contains a link: '{name}'"):
-        score_collection(source, out, Scoring(load_lexicon()), cluster=Cluster())
-    assert mine.read_bytes() == before
-
-
-def test_a_folder_of_parts_with_another_file_in_it(begun: tuple[Path, Path]) -> None:
-    source, out = begun
-    (out / "notes.txt").write_text("mine")
-    with pytest.raises(EvenrankError, match=f"{out}: contains another file: 'notes.txt'"):
-        score_collection(source, out, Scoring(load_lexicon()), cluster=Cluster())
+    monkeypatch.setattr(ray_engine, "map_parts", here)
 
 
 @pytest.mark.usefixtures("on_this_machine")

@@ -106,11 +106,11 @@ def test_an_export_that_fails_leaves_nothing(
 
 
 def test_goes_on_only_with_the_same_back_end(data: Data, models: dict[str, Path], tmp_path: Path) -> None:
-    from evenrank.models.rerank import Parts
+    from evenrank.files.work import Work
 
     run, collection, queries = data
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Parts, "remove", lambda self: None)
+        patched.setattr(Work, "remove", lambda self: None)
 
         def notes(**settings: Any) -> tuple[str, ...]:
             out = tmp_path / "out.run"

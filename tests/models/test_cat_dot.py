@@ -254,15 +254,14 @@ def test_saving_where_there_is_no_room(bert: str, no_room: tuple[Path, str]) -> 
     for ranker in (CatRanker.from_pretrained(bert), DotRanker.from_pretrained(bert, shared=False)):
         with pytest.raises(InputError, match=f"cannot be written: .*{reason}"):
             ranker.save(folder / "saved")
-        assert list((folder / "saved").iterdir()) == []
+        assert not (folder / "saved").exists()
 
 
 def test_what_a_killed_save_left_is_no_part_of_a_model(bert: str, tmp_path: Path) -> None:
     ranker = CatRanker.from_pretrained(bert, layers=1)
     ranker.save(tmp_path / "a")
     digest = find_model(str(tmp_path / "a")).digest()
-    # Another machine's, whose processes cannot be seen from here.
-    left = tmp_path / "a" / ".saving.00000000-abcd1234.part"
+    left = tmp_path / "a" / ".saving.abcd1234"
     left.mkdir()
     (left / "config.json").write_text("half")
     assert find_model(str(tmp_path / "a")).digest() == digest

@@ -77,10 +77,10 @@ def test_the_command_tells_what_was_cut(folders: dict[str, str], tmp_path: Path)
 def test_what_was_cut_survives_an_interruption(
     folders: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evenrank.models.rerank import Parts
+    from evenrank.files.work import Work
 
     monkeypatch.setattr("evenrank.models.rerank._WINDOW", 1)
-    monkeypatch.setattr(Parts, "remove", lambda self: None)
+    monkeypatch.setattr(Work, "remove", lambda self: None)
 
     def notes(name: str, **settings: Any) -> tuple[str, ...]:
         out = tmp_path / f"{name}.run"
@@ -99,7 +99,7 @@ def test_what_was_cut_survives_an_interruption(
     for name in ("cross", "late"):
         first = notes(name)
         assert len(first) == 1
-        kept = sorted((tmp_path / f".{name}.run.rerank").glob("0*.parquet"))
+        kept = sorted((tmp_path / f".{name}.run.rerank").glob("scores-*.part"))
         assert len(kept) > 3
         for file in kept[2:]:
             file.unlink()

@@ -15,7 +15,8 @@ import polars as pl
 import pytest
 
 from evenrank.files import EvenrankError, InputError, MissingExtraError, Run, read_run
-from evenrank.models.rerank import Parts, Scored, rerank
+from evenrank.files.work import Work
+from evenrank.models.rerank import rerank
 from evenrank.models.stored import find_model, load_encoder
 from forked import in_forks
 
@@ -131,16 +132,16 @@ def test_bfloat16_keeps_the_head_exact(data: tuple[Run, pl.DataFrame, pl.DataFra
 
 KILLED = """
 import os, signal, sys
-from evenrank.models import scoring_job
-from evenrank.models.rerank import Parts
-save = Parts.save
-def killing(self, window, scored):
-    if window == 3:
-        (self.folder / ".00000003.parquet.abc.part").write_bytes(b"half")
+from evenrank.files.work import Work
+from evenrank.models import rerank
+keep = Work.keep
+def killing(self, number, *rest):
+    if number == 3:
+        open(self.path(".scores-000003.part.abc.part"), "wb").write(b"half")
         os.kill(os.getpid(), signal.SIGKILL)
-    save(self, window, scored)
-Parts.save = killing
-scoring_job._WINDOW = 2
+    keep(self, number, *rest)
+Work.keep = killing
+rerank._WINDOW = 2
 from evenrank.cli import main
 main()
 """
@@ -157,18 +158,18 @@ def test_goes_on_after_a_kill(files: list[str], cross: str, tmp_path: Path, monk
     assert in_forks(imported, programs) == [-signal.SIGKILL] * 2
 
     saved: list[int] = []
-    save = Parts.save
+    keep = Work.keep
 
-    def noted(self: Parts, window: int, scored: Scored) -> None:
-        saved.append(window)
-        save(self, window, scored)
+    def noted(self: Work, number: int, *rest: Any) -> None:
+        saved.append(number)
+        keep(self, number, *rest)
 
-    monkeypatch.setattr(Parts, "save", noted)
+    monkeypatch.setattr(Work, "keep", noted)
     monkeypatch.setattr("evenrank.models.rerank._WINDOW", 2)
     for way, out in zip(ways, outs, strict=True):
         side, whole = out.parent / ".out.run.rerank", out.parent / "whole.run"
         assert not out.exists()
-        assert len(list(side.glob("0*.parquet"))) == 3
+        assert len(list(side.glob("_done-*.json"))) == 3
         saved.clear()
         assert run_command(monkeypatch, *way, str(out)) == 0
         assert saved[0] == 3
@@ -191,8 +192,8 @@ def test_kept_scores_of_another_call_are_not_used(
     run, collection, queries = data
     monkeypatch.setattr("evenrank.models.rerank._WINDOW", 2)
     out = tmp_path / "out.run"
-    remove = Parts.remove
-    monkeypatch.setattr(Parts, "remove", lambda self: None)
+    remove = Work.remove
+    monkeypatch.setattr(Work, "remove", lambda self: None)
 
     def resumed(collection: pl.DataFrame = collection, model: str = cross, **settings: Any) -> tuple[str, ...]:
         return rerank(
@@ -201,8 +202,7 @@ def test_kept_scores_of_another_call_are_not_used(
 
     assert resumed() == ()
     assert resumed() == ("tiny-cross: 60 of 60 scores kept from an interrupted run",)
-    [kept] = (tmp_path / ".out.run.rerank").glob("00000001-*.parquet")
-    kept.write_bytes(b"damaged")
+    (tmp_path / ".out.run.rerank" / "scores-000001.part").write_bytes(b"cut")
     assert resumed() == ("tiny-cross: 52 of 60 scores kept from an interrupted run",)
     assert resumed(depth=11) == ()
     assert resumed() == ()
@@ -215,7 +215,7 @@ def test_kept_scores_of_another_call_are_not_used(
     weights[-1] ^= 1
     (other / "model.safetensors").write_bytes(weights)
     assert resumed(model=str(other)) == ()
-    monkeypatch.setattr(Parts, "remove", remove)
+    monkeypatch.setattr(Work, "remove", remove)
     assert resumed(model=str(other)) == ("tiny-cross: 60 of 60 scores kept from an interrupted run",)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "out.run", "out.run.card.json"]
 
@@ -323,22 +323,6 @@ def test_a_tokeniser_without_its_unknown_word_is_one_line_with_the_folder(
     with pytest.raises(InputError, match="the tokeniser cannot read an unknown word") as error:
         load_encoder(find_model(str(folder)), "float32", "cpu")
     assert str(error.value).startswith(f"{folder}: ")
-
-
-def test_the_side_folder_is_only_cleared_of_its_own(tmp_path: Path) -> None:
-    side = tmp_path / ".out.run.rerank"
-    side.mkdir()
-    (side / "mine.txt").write_text("keep")
-    kept = Parts(tmp_path / "out.run", "a")
-    kept.save(0, Scored(np.array([1.0, 2.0]), '{"cut": 1}', {"kind": "x"}))
-    found = kept.load(0, 2)
-    assert found is not None
-    assert (found.scores.tolist(), found.truncated, found.facts) == ([1.0, 2.0], '{"cut": 1}', {"kind": "x"})
-    assert kept.load(0, 3) is None
-    assert Parts(tmp_path / "out.run", "b").load(0, 2) is None
-    assert [path.name for path in side.iterdir()] == sorted(["fingerprint", "mine.txt"])
-    with pytest.raises(InputError, match="cannot be written"):
-        Parts(tmp_path / "nowhere" / "out.run", "a")
 
 
 def test_bad_input_gives_status_2(files: list[str], cross: str, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:

@@ -191,7 +191,7 @@ def test_heavy_words() -> None:
 
 def test_scores_that_are_not_finite_are_refused() -> None:
     index = Index.build([documents("cat", "dog")], Analyzer())
-    infinite = replace(index, _postings=index._postings._replace(data=np.full(2, 3e38, np.float32)))
+    infinite = replace(index, _postings=replace(index._postings, data=np.full(2, 3e38, np.float32)))
     with pytest.raises(EvenrankError, match=r"^the scores of a query are not finite: the weights of its words are too"):
         infinite.search(questions("cat^1e9"), weighted=True)
 

@@ -196,9 +196,9 @@ def test_a_killed_call_is_started_again(home: Path, tmp_path: Path) -> None:
     write_debiased(index, tmp_path / "new", numbered(index, [0, 0, 1, 1, -2]), quiet=True)
     # As it is before the manifest is written.
     whole = (tmp_path / "new" / "index.json").read_bytes()
-    plan = {"format": "evenrank index 1", "kind": "dense", "settings": {}, "resume": None}
+    made_from = {"format": "evenrank index 1", "kind": "dense", "settings": {}}
     (tmp_path / "new" / "index.json").unlink()
-    (tmp_path / "new" / "unfinished.json").write_text(json.dumps(plan))
+    (tmp_path / "new" / "_unfinished.json").write_text(json.dumps(made_from))
     assert "was not finished" in refused(open_index, tmp_path / "new")
     write_debiased(index, tmp_path / "new", numbered(index, [0, 0, 1, 1, -2]), quiet=True)
     assert (tmp_path / "new" / "index.json").read_bytes() == whole

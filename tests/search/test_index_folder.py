@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -277,7 +278,7 @@ def test_where_no_index_is_built(tmp_path: Path, index: Path) -> None:
     assert refused(index) == "is an index already; remove it, or choose another output"
     file, folder = tmp_path / "c.tsv", tmp_path / "folder"
     file.write_text("d1\tcat\n")
-    assert refused(file) == "expected a new folder for the index, found a file"
+    assert refused(file) == "expected a folder, found a file"
     assert refused(file, file) == "cannot be written: it is an input"
     folder.mkdir()
     (folder / "c.tsv").write_text("d1\tcat\n")
@@ -298,19 +299,16 @@ def test_an_index_in_an_empty_folder(tmp_path: Path) -> None:
     assert retrieve(tmp_path / "index", QUERIES, quiet=True).table.height == 1
 
 
-def interrupted(folder: Path, settings: dict[str, object], resume: dict[str, object] | None, *names: str) -> None:
+def interrupted(folder: Path, *names: str) -> None:
     """What a killed build leaves."""
-    with IndexWriter(folder, "bm25", settings, resume=resume) as writer:
+    with IndexWriter(folder, "bm25", {}) as writer:
         for name in names:
             writer.file(name).write_text("half")
-        kept = {path: path.read_bytes() for path in folder.iterdir()}
-    for path, content in kept.items():
-        path.write_bytes(content)
 
 
 def test_an_unfinished_index_is_refused_and_built_again(tmp_path: Path) -> None:
     folder = tmp_path / "index"
-    interrupted(folder, {}, None, "scores.bin", "counts.part")
+    interrupted(folder, "scores.bin", "counts.part")
     assert is_index(folder)
     with pytest.raises(InputError, match=r": the index was not finished: run the command that builds it again$"):
         retrieve(folder, QUERIES)
@@ -319,69 +317,23 @@ def test_an_unfinished_index_is_refused_and_built_again(tmp_path: Path) -> None:
     assert retrieve(folder, QUERIES, quiet=True).table.height == 1
 
 
-def test_unfinished_folders_with_anything_else_are_left_alone(tmp_path: Path) -> None:
-    folder = tmp_path / "index"
-    interrupted(folder, {}, None, "scores.bin")
-    (folder / "notes.txt").write_text("mine")
-    with pytest.raises(EvenrankError, match=r"index: contains another file: 'notes.txt'$"):
-        build_index(COLLECTION, out=folder)
-    (folder / "notes.txt").unlink()
-    (folder / "turn.bin").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(EvenrankError, match=r"index: contains a link: 'turn.bin'$"):
-        build_index(COLLECTION, out=folder)
-    (folder / "turn.bin").unlink()
-    (folder / "unfinished.json").write_text("[" * 9999)
-    with pytest.raises(EvenrankError, match=r"index: unfinished.json is damaged; remove the folder$"):
-        build_index(COLLECTION, out=folder)
-
-
 def test_work_is_resumed_for_the_same_collection_and_settings_only(tmp_path: Path) -> None:
     folder, of = tmp_path / "index", {"collection": "one", "model": "m"}
-    interrupted(folder, {"a": 1}, of, "vectors.part", "done-000000.json")
-    with IndexWriter(folder, "bm25", {"a": 1}, resume=of) as writer:
-        assert writer.resumed
-        assert writer.file("vectors.part").read_text() == "half"
-    for settings, resume in (({"a": 2}, of), ({"a": 1}, {**of, "collection": "two"}), ({"a": 1}, None)):
+    with suppress(ZeroDivisionError), IndexWriter(folder, "dense", {"a": 1}, made_from=of) as writer:
+        writer.file("vectors.bin").write_text("half")
+        writer.work.keep(0, {})
+        raise ZeroDivisionError
+    for settings, made_from in (({"a": 2}, of), ({"a": 1}, {**of, "collection": "two"}), ({"a": 1}, None)):
         with (
-            pytest.raises(EvenrankError, match="index: holds the beginning of an index of another"),
-            IndexWriter(folder, "bm25", settings, resume=resume),
+            pytest.raises(EvenrankError, match=r"begun with another input or setting \("),
+            IndexWriter(folder, "dense", settings, made_from=made_from),
         ):
             pass
-    # What fails can be resumed.
-    with pytest.raises(ZeroDivisionError), IndexWriter(folder, "bm25", {"a": 1}, resume=of):
-        raise ZeroDivisionError
-    with IndexWriter(folder, "bm25", {"a": 1}, resume=of) as writer:
-        writer.file("vectors.bin").write_bytes(b"whole")
+    with IndexWriter(folder, "dense", {"a": 1}, made_from=of) as writer:
+        assert list(writer.work.done) == [0]
         manifest = writer.finish(1, {}, versions={})
     assert sorted(os.listdir(folder)) == ["index.json", "vectors.bin"]
     assert read_manifest(folder) == manifest
-
-
-def test_without_work_worth_it_nothing_is_resumed(tmp_path: Path) -> None:
-    folder = tmp_path / "index"
-
-    def failing(error: type[BaseException]) -> None:
-        with IndexWriter(folder, "dense", {}, resume={"collection": "one"}) as writer:
-            writer.file("texts-000000.part").write_text("half")
-            raise error
-
-    for error in (ZeroDivisionError, KeyboardInterrupt):
-        with pytest.raises(error):
-            failing(error)
-        assert list(tmp_path.iterdir()) == []
-    # A killed build leaves files, which do not keep the corrected collection out.
-    interrupted(folder, {}, {"collection": "one"}, "texts-000000.part", "windows.json")
-    with IndexWriter(folder, "bm25", {}, resume={"collection": "two"}) as writer:
-        assert not writer.resumed
-        assert [path.name for path in folder.iterdir()] == ["unfinished.json"]
-
-
-def test_one_writer_at_a_time(tmp_path: Path) -> None:
-    with (
-        IndexWriter(tmp_path / "index", "bm25", {}),
-        pytest.raises(EvenrankError, match=r"index: another process builds an index there$"),
-    ):
-        build_index(COLLECTION, out=tmp_path / "index")
 
 
 def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenrank import RM3, EvenrankError, InputError, build_index, open_index, retrieve
-from evenrank.search import bm25 as bm25_files
+from evenrank.search import postings
 from evenrank.search.analysis import Analyzer
-from evenrank.search.bm25 import Counts, Index, MappedBM25, starts_of
+from evenrank.search.bm25 import Counts, MappedBM25
 from evenrank.search.index_folder import read_manifest
 from evenrank.search.mapped import Texts, TextsWriter
 
@@ -84,9 +84,9 @@ def test_large_enough_for_several_parts(tmp_path: Path, monkeypatch: pytest.Monk
     texts = [" ".join(rng.choice(words, rng.integers(0, 20))) for _ in range(500)]
     collection, queries = documents(*texts), asked(*texts[:40])
     scored = Counts.scored
-    monkeypatch.setattr(Counts, "scored", lambda self, indptr, k1, b, most=300: scored(self, indptr, k1, b, most))
-    monkeypatch.setattr(bm25_files, "_AT_ONCE", 500)
-    monkeypatch.setattr(bm25_files, "_ROOM", 1)
+    monkeypatch.setattr(Counts, "scored", lambda self, starts, k1, b, most=300: scored(self, starts, k1, b, most))
+    monkeypatch.setattr(postings, "_AT_ONCE", 500)
+    monkeypatch.setattr(postings, "_ROOM", 1)
     build_index(collection.iter_slices(70), out=tmp_path / "index", quiet=True)
     run = retrieve(tmp_path / "index", queries, k=30, quiet=True)
     monkeypatch.undo()
@@ -103,7 +103,7 @@ def test_postings_are_those_of_plain_loops(place: Path, batches: list[list[str]]
             terms = analyzer.terms(pl.Series("text", texts), grow=True)
             counts.add(terms, len(texts))
             lists += [terms.filter(pl.col("text") == row)["term"].to_list() for row in range(len(texts))]
-        starts = starts_of(counts.frequency(analyzer.size))
+        starts = counts.starts(analyzer.size)
         blocks = list(counts.scored(starts, 0.9, 0.4, most))
     mean = sum(map(len, lists)) / len(lists) or 1.0
     expected = []
@@ -276,8 +276,3 @@ def test_no_bytes_of_any_file_crash(index: Path, data: st.DataObject) -> None:
     path.write_bytes(whole)
     assert scores.is_finite().all()
     assert "\n" not in said
-
-
-def test_the_index_of_memory_is_not_split() -> None:
-    index = Index.build([COLLECTION], Analyzer(), quiet=True)
-    assert list(index._pieces(np.array([0, 1]), np.array([0, 1, 2]))) == [(0, 2)]

@@ -305,7 +305,7 @@ def test_two_processes_do_not_train_in_one_folder(gendered, tmp_path):
     (folder / "recipe.toml").touch()
     handle = os.open(folder, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
-    with pytest.raises(EvenrankError, match=r"another process trains there$"):
+    with pytest.raises(EvenrankError, match=r"another process works in this folder$"):
         train(gendered_recipe(gendered, folder))
     os.close(handle)
     assert (folder / "recipe.toml").is_file()

@@ -10,7 +10,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
@@ -42,7 +42,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     elsewhere = file_system(path)
     if elsewhere is None and not is_stream(path) and is_utf8(os.path.realpath(path)):
-        with _sibling(path) as (part, target), _errors_naming(path, part):
+        with _sibling(path) as (part, target), errors_naming(path, part):
             yield part
             _move_into_place(part, target)
         return
@@ -50,7 +50,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         part = Path(folder) / "part"
         # It exists before anything is written, as the sibling of a local file does.
         part.touch()
-        with _errors_naming(path, part):
+        with errors_naming(path, part):
             yield part
             if elsewhere is not None:
                 elsewhere[0].put_file(str(part), elsewhere[1])
@@ -58,13 +58,13 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
                 with part.open("rb") as source, open(path, "wb") as stream:
                     shutil.copyfileobj(source, stream)
             else:
-                with _sibling(path) as (copy, target), _errors_naming(path, copy):
+                with _sibling(path) as (copy, target), errors_naming(path, copy):
                     shutil.copyfile(part, copy)
                     _move_into_place(copy, target)
 
 
 @contextmanager
-def _errors_naming(path: str | os.PathLike[str], part: Path) -> Iterator[None]:
+def errors_naming(path: str | os.PathLike[str], part: Path) -> Iterator[None]:
     """Errors from writing ``part`` name ``path`` instead; errors of another file name that file."""
     try:
         yield
@@ -136,7 +136,7 @@ def _sibling(path: str | os.PathLike[str]) -> Iterator[tuple[Path, Path]]:
         if target.is_dir():
             raise InputError(path, "cannot be written: Is a directory")
         _remove_orphans(target.parent, prefix)
-        handle, name = _locked(lambda: tempfile.mkstemp(prefix=prefix, suffix=".part", dir=target.parent))
+        handle, name = _locked_file(prefix, target.parent)
     except OSError as error:
         raise InputError(path, f"cannot be written: {reason_of(error)}") from None
     try:
@@ -147,40 +147,12 @@ def _sibling(path: str | os.PathLike[str]) -> Iterator[tuple[Path, Path]]:
             os.close(handle)
 
 
-@contextmanager
-def folder_within(parent: Path, name: str) -> Iterator[Path]:
-    """A new folder in ``parent``, locked while its process lives and then removed, unless it was renamed.
-
-    The folder of a killed process is removed when the next one of the same ``name`` is created. Raises OSError.
-    """
-    prefix = f".{name}.{_HOST}-"
-    _remove_orphans(parent, prefix)
-    handle, made = _locked(lambda: _new_folder(prefix, parent))
-    try:
-        yield Path(made)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-        if handle is not None:
-            os.close(handle)
-
-
-def _new_folder(prefix: str, parent: Path) -> tuple[int | None, str]:
+def _locked_file(prefix: str, folder: Path) -> tuple[int | None, str]:
+    """A new file, open and locked, and its name; None in place of the open file if the platform has no locks."""
     while True:
-        made = tempfile.mkdtemp(prefix=prefix, suffix=".part", dir=parent)
+        handle, name = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=folder)
         if fcntl is None:
-            return None, made
-        # Another process may have taken it for an orphan and removed it.
-        with suppress(FileNotFoundError):
-            return os.open(made, os.O_RDONLY), made
-
-
-def _locked(make: Callable[[], tuple[int | None, str]]) -> tuple[int | None, str]:
-    """The open file and the name that ``make`` returns, locked; no open file if the platform has no locks."""
-    while True:
-        handle, name = make()
-        if handle is None or fcntl is None:
-            if handle is not None:
-                os.close(handle)
+            os.close(handle)
             return None, name
         with suppress(OSError):  # a file system without locks
             fcntl.flock(handle, fcntl.LOCK_EX)
@@ -191,7 +163,7 @@ def _locked(make: Callable[[], tuple[int | None, str]]) -> tuple[int | None, str
 
 
 def _remove_orphans(folder: Path, prefix: str) -> None:
-    """Removes the temporary files and folders of killed processes of this machine: those that are not locked."""
+    """Removes the temporary files of killed processes of this machine: those that are not locked."""
     with suppress(OSError):
         for name in os.listdir(folder):
             if name.startswith(prefix) and re.fullmatch(r"\w{8}\.part", name[len(prefix) :]):
@@ -199,18 +171,14 @@ def _remove_orphans(folder: Path, prefix: str) -> None:
 
 
 def remove_unlocked(path: Path) -> None:
-    """Removes a temporary file or folder unless a process of this machine is still writing it."""
+    """Removes a temporary file unless a process of this machine is still writing it."""
     if fcntl is None:
         return
     with suppress(OSError):
-        folder = path.is_dir()
-        handle = os.open(path, (os.O_RDONLY if folder else os.O_RDWR) | os.O_NOFOLLOW)
+        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if folder:
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink()
+            path.unlink()
         finally:
             os.close(handle)
 

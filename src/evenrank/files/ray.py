@@ -6,7 +6,6 @@ import functools
 import json
 import logging
 import os
-import re
 import signal
 import socket
 import threading
@@ -14,20 +13,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from types import ModuleType
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from .arguments import check_ranges
 from .errors import EvenrankError, MissingExtraError, quoted
-from .outputs import write_text
 from .progress import progress
-from .reading import UNFINISHED, file_system, joined, open_raw, part_name
+from .reading import joined, part_name
 from .streams import Shard
+from .work import Report, Work, remove_file
 
 Engine = Literal["local", "ray"]
-Report = Mapping[str, Any]
-"""The result of a task, as JSON values."""
-Work = Callable[[int], Report]
-"""Runs the task with a number."""
+Task = Callable[[int], Report]
+"""Makes the part with a number; returns what is known of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +82,22 @@ def parse_workers(text: int | Sequence[int] | str | None) -> int | tuple[int, in
     return numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
 
 
-def on_ray(
-    numbers: Sequence[int], make: Callable[[], Work], cluster: Cluster, *, keep: bool = False
+def map_parts(
+    numbers: Sequence[int], make: Callable[[], Task], cluster: Cluster | None, *, keep: bool = False
 ) -> Iterator[tuple[int, Report]]:
-    """Runs a task for each number, and returns the numbers and reports as they complete.
+    """Makes the parts with these numbers, and returns the numbers and reports as they complete.
 
-    ``make`` returns the function that runs a task; with ``keep``, it is called once per worker, for models that take
-    long to load. Workers and machines that die are replaced, and their tasks are run again. The cluster is the
-    connected one, or that of ``RAY_ADDRESS``, or else this machine. Raises MissingExtraError without Ray, and
-    EvenrankError if the connection or the cluster fails, or if a task raises it.
+    ``make`` returns the function that makes a part; with ``keep``, it is called once per worker, for models that take
+    long to load. Workers and machines that die are replaced, and their parts are made again. The cluster is the
+    connected one, or that of ``RAY_ADDRESS``, or else this machine; None: the parts are made in this process. Raises
+    MissingExtraError without Ray, and EvenrankError if the connection or the cluster fails, or if a task raises it.
     """
+    if not numbers:
+        return
+    if cluster is None:
+        task = make()
+        yield from ((number, task(number)) for number in numbers)
+        return
     ray_data = _connect()
     data = ray_data.from_items([{"number": number} for number in numbers], override_num_blocks=len(numbers))
     low, high = cluster.workers if isinstance(cluster.workers, tuple) else (cluster.workers, cluster.workers)
@@ -191,7 +194,7 @@ class _Task:
     """Runs tasks in a process of the cluster. Errors are returned as text: raised, they could not be distinguished from
     Ray's own."""
 
-    def __init__(self, make: Callable[[], Work]) -> None:
+    def __init__(self, make: Callable[[], Task]) -> None:
         self.make = make
 
     def __call__(self, batch: Mapping[str, Sequence[int]]) -> dict[str, list[int] | list[str]]:
@@ -207,7 +210,7 @@ class _Task:
 class _Worker(_Task):
     """The same, calling ``make`` once."""
 
-    def __init__(self, make: Callable[[], Work]) -> None:
+    def __init__(self, make: Callable[[], Task]) -> None:
         super().__init__(functools.cache(make))
 
 
@@ -224,125 +227,28 @@ def write_parts(
     """Writes a part of the folder ``out`` for every shard, on a Ray cluster; returns the reports in order.
 
     ``write(shard, path)`` writes a part atomically and returns its report, which includes ``rows``. After an
-    interruption, the same call writes only the missing parts. Raises EvenrankError for a folder that contains anything
-    else, and if a part disappears while others are written.
+    interruption, the same call writes only the missing parts. Raises EvenrankError as
+    :class:`evenrank.files.work.Work` does.
     """
-    plan = json.dumps({**settings, "shards": [asdict(shard) for shard in shards]}, sort_keys=True)
     folder = os.fspath(out)
-    done = _begin(folder, plan, form, len(shards))
-    missing = [number for number in range(len(shards)) if number not in done]
-    with progress("parts", len(shards), quiet=quiet) as advance:
-        advance(len(done))
-        if missing:
-            for number, report in on_ray(missing, _PartWork(list(shards), folder, form, write), cluster):
-                done[number] = report
-                advance(1)
-    _finish(folder, form, done)
-    return [done[number] for number in range(len(shards))]
 
-
-class _PartWork:
-    """The tasks of :func:`write_parts`."""
-
-    def __init__(self, shards: list[Shard], folder: str, form: str, write: Callable[[Shard, str], Report]) -> None:
-        self.shards, self.folder, self.form, self.write = shards, folder, form, write
-
-    def __call__(self) -> Work:
-        return self._write_part
-
-    def _write_part(self, number: int) -> Report:
-        path = joined(self.folder, part_name(number, self.form))
-        report = self.write(self.shards[number], path)
+    def write_one(number: int) -> Report:
+        path = joined(folder, part_name(number, form))
+        report = write(shards[number], path)
         if not report["rows"]:
             # A file without rows may not be valid in its format.
-            _remove(path)
-        # After the part itself: its report means that it is complete.
-        write_text(joined(self.folder, _report_name(number)), json.dumps(report))
+            remove_file(path)
         return report
 
-
-def _begin(folder: str, plan: str, form: str, parts: int) -> dict[int, Report]:
-    """Creates the folder if needed; returns the reports of the parts that are complete.
-
-    A part is complete if it exists and its report can be read; otherwise it is written again.
-    """
-    mark = joined(folder, UNFINISHED)
-    names = _names(folder)
-    if UNFINISHED in names:
-        _refuse_others(folder, names, form)
-        if _read(mark) != plan:
-            raise EvenrankError(f"{folder}: contains parts of another call; remove it, or choose another output")
-        reports = {number: _read_report(folder, number) for number in range(parts) if _report_name(number) in names}
-        return {number: one for number, one in reports.items() if one and _exists(one, number, form, names)}
-    if names:
-        raise EvenrankError(f"{folder}: expected a new or an empty folder, but it contains files")
-    elsewhere = file_system(folder)
-    if elsewhere is None:
-        os.makedirs(folder, exist_ok=True)
-    else:
-        elsewhere[0].makedirs(elsewhere[1], exist_ok=True)
-    write_text(mark, plan)
-    return {}
-
-
-def _refuse_others(folder: str, names: list[str], form: str) -> None:
-    """Raises EvenrankError if a folder of parts contains anything else; links, too, could redirect what is written."""
-    known = re.compile(rf"_report-\d{{6}}\.json|part-\d{{6}}\.{form}|{re.escape(UNFINISHED)}|\..*\.part")
-    for name in names:
-        is_link = file_system(folder) is None and os.path.islink(joined(folder, name))
-        if is_link or not known.fullmatch(name):
-            raise EvenrankError(f"{folder}: contains {'a link' if is_link else 'another file'}: {quoted(name)}")
-
-
-def _report_name(number: int) -> str:
-    return f"_report-{number:06d}.json"
-
-
-def _read_report(folder: str, number: int) -> Report | None:
-    """The report of a part; None if it cannot be read."""
-    try:
-        report = json.loads(_read(joined(folder, _report_name(number))))
-    except (ValueError, RecursionError):
-        return None
-    return report if isinstance(report, dict) and type(report.get("rows")) is int else None
-
-
-def _exists(report: Report, number: int, form: str, names: list[str]) -> bool:
-    """Whether a part exists; one without rows has no file."""
-    return report["rows"] == 0 or part_name(number, form) in names
-
-
-def _names(folder: str) -> list[str]:
-    elsewhere = file_system(folder)
-    if elsewhere is None:
-        if os.path.lexists(folder) and not os.path.isdir(folder):
-            raise EvenrankError(f"{folder}: `engine='ray'` writes a folder of parts, and this is a file")
-        return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    system, place = elsewhere
-    if not system.exists(place):
-        return []
-    return sorted(os.path.basename(name) for name in system.ls(place, detail=False))
-
-
-def _read(path: str) -> str:
-    with open_raw(path) as stream:
-        return stream.read().decode()
-
-
-def _finish(folder: str, form: str, done: Mapping[int, Report]) -> None:
-    names = _names(folder)
-    for number, report in done.items():
-        if not _exists(report, number, form, names):
-            raise EvenrankError(
-                f"{joined(folder, part_name(number, form))}: disappeared after it was written; run it again"
-            )
-    for name in (*map(_report_name, done), UNFINISHED):
-        _remove(joined(folder, name))
-
-
-def _remove(path: str) -> None:
-    elsewhere = file_system(path)
-    if elsewhere is None:
-        os.unlink(path)
-    else:
-        elsewhere[0].rm_file(elsewhere[1])
+    made_from = {"parts": [asdict(shard) for shard in shards], **settings}
+    with (
+        Work(folder, made_from, data=rf"part-\d{{6,}}\.{form}", shared=True) as work,
+        progress("parts", len(shards), quiet=quiet) as advance,
+    ):
+        advance(len(work.done))
+        missing = [number for number in range(len(shards)) if number not in work.done]
+        for number, report in map_parts(missing, lambda: write_one, cluster):
+            work.keep(number, report, part_name(number, form) if report["rows"] else None)
+            advance(1)
+        work.finish()
+    return [work.done[number] for number in range(len(shards))]

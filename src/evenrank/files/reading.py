@@ -201,6 +201,9 @@ class FileSystem(Protocol):
     def rm_file(self, path: str) -> None:
         """Removes a file."""
 
+    def size(self, path: str) -> int:
+        """The bytes of a file."""
+
 
 def file_system(path: str | os.PathLike[str]) -> tuple[FileSystem, str] | None:
     """The fsspec file system of a URL (``s3://bucket/file``) and the path in it; None for a local path.
@@ -350,9 +353,9 @@ def is_gzip(stream: IO[bytes]) -> bool:
 
 
 UNFINISHED = "_unfinished.json"
-"""The file that marks a folder of parts as unfinished; it is removed when all parts are written."""
-INDEX, UNFINISHED_INDEX = "index.json", "unfinished.json"
-"""The file that describes an index, and the one that marks a folder as an unfinished index."""
+"""The file that marks a folder as unfinished and says what it is made from; it is removed when all is written."""
+INDEX = "index.json"
+"""The file that describes an index."""
 INDEX_FORMAT = "evenrank index"
 
 
@@ -360,7 +363,7 @@ def is_index(path: object) -> bool:
     """Whether a path is the folder of an index, finished or not; damaged ones are told by their files."""
     if not isinstance(path, str | os.PathLike) or file_system(path) is not None:
         return False
-    for name in (INDEX, UNFINISHED_INDEX):
+    for name in (INDEX, UNFINISHED):
         with suppress(OSError, ValueError), open(Path(path) / name, "rb") as stream:
             # A collection can have a part of that name.
             if INDEX_FORMAT.encode() in stream.read(200) or (Path(path) / "ids-text.bin").is_file():

@@ -7,10 +7,12 @@ Cross-encoder: Nogueira & Cho 2019; Hofstätter et al., ECIR 2021 [POS], eq. 2. 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -20,8 +22,9 @@ from torch import Tensor, nn
 
 from evenrank.files import EvenrankError, InputError
 from evenrank.files.errors import quoted
-from evenrank.files.outputs import folder_within, remove_unlocked, usual_mode
+from evenrank.files.outputs import usual_mode
 from evenrank.files.types import Array
+from evenrank.files.work import alone
 
 from .protocol import CandidateLists, Inputs, Ranker
 from .scorers import truncated_rows
@@ -213,6 +216,15 @@ def seeded(seed: int) -> Iterator[None]:
         yield
 
 
+def _move_files(part: Path, target: Path) -> None:
+    for file in sorted(path for path in part.rglob("*") if path.is_file()):
+        place = target / file.relative_to(part)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        # safetensors creates files that only their owner can read.
+        file.chmod(usual_mode(place))
+        file.replace(place)
+
+
 @contextmanager
 def saving(folder: str | os.PathLike[str]) -> Iterator[str]:
     """A temporary folder whose files replace those of the same name in ``folder`` once all are written.
@@ -221,18 +233,13 @@ def saving(folder: str | os.PathLike[str]) -> Iterator[str]:
     """
     target = Path(folder)
     try:
-        target.mkdir(parents=True, exist_ok=True)
-        # Also those of other machines: only one process saves to a folder at a time.
-        for left in target.glob(".saving.*.part"):
-            remove_unlocked(left)
-        with folder_within(target, "saving") as part, quiet_loading():
-            yield str(part)
-            for file in sorted(path for path in part.rglob("*") if path.is_file()):
-                place = target / file.relative_to(part)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                # safetensors creates files that only their owner can read.
-                file.chmod(usual_mode(place))
-                file.replace(place)
+        with alone(target), quiet_loading():
+            # Of killed processes.
+            for left in target.glob(".saving.*"):
+                shutil.rmtree(left)
+            with TemporaryDirectory(prefix=".saving.", dir=target) as part:
+                yield part
+                _move_files(Path(part), target)
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or str(error).split("\n")[0]
         raise InputError(target, f"cannot be written: {reason}") from None

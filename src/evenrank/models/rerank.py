@@ -8,10 +8,9 @@ of a figure is the order in which passages were given.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +23,6 @@ from evenrank import options as opt
 from evenrank._version import __version__
 from evenrank.files import (
     EvenrankError,
-    InputError,
     Provenance,
     Run,
     as_collection,
@@ -35,90 +33,20 @@ from evenrank.files import (
     check_outputs,
     check_writable,
     write_run,
-    write_text,
 )
 from evenrank.files.arguments import checked
 from evenrank.files.convert import is_path
 from evenrank.files.errors import quoted
-from evenrank.files.json_values import json_text
-from evenrank.files.outputs import remove_unlocked
 from evenrank.files.progress import progress
 from evenrank.files.provenance import card_path, file_facts, files_beside, ranker_note, write_card
-from evenrank.files.ray import Cluster, cluster_of, on_ray
+from evenrank.files.ray import Cluster, cluster_of, map_parts
 from evenrank.files.types import Array
 from evenrank.files.wording import counted
+from evenrank.files.work import Report, Work
 
 from .endpoints import Endpoint
 from .load import Prompts, RankerLike, StoredRanker, find_ranker
-from .scorers import Rows, Scorer, Scores, TextPairs, Truncation, check_finite
-
-_FINGERPRINT = "fingerprint"
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """The ``scores`` of a window, what of it was ``truncated``, as JSON (None: not known), and the ranker's ``facts``
-    where they were computed."""
-
-    scores: Scores
-    truncated: str | None
-    facts: dict[str, object]
-
-
-class Parts:
-    """A folder beside ``out`` with the scores of each window, valid for one fingerprint of model, inputs and settings.
-
-    Scores with another fingerprint are deleted. Raises InputError if the folder cannot be written.
-    """
-
-    def __init__(self, out: str | os.PathLike[str], fingerprint: str) -> None:
-        target = Path(out)
-        # Another process with other inputs may write to the same ``out``: its windows have other names.
-        self._mark = hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
-        self.folder = target.with_name(f".{target.name}.rerank")
-        try:
-            self.folder.mkdir(exist_ok=True)
-            kept = self.folder / _FINGERPRINT
-            if not (kept.is_file() and kept.read_text(encoding="utf-8") == fingerprint):
-                self._clear()
-                write_text(kept, fingerprint)
-        except OSError as error:
-            raise InputError(target, f"cannot be written: {error.strerror or error}") from None
-
-    def load(self, window: int, size: int) -> Scored | None:
-        """What :meth:`save` kept of a window of ``size`` pairs, or None if it is missing or damaged."""
-        try:
-            table = pl.read_parquet(self._file(window).read_bytes())
-            scores = table["score"].to_numpy()
-            [(cut, facts)] = table.select("truncated", "facts").head(1).rows()
-            return Scored(scores, cut, json.loads(facts)) if len(scores) == size else None
-        except (OSError, ValueError, TypeError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
-            return None
-
-    def save(self, window: int, scored: Scored) -> None:
-        """Writes what is known of a window, atomically."""
-        self.folder.mkdir(exist_ok=True)  # another process may have removed it
-        cut, facts = pl.lit(scored.truncated, dtype=pl.String), pl.lit(json.dumps(scored.facts))
-        with atomic_path(self._file(window)) as part:
-            pl.DataFrame({"score": scored.scores}).with_columns(truncated=cut, facts=facts).write_parquet(part)
-
-    def remove(self) -> None:
-        """Removes the folder."""
-        self._clear()
-        with suppress(OSError):
-            self.folder.rmdir()
-
-    def _file(self, window: int) -> Path:
-        return self.folder / f"{window:08d}-{self._mark}.parquet"
-
-    def _clear(self) -> None:
-        # Only files of this class: the folder may be the user's.
-        for pattern in (_FINGERPRINT, "[0-9]*.parquet"):
-            for file in self.folder.glob(pattern):
-                file.unlink(missing_ok=True)
-        for file in self.folder.glob(".*.part"):
-            remove_unlocked(file)
-
+from .scorers import Rows, Scorer, Scores, TextPairs, Truncation, check_finite, truncated_between, truncated_in_all
 
 # Batches in a window: texts are sorted by length within it, and an interruption loses no more than one.
 _WINDOW = 64
@@ -129,7 +57,7 @@ class ScoredPairs:
     """All scores [pairs]; ``of_shuffles``: those of other orders of each list.
 
     ``facts``: those of the ranker as it was loaded, here or by a worker; ``truncated``: how many texts it cut, None if
-    that is unknown; ``resumed``: how many of the scores an interrupted run left in ``parts``.
+    that is unknown; ``resumed``: how many of the scores an interrupted run left; ``work``: where they are kept.
     """
 
     scores: Scores
@@ -137,7 +65,12 @@ class ScoredPairs:
     of_shuffles: tuple[Scores, ...] = ()
     truncated: Truncation | None = None
     resumed: int = 0
-    parts: Parts | None = None
+    work: Work | None = None
+
+    def forget(self) -> None:
+        """Removes the kept scores, when what they were for is written."""
+        if self.work is not None:
+            self.work.remove()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,120 +91,94 @@ class ScoringJob:
         """The ranker, loaded."""
         return self.ranker if isinstance(self.ranker, Scorer) else self.ranker.load()
 
-    def __call__(self) -> Callable[[int], dict[str, object]]:
-        """What a worker of a cluster does: from the number of a window to its scores and the facts of the ranker."""
+    def __call__(self) -> Callable[[int], Report]:
+        """What a worker of a cluster does: from the number of a window to its scores and what is known of them."""
         scorer, windows = self.scorer(), self.windows()
         score = scorer.bind(self.pairs, self.batch_size)
 
-        def reported(number: int) -> dict[str, object]:
+        def reported(number: int) -> Report:
             before = scorer.truncated
             scores = score(windows[number]).tolist()
-            cut = _truncated_since(before, scorer.truncated)
-            return {"scores": scores, "truncated": cut, "facts": scorer.facts()}
+            return {"scores": scores, "truncated": truncated_between(before, scorer.truncated), "facts": scorer.facts()}
 
         return reported
 
     def run(self, out: str | os.PathLike[str] | None, cluster: Cluster | None, quiet: bool) -> ScoredPairs:
         """The scores of all pairs; those that an interrupted run left beside ``out`` are taken from there."""
-        windows = self.windows()
-        digest: Callable[[], str] | None
-        if cluster is not None:
-            assert isinstance(self.ranker, StoredRanker)
-            model = self.ranker
-            digest = model.folder.digest
-            settings = f"ray {model.precision} {model.device} {model.backend} {bool(cluster.gpus)}"
-            score_windows = partial(_on_ray, self, cluster)
-        else:
-            scorer = self.scorer()
-            # The same as is computed for the facts, once.
-            settings, digest = scorer.settings, scorer.digest
-            score_windows = partial(_here, scorer, self.pairs, self.batch_size, windows)
-        parts = None
-        if out is not None and isinstance(self.ranker, StoredRanker):
-            assert digest is not None
-            parts = Parts(out, _fingerprint(self.ranker, digest(), settings, self.pairs, self.batch_size))
-        with progress(self.what, self.pairs.size, quiet=quiet) as advance:
-            done = _score_windows(score_windows, windows, self.pairs.size, parts, advance)
-        scores, facts, truncated, resumed = done
-        return ScoredPairs(scores, facts or self.scorer().facts(), (), truncated, resumed, parts)
+        windows, size = self.windows(), self.pairs.size
+        scorer = None if cluster is not None else self.scorer()
+        scores, resumed = np.empty(size), 0
+        with ExitStack() as opened, progress(self.what, size, quiet=quiet) as advance:
+            work = None
+            if out is not None and card_path(out) is not None and isinstance(self.ranker, StoredRanker):
+                folder = Path(out).with_name(f".{Path(out).name}.rerank")
+                work = opened.enter_context(Work(folder, self._made_from(scorer, cluster), replace=True))
+            reports = {} if work is None else dict(work.done)
+            for number in reports:
+                assert work is not None
+                rows = windows[number]
+                scores[rows] = np.fromfile(work.path(_file(number)))
+                resumed += len(rows)
+            advance(resumed)
+            missing = [number for number in range(len(windows)) if number not in reports]
+            for number, found, report in self._scored(missing, windows, scorer, cluster):
+                if work is not None:
+                    with atomic_path(work.path(_file(number))) as part:
+                        part.write_bytes(found.astype(np.float64).tobytes())
+                    work.keep(number, report, _file(number))
+                scores[windows[number]], reports[number] = found, report
+                advance(len(found))
+        known = list(reports.values())
+        # Of one that was loaded now, if any was.
+        facts = known[-1]["facts"] if known else self.scorer().facts()
+        return ScoredPairs(scores, facts, (), truncated_in_all([one["truncated"] for one in known]), resumed, work)
+
+    def _scored(
+        self, numbers: list[int], windows: list[Rows], scorer: Scorer | None, cluster: Cluster | None
+    ) -> Iterator[tuple[int, Scores, Report]]:
+        """The scores of windows, and what is known of each; by ``scorer``, or by the workers of a cluster."""
+        if scorer is None:
+            for number, report in map_parts(numbers, self, cluster, keep=True):
+                yield number, np.array(report["scores"]), {name: report[name] for name in ("truncated", "facts")}
+            return
+        before, facts = scorer.truncated, scorer.facts()
+        found = scorer.each(self.pairs, self.batch_size, [windows[number] for number in numbers])
+        for number, scores in zip(numbers, found, strict=True):
+            after = scorer.truncated
+            yield number, scores, {"truncated": truncated_between(before, after), "facts": facts}
+            before = after
+
+    def _made_from(self, scorer: Scorer | None, cluster: Cluster | None) -> dict[str, object]:
+        """All that the scores depend on: kept ones are used only if it is the same."""
+        import sentence_transformers
+        import torch
+        import transformers
+
+        ranker = self.ranker
+        assert isinstance(ranker, StoredRanker)
+        folder, prompts = ranker.folder, ranker.prompts
+        # A loaded one has computed the digest for its facts.
+        digest = folder.digest() if scorer is None or scorer.digest is None else scorer.digest()
+        computed = f"ray {ranker.precision} {ranker.device} {ranker.backend} {bool(cluster and cluster.gpus)}"
+        pairs, texts = hashlib.sha256(), hashlib.sha256()
+        for numbers in (self.pairs.query, self.pairs.document):
+            pairs.update(np.ascontiguousarray(numbers).data)
+        for column in (self.pairs.queries, self.pairs.documents):
+            for part in column.to_frame("text").iter_slices(1 << 16):
+                texts.update(part.write_ndjson().encode())
+        return {
+            "model": [folder.name, digest, folder.architecture],
+            "prompts": [prompts.query, prompts.document],
+            "settings": [self.batch_size, _WINDOW, computed if scorer is None else scorer.settings],
+            "texts": texts.hexdigest(),
+            "pairs": pairs.hexdigest(),
+            "versions": [__version__, *(one.__version__ for one in (sentence_transformers, transformers, torch))],
+        }
 
 
-def _fingerprint(ranker: StoredRanker, digest: str, settings: str, pairs: TextPairs, batch_size: int) -> str:
-    """A hash of all that the scores depend on: kept scores are reused only if it is the same."""
-    import sentence_transformers
-    import torch
-    import transformers
-
-    versions = [__version__, sentence_transformers.__version__, transformers.__version__, torch.__version__]
-    folder = ranker.folder
-    prompts = [ranker.prompts.query, ranker.prompts.document]
-    values = [folder.name, digest, folder.architecture, batch_size, _WINDOW, settings, *prompts, *versions]
-    total = hashlib.sha256(json.dumps(values).encode())
-    for texts in (pairs.queries, pairs.documents):
-        for part in texts.to_frame("text").iter_slices(1 << 16):
-            total.update(part.write_ndjson().encode())
-    total.update(pairs.query.tobytes())
-    total.update(pairs.document.tobytes())
-    return total.hexdigest()
-
-
-def _here(
-    scorer: Scorer, pairs: TextPairs, batch_size: int, windows: list[Rows], numbers: list[int]
-) -> Iterator[tuple[int, Scored]]:
-    """Windows by number with what is known of each."""
-    before, facts = scorer.truncated, scorer.facts()
-    found = scorer.each(pairs, batch_size, [windows[number] for number in numbers])
-    for number, scores in zip(numbers, found, strict=True):
-        after = scorer.truncated
-        yield number, Scored(scores, _truncated_since(before, after), facts)
-        before = after
-
-
-def _truncated_since(before: Truncation | None, after: Truncation | None) -> str | None:
-    """What was truncated between two counts, as JSON; None if it is unknown."""
-    return None if before is None or after is None else json_text(after - before, lines=False)
-
-
-def _on_ray(job: ScoringJob, cluster: Cluster, numbers: list[int]) -> Iterator[tuple[int, Scored]]:
-    for number, report in on_ray(numbers, job, cluster, keep=True):
-        yield number, Scored(np.array(report["scores"], np.float64), report["truncated"], report["facts"])
-
-
-def _score_windows(
-    score_windows: Callable[[list[int]], Iterator[tuple[int, Scored]]],
-    windows: list[Rows],
-    size: int,
-    parts: Parts | None,
-    advance: Callable[[int], None],
-) -> tuple[Scores, dict[str, object], Truncation | None, int]:
-    """All scores [size], the ranker's facts (of one that was loaded now, if any was), what was truncated, and how many
-    of the scores an interrupted run had kept."""
-    scores = np.empty(size)
-    missing, truncated = [], []
-    facts: dict[str, object] = {}
-    for number, rows in enumerate(windows):
-        kept = None if parts is None else parts.load(number, len(rows))
-        if kept is None:
-            missing.append(number)
-            continue
-        scores[rows], facts = kept.scores, kept.facts
-        truncated.append(kept.truncated)
-        advance(len(rows))
-    for number, found in score_windows(missing) if missing else ():
-        if parts is not None:
-            parts.save(number, found)
-        scores[windows[number]], facts = found.scores, found.facts
-        truncated.append(found.truncated)
-        advance(len(found.scores))
-    return scores, facts, _sum(truncated), size - sum(len(windows[number]) for number in missing)
-
-
-def _sum(truncated: list[str | None]) -> Truncation | None:
-    """What was truncated of all windows; None if that is unknown of one."""
-    counts = [Truncation(**json.loads(one)) for one in truncated if one is not None]
-    if not counts or len(counts) < len(truncated):
-        return None
-    return sum(counts[1:], counts[0])
+def _file(number: int) -> str:
+    """The file of a window's scores, as float64."""
+    return f"scores-{number:06d}.part"
 
 
 SHUFFLES = 5
@@ -611,8 +518,7 @@ def rerank(
     )
     if out is not None:
         _write(result, out, provenance)
-    if found.parts is not None:
-        found.parts.remove()
+    found.forget()
     return result
 
 

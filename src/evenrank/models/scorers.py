@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -328,6 +328,17 @@ class Truncation:
             return (found,)
         lost = self.unit if self.lost_end == 1 else plural(self.unit)
         return found, f"{model}: {self.lost_end:,} {lost} lost the end of the prompt, from which the score is read"
+
+
+def truncated_between(before: Truncation | None, after: Truncation | None) -> dict[str, Any] | None:
+    """What was truncated between two counts, as JSON values; None if it is unknown."""
+    return None if before is None or after is None else asdict(after - before)
+
+
+def truncated_in_all(counts: Sequence[Mapping[str, Any] | None]) -> Truncation | None:
+    """The sum of counts in JSON values; None if there are none, or if one is unknown."""
+    known = [Truncation(**one) for one in counts if one is not None]
+    return sum(known[1:], known[0]) if known and len(known) == len(counts) else None
 
 
 class TruncationCounter:

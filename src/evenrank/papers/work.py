@@ -29,6 +29,7 @@ from evenrank.files import (
     write_run,
     write_text,
 )
+from evenrank.files.work import changed
 from evenrank.groups import Scoring, load_lexicon
 from evenrank.models.load import load_ranker
 from evenrank.models.stored import Precision
@@ -272,8 +273,12 @@ def _run_step(method: str, arguments: tuple[object, ...]) -> tuple[list[str], st
 def _finished(folder: Path, recipe: Recipe) -> Trained:
     from evenrank.training.recipes import load_recipe
 
-    if load_recipe(folder / "recipe.toml") != recipe:
-        raise EvenrankError(f"{folder}: this training had another recipe; choose another `folder` to start over")
+    differing = changed(load_recipe(folder / "recipe.toml").model_dump(), recipe.model_dump())
+    if differing:
+        raise EvenrankError(
+            f"{folder}: this training had another recipe ({', '.join(differing)});"
+            " choose another `folder` to start over"
+        )
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     precision: Precision = "bfloat16" if recipe.training.precision == "bfloat16" else "float32"
     return Trained(folder, recipe.ranker.kind, result, recipe.data.blind is not None, precision)
@@ -303,11 +308,10 @@ def write_settings(folder: Path, settings: Mapping[str, object]) -> None:
     file = folder / "settings.json"
     text = json.dumps(settings, indent=1, sort_keys=True, default=str)
     if file.is_file():
-        before, now = json.loads(file.read_text(encoding="utf-8")), json.loads(text)
-        changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-        if changed:
+        differing = changed(json.loads(file.read_text(encoding="utf-8")), json.loads(text))
+        if differing:
             raise EvenrankError(
-                f"{folder}: begun with other settings ({', '.join(changed)}); choose another `folder`, or delete this"
+                f"{folder}: begun with other settings ({', '.join(differing)}); choose another `folder`, or delete this"
                 " one, to start over"
             )
         return

@@ -351,8 +351,7 @@ def probe(
         tuple(said),
         provenance=made,
     )
-    if found.parts is not None:
-        found.parts.remove()
+    found.forget()
     return result
 
 

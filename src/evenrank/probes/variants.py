@@ -57,11 +57,12 @@ from evenrank.files.errors import quoted
 from evenrank.files.hashing import FNV_OFFSET, fnv, mix
 from evenrank.files.json_values import fields_of
 from evenrank.files.progress import progress
-from evenrank.files.ray import Cluster, Report, cluster_of, write_parts
+from evenrank.files.ray import Cluster, cluster_of, write_parts
 from evenrank.files.squad import load_squad
 from evenrank.files.streams import Form, Shard, TableWriter, check_tsv_ids, form_of, shard_batches, shards_of
 from evenrank.files.threads import in_order
 from evenrank.files.wording import counted
+from evenrank.files.work import Report
 from evenrank.groups import Lexicon, LexiconLike, load_lexicon
 from evenrank.groups.lexicon import note_lexicon
 from evenrank.mitigation.rotation import MODES, Mode, draw, mixed_seed, rotate_texts

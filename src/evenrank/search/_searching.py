@@ -150,20 +150,31 @@ def ranked(keys, counts, k, by_turn, documents, scores):
 
 
 @compiled(nogil=True)
-def scatter(terms, ends, documents, tf, idf, norm, free, base, data, indices):
+def scatter(terms, ends, documents, values, free, base, data, indices):
     """Puts the postings of a batch where they belong among those of all batches.
 
-    ``terms`` [U], with postings up to ``ends`` [U] in ``documents`` and ``tf`` [P]. ``idf`` [T], ``norm`` [N] float64.
-    ``free`` [T]: the next place of each term, which moves on, less ``base`` a place in ``data`` and ``indices``.
+    ``terms`` [U], with postings up to ``ends`` [U] in ``documents`` and ``values`` [P]. ``free`` [T]: the next place of
+    each term, which moves on, less ``base`` a place in ``data`` and ``indices``.
     """
     start = 0
     for i in range(len(terms)):
         term = terms[i]
         place = free[term] - base
         for j in range(start, ends[i]):
-            document = documents[j]
-            data[place] = idf[term] * tf[j] / (tf[j] + norm[document])
-            indices[place] = document
+            data[place] = values[j]
+            indices[place] = documents[j]
             place += 1
         free[term] = place + base
         start = ends[i]
+
+
+@compiled(nogil=True)
+def weigh(data, indices, starts, idf, norm):
+    """Makes BM25's scores of term frequencies, in place: ``data`` [P] float32 of the documents ``indices`` [P].
+
+    Those of term t from ``starts``[t] − ``starts``[0] on. ``idf`` [T], ``norm`` [N]: float64, in which it computes.
+    """
+    for term in range(len(idf)):
+        for place in range(starts[term] - starts[0], starts[term + 1] - starts[0]):
+            tf = data[place]
+            data[place] = idf[term] * tf / (tf + norm[indices[place]])

@@ -4,23 +4,22 @@ Scores are Lucene's form of BM25 (Kamphuis et al., ECIR 2020, "Which BM25 do you
 score(q, d) = Σ_t∈q ln(1 + (N − df_t + 0.5) / (df_t + 0.5)) · tf / (tf + k1 (1 − b + b |d| / avg|d|)),
 where a term that is repeated in the query counts each time. |d| is the number of terms after analysis.
 
-A kept index is built in bounded memory, mapped when it is opened, and searched as the one in memory. Its files (numbers
-are little endian): ``scores`` float32 and ``documents`` int32 [postings], ``starts`` int64 [terms + 1]; ``turn`` and
-``by-turn`` int32 [documents]; the sorted terms as texts, with their numbers in ``numbers`` int32; ids and stop words as
-texts. For RM3: ``forward-starts`` int64 [documents + 1], ``forward-terms`` and ``forward-tf`` int32.
+A kept index is built in bounded memory, mapped when it is opened, and searched as the one in memory. Its files beside
+those of the postings (numbers are little endian): the sorted terms as texts, with their numbers in ``numbers`` int32;
+ids and stop words as texts. For RM3: ``forward-starts`` int64 [documents + 1], ``forward-terms`` and ``forward-tf``
+int32.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Annotated, NamedTuple, Protocol, cast
+from typing import IO, Annotated, Protocol, cast
 
 import numpy as np
 import polars as pl
@@ -38,30 +37,11 @@ from evenrank.models.scorers import Rows, Scorer, Scores, TextPairs
 from .analysis import STOP_WORD, Analyzer, words_digest
 from .expansion import RM3, Forward, Ints, relevance_model
 from .index_folder import Encoding, IndexWriter, Manifest, begin_digest, changed_collection, check_files, refuse_model
-from .mapped import DocIds, Mapped, Texts, TextsWriter, ids_writer, write_array
-
-_BLOCK = 1 << 24
-"""Postings scored at once where they are written to a file: 128 MB."""
+from .mapped import DocIds, Mapped, Texts, TextsWriter, ids_writer, turns, write_array, write_turns
+from .postings import BLOCK, Floats, Gathered, Postings, Starts, starts_of, write_postings
 
 
-class Postings(NamedTuple):
-    """Scores ``data`` and documents ``indices`` [postings], sorted by term; those of term t from ``indptr``[t] on."""
-
-    data: NDArray[np.float32]
-    indices: NDArray[np.int32]
-    indptr: NDArray[np.int64]
-
-
-class _Batch(NamedTuple):
-    """The postings of a batch: distinct ``terms``, rising, with the end of the postings of each."""
-
-    terms: Ints
-    ends: Ints
-    read: Callable[[int, int], tuple[Ints, Ints]]
-    """The documents and the term frequencies of the postings from one to another."""
-
-
-class Counts:
+class Counts(Gathered):
     """How often each term is in each document. ``file``: keeps them there, otherwise in memory; a context manager.
 
     ``forward``: what is given, for each batch, the number of terms of each document, and terms and frequencies by
@@ -69,20 +49,13 @@ class Counts:
     """
 
     def __init__(self, file: Path | None = None, forward: Callable[[Ints, Ints, Ints], None] | None = None) -> None:
-        self._open = ExitStack()
-        self._stream: IO[bytes] | None = None
-        if file is not None:
-            self._stream = self._open.enter_context(file.open("w+b"))
+        super().__init__(file)
         self._forward = forward
-        self._batches: list[_Batch] = []
         self._lengths: list[NDArray[np.int32]] = []
         self.documents = 0
 
     def __enter__(self) -> Counts:
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
 
     def add(self, terms: pl.DataFrame, documents: int) -> None:
         """Adds the next ``documents``: ``text`` (row among them) and ``term``, a row for each occurrence."""
@@ -99,73 +72,20 @@ class Counts:
         if self._forward is not None:
             order = np.argsort(document, kind="stable")
             self._forward(np.bincount(document, minlength=documents), term[order], tf[order])
-        ends = np.append(np.flatnonzero(np.diff(term)) + 1, len(term)) if len(term) else np.empty(0, np.int64)
         document += np.int32(first)
-        self._batches.append(_Batch(term[ends - 1], ends, self._kept(document, tf)))
+        self.gather(term, document, tf.astype(np.uint16) if len(tf) and tf.max() < 1 << 16 else tf)
 
-    def _kept(self, document: Ints, tf: Ints) -> Callable[[int, int], tuple[Ints, Ints]]:
-        if len(tf) and tf.max() < 1 << 16:
-            tf = tf.astype(np.uint16)
-        if self._stream is None:
-            return lambda start, end: (document[start:end], tf[start:end].astype(np.int32))
-        stream, at, size, kind = self._stream, self._stream.tell(), len(tf), tf.dtype
-        stream.write(document.data)
-        stream.write(tf.data)
+    def scored(self, starts: Starts, k1: float, b: float, most: int = BLOCK) -> Iterator[tuple[Floats, Ints]]:
+        """The scores and the documents of the postings, by term, in blocks (see :meth:`Gathered.by_term`)."""
+        from ._searching import weigh
 
-        def read(start: int, end: int) -> tuple[Ints, Ints]:
-            stream.seek(at + 4 * start)
-            documents = np.frombuffer(stream.read(4 * (end - start)), np.int32)
-            stream.seek(at + 4 * size + kind.itemsize * start)
-            frequencies = np.frombuffer(stream.read(kind.itemsize * (end - start)), kind)
-            return documents, frequencies.astype(np.int32)
-
-        return read
-
-    def frequency(self, terms: int) -> NDArray[np.int64]:
-        """The number of documents of each of ``terms``."""
-        frequency = np.zeros(terms, np.int64)
-        for batch in self._batches:
-            frequency[batch.terms] += np.diff(batch.ends, prepend=0)
-        return frequency
-
-    def scored(
-        self, indptr: NDArray[np.int64], k1: float, b: float, most: int = _BLOCK
-    ) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int32]]]:
-        """The scores and the documents of the postings, by term: whole terms, in blocks of about ``most`` postings.
-
-        ``indptr`` [terms + 1]: the sums of :meth:`frequency`, from 0.
-        """
-        from evenrank.files.compiled import unwritable
-
-        from ._searching import scatter
-
-        frequency = np.diff(indptr)
+        frequency = np.diff(starts)
         idf = np.log1p((self.documents - frequency + 0.5) / (frequency + 0.5))
         length = np.concatenate(self._lengths)
         norm = k1 * (1 - b + b * length / (length.mean() or 1.0))
-        free = indptr[:-1].copy()
-        first = 0
-        while first < len(frequency):
-            # At least one term.
-            last = max(first + 1, int(np.searchsorted(indptr, indptr[first] + most, side="right")) - 1)
-            size = int(indptr[last] - indptr[first])
-            data, indices = np.empty(size, np.float32), np.empty(size, np.int32)
-            for batch in self._batches:
-                low, high = np.searchsorted(batch.terms, [first, last])
-                if low < high:
-                    start = int(batch.ends[low - 1]) if low else 0
-                    documents, tf = unwritable(*batch.read(start, int(batch.ends[high - 1])))
-                    ends = batch.ends[low:high] - start
-                    scatter(batch.terms[low:high], ends, documents, tf, idf, norm, free, indptr[first], data, indices)
+        for first, last, data, indices in self.by_term(starts, most):
+            weigh(data, indices, starts[first : last + 1], idf[first:last], norm)
             yield data, indices
-            first = last
-
-    def postings(self, terms: int, k1: float, b: float) -> Postings:
-        """All of them, in memory."""
-        indptr = starts_of(self.frequency(terms))
-        blocks = list(self.scored(indptr, k1, b, most=int(indptr[-1])))
-        data, indices = blocks[0] if blocks else (np.empty(0, np.float32), np.empty(0, np.int32))
-        return Postings(data, indices, indptr)
 
 
 class ForwardParts:
@@ -184,15 +104,6 @@ class ForwardParts:
         return Forward(starts_of(sizes), terms, tf)
 
 
-def starts_of(sizes: Ints) -> NDArray[np.int64]:
-    """Where each of several parts begins [parts + 1], the end of the last included."""
-    starts = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=starts[1:])
-    return starts
-
-
-_CHUNK, _CELLS = 256, 1 << 23
-"""Queries searched at once, and the cells of their results (64 MB)."""
 _HEAVIEST = 1e9
 # As in the kernel, whose module imports the compiler.
 _LIGHTEST = 1e-20
@@ -305,16 +216,6 @@ class Documents(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Frugal:
-    """How an index whose arrays are mapped is searched in little memory: at most ``postings`` at once per thread, and
-    ``threads``; ``release(terms)`` gives back the memory of the postings of terms that were read."""
-
-    postings: int
-    threads: int
-    release: Callable[[Ints], None]
-
-
-@dataclass(frozen=True, slots=True)
 class Index:
     """An inverted index. ``doc_ids`` [documents] (text), in the collection's order."""
 
@@ -323,13 +224,8 @@ class Index:
     k1: float
     b: float
     _postings: Postings
-    _turn: Ints
-    """[documents]: the position of each document when ids are sorted in descending order."""
-    _by_turn: Ints
-    """[documents]: the document at each position."""
     _forward: Forward | None = None
     """The terms of each document, which RM3 needs."""
-    _frugal: Frugal | None = None
 
     @classmethod
     def build(
@@ -352,9 +248,11 @@ class Index:
         with Counts(forward=parts.add if forward else None) as counts:
             batches = counted_batches(collection, analyzer, counts, quiet=quiet)
             doc_ids = pl.concat([batch["doc_id"] for batch in batches])
-            postings = counts.postings(analyzer.size, k1, b)
-        turn, by_turn = turns(doc_ids)
-        return cls(doc_ids, analyzer, k1, b, postings, turn, by_turn, parts.whole() if forward else None)
+            starts = counts.starts(analyzer.size)
+            blocks = list(counts.scored(starts, k1, b, most=int(starts[-1])))
+        data, indices = blocks[0] if blocks else (np.empty(0, np.float32), np.empty(0, np.int32))
+        postings = Postings(data, indices, starts, *turns(doc_ids))
+        return cls(doc_ids, analyzer, k1, b, postings, parts.whole() if forward else None)
 
     def search(
         self,
@@ -391,14 +289,15 @@ class Index:
             raise EvenrankError(f"none of the {queries.height} queries has a word of the collection")
         if not weighted:
             grouped = grouped.with_columns(pl.col("term").list.eval(pl.lit(1.0)).alias("weight"))
-        threads = os.cpu_count() or 1 if self._frugal is None else self._frugal.threads
-        with progress("searching", grouped.height, quiet=quiet) as advance, ThreadPoolExecutor(threads) as pool:
-            size = min(_CHUNK, -(-grouped.height // threads))
-            size = max(1, min(size, _CELLS // min(k, len(self.doc_ids))))
-            waiting = [pool.submit(self._search_part, part, k, rm3) for part in grouped.iter_slices(size)]
-            parts = []
-            for future in waiting:
-                parts.append(future.result())
+
+        def search_some(own: slice) -> tuple[int, pl.DataFrame]:
+            some = grouped[own]
+            return some.height, self._search_part(some, k, rm3)
+
+        parts = []
+        with progress("searching", grouped.height, quiet=quiet) as advance:
+            for size, part in self._postings.in_threads(grouped.height, k, search_some):
+                parts.append(part)
                 advance(size)
         found = pl.concat(parts)
         table = pl.DataFrame(
@@ -435,34 +334,11 @@ class Index:
     def _first(self, queries: pl.DataFrame, k: int) -> pl.DataFrame:
         """``query``, ``document``, ``score``, ``rank``: the first ``k`` of each of ``queries``, which has ``text`` (the
         query's number), ``term`` and ``weight`` (lists)."""
-        from evenrank.files.compiled import unwritable
-
-        from . import _searching as _kernel
-
-        size = len(self.doc_ids)
-        wide = min(k, size)
-        documents = np.empty((queries.height, wide), np.int32)
-        scores = np.empty((queries.height, wide), np.float32)
-        count = np.zeros(queries.height, np.int64)
         terms = queries["term"].explode().to_numpy()
         weights = queries["weight"].explode().to_numpy().astype(np.float32)
         starts = starts_of(queries["term"].list.len().to_numpy())
-        total, seen = np.full(size, _kernel.UNSEEN, np.float32), np.empty(size, np.int32)
-        for first, last in self._pieces(terms, starts):
-            count[first:last] = _kernel.search(
-                *unwritable(*self._postings, self._turn, self._by_turn, terms),
-                weights,
-                starts[first : last + 1],
-                wide,
-                documents[first:last],
-                scores[first:last],
-                total,
-                seen,
-            )
-            if self._frugal is not None:
-                self._frugal.release(terms[starts[first] : starts[last]])
-        if (count < 0).any():
-            raise EvenrankError("the index is damaged: a posting leads to a document that is not in it")
+        documents, scores, count = self._postings.search(terms, weights, starts, k)
+        wide = documents.shape[1]
         rank = np.broadcast_to(np.arange(1, wide + 1, dtype=np.uint32), documents.shape)
         present = rank <= count[:, None]
         if not np.isfinite(scores[present]).all():
@@ -476,23 +352,6 @@ class Index:
             }
         )
 
-    def _pieces(self, terms: Ints, starts: Ints) -> Iterator[tuple[int, int]]:
-        """The queries that are searched at once: all, or as many as :class:`Frugal` allows, and at least one."""
-        if self._frugal is None:
-            yield 0, len(starts) - 1
-            return
-        indptr = self._postings.indptr
-        begin, end = indptr[terms], indptr[terms + 1]
-        if (begin < 0).any() or (end < begin).any() or (end > len(self._postings.indices)).any():
-            raise EvenrankError("the index is damaged: the postings of a term are not in it")
-        reached = starts_of(end - begin)[starts]
-        first = 0
-        while first < len(starts) - 1:
-            limit = reached[first] + self._frugal.postings
-            last = max(first + 1, int(np.searchsorted(reached, limit, side="right")) - 1)
-            yield first, last
-            first = last
-
 
 def counted_batches(
     collection: object, analyzer: Analyzer, counts: Counts, *, quiet: bool = False
@@ -505,14 +364,6 @@ def counted_batches(
             advance(batch.height)
     if not counts.documents:
         raise EvenrankError("the collection has no document")
-
-
-def turns(doc_ids: pl.Series) -> tuple[Ints, Ints]:
-    """The position of each document by falling id, and the document at each position [documents], both int32."""
-    by_turn = doc_ids.arg_sort(descending=True).to_numpy().astype(np.int32)
-    turn = np.empty(len(by_turn), np.int32)
-    turn[by_turn] = np.arange(len(by_turn), dtype=np.int32)
-    return turn, by_turn
 
 
 def _weighted_words(queries: pl.DataFrame) -> pl.DataFrame:
@@ -644,10 +495,6 @@ def _statistics(collection: object, analyzer: Analyzer, quiet: bool) -> tuple[in
     return documents, total / documents or 1.0, frequency
 
 
-_AT_ONCE = 1 << 22
-"""Postings that a thread maps before it gives their memory back: 32 MB."""
-_ROOM = 1 << 28
-"""Bytes that the sums of scores of all threads take, which bound the threads."""
 _LIBRARIES = ("numpy", "polars", "PyStemmer")
 
 
@@ -687,18 +534,11 @@ def build(
             for batch in counted_batches(collection, analyzer, counts, quiet=quiet):
                 ids.append(batch["doc_id"])
                 kept.append(batch["doc_id"])
-        turn, by_turn = turns(pl.concat(kept))
+        write_turns(writer, pl.concat(kept))
         kept.clear()
-        write_array(writer.file("turn.bin"), turn, np.int32)
-        write_array(writer.file("by-turn.bin"), by_turn, np.int32)
-        del turn, by_turn
         _write_words(writer, analyzer)
-        starts = starts_of(counts.frequency(analyzer.size))
-        write_array(writer.file("starts.bin"), starts, np.int64)
-        with open(writer.file("scores.bin"), "wb") as scores, open(writer.file("documents.bin"), "wb") as documents:
-            for data, indices in counts.scored(starts, k1, b):
-                scores.write(data.data)
-                documents.write(indices.data)
+        starts = counts.starts(analyzer.size)
+        write_postings(writer, starts, counts.scored(starts, k1, b))
         # Closed before the manifest lists them.
         files.close()
         versions = {name: version(name) for name in _LIBRARIES}
@@ -798,31 +638,11 @@ class MappedBM25:
     @classmethod
     def open(cls, manifest: Manifest) -> MappedBM25:
         """Maps the files. Raises InputError if they do not fit each other."""
-        count = manifest.documents
         terms = _Terms(manifest)
-        starts = Mapped(manifest, "starts.bin", np.int64, len(terms) + 1)
-        documents = Mapped(manifest, "documents.bin", np.int32)
-        scores = Mapped(manifest, "scores.bin", np.float32, len(documents.array))
-        if starts.array[0] != 0 or starts.array[-1] != len(documents.array):
-            raise InputError(manifest.path, "the index is damaged: starts.bin does not fit the other files")
-
-        def release(read: Ints) -> None:
-            for term in np.unique(read).tolist():
-                for file in (documents, scores):
-                    file.release(int(starts.array[term]), int(starts.array[term + 1]))
-
-        turn, by_turn = (Mapped(manifest, f"{name}.bin", np.int32, count).array for name in ("turn", "by-turn"))
-        index = Index(
-            DocIds(manifest),
-            _analyzer(manifest, terms),
-            _number(manifest, "k1"),
-            _number(manifest, "b"),
-            Postings(scores.array, documents.array, starts.array),
-            turn,
-            by_turn,
-            _forward(manifest, count),
-            Frugal(_AT_ONCE, max(1, min(os.cpu_count() or 1, _ROOM // (8 * count))), release),
-        )
+        postings = Postings.open(manifest, len(terms))
+        k1, b = _number(manifest, "k1"), _number(manifest, "b")
+        forward = _forward(manifest, manifest.documents)
+        index = Index(DocIds(manifest), _analyzer(manifest, terms), k1, b, postings, forward)
         return cls(manifest, index)
 
     def search(

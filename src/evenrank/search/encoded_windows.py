@@ -1,73 +1,73 @@
 """Encoding a collection in windows: each is encoded once, here or on a cluster, whatever is interrupted.
 
-The texts of each window are kept beside the index while it is built, so that a window can be encoded anywhere. A
-window is complete when its mark is there and its rows have the digest in it.
+The texts of each window are kept beside the index while it is built, so that a window can be encoded anywhere. The
+windows are the parts of the index's work.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 from scipy.sparse import csr_matrix
 
-from evenrank.files import EvenrankError, InputError, atomic_path, write_text
-from evenrank.files.arguments import LARGEST
+from evenrank.files import EvenrankError, InputError, atomic_path
 from evenrank.files.progress import progress
-from evenrank.files.ray import Cluster, on_ray
+from evenrank.files.ray import Cluster, Task, map_parts
 from evenrank.files.reading import reading_parquet
+from evenrank.files.work import Report, Work
+from evenrank.models.scorers import truncated_between, truncated_in_all
 from evenrank.models.text_encoders import Encoded, StoredEncoder, TextEncoder
 
-from .index_folder import IndexWriter, are_facts, is_truncation
+from .index_folder import IndexWriter
 from .mapped import ids_writer
 
 BATCHES = 64
 """Batches in a window: texts are sorted by length within it, and an interruption loses no more than one."""
 LARGEST_HALF = 65504.0
 """The largest number of float16."""
-_PLAN = "windows.json"
 
-Facts = dict[str, object]
+Facts = dict[str, Any]
 
 
 class RowFiles(Protocol):
     """Where the rows of a window are kept."""
 
-    def store(self, folder: Path, number: int, start: int, rows: Encoded) -> str:
-        """Writes the rows of a window, the first of which is row ``start`` of all, and returns their digest."""
+    def store(self, folder: Path, number: int, start: int, rows: Encoded) -> Facts:
+        """Writes the rows of a window, the first of which is row ``start`` of all; returns what tells that they are
+        there, as JSON values."""
 
-    def digest(self, folder: Path, number: int, start: int, size: int, mark: Facts) -> str | None:
-        """The digest of the ``size`` rows that are there; None if there are none."""
+    def file(self, number: int) -> str | None:
+        """The name of a window's own file; None if all share one."""
+
+    def are_there(self, folder: Path, stored: Facts) -> bool:
+        """Whether the rows are there for which :meth:`store` returned this."""
 
 
 def write_windows(batches: Iterable[pl.DataFrame], writer: IndexWriter, size: int, *, quiet: bool = False) -> list[int]:
     """Writes the documents' ids and the texts of each window of ``size`` documents; returns the sizes of the windows.
 
-    After an interruption, reads only what a completed call wrote. Raises EvenrankError for an empty collection.
+    Where a window is encoded already, all this is there. Raises EvenrankError for an empty collection.
     """
-    plan = writer.file(_PLAN)
-    if plan.is_file():
-        return _planned(writer.folder, size)
-    sizes: list[int] = []
-    with progress("reading", quiet=quiet) as advance, ids_writer(writer) as ids:
-        for window in _of_size(batches, size):
-            ids.append(window["doc_id"])
-            with atomic_path(_texts(writer.folder, len(sizes))) as part:
-                window.select("text").write_parquet(part)
-            sizes.append(window.height)
-            advance(window.height)
-    if not sizes:
+    done = writer.work.done
+    total = next(iter(done.values()))["documents"] if done else 0
+    if not total:
+        with progress("reading", quiet=quiet) as advance, ids_writer(writer) as ids:
+            for number, window in enumerate(_of_size(batches, size)):
+                ids.append(window["doc_id"])
+                with atomic_path(_texts(writer.folder, number)) as part:
+                    window.select("text").write_parquet(part)
+                total += window.height
+                advance(window.height)
+    if not total:
         raise EvenrankError("the collection has no document")
-    write_text(plan, json.dumps(sizes))
-    return sizes
+    return [min(size, total - start) for start in range(0, total, size)]
 
 
 def damaged(folder: Path) -> EvenrankError:
@@ -85,25 +85,6 @@ def read_part(path: Path, columns: Mapping[str, pl.DataType]) -> pl.DataFrame:
     if dict(table.schema) != dict(columns) or sum(table.null_count().row(0)):
         raise damaged(path.parent)
     return table
-
-
-def _read_json(path: Path) -> object:
-    """A JSON file of an unfinished index; None if there is none."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, RecursionError):
-        raise damaged(path.parent) from None
-
-
-def _planned(folder: Path, size: int) -> list[int]:
-    sizes = _read_json(folder / _PLAN)
-    if not isinstance(sizes, list) or not sizes or not all(type(one) is int and 1 <= one <= size for one in sizes):
-        raise damaged(folder)
-    if any(one != size for one in sizes[:-1]):
-        raise damaged(folder)
-    return sizes
 
 
 def _of_size(batches: Iterable[pl.DataFrame], size: int) -> Iterator[pl.DataFrame]:
@@ -132,37 +113,38 @@ class EncodingJob:
     files: RowFiles
     batch_size: int
 
-    def __call__(self) -> Callable[[int], dict[str, object]]:
-        """What a worker does: from the number of a window to how many rows it wrote."""
+    def __call__(self) -> Task:
+        """What a worker does: it writes the rows of a window, by its number."""
         encoder = self.encoder
         if isinstance(encoder, StoredEncoder):
             encoder = encoder.load(self.batch_size)
         return partial(self._encode, encoder)
 
-    def run(self, cluster: Cluster | None, *, quiet: bool = False) -> Facts:
+    def run(self, work: Work, cluster: Cluster | None, *, quiet: bool = False) -> Facts:
         """Encodes the windows that are missing; returns the facts of the model, and what it has ``truncated``."""
-        missing = [number for number in range(len(self.sizes)) if not self._complete(number)]
-        total = sum(self.sizes)
-        kept = total - sum(self.sizes[number] for number in missing)
+        missing, total = self._missing(work), sum(self.sizes)
         with progress("encoding", total, quiet=quiet) as advance:
-            advance(kept)
-            for number, _ in self._work(missing, cluster) if missing else ():
+            advance(total - sum(self.sizes[number] for number in missing))
+            for number, report in map_parts(missing, self, cluster, keep=True):
+                work.keep(number, {"documents": total, **report}, self.files.file(number))
+                # Only now, as its rows need it no longer.
+                _texts(self.folder, number).unlink(missing_ok=True)
                 advance(self.sizes[number])
-        marks = [self._mark(number) for number in range(len(self.sizes))]
-        if any(mark is None or mark["width"] != self.width() for mark in marks):
+        reports = list(work.done.values())
+        if len({report["width"] for report in reports}) > 1:
             raise damaged(self.folder)
-        facts = _known(marks[0])["facts"]
-        assert isinstance(facts, dict)
-        return {**facts, "truncated": _total([_known(mark)["truncated"] for mark in marks])}
+        truncated = truncated_in_all([report["truncated"] for report in reports])
+        return {**reports[0]["facts"], "truncated": None if truncated is None else asdict(truncated)}
 
-    def _work(self, numbers: list[int], cluster: Cluster | None) -> Iterator[tuple[int, object]]:
-        if cluster is not None:
-            yield from on_ray(numbers, self, cluster, keep=True)
-            return
-        work = self()
-        yield from ((number, work(number)) for number in numbers)
+    def _missing(self, work: Work) -> list[int]:
+        """The windows to encode. Raises EvenrankError if the texts of one are gone."""
+        whole = [n for n, report in work.done.items() if self.files.are_there(self.folder, report["stored"])]
+        missing = sorted({*range(len(self.sizes))}.difference(whole))
+        if not all(_texts(self.folder, number).is_file() for number in missing):
+            raise damaged(self.folder)
+        return missing
 
-    def _encode(self, encoder: TextEncoder, number: int) -> dict[str, object]:
+    def _encode(self, encoder: TextEncoder, number: int) -> Report:
         texts = read_part(_texts(self.folder, number), {"text": pl.String()})["text"]
         if len(texts) != self.sizes[number]:
             raise damaged(self.folder)
@@ -174,63 +156,13 @@ class EncodingJob:
             place = distinct.to_frame().with_row_index("row")
             rows = rows[texts.to_frame().join(place, on="text", how="left", maintain_order="left")["row"].to_numpy()]
         _check(rows, encoder.name, start)
-        digest = self.files.store(self.folder, number, start, rows)
-        cut = None
-        if before is not None and encoder.truncated is not None:
-            cut = asdict(encoder.truncated - before)
-        mark = {"sha256": digest, "width": rows.shape[1], "facts": encoder.facts(), "truncated": cut}
-        write_text(self._mark_path(number), json.dumps(mark))
-        # Only now, as its rows need it no longer.
-        _texts(self.folder, number).unlink(missing_ok=True)
-        return {"rows": len(texts)}
-
-    def width(self) -> int:
-        """The numbers of a vector, or the terms that can have a weight."""
-        width = _known(self._mark(0))["width"]
-        assert isinstance(width, int)
-        return width
-
-    def _complete(self, number: int) -> bool:
-        mark = self._mark(number)
-        start, size = number * self.sizes[0], self.sizes[number]
-        if mark is not None and self.files.digest(self.folder, number, start, size, mark) == mark["sha256"]:
-            return True
-        if not _texts(self.folder, number).is_file():
-            raise damaged(self.folder)
-        return False
-
-    def _mark(self, number: int) -> Facts | None:
-        """What is known of a complete window; None if it is not complete. Raises EvenrankError for a damaged mark."""
-        found = _read_json(self._mark_path(number))
-        if found is None:
-            return None
-        sound = isinstance(found, dict) and isinstance(found.get("sha256"), str) and are_facts(found.get("facts"))
-        if not isinstance(found, dict) or not sound or not is_truncation(found.get("truncated", "")):
-            raise damaged(self.folder)
-        width = found.get("width")
-        if type(width) is not int or not 1 <= width <= LARGEST:
-            raise damaged(self.folder)
-        return found
-
-    def _mark_path(self, number: int) -> Path:
-        return self.folder / f"done-{number:06d}.json"
+        stored = self.files.store(self.folder, number, start, rows)
+        cut = truncated_between(before, encoder.truncated)
+        return {"stored": stored, "width": rows.shape[1], "facts": encoder.facts(), "truncated": cut}
 
 
 def _texts(folder: Path, number: int) -> Path:
     return folder / f"texts-{number:06d}.part"
-
-
-def _known(mark: Facts | None) -> Facts:
-    assert mark is not None
-    return mark
-
-
-def _total(cuts: list[object]) -> Facts | None:
-    """The sum of what windows truncated; None if that is not known of all."""
-    counts = [cut for cut in cuts if isinstance(cut, dict)]
-    if len(counts) < len(cuts):
-        return None
-    return {**counts[0], **{name: sum(int(cut[name]) for cut in counts) for name in ("cut", "of", "lost_end")}}
 
 
 def _check(rows: Encoded, name: str, start: int) -> None:
@@ -251,32 +183,30 @@ def _check(rows: Encoded, name: str, start: int) -> None:
 class DenseRows:
     """Vectors as float16, row by row, in ``vectors.bin``."""
 
-    def store(self, folder: Path, number: int, start: int, rows: Encoded) -> str:
+    def store(self, folder: Path, number: int, start: int, rows: Encoded) -> Facts:
         """See :class:`RowFiles`."""
         data = np.ascontiguousarray(rows, "<f2").tobytes()
+        at = start * rows.shape[1] * 2
         with open(folder / "vectors.bin", "r+b") as stream:
-            stream.seek(start * rows.shape[1] * 2)
+            stream.seek(at)
             stream.write(data)
-        return hashlib.sha256(data).hexdigest()
+        return {"at": at, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
-    def digest(self, folder: Path, number: int, start: int, size: int, mark: Facts) -> str | None:
+    def file(self, number: int) -> str | None:
         """See :class:`RowFiles`."""
-        width = mark["width"]
-        assert isinstance(width, int)
-        try:
-            with open(folder / "vectors.bin", "rb") as stream:
-                if os.fstat(stream.fileno()).st_size < (start + size) * width * 2:
-                    return None
-                stream.seek(start * width * 2)
-                return hashlib.sha256(stream.read(size * width * 2)).hexdigest()
-        except OSError:
-            return None
+        return None
+
+    def are_there(self, folder: Path, stored: Facts) -> bool:
+        """See :class:`RowFiles`."""
+        with open(folder / "vectors.bin", "rb") as stream:
+            stream.seek(stored["at"])
+            return bool(hashlib.sha256(stream.read(stored["bytes"])).hexdigest() == stored["sha256"])
 
 
 class SparseRows:
     """Weights of terms, each window in a file, by row and term: ``row``, ``term``, ``weight``."""
 
-    def store(self, folder: Path, number: int, start: int, rows: Encoded) -> str:
+    def store(self, folder: Path, number: int, start: int, rows: Encoded) -> Facts:
         """See :class:`RowFiles`."""
         entries = csr_matrix(rows).tocoo()
         table = pl.DataFrame(
@@ -286,31 +216,22 @@ class SparseRows:
                 "weight": entries.data,
             }
         )
-        with atomic_path(self.path(folder, number)) as part:
+        with atomic_path(folder / self.file(number)) as part:
             table.write_parquet(part)
-        return self._sha256(folder, number)
+        return {}
 
-    def digest(self, folder: Path, number: int, start: int, size: int, mark: Facts) -> str | None:
+    def file(self, number: int) -> str:
         """See :class:`RowFiles`."""
-        try:
-            return self._sha256(folder, number)
-        except OSError:
-            return None
+        return f"weights-{number:06d}.part"
 
-    def read(self, folder: Path, number: int, start: int, size: int, terms: int) -> pl.DataFrame:
-        """The weights of a window, as :meth:`store` wrote them. Raises EvenrankError if they cannot be."""
+    def are_there(self, folder: Path, stored: Facts) -> bool:
+        """See :class:`RowFiles`; the file's size was compared."""
+        return True
+
+    def read(self, folder: Path, number: int, terms: int) -> pl.DataFrame:
+        """The weights of a window, as :meth:`store` wrote them. Raises EvenrankError if they cannot be read."""
         columns = {"row": pl.Int32(), "term": pl.Int32(), "weight": pl.Float32()}
-        table = read_part(self.path(folder, number), columns)
-        inside = pl.col("row").is_between(start, start + size - 1) & pl.col("term").is_between(0, terms - 1)
-        if not table.select((inside & pl.col("weight").is_finite()).all()).item():
+        table = read_part(folder / self.file(number), columns)
+        if not table["term"].is_between(0, terms - 1).all():
             raise damaged(folder)
         return table
-
-    @staticmethod
-    def path(folder: Path, number: int) -> Path:
-        """The file of a window."""
-        return folder / f"weights-{number:06d}.part"
-
-    def _sha256(self, folder: Path, number: int) -> str:
-        with open(self.path(folder, number), "rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()

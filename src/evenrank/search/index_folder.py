@@ -1,7 +1,7 @@
 """The folder of an index: what describes it, how it is built, what is refused.
 
 ``index.json`` is written last: a folder without it is no finished index. Data are ``*.bin``; while an index is built,
-there are also ``*.part`` and ``*.json`` files, which are removed at the end. ``checked.json`` is a search's.
+it is kept work (:mod:`evenrank.files.work`). ``checked.json`` is a search's.
 """
 
 from __future__ import annotations
@@ -13,29 +13,25 @@ import re
 import stat
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import time_ns
+from types import TracebackType
 from typing import Annotated, Any
 
 from evenrank import options as opt
 from evenrank._version import __version__
-from evenrank.files import EvenrankError, InputError, Provenance, make_folder, write_text
+from evenrank.files import EvenrankError, InputError, Provenance, write_text
 from evenrank.files.arguments import LARGEST, checked
 from evenrank.files.errors import quoted, readable, reason_of
 from evenrank.files.json_values import json_text
-from evenrank.files.outputs import why_unwritten
+from evenrank.files.outputs import errors_naming
 from evenrank.files.ray import Cluster, cluster_of
 from evenrank.files.reading import INDEX, INDEX_FORMAT, file_system, files_of, is_index
 from evenrank.files.reading import INDEX as MANIFEST
-from evenrank.files.reading import UNFINISHED_INDEX as UNFINISHED
+from evenrank.files.work import Work
 from evenrank.models.scorers import Truncation
-
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
 
 FORMAT = f"{INDEX_FORMAT} 1"
 KINDS = ("bm25", "dense", "sparse")
@@ -44,10 +40,7 @@ CHECKED = "checked.json"
 """Of the files whose digests were found right: see :func:`verify`."""
 _TICK = 1_000_000_000
 """Nanoseconds after which a change gives a file another time, on any file system."""
-DONE = "done-*.json"
-"""Marks of work that need not be done again."""
 _DATA = re.compile(r"[a-z][a-z0-9-]*\.bin")
-_OURS = re.compile(r"[a-z][a-z0-9-]*\.(bin|part|json)|\.[\w.-]+\.part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +87,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         with open(folder / MANIFEST, "rb") as stream:
             content = stream.read(_LARGEST_MANIFEST)
     except OSError as error:
-        if (folder / UNFINISHED).exists():
+        if is_index(folder):
             raise InputError(path, "the index was not finished: run the command that builds it again") from None
         if isinstance(error, FileNotFoundError | NotADirectoryError):
             raise InputError(path, f"expected an index, found no {MANIFEST}") from None
@@ -229,10 +222,9 @@ def begin_digest(collection: object, *, ahead: bool = True) -> _Digest:
 class IndexWriter:
     """Builds an index in the folder ``out``; a context manager.
 
-    ``settings`` are those of the manifest. ``resume``: what identifies the work beside them, such as the collection's
-    digest and the model's; after an interruption, a writer with the same continues with the files that are there, once
-    a ``done-*.json`` marks work that is worth it. Until then, and without ``resume`` (None), an unfinished build starts
-    again from nothing, and one that fails leaves nothing.
+    ``settings`` are those of the manifest. ``made_from``: what the index depends on beside them, such as the
+    collection's digest and the model's; after an interruption, a writer with the same continues the ``work``, if a part
+    of it is done. Without (None), an unfinished build starts again from nothing, and one that fails leaves nothing.
 
     Entering raises EvenrankError for a folder that is an index already, contains other files or the beginning of
     another index, or that another process writes. Errors of the system while writing become InputError.
@@ -244,53 +236,36 @@ class IndexWriter:
         kind: str,
         settings: Mapping[str, object],
         *,
-        resume: Mapping[str, object] | None = None,
+        made_from: Mapping[str, object] | None = None,
     ) -> None:
         if file_system(out) is not None:
             raise InputError(out, "an index is built in a local folder")
         self.folder, self.kind, self.settings = Path(out), kind, dict(settings)
-        self.resumed = False
-        """Whether files of an interrupted build are there."""
-        self._resume = resume
-        self._plan = json_text({"format": FORMAT, "kind": kind, "settings": settings, "resume": resume}, lines=False)
-        self._made = False
-        self._handle: int | None = None
+        # What is_index looks for comes first.
+        all_of_it = {"format": FORMAT, "kind": kind, "settings": settings, **(made_from or {})}
+        self.work = Work(
+            out, all_of_it, data=rf"{re.escape(MANIFEST)}|{_DATA.pattern}", resumable=made_from is not None
+        )
+        self._opened = ExitStack()
 
     def file(self, name: str) -> Path:
-        """The path of a file to write: ``NAME.bin`` for data, ``NAME.part`` or ``NAME.json`` for work in progress."""
-        assert _OURS.fullmatch(name), name
+        """The path of a file to write: ``NAME.bin`` for data, ``NAME.part`` for work in progress."""
         return self.folder / name
 
     def __enter__(self) -> IndexWriter:
-        if os.path.lexists(self.folder) and not self.folder.is_dir():
-            raise InputError(self.folder, "expected a new folder for the index, found a file")
-        self._made = not self.folder.exists()
-        make_folder(self.folder)
-        self._lock()
-        try:
-            self._begin()
-        except BaseException:
-            self._remove_folder()
-            self._unlock()
-            raise
+        if os.path.lexists(self.folder / MANIFEST):
+            what = "is an index already" if is_index(self.folder) else f"contains another {MANIFEST}"
+            raise EvenrankError(f"{self.folder}: {what}; remove it, or choose another output")
+        with ExitStack() as opened:
+            opened.enter_context(errors_naming(self.folder, self.folder))
+            opened.enter_context(self.work)
+            self._opened = opened.pop_all()
         return self
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        try:
-            if error is None:
-                return
-            if not self._to_resume() and not (self.folder / MANIFEST).exists():
-                self._clear()
-                (self.folder / UNFINISHED).unlink(missing_ok=True)
-                self._remove_folder()
-            reason = why_unwritten(error) if isinstance(error, Exception) else None
-            if reason is not None:
-                named = getattr(error, "filename", None)
-                if isinstance(named, str) and not os.path.abspath(named).startswith(os.path.abspath(self.folder)):
-                    raise InputError(named, reason) from None
-                raise InputError(self.folder, f"cannot be written: {reason}") from None
-        finally:
-            self._unlock()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._opened.__exit__(kind, error, trace)
 
     def finish(
         self,
@@ -307,79 +282,8 @@ class IndexWriter:
         of = dict(collection)
         manifest = Manifest(self.kind, documents, of, self.settings, model, dict(versions), files, self.folder)
         write_text(self.folder / MANIFEST, json_text(manifest.values()))
-        self._clear(data=False)
-        (self.folder / UNFINISHED).unlink(missing_ok=True)
+        self.work.finish()
         return manifest
-
-    def _to_resume(self) -> bool:
-        """Whether the folder has work that another writer could continue."""
-        return self._resume is not None and any(self.folder.glob(DONE))
-
-    def _remove_folder(self) -> None:
-        """Removes the folder if this writer made it and nothing is in it."""
-        if self._made:
-            with suppress(OSError):
-                self.folder.rmdir()
-
-    def _begin(self) -> None:
-        # Without what a process that was killed before anything else left.
-        names = sorted(name for name in os.listdir(self.folder) if not name.startswith(f".{UNFINISHED}."))
-        if MANIFEST in names:
-            what = "is an index already" if is_index(self.folder) else f"contains another {MANIFEST}"
-            raise EvenrankError(f"{self.folder}: {what}; remove it, or choose another output")
-        if UNFINISHED not in names and names:
-            raise EvenrankError(f"{self.folder}: expected a new or an empty folder, but it contains files")
-        if UNFINISHED in names:
-            self._check_unfinished(names)
-            if not self._to_resume():
-                self._clear()
-        write_text(self.folder / UNFINISHED, self._plan)
-
-    def _check_unfinished(self, names: list[str]) -> None:
-        """Raises EvenrankError if the folder does not hold the beginning of this index and nothing else."""
-        for name in names:
-            is_link = os.path.islink(self.folder / name)
-            # Links, too, could redirect what is written.
-            if is_link or not _OURS.fullmatch(name):
-                what = "a link" if is_link else "another file"
-                raise EvenrankError(f"{self.folder}: contains {what}: {quoted(name)}")
-        try:
-            plan = (self.folder / UNFINISHED).read_text(encoding="utf-8", errors="replace")
-            begun = json.loads(plan)
-            kind, resume = begun["kind"], begun["resume"]
-        except (OSError, ValueError, RecursionError, LookupError, TypeError):
-            raise InputError(self.folder, f"{UNFINISHED} is damaged; remove the folder") from None
-        # An index that cannot be resumed may be replaced by any other of that kind.
-        idle = resume is None if self._resume is None else not any(self.folder.glob(DONE))
-        if plan != self._plan and not (kind == self.kind and idle):
-            raise EvenrankError(
-                f"{self.folder}: holds the beginning of an index of another collection, model or settings;"
-                " remove it, or choose another output"
-            )
-        self.resumed = self._to_resume()
-
-    def _clear(self, *, data: bool = True) -> None:
-        for name in os.listdir(self.folder):
-            if name in (MANIFEST, UNFINISHED) or not _OURS.fullmatch(name) or (not data and _DATA.fullmatch(name)):
-                continue
-            (self.folder / name).unlink(missing_ok=True)
-
-    def _lock(self) -> None:
-        if fcntl is None:
-            return
-        self._handle = os.open(self.folder, os.O_RDONLY)
-        try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._unlock()
-            raise EvenrankError(f"{self.folder}: another process builds an index there") from None
-        except OSError:
-            pass  # a file system without locks
-
-    def _unlock(self) -> None:
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
 
 
 def _digests(folder: Path, names: list[str]) -> dict[str, str]:

@@ -18,7 +18,9 @@ from evenrank.files import InputError
 from .index_folder import IndexWriter, Manifest
 
 Number = TypeVar("Number", bound=np.generic)
+Ints = NDArray[np.int32]
 _ROWS = 1 << 16
+_TURNS = ("turn.bin", "by-turn.bin")
 
 
 class Mapped(Generic[Number]):
@@ -151,6 +153,26 @@ class DocIds(Texts):
 def ids_writer(writer: IndexWriter) -> TextsWriter:
     """Writes what :class:`DocIds` reads."""
     return TextsWriter(writer, "ids")
+
+
+def turns(doc_ids: pl.Series) -> tuple[Ints, Ints]:
+    """The position of each document by falling id, and the document at each position [documents]: the order of ties."""
+    by_turn = doc_ids.arg_sort(descending=True).to_numpy().astype(np.int32)
+    turn = np.empty(len(by_turn), np.int32)
+    turn[by_turn] = np.arange(len(by_turn), dtype=np.int32)
+    return turn, by_turn
+
+
+def write_turns(writer: IndexWriter, doc_ids: pl.Series) -> None:
+    """Writes the order of ties of an index's documents."""
+    for name, values in zip(_TURNS, turns(doc_ids), strict=True):
+        write_array(writer.file(name), values, np.int32)
+
+
+def read_turns(manifest: Manifest) -> tuple[Ints, Ints]:
+    """What :func:`write_turns` wrote, mapped. Raises InputError if it does not fit."""
+    turn, by_turn = (Mapped(manifest, name, np.int32, manifest.documents).array for name in _TURNS)
+    return turn, by_turn
 
 
 def write_array(path: Path, values: NDArray[np.generic], dtype: DTypeLike) -> None:

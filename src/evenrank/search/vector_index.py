@@ -23,7 +23,6 @@ from evenrank.models.load import Prompts
 from evenrank.models.stored import downloaded_model
 from evenrank.models.text_encoders import Encoded, StoredEncoder, TextEncoder, find_encoder, given_encoder
 
-from .bm25 import turns
 from .encoded_windows import BATCHES, LARGEST_HALF, DenseRows, EncodingJob, SparseRows, write_windows
 from .erasure import Erasure, read_erasure
 from .exact_search import Floats, Halves, Ints, search_exact
@@ -38,8 +37,8 @@ from .index_folder import (
     check_files,
     truncation_notes,
 )
-from .mapped import DocIds, Mapped, write_array
-from .sparse_postings import Impacts, write_postings
+from .mapped import DocIds, Mapped, read_turns, write_turns
+from .postings import Gathered, Postings, write_postings
 
 LIBRARIES = ("numpy", "sentence-transformers", "transformers", "torch")
 """Libraries whose version can change a vector."""
@@ -61,9 +60,6 @@ class VectorIndex:
     def __init__(self, manifest: Manifest) -> None:
         self.manifest = manifest
         self._ids = DocIds(manifest)
-        count = manifest.documents
-        self._turn = Mapped(manifest, "turn.bin", np.int32, count).array
-        self._by_turn = Mapped(manifest, "by-turn.bin", np.int32, count).array
         if not are_facts(manifest.model):
             raise InputError(manifest.path, "the index is damaged: index.json has no valid 'model'")
         self._model: Mapping[str, object] = manifest.model or {}
@@ -240,6 +236,7 @@ class _Dense:
     def __init__(self, index: VectorIndex) -> None:
         manifest = index.manifest
         self._index = index
+        self._turns = read_turns(manifest)
         flat = Mapped(manifest, "vectors.bin", np.float16).array
         width, rest = divmod(len(flat), manifest.documents)
         if rest or not width:
@@ -262,7 +259,7 @@ class _Dense:
         index = self._index
         with progress("searching", len(queries), quiet=quiet) as advance:
             try:
-                documents, scores = search_exact(self.vectors, index._turn, index._by_turn, queries, k, advance)
+                documents, scores = search_exact(self.vectors, *self._turns, queries, k, advance)
             except ValueError:
                 raise InputError(
                     index.manifest.path, "the index is damaged: its vectors or their order cannot be used"
@@ -276,23 +273,29 @@ class _Sparse:
 
     def __init__(self, index: VectorIndex) -> None:
         self._index = index
-        self._impacts = Impacts(index.manifest)
+        self._postings = Postings.open(index.manifest)
 
     def search(self, queries: Encoded, k: int, quiet: bool) -> _Found:
         """The first ``k`` of each query; documents without one of its terms are left out."""
         index = self._index
         assert isinstance(queries, csr_matrix)
-        if queries.shape[1] != self._impacts.terms:
+        if queries.shape[1] != self._postings.terms:
             raise InputError(
                 index.manifest.path,
-                f"its documents have weights of {self._impacts.terms} terms, and the queries of {queries.shape[1]}",
+                f"its documents have weights of {self._postings.terms} terms, and the queries of {queries.shape[1]}",
             )
+
+        def search_some(own: slice) -> tuple[Ints, Floats, NDArray[np.int64]]:
+            some = queries[own]
+            return self._postings.search(some.indices, some.data, some.indptr.astype(np.int64), k)
+
+        parts = []
         with progress("searching", queries.shape[0], quiet=quiet) as advance:
-            documents, scores, count = self._impacts.search(
-                index._turn, index._by_turn, queries.indices, queries.data, queries.indptr.astype(np.int64), k
-            )
-            advance(queries.shape[0])
-        notes = [f"weights of {self._impacts.terms} terms"]
+            for part in self._postings.in_threads(queries.shape[0], k, search_some):
+                parts.append(part)
+                advance(len(part[0]))
+        documents, scores, count = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        notes = [f"weights of {self._postings.terms} terms"]
         empty = int((count == 0).sum())
         if empty:
             has = "has" if empty == 1 else "have"
@@ -340,23 +343,21 @@ def build_vector_index(
     }
     versions = {name: version(name) for name in LIBRARIES}
     found = digest()
-    resume = None
+    made_from = None
     if isinstance(model, str | os.PathLike) and found["sha256"] is not None:
-        resume = {"collection": found, "model": _identity(encoder, encoding), "versions": versions}
+        made_from = {"collection": found, "model": _identity(encoder, encoding), "versions": versions}
     kind = "sparse" if encoder.sparse else "dense"
-    with IndexWriter(out, kind, settings, resume=resume) as writer:
+    with IndexWriter(out, kind, settings, made_from=made_from) as writer:
         sizes = write_windows(as_batches(collection), writer, window, quiet=quiet)
         files = SparseRows() if encoder.sparse else DenseRows()
         job = EncodingJob(encoder, writer.folder.absolute(), sizes, files, encoding.batch_size)
         if not encoder.sparse:
             writer.file("vectors.bin").touch()
-        facts = job.run(encoding.cluster if encoding.engine == "ray" else None, quiet=quiet)
+        facts = job.run(writer.work, encoding.cluster if encoding.engine == "ray" else None, quiet=quiet)
         count = sum(sizes)
-        turn, by_turn = turns(_ids(writer, count))
-        write_array(writer.file("turn.bin"), turn, np.int32)
-        write_array(writer.file("by-turn.bin"), by_turn, np.int32)
+        write_turns(writer, _ids(writer, count))
         if encoder.sparse:
-            write_postings(writer, sizes, job.width(), encoder.name)
+            _write_weights(writer, writer.work.done[0]["width"], encoder.name)
         # Again: it must not have changed since.
         return writer.finish(count, digest(), model=facts, versions=versions)
 
@@ -384,6 +385,20 @@ def _identity(encoder: StoredEncoder | TextEncoder, encoding: Encoding) -> dict[
         where = f"ray {encoder.ranker.device} {bool(encoding.cluster.gpus)}"
         return {"sha256": encoder.sha256, "precision": encoder.ranker.precision, "device": where}
     return encoder.facts()
+
+
+def _write_weights(writer: IndexWriter, terms: int, name: str) -> None:
+    """Writes the postings of all windows. Raises EvenrankError, which names the model, for a negative weight."""
+    with Gathered(writer.file("postings.part")) as gathered:
+        for number in sorted(writer.work.done):
+            table = SparseRows().read(writer.folder, number, terms).sort("term", "row")
+            if (table["weight"] < 0).any():
+                raise EvenrankError(f"{name}: expected weights of terms from 0, found a negative one")
+            gathered.gather(*(table[column].to_numpy() for column in ("term", "row", "weight")))
+        starts = gathered.starts(terms)
+        if not starts[-1]:
+            raise EvenrankError(f"{name}: no document has a term with a weight")
+        write_postings(writer, starts, ((data, indices) for _, _, data, indices in gathered.by_term(starts)))
 
 
 def _ids(writer: IndexWriter, count: int) -> pl.Series:

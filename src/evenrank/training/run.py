@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import platform
 import shutil
 import sys
@@ -25,7 +24,6 @@ from evenrank.files import (
     InputError,
     Provenance,
     check_apart,
-    make_folder,
     read_qrels,
     read_queries,
     read_run,
@@ -37,6 +35,7 @@ from evenrank.files.json_values import json_text
 from evenrank.files.texts import scan_texts
 from evenrank.files.types import Array
 from evenrank.files.wording import counted
+from evenrank.files.work import alone, changed
 from evenrank.groups import GroupTable, Scoring, load_lexicon, note_lexicon
 from evenrank.mitigation.attributes import rows_of
 from evenrank.mitigation.ibbr import best_weight
@@ -232,11 +231,6 @@ def _from_vectors(wanted: RankerRecipe, data: DataRecipe | None, seed: int, text
     return kind.from_vectors(vectors, settings, seed)
 
 
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
-
 _LIBRARIES = ("torch", "transformers", "sentence-transformers", "accelerate", "safetensors", "polars", "numpy")
 _BEFORE_A_CHECKPOINT = ("recipe.toml", "versions.json", "log.jsonl", "groups", "checkpoints")
 """What a run writes before its first checkpoint."""
@@ -252,8 +246,11 @@ def check_folder(recipe: Recipe, resume: bool) -> None:
     if resume:
         if not kept.is_file():
             raise EvenrankError(f"{folder}: there is no run to resume")
-        if load_recipe(kept) != recipe:
-            raise EvenrankError(f"{folder}: this run was started with another recipe; resume with {kept}")
+        differing = changed(load_recipe(kept).model_dump(), recipe.model_dump())
+        if differing:
+            raise EvenrankError(
+                f"{folder}: this run was started with another recipe ({', '.join(differing)}); resume with {kept}"
+            )
     elif kept.is_file() and _has_begun(folder):
         raise EvenrankError(
             f"{folder}: there is a run already (`resume=True` continues it; `settings='out=…'` starts another)"
@@ -283,9 +280,7 @@ def run_folder(recipe: Recipe, *, resume: bool, main: bool) -> Iterator[None]:
         yield
         return
     folder = recipe.folder
-    there = folder.exists()
-    make_folder(folder)
-    with _alone(folder):
+    with alone(folder):
         check_folder(recipe, resume)
         if not resume:
             _make_room(folder)
@@ -299,9 +294,6 @@ def run_folder(recipe: Recipe, *, resume: bool, main: bool) -> Iterator[None]:
         except BaseException:
             if not resume and not _has_begun(folder):
                 _clear(folder)
-                if not there:
-                    with suppress(OSError):
-                        folder.rmdir()
             raise
 
 
@@ -338,24 +330,6 @@ def _clear(folder: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    if fcntl is None:
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise EvenrankError(f"{folder}: another process trains there") from None
-        except OSError:
-            pass  # a file system without locks
-        yield
-    finally:
-        os.close(handle)
 
 
 def _is_whole(state: Path) -> bool:

@@ -29,7 +29,7 @@ Judged = dict[str, dict[str, int]]
 
 
 def micro() -> Settings:
-    planted = SyntheticConfig(passages=400, queries=30, relevant=2, sentences=4, relevance_gender_rate=0.8)
+    planted = SyntheticConfig(passages=300, queries=24, relevant=2, sentences=4, relevance_gender_rate=0.8)
     return replace(
         expansion_setup.tiny(),
         scale="micro",

@@ -42,7 +42,7 @@ def micro_ibbr() -> ibbr_setup.Settings:
         weights=(0.03,),
         scores={"sigmoid": (0.1,)},
         baselines={"KNRM": {"ranker": {"kind": "knrm", **WORDS}, "training": {**TRAINING, "max_steps": 1}}},
-        retrieved=("base", "TS best"),
+        retrieved=("base",),
     )
 
 

@@ -95,7 +95,11 @@ def test_no_room_for_vectors(source: Path, no_room: tuple[Path, str], evenrank: 
     assert os.listdir(folder) == []
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    ("name", "no_room"),
+    [*((name, "limit") for name in COMMANDS), ("retrieve", "disk"), ("index", "disk")],
+    indirect=["no_room"],
+)
 def test_no_room(
     source: Path, no_room: tuple[Path, str], evenrank: Command, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

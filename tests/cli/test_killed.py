@@ -52,7 +52,7 @@ COMMANDS = {
 }
 
 
-QUICK = ("score", "negatives", "rotate")
+QUICK = ("score", "negatives")
 _SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in COMMANDS if name not in QUICK]
 
 

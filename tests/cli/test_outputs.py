@@ -287,12 +287,9 @@ main()
 @pytest.mark.parametrize(
     ("module", "number", "line"),
     [
-        ("typer", signal.SIGINT, "interrupted"),
         ("typer", signal.SIGTERM, "terminated"),
-        ("evenrank.cli.index_debias", signal.SIGINT, "interrupted"),
         ("evenrank.cli.index_debias", signal.SIGHUP, "hung up"),
         ("polars", signal.SIGINT, "interrupted"),
-        ("polars", signal.SIGTERM, "terminated"),
     ],
     ids=lambda value: getattr(value, "name", str(value)),
 )

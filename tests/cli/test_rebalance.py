@@ -126,7 +126,6 @@ BAD = {
     "nothing to write": (["--strength", "0.5"], "expected --out, --frontier or both"),
     "no strength": (["--out", "o"], "expected --strength, or --meet and/or --keep"),
     "a strength without a run": (["--strength", "1", "--frontier", "f.html", "--qrels", "qrels"], "they need --out"),
-    "a strength above 1": (["--strength", "2", "--out", "o"], "--strength: expected a number from 0 to 1, found 2"),
     "an option of another method": (
         ["--protected", "f", "--frontier", "f.html", "--qrels", "qrels"], "--protected is of the method fair, not of"
     ),

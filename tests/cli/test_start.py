@@ -40,7 +40,6 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "heavy"),
     [
-        ("run --collection c.tsv --qrels qrels", HEAVY + FOR_REPORTS),
         ("a=run b=second --collection c.tsv --qrels qrels --json a.json --values", HEAVY + FOR_REPORTS),
         ("run --labels labels.csv --qrels qrels --seed 3 --measures nDCG@3", HEAVY + FOR_REPORTS),
         ("run second --collection c.tsv --qrels qrels --report r.html", HEAVY),

@@ -80,8 +80,7 @@ def test_lost_messages_stop_no_work(folder: Path) -> None:
     assert json.loads((folder / "j").read_text())["measure"] == "nDCG@10"
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("asked", ["--help", "--version"])
+@pytest.mark.parametrize(("asked", "unbuffered"), [("--help", ""), ("--version", "1")])
 def test_help_that_goes_nowhere(asked: str, unbuffered: str) -> None:
     with open("/dev/full", "w") as full:
         ended = command(asked, unbuffered=unbuffered, stdout=full)

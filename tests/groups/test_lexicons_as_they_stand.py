@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from as_they_stand import BLANK, FIELDS, PACKED, Packing, Wrong, check_against, filled, lines_of_text
@@ -36,6 +36,5 @@ entries = st.lists(
 
 
 @given(entries, PACKED)
-@settings(max_examples=100)
 def test_lexicons_as_they_stand(place: Path, lines: list[str], packing: Packing) -> None:
     check_against(slow_lexicon, lambda path: list(load_lexicon(path).words), place / "lexicon", lines, packing)

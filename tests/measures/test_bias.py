@@ -85,7 +85,6 @@ def test_arab_weights_never_grow_and_sum_to_one(lengths):
 
 
 @given(seeds, st.sampled_from([1, 2, 3, 5, 10]))
-@settings(max_examples=40, deadline=None)
 def test_values_equal_the_slow_versions(seed, k):
     found, row, _ = evaluation(seed)
     for i, (_, ranking) in enumerate(slow.rankings(found.run).items()):
@@ -158,7 +157,6 @@ def test_draws_take_each_document_of_a_tie_equally_often():
 
 
 @given(seeds)
-@settings(max_examples=60, deadline=None)
 def test_pairwise_equals_the_slow_version(seed):
     found, row, grades = evaluation(seed, longest=8)
     male, female = DeltaAPRF.parts(found)
@@ -177,7 +175,6 @@ def test_pairwise_equals_the_slow_version(seed):
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=9), st.data())
-@settings(max_examples=60, deadline=None)
 def test_nprf_equals_the_slow_version(levels, data):
     scores = np.sort(np.array(levels, dtype=float))[::-1].copy()
     n = len(scores)

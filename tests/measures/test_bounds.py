@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -50,7 +50,6 @@ def test_a_worked_skewness() -> None:
     assert above(-found, -2.0) == pytest.approx(stats.t.sf(1 + 1.5 / 27 - 1.5**0.5 / 2, 2))
 
 
-@settings(max_examples=60, deadline=None)
 @given(SAMPLES, SAMPLES, FINITE)
 def test_a_difference_of_means_is_welchs_test(first: np.ndarray, second: np.ndarray, bound: float) -> None:
     if first.std() < 1e-6 or second.std() < 1e-6:
@@ -63,7 +62,6 @@ def test_a_difference_of_means_is_welchs_test(first: np.ndarray, second: np.ndar
     assert above(found, bound) >= welch.pvalue - 1e-9
 
 
-@settings(max_examples=60, deadline=None)
 @given(SAMPLES, st.sampled_from([0.05, 0.01]))
 def test_limits_are_where_the_test_turns(sample: np.ndarray, alpha: float) -> None:
     found = mean_of_samples([sample])
@@ -81,7 +79,6 @@ def slow_larger(own: np.ndarray, other: np.ndarray, bound: float) -> float:
     return max(above(mean_of_samples([sign * own - t * other]), bound) for t in (1, -1))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(FINITE, FINITE), min_size=4, max_size=10), FINITE)
 def test_sizes_are_the_intersection_of_their_signs(pairs: list[tuple[float, float]], bound: float) -> None:
     own, other = np.array(pairs).T

@@ -44,7 +44,6 @@ def expected(run: Evaluation, judged: dict[str, dict[str, int]], value: Callable
 
 
 @given(st.integers(0, 10_000), st.integers(1, 7))
-@settings(max_examples=60)
 def test_linear_measures_are_means_over_all_orders(seed: int, k: int) -> None:
     run, judged, magnitude = case(seed)
     neutral = dict(zip(*run.required_table.table.select("doc_id", "neutrality").get_columns(), strict=True))
@@ -79,7 +78,6 @@ UTILITY: dict[str, Callable[[list[int], int, list[int]], float]] = {
 
 
 @given(st.integers(0, 10_000), st.integers(1, 7))
-@settings(max_examples=40)
 def test_effectiveness_is_the_mean_over_all_orders(seed: int, k: int) -> None:
     run, judged, _ = case(seed)
     for name, value in UTILITY.items():

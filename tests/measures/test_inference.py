@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as hst
 from scipy import stats
 
@@ -51,7 +51,6 @@ def test_paired_tests_are_scipys():
 
 
 @given(hst.lists(hst.integers(-3, 3), min_size=2, max_size=9).filter(any))
-@settings(max_examples=50)
 def test_few_queries_with_ties_are_tested_as_scipy_does(differences):
     values = np.array(differences) / 3
     found = paired_tests(values, np.zeros(len(values)))
@@ -134,7 +133,6 @@ few = hst.lists(hst.one_of(hst.just(0.0), hst.floats(-3, 3)), min_size=2, max_si
 
 
 @given(few)
-@settings(max_examples=60, deadline=None)
 def test_a_mean_is_compared_with_0_as_the_rule_is_written(values: list[float]) -> None:
     found = compare(np.array(values))
     present = np.array([x for x in values if abs(x) > 1e-12])
@@ -234,7 +232,6 @@ def slow_holds(new: list[float], base: list[float], margin: float, greatest: flo
 
 
 @given(hst.integers(20, 400), hst.sampled_from([0.02, 0.05, 0.2]), hst.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
 def test_no_loss_is_shown_as_the_rule_is_written(n: int, margin: float, seed: int) -> None:
     draw = np.random.default_rng(seed)
     base = draw.beta(2, 1.5, n)

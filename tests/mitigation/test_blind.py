@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.files import EvenrankError
@@ -63,7 +63,6 @@ _BREAKS = st.sampled_from([" ", ", ", "-", "_", "'", "’", "\n", " 's ", "."])
 
 
 @given(st.lists(st.tuples(_WORDS, _BREAKS), max_size=12), st.sampled_from(["word", "whitespace"]))
-@settings(max_examples=150, deadline=None)
 def test_nothing_is_counted_afterwards_and_masking_twice_is_masking_once(parts, tokens):
     scoring = Scoring(GENDER.lexicon, tokens=tokens)
     text = "".join(word + gap for word, gap in parts)

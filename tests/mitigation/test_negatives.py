@@ -13,7 +13,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenrank.files import EvenrankError
 from evenrank.groups import Scoring, load_lexicon, score_in_memory
 from evenrank.mitigation import negatives as negative_sampling
 from evenrank.mitigation.negatives import beta, candidates, sample, write_negatives
@@ -224,24 +223,6 @@ def test_several_relevant_documents(files, evenrank):
     assert pl.read_parquet("l.parquet")["labels"].to_list() == [[2, 0, 0], [1, 1, 0, 0]]
 
 
-@pytest.mark.parametrize(("format", "suffix"), [("groups", "jsonl"), ("labeled-list", "parquet")])
-def test_no_room(format, suffix, no_room, tmp_path):
-    folder, reason = no_room
-    rng = np.random.default_rng(0)
-    texts = pl.DataFrame(
-        {"doc_id": [f"{i}-{'x' * 40}" for i in range(900)], "text": [rng.bytes(200).hex() for _ in range(900)]}
-    )
-    queries = pl.DataFrame({"query_id": [str(i) for i in range(50)], "text": "a question"})
-    run = queries.select("query_id").join(texts.select("doc_id"), how="cross").with_columns(pl.lit(1.0).alias("score"))
-    qrels = queries.select("query_id", pl.lit(texts["doc_id"][0]).alias("doc_id"), pl.lit(1).alias("relevance"))
-    with pytest.raises(EvenrankError) as error:
-        write_negatives(
-            run, out=folder / f"set.{suffix}", collection=texts, queries=queries, qrels=qrels, n=100, format=format
-        )
-    assert str(error.value) == f"{folder / f'set.{suffix}'}: cannot be written: {reason}"
-    assert not list(folder.iterdir())
-
-
 # --- who reads it ----------------------------------------------------------------------------------------------------
 
 
@@ -269,7 +250,6 @@ def test_datasets_reads_every_format(large, tmp_path):
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("cross_encoder", ["--loss", "bce"]),
         ("cross_encoder", ["--loss", "lambda"]),
         ("sentence_transformer", []),
     ],

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.files.errors import EvenrankError
@@ -30,7 +30,6 @@ def numbered(lists: GroupedLists) -> list[int]:
     return np.where(lists.group < 0, len(lists.groups), lists.group).tolist()
 
 
-@settings(max_examples=200)
 @given(grouped(most=14, groups=4), st.sampled_from(STRENGTHS))
 def test_as_published(case: Case, strength: Fraction) -> None:
     lists, target = case
@@ -42,7 +41,6 @@ def test_as_published(case: Case, strength: Fraction) -> None:
     assert unmet.tolist() == [within(group, order, least).count(False)]
 
 
-@settings(max_examples=100)
 @given(grouped(most=12, groups=3), st.integers(1, 12), st.sampled_from(STRENGTHS))
 def test_only_the_first_ranks_have_a_promise(case: Case, top: int, strength: Fraction) -> None:
     lists, target = case
@@ -101,7 +99,6 @@ def first_unmet(lists: GroupedLists, strength: float) -> int:
     return int(DetConstSort().unmet(twelve, np.arange(12), strength)[0])
 
 
-@settings(max_examples=60)
 @given(st.integers(2, 6).flatmap(plenty), st.floats(0, 1))
 def test_detconstsort_keeps_every_minimum(case: Case, strength: float) -> None:
     assert first_unmet(case[0], strength) == 0

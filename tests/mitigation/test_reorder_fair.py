@@ -83,7 +83,6 @@ def test_too_few_protected_documents_are_counted() -> None:
     assert fair.unmet(lists, np.arange(24), 1).tolist() == [5, 5, 0]
 
 
-@settings(max_examples=60)
 @given(grouped(most=9, groups=2), st.integers(1, 9), st.floats(0, 1))
 def test_best_choice_of_k_documents_of_n(case: tuple[GroupedLists, object], top: int, strength: float) -> None:
     lists, _ = case
@@ -103,7 +102,6 @@ def test_best_choice_of_k_documents_of_n(case: tuple[GroupedLists, object], top:
         assert order == Fair(0, 0.5).order(lists, strength).tolist()
 
 
-@settings(max_examples=60)
 @given(grouped(most=9, groups=2), st.sampled_from([0.01, 0.1, 0.5]), st.floats(0, 1))
 def test_best_of_all_merges_at_every_prefix(case: tuple[GroupedLists, object], alpha: float, strength: float) -> None:
     lists, _ = case

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.mitigation.reorderings import GroupedLists, Neutral
@@ -53,7 +53,6 @@ def test_from_the_run_to_neutral_first(given_lists: list[list[tuple[float, float
     assert Neutral().order(lists, 1).tolist() == expected
 
 
-@settings(max_examples=60, deadline=None)
 @given(one_list, shares)
 def test_greedy_and_no_order_is_better(rows: list[tuple[float, float]], strength: float) -> None:
     lists = lists_of(rows)

@@ -23,7 +23,6 @@ def added(lists: GroupedLists, offsets: list[float], per: str) -> list[float]:
     return [offsets[number] if number >= 0 else 0.0 for number in lists.group]
 
 
-@settings(max_examples=60)
 @given(grouped(most=9), st.floats(0, 1), st.lists(st.floats(-1, 1), min_size=3, max_size=3))
 def test_sorted_by_the_sum(case: Case, strength: float, offsets: list[float]) -> None:
     lists, _ = case
@@ -60,7 +59,6 @@ def test_offsets_by_hand() -> None:
     assert lean_offsets(lists, "magnitude").tolist() == [-1]
 
 
-@settings(max_examples=40)
 @given(st.lists(grouped(most=6, groups=1).map(lambda case: case[0]), max_size=4))
 def test_offsets_are_of_the_mean_over_lists(cases: list[GroupedLists]) -> None:
     lists = lists_of(*(list(zip(one.scores, one.group, strict=True)) for one in cases), targets=[0.25, 0.25, 0.5])

@@ -29,7 +29,6 @@ def made(name: str) -> Reordering:
 
 
 @every_method
-@settings(max_examples=40)
 @given(lists=several, strength=strengths)
 def test_permutes_each_list_and_nothing_else_matters(name: str, lists: GroupedLists, strength: float) -> None:
     method = made(name)
@@ -51,7 +50,6 @@ def test_permutes_each_list_and_nothing_else_matters(name: str, lists: GroupedLi
 
 
 @every_method
-@settings(max_examples=40)
 @given(lists=several)
 def test_strength_0_is_the_run(name: str, lists: GroupedLists) -> None:
     assert made(name).order(lists, 0).tolist() == list(range(len(lists.scores)))

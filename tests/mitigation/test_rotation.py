@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -71,7 +71,6 @@ def test_by_hand() -> None:
     assert moved_span("aa bbb cc", 4, 7, 1) == (1, 3)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(texts, min_size=1, max_size=6), st.integers(0, 5), st.sampled_from(["word", "sentence"]))
 def test_the_compiled_way_is_the_obvious_way(given_texts: list[str], seed: int, mode: str) -> None:
     found, moved, words = rotate_texts(table(*given_texts), seed, mode)  # type: ignore[arg-type]
@@ -101,7 +100,6 @@ def test_a_rotation_keeps_the_words_and_their_order_up_to_one_cut(text: str, cut
     assert found[len(words) - cut :] + found[: len(words) - cut] == words
 
 
-@settings(max_examples=200)
 @given(texts, st.data())
 def test_a_span_still_gives_the_answer_unless_it_is_split(text: str, data: st.DataObject) -> None:
     if not text.split():
@@ -309,7 +307,6 @@ def test_texts_with_single_spaces(text: str, seed: int) -> None:
             assert (found[0], moved[0], words[0]) == (rotated(one, cut), cut, len(one.split()))
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(texts | st.sampled_from(["", " \r\n", "a b " * 40]), min_size=1, max_size=6), st.integers(0, 5))
 def test_lines_hold_what_a_table_holds(
     tmp_path_factory: pytest.TempPathFactory, given_texts: list[str], seed: int

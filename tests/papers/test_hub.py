@@ -55,52 +55,54 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def asked(script: str, names: Sequence[str], address: str, home: Path) -> list[Any]:
     """What a script prints as JSON, in a process whose hub is the stand-in; ``names`` are its ``names``."""
     environment = {**os.environ, "HF_ENDPOINT": address, "HF_HOME": str(home)}
-    head = "import json, sys\nnames = json.loads(sys.argv[1])\n"
+    head = "import json, sys\nnames, home = json.loads(sys.argv[1]), sys.argv[2]\n"
     done = subprocess.run(
-        [sys.executable, "-c", head + script, json.dumps(names)], env=environment, capture_output=True, text=True
+        [sys.executable, "-c", head + script, json.dumps(names), str(home)],
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 LOOK_UP = """
+from pathlib import Path
 from evenrank.papers.checks import need_model
 for name in names:
     need = need_model(name, "an encoder")
     print(json.dumps([need.size, need.problem]))
+print(json.dumps([str(path) for path in Path(home).rglob("*.safetensors")]))
 """
-
-
-def test_models_are_looked_up_without_their_weights(model: Path, pickled: Path, tmp_path: Path) -> None:
-    names = ["bert-base-uncased", "old/model", "older/model", "owner/none"]
-    with stand_in_hub({names[0]: model, names[1]: pickled, names[2]: pickled}, {names[1]: model}) as address:
-        found = asked(LOOK_UP, names, address, tmp_path / "home")
-    size = sum(file.stat().st_size for file in model.iterdir() if file.suffix in (".json", ".txt", ".safetensors"))
-    assert found[:2] == [[size, None], [size, None]]
-    assert [one[1] for one in found[2:]] == [
-        "older/model: the hub has no weights of it as model.safetensors, and pickled ones are not loaded",
-        "owner/none: no such folder, and the hub has no public model of this name",
-    ]
-    assert not list(tmp_path.rglob("*.safetensors"))
-
-
 LOAD = """
 from evenrank.models.encoders import start_encoder
 from evenrank.models.stored import find_folder
-for name in names:
+for name in names[:2]:
     start_encoder(name, "feature-extraction", None, 16)
     print(json.dumps(sorted(file.name for file in find_folder(name).iterdir())))
 """
 
 
-def test_every_model_of_every_recipe_and_experiment_loads(model: Path, pickled: Path, tmp_path: Path) -> None:
+def test_every_model_of_every_recipe_and_experiment_is_found_and_loads(
+    model: Path, pickled: Path, tmp_path: Path
+) -> None:
+    """Each is looked up without its weights; two are loaded."""
     names = sorted(recipe_models() | experiment_models())
     assert {*names} >= PUBLISHED
     # One of them as many on the hub are: pickled weights, and safe ones that the hub's converter offers.
-    models = dict.fromkeys(names, model) | {names[0]: pickled}
+    models = dict.fromkeys(names, model) | {names[0]: pickled, "older/model": pickled}
     with stand_in_hub(models, {names[0]: model}) as address:
-        found = asked(LOAD, names, address, tmp_path / "home")
-    assert all("model.safetensors" in files for files in found)
+        found = asked(LOOK_UP + LOAD, [*names, "older/model", "owner/none"], address, tmp_path / "home")
+    size = sum(file.stat().st_size for file in model.iterdir() if file.suffix in (".json", ".txt", ".safetensors"))
+    assert found[: len(names)] == [[size, None]] * len(names)
+    older, none, downloaded, *loaded = found[len(names) :]
+    assert [older[1], none[1]] == [
+        "older/model: the hub has no weights of it as model.safetensors, and pickled ones are not loaded",
+        "owner/none: no such folder, and the hub has no public model of this name",
+    ]
+    assert downloaded == []
+    assert len(loaded) == 2
+    assert all("model.safetensors" in files for files in loaded)
     assert not list(tmp_path.rglob("*.bin"))
 
 

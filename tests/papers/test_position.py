@@ -6,7 +6,6 @@ import json
 import math
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from evenrank.files import scan_collection
 from evenrank.papers import position_paper, work
 from evenrank.papers.paper_page import ExperimentPage, statements
 from evenrank.papers.position_setup import BIASED, DEBIASED, ORIGINAL, OTHER, settings_of
-from reaching import unreachable
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -218,13 +216,6 @@ def test_a_transfers_figures_a_second_way(done: Done, letter: str, origin: str) 
     means = [slow_ndcg(run, folder / f"other-{seed}" / "test.qrels") for seed, run in enumerate(runs)]
     assert row.measured["ndcg"].mean == pytest.approx(np.mean(means))
     assert row.published["ndcg"] == {"a": 0.846, "b": 0.854, "c": 0.857}[letter]
-
-
-def test_every_number_can_be_reached(browser: Any, done: Done) -> None:
-    page = browser.new_page()
-    page.goto((done[1] / "report.html").as_uri())
-    assert unreachable(page) == []
-    page.close()
 
 
 def test_tinys_collections_are_apart() -> None:

@@ -25,7 +25,6 @@ from evenrank.papers.sampling_paper import _of_first
 from evenrank.papers.untrained import STRENGTHS
 from evenrank.training.recipes import load_recipe
 from micro_experiments import check_controls, labels, micro_sampling, no_training_after, table
-from reaching import unreachable
 
 Lists = dict[str, list[str]]
 
@@ -93,13 +92,6 @@ def test_sampling_claims(sampling_run: tuple[ExperimentPage, Path]) -> None:
 def test_controls_stand_in_every_table_of_rankings(sampling_run: tuple[ExperimentPage, Path]) -> None:
     for name in ("Table 1", "Table 2", "Table 3"):
         check_controls(table(sampling_run[0], name))
-
-
-def test_every_number_can_be_reached(browser: Any, sampling_run: tuple[ExperimentPage, Path]) -> None:
-    page = browser.new_page()
-    page.goto((sampling_run[1] / "report.html").as_uri())
-    assert unreachable(page) == []
-    page.close()
 
 
 # --- a second way to the figures -------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.files import EvenrankError
@@ -25,7 +25,6 @@ def test_by_hand() -> None:
     assert empty.ci95[2] is None
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 9)), min_size=1, max_size=12))
 def test_buckets_against_the_slow_version(pairs: list[tuple[float, int]]) -> None:
     values, places = np.array([v for v, _ in pairs]), np.array([p for _, p in pairs])

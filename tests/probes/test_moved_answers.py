@@ -60,7 +60,6 @@ def test_ties_between_controls_are_drawn() -> None:
     assert {len(set(one)) for one in last} == {3}
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(1, 6), min_size=3, max_size=9), st.data())
 def test_the_control_leaves_the_answer_where_it_is(lengths: list[int], data: st.DataObject) -> None:
     """Another sentence stands at each place, the rest in order; on the answer's side where there is one to move."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.probes.variant_figures import rank_shifts
@@ -37,7 +37,6 @@ SCORES = st.sampled_from([-1.0, 0.0, 0.5, 0.75, 2.0])
     st.lists(st.tuples(SCORES, st.integers(-1, 2), st.one_of(SCORES, st.just(np.nan))), min_size=1, max_size=20),
     st.integers(1, 4),
 )
-@settings(max_examples=100, deadline=None)
 def test_shifts_are_the_definition(rows, k):
     scores, query, replaced = (np.array(column) for column in zip(*rows, strict=True))
     found = rank_shifts(scores, query, replaced, k)

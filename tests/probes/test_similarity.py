@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.files import EvenrankError
@@ -93,7 +93,6 @@ row = st.tuples(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(row, min_size=1, max_size=14), st.integers(1, 2), st.integers(1, 2))
 def test_against_the_obvious_loop(rows: list[tuple[str, int, int, list[float]]], least: int, terms: int) -> None:
     cosines: dict[int, dict[str, list[float]]] = {}

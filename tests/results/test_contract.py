@@ -204,7 +204,7 @@ def named(of: type) -> Iterator[str]:
 
 def test_every_class_is_among_them(made: dict[str, Result]) -> None:
     for module in pkgutil.walk_packages(evenrank.__path__, "evenrank."):
-        if module.name.split(".")[1] in ("auditing", "decisions", "embeddings", "experiments", "position", "probes"):
+        if module.name.split(".")[1] in ("auditing", "decide", "groups", "papers", "probes", "search"):
             import_module(module.name)
     assert {f"{type(one).__module__}.{type(one).__qualname__}" for one in made.values()} == set(named(Result))
 

@@ -1,7 +1,6 @@
 """Every number of every page can be reached: on a phone, a tablet, a desktop and on paper; with and without scripts.
 
-The pages of experiments and of word vectors are checked where they are made: test_experiments.py,
-test_experiment_expansion.py, test_experiment_position.py, test_embeddings_cli.py.
+The pages of studies and of word vectors are checked where they are made.
 """
 
 from __future__ import annotations
@@ -187,7 +186,7 @@ def write(made: Any, path: Path) -> str:
     return path.as_uri()
 
 
-LIKE_OTHERS = ("a run", "a baseline", "labels", "labels, bounds alone")
+LIKE_OTHERS = ("a run", "a baseline", "no qrels, long ids", "three groups", "labels", "labels, bounds alone")
 """Pages whose parts others have too, which are left to the slow tests."""
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("torch")
@@ -52,7 +52,6 @@ groups = st.lists(
 
 
 @given(groups, PACKED)
-@settings(max_examples=100)
 def test_groups_as_they_stand(place: Path, rows: list[Any], packing: Packing) -> None:
     lines = [json.dumps(row) for row in rows]
     check_against(slow_groups, lambda path: read_list_file(path).rows(), place / "groups", lines, packing)

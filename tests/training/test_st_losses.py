@@ -30,9 +30,8 @@ def groups_of(passages: list[str]) -> list[int]:
     return [text.split().count("he") - text.split().count("she") for text in passages]
 
 
-@pytest.mark.parametrize("term", ["ibbr-pd", "ibbr-ts"])
-@pytest.mark.parametrize("similarity", ["dot", "cosine"])
-def test_bi_encoder_loss_by_hand(checkpoint: str, term: Any, similarity: str) -> None:
+@pytest.mark.parametrize(("similarity", "term"), [("dot", "ibbr-pd"), ("cosine", "ibbr-ts")])
+def test_bi_encoder_loss_by_hand(checkpoint: str, similarity: str, term: Any) -> None:
     model = bi_encoder(checkpoint, similarity)
     data = with_group_labels(tuples())
     loss = IBBRLoss(model, 0.7, term, rank_loss="hinge")

@@ -218,8 +218,7 @@ def _check_audit(model: Any, check: BiasEvaluator) -> None:
     assert [check.first_stage[name] for name in MEASURES] == pytest.approx(list(figures["first"].values()), abs=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["bi", "cross"])
-def test_weight_0_is_the_ranking_loss_alone(checkpoint: str, tmp_path: Path, kind: str) -> None:
+def test_weight_0_is_the_ranking_loss_alone(checkpoint: str, tmp_path: Path) -> None:
     class RankAlone(torch.nn.Module):
         """The ranking loss of the balanced one."""
 
@@ -232,9 +231,9 @@ def test_weight_0_is_the_ranking_loss_alone(checkpoint: str, tmp_path: Path, kin
 
     trained = []
     for alone in (False, True):
-        model = bi_encoder(checkpoint) if kind == "bi" else cross_encoder(checkpoint)
-        data = with_group_labels(tuples()) if kind == "bi" else lists()
-        loss = (IBBRLoss if kind == "bi" else CrossEncoderIBBRLoss)(model, 0.0)
+        model = cross_encoder(checkpoint)
+        data = lists()
+        loss = CrossEncoderIBBRLoss(model, 0.0)
         train(model, data, RankAlone(loss) if alone else loss, tmp_path / str(alone), logging_strategy="no")
         trained.append(weights_of(model))
     for name, value in trained[0].items():

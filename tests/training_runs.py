@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,7 +46,7 @@ def assert_same(first: Path, second: Path, tolerance: float = 0.0) -> None:
         torch.testing.assert_close(a[name], b[name], rtol=0, atol=tolerance, msg=name)
 
 
-WORLD = """
+_WORLD = """
 import sys
 import torch.distributed
 from evenrank.training import trainer
@@ -60,6 +63,19 @@ def step(self, *arguments, **named):
 trainer.RankingTrainer.training_step = step
 train(load_recipe(sys.argv[1], [f'out="{sys.argv[2]}"', "training.batch=3"]))
 """
+
+
+def two_processes(recipe: Path, folder: Path) -> Path:
+    """The run of a recipe by two processes, with batches of 3 each."""
+    (folder / "world.py").write_text(_WORLD, encoding="utf-8")
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--rdzv_backend", "c10d",
+        "--rdzv_endpoint", "127.0.0.1:0", str(folder / "world.py"), str(recipe), str(folder / "two"),
+    ]  # fmt: skip
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    ended = subprocess.run(command, capture_output=True, check=False, env=environment)
+    assert ended.returncode == 0, ended.stderr.decode()[-3000:]
+    return folder / "two"
 
 
 def fair(recipe: Path, out: Path, *settings: str) -> Path:

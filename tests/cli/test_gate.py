@@ -12,19 +12,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evenrank.cli import main
-
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "guides" / "gate.md"
 COLLECTION = "a\the and his father\nb\tshe and her mother\nc\ta stone bridge\n"
 RULE = '[[rule]]\nmeasure = "RR@10"\n'
-
-
-def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["evenrank", *map(str, arguments)])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    return int(stop.value.code or 0)
 
 
 @pytest.fixture
@@ -52,41 +43,44 @@ RUNS = ("gate", "new", "--baseline", "old", "--collection", "c.tsv", "--qrels", 
 
 
 @pytest.mark.parametrize(("budget", "status", "strict"), [("holds", 0, 0), ("broken", 1, 1), ("unclear", 3, 1)])
-def test_status_tells_the_outcome(folder, monkeypatch, capsys, budget, status, strict):
-    assert call(monkeypatch, *RUNS, "--budget", f"{budget}.toml") == status
-    answer, table = capsys.readouterr().out.split("\n\n")
+def test_status_tells_the_outcome(folder, evenrank, budget, status, strict):
+    ended = evenrank(*RUNS, "--budget", f"{budget}.toml")
+    assert ended.status == status
+    answer, table = ended.out.split("\n\n")
     outcome = {0: "holds", 1: "broken", 3: "not shown"}[status]
     assert answer.startswith(f"{outcome.upper()}  ")
     _, line, *below = table.splitlines()
     assert line.startswith(f"{outcome}  RR@10")
     assert len(below) == (status == 3)
-    assert call(monkeypatch, *RUNS, "--budget", f"{budget}.toml", "--strict") == strict
+    assert evenrank(*RUNS, "--budget", f"{budget}.toml", "--strict").status == strict
 
 
-def test_a_first_budget_is_written_and_holds_of_the_baseline(folder, monkeypatch, capsys):
+def test_a_first_budget_is_written_and_holds_of_the_baseline(folder, evenrank):
     from evenrank.decide.budget import as_budget
 
     for option, path in (("--init", "first.toml"), ("--init", "again.toml")):
-        assert call(monkeypatch, *RUNS, option, path) == 0
-    assert capsys.readouterr().out == ""
+        ended = evenrank(*RUNS, option, path)
+        assert ended.status == 0
+    assert ended.out == ""
     text = (folder / "first.toml").read_text(encoding="utf-8")
     assert text.startswith("# A budget that 40 queries can check against old, made by evenrank gate --init.\n")
     assert (folder / "again.toml").read_text(encoding="utf-8") == text
     assert [rule.measure for rule in as_budget(folder / "first.toml").rules] == ["nDCG@10", "ARaB@10", "NFaiRR@10"]
     (folder / "copy").write_text((folder / "old").read_text(encoding="utf-8"), encoding="utf-8")
-    assert call(monkeypatch, "gate", "copy", *RUNS[2:], "--budget", "first.toml") == 0
+    assert evenrank("gate", "copy", *RUNS[2:], "--budget", "first.toml").status == 0
     # The JSON of an audit makes the same.
     audit = ("audit", "new", "old", *RUNS[2:], "--json", "a.json", "--values")
-    assert call(monkeypatch, *audit) == 0
-    capsys.readouterr()
-    assert call(monkeypatch, "gate", "a.json", "--init", "-") == 0
-    assert capsys.readouterr().out == text
+    assert evenrank(*audit).status == 0
+    ended = evenrank("gate", "a.json", "--init", "-")
+    assert ended.status == 0
+    assert ended.out == text
 
 
-def test_every_output_and_the_json_of_an_audit(folder, monkeypatch, capsys):
+def test_every_output_and_the_json_of_an_audit(folder, evenrank):
     outputs = ("--json", "g.json", "--junit", "g.xml", "--markdown", "g.md", "--github")
-    assert call(monkeypatch, *RUNS, "--budget", "holds.toml", *outputs) == 0
-    printed = capsys.readouterr().out
+    ended = evenrank(*RUNS, "--budget", "holds.toml", *outputs)
+    assert ended.status == 0
+    printed = ended.out
     assert "::notice title=evenrank gate new%3A holds::RR@10 vs old holds: " in printed
     assert ElementTree.parse("g.xml").getroot().get("tests") == "1"
     assert "| holds | RR@10 vs old |" in (folder / "g.md").read_text(encoding="utf-8")
@@ -95,16 +89,16 @@ def test_every_output_and_the_json_of_an_audit(folder, monkeypatch, capsys):
     assert [file["role"] for file in found["provenance"]["files"]] == ["audit", "budget"]
     # The JSON of an audit says the same.
     audit = ("audit", "new", "old", *RUNS[2:], "--measures", "RR@10", "--json", "a.json", "--values")
-    assert call(monkeypatch, *audit) == 0
-    capsys.readouterr()
-    assert call(monkeypatch, "gate", "a.json", "--budget", "holds.toml", "--json", "-") == 0
-    again = json.loads(capsys.readouterr().out)
+    assert evenrank(*audit).status == 0
+    ended = evenrank("gate", "a.json", "--budget", "holds.toml", "--json", "-")
+    assert ended.status == 0
+    again = json.loads(ended.out)
     assert again["rules"] == found["rules"]
-    assert call(monkeypatch, "gate", "a.json", "--budget", "holds.toml", "--markdown", "-", "--github") == 0
-    both = capsys.readouterr()
-    assert both.out == (folder / "g.md").read_text(encoding="utf-8")
-    assert both.err.startswith("::notice")
-    assert call(monkeypatch, "gate", "a.json", "--budget", "holds.toml", "--run", "old", "--baseline", "new") == 1
+    ended = evenrank("gate", "a.json", "--budget", "holds.toml", "--markdown", "-", "--github")
+    assert ended.status == 0
+    assert ended.out == (folder / "g.md").read_text(encoding="utf-8")
+    assert ended.err.startswith("::notice")
+    assert evenrank("gate", "a.json", "--budget", "holds.toml", "--run", "old", "--baseline", "new").status == 1
 
 
 @pytest.mark.parametrize(
@@ -130,13 +124,13 @@ def test_every_output_and_the_json_of_an_audit(folder, monkeypatch, capsys):
         ((*RUNS, "--budget", "holds.toml", "--correction", "all"), "--correction: expected holm or none, found 'all'"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_line_and_status_2(folder, monkeypatch, capsys, arguments, said):
+def test_a_mistake_is_one_line_and_status_2(folder, evenrank, arguments, said):
     (folder / "a.json").write_text(json.dumps({"runs": {"new": {"measures": {}}}}), encoding="utf-8")
-    assert call(monkeypatch, *arguments) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert said in printed.err
-    assert printed.err.count("\n") == 1
+    ended = evenrank(*arguments)
+    assert ended.status == 2
+    assert ended.out == ""
+    assert said in ended.err
+    assert ended.err.count("\n") == 1
 
 
 AUDIT_OPTIONS = {
@@ -147,7 +141,7 @@ AUDIT_OPTIONS = {
 }  # fmt: skip
 
 
-def test_options_of_audits_are_all_refused_beside_the_json_of_one(folder, monkeypatch, capsys):
+def test_options_of_audits_are_all_refused_beside_the_json_of_one(folder, evenrank):
     from evenrank.cli import commands
 
     own = {"--budget", "--baseline", "--run", "--correction", "--strict", "--json", "--junit", "--markdown", "--github"}
@@ -156,8 +150,9 @@ def test_options_of_audits_are_all_refused_beside_the_json_of_one(folder, monkey
     assert known - own - {"--help", "--help-all"} == set(AUDIT_OPTIONS)
     for option, value in AUDIT_OPTIONS.items():
         given = [option] if value is None else [option, value]
-        assert call(monkeypatch, "gate", "a.json", "--budget", "holds.toml", *given) == 2
-        printed = capsys.readouterr().err
+        ended = evenrank("gate", "a.json", "--budget", "holds.toml", *given)
+        assert ended.status == 2
+        printed = ended.err
         assert printed == f"evenrank: {option} belongs to an audit of runs; the JSON is of one that was made\n"
 
 
@@ -174,7 +169,7 @@ def test_options_of_audits_are_all_refused_beside_the_json_of_one(folder, monkey
         ('["0", "1"]', "2", "expected a list of values for its list of queries"),
     ],
 )
-def test_a_damaged_audit_is_one_line_and_status_2(folder, monkeypatch, capsys, old, new, said):
+def test_a_damaged_audit_is_one_line_and_status_2(folder, evenrank, old, new, said):
     text = (
         '{"queries": ["0", "1"], "runs": {"new": {"measures":'
         ' {"RR@10": {"values": [0.5, 0.25], "mean": 0.5}}}}, "measures": {}}'
@@ -182,29 +177,27 @@ def test_a_damaged_audit_is_one_line_and_status_2(folder, monkeypatch, capsys, o
     assert text.count(old) == 1
     (folder / "b.toml").write_text(f"{RULE}at_least = 0.1", encoding="utf-8")
     (folder / "a.json").write_text(text, encoding="utf-8")
-    assert call(monkeypatch, "gate", "a.json", "--budget", "b.toml") == 3
-    capsys.readouterr()
+    assert evenrank("gate", "a.json", "--budget", "b.toml").status == 3
     (folder / "a.json").write_text(text.replace(old, new), encoding="utf-8")
-    assert call(monkeypatch, "gate", "a.json", "--budget", "b.toml") == 2
-    printed = capsys.readouterr()
-    assert (printed.out, printed.err.count("\n")) == ("", 1)
-    assert said in printed.err
+    ended = evenrank("gate", "a.json", "--budget", "b.toml")
+    assert ended.status == 2
+    assert (ended.out, ended.err.count("\n")) == ("", 1)
+    assert said in ended.err
 
 
-def test_what_nobody_expected_is_no_outcome(folder, monkeypatch, capsys):
-    import evenrank
-
+def test_what_nobody_expected_is_no_outcome(folder, evenrank, monkeypatch):
     def fail(*_, **__):
         raise ZeroDivisionError("unforeseen")
 
-    monkeypatch.setattr(evenrank, "gate", fail, raising=False)
-    assert call(monkeypatch, "gate", "a.json", "--budget", "holds.toml") == 70
-    assert "ZeroDivisionError: unforeseen" in capsys.readouterr().err
+    monkeypatch.setattr("evenrank.gate", fail, raising=False)
+    ended = evenrank("gate", "a.json", "--budget", "holds.toml")
+    assert ended.status == 70
+    assert "ZeroDivisionError: unforeseen" in ended.err
 
 
-def test_a_reader_that_leaves_makes_no_outcome(folder, monkeypatch):
+def test_a_reader_that_leaves_makes_no_outcome(folder, evenrank):
     audit = ("audit", "new", "old", *RUNS[2:], "--measures", "RR@10", "--json", "a.json", "--values")
-    assert call(monkeypatch, *audit) == 0
+    assert evenrank(*audit).status == 0
     command = [sys.executable, "-m", "evenrank", "gate", "a.json", "--budget", "holds.toml"]
     reader, writer = os.pipe()
     os.close(reader)
@@ -213,9 +206,9 @@ def test_a_reader_that_leaves_makes_no_outcome(folder, monkeypatch):
     os.close(writer)
 
 
-def test_the_json_of_an_audit_needs_no_audit(folder, monkeypatch):
+def test_the_json_of_an_audit_needs_no_audit(folder, evenrank):
     audit = ("audit", "new", "old", *RUNS[2:], "--measures", "RR@10", "--json", "a.json", "--values")
-    assert call(monkeypatch, *audit) == 0
+    assert evenrank(*audit).status == 0
     script = (
         "import sys; sys.argv = ['evenrank', 'gate', 'a.json', '--budget', 'holds.toml']\n"
         "from evenrank.cli import main\n"

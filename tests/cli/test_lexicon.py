@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -99,18 +97,3 @@ def test_bad_input(folder: Path, evenrank: Command, arguments: str, message: str
     assert ended.err.startswith(f"evenrank: {message}"), ended.err
     assert ended.err.count("\n") == 1
     assert sorted(path.name for path in folder.iterdir()) == before
-
-
-def test_help_imports_nothing_heavy() -> None:
-    program = """
-import sys
-sys.argv = ["evenrank", "lexicon", "check", "--help"]
-from evenrank.cli import main
-try:
-    main()
-finally:
-    print(sorted({"polars", "numpy", "numba", "scipy"} & set(sys.modules)), file=sys.stderr)
-"""
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "evenrank lexicon list" in " ".join(ended.stdout.split())
-    assert ended.stderr == "[]\n"

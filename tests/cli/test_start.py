@@ -52,6 +52,17 @@ def test_an_audit_loads_what_it_uses(folder: Path, arguments: str, heavy: tuple[
     assert ended.returncode == 0
 
 
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from evenrank.cli import main; sys.argv = ['evenrank', 'rerank', '--help']\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'polars', 'numpy', 'numba', 'scipy', 'torch', 'transformers', 'Stemmer', 'urllib.request'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
 def test_only_the_command_that_is_called_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments, names in (
         (["audit", "run"], ["audit"]),

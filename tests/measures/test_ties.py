@@ -48,7 +48,7 @@ def in_order(query: str, docs: slow.Docs) -> Run:
 @pytest.mark.parametrize("cutoff", [1, 3])
 def test_ranges_hold_the_mean_and_are_of_its_queries(cutoff: int) -> None:
     undefined = 0
-    for seed in range(12):
+    for seed in range(8):
         found = case(seed, queries=3)
         for name in names(cutoff):
             how = resolve(parse_measure(name))
@@ -60,12 +60,12 @@ def test_ranges_hold_the_mean_and_are_of_its_queries(cutoff: int) -> None:
             if ties.range is not None:
                 assert ties.range[0] <= figure <= ties.range[1], (name, seed)
                 assert ties.range[0] <= ties.mean <= ties.range[1], (name, seed)
-    assert undefined > 30
+    assert undefined > 20
 
 
 @pytest.mark.parametrize("cutoff", [1, 3])
 def test_orders_attain_the_ends_of_ranges(cutoff: int) -> None:
-    for seed in range(8):
+    for seed in range(5):
         found = case(seed, queries=1)
         ((query, ranking),) = slow.rankings(found.run).items()
         orders = [evaluated(in_order(query, docs), found) for docs in slow.orders(ranking)]

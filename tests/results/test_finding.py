@@ -7,6 +7,7 @@ import re
 import string
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,7 @@ class Keys:
         self.seen.discard(name)
 
 
+@cache
 def named(command: str) -> tuple[set[str], set[str]]:
     """The keys that the modules of a command name, as regular expressions: of sentences, and of their parts."""
     modules = [path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")]

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
@@ -17,7 +14,7 @@ from evenrank.files import EvenrankError
 from evenrank.training.fairness import FairTerm
 from evenrank.training.recipes import FairnessRecipe, load_recipe
 from evenrank.training.run import train_recipe as train
-from training_runs import WORLD, assert_same, everything, fair, logged
+from training_runs import assert_same, everything, fair, logged, two_processes
 
 # transformers and accelerate warn of what they do themselves.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
@@ -145,16 +142,9 @@ def test_the_best_weight_of_a_grid_becomes_the_model(gendered, tmp_path, monkeyp
 
 @pytest.mark.slow
 def test_the_fair_term_over_two_processes(gendered, tmp_path):
-    (tmp_path / "world.py").write_text(WORLD, encoding="utf-8")
-    command = [
-        sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--rdzv_backend", "c10d",
-        "--rdzv_endpoint", "127.0.0.1:0", str(tmp_path / "world.py"), str(gendered), str(tmp_path / "two"),
-    ]  # fmt: skip
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    ended = subprocess.run(command, capture_output=True, check=False, env=environment)
-    assert ended.returncode == 0, ended.stderr.decode()[-3000:]
+    two = two_processes(gendered, tmp_path)
     one = fair(gendered, tmp_path / "one", "training.batch=6")
-    assert_same(one, tmp_path / "two", tolerance=2e-5)
+    assert_same(one, two, tolerance=2e-5)
 
 
 def test_blind_training_sees_no_group_word(gendered, tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import subprocess
 import sys
 
@@ -19,7 +18,7 @@ from safetensors.torch import load_file
 from evenrank.files import EvenrankError, read_run
 from evenrank.training.recipes import load_recipe
 from evenrank.training.run import train_recipe as train
-from training_runs import WORLD, assert_same, logged, recipe, weights
+from training_runs import assert_same, logged, recipe, two_processes, weights
 
 # transformers and accelerate warn of what they do themselves.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
@@ -100,18 +99,11 @@ def test_the_loss_falls(still, tmp_path):
 
 @pytest.mark.slow
 def test_two_processes_train_to_the_weights_of_one_with_the_doubled_batch(still, tmp_path):
-    (tmp_path / "world.py").write_text(WORLD, encoding="utf-8")
-    command = [
-        sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--rdzv_backend", "c10d",
-        "--rdzv_endpoint", "127.0.0.1:0", str(tmp_path / "world.py"), str(still), str(tmp_path / "two"),
-    ]  # fmt: skip
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    ended = subprocess.run(command, capture_output=True, check=False, env=environment)
-    assert ended.returncode == 0, ended.stderr.decode()[-3000:]
+    two = two_processes(still, tmp_path)
     # 16 queries: the last batch of an epoch has 4, and those that fill it up for the second process do not count.
     one = train(load_recipe(still, [f'out="{tmp_path / "one"}"', "training.batch=6"]))
-    assert_same(one, tmp_path / "two", tolerance=2e-5)
-    for first, second in zip(logged(one), logged(tmp_path / "two"), strict=True):
+    assert_same(one, two, tolerance=2e-5)
+    for first, second in zip(logged(one), logged(two), strict=True):
         assert first.get("loss") == pytest.approx(second.get("loss"), abs=1e-5)
 
 

@@ -401,6 +401,19 @@ def test_commands_in_text_have_their_options() -> None:
     assert known > 20
 
 
+def test_files_that_are_named_exist() -> None:
+    pages = [ROOT / "CONTRIBUTING.md", *(DOCS / "extend").glob("*.md")]
+    found = ((page.name, re.findall(r"`((?:\w+/)+\w+\.py)`", page.read_text(encoding="utf-8"))) for page in pages)
+    named = {(page, file) for page, files in found for file in files}
+    assert len(named) > 15
+    gone = [
+        one
+        for one in named
+        if not any((root / one[1]).is_file() for root in (ROOT, ROOT / "src", ROOT / "src/evenrank"))
+    ]
+    assert not gone
+
+
 @pytest.mark.parametrize("page", ["lexicon", "measure", "ranker", "mitigation"])
 def test_extensions_are_short(page: str) -> None:
     lines = [

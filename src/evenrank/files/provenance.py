@@ -8,6 +8,7 @@ the files read with their digests. A card that does not match its run is ignored
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -196,16 +197,20 @@ def _now() -> str:
 
 
 def _versions() -> dict[str, str]:
+    used = {name: _version(name) for name in _LIBRARIES if name in spared or name.replace("-", "_") in sys.modules}
+    known = {name: found for name, found in used.items() if found is not None}
+    return {"evenrank": __version__, "python": platform.python_version(), **known}
+
+
+@functools.cache
+def _version(name: str) -> str | None:
+    """The version of an installed library, whose metadata is read once."""
     from importlib.metadata import PackageNotFoundError, version
 
-    versions = {"evenrank": __version__, "python": platform.python_version()}
-    for name in _LIBRARIES:
-        if name in spared or name.replace("-", "_") in sys.modules:
-            try:
-                versions[name] = version(name)
-            except PackageNotFoundError:
-                continue
-    return versions
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def _entry(role: str, source: object, tree: bool) -> _Entry:

@@ -109,7 +109,7 @@ def sides_of_texts(texts: Sequence[str] | pl.Series, scoring: Scoring) -> Array:
     table = pl.DataFrame(
         {"doc_id": pl.int_range(len(texts), eager=True).cast(pl.String), "text": pl.Series(texts, dtype=pl.String)}
     )
-    by_words = Scoring(scoring.lexicon, scoring.tokens, ("tf_words",))
+    by_words = replace(scoring, magnitudes=("tf_words",))
     return sides(GroupTable.of(score_texts(table, by_words), scoring.describe()).signed_magnitude("tf_words"))
 
 

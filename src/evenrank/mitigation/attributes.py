@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,7 +79,7 @@ def _attribute(one: OneAttribute) -> Attribute:
             f"the lexicon {one.lexicon.name} has the groups {groups}: load_lexicon(…, poles='a,b') chooses the two"
             " to balance"
         )
-    return Scoring(one.lexicon, one.tokens, ("tf_words",), one.threshold)
+    return replace(one, magnitudes=("tf_words",))
 
 
 def sides_by(attribute: Attribute, passages: pl.DataFrame, *, partly: bool = False) -> Array:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 import torch
@@ -26,6 +26,8 @@ from torch.nn import functional
 from evenrank.files import EvenrankError
 from evenrank.files.arguments import checked
 from evenrank.files.errors import shown
+
+from . import Term
 
 __all__ = [
     "IBBR",
@@ -44,7 +46,6 @@ __all__ = [
     "t_statistics",
 ]
 
-Term = Literal["ibbr-pd", "ibbr-ts"]
 Score = Literal["softmax", "sigmoid", "identity"]
 Form = Literal["squared", "printed"]
 
@@ -379,8 +380,8 @@ class FunctionTerm:
 
 
 REGISTERED: dict[str, TermFunction] = {}
-"""Custom terms by name."""
-_IBBR = ("ibbr-pd", "ibbr-ts")
+"""Terms that are functions, by name: those that were registered, and any built-in one that is not IBBR's."""
+_BUILT_IN = get_args(Term)
 
 
 def register_term(name: str, function: TermFunction) -> None:
@@ -388,7 +389,7 @@ def register_term(name: str, function: TermFunction) -> None:
 
     The recipe's ``form`` and ``score`` are for IBBR alone. Raises EvenrankError for the name of a built-in term.
     """
-    if name in _IBBR:
+    if name in _BUILT_IN:
         raise EvenrankError(f"`name`: {name} is a built-in term")
     REGISTERED[name] = function
 
@@ -397,8 +398,8 @@ def term_named(name: str, form: Form = "squared", score: Score = "softmax") -> I
     """A term by its name in a recipe. Raises EvenrankError for an unknown name."""
     if name in REGISTERED:
         return FunctionTerm(REGISTERED[name])
-    if name not in _IBBR:
-        raise EvenrankError(f"`fairness`: expected {', '.join((*_IBBR, *REGISTERED))}, found {name!r}")
+    if name not in _BUILT_IN:
+        raise EvenrankError(f"`fairness`: expected {', '.join((*_BUILT_IN, *REGISTERED))}, found {name!r}")
     return IBBR(name, form, score)  # type: ignore[arg-type]
 
 

@@ -94,7 +94,7 @@ def kinds_of(part: Part, texts: pl.DataFrame, scoring: Scoring, queries: Sequenc
     gendered = set(counts["doc_id"].filter(words > 0).to_list())
     relevant = read_qrels(part.qrels).filter(pl.col("relevance") >= 1)
     judged = texts.join(relevant.select("doc_id").unique(), on="doc_id", how="semi", maintain_order="left")
-    by_words = Scoring(scoring.lexicon, scoring.tokens, magnitudes=("tf_words",), threshold=scoring.threshold)
+    by_words = replace(scoring, magnitudes=("tf_words",))
     side = dict(zip(judged["doc_id"].to_list(), list(sides_of_texts(judged["text"], by_words)), strict=True))
     sides: dict[str, set[int]] = {}
     for query, doc in relevant.select("query_id", "doc_id").iter_rows():

@@ -17,8 +17,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from evenrank.files import EvenrankError, InputError
 from evenrank.files.errors import quoted
+from evenrank.mitigation import Term
 
-TERMS = ("ibbr-pd", "ibbr-ts")
+TERMS: tuple[str, ...] = get_args(Term)
 
 
 def known(built_in: tuple[str, ...], module: str, registry: str) -> AfterValidator:

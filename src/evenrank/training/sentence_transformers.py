@@ -14,6 +14,7 @@ import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -136,23 +137,37 @@ def with_group_labels(
         for one in by_label:
             _warn_of_unknown(pl.Series("doc_id", every, dtype=pl.String).unique(maintain_order=True), one)
 
-    def labelled(batch: Mapping[str, Any]) -> dict[str, object]:
-        texts = [text for name in columns[1:] for text in batch[name]]
-        ids = [str(one) for name in id_columns for one in batch[name]] if by_label else [""] * len(texts)
-        passages = pl.DataFrame({"doc_id": ids, "text": texts}, {"doc_id": pl.String, "text": pl.String})
-        found = [sides_by(one, passages, partly=True) for one in attributes.values()]
-        sides = [one.reshape(len(columns) - 1, -1).T for one in found]
-        table = np.stack(sides, axis=1) if several(lexicon) else sides[0]
-        if label is None:
-            return {"label": table.tolist()}
-        own = np.asarray(batch[label], np.float64).reshape(len(table), -1)
-        return {"label": np.concatenate([table, own], axis=1).tolist()}
-
     if label == "label":
         # The new one has another type.
         dataset, label = dataset.rename_column("label", "own_label"), "own_label"
     used = [*id_columns, *([] if label is None else [label])]
+    labelled = _Labelled(
+        tuple(attributes.values()), tuple(columns), tuple(id_columns) if by_label else (), label, several(lexicon)
+    )
     return dataset.map(labelled, batched=True, remove_columns=used or None)
+
+
+@dataclass(frozen=True)
+class _Labelled:
+    """What gives a batch of a dataset its labels: a class, as datasets hashes all that a function can reach."""
+
+    attributes: tuple[Any, ...]
+    columns: tuple[str, ...]
+    id_columns: tuple[str, ...]
+    label: str | None
+    several: bool
+
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, object]:
+        texts = [text for name in self.columns[1:] for text in batch[name]]
+        ids = [str(one) for name in self.id_columns for one in batch[name]] if self.id_columns else [""] * len(texts)
+        passages = pl.DataFrame({"doc_id": ids, "text": texts}, {"doc_id": pl.String, "text": pl.String})
+        found = [sides_by(one, passages, partly=True) for one in self.attributes]
+        sides = [one.reshape(len(self.columns) - 1, -1).T for one in found]
+        table = np.stack(sides, axis=1) if self.several else sides[0]
+        if self.label is None:
+            return {"label": table.tolist()}
+        own = np.asarray(batch[self.label], np.float64).reshape(len(table), -1)
+        return {"label": np.concatenate([table, own], axis=1).tolist()}
 
 
 def _check_ids(names: list[str], columns: list[str], id_columns: Sequence[str]) -> None:
@@ -780,7 +795,7 @@ def _by_words(documents: pl.DataFrame, one: OneLexicon) -> GroupTable:
     if not isinstance(one, Scoring):
         one = Scoring(load_lexicon(one))
     kinds = tuple(kind for kind in MAGNITUDES if kind != "count")
-    return score_in_memory(documents, Scoring(one.lexicon, one.tokens, kinds, one.threshold))
+    return score_in_memory(documents, replace(one, magnitudes=kinds))
 
 
 def _documents(corpus: TextsLike, ids: pl.Series) -> pl.DataFrame:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.files import EvenrankError
-from evenrank.search import erasure as leace
 from evenrank.search.debias import case_forms
 from evenrank.search.embeddings import Vectors, bias_subspace, check_equality, hard_debias, specific_words
+from evenrank.search.leace import leace
 
 
 def vectors_of(rows: dict[str, list[float]]) -> Vectors:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from dense_indexes import QUERIES, bi_encoder, collection, sparse_encoder
 from evenrank import Encoding, build_index, load_lexicon, open_index, retrieve
 from evenrank.files import EvenrankError
-from evenrank.search import erasure as erased_index
+from evenrank.search import erased_index
 from evenrank.search.embeddings import Eraser, fit_leace
 from evenrank.search.erased_index import PassageNumbers, open_to_debias, write_debiased
 from evenrank.search.erasure import Erasure, fit_leace_blocks, of_length_one

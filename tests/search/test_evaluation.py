@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from evenrank.files import EvenrankError
 from evenrank.files.json_values import json_values
-from evenrank.search import erasure as leace
 from evenrank.search.embeddings import (
     AssociationTest,
     EvaluationSettings,
@@ -27,6 +26,7 @@ from evenrank.search.embeddings import (
     recovery,
 )
 from evenrank.search.embeddings_audit import cosines, permutation_p
+from evenrank.search.leace import leace
 
 
 def vectors_of(rows: dict[str, list[float]]) -> Vectors:

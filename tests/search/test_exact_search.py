@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.search import vector_index as exact_search
+from evenrank.search import exact_search
 from evenrank.search.exact_search import search_exact
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.files import EvenrankError
-from evenrank.search import erasure as leace
 from evenrank.search.embeddings import Vectors, fit_leace
+from evenrank.search.leace import leace
 
 
 def random_vectors(words: list[str], dimensions: int, seed: int) -> Vectors:

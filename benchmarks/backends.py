@@ -61,7 +61,7 @@ def _least(name: str) -> float | None:
 
 def _collection() -> Any:
     from evenrank.files.synthetic import SyntheticConfig, generate
-    from evenrank.search.bm25 import retrieve
+    from evenrank.search.indexes import retrieve
 
     made = generate(SyntheticConfig(passages=2_000))
     return made, retrieve(made.collection, made.queries, k=DEPTH, quiet=True)

@@ -49,7 +49,7 @@ def make(folder: Path) -> None:
     """The built-in collection with BM25 runs of its train, valid and test queries."""
     from evenrank.files import Run, read_run, write_run
     from evenrank.files.synthetic import SyntheticConfig, generate
-    from evenrank.search.bm25 import retrieve
+    from evenrank.search.indexes import retrieve
 
     made = generate(SyntheticConfig(passages=5_000, queries=2_000))
     made.write(folder)

@@ -87,7 +87,7 @@ def _given() -> dict[str, Any]:
 
     from evenrank.files.synthetic import SyntheticConfig, generate
     from evenrank.probes.variants import variants
-    from evenrank.search.bm25 import retrieve
+    from evenrank.search.indexes import retrieve
 
     made = generate(SyntheticConfig(passages=20_000))
     queries = made.queries.select("query_id", "text").head(QUERIES)

@@ -55,7 +55,7 @@ def _seconds(side: Callable[[], Any]) -> float:
 
 def _pairs() -> tuple[list[str], list[str]]:
     from evenrank.files.synthetic import SyntheticConfig, generate
-    from evenrank.search.bm25 import retrieve
+    from evenrank.search.indexes import retrieve
 
     made = generate(SyntheticConfig(passages=2_000))
     first = retrieve(made.collection, made.queries.head(QUERIES), k=DEPTH, quiet=True)

@@ -16,7 +16,7 @@ from sentence_transformers import CrossEncoder, CrossEncoderTrainer, CrossEncode
 from transformers import set_seed
 
 from evenrank.files.synthetic import SyntheticConfig, generate
-from evenrank.search.bm25 import retrieve
+from evenrank.search.indexes import retrieve
 from evenrank.training.sentence_transformers import BiasEvaluator, CrossEncoderIBBRLoss
 
 NEGATIVES = 7

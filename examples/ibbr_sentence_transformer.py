@@ -21,7 +21,7 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 from evenrank.files.synthetic import SyntheticConfig, generate
-from evenrank.search.bm25 import retrieve
+from evenrank.search.indexes import retrieve
 from evenrank.training.sentence_transformers import BiasEvaluator, IBBRLoss, with_group_labels
 
 NEGATIVES = 7

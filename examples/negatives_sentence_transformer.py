@@ -22,7 +22,7 @@ from transformers import set_seed
 
 from evenrank.files.synthetic import SyntheticConfig, generate
 from evenrank.mitigation.negatives import write_negatives
-from evenrank.search.bm25 import retrieve
+from evenrank.search.indexes import retrieve
 
 
 def main() -> None:

@@ -47,11 +47,10 @@ if TYPE_CHECKING:
     from evenrank.probes.similarity import SimilarityResult, position_similarity
     from evenrank.probes.variants import variants
     from evenrank.search.analysis import read_stop_words
-    from evenrank.search.bm25 import retrieve
     from evenrank.search.expansion import RM3, expand
     from evenrank.search.fusion import interpolate, tune
     from evenrank.search.index_folder import Encoding
-    from evenrank.search.indexes import build_index, open_index
+    from evenrank.search.indexes import build_index, open_index, retrieve
     from evenrank.training.card import training_summary
     from evenrank.training.lists import training_lists
     from evenrank.training.run import train_recipe
@@ -135,7 +134,6 @@ _HOMES = {
     ),
     "probes.variants": ("variants",),
     "search.analysis": ("read_stop_words",),
-    "search.bm25": ("retrieve",),
     "search.expansion": (
         "RM3",
         "expand",

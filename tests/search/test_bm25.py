@@ -13,8 +13,9 @@ import pytest
 
 from evenrank.files import EvenrankError, InputError
 from evenrank.search.analysis import LANGUAGES, STOP_WORD, UNKNOWN, Analyzer, stop_list
-from evenrank.search.bm25 import Index, retrieve
+from evenrank.search.bm25 import Index
 from evenrank.search.expansion import RM3
+from evenrank.search.indexes import retrieve
 
 
 def documents(*texts: str, ids: list[str] | None = None) -> pl.DataFrame:

@@ -17,7 +17,8 @@ from evenrank.files import EvenrankError, read_queries, read_texts
 from evenrank.files.synthetic import SyntheticConfig, generate
 from evenrank.models.rerank import rerank
 from evenrank.models.scorers import TextPairs
-from evenrank.search.bm25 import BM25Scorer, retrieve
+from evenrank.search.bm25 import BM25Scorer
+from evenrank.search.indexes import retrieve
 
 
 def collection_of(*texts: str) -> dict[str, str]:

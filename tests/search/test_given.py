@@ -13,8 +13,8 @@ from given_data import FRAMES, JUDGED, ROWS, RUN, TEXTS, frame
 
 @FRAMES
 def test_the_first_stage_and_fusion(make: Any) -> None:
-    from evenrank.search.bm25 import retrieve
     from evenrank.search.fusion import interpolate, tune
+    from evenrank.search.indexes import retrieve
 
     asked = {"q1": "she", "q2": "nothing he"}
     found = retrieve(TEXTS, asked, k=5, stopwords=None, quiet=True)

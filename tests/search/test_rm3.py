@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 
 from evenrank.files import EvenrankError
 from evenrank.search.analysis import Analyzer
-from evenrank.search.bm25 import Index, retrieve
+from evenrank.search.bm25 import Index
 from evenrank.search.expansion import RM3
+from evenrank.search.indexes import retrieve
 
 WORDS = ["aa", "bb", "cc", "dd", "ee", "ff"]
 

@@ -23,7 +23,7 @@ evenrank retrieve dense.index queries.tsv --out dense.run
 def command(
     *,
     out: Annotated[str, opt.Option("The run to write (-: standard output).", panel="Output")],
-    given: Annotated[Values, From("search.bm25", "retrieve")],
+    given: Annotated[Values, From("search.indexes", "retrieve")],
     feedback: Annotated[Values, From("search.expansion", "RM3")],
     encoded: Annotated[Values, SEARCH],
     rm3: Annotated[bool, opt.Option("Expand each query with words of its top documents.")] = False,

@@ -1032,7 +1032,7 @@ def _draw(
     without_answer = sources.queries.height - located.height
     sources = sources.restricted_to(table)
     if candidates is None:
-        from evenrank.search.bm25 import retrieve
+        from evenrank.search.indexes import retrieve
 
         candidates = retrieve(sources.collection, sources.queries, k=depth, quiet=quiet)
         found = with_rivals(table, candidates, sources.qrels, depth)

@@ -19,18 +19,16 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Annotated, Protocol, cast
+from typing import IO, Protocol
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenrank import options as opt
 from evenrank.files import EvenrankError, InputError, Run, as_batches, as_queries
-from evenrank.files.arguments import check_ranges, checked
+from evenrank.files.arguments import check_ranges
 from evenrank.files.errors import quoted
 from evenrank.files.progress import progress
-from evenrank.files.reading import is_index
 from evenrank.files.wording import counted
 from evenrank.models.scorers import Rows, Scorer, Scores, TextPairs
 
@@ -108,102 +106,6 @@ _HEAVIEST = 1e9
 # As in the kernel, whose module imports the compiler.
 _LIGHTEST = 1e-20
 """The range of the weights of a query's words, in which sums of scores stay finite in float32."""
-
-
-@checked
-def retrieve(
-    collection: Annotated[
-        object,
-        opt.Option("TSV, JSONL, Parquet, irds:NAME, or an index (evenrank index).", metavar="COLLECTION", reads=True),
-    ],
-    queries: opt.TheQueries,
-    *,
-    k: Annotated[int, opt.Option("Documents per query.")] = 1000,
-    k1: Annotated[
-        float | None, opt.Option("BM25: term frequency saturation, from 0 (default: 0.9, or the index's).", rare=True)
-    ] = None,
-    b: Annotated[
-        float | None,
-        opt.Option("BM25: document length normalisation, 0 to 1 (default: 0.4, or the index's).", rare=True),
-    ] = None,
-    stopwords: Annotated[
-        str | Collection[str] | None,
-        opt.Option(
-            f"{opt.STOP_WORDS} Default: english, or the index's.",
-            metavar="NAME",
-            typed=str,
-            reads=True,
-            shown=False,
-            panel="Method",
-        ),
-    ] = "default",
-    stemmer: Annotated[
-        str | None,
-        opt.Option(
-            "english, another Snowball stemmer, or none. Default: english, or the index's.",
-            metavar="NAME",
-            shown=False,
-        ),
-    ] = "default",
-    rm3: RM3 | None = None,
-    weighted: Annotated[bool, opt.Option("The queries' words have weights: nurse^0.3 ward^0.1.")] = False,
-    name: str | None = None,
-    quiet: bool = False,
-    model: Annotated[
-        object,
-        opt.Option(
-            "Where an index's model is now, if not where it was (the same files).",
-            metavar="MODEL",
-            panel="Model",
-            rare=True,
-        ),
-    ] = None,
-    encoding: Encoding | None = None,
-    check: Annotated[
-        bool,
-        opt.Option(
-            "Compare an index's files with their digests each time, not once after they have changed.",
-            panel="Input",
-            rare=True,
-        ),
-    ] = False,
-) -> Run:
-    """The first ``k`` documents of each query, as a run: by BM25, or by an index of any kind.
-
-    ``collection``: a path, ``{document: text}``, a frame of polars or pandas with ``doc_id`` and ``text``, records, or
-    an iterable of polars frames; or an index, open (:func:`evenrank.open_index`) or by its folder. ``queries``: a path,
-    ``{query: text}``, a frame with ``query_id`` and ``text``, or records. ``k1`` (None: 0.9), ``b`` (None: 0.4),
-    ``stopwords``, ``stemmer`` (default: English): as for :class:`Analyzer`; an index has its own. ``rm3``: expand each
-    query with words of its first documents, and search again. ``weighted``: words of queries carry weights,
-    ``word^0.3`` (default 1); score = Σ_t weight_t · BM25(t, d). ``name``: of the run (default ``bm25``). For
-    an index of a model's vectors, ``model``: where the model is now, if not where it was; ``encoding``: how queries are
-    encoded. ``check``: compare every file of an index's folder with its digest, also if that was done before.
-
-    Documents without a term of the query are left out, so a list can have fewer than ``k``. Ties are broken by
-    descending document id, also at rank ``k``. The run's notes list the settings and count the queries without results.
-
-    Raises EvenrankError for a setting or a weight out of range, for a setting that is not the index's, and if no query
-    has a result; InputError for a collection that cannot be read and an index that is unfinished or damaged.
-    """
-    from .indexes import FirstStage, check_settings, open_index
-
-    check_ranges(k=k, k1=k1, b=b)
-    stemmer = None if stemmer == "none" else stemmer
-    if is_index(collection):
-        collection = open_index(cast("str | os.PathLike[str]", collection), check=check)
-    elif check:
-        raise EvenrankError("`check`: only for an index by its folder")
-    if isinstance(collection, FirstStage):
-        check_settings(collection.manifest, k1=k1, b=b, stopwords=stopwords, stemmer=stemmer)
-        settings = {"name": name, "quiet": quiet, "model": model, "encoding": encoding}
-        return collection.search(queries, k, rm3=rm3, weighted=weighted, **settings)  # type: ignore[arg-type]
-    refuse_model(model, encoding)
-    analyzer = Analyzer(
-        "english" if stopwords == "default" else stopwords, "english" if stemmer == "default" else stemmer
-    )
-    k1, b = 0.9 if k1 is None else k1, 0.4 if b is None else b
-    index = Index.build(collection, analyzer, k1=k1, b=b, forward=rm3 is not None, quiet=quiet)
-    return index.search(queries, k, rm3=rm3, weighted=weighted, name=name or "bm25", quiet=quiet)
 
 
 class Documents(Protocol):

@@ -146,6 +146,7 @@ _HOMES = {
     "search.indexes": (
         "build_index",
         "open_index",
+        "retrieve",
     ),
     "training.card": ("training_summary",),
     "training.lists": ("training_lists",),

@@ -14,7 +14,7 @@ from unittest import mock
 from hypothesis import strategies as st
 
 from damage import told
-from evenrank.files import reading as files
+from evenrank.files import reading
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -116,7 +116,7 @@ def check_against(
         expected = None if b"\x00" in content.removeprefix(_BOM)[:2] else slow(content) or None
     except Wrong:
         expected = None
-    with mock.patch.dict(files.line_blocks.__kwdefaults__, block_bytes=packing.block):
+    with mock.patch.dict(reading.line_blocks.__kwdefaults__, block_bytes=packing.block):
         found, said = told(read, path)
     assert found == expected, said
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from evenrank.files import reading as files
+from evenrank.files import reading
 from spread import LONGEST, TOGETHER
 
 # How long an example takes is no finding: the cores may be shared.
@@ -98,10 +98,10 @@ def shared_data() -> Path:
 def block_bytes(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Sets how many bytes the readers take at once."""
 
-    defaults = files.line_blocks.__kwdefaults__
+    defaults = reading.line_blocks.__kwdefaults__
 
     def set_to(size: int) -> None:
-        monkeypatch.setattr(files.line_blocks, "__kwdefaults__", {**defaults, "block_bytes": size})
+        monkeypatch.setattr(reading.line_blocks, "__kwdefaults__", {**defaults, "block_bytes": size})
 
     return set_to
 

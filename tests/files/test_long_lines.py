@@ -15,8 +15,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from evenrank.files import EvenrankError, InputError, read_qrels, read_run
-from evenrank.files import reading as files
+from evenrank.files import EvenrankError, InputError, read_qrels, read_run, reading
 from evenrank.files import scan_collection as scan
 
 Command = Callable[..., Any]
@@ -32,12 +31,12 @@ def texts(path: Path | str) -> pl.DataFrame:
 @pytest.mark.parametrize("block", [1, 7, 50, 1 << 20])
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_line_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, packed: bool) -> None:
-    monkeypatch.setenv(files.LINE_LIMIT_VARIABLE, "20")
+    monkeypatch.setenv(reading.LINE_LIMIT_VARIABLE, "20")
     path = tmp_path / "c"
 
     def read(content: bytes) -> list[bytes]:
         path.write_bytes(gzip.compress(content) if packed else content)
-        return b"".join(part.data for part in files.line_blocks(path, block_bytes=block)).split(b"\n")
+        return b"".join(part.data for part in reading.line_blocks(path, block_bytes=block)).split(b"\n")
 
     assert read(b"x" * 20 + b"\n" + b"y" * 20) == [b"x" * 20, b"y" * 20, b""]
     for content, line in ((b"a\nb\n" + b"x" * 21 + b"\nc\n", 3), (b"x" * 21, 1), (b"a\n" + b"x" * 500, 2)):
@@ -50,17 +49,17 @@ def test_a_line_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_limit_is_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert files.line_limit() == 64 << 20
+    assert reading.line_limit() == 64 << 20
     (tmp_path / "c").write_text("a\tb\n")
     for text in ("0", "-1", "many", ""):
-        monkeypatch.setenv(files.LINE_LIMIT_VARIABLE, text)
+        monkeypatch.setenv(reading.LINE_LIMIT_VARIABLE, text)
         with pytest.raises(EvenrankError, match="EVENRANK_MAX_LINE_BYTES: expected a number of bytes"):
             texts(tmp_path / "c")
 
 
 def test_a_small_file_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A gzip file of some hundred kilobytes that unpacks to one line of 64 megabytes."""
-    monkeypatch.setenv(files.LINE_LIMIT_VARIABLE, str(1 << 20))
+    monkeypatch.setenv(reading.LINE_LIMIT_VARIABLE, str(1 << 20))
     with gzip.open(tmp_path / "c.gz", "wb", compresslevel=1) as stream:
         for _ in range(64):
             stream.write(b"x" * (1 << 20))
@@ -68,7 +67,7 @@ def test_a_small_file_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pyte
     tracemalloc.start()
     try:
         with pytest.raises(InputError, match=r"c\.gz, line 1: expected lines of at most 1048576 bytes"):
-            list(files.line_blocks(tmp_path / "c.gz", block_bytes=1 << 16))
+            list(reading.line_blocks(tmp_path / "c.gz", block_bytes=1 << 16))
         assert tracemalloc.get_traced_memory()[1] < 4 << 20
     finally:
         tracemalloc.stop()
@@ -131,7 +130,7 @@ def test_a_line_is_read_the_same_wherever_a_block_ends(
     for block in (size, 1 << 24):
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(
-                files.line_blocks, "__kwdefaults__", {**files.line_blocks.__kwdefaults__, "block_bytes": block}
+                reading.line_blocks, "__kwdefaults__", {**reading.line_blocks.__kwdefaults__, "block_bytes": block}
             )
             try:
                 found.append(pl.concat(list(scan(path, unique=False))).rows())

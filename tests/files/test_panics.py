@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evenrank.files import EvenrankError, InputError
-from evenrank.files import reading as files
+from evenrank.files import EvenrankError, InputError, reading
 from evenrank.files import scan_collection as scan
 from evenrank.files.streams import shards_of
 from evenrank.groups import read_group_table
@@ -111,7 +110,7 @@ def test_whatever_an_engine_raises(
     def fail(*_: object) -> None:
         raise raised
 
-    monkeypatch.setattr(files, "_is_supported", fail)
+    monkeypatch.setattr(reading, "_is_supported", fail)
     with pytest.raises(InputError, match=rf"^{tmp_path}/x: .*{message}$"):
         read(tmp_path / "x")
 
@@ -122,7 +121,7 @@ def test_an_interrupt_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         raise raised
 
     TABLES["scores"][1].write_parquet(tmp_path / "x")
-    monkeypatch.setattr(files, "_is_supported", stop)
+    monkeypatch.setattr(reading, "_is_supported", stop)
     with pytest.raises(raised):
         read_group_table(tmp_path / "x")
 

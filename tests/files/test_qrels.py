@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.files import InputError, read_qrels
-from evenrank.files import reading as files
+from evenrank.files import InputError, read_qrels, reading
 from trec_forms import FIELD, FORMS, written
 
 QRELS = "q1 Q0 d1 0\nq1 Q0 0 2\n0 Q0 d1 -1\n"
@@ -66,5 +65,5 @@ def test_any_qrels(
     lines = [gap.join((query, "0", doc, str(grade))) for (query, doc), grade in judged.items()]
     path.write_text("\n".join(lines), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(files.line_blocks.__kwdefaults__, "block_bytes", size)
+        patch.setitem(reading.line_blocks.__kwdefaults__, "block_bytes", size)
         assert read_qrels(path).rows() == [(query, doc, grade) for (query, doc), grade in judged.items()]

@@ -16,8 +16,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from evenrank.files import EvenrankError, InputError, MissingExtraError, scan_collection
-from evenrank.files import streams as shards
+from evenrank.files import EvenrankError, InputError, MissingExtraError, scan_collection, streams
 from evenrank.files.ray import Cluster, _connect, map_parts, write_parts
 from evenrank.files.reading import UNFINISHED
 from evenrank.files.streams import Shard, shard_batches, shards_of
@@ -64,7 +63,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shards.shards_of, "__defaults__", (4_000,))
+    monkeypatch.setattr(streams.shards_of, "__defaults__", (4_000,))
 
 
 def table(path: Path) -> pl.DataFrame:

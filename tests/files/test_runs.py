@@ -13,8 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evenrank.files import EvenrankError, InputError, Order, Run, read_qrels, read_run, write_run
-from evenrank.files import reading as files
+from evenrank.files import EvenrankError, InputError, Order, Run, read_qrels, read_run, reading, write_run
 from trec_forms import COLUMNS, FIELD, FORMS, RUN, slow_run, written
 
 RANKED = [
@@ -113,7 +112,7 @@ def test_any_run(tmp_path_factory: pytest.TempPathFactory, content: str, order: 
     path = tmp_path_factory.getbasetemp() / "any.run"
     path.write_text(content, encoding="utf-8", newline="")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(files.line_blocks.__kwdefaults__, "block_bytes", size)
+        patch.setitem(reading.line_blocks.__kwdefaults__, "block_bytes", size)
         run = read_run(path, name="any", order=order)
     assert run.table.rows() == slow_run(content, order)
     # A table of the same rows gives the same run, and so does the run written and read again.

@@ -18,13 +18,13 @@ from evenrank.files import synthetic as collection
 from evenrank.files.synthetic import (
     FEMALE_WORDS,
     MALE_WORDS,
+    SPLIT_SHARES,
     SyntheticCollection,
     SyntheticConfig,
     batches,
     generate,
     templates,
 )
-from evenrank.files.synthetic import SPLIT_SHARES as SPLITS
 
 # Words that lexicons of gender hold, whether or not the collection uses them.
 GENDERED = frozenset(
@@ -211,7 +211,7 @@ def test_most_queries_ask_several_times_about_an_entity_in_one_split() -> None:
     assert per_entity["len"].to_list() == [4] * 100
     assert per_entity["splits"].to_list() == [1] * 100
     assert dict(made.queries["split"].value_counts().iter_rows()) == {"train": 280, "valid": 40, "test": 80}
-    assert set(SPLITS) == {"train", "valid", "test"}
+    assert set(SPLIT_SHARES) == {"train", "valid", "test"}
 
 
 def test_decoys_repeat_the_words_of_another_question() -> None:

@@ -16,8 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.files import InputError, read_queries, read_texts, scan_collection
-from evenrank.files import reading as files
+from evenrank.files import InputError, read_queries, read_texts, reading, scan_collection
 from evenrank.files.tables import IdIndex, first_repeat
 
 Rows = list[tuple[str, str]]
@@ -186,7 +185,7 @@ def test_any_collection_in_any_form_and_blocks(
     path = tmp_path_factory.getbasetemp() / "any-collection"
     rows = list(documents.items())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(files.line_blocks.__kwdefaults__, "block_bytes", size)
+        patch.setitem(reading.line_blocks.__kwdefaults__, "block_bytes", size)
         path.write_text("".join(f"{name}\t{text}\n" for name, text in rows), encoding="utf-8", newline="")
         assert collection(path) == rows
         lines = [json.dumps({"id": name, "text": text}, ensure_ascii=size > 1) for name, text in rows]

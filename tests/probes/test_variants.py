@@ -10,9 +10,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evenrank.files import EvenrankError, scan_collection
+from evenrank.files import EvenrankError, scan_collection, streams
 from evenrank.files import ray as ray_engine
-from evenrank.files import streams as shards
 from evenrank.groups import load_lexicon
 from evenrank.mitigation.rotation import rotate_texts
 from evenrank.probes.group_wording import neutralised, swapped
@@ -159,7 +158,7 @@ def test_parts_hold_the_same_rows(folder: Path, monkeypatch: pytest.MonkeyPatch,
         return ((number, json.loads(json.dumps(work(number)))) for number in numbers)
 
     monkeypatch.setattr(ray_engine, "on_ray", here)
-    monkeypatch.setattr(shards.shards_of, "__defaults__", (700,))
+    monkeypatch.setattr(streams.shards_of, "__defaults__", (700,))
     alone = make(folder / "c.tsv", kind, folder / "alone.jsonl")
     assert make(folder / "c.tsv", kind, folder / "parts.jsonl", engine="ray") == alone
     parts = sorted((folder / "parts.jsonl").iterdir())

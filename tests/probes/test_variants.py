@@ -157,7 +157,7 @@ def test_parts_hold_the_same_rows(folder: Path, monkeypatch: pytest.MonkeyPatch,
         work = make()
         return ((number, json.loads(json.dumps(work(number)))) for number in numbers)
 
-    monkeypatch.setattr(ray_engine, "on_ray", here)
+    monkeypatch.setattr(ray_engine, "map_parts", here)
     monkeypatch.setattr(streams.shards_of, "__defaults__", (700,))
     alone = make(folder / "c.tsv", kind, folder / "alone.jsonl")
     assert make(folder / "c.tsv", kind, folder / "parts.jsonl", engine="ray") == alone

@@ -232,7 +232,7 @@ def _order(result: AuditFigures, measure: Measure, tests: Sequence[Pair], apart:
     values: dict[str, Any] = {
         "measure": name,
         "order": order,
-        "count": len(ranked),
+        "count": len(ranked) or len(result.given),
         "noticed": max(noticed, default=None),
     }
     return _SAYS.find(key, "", level, None, "answer", **values)

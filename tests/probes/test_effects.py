@@ -100,6 +100,13 @@ def test_a_preference_is_its_definition(seed):
     swap = preference(changes, signs)
     # Where the placebo's damage does not show, κ is 1 or none: that has a test of its own.
     assume(swap.ratio not in (None, 1.0))
+    # Where the placebo's lengths do not reach the variant's mean, slopes are those of both: the loop knows one way.
+    for sign in (1, -1):
+        own, other = (
+            changes.lengths[signs == sign],
+            changes.placebo_lengths[(signs == sign) & ~np.isnan(changes.placebo)],
+        )
+        assume(((other.min(axis=0) <= own.mean(axis=0)) & (own.mean(axis=0) <= other.max(axis=0))).all())
     value, kappa, error = slow_preference(changes, signs)
     assert swap.ratio == pytest.approx(kappa, rel=1e-9)
     assert swap.finding.mean == pytest.approx(value, rel=1e-9)

@@ -6,7 +6,7 @@ BIN := .venv/bin
 # A process that crashes ends the run: with another in its place, pytest-xdist waits for ever.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
-.PHONY: help setup demo test test-all freeze lint bench bench-large docs lock clean
+.PHONY: help setup demo test test-all lint bench bench-large docs lock clean
 help:  ## what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
 
@@ -26,9 +26,6 @@ test: setup chromium  ## the tests (under 10 minutes on 2 cores)
 
 test-all: setup chromium  ## the slow ones too
 	$(PYTEST) -m ""
-
-freeze: setup  ## the figures of every command, compared with those of the commit in freeze/base (about 4 minutes)
-	$(BIN)/python -m freeze
 
 lint: setup  ## ruff and mypy
 	$(BIN)/ruff check .

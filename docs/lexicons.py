@@ -1,7 +1,8 @@
 """The page "Built-in lexicons": what each has, and how often it is right where that can be measured.
 
 python docs/lexicons.py FOLDER measures on the public data in FOLDER (``grepbiasir``, ``xquad``, ``squad2``) into
-``docs/lexicons/measured.json``; with or without, the page ``docs/lexicons.md`` is made of what is kept there.
+``docs/lexicons/measured.json``; without FOLDER, only what the lexicons have is counted anew there. The page
+``docs/lexicons.md`` is made of what is kept there.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from evenrank.files.json_values import json_values
+from evenrank.files.wording import are, listed
 
 KEPT = Path(__file__).parent / "lexicons" / "measured.json"
 TRIED = Path(__file__).parent / "lexicons" / "tried.toml"
 PAGE = Path(__file__).parent / "lexicons.md"
+LABELLED = ("gender-en",)
 PARALLEL = {"gender-de": "de", "gender-es": "es"}
 HALVES = ("first", "second")
 SIGNS = {1: "m", -1: "f", 0: "neither"}
@@ -38,16 +41,22 @@ Found = Mapping[str, Any]
 def measure(data: Path) -> dict[str, Any]:
     """All figures of the page, from the public data."""
     import evenrank
-    from evenrank.groups import builtin_lexicons
 
     return {
         "evenrank": evenrank.__version__,
-        "lexicons": {name: _described(name) for name in builtin_lexicons()},
+        "lexicons": described(),
         "grepbiasir": _against_labels(data / "grepbiasir"),
         "xquad": {name: {half: parallel(data / "xquad", name, half) for half in HALVES} for name in PARALLEL},
         "tried": {name: _tried(data / "xquad", name) for name in PARALLEL},
         "coverage": _coverages(data / "squad2" / "answered.json"),
     }
+
+
+def described() -> dict[str, Any]:
+    """What each built-in lexicon has."""
+    from evenrank.groups import builtin_lexicons
+
+    return {name: _described(name) for name in builtin_lexicons()}
 
 
 def _described(name: str) -> dict[str, Any]:
@@ -186,7 +195,8 @@ def _coverages(squad: Path) -> dict[str, Any]:
         name: {
             where: evenrank.check_lexicon(name, collection=given).coverage.to_dict() for where, given in texts.items()
         }
-        for name in ("gender-en", "age-en", "religion-en")
+        for name in sorted(evenrank.groups.builtin_lexicons(), key=lambda name: name not in LABELLED)
+        if evenrank.load_lexicon(name).language == "en"
     }
 
 
@@ -200,7 +210,7 @@ def page(found: Found) -> str:
         _listed(found["lexicons"]),
         *_labelled(found["grepbiasir"]),
         *_parallel(found),
-        *_unmeasured(found["coverage"]),
+        *_unmeasured(found["lexicons"], found["coverage"]),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -334,11 +344,14 @@ def _cell(text: str) -> str:
     return text.replace("_", " ").replace("|", "&#124;")
 
 
-def _unmeasured(found: Found) -> Iterator[str]:
+def _unmeasured(lexicons: Found, found: Found) -> Iterator[str]:
+    names = [name for name in lexicons if name not in (*LABELLED, *PARALLEL)]
+    without = [name for name in names if name not in found]
+    nothing = f", nor any text that {listed([f'`{name}`' for name in without])} could be tried on" if without else ""
     yield "## Not measured"
     yield (
-        "How often `age-en`, `religion-en` and `gender-fr` are right is not measured: no labelled text was at hand, and"
-        " no French text at all. Of the English ones, the share of documents with a word of each group is known"
+        f"How often {listed([f'`{name}`' for name in names])} {are(len(names))} right is not measured: no labelled text"
+        f" was at hand{nothing}. Of the English ones, the share of documents with a word of each group is known"
         " (`gender-en` beside them); it says how much they find, not whether it is right."
     )
     rows = []
@@ -351,7 +364,7 @@ def _unmeasured(found: Found) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    for folder in sys.argv[1:2]:
-        text = json.dumps(measure(Path(folder)), indent=1, ensure_ascii=False)
-        KEPT.write_text(text + "\n", encoding="utf-8")
-    PAGE.write_text(page(json.loads(KEPT.read_text(encoding="utf-8"))), encoding="utf-8")
+    kept = json.loads(KEPT.read_text(encoding="utf-8")) | {"lexicons": described()}
+    kept = measure(Path(sys.argv[1])) if sys.argv[1:] else kept
+    KEPT.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    PAGE.write_text(page(kept), encoding="utf-8")

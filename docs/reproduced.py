@@ -17,34 +17,35 @@ KEPT = Path(__file__).parent / "reproduced"
 PAGE = Path(__file__).parent / "reproduces.md"
 INTRODUCTION = """# What reproduces and what does not
 
-The claims of the five papers, and what evenrank's own runs of their experiments show. A claim is *supported* if the
-95% interval of its figure (90% for equivalence: two one-sided tests at 5%) lies on the claimed side, *not supported* if
-it lies on the other side, and otherwise *not decidable* with this n; then the n is given that would decide if the mean
-and the spread stayed as they are. A claim that a broken ranker would fulfil too also needs the ranker to be above BM25.
+Every claim of the five papers, and what evenrank's own runs of their experiments show."""
+READING = """A claim is *supported* (●) if the 95% interval of its figure (90% for equivalence: two one-sided tests at 5%)
+lies on the claimed side, *not supported* (○) if it lies on the other side, *not decidable* (·) with this n otherwise. A
+claim that a broken ranker would fulfil too needs a ranker above BM25 to be supported; a significant result the other
+way refutes it in any case. A claim is *not put* (–) to data that could not show the published effect, or to rankers that
+did not run; which claims are put to real text, with n and power, was written before the reported runs.
 
-The scales differ in what they can show ([the experiments](guides/experiments.md)). *tiny* is a synthetic collection
-in which the amount of bias is known: it shows whether the mechanism works. *real* is real text with a small
-pre-trained encoder: on two parts of SQuAD 2.0 (16 articles with 2,910 answered questions, and 20 articles without
-answers, given with `--squad`) and on Grep-BiasIR (`--grepbiasir`). *full*, with the published data and settings,
-needs a GPU. A scale that is not among the runs below has not been run. Settings were chosen on development seeds,
-with data of their own at *tiny*; the reported seeds were run once."""
-STATES = ("supported", "not supported", "not decidable")
+*tiny* is a synthetic collection in which the amount of bias is known: it shows whether the mechanism works. *real* is
+real text and real weights on a CPU ([the experiments](guides/experiments.md)). *full*, with the published data and
+settings, needs a GPU and has not been run. Settings were chosen on development seeds; the reported seeds were run once.
+all-MiniLM-L6-v2 was trained on SQuAD 2.0 and NQ among others, so its figures on SQuAD are not zero-shot."""
+MARKS = {"supported": "●", "not supported": "○", "not decidable": "·", "not put to this data": "–"}
+ROUND = ("tiny", "real")
+TITLES = {
+    "ibbr": "In-batch balancing regularization",
+    "sampling": "Bias-aware negative sampling",
+    "advbert": "AdvBert",
+    "expansion": "Debiased embeddings in query expansion",
+    "position": "Position bias",
+}
+SOURCE = ("Gerritse and de Vries: Effect of debiasing on information retrieval. BIAS at ECIR 2020", "")
 Run = Mapping[str, Any]
 
 
 def keep(folder: Path, to: Path = KEPT) -> Path:
     """Writes what the page needs of an experiment's ``results.json``; returns the file."""
     found = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    made = found["provenance"]
-    kept = {
-        "experiment": found["experiment"],
-        "scale": found["facts"]["scale"],
-        "facts": found["facts"],
-        "evenrank": found["evenrank"],
-        "date": made["date"],
-        "warnings": found["warnings"],
-        "claims": found["claims"],
-    }
+    names = ("experiment", "scale", "seeds", "models", "evenrank", "warnings", "claims", "notes")
+    kept = {**{name: found[name] for name in names}, "date": found["provenance"]["date"]}
     to.mkdir(exist_ok=True)
     file = to / f"{kept['experiment']}-{kept['scale']}.json"
     file.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -56,12 +57,11 @@ def runs(folder: Path = KEPT) -> list[Run]:
     from evenrank.papers import NAMES, SCALES
 
     found = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
-    return sorted(found, key=lambda run: (NAMES.index(run["experiment"]), SCALES.index(run["scale"])))
+    return sorted(found, key=lambda run: ([*NAMES].index(run["experiment"]), SCALES.index(run["scale"])))
 
 
 def page(found: list[Run]) -> str:
-    """The page: a summary, the runs, and every claim of each paper with its verdicts."""
-    from evenrank.papers.paper_page import PAPERS
+    """The page: the counts, a line a claim, and folded behind them settings and warnings."""
     from evenrank.results.page import CITATIONS
 
     citations = {
@@ -71,101 +71,92 @@ def page(found: list[Run]) -> str:
         "expansion": SOURCE,
         "position": CITATIONS["POS"],
     }
-    parts = [INTRODUCTION, "## At a glance", _SUMMED, _summary(found), _ran(found)]
-    for paper in PAPERS:
+    parts = [INTRODUCTION, _summary(found), READING]
+    for paper, title in TITLES.items():
         cited = citations[paper]
         source = f"[{cited[0]}]({cited[1]})" if cited[1] else cited[0]
-        parts += [f"## {TITLES[paper]}", f"{source}.", *_claims(paper, found)]
-    return "\n\n".join(parts) + "\n"
+        parts += [f"## {title}", f"{source}.", *_claims(paper, found)]
+    return "\n\n".join([*parts, "## The runs", *_ran(found)]) + "\n"
 
 
-TITLES = {
-    "ibbr": "In-batch balancing regularization",
-    "sampling": "Bias-aware negative sampling",
-    "advbert": "AdvBert",
-    "expansion": "Debiased embeddings in query expansion",
-    "position": "Position bias",
-}
-SOURCE = ("Gerritse and de Vries: Effect of debiasing on information retrieval. BIAS at ECIR 2020", "")
-
-
-def _of(paper: str, key: str, found: list[Run], scale: str | None = None) -> list[tuple[str, Run]]:
-    """The scale and the verdict of each measurement of a claim: an experiment can have several collections."""
-    return [
-        (run["scale"], claim)
-        for run in found
-        if scale in (None, run["scale"])
-        for claim in run["claims"]
-        if (claim["paper"], claim["key"]) == (paper, key)
-    ]
-
-
-def _overall(claims: list[tuple[str, Run]]) -> str:
-    """The verdict of several measurements: supported if all are, not supported if one is not."""
-    states = {claim["verdict"] for _, claim in claims}
-    if states == {"supported"}:
-        return "supported"
-    return "not supported" if "not supported" in states else "not decidable"
-
-
-_SUMMED = (
-    "Where a scale measures a claim several times (on two collections, with two kinds of vectors), it counts as"
-    " supported if all of them support it, and as not supported if one does not."
-)
+def _of(paper: str, key: str, found: list[Run], scale: str) -> Run | None:
+    """A claim as a scale decided it."""
+    claims = (claim for run in found if run["scale"] == scale for claim in run["claims"])
+    return next((claim for claim in claims if (claim["paper"], claim["key"]) == (paper, key)), None)
 
 
 def _summary(found: list[Run]) -> str:
-    """How many claims of each paper are supported, not supported and not decidable, by scale."""
-    from evenrank.papers import SCALES
-    from evenrank.papers.paper_page import PAPERS, statements
+    """How many claims of each paper have which verdict, by scale."""
+    from evenrank.papers.claims import claims_of
 
-    lines = ["| paper | scale | claims of the paper | " + " | ".join(STATES) + " | not measured |"]
+    lines = ["| paper | scale | claims | " + " | ".join(f"{mark} {state}" for state, mark in MARKS.items()) + " |"]
     lines.append("| --- | --- " + "| ---: " * 5 + "|")
-    for paper in PAPERS:
-        known = [key for key, one in statements(paper).items() if one.where]
-        for scale in SCALES:
-            measured = {key: claims for key in known if (claims := _of(paper, key, found, scale))}
-            counts = Counter(map(_overall, measured.values()))
-            numbers = [str(counts[state]) for state in STATES] if measured else ["–"] * len(STATES)
-            cells = [TITLES[paper], scale, str(len(known)), *numbers, str(len(known) - len(measured))]
-            lines.append(f"| {' | '.join(cells)} |")
+    total = {scale: Counter[str]() for scale in ROUND}
+    for paper, title in TITLES.items():
+        known = [one.key for one in claims_of(paper) if one.where]
+        for scale in ROUND:
+            decided = [_of(paper, key, found, scale) for key in known]
+            counts = Counter("not run" if one is None else str(one["verdict"]) for one in decided)
+            total[scale] += counts
+            lines.append(f"| {title if scale == ROUND[0] else ''} | {scale} | {len(known)} | {_counted(counts)} |")
+    for scale, counts in total.items():
+        lines.append(f"| **all** | {scale} | {counts.total()} | {_counted(counts)} |")
     return "\n".join(lines)
 
 
-def _ran(found: list[Run]) -> str:
-    lines = ["Runs on this page:", ""]
-    for run in found:
-        facts = ", ".join(f"{name} {value}" for name, value in run["facts"].items() if name != "scale")
-        command = f"evenrank experiment {run['experiment']} --scale {run['scale']}"
-        lines.append(f"- `{command}`, {run['date'][:10]}: {_cell(facts)}")
-        lines += [f"    - {_cell(warning)}" for warning in run["warnings"]]
-    return "\n".join(lines)
+def _counted(counts: Counter[str]) -> str:
+    return " | ".join(str(counts[state]) for state in MARKS)
 
 
 def _claims(paper: str, found: list[Run]) -> Iterator[str]:
-    """The paper's claims, then the lines that the experiment itself has to reach."""
-    from evenrank.papers.paper_page import statements
+    """The paper's claims, a line each, then the lines that the experiment itself has to reach."""
+    from evenrank.papers.claims import claims_of
 
-    known = statements(paper)
-    for heading, ours in (("", False), ("Lines that our experiment has to reach:", True)):
+    for heading, ours in (("", False), ("Lines that our own experiment has to reach:", True)):
         rows = []
-        for key, statement in known.items():
-            if bool(statement.where) == ours:
+        for claim in claims_of(paper):
+            if bool(claim.where) == ours:
                 continue
-            measured = _of(paper, key, found)
-            published = f" Published: {statement.published}." if statement.published else ""
-            where = f" ({statement.where})" if statement.where else ""
-            rows.append(f"| {_cell(statement.text + where + '.' + published)} | | not run | |" if not measured else "")
-            for number, (scale, claim) in enumerate(measured):
-                text = "" if number else _cell(statement.text + where + "." + published)
-                needs = f"; {claim['needs']} would decide" if claim["needs"] else ""
-                rows.append(f"| {text} | {scale} | **{claim['verdict']}** | {_cell(claim['detail'] + needs)} |")
-        if any(rows):
+            decided = {scale: _of(paper, claim.key, found, scale) for scale in ROUND}
+            marks = [MARKS[one["verdict"]] if one else "" for one in decided.values()]
+            effects = [_effect(one) for one in decided.values()]
+            where = f" ({claim.where})" if claim.where else ""
+            cells = [_cell(claim.text + where), marks[0], effects[0], marks[1], effects[1], _cell(claim.published)]
+            rows.append(f"| {' | '.join(cells)} |")
+        if rows:
             if heading:
                 yield heading
             yield "\n".join(
-                ["| claim | scale | verdict | measured |", "| --- | --- | --- | --- |", *filter(None, rows)]
+                ["| claim | tiny | | real | | published |", "| --- | :---: | --- | :---: | --- | --- |", *rows]
             )
+
+
+def _effect(claim: Run | None) -> str:
+    """The first comparison with its interval, how many more there are, and what would decide."""
+    if claim is None:
+        return "not run"
+    if not claim["effects"]:
+        return _cell(claim["needs"])
+    first, *others = claim["effects"]
+    ends = "" if first["ci95"] is None else f" [{', '.join(_short(end) for end in first['ci95'])}]"
+    more = f", and {len(others)} more" if others else ""
+    needs = f"; {claim['needs']} would decide" if claim["verdict"] == "not decidable" else ""
+    return _cell(f"{first['what']}: {_short(first['mean'])}{ends}, {first['n']}{more}{needs}")
+
+
+def _short(value: float) -> str:
+    from evenrank.results.table import short
+
+    return short(value, sign=True)
+
+
+def _ran(found: list[Run]) -> Iterator[str]:
+    """Each run with its settings and warnings, folded."""
+    for run in found:
+        lines = [f"`evenrank experiment {run['experiment']} --scale {run['scale']}`, {run['date'][:10]}", ""]
+        lines += [f"- {_cell(note)}" for note in [*run["notes"], *run["warnings"]]]
+        text = "\n".join(f"    {line}" if line else "" for line in lines[2:])
+        yield f'??? note "{lines[0]}"\n\n{text}'
 
 
 def _cell(text: str) -> str:

@@ -78,11 +78,11 @@ def match_pyramid(seed: int = 0) -> Ranker:
 
 
 @functools.cache
-def _checkpoint(head: bool) -> str:
+def _checkpoint(head: bool, seed: int = 0) -> str:
     """A tiny checkpoint, kept for the length of the tests."""
     folder = Path(tempfile.mkdtemp(prefix="evenrank-tests-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return str(tiny_bert(folder, head=head))
+    return str(tiny_bert(folder, head=head, seed=seed))
 
 
 def cat(seed: int = 0) -> Ranker:
@@ -115,6 +115,24 @@ def dot_towers(seed: int = 0) -> Ranker:
     )
 
 
+def dot_map(seed: int = 0) -> Ranker:
+    """A map for each side, which is the identity whatever the seed: that is of the encoder's own weights."""
+    from evenrank.models.encoders import DotRanker
+
+    return DotRanker.from_pretrained(
+        _checkpoint(False, seed), map=True, similarity="cosine", query_length=8, passage_length=22
+    )
+
+
+def dot_frozen(seed: int = 0) -> Ranker:
+    """The same behind a frozen encoder, whose vectors are kept."""
+    from evenrank.models.encoders import DotRanker
+
+    return DotRanker.from_pretrained(
+        _checkpoint(False, seed), map=True, freeze="encoder", query_length=8, passage_length=22
+    )
+
+
 CASES: dict[str, Case] = {
     "tk": Case(tk, 20, 6),
     "tk-even": Case(tk_even, 200, 30),
@@ -124,4 +142,6 @@ CASES: dict[str, Case] = {
     "cat": Case(cat, 20, None, 1e-3),
     "dot": Case(dot, 20, 6),
     "dot-towers": Case(dot_towers, 20, 6),
+    "dot-map": Case(dot_map, 20, 6, 2e-3),
+    "dot-frozen": Case(dot_frozen, 20, 6),
 }

@@ -5,9 +5,8 @@ from __future__ import annotations
 LONGEST = (
     "test_docs.py",
     "papers/test_ibbr.py",
-    "papers/test_expansion.py",
+    "papers/test_expansion_study.py",
     "papers/test_sampling.py",
-    "papers/test_expansion_second_way.py",
     "files/test_ray.py",
     "test_readme.py",
     "results/test_widths.py",
@@ -36,5 +35,5 @@ LONGEST = (
 )
 """The files that take longest, from the longest: begun last, one of them would leave the other processes waiting."""
 
-TOGETHER = {"papers/test_expansion_second_way.py": "papers/test_expansion.py"}
+TOGETHER: dict[str, str] = {}
 """Files that share a fixture which takes long, and the file whose process also runs them."""

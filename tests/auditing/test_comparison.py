@@ -11,6 +11,7 @@ import pytest
 import evenrank
 from evenrank.auditing.audit_page import render_page
 from evenrank.files import Run
+from evenrank.measures.inference import Comparison
 from small_audits import TEXTS, collection, judged, run, text_of
 
 # --- common queries --------------------------------------------------------------------------------------------------
@@ -115,7 +116,7 @@ def test_what_depth_decides_is_noted_and_left_out_of_the_words() -> None:
     assert compared["R@1000"] is not None
     assert compared["R@1000"].significant
     note = (
-        "shallow has 5 documents per query, deep 20 (means over the queries of both); depth decides RR, AP, R@1000,"
+        "shallow has 5 documents per query, deep 20 (means over the queries of both); depth may decide RR, AP, R@1000,"
         " ARaB@10, DeltaAPRF, which the summary does not compare."
     )
     assert note in found.notes
@@ -127,6 +128,9 @@ def test_what_depth_decides_is_noted_and_left_out_of_the_words() -> None:
     assert [data[name]["vs_baseline"]["unequal_depth"] for name in ("R@5", "R@1000")] == [False, True]
     only = evenrank.audit(runs, baseline="deep", **{**options, "measures": "R@1000"}).findings[0]
     assert (only.key, only.level) == ("depth", "cannot be told")
+    # What the difference's own test says is no verdict on order.
+    assert isinstance(only.estimate, Comparison)
+    assert (only.estimate.verdict, only.estimate.p) == ("cannot be told", None)
 
 
 def test_a_few_short_lists_are_no_other_depth() -> None:

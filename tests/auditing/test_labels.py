@@ -294,7 +294,12 @@ def test_labels_of_some_queries_show_nothing(unknown: Any) -> None:
     said = words(found)
     assert "leans towards" not in said
     assert "Whether a leans cannot be told (" in said
-    assert "differs from a in ARaB@2 cannot be told: documents without a label could change it." in said
+    why = {
+        "skip": "the figures are of the labelled documents alone",
+        "neutral": "documents without a label could change it",
+    }[unknown]
+    assert f"differs from a in ARaB@2 cannot be told: {why}." in said
+    assert ("documents without a label could change it" in said) == (unknown == "neutral")
 
 
 @pytest.mark.parametrize("unknown", ["skip", "neutral"])
@@ -322,7 +327,7 @@ def test_the_first_lines_say_what_is_unknown() -> None:
     found = evenrank.audit({"r": table, "s": run({"1": ["a"], "2": ["b"]})}, labels=labels, neutral=["none"])
     line = (
         "Documents without a label: 33% of r, 0% of s in the first 10 ranks; only bounds over every way to label them"
-        " are certain (`--unknown skip`: of the others alone)."
+        " are certain (`--unknown skip`: figures of the others alone, without a test)."
     )
     assert found.warnings[1] == found.notes[1] == line
     assert line in head(found)

@@ -17,7 +17,7 @@ from evenrank import AuditResult
 from evenrank.auditing.data import Excess
 from evenrank.files import Run
 from evenrank.groups import Scoring, load_lexicon, score_in_memory
-from evenrank.measures import Evaluation, parse_measure
+from evenrank.measures import Evaluation, parse_measure, resolve
 from slow_inference import slow_compare
 from small_audits import TEXTS, collection, run
 
@@ -92,9 +92,9 @@ def test_every_query_against_plain_evaluations() -> None:
     own.background = own.as_background("a")
     for text in measures.split():
         measure = parse_measure(text)
-        value, ties = own.values(measure), own.tie_values(measure)
+        value, ties = own.values(measure), resolve(measure).expected(own)
         added, beyond = excesses(result, "a", text)
-        for of, reference in ((added, own.random_values(measure)), (beyond, own.relevance_values(measure))):
+        for of, reference in ((added, own.random_values(measure)), (beyond, resolve(measure).by_relevance(own))):
             assert of.values == pytest.approx(value - reference)
             assert of.mean == pytest.approx((value - reference).mean())
             assert of.tie_mean == pytest.approx((ties - reference).mean())

@@ -155,7 +155,7 @@ def test_labels_with_unknown_documents_add_up() -> None:
         for step in of.steps:
             # Of some documents alone nothing is told of the stage.
             assert (step.test.ci95, step.test.verdict) == (None, "cannot be told")
-            assert step.test.why == "documents without a label could change it"
+            assert step.test.why == "the figures are of the labelled documents alone"
 
     bounds = evenrank.audit(
         stages={"A": FIRST, "B": SECOND}, labels=known, poles="m,f", unknown="bounds", measures="ARaB@3"

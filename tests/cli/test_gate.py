@@ -61,7 +61,8 @@ def test_a_first_budget_is_written_and_holds_of_the_baseline(folder, evenrank):
     for option, path in (("--init", "first.toml"), ("--init", "again.toml")):
         ended = evenrank(*RUNS, option, path)
         assert ended.status == 0
-    assert ended.out == ""
+        assert ended.out.startswith(f"{path} has 3 rules that 40 queries can check.\n")
+        assert "would notice" in ended.out
     text = (folder / "first.toml").read_text(encoding="utf-8")
     assert text.startswith("# A budget that 40 queries can check against old, made by evenrank gate --init.\n")
     assert (folder / "again.toml").read_text(encoding="utf-8") == text

@@ -184,6 +184,18 @@ def test_training_writes_over_no_input(folder: Path, evenrank: Command) -> None:
     assert contents(folder) == before
 
 
+def test_why_a_checkpoint_was_kept_is_told_once(folder: Path, evenrank: Command, monkeypatch: Any) -> None:
+    def train(recipe: object, *, say: Any, **_: object) -> Path:
+        say("r: kept the checkpoint of step 1 of 1, the only validation")
+        return folder
+
+    told = ["RR: 0.5", "checkpoint: step 1 of 1, the only validation"]
+    monkeypatch.setattr("evenrank.train_recipe", train)
+    monkeypatch.setattr("evenrank.training_summary", lambda _: told)
+    (folder / "r.toml").write_text("")
+    assert evenrank("train", "r.toml").err == "r: kept the checkpoint of step 1 of 1, the only validation\nRR: 0.5\n"
+
+
 def test_python_users_are_told_too(folder: Path) -> None:
     scoring, it = Scoring(load_lexicon("lexicon")), "cannot be written: it is an input"
     with pytest.raises(InputError, match=it):

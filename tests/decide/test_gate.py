@@ -203,7 +203,7 @@ def test_unequal_depth_is_warned_of_against_any_run() -> None:
     data["runs"]["other"] = {"lengths": [20] * (QUERIES - 1) + [None], "measures": data["runs"]["old"]["measures"]}
     budget = {"rule": [{"measure": m, "against": "other", "at_least": -1} for m in ("RR@10", "AP")]}
     assert [one for one in gate(data, budget=budget, run="new").warnings if "depth" in one] == [
-        "AP vs other: the lists differ in length, and depth rather than order decides."
+        "AP vs other: the lists differ in length, and depth rather than order may decide."
     ]
     # An audit that has no lengths tells it of its baseline alone.
     del data["runs"]["new"]["lengths"]
@@ -214,6 +214,25 @@ def test_unequal_depth_is_warned_of_against_any_run() -> None:
     ):
         [found] = gate(data, budget=rule("AP", against=other, at_least=-1), run="new").warnings
         assert said in found
+
+
+def test_where_depth_or_labels_are_why_nothing_is_told_no_number_of_queries_is_said() -> None:
+    data = audit({"nDCG@10": OLD + 5 * NOISE - 0.01}, {"nDCG@10": OLD})
+    budget = rule(against="old", at_least="-3%")
+    assert "queries would" in gate(data, budget=budget).findings[-1].text
+    data["runs"]["new"]["lengths"] = [5] * QUERIES
+    for strict in (False, True):
+        assert "; the lists differ in length, which more queries" in gate(data, budget=budget).junit(strict=strict)
+    unequal = gate(data, budget=budget)
+    assert unequal.rulings[0].queries_to_decide is None
+    assert " queries would" not in unequal.table().replace("more queries would not", "")
+    assert unequal.findings[0].text.endswith(
+        "cannot be told: the lists differ in length, which more queries would not change."
+    )
+    data["runs"]["old"]["measures"]["nDCG@10"]["known"] = {"rows": 1, "of": 2}
+    unlabelled = gate(data, budget=rule(at_least=0, against="old"))
+    assert unlabelled.outcome == "not shown"
+    assert unlabelled.findings[0].text.endswith("cannot be told: documents without a label could change it.")
 
 
 def test_what_the_audit_says_of_a_measure_is_what_the_measure_is() -> None:

@@ -117,6 +117,20 @@ def test_few_queries_can_check_nothing() -> None:
         initial_budget(known(audit(few, few)))
 
 
+def test_missing_labels_and_unequal_depth_are_not_called_too_few_queries() -> None:
+    data = known(audit(BASE, BASE))
+    for run in data["runs"].values():
+        run["measures"]["NFaiRR@10"] |= {"known": {"rows": 1, "of": 2}}
+    data["runs"]["new"]["lengths"] = [5] * QUERIES
+    text = initial_budget(data)
+    assert "# No rule for NFaiRR@10: documents without a label could change it.\n" in text
+    assert "differ in length, which may decide nDCG@10; more queries would not change that.\n" in text
+    one = {name: {**run, "measures": {"NFaiRR@10": run["measures"]["NFaiRR@10"]}} for name, run in data["runs"].items()}
+    facts = {"NFaiRR@10": data["measures"]["NFaiRR@10"]}
+    with pytest.raises(EvenrankError, match=r"^no rule can be checked: NFaiRR@10: documents without a label"):
+        initial_budget({**data, "runs": one, "measures": facts})
+
+
 def test_a_baseline_and_a_run_are_needed() -> None:
     data = {**DATA, "baseline": None}
     with pytest.raises(EvenrankError, match=r"^expected a `baseline`: a budget says what a run may lose against it$"):

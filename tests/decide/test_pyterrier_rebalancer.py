@@ -103,8 +103,8 @@ def by_rebalance(results: pd.DataFrame, **settings: object) -> dict[str, list[st
 def test_orders_are_those_of_rebalance(settings: dict[str, object]) -> None:
     given = frame()
     before = given.copy()
-    for groups in ({"labels": labels(), "neutral": "n"}, {}):
-        collection = {} if groups else {"collection": given[["docno", "text"]]}
+    for groups in ({"labels": labels(), "neutral": "n"}, {}, {"tokens": "whitespace"}):
+        collection = {} if "labels" in groups else {"collection": given[["docno", "text"]]}
         found = EvenrankRebalancer(**settings, **groups)(given)  # type: ignore[arg-type]
         pd.testing.assert_frame_equal(given, before)
         assert set(found.columns) == set(given.columns)

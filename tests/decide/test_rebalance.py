@@ -169,15 +169,41 @@ def test_without_qrels_effectiveness_is_unknown_first() -> None:
 
 
 def test_tied_and_unknown_documents_are_said() -> None:
-    tied, groups, _ = drawn(5, 20, 3, ties=True)
+    tied, groups, qrels = drawn(5, 20, 3, ties=True)
     found = evenrank.rebalance(tied, strength=0.5, scores=groups)
     assert found.changes.tied > 0
     assert f"{found.changes.tied} documents of 100 in the first 100 ranks" in " ".join(found.notes)
     labels = {doc: "m" if i % 2 else "f" for i, doc in enumerate(groups.table["doc_id"].to_list()) if i % 3}
-    for missing, words in ((None, "kept at their ranks"), ("neutral", "counted as neutral")):
+    for missing, words in ((None, "kept at their ranks and left out of figures."), ("neutral", "counted as neutral.")):
         made = evenrank.rebalance(tied, strength=0.5, labels=labels, missing=missing)  # type: ignore[arg-type]
         assert made.changes.lacking > 0
-        assert f"without a label: {words}" in " ".join(made.notes)
+        (said,) = (one for one in made.warnings if one.startswith("Without a label:"))
+        assert said.startswith(f"Without a label: {made.changes.lacking} documents of 100 in the first 100 ranks (")
+        assert said.endswith(words)
+    beside = evenrank.frontier(tied, qrels=qrels, methods=["detconstsort"], strengths=[0.5], labels=labels)
+    assert [one[:16] for one in beside.warnings] == ["Without a label:"]
+
+
+def test_lists_close_up_over_unlabelled_documents_with_and_without_qrels() -> None:
+    labels = {doc: "mf"[i % 2] for i, doc in enumerate(GROUPS.table["doc_id"].to_list()) if i % 3}
+    options = {"labels": labels, "method": "detconstsort", "strength": 0.5}
+    alone, judged = (evenrank.rebalance(RUN, qrels=qrels, **options).to_dict() for qrels in (None, QRELS))  # type: ignore[arg-type]
+    own = evenrank.audit(RUN, labels=labels, unknown="skip", measures="Share(group='m')@10").runs[0]
+    key = "Share(group='m')@10"
+    assert alone["figures"][key]["run"]["mean"] == judged["figures"][key]["run"]["mean"] == own[key].mean
+
+
+def test_an_order_that_changes_no_querys_effectiveness_says_so() -> None:
+    run = {f"q{q}": {"a": 3, "b": 2, "c": 1} for q in range(4)}
+    labels = {"a": "m", "b": "m", "c": "f"}
+    qrels = {f"q{q}": {"a": 1} for q in range(4)}
+    made = evenrank.rebalance(
+        run, method="detconstsort", strength=1, target={"m": 0.5, "f": 0.5}, labels=labels, qrels=qrels
+    )
+    answer = made.findings[0]
+    assert answer.key == "changed_untuned_freely"
+    assert answer.text.endswith(" with no change in nDCG@10.")
+    assert "Share of m@10" in made.table()
 
 
 def test_prefixes_that_miss_what_is_asked_are_counted() -> None:

@@ -14,7 +14,7 @@ from ir_datasets.formats import BaseQueries, GenericDoc, TrecQrels, TsvDocs
 from ir_datasets.util import LocalDownload
 
 from evenrank.files import EvenrankError
-from evenrank.files.squad import read_answers
+from evenrank.files.squad import load_squad
 from evenrank.files.squad_collection import squad_collection
 from evenrank.probes.answers import load_answer_positions
 
@@ -73,7 +73,7 @@ def test_answers_of_a_data_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, 
     assert made.qrels.rows() == [("q1", "d1", 1)]
     assert (made.counts["unmatched_answers"], made.counts["documents"]) == (1, 1)
     made.write(tmp_path / "out")
-    assert read_answers(tmp_path / "out" / "answers.json").select("answer", "answer_start").rows() == [
+    assert load_squad(tmp_path / "out" / "answers.json").answers().select("answer", "answer_start").rows() == [
         ("a bee", 3),
         ("bee", 5),
     ]

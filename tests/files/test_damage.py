@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from evenrank.files import EvenrankError, read_qrels, read_queries, read_run
-from evenrank.files.squad import load_squad, read_answers
+from evenrank.files.squad import load_squad
 from evenrank.groups import load_lexicon, read_group_table
 from evenrank.search.embeddings import read_sets, read_vectors, read_word_list
 from evenrank.training.recipes import load_recipe
@@ -127,7 +127,6 @@ READERS: dict[str, tuple[Callable[[Path], Any], str, tuple[bytes, ...]]] = {
     "lexicon": (load_lexicon, "lexicon.csv", (LINES,)),
     "TOML lexicon": (load_lexicon, "lexicon.toml", (TOML,)),
     "squad": (load_squad, "squad.json", (SQUAD,)),
-    "answers": (read_answers, "squad.json", (SQUAD,)),
     "text vectors": (read_vectors, "vectors.txt", (VECTORS, GLOVE)),
     "binary vectors": (read_vectors, "vectors.bin", (BINARY,)),
     "word sets": (read_sets, "sets.json", (SETS,)),

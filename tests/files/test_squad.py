@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evenrank.files.errors import InputError
-from evenrank.files.squad import load_squad, locate_answer, read_answers
+from evenrank.files.squad import load_squad, locate_answer
 from evenrank.files.synthetic import SyntheticConfig, generate
 
 
@@ -26,7 +26,7 @@ def test_questions_and_paragraphs_get_their_ids(tmp_path: Path) -> None:
         {"id": "q3", "query_id": "3", "question": "Where?", "answers": [{"text": "Zürich", "answer_start": 0}]},
     ]}  # fmt: skip
     (tmp_path / "a.json").write_text(squad(first, second), encoding="utf-8")
-    assert read_answers(tmp_path / "a.json").rows() == [
+    assert load_squad(tmp_path / "a.json").answers().rows() == [
         ("q1", "0", "bee", 2, 5),
         ("q1", "0", "A bee", 0, 5),
         ("3", "x7", "Zürich", 0, 6),
@@ -36,13 +36,13 @@ def test_questions_and_paragraphs_get_their_ids(tmp_path: Path) -> None:
 def test_the_built_in_collections_answers(tmp_path: Path) -> None:
     made = generate(SyntheticConfig(passages=200))
     made.write(tmp_path)
-    found = read_answers(tmp_path / "answers.json")
+    found = load_squad(tmp_path / "answers.json").answers()
     expected = made.answers.select(found.columns)
     assert sorted(found.rows()) == sorted(expected.rows())
 
 
 def test_public_questions(shared_data: Path) -> None:
-    found = read_answers(shared_data / "xquad" / "xquad.en.json")
+    found = load_squad(shared_data / "xquad" / "xquad.en.json").answers()
     assert found["query_id"].n_unique() == 1190
     assert found["doc_id"].n_unique() == 240
 
@@ -61,7 +61,7 @@ def test_public_questions(shared_data: Path) -> None:
 def test_what_is_not_squad(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "a.json").write_text(content, encoding="utf-8")
     with pytest.raises(InputError) as error:
-        read_answers(tmp_path / "a.json")
+        load_squad(tmp_path / "a.json").answers()
     assert message in str(error.value)
 
 
@@ -152,4 +152,4 @@ def test_answers_outside_their_passage(tmp_path: Path, start: int, answer: str, 
     question = {"id": "q", "answers": [{"text": answer, "answer_start": start}]}
     data = {"data": [{"paragraphs": [{"context": "Rome x", "qas": [question]}]}]}
     (tmp_path / "squad").write_text(json.dumps(data))
-    assert read_answers(tmp_path / "squad").select("answer_start", "answer_end").rows() == rows
+    assert load_squad(tmp_path / "squad").answers().select("answer_start", "answer_end").rows() == rows

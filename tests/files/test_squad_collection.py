@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.files import EvenrankError, InputError, read_qrels, read_queries, scan_collection
-from evenrank.files.squad import read_answers
+from evenrank.files.squad import load_squad
 from evenrank.files.squad_collection import squad_collection
 from evenrank.files.synthetic import SyntheticConfig, generate
 
@@ -74,7 +74,7 @@ def test_by_hand(tmp_path: Path) -> None:
         "test": 2,
     }
     folder = made.write(tmp_path / "out")
-    assert read_answers(folder / "answers.json").rows() == [
+    assert load_squad(folder / "answers.json").answers().rows() == [
         ("q1", "0", "bee flew home", 2, 15),
         ("q4", "1", "cat", 2, 5),
         ("q5", "0", "A", 0, 1),
@@ -128,8 +128,8 @@ def test_the_built_in_collection_comes_back(tmp_path: Path) -> None:
     assert sorted(made.collection.rows()) == sorted(asked.rows())
     assert sorted(made.qrels.rows()) == sorted(source.qrels.rows())
     folder = made.write(tmp_path / "out")
-    again = read_answers(folder / "answers.json")
-    assert sorted(again.rows()) == sorted(read_answers(tmp_path / "answers.json").rows())
+    again = load_squad(folder / "answers.json").answers()
+    assert sorted(again.rows()) == sorted(load_squad(tmp_path / "answers.json").answers().rows())
 
 
 def test_public_questions(shared_data: Path, tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_public_questions(shared_data: Path, tmp_path: Path) -> None:
     made = squad_collection([path])
     assert (made.counts["documents"], made.counts["queries"], made.counts["articles"]) == (240, 1190, 48)
     folder = made.write(tmp_path / "x")
-    assert read_answers(folder / "answers.json").height == read_answers(path).height
+    assert load_squad(folder / "answers.json").answers().height == load_squad(path).answers().height
     assert pl.concat(list(scan_collection(folder / "collection.tsv"))).height == 240
 
 
@@ -254,7 +254,9 @@ def test_answers_off_by_a_space_are_taken(evenrank: Any, tmp_path: Path) -> None
     assert done.status == 0
     assert "moved to the nearest match of their text: 1 of 3." in done.err
     assert "left out: 1 of 3: 'wasp' (question q2)." in done.err
-    assert read_answers(tmp_path / "out" / "answers.json").select("query_id", "answer", "answer_start").rows() == [
+    assert load_squad(tmp_path / "out" / "answers.json").answers().select(
+        "query_id", "answer", "answer_start"
+    ).rows() == [
         ("q1", "bee flew", 2),
         ("q3", "cat", 2),
     ]

@@ -126,8 +126,16 @@ def test_the_page_is_that_of_the_kept_figures() -> None:
 
 
 def test_the_kept_figures_are_of_todays_lexicons() -> None:
-    found: dict[str, object] = {name: made["_described"](name) for name in builtin_lexicons()}
-    assert json.loads(json.dumps(found)) == kept()["lexicons"], "python docs/lexicons.py FOLDER measures anew"
+    found = made["described"]()
+    assert json.loads(json.dumps(found)) == kept()["lexicons"], "python docs/lexicons.py counts anew"
+
+
+def test_a_new_lexicon_is_on_the_page_without_being_measured() -> None:
+    found = kept()
+    new = {**found["lexicons"], "age-fr": {**found["lexicons"]["age-en"], "language": "fr"}}  # type: ignore[dict-item]
+    page = made["page"]({**found, "lexicons": new})
+    assert "How often `age-en`, `gender-fr`, `religion-en` and `age-fr` are right is not measured" in page
+    assert "nor any text that `gender-fr` and `age-fr` could be tried on" in page
 
 
 def test_tried_words_are_not_in_the_lexicons() -> None:

@@ -53,14 +53,14 @@ def test_linear_measures_are_means_over_all_orders(seed: int, k: int) -> None:
         f"FaiRR@{k}": lambda _, docs: slow.fairr([neutral[doc] for doc in docs], k),
     }
     for name, value in wanted.items():
-        found = run.relevance_values(parse_measure(name))
+        found = resolve(parse_measure(name)).by_relevance(run)
         assert found.tolist() == pytest.approx(expected(run, judged, value), abs=1e-12)
         # The general way, through the sorted lists, gives the same.
         sorted_ = resolve(parse_measure(name)).expected(relevance_first(run))
         assert sorted_.tolist() == pytest.approx(found.tolist(), abs=1e-12)
     # NFaiRR is FaiRR over what the candidates allow, in any order.
     (fairr, of_fairr), (nfairr, of_nfairr) = (
-        (run.relevance_values(m), run.random_values(m)) for m in map(parse_measure, (f"FaiRR@{k}", f"NFaiRR@{k}"))
+        (resolve(m).by_relevance(run), run.random_values(m)) for m in map(parse_measure, (f"FaiRR@{k}", f"NFaiRR@{k}"))
     )
     np.testing.assert_allclose(nfairr * of_fairr, fairr * of_nfairr)
 
@@ -82,7 +82,7 @@ def test_effectiveness_is_the_mean_over_all_orders(seed: int, k: int) -> None:
     run, judged, _ = case(seed)
     for name, value in UTILITY.items():
         measure = parse_measure(name.format(k=k))
-        found = dict(zip(run.queries_of(measure), run.relevance_values(measure).tolist(), strict=True))
+        found = dict(zip(run.queries_of(measure), resolve(measure).by_relevance(run).tolist(), strict=True))
 
         def of(query: str, docs: Docs, value: Callable[[list[int], int, list[int]], float] = value) -> float:
             grades = {doc: max(0, grade) for doc, grade in judged.get(query, {}).items()}
@@ -109,19 +109,19 @@ def test_the_sorted_lists_keep_the_candidates(seed: int) -> None:
 def test_measures_that_are_not_linear() -> None:
     for seed in range(6):
         run, judged, magnitude = case(seed)
-        found = run.relevance_values(parse_measure("AbsARaB@4"))
+        found = resolve(parse_measure("AbsARaB@4")).by_relevance(run)
         wanted = expected(run, judged, lambda _, docs, m=magnitude: abs(slow.arab([m[doc] for doc in docs], 4)))  # type: ignore[misc]
         # 200 draws.
         assert found.tolist() == pytest.approx(wanted, abs=0.2)
         # By falling grade every clicked document wins all of its pairs.
         parts = resolve(parse_measure("DeltaAPRF")).parts_by_relevance(run)
         assert all(set(part[~np.isnan(part)]) <= {1.0} for part in parts)
-        shares = run.relevance_values(parse_measure("APRF(group='m')"))
+        shares = resolve(parse_measure("APRF(group='m')")).by_relevance(run)
         own = run.values(parse_measure("APRF(group='m')"))
         assert (np.isnan(shares) == np.isnan(own)).all()
         assert set(shares[~np.isnan(shares)]) <= {1.0}
         whole = resolve(parse_measure("|ARaB|@4"))
-        signed = run.relevance_values(parse_measure("ARaB@4"))
+        signed = resolve(parse_measure("ARaB@4")).by_relevance(run)
         figure = whole.figure_by_relevance(run)
         assert figure is not None
         assert figure >= abs(np.nanmean(signed)) - 0.1
@@ -130,7 +130,7 @@ def test_measures_that_are_not_linear() -> None:
 
 def test_measures_of_ir_measures_alone() -> None:
     run, judged, _ = case(3)
-    found = run.relevance_values(parse_measure("Judged@2"))
+    found = resolve(parse_measure("Judged@2")).by_relevance(run)
     lists = slow.rankings(run.run)
 
     def share(query: str, docs: Docs) -> float:
@@ -152,8 +152,8 @@ def test_documents_left_out_leave_no_gap(seed: int) -> None:
     kept = Run.from_table(table.filter(pl.col("doc_id").is_in(known.table["doc_id"].implode())))
     alone = Evaluation(kept, known, qrels)
     for name in ("ARaB@3", "FaiRR@5", "AbsARaB@2"):
-        found = dict(zip(run.queries, run.relevance_values(parse_measure(name)).tolist(), strict=True))
-        wanted = dict(zip(alone.queries, alone.relevance_values(parse_measure(name)).tolist(), strict=True))
+        found = dict(zip(run.queries, resolve(parse_measure(name)).by_relevance(run).tolist(), strict=True))
+        wanted = dict(zip(alone.queries, resolve(parse_measure(name)).by_relevance(alone).tolist(), strict=True))
         tolerance = 0.2 if name.startswith("Abs") else 1e-12
         assert {q: found[q] for q in wanted} == pytest.approx(wanted, abs=tolerance)
         assert all(np.isnan(value) for query, value in found.items() if query not in wanted)
@@ -166,4 +166,4 @@ def test_grades_that_are_all_the_same_are_a_random_order(relevance: int) -> None
     run = Evaluation(Run.from_table(table), scores, qrels)
     for name in ("ARaB@3", "FaiRR@5", "RaB@1"):
         measure = parse_measure(name)
-        assert run.relevance_values(measure).tolist() == pytest.approx(run.random_values(measure).tolist())
+        assert resolve(measure).by_relevance(run).tolist() == pytest.approx(run.random_values(measure).tolist())

@@ -138,11 +138,11 @@ def test_ties_and_random_orders_equal_all_orders(seed: int, k: int, parameters: 
     losses = [written(f"EE{kind}", k, parameters) for kind in "DRL"]
     low, high = {}, {}
     for m in (share, ratio, gap, awrf, written("NDKL", k, parameters)):
-        low[m], high[m] = found.tie_bounds(m)
+        low[m], high[m] = resolve(m).bounds(found)
     for i, (_, ranking) in enumerate(slow.rankings(case.run).items()):
         for random in (False, True):
             orders = slow.orders([(doc, 0.0) for doc, _ in ranking] if random else ranking)
-            expected = found.random_values if random else found.tie_values
+            expected = found.random_values if random else lambda m: resolve(m).expected(found)
             close(expected(share)[i], sum(plain.share(case.of(docs), k, 0) for docs in orders) / len(orders))
             exposure = plain.over(orders, lambda docs: plain.exposures(case.of(docs), k, **how))
             each = [plain.awrf(plain.exposures(case.of(docs), k, **how), uniform) for docs in orders]
@@ -163,7 +163,7 @@ def test_a_ratio_of_documents_with_equal_sums_is_exact_over_ties(seed: int, k: i
     found, measure = evaluation(case), written("Exposure", k, "group='a'")
     for i, (_, ranking) in enumerate(slow.rankings(case.run).items()):
         for values, tied in (
-            (found.tie_values(measure), ranking),
+            (resolve(measure).expected(found), ranking),
             (found.random_values(measure), [(d, 0.0) for d, _ in ranking]),
         ):
             every = [plain.normalised(plain.exposures(case.of(docs), k))[0] for docs in slow.orders(tied)]
@@ -182,7 +182,11 @@ def test_drawn_means_and_ranges_come_near_those_of_all_orders(seed: int, monkeyp
     }
     for text, value in forms.items():
         measure = parse_measure(text)
-        mean, (low, high), random = found.tie_values(measure), found.tie_bounds(measure), found.random_values(measure)
+        mean, (low, high), random = (
+            resolve(measure).expected(found),
+            resolve(measure).bounds(found),
+            found.random_values(measure),
+        )
         for i, (_, ranking) in enumerate(slow.rankings(case.run).items()):
             every = [value(case.of(docs)) for docs in slow.orders(ranking)]
             defined = [one for one in every if not math.isnan(one)] or [math.nan]
@@ -198,7 +202,7 @@ def test_a_ratio_is_averaged_over_orders_where_sums_differ() -> None:
     table = plain.labels({"f": (1, 0), "half": (0, 0.5), "m": (0, 1)}, "fm")
     run = pl.DataFrame({"query_id": [*"qqrr"], "doc_id": ["f", "half", "f", "m"], "score": [1.0] * 4})
     found = Evaluation(Run.from_table(run), table)
-    for values in (found.tie_values, found.random_values):
+    for values in (lambda m: resolve(m).expected(found), found.random_values):
         drawn, exact = values(parse_measure("Exposure(group='f')@1"))
         assert 0.4 < drawn < 0.6
         assert exact == 0.5

@@ -91,8 +91,8 @@ def test_values_and_ties_are_those_over_all_orders(seed: int, k: int) -> None:
     value = [slow([sign[doc] for doc, _ in lists[query]], k) for query in evaluation.queries]
     orders = [over_orders(lists[q], lambda docs: slow([sign[d] for d in docs], k)) for q in evaluation.queries]
     np.testing.assert_allclose(evaluation.values(measure), value, atol=1e-12)
-    np.testing.assert_allclose(evaluation.tie_values(measure), [mean for mean, _, _ in orders], atol=1e-12)
-    low, high = evaluation.tie_bounds(measure)
+    np.testing.assert_allclose(resolve(measure).expected(evaluation), [mean for mean, _, _ in orders], atol=1e-12)
+    low, high = resolve(measure).bounds(evaluation)
     np.testing.assert_allclose(low, [least for _, least, _ in orders], atol=1e-12)
     np.testing.assert_allclose(high, [most for _, _, most in orders], atol=1e-12)
 
@@ -146,10 +146,10 @@ def test_values_alone_say_what_ties_and_random_orders_do(seed: int, k: int) -> N
     np.testing.assert_allclose(evaluation.values(measure), value, atol=1e-12)
     orders = [over_orders(lists[query], gap) for query in evaluation.queries]
     anyhow = [over_orders([(doc, 0.0) for doc, _ in lists[query]], gap) for query in evaluation.queries]
-    low, high = evaluation.tie_bounds(measure)
+    low, high = resolve(measure).bounds(evaluation)
     # An order of four documents is missed by 200 draws once in 5,000; its value is within their ends.
     for drawn, random, least, most, own, of_any in zip(
-        evaluation.tie_values(measure), evaluation.random_values(measure), low, high, orders, anyhow, strict=True
+        resolve(measure).expected(evaluation), evaluation.random_values(measure), low, high, orders, anyhow, strict=True
     ):
         assert own[1] - 1e-12 <= least <= drawn <= most <= own[2] + 1e-12
         assert drawn == pytest.approx(own[0], abs=0.35)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import slow
 from evenrank.files import EvenrankError, Run, read_qrels, read_run
-from evenrank.measures import Evaluation, parse_measure, parse_measures
+from evenrank.measures import Evaluation, parse_measure, parse_measures, resolve
 
 NAMES = "nDCG@1 nDCG@3 nDCG RR RR@2 RR@10 AP AP@3 AP(rel=2) P@3 P(rel=2)@2 R@2 R@1000 Success@1 Success@4 RR(rel=3)@3"
 seeds = st.integers(0, 10_000)
@@ -71,7 +71,11 @@ def test_values_and_ties_equal_the_slow_versions(seed, k):
     }
     for text, value in forms.items():
         measure = parse_measure(text)
-        values, means, (low, high) = found.values(measure), found.tie_values(measure), found.tie_bounds(measure)
+        values, means, (low, high) = (
+            found.values(measure),
+            resolve(measure).expected(found),
+            resolve(measure).bounds(found),
+        )
         random = found.random_values(measure)
         for i, query in enumerate(found.judged):
             grades = judged[query]
@@ -98,7 +102,7 @@ def test_hand_worked_err_and_tied_expectations():
     found = Evaluation(run, qrels=qrels)
     assert found.values(parse_measure("RR")).tolist() == [0.5]
     assert found.values(parse_measure("RR@10")).tolist() == [0.5]
-    assert found.tie_values(parse_measure("RR@10")).tolist() == [0.75]
+    assert resolve(parse_measure("RR@10")).expected(found).tolist() == [0.75]
 
 
 @pytest.mark.parametrize(("order", "rank"), [("score", 3), ("file", 2)])
@@ -146,12 +150,12 @@ def test_a_measure_that_only_ir_measures_has_is_passed_through():
     theirs = {v.query_id: v.value for v in ir_measures.iter_calc([measure], as_qrels, as_run)}
     assert found.values(measure).tolist() == [theirs[query] for query in found.judged]
     # Which order of ties is best is not known for it; the mean over 200 of them is.
-    assert np.isnan(found.tie_bounds(measure)).all()
-    other = found.tie_values(measure)
+    assert np.isnan(resolve(measure).bounds(found)).all()
+    other = resolve(measure).expected(found)
     assert ((other >= 0) & (other <= 1)).all()
     in_order = Evaluation(Run.from_table(run.table, order="file"), qrels=qrels)
-    np.testing.assert_array_equal(in_order.tie_bounds(measure)[0], in_order.values(measure))
-    np.testing.assert_array_equal(in_order.tie_values(measure), in_order.values(measure))
+    np.testing.assert_array_equal(resolve(measure).bounds(in_order)[0], in_order.values(measure))
+    np.testing.assert_array_equal(resolve(measure).expected(in_order), in_order.values(measure))
 
 
 def test_a_passed_through_measure_sees_the_order_of_the_reference_ranking():
@@ -177,7 +181,7 @@ def test_a_measure_that_fails_in_ir_measures_is_one_line():
     # A cutoff beyond every list costs nothing.
     found = Evaluation(Run.from_table(table), qrels=qrels.filter(qrels["relevance"] < 5))
     deep, whole = parse_measure("ERR@100000000"), parse_measure("ERR@100")
-    np.testing.assert_allclose(found.tie_values(deep), found.tie_values(whole))
+    np.testing.assert_allclose(resolve(deep).expected(found), resolve(whole).expected(found))
 
 
 def test_equal_to_ir_measures_on_the_public_files(shared_data: Path):

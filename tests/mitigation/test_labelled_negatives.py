@@ -53,6 +53,7 @@ def test_the_command_with_labels(labelled, evenrank, collection) -> None:
     assert (ended.status, ended.out) == (0, "")
     assert ended.err == (
         "2 queries, 3 biased and 2 random negatives: set.jsonl\n"
+        "a share of 0.7 is rounded down to 2 of 3 (67%) of a query's negatives\n"
         "queries left out, without a judged relevant document: 1\n"
         "queries left out, without an unjudged document: 1\n"
         "queries with fewer than 3 unjudged documents: 1\n"
@@ -69,6 +70,7 @@ def test_the_command_with_labels(labelled, evenrank, collection) -> None:
     assert manifest["unknown"] == {"queries": 1, "candidates": 1, "negatives": 1}
     assert (manifest["candidates"], manifest["biased"], manifest["random"]) == (6, 3, 2)
     assert manifest["mean_beta"] == {"biased": 1, "random": 0, "candidates": 3 / 5}
+    assert manifest["notes"] == ["a share of 0.7 is rounded down to 2 of 3 (67%) of a query's negatives"]
     settings = manifest["settings"]
     assert (settings["labels"], settings["beta"], settings["magnitude"]) == ("l.csv", "abs_tf", "count")
     assert settings["neutral"] == ["none"]

@@ -27,6 +27,7 @@ def test_groups_and_manifest(files, evenrank):
     assert (ended.status, ended.out) == (0, "")
     assert ended.err == (
         "2 queries, 4 biased and 1 random negatives: set.jsonl\n"
+        "a share of 0.7 is rounded down to 2 of 3 (67%) of a query's negatives\n"
         "queries left out, without a judged relevant document: 1\n"
         "queries left out, without an unjudged document: 1\n"
         "queries with fewer than 3 unjudged documents: 1\n"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from evenrank.files import EvenrankError, InputError
-from evenrank.files.squad import read_answers
+from evenrank.files.squad import load_squad
 from evenrank.files.threads import in_order
 from evenrank.mitigation.rotation import (
     cut_of,
@@ -181,7 +181,7 @@ def test_the_command(home: Path) -> None:
     assert manifest["answers_file"] == str(home / "a.json")
     assert (manifest["mode"], manifest["seed"], manifest["documents"], manifest["words"]) == ("word", seed, 3, 7)
     assert (manifest["answers"], manifest["split"], manifest["split_answers"]) == (2, 1, [["q", "0"]])
-    moved = read_answers(f"{out}.answers.json")
+    moved = load_squad(f"{out}.answers.json").answers()
     assert moved.select("answer", "answer_start", "answer_end").rows() == [("two", 15, 18), ("four", 6, 10)]
 
 
@@ -244,7 +244,7 @@ def test_xquads_answers_move_along(tmp_path: Path) -> None:
     found = rotate_collection(
         tmp_path / "c.jsonl", out=tmp_path / "r.tsv", answers=XQUAD, answers_out=tmp_path / "a.json"
     )
-    before, after = read_answers(XQUAD), read_answers(tmp_path / "a.json")
+    before, after = load_squad(XQUAD).answers(), load_squad(tmp_path / "a.json").answers()
     assert found.documents == 240
     assert before.height == (found.answers or 0) + (found.split or 0)
     assert after.height == found.answers
@@ -361,7 +361,7 @@ def test_answers_without_a_place_or_off_by_a_space_move_along(home: Path) -> Non
     assert "placed at the first match of their text: 1 of 3." in done.output
     assert "moved to the nearest match of their text: 1 of 3." in done.output
     assert "left out: 1 of 3: 'five' (question c)." in done.output
-    moved = read_answers(home / "r.tsv.answers.json")
+    moved = load_squad(home / "r.tsv.answers.json").answers()
     assert moved.select("query_id", "answer", "answer_start").rows() == [("a", "two", 15), ("b", "four", 6)]
     manifest = json.loads((home / "r.tsv.manifest.json").read_text(encoding="utf-8"))
     assert (manifest["answers"], manifest["split"], manifest["answer_places"]["left_out"]) == (2, 0, 1)

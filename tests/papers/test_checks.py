@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import evenrank.papers as experiments
-from evenrank.papers import expansion_setup, position_setup
+from evenrank.papers import position_setup
 from evenrank.papers.checks import (
     Cost,
     MissingError,
@@ -24,6 +24,7 @@ from evenrank.papers.checks import (
     need_public,
     unused,
 )
+from evenrank.papers.expansion import ExpansionStudy
 from tiny_models import tiny_bert
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -62,10 +63,10 @@ def test_files_of_another_form_are_named(tmp_path: Path) -> None:
     bad = tmp_path / "qrels.txt"
     bad.write_text("q1 0 d1 1\n", encoding="utf-8")
     real = position_setup.settings_of("real", Options(squad=(str(bad),)))
-    tiny = expansion_setup.settings_of("tiny", Options(vectors=str(bad), specific=str(bad)))
+    tiny = ExpansionStudy.settings_of("tiny", Options(vectors=str(bad), specific=str(bad)))
     found = [
         need.problem
-        for needs in (position_setup.needs(real, tmp_path), expansion_setup.needs(tiny, tmp_path))
+        for needs in (position_setup.needs(real, tmp_path), ExpansionStudy(tiny, tmp_path).needs())
         for need in needs
         if need.problem and need.kind == "file"
     ]

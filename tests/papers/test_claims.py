@@ -1,67 +1,165 @@
-"""Claims that can fail: supported, not supported, or not decidable with this n."""
+"""Claims that can fail: what a check compares, and what the figures say of it."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from evenrank.measures.inference import over_seeds
-from evenrank.papers.paper_page import PAPERS, UNDECIDED, Value, Verdict, above, below, every, statements, within
+from evenrank.papers import NAMES, study_of
+from evenrank.papers.claims import Check, Claim, Verdict, claims_of, every, published_of, published_rows
+from evenrank.papers.figures import Figures
+from evenrank.papers.report import charts, layouts
+
+PAPERS = ("ibbr", "sampling", "advbert", "expansion", "position")
+MODELS = ["BERT-L2"]
 
 
-def test_an_interval_on_one_side_decides() -> None:
-    value = Value(0.3, 5, "seeds", (0.1, 0.5))
-    assert above(value) == Verdict(True)
-    assert above(value, 0.5) == Verdict(False)
-    assert below(value) == Verdict(False)
-    assert below(value, 0.6) == Verdict(True)
-    assert within(value, 0.0, 0.6) == Verdict(True)
-    assert within(value, 0.0, 0.05) == Verdict(False)
+def figures(**systems: float) -> Figures:
+    """Values of 30 queries around each system's mean, the same noise for all."""
+    noise = np.resize([-0.02, 0.01, 0.015, -0.005], 30)
+    noise -= noise.mean()
+    found = Figures(True)
+    for number, (name, mean) in enumerate(systems.items()):
+        own = np.roll(noise, number)
+        found.add("MRR", name.replace("_", " "), 0, [f"q{one}" for one in range(30)], mean + own)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "check"),
+    [
+        ("MRR: TK > KNRM", Check("MRR", "TK", ">", "KNRM")),
+        ("|ΔA-PRF|: L2 TS < .25 × L2 none", Check("ΔA-PRF", "L2 TS", "<", "L2 none", 0.25, size=True)),
+        ("ΔA-PRF: L2 none > 0", Check("ΔA-PRF", "L2 none", ">", 0.0)),
+        (
+            "nDCG@10 on MS MARCO: a, b test = c ± 2 %",
+            Check("nDCG@10 on MS MARCO", "a, b test", "=", "c", 1.0, 0.02, True),
+        ),
+        ("λ: biased = .9 ± .08", Check("λ", "biased", "=", 0.9, 1.0, 0.08)),
+        ("off: all words < 1e-6", Check("off", "all words", "<", 1e-6)),
+    ],
+)
+def test_a_check_is_read(text: str, check: Check) -> None:
+    assert Check.parse(text) == check
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        ("MRR: a > b", "supported"),
+        ("MRR: b > a", "not supported"),
+        ("MRR: a < b", "not supported"),
+        ("MRR: a > .9 × a2", "supported"),
+        ("MRR: b > .95 × a", "not supported"),
+        ("MRR: a = a2 ± 5 %", "supported"),
+        ("MRR: a = b ± 5 %", "not supported"),
+        ("MRR: a = .6 ± .05", "supported"),
+        ("MRR: a = .7 ± .05", "not supported"),
+        ("MRR: a > a2", "not decidable"),
+        ("MRR: a > none", "not decidable"),
+    ],
+)
+def test_verdicts(text: str, state: str) -> None:
+    assert Check.parse(text).verdict(figures(a=0.6, b=0.4, a2=0.6004)).state == state
 
 
 def test_an_undecided_claim_names_the_n_that_would_decide() -> None:
-    # The half width, 0.2, has to shrink to the distance, 0.1: four times as many.
-    assert above(Value(0.3, 5, "seeds", (0.1, 0.5)), 0.2) == Verdict(None, "about 20 seeds")
-    assert below(Value(0.3, 50, "queries", (0.1, 0.5)), 0.4) == Verdict(None, "about 200 queries")
-    assert above(Value(0.2, 5, "seeds", (0.1, 0.3)), 0.2).needs == "more seeds than can be run"
-    assert above(Value(0.2, 1, "seeds")) == Verdict(None, "more than 1 seed")
-    assert above(Value(None)) == UNDECIDED
-    assert above(Value(None, 1, "analogies")).needs == "more than 1 analogy"
-    assert above(Value(None, 2, "words")).needs == "more than 2 words"
+    found = Figures(True)
+    values = np.resize([0.4, -0.2], 40)
+    found.add("MRR", "a", 0, [f"q{one}" for one in range(40)], values)
+    verdict = Check.parse("MRR: a > .05").verdict(found)
+    low, high = found.test("MRR", {"a": 1.0}).interval() or (0.0, 0.0)
+    needed = int(verdict.needs.split()[1])
+    assert (high - low) / 2 * np.sqrt(40 / needed) <= 0.05 < (high - low) / 2 * np.sqrt(40 / (needed - 1))
+    assert Check.parse("MRR: a = .1 ± .3").verdict(found).state == "supported"
+    assert Check.parse("MRR: b > 0").verdict(found) == Verdict("not decidable", "MRR of b")
 
 
 def test_several_conditions() -> None:
-    assert every(Verdict(True), Verdict(True)) == Verdict(True)
-    assert every(Verdict(True), Verdict(None, "about 20 seeds")) == Verdict(None, "about 20 seeds")
-    assert every(Verdict(False), Verdict(None, "about 20 seeds")) == Verdict(False)
+    yes, no, open_ = Verdict("supported"), Verdict("not supported"), Verdict("not decidable", "about 20 seeds")
+    assert every(yes, yes) == yes
+    assert every(yes, open_) == open_
+    assert every(no, open_) == no
+    assert every() == Verdict("not decidable")
 
 
-@given(st.lists(st.floats(-5, 5), min_size=3, max_size=12), st.floats(-3, 3))
-def test_a_sign_flips_the_verdict(values: list[float], threshold: float) -> None:
-    value = Value.over_seeds(values)
-    flipped = Value.over_seeds([-one for one in values])
-    assert above(value, threshold).supported == below(flipped, -threshold).supported
+def test_a_broken_ranker_supports_nothing_and_refutes_all_the_same() -> None:
+    claim = Claim("ibbr", "key", "text", checks=("MRR: {model} a > {model} b",), floors=("MRR: {model} a > BM25",))
+    below = figures(BERT_L2_a=0.6, BERT_L2_b=0.4, BM25=0.8)
+    named = Figures(True, {(f, s.replace("BERT L2", "BERT-L2")): v for (f, s), v in below.values.items()})
+    assert claim.decided(named, MODELS, "tiny").verdict == Verdict("not decidable", "a ranker that beats BM25")
+    turned = Claim("ibbr", "key", "text", checks=("MRR: {model} b > {model} a",), floors=claim.floors)
+    assert turned.decided(named, MODELS, "tiny").verdict == Verdict("not supported")
 
 
-def test_the_n_named_decides_where_the_spread_stays() -> None:
+def test_a_claim_is_of_the_models_that_ran() -> None:
+    found = figures(m1=0.6, m2=0.4)
+    claim = Claim("p", "k", "t", checks=("MRR: {model} > .5",), any_of=("m1", "m3"))
+    assert claim.decided(found, ["m1", "m2"], "tiny").verdict.state == "supported"
+    assert (
+        Claim("p", "k", "t", checks=claim.checks).decided(found, ["m1", "m2"], "tiny").verdict.state == "not supported"
+    )
+    lacking = Claim("p", "k", "t", checks=claim.checks, models=("m3",)).decided(found, ["m1"], "tiny")
+    assert lacking.verdict == Verdict("not put to this data", "nothing that ran stands for m3")
+    elsewhere = Claim("p", "k", "t", checks=claim.checks, not_at={"real": "too few"})
+    assert elsewhere.decided(found, ["m1"], "real").verdict == Verdict("not put to this data", "too few")
+    assert elsewhere.decided(found, ["m1"], "tiny").verdict.state == "supported"
+
+
+def test_the_power_is_of_the_published_effect_at_the_level_measured() -> None:
     rng = np.random.default_rng(0)
-    values = rng.normal(0.1, 1.0, 40)
-    mean, low_high = float(values.mean()), over_seeds(values).ci95
-    found = above(Value(mean, 40, "queries", low_high))
-    assert found.supported is None
-    needed = int(found.needs.split()[1].replace(",", ""))
-    assert low_high is not None
-    half = (low_high[1] - low_high[0]) / 2
-    assert half * np.sqrt(40 / needed) <= abs(mean) < half * np.sqrt(40 / (needed - 1))
+    found = Figures(True)
+    ids = [f"q{one}" for one in range(100)]
+    base = rng.normal(0.4, 0.1, 100)
+    found.add("MRR", "none", 0, ids, base)
+    found.add("MRR", "TS", 0, ids, base + rng.normal(0, 0.1, 100))
+    published = {("none", "MRR"): 0.2, ("TS", "MRR"): 0.18}
+    effect, power = Check.parse("MRR: TS < none").power(found, published) or (0.0, 0.0)
+    assert effect == pytest.approx(0.1 * base.mean())
+    # By the normal: Φ(effect / error − 1.98).
+    assert power == pytest.approx(0.977, abs=0.03)
+    assert Check.parse("MRR: TS > 0").power(found, published) is None
+
+
+def test_a_null_claim_is_rarely_decided() -> None:
+    """Of claims where nothing differs, at most 5% are said either way; sizes near 0 among them."""
+    rng = np.random.default_rng(0)
+    decided = {"MRR: a > b": 0, "|MRR|: a < b": 0}
+    for _ in range(400):
+        found = Figures(True)
+        query = rng.normal(0, 0.2, 60)
+        for name in ("a", "b"):
+            training = rng.normal(0, 0.01, 3)
+            for seed in range(3):
+                values = query + training[seed] + rng.normal(0, 0.1, 60)
+                found.add("MRR", name, seed, [f"q{one}" for one in range(60)], values)
+        for text in decided:
+            decided[text] += Check.parse(text).verdict(found).state != "not decidable"
+    assert all(count <= 0.05 * 400 + 10 for count in decided.values()), decided
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_the_statements_of_a_paper(paper: str) -> None:
-    found = statements(paper)
+def test_the_claims_of_a_paper(paper: str) -> None:
+    found = claims_of(paper)
     assert found
-    for one in found.values():
+    for one in found:
         assert one.text == one.text.strip()
         assert not one.text.endswith(".")
-    assert len({one.text for one in found.values()}) == len(found)
+        assert one.expanded(one.checks, one.models or one.any_of or ["M"])
+        one.expanded(one.floors, ["M"])
+    assert len({one.text for one in found}) == len(found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_figures_that_claims_and_tables_name_are_published_or_measured(name: str) -> None:
+    """A name that is mistyped in a check would never be measured: each stands in a table or a chart too."""
+    study = study_of(name)
+    shown = {figure.strip("|") for layout in layouts(study) for figure in layout.figures}
+    shown |= {figure.strip("|") for chart in charts(study) for figure in (chart.x, chart.y, *chart.figures)}
+    for paper in study.papers:
+        for claim in claims_of(paper):
+            for check in claim.expanded(claim.checks, ["M"]):
+                assert check.figure in shown, (claim.key, check.figure)
+    tables = {layout.name for layout in layouts(study)}
+    assert {row["table"] for row in published_rows(name)} <= tables
+    assert published_of(name)

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.files import EvenrankError, InputError
-from evenrank.files.squad import read_answers
+from evenrank.files.squad import load_squad
 from evenrank.probes.answers import answer_positions, load_answer_positions
 
 SPAN = ("query_id", "doc_id", "answer", "answer_start", "answer_end")
@@ -162,7 +162,7 @@ def test_answers_from_a_pipe_are_read_once(evenrank: Callable[..., Any], tmp_pat
     out = tmp_path / "r.tsv"
     done = evenrank("rotate", tmp_path / "c" / "collection.tsv", "--out", out, "--answers", piped(content), "--quiet")
     assert done.status == 0, done.err
-    assert read_answers(f"{out}.answers.json").height == 2
+    assert load_squad(f"{out}.answers.json").answers().height == 2
     done = evenrank("position", "answers", path, "--collection", piped("0\tx\n"))
     assert done.status == 2
     assert done.err.endswith(": expected a file, found a pipe: it may be read more than once\n")

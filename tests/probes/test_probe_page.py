@@ -60,6 +60,8 @@ def test_where_no_difference_is_shown(one: VariantFigures) -> None:
     assert of(one, replace(FOUND, holm_p=0.06)).key == "no_preference"
     still = Comparison(0.0, None, 702, "pairs", 1.0, 1.0, 0.0)
     assert of(one, still).key == "unchanged"
+    # Figures that all read .000 are none, and neither is what would be noticed.
+    assert of(one, replace(still, mean=1e-9, noticeable=1e-8)).key == "unchanged"
     bare = replace(NONE, noticeable=None)
     assert of(one, bare, beyond=False).key == "no_preference_any_edit"
 

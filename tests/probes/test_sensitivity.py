@@ -13,7 +13,7 @@ import pytest
 from early_ranker import Early, collection_of, command, sensitivity
 from evenrank.files import EvenrankError, Run
 from evenrank.files.json_values import json_values
-from evenrank.files.squad import read_answers
+from evenrank.files.squad import load_squad
 
 SD = 0.5 * np.std(np.arange(6))
 """Of a query's candidates, whose answers stand at 0 … 5, with half a point per place."""
@@ -112,7 +112,7 @@ def test_queries_without_candidates_are_left_out(home: Path) -> None:
 
 
 def test_white_space_before_an_answer_is_none_of_its_words(home: Path) -> None:
-    spans = read_answers(home / "squad.json")
+    spans = load_squad(home / "squad.json").answers()
     wide = spans.with_columns(
         pl.when(pl.col("answer_start") > 0).then(pl.col("answer_start") - 1).otherwise(0).alias("answer_start")
     )

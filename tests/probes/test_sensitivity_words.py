@@ -15,7 +15,7 @@ import pytest
 
 from early_ranker import Early, collection_of, sensitivity
 from evenrank.files import Run, write_run
-from evenrank.files.squad import load_squad, read_answers
+from evenrank.files.squad import load_squad
 from evenrank.probes.sensitivity import (
     Curves,
     MovedAnswers,
@@ -143,7 +143,7 @@ def test_what_the_contrasts_say() -> None:
 
 def test_answers_that_cannot_be_moved(home: Path) -> None:
     table = load_squad(home / "squad.json").passages()
-    spans = read_answers(home / "squad.json")
+    spans = load_squad(home / "squad.json").answers()
     # Two sentences: W0 and the rest.
     texts = table.with_columns(pl.col("text").str.replace_all(".", "", literal=True).str.replace("W0", "W0."))
     found = sensitivity(home, Early(0.5), answers=spans, collection=texts)
@@ -155,7 +155,7 @@ def test_answers_that_cannot_be_moved(home: Path) -> None:
 
 def test_answers_are_put_right_in_the_collections_text(home: Path) -> None:
     # The collection writes single spaces where the file has two: the file's places are off.
-    spans = read_answers(home / "squad.json")
+    spans = load_squad(home / "squad.json").answers()
     texts = load_squad(home / "squad.json").passages()
     single = texts.with_columns(pl.col("text").str.replace_all("  ", " "))
     found = sensitivity(home, Early(0.0), answers=spans, collection=single)

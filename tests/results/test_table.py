@@ -187,3 +187,16 @@ def test_a_wrong_path_and_a_key_of_two_columns_are_mistakes() -> None:
         Table("", (Column("name"), Column("name")), RUNS).frame()
     with pytest.raises(AttributeError):
         Table("", (Column("name"), Column("x", of="of.meen")), RUNS).text()
+
+
+def test_long_texts_are_broken_within_their_columns() -> None:
+    """Every word is in its column, and no line is wider; a table that fits is as it was."""
+    words = " ".join(f"word{n}" for n in range(60))
+    columns = (Column("name"), Column("text"), Column("other"), Column("x", digits(1)))
+    table = Table("T", columns, [("a", words, "short", 1.0), ("b", "one", words, 2.0)], ("Note.",))
+    folded = table.folded(100)
+    assert max(map(len, folded.split("\n"))) <= 100 < max(map(len, table.text().split("\n")))
+    assert folded.count("word") == 120
+    assert [line.split()[-1] for line in folded.split("\n") if line[:1] in "ab"] == ["1.0", "2.0"]
+    narrow = replace(table, rows=[("a", "b", "c", 1.0)])
+    assert narrow.folded(100) == narrow.text()

@@ -165,6 +165,9 @@ def test_recovery_of_what_is_there_and_what_is_not() -> None:
     found = recovery(Vectors(words, matrix), sides, train=80)
     assert min(found.kmeans, found.linear, found.rbf) > 0.95
     assert found == recovery(Vectors(words, matrix), sides, train=80)
+    assert found.of_word["kmeans"].mean() == found.kmeans
+    # Every word is tested in six of ten splits or thereabouts.
+    assert found.of_word["rbf"].mean() == pytest.approx(found.rbf, abs=0.02)
     # A ring around a ball: no line, no two clusters, but a radial kernel tells them apart.
     angle = rng.uniform(0, 2 * np.pi, 200)
     ring = np.c_[np.cos(angle), np.sin(angle), np.zeros(200)]

@@ -121,6 +121,17 @@ def test_figures_that_are_no_numbers_are_never_chosen() -> None:
     assert chosen([Validated(1, -0.5, 0.2), Validated(2, -0.4, 0.3)], "joint") == Validated(2, -0.4, 0.3)
 
 
+def test_one_validation_and_one_that_is_useful_enough_are_said_plainly() -> None:
+    chooser = CheckpointChooser("joint", "", "RR", 3)
+    chooser.note(1, 0.5, 0.1)
+    assert chooser.choice(1).why == "step 1 of 1, the only validation: |ΔA-PRF| 0.1000, RR 0.5000"
+    chooser.note(2, 0.3, 0.05)
+    assert chooser.choice(2).why == (
+        "step 1 of 2, |ΔA-PRF| 0.1000, the only one of 2 validations with at least 95% of the best RR: it has 0.5000,"
+        " the best was 0.5000 after step 1"
+    )
+
+
 # --- what a recipe asks for -------------------------------------------------------------------------------------------
 
 
@@ -234,7 +245,7 @@ def test_a_checkpoint_that_comes_back_is_still_there(gendered, tmp_path, scripte
     assert result["steps"] == 14
     assert result["best_checkpoint"] == "checkpoint-2"
     why = (
-        "step 2 of 14, the least |ΔA-PRF|, 0.0800, of the 2 among 7 validations with at least 95% of the best nDCG@10:"
+        "step 2 of 14, |ΔA-PRF| 0.0800, the least of 2 of 7 validations with at least 95% of the best nDCG@10:"
         " it has 0.6000, the best was 0.6200 after step 8"
     )
     figures = {"value": 0.60, "abs_delta_aprf": 0.08, "best_value": 0.62, "validations": 7}
@@ -290,7 +301,7 @@ def test_a_grid_compares_with_the_best_without_the_term(gendered, tmp_path, scri
         result = json.loads((folder / name / "result.json").read_text(encoding="utf-8"))
         rules[name] = (result["checkpoint"]["rule"], result["checkpoint"]["step"])
     assert rules == {"without": ("utility", 8), "weight-0.1": ("joint", 2), "weight-5": ("joint", 2)}
-    assert any(line.startswith("weight-5: kept the checkpoint of step 2 of 8, the least |ΔA-PRF|") for line in said)
+    assert any(line.startswith("weight-5: kept the checkpoint of step 2 of 8, |ΔA-PRF| ") for line in said)
 
 
 def test_keep_last_and_adversaries(gendered, tmp_path, scripted):

@@ -110,8 +110,8 @@ def test_what_a_run_came_to_in_lines():
     leakage = {"leakage": {"before": {"balanced_accuracy": 0.9}, "after": {"balanced_accuracy": 0.6}}}
     assert summary_of(result | bias | leakage) == [
         line,
-        "DeltaAPRF (gender): 0.0100, first stage: -0.1000 (nearer 0 is better)",
-        "DeltaAPRF (age): undefined, first stage: 0.2000 (nearer 0 is better)",
+        "ΔA-PRF (gender): 0.0100, first stage: -0.1000 (nearer 0 is better)",
+        "ΔA-PRF (age): undefined, first stage: 0.2000 (nearer 0 is better)",
         "balanced accuracy of an attack: 0.6000, before training 0.9000 (0.5 is chance)",
     ]
 

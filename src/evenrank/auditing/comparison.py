@@ -119,7 +119,7 @@ def _leans(measured: list[Measured], measure: Measure) -> list[st.Comparison | N
     for run in measured:
         if run.partly_known(key):
             mean = mean_of(run.values[key]) if len(run.parts[key]) == 1 else None
-            found.append(st.untold(mean, run.known_queries.get(key, 0), PARTLY))
+            found.append(st.untold(mean, run.known_queries.get(key, 0), _why_untold(run)))
         else:
             found.append(st.compare_parts(run.parts[key], signs(measure)))
     given = [r for r, run in enumerate(measured) if run.name not in REFERENCES]
@@ -129,7 +129,12 @@ def _leans(measured: list[Measured], measure: Measure) -> list[st.Comparison | N
 
 
 PARTLY = "documents without a label could change it"
-"""Why nothing can be told of a figure of known documents alone."""
+ONLY_KNOWN = "the figures are of the labelled documents alone"
+"""Why nothing can be told of a figure that depends on documents without a label; where these are left out."""
+
+
+def _why_untold(run: Measured) -> str:
+    return ONLY_KNOWN if run.only_known else PARTLY
 
 
 def _documents(run: Measured) -> tuple[int, Lacking | None, KnownLabels | None, Array]:
@@ -219,7 +224,8 @@ def compare_runs(run: Measured, base: Measured, measure: Measure) -> Comparison:
     found = (_compare_whole if resolve(measure).whole_run else _compare_queries)(run, base, measure)
     if run.partly_known(key) or base.partly_known(key):
         n = min(one.known_queries.get(key, found.n) for one in (run, base))
-        found = replace(found, test=st.untold(found.difference, n, PARTLY), n=n, t_p=None, wilcoxon_p=None, tied=None)
+        test = st.untold(found.difference, n, _why_untold(run))
+        found = replace(found, test=test, n=n, t_p=None, wilcoxon_p=None, tied=None)
     return found
 
 

@@ -16,7 +16,7 @@ from evenrank.files.json_values import BY_QUERY, IF_KNOWN, INLINE, LEFT_OUT, nam
 from evenrank.files.types import Array
 from evenrank.files.wording import counted, percent
 from evenrank.groups import Lexicon
-from evenrank.measures import Lacking, is_bias, parse_measure, resolve
+from evenrank.measures import Lacking, Share, is_bias, parse_measure, resolve
 from evenrank.measures.inference import EQUAL, SIGNIFICANT, MeanBound
 from evenrank.measures.inference import Comparison as Tested
 from evenrank.results.finding import Finding
@@ -204,7 +204,10 @@ SHOWN_AS = {RANDOM: "candidates", RELEVANCE_FIRST: "perfect"}
 
 
 def shown_name(measure: Measure) -> str:
-    """A measure's name on screens, without the target that an audit of labels has."""
+    """A measure's name on screens: without the target that an audit of labels has, a share by its group's name."""
+    given = measure.params
+    if type(measure) is type(Share) and "cutoff" in given:
+        return f"Share of {given['group']}@{given['cutoff']}"
     return str(measure).replace("(target='candidates')", "")
 
 
@@ -230,7 +233,7 @@ class Comparison:
         mean, baseline_mean: The means over these ``n`` queries.
         partial: Whether some query has a value in only one of the runs, so that these are not the figures' means.
         unequal_depth: Whether one of the lists is so much shorter, within the measure's cutoff, that depth rather
-            than order decides.
+            than order may decide.
     """
 
     also: ClassVar = ("no_loss",)
@@ -531,7 +534,7 @@ class AuditFigures(Result):
     misleading: tuple[Finding, ...] = field(default=(), metadata=LEFT_OUT)
     """The notes that come first in every view, since the figures mislead without them."""
     unequal_depth: tuple[str, ...] = field(default=(), metadata=LEFT_OUT)
-    """The measures that are decided by the unequal depths of the runs."""
+    """The measures that unequal depths of the runs may decide."""
     partly_labelled: bool = field(default=False, metadata=LEFT_OUT)
     """Whether documents of the runs or of the background have no label while others have one."""
     all_neutral: bool = field(default=False, metadata=LEFT_OUT)

@@ -57,6 +57,8 @@ class Measured:
     bounds: dict[str, Interval] = field(default_factory=dict)
     """Per measure the smallest and largest figure over every way to label the unknown, where that is exact."""
 
+    only_known: bool = False
+    """Whether documents without a label are left out, so that figures are of the others alone."""
     of_labelled: set[str] = field(default_factory=set)
     """Measures that are of the labelled part of the background, be all documents known that they look at."""
 
@@ -116,6 +118,7 @@ def measure_run(
         absent=absent,
         lacking=lacking,
         labels=known_labels(evaluation, SHOWN_DEPTH) if not over else None,
+        only_known=evaluation.missing == "skip",
     )
     labelled = evaluation.group_table is not None and evaluation.group_table.labelled
     for measure in measures:

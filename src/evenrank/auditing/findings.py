@@ -21,7 +21,7 @@ from evenrank.measures.inference import EQUAL, LEAST, MARGIN, outcome, queries_t
 from evenrank.results.finding import Finding, Level, Place, phrases
 
 from .about import Poles, group_label, in_short, poles, short_names, shown_lean, utility_measures
-from .comparison import PARTLY
+from .comparison import ONLY_KNOWN, PARTLY
 from .data import ALL_ZERO, AuditFigures, Comparison, Excess, Figure, GroupShare, Pair, RunAudit, shown_name
 
 _SAYS = phrases("audit")
@@ -497,7 +497,8 @@ def _group_findings(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
         yield _SAYS.find("groups_alike", run.name, "no difference shown")
         return
     if not shown:
-        why = next((one.test.why for one in tests), PARTLY)
+        why = ONLY_KNOWN if result.settings.get("unknown") == "skip" else PARTLY
+        why = next((one.test.why for one in tests if one.test.why is not None), why)
         yield _SAYS.find("groups_untold", run.name, "cannot be told", why=why)
         return
     several = len(result.given) > 2
@@ -546,7 +547,8 @@ def _notes(result: AuditFigures) -> Iterator[Finding]:
     if moved:
         yield _SAYS.find("orders", level="cannot be told", place="note", figures=moved)
     if result.unequal_depth:
-        yield _SAYS.find("unequal_depth", level="cannot be told", place="note", measures=list(result.unequal_depth))
+        measures = [shown_name(one) for one in result.measures if str(one) in result.unequal_depth]
+        yield _SAYS.find("unequal_depth", level="cannot be told", place="note", measures=measures)
     yield from _no_figures(result)
     yield from result.cautions
     if len(result.given) == 2:

@@ -200,7 +200,7 @@ def depth_notes(
             continue
         keys = [str(measure) for measure in measures if depth_decides(run, base, measure)]
         own, other = common(run.lengths, base.lengths).mean(axis=0)
-        decided = f"; depth decides {', '.join(keys)}, which the summary does not compare" if keys else ""
+        decided = f"; depth may decide {', '.join(keys)}, which the summary does not compare" if keys else ""
         notes.append(
             f"{run.name} has {own:,.0f} documents per query, {base.name} {other:,.0f}"
             f" (means over the queries of both){decided}."

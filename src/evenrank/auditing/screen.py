@@ -246,7 +246,8 @@ def _gloss(measure: Measure) -> str | None:
 
 def _source(result: AuditFigures) -> tuple[str, ...]:
     if "labels" in result.settings:
-        return ("groups: labels",)
+        only_known = result.partly_labelled and result.settings.get("unknown") == "skip"
+        return ("groups: labels, figures of the labelled documents alone" if only_known else "groups: labels",)
     lexicon = result.settings.get("lexicon")
     return (f"words: {lexicon}",) if lexicon not in (None, "unknown") else ()
 

@@ -29,7 +29,7 @@ def command(
 ) -> None:
     from evenrank.papers import ExperimentOptions, check_experiment, folder_of, run_experiment
 
-    options = ExperimentOptions(**{**own, "squad": tuple(own["squad"])})
+    options = ExperimentOptions(**{**own, **{name: tuple(own[name] or ()) for name in ("data", "model")}})
     if check:
         for line in check_experiment(**{name: given[name] for name in given if name != "jobs"}, options=options):
             _output.say(line)

@@ -32,6 +32,8 @@ def command(
     done = write_negatives(**given, quiet=quiet)
     written = f"{done['biased']} biased and {done['random']} random negatives: {given['out']}"
     _output.say(f"{counted(done['queries'], 'query')}, {written}", err=True)
+    for note in done["notes"]:
+        _output.say(note, err=True)
     left, short, gendered = done["left_out"], done["short"], done["short_of_gendered"]
     notes = {
         "left out, without a judged relevant document": left["without_relevant"],

@@ -21,10 +21,18 @@ evenrank train recipe.toml --resume
 def command(*, given: Annotated[Values, From("training.run", "train_recipe")]) -> None:
     from evenrank import train_recipe, training_summary
 
-    folder = train_recipe(**given, say=lambda text: _output.say(text, err=True))
+    told: list[str] = []
+
+    def say(text: str) -> None:
+        told.append(text)
+        _output.say(text, err=True)
+
+    folder = train_recipe(**given, say=say)
     # One of several processes reports for all.
     if os.environ.get("RANK", "0") == "0":
         for line in training_summary(folder):
-            _output.say(line, err=True)
+            # Which checkpoint was kept, and why, was told when the training ended.
+            if not any(one.endswith(line.removeprefix("checkpoint: ")) for one in told):
+                _output.say(line, err=True)
         # Standard output has the path alone, for scripts.
         _output.say(str(folder / "model"))

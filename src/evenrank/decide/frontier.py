@@ -43,6 +43,7 @@ from .rebalance import (
     only_ids,
     only_those,
     restricted,
+    unknown_findings,
     usual_bias,
 )
 from .rebalance_lists import (
@@ -295,7 +296,8 @@ class Frontier(Result):
         measures: Of effectiveness and of bias.
         queries: Number of queries that are reported; ``absent``: of these, judged ones that the run lacks.
         settings, notes, provenance: How it was made.
-        lacks: What is said of judged queries that the run lacks; ``warnings``: the sentences.
+        lacks: What is said of judged queries that the run lacks, and of documents without a label or text;
+            ``warnings``: the sentences.
     """
 
     also: ClassVar = ("warnings",)
@@ -311,7 +313,7 @@ class Frontier(Result):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is said first: of judged queries that the run lacks."""
+        """What is said first: of judged queries that the run lacks, and of documents without a label or text."""
         return tuple(one.text for one in self.lacks)
 
     def __getitem__(self, name: str) -> Point:
@@ -355,7 +357,11 @@ def frontier_findings(found: Frontier) -> Iterator[Finding]:
     for number_, (share, group) in enumerate(groupby(found.equal, key=lambda one: one.share)):
         levels = list(group)
         least, others = levels[0], levels[1:]
-        of = f"the distance from the run's {bias} to the best" if best_is_high else f"the run's {bias}"
+        of = (
+            f"the distance from the run's {shown_name(bias)} to the best"
+            if best_is_high
+            else f"the run's {shown_name(bias)}"
+        )
         at: dict[str, Any] = named | {"figure": least.bias, "of": of, "method": least.method, "why": least.cost.why}
         place: Place = "answer" if not number_ else "finding"
         subject = f"At {percent(share)}"
@@ -418,9 +424,6 @@ def notes_on(
             f"{counted(lists.tied, 'document')} of {lists.total:,} in the first {grouping.depth} ranks are tied with a"
             " neighbour in the run: the methods start from falling document ids there, and so do all figures."
         )
-    if lists.lacking:
-        what = "counted as neutral" if grouping.missing == "neutral" else "kept at their ranks and left out of figures"
-        yield f"{counted(lists.lacking, 'document')} of {lists.total:,} are not known to the groups: {what}."
     if "blind" not in others:
         yield "No run named blind was given: there is no straight line that a method should be beyond."
 
@@ -623,7 +626,7 @@ def frontier(
         settings,
         (*notes, *_used(made, grouping.table), *notes_on(figures.lists, grouping, made, others)),
         len(absent),
-        lacks,
+        (*lacks, *unknown_findings(given.name, figures.lists, grouping)),
         provenance=provenance,
     )
 

@@ -42,7 +42,7 @@ from evenrank.measures.inference import outcome as outcome_of
 from evenrank.results.finding import Finding, phrases
 from evenrank.results.page import Chip, Page, Section, Verdicts
 from evenrank.results.result import Result
-from evenrank.results.table import COUNT, NONE, Column, P, Table, digits, short, true_minus
+from evenrank.results.table import COUNT, NONE, Column, P, Table, digits, short, true_minus, wrapped
 
 from .budget import ALPHA, BASELINE, Budget, Facts, Rule, as_budget
 
@@ -269,6 +269,11 @@ class Audited:
         ]
         return max(values) if len(values) == len(runs) else math.inf
 
+    def partly_labelled(self, runs: Sequence[str], rule: Rule) -> bool:
+        """Whether documents without a label could change the figure of one of these runs."""
+        found = [_table(self.figure(run, rule).get("known")) for run in runs]
+        return any(known.get("rows") != known.get("of") for known in found)
+
     @property
     def ids(self) -> Sequence[object]:
         """The ids of the queries [Q]."""
@@ -345,7 +350,7 @@ def against(audited: Audited, budget: Budget, number: int, baseline: str | None)
 
 
 def unequal_depth(audited: Audited, run: str, rule: Rule, other: str) -> bool | None:
-    """Whether depth rather than order decides a comparison; None if the audit does not tell."""
+    """Whether depth rather than order may decide a comparison; None if the audit does not tell."""
     own, others = audited.lengths(run), audited.lengths(other)
     if own is not None and others is not None:
         return unequally_deep(own, others, rule.facts.cutoff)
@@ -371,6 +376,8 @@ def _canonical(name: str) -> str:
 _SAYS = phrases("gate")
 Correction = Literal["holm", "none"]
 Limits = tuple[float, float]
+Beyond = Literal["unlabelled", "unequal"]
+"""Why nothing can be told of a rule, whatever the number of queries: the template that says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +394,8 @@ class Ruling:
         mean, other_mean: The figures of the run and of ``against`` over these queries, with their signs.
         p_holds, p_broken: One-sided p-values of the two claims; ``holm_p``: the second after Holm's correction.
         queries_to_decide: Of a rule that is not shown, the number of queries with which it would be decided in 8 of 10
-            samples, if the truth is what was observed; None if no number would, or with one query. ``if_equal``: of a
+            samples, if the truth is what was observed; None if no number would, as where lists differ in length or
+            documents lack a label, or with one query. ``if_equal``: of a
             margin between two runs, the number that would show that it holds if the runs were equal; ``one_in``: one
             query in so many that loses everything would use up the margin.
         catches: The true value nearest to the budget that so many queries show to be broken in 8 of 10 samples. None of
@@ -418,6 +426,8 @@ class Ruling:
     test: BoundTest | None = field(repr=False, compare=False, default=None, metadata=LEFT_OUT)
     run: str = ""
     towards: tuple[str | None, str | None] = (None, None)
+    beyond: Beyond | None = field(default=None, metadata=LEFT_OUT)
+    """Of a rule that is not shown: why more queries would not help."""
 
     @property
     def subject(self) -> str:
@@ -597,11 +607,14 @@ def gate(
             greatest = values.greatest(rule, [gated, *([] if other is None else [other])])
             ids = values.ids if rules.guaranteed else None
             test = tested(rule, parts, others, greatest=greatest, guaranteed=ids, alpha=rules.alpha)
+            if values.partly_labelled([gated, *([] if other is None else [other])], rule):
+                test = replace(test, test=None)
             found.append((other, test))
         except EvenrankError as error:
             raise rules.error(place, str(error)) from None
     rulings = tuple(
-        replace(ruling, run=gated, towards=_towards(values, ruling)) for ruling in _rulings(rules, found, correction)
+        replace(_beyond(values, gated, ruling), run=gated, towards=_towards(values, ruling))
+        for ruling in _rulings(rules, found, correction)
     )
     # The words of the audit's own are not the gate's.
     passed_on = (Finding("audit", "", "cannot be told", None, said, "warning") for said in values.warnings)
@@ -703,6 +716,18 @@ def _catches(rule: Rule, test: BoundTest, level: float, other: float | None) -> 
     return caught if caught is not None and low - EQUAL <= caught <= high + EQUAL else None
 
 
+def _beyond(audited: Audited, run: str, ruling: Ruling) -> Ruling:
+    """The ruling, where it is not shown with the reason that more queries do nothing about."""
+    rule, other = ruling.rule, ruling.against
+    if ruling.outcome != "not shown":
+        return ruling
+    if audited.partly_labelled([run, *([] if other is None else [other])], rule):
+        return replace(ruling, beyond="unlabelled")
+    if other is not None and ruling.test is not None and unequal_depth(audited, run, rule, other):
+        return replace(ruling, beyond="unequal", queries_to_decide=None)
+    return ruling
+
+
 def _towards(audited: Audited, ruling: Ruling) -> tuple[str | None, str | None]:
     """The groups that the means of the run and of the other lean to, where the sign tells and the audit names them."""
     own = _POLES.search(ruling.rule.measure)
@@ -735,7 +760,7 @@ def _misleading(audited: Audited, run: str, rulings: tuple[Ruling, ...]) -> Iter
     for ruling in rulings:
         rule, other = ruling.rule, ruling.against
         deep = None if other is None else unequal_depth(audited, run, rule, other)
-        if deep:
+        if deep and ruling.beyond is None:
             yield _SAYS.find("depth", ruling.name, "cannot be told", None, "warning")
         if other is not None and deep is None:
             yield _SAYS.find("depth_unknown", ruling.name, "cannot be told", None, "warning", other=other)
@@ -769,6 +794,8 @@ def noticed(ruling: Ruling) -> str:
 def _undecided(ruling: Ruling) -> str:
     """Why a rule is not shown: the template of the reason."""
     test = ruling.test
+    if ruling.beyond is not None:
+        return "unequal" if ruling.beyond == "unequal" else "unlabelled"
     if test is None:
         return "few"
     if not math.isfinite(test.loss):
@@ -852,6 +879,9 @@ def _outcome(result: GateResult) -> Finding:
         key += "_needs"
         needed = max(one.queries_to_decide or 0 for one in open_)
         values |= {"needed": many(needed), "count": max(one.n for one in open_)}
+    elif open_[0].beyond is not None and len({one.beyond for one in open_}) == 1:
+        key += "_why"
+        values["why"] = _reason(open_[0])
     return _SAYS.find(key, result.run, "not shown", place="answer", **values)
 
 
@@ -1033,6 +1063,38 @@ def initial_budget(
     Raises:
         EvenrankError: Without a baseline, and where no rule can be checked.
     """
+    return checkable_budget(audited, baseline=baseline, run=run).text
+
+
+@dataclass(frozen=True, slots=True)
+class InitialBudget:
+    """A budget that ``queries`` queries can check: the ``text`` of its file, and what a gate says of its rules.
+
+    ``depth``: the sentence on lists that differ in length, if they do.
+    """
+
+    text: str
+    queries: int
+    rulings: tuple[Ruling, ...]
+    depth: str
+
+    def said(self, path: str) -> str:
+        """What was written to a file, and what each rule would notice."""
+        values: dict[str, Any] = {"path": path, "rules": counted(len(self.rulings), "rule")}
+        lines = [_SAYS.say("init_written", queries=counted(self.queries, "query"), **values)]
+        lines += [wrapped(self.depth, _WIDTH)] if self.depth else []
+        columns = (
+            Column("rule", of="title", heading=""),
+            Column("budget", of="rule.limit"),
+            Column("noticed", heading="would notice", of=noticed),
+        )
+        return "\n".join([*lines, "", Table("", columns, self.rulings).text(_WIDTH)])
+
+
+def checkable_budget(
+    audited: WithValues | opt.File | Mapping[str, object], *, baseline: str | None = None, run: str | None = None
+) -> InitialBudget:
+    """What :func:`initial_budget` makes, with its rules as a gate has them."""
     values = as_audited(as_json_values(audited))
     base = values.baseline(baseline)
     if base is None:
@@ -1042,26 +1104,36 @@ def initial_budget(
     refused: dict[str, str] = {}
     for measure in (name for name, facts in values.facts.items() if len(facts.signs) == 1):
         try:
-            found[measure] = _tightest(values, base, measure)
+            found[measure] = _tightest(values, [base, gated], measure)
         except EvenrankError as error:
             refused[measure] = str(error).removeprefix("`budget`: rule 1: ")
     rules = {measure: tried[-1].values for measure, tried in found.items() if tried and tried[-1].holds}
+    if not rules and refused and not any(found.values()):
+        why = "; ".join(f"{measure}: {why}" for measure, why in refused.items())
+        raise EvenrankError(f"no rule can be checked: {why}")
     if not rules:
         raise EvenrankError("no rule can be checked with these queries: more are needed")
-    queries = counted(max(tried.n for of in found.values() for tried in of), "query")
-    lines = [f"# {line}" for line in _SAYS.say("init", queries=queries, baseline=plain(readable(base))).split("\n")]
+    queries = max(tried.n for of in found.values() for tried in of)
+    said = {"queries": counted(queries, "query"), "baseline": plain(readable(base))}
+    lines = [f"# {_SAYS.say('init', **said)}"]
     # All at once: what would be noticed is corrected for the number of rules.
     rulings = gate(audited, budget={"rule": list(rules.values())}, baseline=base, run=gated).rulings
+    deep = [plain(one.rule.measure) for one in rulings if one.against and unequal_depth(values, gated, one.rule, base)]
+    depth = _SAYS.say("init_depth", measures=deep) if deep else ""
+    lines += [f"# {depth}"] if deep else []
     notices = dict(zip(rules, map(noticed, rulings), strict=True))
     for measure, tried in found.items():
         lines += ["", *_rule_lines(measure, tried, notices.get(measure, ""))] if tried else []
     for measure, why in refused.items():
         lines += ["", f"# {_SAYS.say('init_refused', measure=plain(measure), why=plain(why))}"]
-    return "\n".join(lines) + "\n"
+    return InitialBudget("\n".join(lines) + "\n", queries, rulings, depth)
 
 
-def _tightest(values: Audited, base: str, measure: str) -> list[_Tried]:
-    """The limits tried, from the tightest to the first that holds; none of a measure without a better side."""
+def _tightest(values: Audited, runs: Sequence[str], measure: str) -> list[_Tried]:
+    """The limits tried, from the tightest to the first that holds of the first of the ``runs``, the baseline.
+
+    None of a measure without a better side. Raises EvenrankError where documents without a label could change it.
+    """
     how = resolve(parse_measure(measure))
     limits: list[dict[str, object]]
     if how.undirected:
@@ -1073,15 +1145,18 @@ def _tightest(values: Audited, base: str, measure: str) -> list[_Tried]:
         limits = [{"measure": measure, "against": "baseline", side: f"{sign}{margin}%"} for margin in MARGINS]
     tried: list[_Tried] = []
     for limit in limits:
-        tried.append(_try(values, base, limit))
+        tried.append(_try(values, runs, limit))
         if tried[-1].holds:
             break
     return tried
 
 
-def _try(values: Audited, base: str, limit: Mapping[str, object]) -> _Tried:
+def _try(values: Audited, runs: Sequence[str], limit: Mapping[str, object]) -> _Tried:
     """Whether a rule would hold of a run that is as good as the baseline."""
     (rule,) = as_budget({"rule": [limit]}, values.facts).rules
+    if values.partly_labelled(runs, rule):
+        raise EvenrankError(_SAYS.say("unlabelled"))
+    base = runs[0]
     parts = values.parts(base, rule)
     others = None if rule.against is None else parts
     found = tested(rule, parts, others, greatest=values.greatest(rule, [base]), guaranteed=None, alpha=ALPHA)

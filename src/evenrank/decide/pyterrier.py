@@ -9,17 +9,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import polars as pl
 import pyterrier as pt
 
+from evenrank import options as opt
 from evenrank.files import EvenrankError, Run
 from evenrank.files.arguments import checked
-from evenrank.files.convert import Strings, run_table
+from evenrank.files.convert import run_table
 from evenrank.files.errors import quoted
-from evenrank.groups import LexiconLike, as_group_table, as_labels
+from evenrank.groups import as_group_table, as_labels
 from evenrank.measures import OfMissing
 from evenrank.mitigation.reorderings import Reordering, Shift
 from evenrank.models.load import RankerLike, load_ranker
@@ -38,9 +39,9 @@ class EvenrankRebalancer(pt.Estimator):
 
     ``method``: "neutral", "fair", "detconstsort" or "shift"; ``strength``: from 0, the order as it is, to 1. Groups
     come from ``labels`` or ``scores``, which are read once, or without either from the words of ``lexicon`` in
-    ``text_field``. These, ``neutral``, ``group_column``, ``poles``, ``threshold``, ``target``, ``missing``,
-    ``protected``, ``alpha``, ``per`` and ``top`` are as in :func:`evenrank.rebalance`, where ``meet`` and ``keep``
-    choose a strength.
+    ``text_field``. These and the other options of groups (:class:`evenrank.options.GroupOptions`), ``target``,
+    ``missing``, ``protected``, ``alpha``, ``per`` and ``top`` are as in :func:`evenrank.rebalance`, where ``meet`` and
+    ``keep`` choose a strength.
 
     Every list is put into order by itself. What is the same for all queries is given, or learnt from the results of
     other queries by ``fit``, of the transformer or of a pipeline that ends with it: the group that ``fair`` protects
@@ -62,14 +63,7 @@ class EvenrankRebalancer(pt.Estimator):
         method: str = "neutral",
         strength: float = 0.5,
         *,
-        labels: object = None,
-        scores: object = None,
-        lexicon: LexiconLike | None = None,
         text_field: str = "text",
-        neutral: Strings | None = None,
-        group_column: str | None = None,
-        poles: str | None = None,
-        threshold: float | None = None,
         target: object = None,
         missing: OfMissing | None = None,
         protected: str | None = None,
@@ -78,12 +72,11 @@ class EvenrankRebalancer(pt.Estimator):
         offsets: Mapping[str, float] | float | None = None,
         depth: int = DEPTH,
         top: int | None = None,
+        **groups: Unpack[opt.GroupOptions],
     ) -> None:
         super().__init__()
         self.method, self.strength, self.depth, self.text_field = method, strength, depth, text_field
-        self.labels, self.scores, self.lexicon, self.neutral = labels, scores, lexicon, neutral
-        self.group_column, self.poles, self.threshold = group_column, poles, threshold
-        self.target, self.missing = target, missing
+        self.groups, self.target, self.missing = groups, target, missing
         self.protected, self.alpha, self.per, self.offsets, self.top = protected, alpha, per, offsets, top
         self.learnt: dict[str, object] = {}
         self._settings = MethodOptions(method, protected, alpha, per, top)
@@ -91,22 +84,11 @@ class EvenrankRebalancer(pt.Estimator):
         check_top(top, depth)
         if offsets is not None and method != "shift":
             raise EvenrankError(f"`offsets` is of the method shift, not of {method}")
-        counts = labels is None and scores is None
-        self._source = ListGroups(
-            # Words are counted in the texts of each frame.
-            collection={} if counts else None,
-            scores=scores,
-            labels=labels,
-            neutral=neutral,
-            group_column=group_column,
-            lexicon=lexicon,
-            poles=poles,
-            threshold=threshold,
-            target=target,
-            missing=missing,
-        )
+        source = ListGroups(**groups, target=target, missing=missing)
+        # Words are counted in the texts of each frame.
+        self._source = source if source.described else replace(source, collection={})
         self._source.check()
-        self._known = None if counts else _in_memory(self._source).grouping([], depth)
+        self._known = _in_memory(source).grouping([], depth) if source.described else None
         self._direction: Reordering | None = None
 
     def fit(

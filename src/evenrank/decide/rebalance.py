@@ -18,7 +18,7 @@ from ir_measures import Measure
 
 from evenrank import options as opt
 from evenrank.auditing import AuditResult, Figure, audit
-from evenrank.auditing.data import shown_name
+from evenrank.auditing.data import ALL_ZERO, shown_name
 from evenrank.auditing.inputs import only_judged, usual_measures
 from evenrank.auditing.inputs import only_queries as restricted_to
 from evenrank.auditing.notes import absence_warning
@@ -51,6 +51,7 @@ from .rebalance_lists import (
     ListGroups,
     MethodOptions,
     OrderFigures,
+    RunLists,
     applied,
     check_top,
     grouped_lists,
@@ -556,17 +557,20 @@ def notes_of(request: Request, plan: Plan, grouping: Grouping, changes: Changes,
             f" no order of its own there: {name} starts from falling document ids, and so do the figures of the"
             " run. The new run has no ties, so an audit of it cannot see this; its card says it."
         )
-    if changes.lacking:
-        what = "counted as neutral" if grouping.missing == "neutral" else "kept at their ranks"
-        kind = "without a label" if grouping.table.labelled else "without text"
-        yield (
-            f"{counted(changes.lacking, 'document')} of {changes.total:,} in {reach}"
-            f" ({_share(changes.lacking, changes.total)}) {are(changes.lacking)} {kind}: {what}, and the figures"
-            f" {'count them so too' if grouping.missing == 'neutral' else 'leave them out'}."
-        )
     if grouping.table.settings.get("poles_assumed") and grouping.table.poles is not None:
         first, second = grouping.table.poles
         yield f"The groups compared are assumed to be {first} and {second}."
+
+
+def unknown_findings(name: str, of: Changes | RunLists, grouping: Grouping) -> tuple[Finding, ...]:
+    """What is said first of documents of a run that have no label or no text, if there are any."""
+    if not of.lacking:
+        return ()
+    values: dict[str, Any] = {"documents": counted(of.lacking, "document"), "total": of.total}
+    values |= {"depth": grouping.depth, "share": percent(of.lacking / of.total, 1)}
+    values["what"] = "a label" if grouping.table.labelled else "text"
+    key = "unknown_neutral" if grouping.missing == "neutral" else "unknown_skip"
+    return (_SAYS.find(key, name, "cannot be told", place="warning", **values),)
 
 
 def _nothing_moved(method: str, grouping: Grouping, kept: Kept) -> str:
@@ -603,7 +607,8 @@ class Rebalanced(Result):
         outcomes: The bounds of ``meet`` and ``keep``, on the tuning queries and on the others.
         audit: The run and its new order, named ``name``, on the other queries (on all if nothing was tuned); None if no
             figures were asked for. ``tuning``: likewise on the tuning queries.
-        settings, notes, provenance: How it was made; ``lacks``: what is said of judged queries that the run lacks.
+        settings, notes, provenance: How it was made; ``lacks``: what is said of judged queries that the run lacks, and
+            of documents without a label or text.
     """
 
     also: ClassVar = ("warnings",)
@@ -627,7 +632,9 @@ class Rebalanced(Result):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Judged queries that the run lacks; measures of bias that are shown to be further from none than they were."""
+        """Judged queries that the run lacks; documents without a label or text; measures of bias that are shown to be
+        further from none than they were.
+        """
         return tuple(one.text for one in (*self.lacks, *self._further()))
 
     def _further(self) -> Iterator[Finding]:
@@ -658,7 +665,9 @@ class Rebalanced(Result):
             return _SAYS.find("changed_unjudged", self.name, "cannot be told", None, "answer", **named)
         test = cost[3]
         key = "changed" if self.tuning is not None else "changed_untuned"
-        if test.why is not None and test.mean != 0:
+        if test.why == ALL_ZERO:
+            key = f"{key}_freely"
+        elif test.why is not None and test.mean != 0:
             key = "changed_untold"
         named |= {"utility": cost[0], "cost": test, "why": test.why}
         return _SAYS.find(key, self.name, test.verdict, test, "answer", **named)
@@ -993,7 +1002,7 @@ def rebalanced(
     run, qrels, restriction = only_those(run, qrels, request.only)
     figures = qrels is not None or bool(request.bounds)
     ids = run.table["doc_id"]
-    if not figures:
+    if not figures and not request.source.may_skip:
         ids = ids.filter(run.table["rank"] <= max(request.depth, SHOWN))
     grouping = request.source.grouping([ids], request.depth)
     queries = run.queries
@@ -1024,7 +1033,9 @@ def rebalanced(
         others = said.audit(~chosen, absent.filter(~absent_tuning))
         tuned = said.audit(chosen, absent.filter(absent_tuning)) if on is not None else None
     else:
-        others = _bias_alone(request, grouping, *(_shown(restricted(one, ~chosen)) for one in (run, made)))
+        pair = (restricted(one, ~chosen) for one in (run, made))
+        # Lists close up over documents that are skipped, so that later ones come to be looked at.
+        others = _bias_alone(request, grouping, *(pair if grouping.missing == "skip" else map(_shown, pair)))
     return Rebalanced(
         made.name,
         request.method.name,
@@ -1038,7 +1049,7 @@ def rebalanced(
         tuple(notes),
         provenance=provenance,
         run=made,
-        lacks=(*absence_findings(run.name, absent, qrels), *moved),
+        lacks=(*absence_findings(run.name, absent, qrels), *unknown_findings(run.name, changes, grouping), *moved),
     )
 
 

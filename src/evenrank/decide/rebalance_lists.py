@@ -504,6 +504,11 @@ class ListGroups(GroupSource):
         if self.collection is None and not self.described:
             raise EvenrankError("which groups are the documents of? give `scores`, `labels` or `collection`")
 
+    @property
+    def may_skip(self) -> bool:
+        """Whether documents that it does not know may be skipped; what labels a table has is seen when it is read."""
+        return self.missing == "skip" or (self.missing is None and self.described)
+
     def note(self, provenance: Provenance) -> None:
         """Records the inputs, before they are read."""
         super().note(provenance)

@@ -30,7 +30,7 @@ def match_answers(answers: pl.DataFrame, passages: pl.DataFrame) -> tuple[pl.Dat
 
     ``answers``: ``query_id``, ``doc_id``, ``answer``; ``passages``: ``doc_id``, ``text``. Answers match whole words,
     ignoring case and white space at their ends; overlapping matches count too. Returns the matches, with the columns of
-    :func:`read_answers` (``answer`` as written in the passage), and the rows of ``answers`` without a
+    :meth:`Squad.answers` (``answer`` as written in the passage), and the rows of ``answers`` without a
     match: the answer is empty, it does not occur, or its passage is missing.
     """
     wanted = answers.select("query_id", "doc_id", "answer").unique(maintain_order=True)
@@ -230,7 +230,13 @@ class Squad:
     alignment: AnswerAlignment
 
     def answers(self) -> pl.DataFrame:
-        """The answers, as :func:`read_answers` returns them."""
+        """The answers: ``query_id``, ``doc_id``, ``answer``, ``answer_start``, ``answer_end``.
+
+        One row per answer, in characters of the passage, counted from 0, end excluded. The query id is a question's
+        ``query_id``, else its ``id``; the document id is a paragraph's ``doc_id``, else its number in the file.
+        Unanswerable questions have no row, nor have answers whose text is not in their passage (:func:`load_squad`
+        counts them).
+        """
         return answer_table(self.data)
 
     def passages(self) -> pl.DataFrame:
@@ -243,19 +249,8 @@ class Squad:
         return pl.DataFrame({"doc_id": list(texts), "text": list(texts.values())}, schema)
 
 
-def read_answers(path: str | os.PathLike[str]) -> pl.DataFrame:
-    """The answers of a SQuAD file: ``query_id``, ``doc_id``, ``answer``, ``answer_start``, ``answer_end``.
-
-    One row per answer, in characters of the passage, counted from 0, end excluded. The query id is a question's
-    ``query_id``, else its ``id``; the document id is a paragraph's ``doc_id``, else its number in the file.
-    Unanswerable questions have no row, nor have answers whose text is not in their passage (:func:`load_squad` counts
-    them). Raises InputError if the file is not in SQuAD's form.
-    """
-    return load_squad(path).answers()
-
-
 def answer_table(data: SquadData) -> pl.DataFrame:
-    """The answers of aligned SQuAD data, as :func:`read_answers` returns them."""
+    """The answers of aligned SQuAD data, as :meth:`Squad.answers` returns them."""
     rows = [
         (question_id(question), doc_id, answer["text"], answer["answer_start"])
         for doc_id, paragraph in paragraphs(data)

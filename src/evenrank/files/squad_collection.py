@@ -86,8 +86,7 @@ class SquadCollection:
     collection: ``doc_id``, ``text``, every distinct passage once.
     queries: ``query_id``, ``text``, ``split`` (``train``, ``valid``, ``test``, or null: left out of all three).
     qrels: ``query_id``, ``doc_id``, ``relevance`` (1).
-    squad: the answers in SQuAD's form (:func:`evenrank.files.squad.read_answers`), with a ``doc_id`` for each paragraph
-    and a ``query_id`` for each question.
+    squad: the answers in SQuAD's form, with a ``doc_id`` for each paragraph and a ``query_id`` for each question.
     counts: numbers of passages, questions and answers, and of those left out.
     notes: sentences on the splits and on answers that were moved or left out.
     """

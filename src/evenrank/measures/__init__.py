@@ -8,7 +8,7 @@ from .base import CUTOFF, BiasMeasure, LinearMeasure, RunMeasure, TieFigures
 from .exposure import ExposureMeasure
 from .ir_provider import provider
 from .joined import BACKGROUND_DEPTH, MISSING_LIMIT, Background, JoinedRun, Lacking, Missing, OfMissing
-from .neutrality import NeutralityMeasure, ranker_agnostic_fairr, ranker_agnostic_nfairr
+from .neutrality import NeutralityMeasure
 from .pairwise import PairwiseMeasure, delta_aprf, nprf, prf
 from .rank_bias import RankBiasMeasure
 from .ranked_lists import RankedLists, pairwise_wins
@@ -66,8 +66,6 @@ __all__ = [
     "parse_measures",
     "prf",
     "provider",
-    "ranker_agnostic_fairr",
-    "ranker_agnostic_nfairr",
     "resolve",
     "signs",
     "spelled",

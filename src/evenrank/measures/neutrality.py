@@ -54,29 +54,6 @@ def nfairr(fairness: Array, ideal: Array) -> Array:
     return normalised
 
 
-def ranker_agnostic_fairr(neutrality: Array, cutoff: int) -> float:
-    """FaiRR@cutoff of a document set [D] any of which may be at any rank: mean neutrality × Σ discounts.
-
-    The ranker-agnostic form of [RKS21]. Raises ValueError for an empty set.
-
-    >>> round(ranker_agnostic_fairr(np.array([1.0, 0.0]), 2), 4)  # 1/2 × (1 + 1/log2 3)
-    0.8155
-    """
-    if not len(neutrality):
-        raise ValueError("no document")
-    return float(neutrality.mean() * (1 / np.log2(np.arange(2, cutoff + 2))).sum())
-
-
-def ranker_agnostic_nfairr(neutrality: Array, cutoff: int) -> float:
-    """:func:`ranker_agnostic_fairr` over the FaiRR of the same documents [D] sorted by descending neutrality.
-
-    The mean over random orders of the set, as a share of its most neutral order; NaN without a neutral document.
-    """
-    depth = min(cutoff, len(neutrality))
-    ideal = ideal_fairr(neutrality[None, :], np.array([len(neutrality)]), depth)
-    return float(nfairr(np.array([ranker_agnostic_fairr(neutrality, depth)]), ideal)[0])
-
-
 class NeutralityMeasure(LinearMeasure):
     """A measure of the neutrality of the first documents."""
 

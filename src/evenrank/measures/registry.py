@@ -284,19 +284,11 @@ class Evaluation(JoinedRun):
         how = resolve(measure)
         return how.figure(how.parts(self))
 
-    def relevance_values(self, measure: Measure) -> Array:
-        """The expectation of each query's value with its candidates by falling grade, equal grades in any order."""
-        return resolve(measure).by_relevance(self)
-
-    def tie_values(self, measure: Measure) -> Array:
-        """The expectation of each query's value over the orders of its tied documents.
+    def random_values(self, measure: Measure) -> Array:
+        """The expectation of each query's value over random orders of the same candidates.
 
         Exact, except for AbsARaB and measures that only ir_measures has: the mean of 200 seeded draws.
         """
-        return resolve(measure).expected(self)
-
-    def random_values(self, measure: Measure) -> Array:
-        """The expectation of each query's value over random orders of the same candidates, as :meth:`tie_values`."""
         return resolve(measure).expected(self, random=True)
 
     def neutral_first(self) -> Self:
@@ -311,13 +303,6 @@ class Evaluation(JoinedRun):
         other = self.in_order(order, np.negative(places, out=places))
         other.undecided = self.scored_lists.lengths == 0
         return other
-
-    def tie_bounds(self, measure: Measure) -> tuple[Array, Array]:
-        """The smallest and the largest value of each query over the orders of its tied documents.
-
-        NaN for a measure that only ir_measures has, if documents are tied.
-        """
-        return resolve(measure).bounds(self)
 
     def lacking(self, measures: Sequence[Measure] = (), depths: Sequence[int] = ()) -> Lacking | None:
         """The documents that the group table lacks, over the ranks where their share is largest; None without any.

@@ -57,6 +57,7 @@ from evenrank.files.streams import Form, TableWriter
 from evenrank.files.tables import IdIndex, pick, text_bytes
 from evenrank.files.tokens import Tokens
 from evenrank.files.types import Array
+from evenrank.files.wording import percent
 from evenrank.groups import GroupSource, GroupTable, Lexicon, Magnitude, score_batches, sides
 
 if TYPE_CHECKING:
@@ -156,6 +157,14 @@ class Settings:
     def quota(self) -> int:
         """⌊λN + 1e-9⌋, the size of the biased part."""
         return math.floor(self.share * self.n + 1e-9)
+
+    @property
+    def notes(self) -> list[str]:
+        """That a share cannot be had of so few negatives, if so."""
+        if abs(self.quota - self.share * self.n) < 1e-6:
+            return []
+        had = f"{self.quota} of {self.n} ({percent(self.quota / self.n)})"
+        return [f"a share of {self.share:g} is rounded down to {had} of a query's negatives"]
 
 
 def draw(query: pl.Series, doc: pl.Series, starts: Array, values: Array, settings: Settings) -> tuple[Array, Array]:
@@ -481,6 +490,7 @@ def manifest_of(sampler: Sampler, settings: dict[str, object], rows: int) -> dic
         **_totals(table, sampler.settings),
         "left_out": left_out,
         "rows": rows,
+        "notes": sampler.settings.notes,
     }
 
 

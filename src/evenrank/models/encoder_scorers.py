@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
     from sentence_transformers import CrossEncoder, MultiVectorEncoder, SentenceTransformer, SparseEncoder
 
+    from .encoders import DotRanker
     from .scorers import Model
 
 # Similarities computed at once.
@@ -244,6 +245,38 @@ class BiEncoderScorer(VectorScorer["torch.Tensor"]):
             len(passage) if whole else max(0, (end[-1][1] if end else 0) - before)
             for passage, end in zip(passages, ends, strict=True)
         ]
+
+
+class KeptVectorScorer(BiEncoderScorer):
+    """A dot ranker with a frozen encoder: what it has encoded before, it does not encode again."""
+
+    def __init__(self, ranker: DotRanker, name: str) -> None:
+        super().__init__(ranker.model, name)
+        self.ranker = ranker
+
+    def watched(self, compute: Callable[[], Vectors]) -> Vectors:
+        return compute()
+
+    def queries(self, texts: list[str], batch_size: int) -> torch.Tensor:
+        return self._embedded(self.ranker.embed_queries, texts, [[] for _ in texts])
+
+    def passages(self, texts: list[str], batch_size: int) -> torch.Tensor:
+        return self._embedded(self.ranker.embed_passages, [], [texts])
+
+    def _embedded(
+        self, embed: Callable[..., torch.Tensor], queries: list[str], passages: list[list[str]]
+    ) -> torch.Tensor:
+        from torch import inference_mode
+
+        from .protocol import CandidateLists
+
+        encoded = self.ranker.encode(CandidateLists(queries, passages))
+        inputs = {name: value.to(self.model.device) for name, value in encoded.items()}
+        cut = inputs.get("passage_cut")
+        if cut is not None and self.truncated is not None:
+            self.truncated = self.truncated.plus(int(cut.sum()), len(cut))
+        with inference_mode():
+            return embed(**inputs)
 
 
 class SparseScorer(VectorScorer["csr_matrix"]):

@@ -6,9 +6,10 @@ Cross-encoder: Nogueira & Cho 2019; Hofstätter et al., ECIR 2021 [POS], eq. 2. 
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from evenrank.files.outputs import usual_mode
 from evenrank.files.types import Array
 from evenrank.files.work import alone
 
+from .kept_vectors import KeptVectors, VectorFile, digest_of
 from .protocol import CandidateLists, Inputs, Ranker
 from .scorers import truncated_rows
 from .stored import (
@@ -42,11 +44,7 @@ from .stored import (
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
-    from sentence_transformers.base.modules import Module
-
-if TYPE_CHECKING:
-    from sentence_transformers import CrossEncoder, SentenceTransformer
-    from sentence_transformers.base.modules import Transformer
+    from sentence_transformers.base.modules import Module, Transformer
     from transformers import PretrainedConfig
 
     from .scorers import Model
@@ -251,7 +249,7 @@ class EncoderRanker(Ranker):
     model: Encoder
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        """``embeddings``, ``encoder`` (its layers) and ``head`` (pooler, classifier, projection), if not empty."""
+        """``embeddings``, ``encoder`` (its layers), ``head`` (pooler, classifier, projection, maps), if not empty."""
         groups: dict[str, list[nn.Parameter]] = {"embeddings": [], "encoder": [], "head": []}
         for name, parameter in self.model.named_parameters():
             in_layers = ".layer" in name or ".encoder." in name
@@ -350,10 +348,25 @@ class CatRanker(EncoderRanker):
 
 Pooling = Literal["cls", "mean"]
 Similarity = Literal["dot", "cosine"]
+Freeze = Literal["encoder"]
 _QUERY, _PASSAGE = "query_", "passage_"
 _TASKS = {_QUERY: "query", _PASSAGE: "document"}
 # The prompts of a loaded model, in the order in which sentence-transformers takes the first that there is.
 _PROMPTS = {_QUERY: ("query",), _PASSAGE: ("document", "passage", "corpus")}
+
+
+class _Digest:
+    """The digest of an encoder, and how often its weights had been written to by then."""
+
+    def __init__(self, encoder: list[nn.Module]) -> None:
+        self.encoder = encoder
+        # To list them takes longer than a step.
+        self._weights = [value for part in encoder for value in part.parameters()]
+        self.writes, self.digest = self.written(), digest_of(encoder)
+
+    def written(self) -> int:
+        """How often the weights have been written to."""
+        return sum(value._version for value in self._weights)
 
 
 class DotRanker(EncoderRanker):
@@ -363,9 +376,16 @@ class DotRanker(EncoderRanker):
     normalised if the similarity is the cosine, so that a score is always an inner product. :meth:`save` writes a folder
     of sentence-transformers' ``SentenceTransformer`` (with its ``Router`` for two encoders), whose ``encode_query`` and
     ``encode_document`` return the vectors.
+
+    With *maps*, each side's vector is multiplied by a matrix [d, d] of its own, the identity before training; a saved
+    folder has the encoder once, and the maps in a ``Router`` behind it. Behind a frozen encoder
+    (:meth:`freeze_encoder`) the maps or the projection alone are trained, and each text is encoded once
+    (:meth:`keep_vectors`).
     """
 
     kind = "dot"
+    frozen = False
+    """Whether the encoder is frozen."""
 
     def __init__(self, model: SentenceTransformer) -> None:
         """A ranker around a SentenceTransformer whose similarity is the inner product or the cosine."""
@@ -379,6 +399,9 @@ class DotRanker(EncoderRanker):
             model.append(Normalize())
         self.model = model
         self._tokens: dict[str, TokenCache] = {}
+        self._file: VectorFile | None = None
+        self._kept: dict[tuple[object, ...], KeptVectors] = {}
+        self._digests: dict[str, _Digest] = {}
         self.prompts = {
             side: next((model.prompts[name] for name in names if name in model.prompts), "")
             for side, names in _PROMPTS.items()
@@ -405,17 +428,30 @@ class DotRanker(EncoderRanker):
         query_length: int = 100,
         passage_length: int = 100,
         seed: int = 0,
+        map: bool = False,
+        freeze: Freeze | None = None,
     ) -> DotRanker:
         """A ranker that starts from a checkpoint: a folder, or a name on the hub.
 
         Queries and passages share one encoder, unless ``shared`` is False (two copies) or ``passage_model`` is set.
         ``projection``: output size d of a linear layer after pooling, one per encoder; ``layers``: the number of layers
         kept, from the first; ``query_length``, ``passage_length``: in tokens; ``seed``: for weights missing from the
-        checkpoint. Raises EvenrankError for a setting out of range, an unknown name, or encoders whose vectors differ
-        in size; InputError for a folder without weights.
+        checkpoint.
+
+        ``map``: a matrix [d, d] for each side's vectors, the identity at first, so that scores begin as the encoder's;
+        ``freeze="encoder"``: as :meth:`freeze_encoder`. With either, a folder of sentence-transformers keeps its own
+        pooling, normalisation and prompts (and its maps, if it has any), and ``pooling`` is for other checkpoints.
+
+        Raises EvenrankError for a setting out of range, an unknown name, encoders whose vectors differ in size, ``map``
+        beside ``projection``, and ``freeze`` with nothing to train; InputError for a folder without weights.
         """
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.base.modules import Router
+
+        if map and projection is not None:
+            raise EvenrankError("`map`: not beside a projection, which is a map too")
+        if freeze not in (None, "encoder"):
+            raise EvenrankError(f"`freeze`: expected encoder, found {quoted(freeze)}")
 
         if pooling not in ("cls", "mean"):
             raise EvenrankError(f"`pooling`: expected cls or mean, found {quoted(pooling)}")
@@ -426,26 +462,137 @@ class DotRanker(EncoderRanker):
                 f"`query_length` and `passage_length`: expected 1 or more, found {min(query_length, passage_length)}"
             )
         lengths = {"query_length": query_length, "document_length": passage_length}
+        models = [model] if passage_model is None and shared else [model, passage_model or model]
         with seeded(seed):
-            modules = [_tower(model, pooling, projection, layers, lengths)]
-            if passage_model is not None or not shared:
-                modules.append(_tower(passage_model or model, pooling, projection, layers, lengths))
-        sizes = [tower[-1].get_embedding_dimension() for tower in modules]
+            stored = [_stored(one, layers, lengths) if map or freeze else None for one in models]
+            modules = [
+                _tower(one, own, pooling, projection, layers, lengths) for one, own in zip(models, stored, strict=True)
+            ]
+        sizes = [_size(tower) for tower in modules]
         if len(set(sizes)) > 1:
             raise EvenrankError(f"vectors of {sizes[0]} and {sizes[1]} numbers: project both to one size")
         whole = modules[0] if len(modules) == 1 else [Router.for_query_document(*modules)]
-        return cls(SentenceTransformer(modules=whole, similarity_fn_name=similarity, device="cpu"))
+        prompts = None if stored[0] is None else stored[0].prompts
+        encoder = SentenceTransformer(modules=whole, similarity_fn_name=similarity, prompts=prompts, device="cpu")
+        if map:
+            _add_maps(encoder)
+        ranker = cls(encoder)
+        if freeze is not None:
+            ranker.freeze_encoder()
+        return ranker
+
+    def add_maps(self) -> None:
+        """Gives each side a map behind all that there is, the identity, unless there are maps."""
+        from sentence_transformers.base.modules import Normalize
+
+        if _add_maps(self.model) and self.model.similarity_fn_name == "cosine":
+            self.model.append(Normalize())
+
+    def freeze_encoder(self) -> None:
+        """From now on only what follows the encoder is trained: the maps, or the projection.
+
+        The encoder computes without dropout, in training too, and each text goes through it once
+        (:meth:`keep_vectors`). Raises EvenrankError if nothing follows it.
+        """
+        heads = [self._split(side)[1] for side in _TASKS]
+        if not all(heads):
+            raise EvenrankError("`freeze`: only the encoder has weights to train: add `map` or `dimensions`")
+        self.model.requires_grad_(False)
+        for part in itertools.chain(*heads):
+            part.requires_grad_(True)
+        self.model.eval()
+        self.frozen = True
+        self.train(self.training)
+
+    def keep_vectors(self, folder: str | os.PathLike[str] | None = None) -> None:
+        """Where a frozen encoder's vectors are kept: in memory, or in ``folder`` too, which many trainings may share.
+
+        There, one after another or at once, they find each other's vectors by the digest of the encoder, the side, its
+        prompt and limit of length, and the text. Raises EvenrankError if the encoder is not frozen, InputError for a
+        folder that cannot be used.
+        """
+        if not self.frozen:
+            raise EvenrankError("`folder`: only the vectors of a frozen encoder are kept")
+        if self._file is not None:
+            self._file.close()
+        self._file = None if folder is None else VectorFile(folder)
+        self._kept = {}
+
+    def train(self, mode: bool = True) -> DotRanker:
+        """Sets training or evaluation; a frozen encoder stays in evaluation."""
+        if not self.frozen:
+            return super().train(mode)
+        # A step calls this twice: an encoder has hundreds of modules.
+        self.training = mode
+        for side in _TASKS:
+            for part in self._split(side)[1]:
+                part.train(mode)
+        return self
+
+    @property
+    def loss_scale(self) -> float:
+        """20 for the cosine, as in sentence-transformers: over [−1, 1] a softmax is flat."""
+        return 20.0 if self.model.similarity_fn_name == "cosine" else 1.0
+
+    @property
+    def keeps_vectors(self) -> bool:
+        """Whether the encoder is frozen."""
+        return self.frozen
+
+    def _split(self, side: str) -> tuple[list[nn.Module], list[nn.Module]]:
+        """The modules of a side's encoder, and those from its last linear layer on, if none but that is behind it."""
+        from sentence_transformers.base.modules import Dense, Normalize, Router
+
+        path: list[nn.Module] = []
+        for part in self.model:
+            path += part.sub_modules[_TASKS[side]] if isinstance(part, Router) else [part]
+        end = len(path)
+        while end and isinstance(path[end - 1], Normalize):
+            end -= 1
+        return (path[: end - 1], path[end - 1 :]) if end and isinstance(path[end - 1], Dense) else (path, [])
+
+    def _kept_vectors(self, side: str, texts: Sequence[str]) -> Inputs:
+        """``vectors`` [n, d] of a frozen encoder and ``cut`` [n]; nothing for n = 0."""
+        if not texts:
+            return {}
+        limit = getattr(self._split(side)[0][0], f"{_TASKS[side]}_length", None) or self.model.max_seq_length
+        key = (side, self._digest(side), self.prompts[side], limit)
+        if key not in self._kept:
+            self._kept[key] = KeptVectors(key, partial(self._encoded, side), self._file)
+        vectors, cut = self._kept[key](texts)
+        return {"vectors": vectors, "cut": cut}
+
+    def _digest(self, side: str) -> str:
+        """The digest of a side's encoder, computed again where it is another, or its weights were written to."""
+        encoder = self._split(side)[0]
+        known = self._digests.get(side)
+        if known is None or known.encoder != encoder or known.writes != known.written():
+            known = self._digests[side] = _Digest(encoder)
+        return known.digest
+
+    @torch.no_grad()
+    def _encoded(self, side: str, texts: list[str]) -> tuple[Array, Array]:
+        """The vectors [n, d] of texts before the maps or the projection, in float32, and which [n] were cut."""
+        device = next(self.parameters()).device
+        tokens = tokenise(self.model, texts, self.prompts[side], task=_TASKS[side])
+        cut = tokens.pop("cut").numpy()
+        features = {name: value.to(device) for name, value in tokens.items()}
+        with torch.autocast(device.type, enabled=False):
+            for part in self._split(side)[0]:
+                features = part.eval()(features)
+        return features["sentence_embedding"].float().cpu().numpy(), cut
 
     def encode(self, lists: CandidateLists) -> Inputs:
         """``query_input_ids`` and so on [B, L], ``passage_input_ids`` and so on [ΣK_b, L'], and ``mask`` [B, K].
 
-        Passages are ordered by query. ``query_cut`` [B] and ``passage_cut`` [ΣK_b] bool: truncated texts.
+        Passages are ordered by query. ``query_cut`` [B] and ``passage_cut`` [ΣK_b] bool: truncated texts. Of a frozen
+        encoder ``query_vectors`` [B, d] and ``passage_vectors`` [ΣK_b, d] in place of tokens.
         """
         texts = {_QUERY: lists.queries, _PASSAGE: [text for row in lists.passages for text in row]}
         inputs = {
             side + name: value
             for side, side_texts in texts.items()
-            for name, value in self._tokenise(side, side_texts).items()
+            for name, value in self._inputs(side, side_texts).items()
         }
         return {**inputs, "mask": lists.mask}
 
@@ -459,7 +606,8 @@ class DotRanker(EncoderRanker):
         Cached gradients use the second form, so that a wrapper around this module sees every forward pass.
         """
         mask = inputs.pop("mask", None)
-        vectors = [self._embed(side, inputs) for side in (_QUERY, _PASSAGE) if side + "input_ids" in inputs]
+        given = [side for side in _TASKS if side + "input_ids" in inputs or side + "vectors" in inputs]
+        vectors = [self._embed(side, inputs) for side in given]
         if mask is None:
             return torch.cat(vectors)
         return self.scores(vectors[0], vectors[1], mask) if len(vectors) == 2 else torch.zeros(mask.shape)
@@ -496,23 +644,30 @@ class DotRanker(EncoderRanker):
         device = next(self.parameters()).device
         vectors = []
         for start in range(0, len(distinct), batch_size):
-            inputs = self._tokenise(side, distinct[start : start + batch_size])
+            inputs = self._inputs(side, distinct[start : start + batch_size])
             vectors.append(self._embed(side, {side + name: value.to(device) for name, value in inputs.items()}))
         numbers = torch.tensor([rows[text] for text in texts], device=device, dtype=torch.long)
         return torch.cat(vectors) if vectors else torch.empty(0, 0), numbers
 
-    def _tokenise(self, side: str, texts: Sequence[str]) -> Inputs:
+    def _inputs(self, side: str, texts: Sequence[str]) -> Inputs:
+        if self.frozen:
+            return self._kept_vectors(side, texts)
         if side in self._tokens:
             return self._tokens[side](texts)
         return tokenise(self.model, texts, self.prompts[side], task=_TASKS[side])
 
     def keep_tokens(self) -> None:
-        """From now on each text is tokenised once."""
+        """From now on each text is tokenised once (with a frozen encoder, it is encoded once)."""
         self._tokens = {side: TokenCache(self.model, self.prompts[side], task) for side, task in _TASKS.items()}
 
     def _embed(self, side: str, inputs: Inputs) -> Tensor:
         own = {name.removeprefix(side): value for name, value in inputs.items() if name.startswith(side)}
         own.pop("cut", None)
+        if "vectors" in own:
+            features = {"sentence_embedding": own["vectors"]}
+            for part in self._split(side)[1]:
+                features = part(features)
+            return features["sentence_embedding"].float()
         # Part of a batch may be shorter than the whole.
         length = int(own["attention_mask"].any(0).nonzero().max()) + 1
         trimmed = {name: value[:, :length] for name, value in own.items()}
@@ -535,17 +690,73 @@ class DotRanker(EncoderRanker):
             raise InputError(found.path, str(error)) from None
 
 
+def _stored(model: str, layers: int | None, lengths: dict[str, int]) -> SentenceTransformer | None:
+    """The bi-encoder of a folder of sentence-transformers, with its first ``layers``; None for another checkpoint."""
+    from transformers import AutoConfig
+
+    if not (find_folder(model) / "modules.json").is_file():
+        return None
+    found = find_model(model)
+    if found.architecture != "bi":
+        raise InputError(found.path, f"expected a bi-encoder, found a {found.architecture} model")
+    settings: dict[str, object] = {}
+    if layers is not None:
+        try:
+            config = AutoConfig.from_pretrained(found.path, trust_remote_code=False, local_files_only=True)
+        except Exception as error:  # as in load_encoder
+            raise loading_problem(found.path, error) from None
+        settings = _settings(found.path, config, "feature-extraction", layers)
+    stored: SentenceTransformer = load_encoder(found, "float32", "cpu", settings)
+    for part in stored.modules():
+        if hasattr(part, "document_length"):
+            _limit(part, lengths)
+    return stored
+
+
 def _tower(
-    model: str, pooling: Pooling, projection: int | None, layers: int | None, lengths: dict[str, int]
+    model: str,
+    stored: SentenceTransformer | None,
+    pooling: Pooling,
+    projection: int | None,
+    layers: int | None,
+    lengths: dict[str, int],
 ) -> list[Module]:
-    """The modules of one encoder."""
+    """The modules of one encoder: those of a ``stored`` one, else a transformer and ``pooling``; and the projection."""
     from sentence_transformers.base.modules import Dense
     from sentence_transformers.sentence_transformer.modules import Pooling as Pool
 
-    encoder = start_encoder(model, "feature-extraction", layers, max(lengths.values()), **lengths)
-    # No longer than the model has positions.
+    if stored is None:
+        encoder = start_encoder(model, "feature-extraction", layers, max(lengths.values()), **lengths)
+        _limit(encoder, lengths)
+        modules: list[Module] = [encoder, Pool(encoder.get_embedding_dimension(), pooling)]
+    else:
+        modules = list(stored)
+    if projection is not None:
+        modules.append(Dense(_size(modules), projection, activation_function=None))
+    return modules
+
+
+def _limit(encoder: Transformer, lengths: dict[str, int]) -> None:
+    """Sets how many tokens of each side's texts are read: no more than the model has positions."""
+    encoder.tokenizer.model_max_length = min(max(lengths.values()), encoder.tokenizer.model_max_length)
     for name, length in lengths.items():
         setattr(encoder, name, min(length, encoder.tokenizer.model_max_length))
-    size = encoder.get_embedding_dimension()
-    modules = [encoder, Pool(size, pooling)]
-    return [*modules, Dense(size, projection, activation_function=None)] if projection is not None else modules
+
+
+def _size(modules: Iterable[Module]) -> int:
+    """How many numbers the vectors of an encoder have; a normalisation has no size of its own."""
+    return int([part.get_embedding_dimension() for part in modules if hasattr(part, "get_embedding_dimension")][-1])
+
+
+def _add_maps(model: SentenceTransformer) -> bool:
+    """Adds a map for each side, the identity, behind all that there is; whether there was none."""
+    from sentence_transformers.base.modules import Dense, Router
+
+    if any(isinstance(part, Router) for part in list(model)[1:]):
+        return False
+    size = _size(model)
+    # A new layer draws random weights first.
+    with seeded(0):
+        maps = [[Dense(size, size, bias=False, activation_function=None, init_weight=torch.eye(size))] for _ in _TASKS]
+    model.append(Router.for_query_document(*maps))
+    return True

@@ -10,7 +10,6 @@ import json
 import logging
 import os
 import re
-import sqlite3
 import threading
 import time
 import urllib.parse
@@ -18,7 +17,7 @@ from abc import abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
 from http.cookiejar import DefaultCookiePolicy
@@ -35,9 +34,10 @@ from tenacity.nap import sleep_using_event
 from urllib3.util.retry import Retry
 
 from evenrank._version import __version__
-from evenrank.files import EvenrankError, InputError
+from evenrank.files import EvenrankError
 from evenrank.files.arguments import checked
 from evenrank.files.errors import quoted, readable
+from evenrank.files.kept import KeptValues
 from evenrank.files.outputs import is_stream
 from evenrank.files.wording import counted
 
@@ -264,78 +264,10 @@ def shown_address(model: object) -> str | None:
     return endpoint.address.shown if isinstance(endpoint, Endpoint) else None
 
 
-_APPLICATION, _VERSION = 0x65766E72, 1
-"""Mark the file as ours, in SQLite's own fields for that."""
-_MARK = 8
-"""Bytes of a digest before each answer: SQLite does not notice every damage."""
+class Answers(KeptValues):
+    """Answers by the digest of their question."""
 
-
-class Answers:
-    """Answers by the digest of their question, in the file ``path``; None: in a temporary one, gone when closed.
-
-    Written as they come (a process that is killed loses none of them), from any thread and from several processes.
-    Raises InputError for a file that is damaged, cannot be written or belongs to another program, which stays as it is.
-    """
-
-    def __init__(self, path: str | os.PathLike[str] | None) -> None:
-        if path is not None and ("://" in os.fspath(path) or is_stream(path)):
-            raise InputError(path, "expected a file on this machine for answers")
-        self._path, self._lock = path or "answers", threading.Lock()
-        with self._errors():
-            self._base = sqlite3.connect(path or "", timeout=60, check_same_thread=False, isolation_level=None)
-            try:
-                self._begin()
-            except BaseException:
-                self._base.close()
-                raise
-
-    def _begin(self) -> None:
-        with self._base as base:
-            base.execute("BEGIN IMMEDIATE")
-            found = [base.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
-            found += base.execute("SELECT type, name FROM sqlite_master").fetchall()
-            if found == [0, 0]:
-                base.execute(f"PRAGMA application_id = {_APPLICATION}")
-                base.execute(f"PRAGMA user_version = {_VERSION}")
-                base.execute("CREATE TABLE answers (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID")
-            # A view in the table's place could be made to run for ever.
-            elif found != [_APPLICATION, _VERSION, ("table", "answers")]:
-                raise InputError(self._path, "expected answers that this version of evenrank kept")
-        base.execute("PRAGMA journal_mode = WAL")
-        # Enough for a process that is killed; a power cut can lose the last answers, but never damages the file.
-        base.execute("PRAGMA synchronous = NORMAL")
-
-    def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The answers [keys]; None where there is none."""
-        with self._lock, self._errors():
-            find = "SELECT value FROM answers WHERE key = ?"
-            found = [self._base.execute(find, (key,)).fetchone() for key in keys]
-        for key, row in zip(keys, found, strict=True):
-            if row is not None and not (isinstance(row[0], bytes) and row[0][:_MARK] == _mark(key, row[0][_MARK:])):
-                raise InputError(self._path, "damaged answers: remove the file to ask everything anew")
-        return [None if row is None else row[0][_MARK:] for row in found]
-
-    def save(self, answers: Iterable[tuple[bytes, bytes]]) -> None:
-        """Keeps answers, all or none of them."""
-        rows = [(key, _mark(key, value) + value) for key, value in answers]
-        with self._lock, self._errors(), self._base:
-            self._base.execute("BEGIN IMMEDIATE")
-            self._base.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", rows)
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._base.close()
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise InputError(self._path, f"kept answers cannot be used: {error}") from None
-
-
-def _mark(key: bytes, value: bytes) -> bytes:
-    return hashlib.sha256(key + value).digest()[:_MARK]
+    noun, anew, application = "answers", "ask everything anew", 0x65766E72
 
 
 TRIES = 7

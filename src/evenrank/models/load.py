@@ -13,7 +13,7 @@ from evenrank.files import EvenrankError
 from evenrank.files.arguments import checked
 from evenrank.files.errors import quoted, readable, require_neural, shown
 
-from .encoder_scorers import ONE_PROMPT, VectorScorer, encoder_scorer
+from .encoder_scorers import ONE_PROMPT, KeptVectorScorer, VectorScorer, encoder_scorer
 from .endpoints import Endpoint
 from .scorers import FunctionScorer, RankerScorer, ScoreFunction, Scorer, Unit
 from .stored import (
@@ -196,6 +196,8 @@ def _module_scorer(model: object, prompts: Prompts) -> Scorer:
     from .encoders import CatRanker, DotRanker
     from .protocol import Ranker
 
+    if isinstance(model, DotRanker) and model.frozen and prompts == _NO_PROMPTS:
+        return KeptVectorScorer(model, model.kind)
     if isinstance(model, CatRanker | DotRanker):
         # As its folder is scored.
         return encoder_scorer(model.model, model.kind, prompts.query, prompts.document)

@@ -46,6 +46,16 @@ class Ranker(nn.Module, ABC):
 
     kind: ClassVar[str]
 
+    @property
+    def loss_scale(self) -> float:
+        """What scores are multiplied by before a loss reads them, unless a training says otherwise."""
+        return 1.0
+
+    @property
+    def keeps_vectors(self) -> bool:
+        """Whether :meth:`encode` encodes each text once and gives vectors, which no data-loading process shares."""
+        return False
+
     @abstractmethod
     def encode(self, lists: CandidateLists) -> Inputs:
         """The tensors of a batch, among them ``mask`` [B, K]; their first dimension is the batch or the pairs."""

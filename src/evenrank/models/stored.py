@@ -19,7 +19,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -337,8 +337,13 @@ def _accelerators() -> list[str]:
     return [f"{kind.type}:{number}" for number in range(torch.accelerator.device_count())] if kind else []
 
 
-def load_encoder(folder: ModelFolder, precision: Precision = "auto", device: str | None = None) -> Model:
-    """The sentence-transformers model of a folder, in evaluation mode.
+def load_encoder(
+    folder: ModelFolder,
+    precision: Precision = "auto",
+    device: str | None = None,
+    settings: Mapping[str, object] | None = None,
+) -> Model:
+    """The sentence-transformers model of a folder, in evaluation mode; ``settings`` are of its transformer's config.
 
     With ``precision="auto"`` it computes in bf16 on a GPU that supports it (what makes a cross-encoder's score stays in
     float32), else in float32. Raises InputError for a model that cannot be loaded, whose scores would be random, or
@@ -353,7 +358,12 @@ def load_encoder(folder: ModelFolder, precision: Precision = "auto", device: str
     try:
         with quiet_loading() as missing:
             model = load(
-                str(folder.path), device=device, trust_remote_code=False, local_files_only=True, model_kwargs=options
+                str(folder.path),
+                device=device,
+                trust_remote_code=False,
+                local_files_only=True,
+                model_kwargs=options,
+                config_kwargs=dict(settings or {}),
             )
     except Exception as error:  # tokenizers raises Exception itself for a damaged file
         raise loading_problem(folder.path, error) from None

@@ -17,11 +17,13 @@ from evenrank.files.errors import quoted, require_neural
 from .checks import Need, Options
 
 if TYPE_CHECKING:
-    from .paper_page import ExperimentPage
+    from .report import ExperimentPage
+    from .study import Study
 
-_READ = ("*.tsv", "*.qrels", "qrels.txt", "clicks.txt", "annotated.csv", "*.run", "*-v2.0.json", "vectors.*")
+_READ = ("*.tsv", "*.qrels", "qrels.txt", "clicks.txt", "*.csv", "*.run", "*.json", "vectors.*")
 ExperimentOptions = Options
-NAMES = ("ibbr", "sampling", "position", "expansion")
+NAMES = {"ibbr": "IBBRStudy", "sampling": "SamplingStudy", "position": "PositionStudy", "expansion": "ExpansionStudy"}
+"""The experiments: of each the class in the module of its name."""
 SCALES = ("tiny", "real", "full")
 
 
@@ -32,8 +34,8 @@ def run_experiment(
     scale: Annotated[
         str,
         opt.Option(
-            "tiny: the built-in collection, on a CPU; real: real text and a small pre-trained encoder, on a CPU; full:"
-            " the published data and settings."
+            "tiny: the built-in collection, on a CPU; real: real text and pre-trained encoders, on a CPU; full: the"
+            " published data and settings."
         ),
     ] = "tiny",
     seeds: Annotated[int | None, opt.Option("Number of seeds for the main rows.")] = None,
@@ -49,7 +51,7 @@ def run_experiment(
     options: ExperimentOptions | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> ExperimentPage:
-    """Run a paper's experiment, in small or in full. Its tables are printed, and written as JSON, CSV and a report.
+    """Run a paper's experiment, in small or in full. Its claims are decided, its tables written beside the published.
 
     ``out``: the folder of ``results.json``, a CSV per table and ``report.html``. ``seeds``: their
     number, from seed 0; None: that of the scale. ``jobs``: parallel trainings, each a process of one thread; None: one
@@ -60,20 +62,18 @@ def run_experiment(
     everything that is missing, one line each.
     """
     from .checks import check
+    from .report import page_of
 
-    setup, settings = _settings(name, scale, seeds, options)
     check_ranges(jobs=jobs)
-    folder = folder_of(name, scale, out)
-    needs = setup.needs(settings, folder)
+    study = study_of(name, scale, seeds, out, options, say)
+    needs = study.needs()
     check(needs)
-    # By name: each pair of modules has functions for settings of its own type.
-    experiment = import_module(f".{name}_paper", __name__)
     if jobs is None:
         jobs = 1 if scale == "full" else min(os.cpu_count() or 1, 8)
     made = _inputs(Provenance("evenrank.papers.run_experiment"), needs)
-    page: ExperimentPage = experiment.run(settings, folder, say, jobs)
-    page = replace(page, provenance=_sources(made, folder))
-    page.write(folder)
+    figures = study.run(jobs)
+    page = replace(page_of(study, figures), provenance=_sources(made, study.folder))
+    page.write(study.folder)
     return page
 
 
@@ -92,10 +92,10 @@ def check_experiment(
     """
     from .checks import check, described
 
-    setup, settings = _settings(name, scale, seeds, options)
-    needs = setup.needs(settings, folder_of(name, scale, out))
+    study = study_of(name, scale, seeds, out, options)
+    needs = study.needs()
     check(needs)
-    return described(needs, setup.cost(settings))
+    return described(needs, study.cost())
 
 
 def folder_of(name: str, scale: str, out: opt.File | None) -> Path:
@@ -103,17 +103,26 @@ def folder_of(name: str, scale: str, out: opt.File | None) -> Path:
     return Path(f"experiments/{name}-{scale}" if out is None else out)
 
 
-def _settings(name: str, scale: str, seeds: int | None, options: ExperimentOptions | None) -> tuple[Any, Any]:
-    """The module ``NAME_setup`` and its settings."""
+def study_of(
+    name: str,
+    scale: str = "tiny",
+    seeds: int | None = None,
+    out: opt.File | None = None,
+    options: ExperimentOptions | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Study[Any]:
+    """The study of a name with the settings of a scale. Raises EvenrankError for an unknown name or scale."""
     require_neural("an experiment")
     if name not in NAMES:
         raise EvenrankError(f"experiment: expected one of {', '.join(NAMES)}, found {quoted(name)}")
     if scale not in SCALES:
         raise EvenrankError(f"`scale`: expected one of {', '.join(SCALES)}, found {quoted(scale)}")
     check_ranges(seeds=seeds)
-    setup = import_module(f".{name}_setup", __name__)
-    settings = setup.settings_of(scale, options or ExperimentOptions())
-    return setup, settings if seeds is None else replace(settings, seeds=tuple(range(seeds)))
+    kind: type[Study[Any]] = getattr(import_module(f".{name}", __name__), NAMES[name])
+    settings = kind.settings_of(scale, options or ExperimentOptions())
+    if seeds is not None:
+        settings = replace(settings, seeds=tuple(range(seeds)))
+    return kind(settings, folder_of(name, scale, out), say)
 
 
 def _inputs(made: Provenance, needs: Sequence[Need]) -> Provenance:
@@ -136,4 +145,6 @@ def _sources(made: Provenance, folder: Path) -> Provenance:
     """
     made.add("settings", folder / "settings.json")
     kept = {file for pattern in _READ for file in folder.rglob(pattern) if file.is_file()}
+    made_here = {folder / "settings.json", folder / "results.json"}
+    kept -= {file for file in kept if file in made_here or (file.parent == folder and file.suffix == ".csv")}
     return made.add_files("collections, queries, judgements and runs", str(folder), sorted(kept))

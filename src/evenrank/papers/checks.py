@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from evenrank import options as opt
 from evenrank.files import EvenrankError
 from evenrank.files.arguments import checked
+from evenrank.files.errors import quoted
 from evenrank.files.public import public_data
 from evenrank.models.stored import model_bytes
 
@@ -19,21 +20,34 @@ from evenrank.models.stored import model_bytes
 @checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a user gives in place of an experiment's own data and models; None: the defaults of the scale."""
+    """What a user gives in place of an experiment's own data and models.
 
-    squad: Annotated[
-        Sequence[str], opt.Option("A SQuAD 2.0 file; can be repeated.", typed=list, metavar="FILE", panel="Input")
+    Raises EvenrankError for an entry that is not NAME=PATH.
+    """
+
+    data: Annotated[
+        Sequence[str],
+        opt.Option(
+            "Where a text is: counsel-chat=FOLDER, grepbiasir=FOLDER, policyqa=FOLDER or squad=FILE; can be repeated"
+            " (default: fetched; squad: in the experiment's folder).",
+            typed=list,
+            metavar="NAME=PATH",
+            panel="Input",
+        ),
     ] = ()
-    """SQuAD 2.0 files (position, sampling, ibbr, expansion at ``real``; position at ``full``)."""
-    grepbiasir: Annotated[
-        str | None, opt.Option("Folder with Grep-BiasIR (default: fetched).", metavar="DIR", panel="Input")
-    ] = None
-    """A folder with Grep-BiasIR as collection.tsv, queries.tsv and qrels.txt, or as published."""
-    encoder: Annotated[
-        str | None,
-        opt.Option("The small pre-trained encoder, a folder or a name on the hub.", metavar="MODEL", panel="Model"),
-    ] = None
-    """The pre-trained encoder of the scale ``real``: a folder or a name on the hub."""
+    model: Annotated[
+        Sequence[str],
+        opt.Option(
+            "A folder or a name on the hub for a ranker of the paper, as --check names them (BERT-L2=FOLDER); can be"
+            " repeated.",
+            typed=list,
+            metavar="NAME=MODEL",
+            panel="Model",
+        ),
+    ] = ()
+    fine_tuned: Annotated[
+        bool, opt.Option("real: also train whole encoders (up to an hour more on 2 cores).", panel="Model")
+    ] = False
     vectors: Annotated[str | None, opt.Option("A file of word vectors.", metavar="FILE", panel="Input")] = None
     """A file of word vectors."""
     debiased_vectors: Annotated[
@@ -46,6 +60,21 @@ class Options:
     """Sets to equalise, as JSON."""
     specific: opt.Specific = None
     """Words that keep their gender, as JSON."""
+
+    def __post_init__(self) -> None:
+        for name in ("data", "model"):
+            for one in getattr(self, name):
+                if not all(one.partition("=")[::2]):
+                    raise EvenrankError(f"`{name}`: expected NAME=PATH, found {quoted(one)}")
+
+    def paths(self, name: str) -> list[str]:
+        """The paths of a text."""
+        return [path for key, _, path in (one.partition("=") for one in self.data) if key == name]
+
+    def ranker(self, name: str, default: str) -> str:
+        """The model of a ranker, ``default`` if none is given."""
+        given = {key: path for key, _, path in (one.partition("=") for one in self.model)}
+        return given.get(name, default)
 
 
 _SIZES = {"msmarco-passage": 1_057_717_952, "msmarco-qna/train": 1_112_116_929}
@@ -98,9 +127,14 @@ def need_file(
     return Need(name, purpose, Path(name).stat().st_size)
 
 
-def unused(options: Options, *read: str) -> list[Need]:
-    """A need with a problem for each option that is given but not read: ``read`` are the names of those that are."""
-    given = [field.name for field in fields(options) if getattr(options, field.name) and field.name not in read]
+def unused(options: Options, *read: str, texts: Sequence[str] = (), models: Sequence[str] = ()) -> list[Need]:
+    """A need with a problem for each option that is given but not read: ``read`` are the names of those that are,
+    ``texts`` and ``models`` the names that ``data`` and ``model`` may have."""
+    names = [one.name for one in fields(options) if one.name not in ("data", "model")]
+    given = [name for name in names if getattr(options, name) and name not in read]
+    for name, known in (("data", texts), ("model", models)):
+        keys = [one.partition("=")[0] for one in getattr(options, name)]
+        given += [f"{name}={key}" for key in keys if key not in known]
     problem = "not used by this experiment at this scale"
     return [Need(name, "an option", problem=f"`{name}`: {problem}", kind="option") for name in given]
 

@@ -163,8 +163,8 @@ def answer_positions(
 ) -> AnswerPositions:
     """The positions of answer spans, in words.
 
-    ``spans``: columns as in :func:`evenrank.files.squad.read_answers`; duplicates count once. ``passages``: ``doc_id``,
-    ``text``. Raises EvenrankError for a span outside its passage or whose passage is missing.
+    ``spans``: columns as in :meth:`evenrank.files.squad.Squad.answers`; duplicates count once. ``passages``:
+    ``doc_id``, ``text``. Raises EvenrankError for a span outside its passage or whose passage is missing.
     """
     rows = spans.unique(["query_id", "doc_id", "answer_start", "answer_end"], keep="first", maintain_order=True)
     rows = rows.join(passages, on="doc_id", how="left", maintain_order="left")

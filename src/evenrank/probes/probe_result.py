@@ -12,7 +12,7 @@ from evenrank.auditing.about import group_label
 from evenrank.files.errors import UnknownNameError, quoted
 from evenrank.files.json_values import LEFT_OUT, named
 from evenrank.files.wording import counted
-from evenrank.measures.inference import Estimate
+from evenrank.measures.inference import NEAR_ZERO, Comparison, Estimate
 from evenrank.results.finding import Finding, Level, phrases
 from evenrank.results.page import COLOURS, Drawing, Page, Section, specification
 from evenrank.results.result import Result
@@ -136,9 +136,18 @@ def _template(variant: VariantFigures) -> str:
         return "untold"
     if test.shown:
         return "prefers_any_edit" if _lacks_placebo(variant) else "prefers"
-    if test.mean == test.noticeable == 0:
+    if _changes_nothing(test):
         return "unchanged"
     return "no_preference_any_edit" if test.noticeable is None else "no_preference"
+
+
+def _changes_nothing(test: Comparison) -> bool:
+    """Whether no score changed, so that there is nothing that could have been noticed."""
+    return test.noticeable is not None and max(abs(test.mean or 0.0), test.noticeable) < NEAR_ZERO
+
+
+def _noticeable(variant: VariantFigures) -> float | None:
+    return None if _changes_nothing(variant.finding) else variant.finding.noticeable
 
 
 def preferred(variant: VariantFigures) -> tuple[str, str]:
@@ -228,8 +237,10 @@ def _short(result: ProbeResult) -> Table:
         Column("effect", shorts(3, sign=True), of="means.effect.mean"),
         *(placebo if any(one.placebo for one in result.variants) else ()),
         *finding,
-        Column("noticeable", shorts(3), "would notice", "finding.noticeable"),
     )
+    noticed = [Column("noticeable", shorts(3), "would notice", _noticeable)]
+    # Where no score changes there is nothing to notice.
+    columns += tuple(noticed) if any(_noticeable(one) is not None for one in result.variants) else ()
     return Table("Effects", columns, result.variants)
 
 
@@ -278,7 +289,7 @@ def _effects(result: ProbeResult) -> Table:
         *with_interval("finding", "finding", sign=True),
         Column("p", P, of="finding.p"),
         Column("holm_p", P, "Holm p", "finding.holm_p"),
-        Column("noticeable", digits(3), of="finding.noticeable"),
+        Column("noticeable", digits(3), of=_noticeable),
     )
     note = "Placebo: over those of the compared pairs that it changes. Finding: the effect beyond the placebo."
     return Table("Effects", columns, result.variants, (note,) if any(one.placebo for one in result.variants) else ())

@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from evenrank.files.json_values import LEFT_OUT
 from evenrank.files.wording import listed, percent
-from evenrank.measures.inference import Estimate
+from evenrank.measures.inference import Comparison, Estimate, untold
 
 from .table import NONE, short, short_interval
 
@@ -71,8 +71,13 @@ class Phrases:
         place: Place = "finding",
         **values: Any,
     ) -> Finding:
-        """A finding in the words of a template, which may also name its ``subject`` and its ``estimate``."""
+        """A finding in the words of a template, which may also name its ``subject`` and its ``estimate``.
+
+        A test that could tell has no verdict where nothing ``can be told`` for a reason that the test does not see.
+        """
         said = self.say(key, **{"subject": subject, "estimate": estimate, **values})
+        if level == "cannot be told" and isinstance(estimate, Comparison) and estimate.why is None:
+            estimate = untold(estimate.mean, estimate.n, said, estimate.unit, estimate.ci95)
         return Finding(key, subject, level, estimate, said, place)
 
 

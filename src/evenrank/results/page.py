@@ -590,7 +590,7 @@ class Page:
         parts = [
             screen,
             *[", ".join(fact(name, value) for name, value in self.facts)] * bool(self.facts),
-            *(table.text() for section in self.sections for table in section.tables),
+            *(table.folded(width) for section in self.sections for table in section.tables),
             *["\n".join(["Notes:", *(f"  {plain(note)}" for note in rest)])] * bool(rest),
         ]
         return "\n".join(map(plain, "\n\n".join(parts).split("\n")))

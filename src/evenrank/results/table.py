@@ -16,6 +16,7 @@ so is a text, which stands where there is no figure.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import textwrap
@@ -343,6 +344,26 @@ class Table:
         return "\n".join(
             [plain(self.title), rule, *head, *([rule] if head else []), *body, rule, *map(plain, self.notes)]
         )
+
+    def folded(self, width: int) -> str:
+        """The whole table for a terminal that is ``width`` wide: long texts are broken into lines in their columns."""
+        heads, lines = self._heads(), [self._line(row) for row in self.rows]
+        sizes = _sizes(heads, lines)
+        long = [place for place, one in enumerate(self.columns) if one.left and sizes[place] > MOST_NAME]
+        over = sum(sizes) + len(_GAP) * (len(sizes) - 1) - width
+        if not long or over <= 0 or self.group or self.below:
+            return self.text()
+        room = max(MOST_NAME, (sum(sizes[place] for place in long) - over) // len(long))
+        parts = [
+            [textwrap.wrap(cell, room) or [""] if place in long else [cell] for place, cell in enumerate(line)]
+            for line in lines
+        ]
+        rows = [list(itertools.zip_longest(*cells, fillvalue="")) for cells in parts]
+        columns = tuple(
+            replace(one, of=None, heading=head, short=None, mark=None)
+            for one, head in zip(self.columns, heads, strict=True)
+        )
+        return replace(self, columns=columns, rows=[line for row in rows for line in row]).text()
 
     def fits(self, width: int) -> bool:
         """Whether a terminal that is ``width`` characters wide has room for all but the end of long names."""

@@ -172,7 +172,9 @@ class Recovery:
     """How well the sides of the most biased words can be recovered: ``kmeans`` alignment and the accuracy of two SVMs.
 
     ``linear`` and ``rbf``: mean accuracy over random splits on the words not trained on; ``linear_sd``, ``rbf_sd``: its
-    standard deviation. ``tested``: the number of words that an SVM is tested on in a split.
+    standard deviation. ``tested``: the number of words that an SVM is tested on in a split. ``of_word``: by "kmeans",
+    "linear" and "rbf", for each word [2N], those of the first side first, the share of the trials that found its side
+    (NaN: an SVM was never tested on it).
     """
 
     kmeans: float
@@ -181,6 +183,7 @@ class Recovery:
     rbf: float
     rbf_sd: float
     tested: int
+    of_word: Mapping[str, Doubles] = field(default_factory=dict, repr=False, compare=False, metadata=LEFT_OUT)
 
 
 @checked
@@ -206,21 +209,29 @@ def recovery(
     rows = unit_rows(vectors.matrix[np.concatenate(sides)])
     side_of = np.repeat([0, 1], [len(side) for side in sides])
     clusters = KMeans(n_clusters=2, n_init=10, random_state=seed_32(seed)).fit_predict(rows)
-    agree = float((clusters == side_of).mean())
+    right = clusters == side_of
+    right = right if right.mean() >= 0.5 else ~right
     rng = np.random.default_rng(seed)
     per_side = min(train, size * 2 // 5)
-    found: dict[str, list[float]] = {"linear": [], "rbf": []}
+    found: dict[str, list[Doubles]] = {"linear": [], "rbf": []}
     for _ in range(splits):
         drawn = np.concatenate([rng.permutation(np.flatnonzero(side_of == side))[:per_side] for side in (0, 1)])
         test = np.ones(len(rows), np.bool_)
         test[drawn] = False
         for kernel, scores in found.items():
             svm = SVC(kernel=kernel, C=1.0, gamma="scale", random_state=seed_32(seed)).fit(rows[drawn], side_of[drawn])
-            scores.append(float((svm.predict(rows[test]) == side_of[test]).mean()))
-    spread = {kernel: float(np.std(scores, ddof=1)) if splits > 1 else 0.0 for kernel, scores in found.items()}
-    means = {kernel: float(np.mean(scores)) for kernel, scores in found.items()}
+            scores.append(np.where(test, svm.predict(rows) == side_of, np.nan))
+    of_split = {kernel: np.nanmean(scores, axis=1) for kernel, scores in found.items()}
+    spread = {kernel: float(of_split[kernel].std(ddof=1)) if splits > 1 else 0.0 for kernel in found}
+    means = {kernel: float(of_split[kernel].mean()) for kernel in found}
     tested = len(rows) - 2 * per_side
-    return Recovery(max(agree, 1 - agree), means["linear"], spread["linear"], means["rbf"], spread["rbf"], tested)
+    of_word = {"kmeans": right.astype(np.float64)}
+    for kernel, scores in found.items():
+        trials = np.isfinite(scores).sum(axis=0)
+        of_word[kernel] = np.where(trials, np.nansum(scores, axis=0) / np.maximum(trials, 1), np.nan)
+    return Recovery(
+        float(right.mean()), means["linear"], spread["linear"], means["rbf"], spread["rbf"], tested, of_word
+    )
 
 
 _LEAST = 5

@@ -192,6 +192,16 @@ class AdversarialRanker(Ranker):
         """Delegated to the ranker."""
         return self.ranker.reads_to(queries, passages)
 
+    @property
+    def loss_scale(self) -> float:
+        """Delegated to the ranker."""
+        return self.ranker.loss_scale
+
+    @property
+    def keeps_vectors(self) -> bool:
+        """Delegated to the ranker."""
+        return self.ranker.keeps_vectors
+
     def keep_tokens(self) -> None:
         """Delegated to the ranker."""
         self.ranker.keep_tokens()

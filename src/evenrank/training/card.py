@@ -116,7 +116,7 @@ def summary_of(result: Mapping[str, Any]) -> list[str]:
         lines.append(f"{measure} of its base, the ranker that this training continued from: {result['base']:.4f}")
     for name, bias in result.get("delta_aprf", {}).items():
         first = result["delta_aprf_first_stage"][name]
-        lines.append(f"DeltaAPRF ({name}): {_figure(bias)}, first stage: {_figure(first)} (nearer 0 is better)")
+        lines.append(f"ΔA-PRF ({name}): {_figure(bias)}, first stage: {_figure(first)} (nearer 0 is better)")
     lines += label_lines(result.get("labels", {}))
     leakage = result.get("leakage", {})
     if "after" in leakage:

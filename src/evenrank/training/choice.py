@@ -357,10 +357,13 @@ class CheckpointChooser(TrainerCallback, ExportableState):
         if self.rule == "utility":
             return f"the best {self.measure} of {seen}: {best.utility:.4f}"
         if self.rule == "joint":
+            if len(self.seen) == 1:
+                return f"the only validation: |ΔA-PRF| {at.bias:.4f}, {self.measure} {at.utility:.4f}"
             enough = sum(keeps_enough(one.utility, best.utility) for one in self.seen)
+            which = f"the least of {enough}" if enough > 1 else "the only one"
             return (
-                f"the least |ΔA-PRF|, {at.bias:.4f}, of the {enough} among {seen} with at least {KEPT:.0%} of the best"
-                f" {self.measure}: it has {at.utility:.4f}, {highest}"
+                f"|ΔA-PRF| {at.bias:.4f}, {which} of {seen} with at least {KEPT:.0%} of the best {self.measure}:"
+                f" it has {at.utility:.4f}, {highest}"
             )
         value = f"it has {self.measure} {at.utility:.4f}, " if not math.isnan(at.utility) else f"of {self.measure}, "
         return f"{self.why}: {value}{highest}"

@@ -363,6 +363,11 @@ class ListDataset(torch.utils.data.Dataset[TrainingList]):
         """The query of an item, for messages."""
         raise NotImplementedError
 
+    def texts(self) -> pl.DataFrame:
+        """The distinct texts of queries and passages, ``doc_id`` and ``text``: what word vectors are made for."""
+        items = map(self.__getitem__, range(len(self)))
+        return _numbered(pl.Series([text for one in items for text in (one.query, *one.passages)], dtype=pl.String))
+
 
 class TrainingLists(ListDataset):
     """The lists in a folder that :func:`build_lists` wrote: one item for each pair of a query and a positive.
@@ -448,6 +453,11 @@ class TrainingLists(ListDataset):
         query = int(self._query[index])
         return str(self._lists[query // _ROWS].column("query_id")[query % _ROWS].as_py())
 
+    def texts(self) -> pl.DataFrame:
+        """The distinct texts of queries and passages, drawn or not."""
+        columns = [part.column("query") for part in self._lists] + [part.column("text") for part in self._texts]
+        return _numbered(pl.concat([pl.Series(pl.from_arrow(column), dtype=pl.String) for column in columns]))
+
     def _text(self, number: int) -> str:
         text = str(self._value("text", number))
         if self.rotate is None:
@@ -457,6 +467,11 @@ class TrainingLists(ListDataset):
 
     def _value(self, column: str, number: int) -> Any:
         return self._texts[number // _ROWS].column(column)[number % _ROWS].as_py()
+
+
+def _numbered(texts: pl.Series) -> pl.DataFrame:
+    distinct = texts.unique(maintain_order=True)
+    return pl.DataFrame({"doc_id": pl.int_range(len(distinct), eager=True).cast(pl.String), "text": distinct})
 
 
 def _batches(path: Path) -> list[pa.RecordBatch]:
@@ -517,11 +532,12 @@ class MemoryLists(ListDataset):
 
 @checked
 def training_lists(
-    run: object,
+    run: object = None,
     *,
-    qrels: object,
+    qrels: object = None,
     collection: object,
     queries: object,
+    groups: str | os.PathLike[str] | None = None,
     folder: str | os.PathLike[str] | None = None,
     depth: int = 1000,
     negatives: int = 20,
@@ -530,7 +546,8 @@ def training_lists(
 ) -> TrainingLists:
     """The training lists of a run: each judged relevant passage with negatives drawn from its query's list.
 
-    ``run``, ``qrels``, ``collection``, ``queries``: files or tables, as :func:`evenrank.audit` takes them. The lists
+    ``run``, ``qrels``, ``collection``, ``queries``: files or tables, as :func:`evenrank.audit` takes them; or, instead of
+    ``run`` and ``qrels``, ``groups``: a file of lists that :func:`evenrank.write_negatives` made. The lists
     are written to ``folder`` (a temporary one by default) and memory-mapped. ``depth``: how much of each list is used;
     ``negatives``: how many passages join the positive, drawn anew each epoch; ``lexicon``: passages get the sides that
     a fairness term needs; or from ``labels`` by document, as :func:`evenrank.as_labels` takes them (for several
@@ -540,13 +557,18 @@ def training_lists(
     Raises EvenrankError for a passage or a query without a text, for labels that know no passage, and if no query has
     both kinds of passages.
     """
-    given = as_run(run), as_qrels(qrels), as_collection(collection), as_queries(queries)
+    if (groups is None) == (run is None or qrels is None):
+        raise EvenrankError("`training_lists`: expected `run` and `qrels`, or `groups`")
+    texts, asked = as_collection(collection), as_queries(queries)
     chosen = chosen_attributes(lexicon, labels)
-    groups = None if chosen is None else PassageGroups(attributes_of(chosen))
+    kept_groups = None if chosen is None else PassageGroups(attributes_of(chosen))
     kept = tempfile.TemporaryDirectory() if folder is None else None
     place = folder if kept is None else kept.name
     assert place is not None
-    build_lists(*given, place, depth=depth, groups=groups)
+    if groups is not None:
+        build_from_file(groups, texts, asked, place, groups=kept_groups)
+    else:
+        build_lists(as_run(run), as_qrels(qrels), texts, asked, place, depth=depth, groups=kept_groups)
     lists = TrainingLists(place, negatives=negatives)
     lists.temporary = kept
     return lists

@@ -131,6 +131,14 @@ class RankerRecipe(Part):
     towers: Literal["shared", "separate"] = "shared"
     pooling: Literal["cls", "mean"] = "cls"
     dimensions: int | None = Field(None, ge=1, description="dot: project to so many dimensions")
+    map: bool = Field(
+        False,
+        description="dot: a matrix for each side's vectors, the identity at first; the encoder's own pooling",
+    )
+    freeze: Literal["encoder"] | None = Field(
+        None, description="dot: train the map or the projection alone; each text is encoded once"
+    )
+    kept: str | None = Field(None, description="freeze: a folder that keeps the vectors, for other trainings too")
     similarity: Literal["dot", "cosine"] = "dot"
     query_length: int = Field(30, ge=1)
     passage_length: int = Field(200, ge=1)
@@ -142,6 +150,18 @@ class RankerRecipe(Part):
     def _needs_model(self) -> RankerRecipe:
         if self.kind in ("cat", "dot") and self.model is None:
             raise ValueError(f"model: a {self.kind} ranker needs one (a folder or a hub name)")
+        return self
+
+    @model_validator(mode="after")
+    def _maps_of_an_encoder(self) -> RankerRecipe:
+        given = {"map": self.map, "freeze": self.freeze is not None}
+        wrong = next((name for name, there in given.items() if there and self.kind != "dot"), None)
+        if wrong is not None:
+            raise ValueError(f"{wrong}: a {self.kind} ranker has no vectors of a text alone (dot has)")
+        if self.map and self.dimensions is not None:
+            raise ValueError("map: not beside dimensions, whose projection is a map too")
+        if self.kept is not None and self.freeze is None:
+            raise ValueError('kept: needs freeze = "encoder"')
         return self
 
 
@@ -185,6 +205,9 @@ class LossRecipe(Part):
     """The ranking loss."""
 
     name: Annotated[str, known(RANKING_LOSSES, "evenrank.training.losses", "LOSSES")] = "nll"
+    scale: float | None = Field(
+        None, gt=0, description="what scores are multiplied by before the losses; 20 for the cosine if omitted, else 1"
+    )
 
 
 class TrainingRecipe(Part):
@@ -241,6 +264,8 @@ class Recipe(Part):
             raise ValueError("training.keep: fair needs [fairness], for the attributes to measure")
         if self.adversary is not None and self.training.cached is not None:
             raise ValueError("training.cached: not with an adversary")
+        if self.ranker.freeze is not None and self.data.rotate is not None:
+            raise ValueError("data.rotate: not with ranker.freeze, which encodes each text once")
         return self
 
     @property

@@ -149,8 +149,9 @@ def build_ranker(
     """The ranker that a recipe starts from; the same seed gives the same weights.
 
     If ``wanted.model`` is the ``model`` folder of a training run, that ranker is trained further, as it is (transfer);
-    otherwise ``cat`` and ``dot`` start from its encoder, and kernel rankers from word vectors of ``data``, or from
-    vectors trained on ``texts`` (a collection or a frame of one).
+    otherwise ``cat`` and ``dot`` start from its encoder, and kernel rankers from word vectors: those in a file of the
+    words of ``texts`` (a collection or a frame of one; those of ``data`` if there are none), or vectors trained on
+    them.
 
     Raises InputError for a folder without weights.
     """
@@ -167,18 +168,27 @@ def build_ranker(
 
         assert wanted.model is not None
         if _ours(wanted.model):
-            return DotRanker.load(wanted.model)
-        return DotRanker.from_pretrained(
-            wanted.model,
-            shared=wanted.towers == "shared",
-            pooling=wanted.pooling,
-            projection=wanted.dimensions,
-            similarity=wanted.similarity,
-            layers=wanted.layers,
-            query_length=wanted.query_length,
-            passage_length=wanted.passage_length,
-            seed=seed,
-        )
+            ranker = DotRanker.load(wanted.model)
+            if wanted.map:
+                ranker.add_maps()
+        else:
+            ranker = DotRanker.from_pretrained(
+                wanted.model,
+                shared=wanted.towers == "shared",
+                pooling=wanted.pooling,
+                projection=wanted.dimensions,
+                similarity=wanted.similarity,
+                layers=wanted.layers,
+                query_length=wanted.query_length,
+                passage_length=wanted.passage_length,
+                seed=seed,
+                map=wanted.map,
+            )
+        if wanted.freeze is not None:
+            with named_as(freeze="ranker.freeze", map="ranker.map", dimensions="ranker.dimensions"):
+                ranker.freeze_encoder()
+            ranker.keep_vectors(wanted.kept)
+        return ranker
     if wanted.model is not None:
         if not config_file(wanted.model).is_file():
             raise EvenrankError(f"ranker.model: {wanted.model} contains no {wanted.kind} ranker of evenrank")
@@ -218,12 +228,12 @@ def _from_vectors(wanted: RankerRecipe, data: DataRecipe | None, seed: int, text
 
     if texts is None and data is None:
         raise EvenrankError(f"`ranker`: a {wanted.kind} ranker needs a model (a folder of one)")
-    if texts is not None or data is None:
-        vectors = collection_vectors(texts, dimensions=wanted.vector_size, seed=seed)
-    elif wanted.vectors == "train":
-        vectors = collection_vectors(data.collection, dimensions=wanted.vector_size, seed=seed)
+    if wanted.vectors == "train":
+        collection = data.collection if texts is None and data is not None else texts
+        vectors = collection_vectors(collection, dimensions=wanted.vector_size, seed=seed)
     else:
-        vectors = file_vectors(wanted.vectors, data.collection, read_queries(data.queries))
+        words = (data.collection, read_queries(data.queries)) if texts is None and data is not None else (texts,)
+        vectors = file_vectors(wanted.vectors, *words)
     kind = ranker_class(wanted.kind)
     if not issubclass(kind, WordRanker):
         raise EvenrankError(f"ranker.model: a {wanted.kind} ranker needs one (a folder)")
@@ -622,7 +632,7 @@ def _train_in(
     ranker, leakage = with_adversary(recipe, ranker, validation, main)
     fair = None if recipe.fairness is None else FairTerm.of_recipe(recipe.fairness)
     adversary_weight = 0.0 if recipe.adversary is None else recipe.adversary.weight
-    objective = Objective(recipe.loss.name, fair, adversary_weight)
+    objective = Objective(recipe.loss.name, fair, adversary_weight, recipe.loss.scale)
     trainer = RankingTrainer(
         ranker, lists, objective, recipe.training, folder, validation, depth=recipe.validation.depth
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
 import tempfile
@@ -44,6 +45,7 @@ def train(
     lists: object,
     *,
     loss: str | Loss = "nll",
+    scale: float | None = None,
     fairness: IBBR | FunctionTerm | TermFunction | str | None = None,
     lexicon: Attributes | None = None,
     labels: object = None,
@@ -54,12 +56,15 @@ def train(
     """Trains a ranker on lists of passages.
 
     ``ranker``: a :class:`Ranker` (trained in place), the folder of one, a folder or hub name that sentence-transformers
-    loads as a ranker, or a :class:`RankerRecipe` for a new one on an encoder.
+    loads as a ranker, or a :class:`RankerRecipe` for a new one on an encoder, or on word vectors: those in a file of
+    the words of the lists, or vectors trained on the lists' texts.
 
     ``lists``: records, a frame or a file (JSONL, Parquet) with ``query``, ``passages``, ``relevance`` and perhaps
     ``sides`` (see :func:`as_lists`), or what :func:`training_lists` makes of a run, judgements and texts.
 
     ``loss``: a name of :mod:`evenrank.training.losses`, or a function of (scores, relevance, mask), each [B, K].
+    ``scale``: what scores are multiplied by before the loss and the fairness term (default: 20 for a ``dot`` ranker by
+    the cosine, whose scores lie in [−1, 1], else 1); the ranker's own scores stay as they are.
     ``fairness``: :class:`IBBR`, a registered term's name, or a function of (scores, relevance, sides, mask), computed
     over the whole batch of a step. ``lexicon`` (default: gender-en): one, or one for each named attribute, for sides
     that the lists lack; or ``labels``, those that :func:`training_lists` was given.
@@ -76,12 +81,15 @@ def train(
     attributes = attributes_of(chosen) if fairness is not None else {}
     dataset = as_lists(lists, list(attributes.values()))
     names = [name or described(attribute) for name, attribute in attributes.items()]
-    objective = Objective(loss, None if fairness is None else _fair_term(fairness, names))
+    if scale is not None and not 0 < scale < math.inf:
+        raise EvenrankError(f"`scale`: expected more than 0, found {scale:g}")
+    objective = Objective(loss, None if fairness is None else _fair_term(fairness, names), scale=scale)
     state = PartialState(cpu=not torch.cuda.is_available())
     folder = None if out is None else Path(out)
     _check_folder(folder, state)
     if isinstance(ranker, RankerRecipe):
-        ranker = build_ranker(ranker, seed=training.seed)
+        has_words = ranker.kind not in ("cat", "dot") and ranker.model is None
+        ranker = build_ranker(ranker, seed=training.seed, texts=dataset.texts() if has_words else None)
     ranker = ranker if isinstance(ranker, Ranker) else ranker_at(os.fspath(ranker))
     with contextlib.ExitStack() as stack:
         place = folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))

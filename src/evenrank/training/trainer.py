@@ -490,6 +490,8 @@ class Objective:
     loss: str | Loss = "nll"
     fair: FairTerm | None = None
     adversary_weight: float = 1.0
+    scale: float | None = None
+    """What scores are multiplied by before both losses; None: as the ranker says."""
 
 
 class RankingTrainer(ResumableTrainer):
@@ -518,6 +520,12 @@ class RankingTrainer(ResumableTrainer):
         self.folder = folder
         self.fair = objective.fair
         self.loss, self._averaged_over = loss_of(objective.loss)
+        self.scale = ranker.loss_scale if objective.scale is None else objective.scale
+        if ranker.keeps_vectors:
+            if settings.cached is not None:
+                raise EvenrankError("`cached`: not with a frozen encoder, which needs no gradients")
+            # A data-loading process would encode for itself.
+            settings = settings.model_copy(update={"workers": 0})
         rule, why = rule_of(
             settings.keep,
             validation,
@@ -574,11 +582,15 @@ class RankingTrainer(ResumableTrainer):
         return (loss, scores) if return_outputs else loss
 
     def _loss(self, scores: Tensor, inputs: Inputs) -> Tensor:
-        """The ranking loss, and the fairness term of the whole step if there is one."""
+        """The ranking loss, and the fairness term of the whole step if there is one, of the scaled scores."""
+        scores = self._scaled(scores)
         rank = self.loss(scores.float(), inputs["relevance"], inputs["counted"])
         if self._shares:
             rank = self._shares.pop(0)[0] * rank
         return rank if self.fair is None else self.fair.total(rank, scores, inputs)
+
+    def _scaled(self, scores: Tensor) -> Tensor:
+        return scores if self.scale == 1 else self.scale * scores
 
     def get_batch_samples(self, epoch_iterator: Iterator[Inputs], num_batches: int, device: torch.device) -> Any:
         """The pieces of a step's batch; the fairness term needs all of them before the first backward pass."""
@@ -615,7 +627,7 @@ class RankingTrainer(ResumableTrainer):
             inputs = self._prepare_inputs(piece)
             self._states.append(RandomState(inputs["mask"].device))
             with torch.no_grad(), self.compute_loss_context_manager():
-                found.append(self.fair.summarize(self._scores(inputs), inputs))
+                found.append(self.fair.summarize(self._scaled(self._scores(inputs)), inputs))
         torch.clear_autocast_cache()
         self._pieces = []
         self.fair.begin(found)
@@ -757,9 +769,10 @@ class RankingTrainer(ResumableTrainer):
         if self.optimizer is None:
             training = self.settings
             parts = [
-                {"params": parameters, "lr": training.learning_rates.get(name, training.learning_rate)}
+                {"params": trained, "lr": training.learning_rates.get(name, training.learning_rate)}
                 for name, parameters in self.ranker.parameter_groups().items()
                 if training.learning_rates.get(name) != 0
+                and (trained := [one for one in parameters if one.requires_grad])
             ]
             kind = torch.optim.AdamW if training.optimizer == "adamw" else torch.optim.Adam
             self.optimizer = kind(

@@ -1,0 +1,335 @@
+"""What the papers claim, as checks of figures, and what the data say of each claim.
+
+A file of claims has a table for each claim, and the layout of the paper's tables and charts::
+
+    [claims.ts_bias]
+    text = "TS with the best λ lowers |ΔA-PRF|"
+    where = "Table 1"
+    published = "BERT-L2 .005 → .001, BERT-L4 .043 → .000"
+    check = "|ΔA-PRF|: {model} TS best < {model} none"
+
+A check compares two systems, or a system and a number, in a figure; bars around the figure take it without its sign::
+
+    MRR: TK > KNRM                 the first is above the second
+    MRR: TS > .97 × none           a loss of less than 3 %
+    nDCG@10: cat = dot ± 2 %       equal within 2 % of the second (two one-sided tests)
+    λ: biased = .9 ± .08           equal within .08
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Literal, get_args
+
+from evenrank.files.wording import counted, singular
+from evenrank.measures.inference import Estimate, Mixed, power
+from evenrank.results.finding import Finding, Level, phrases
+from evenrank.results.table import short
+
+from .figures import Figures
+
+State = Literal["supported", "not supported", "not decidable", "not put to this data"]
+_LEVELS: dict[State, Level] = {
+    "supported": "shown",
+    "not supported": "broken",
+    "not decidable": "cannot be told",
+    "not put to this data": "cannot be told",
+}
+_SAYS = phrases("experiment")
+_CHECK = re.compile(
+    r"(?P<bar>\|?)(?P<figure>[^|:]+)\|?: (?P<left>.+?) (?P<sign>[<>=]) (?:(?P<factor>\d*\.?\d+) × )?(?P<right>.+?)"
+    r"(?: ± (?P<margin>\d*\.?\d+)(?P<percent> %)?)?"
+)
+EQUIVALENT, DIFFERENT = 0.90, 0.95
+"""Levels of the two-sided intervals: of two one-sided tests at 5 %, and of a difference."""
+ENOUGH = 0.8
+"""The power that the published effect has to have for a claim to be put to some data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A comparison of two systems, or of a system and a number: left − factor × right, and where it has to lie.
+
+    ``size``: of the absolute figures. ``margin``: of an equivalence, a share of the right one if ``relative``.
+    """
+
+    figure: str
+    left: str
+    sign: str
+    right: str | float
+    factor: float = 1.0
+    margin: float = 0.0
+    relative: bool = False
+    size: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Check:
+        """The check that a text states."""
+        found = _CHECK.fullmatch(text)
+        if found is None:
+            raise ValueError(f"no check: {text}")
+        right: str | float = found["right"]
+        if re.fullmatch(r"-?\d*\.?\d+(e-\d+)?", found["right"]):
+            right = float(found["right"])
+        margin = float(found["margin"] or 0)
+        relative = found["percent"] is not None
+        return cls(
+            found["figure"],
+            found["left"],
+            found["sign"],
+            right,
+            float(found["factor"] or 1),
+            margin / 100 if relative else margin,
+            relative,
+            bool(found["bar"]),
+        )
+
+    @property
+    def systems(self) -> list[str]:
+        """The systems that it compares."""
+        return [self.left, *([self.right] if isinstance(self.right, str) else [])]
+
+    def difference(self, figures: Figures, factor: float) -> Mixed:
+        """left − factor × right."""
+        if isinstance(self.right, float):
+            return figures.test(self.figure, {self.left: 1.0}, -factor * self.right, size=self.size)
+        return figures.test(self.figure, {self.left: 1.0, self.right: -factor}, size=self.size)
+
+    def verdict(self, figures: Figures) -> Verdict:
+        """What the figures say."""
+        lacking = [one for one in self.systems if not figures.has(self.figure, one)]
+        if lacking:
+            return Verdict("not decidable", _SAYS.say("lacking", systems=lacking, figure=self.figure))
+        unit = figures.units.get(self.figure, "queries")
+        if self.sign == "=":
+            # Outside by either bound is not supported.
+            shares = (1 - self.margin, 1 + self.margin) if self.relative else (1.0, 1.0)
+            apart = 0.0 if self.relative else self.margin
+            low, high = (self.difference(figures, share) for share in shares)
+            return every(_above(low, -apart, 1, EQUIVALENT, unit), _above(high, apart, -1, EQUIVALENT, unit))
+        return _above(self.difference(figures, self.factor), 0.0, 1 if self.sign == ">" else -1, DIFFERENT, unit)
+
+    def effect(self, figures: Figures) -> Effect | None:
+        """The difference with its interval; None where a figure is missing."""
+        if any(not figures.has(self.figure, one) for one in self.systems):
+            return None
+        found = figures.as_estimate(self.difference(figures, self.factor), self.figure)
+        figure = f"|{self.figure}|" if self.size else self.figure
+        factor = "" if self.factor == 1 else f"{short(self.factor, 2)} × "
+        minus = (
+            ""
+            if self.right == 0.0
+            else f" − {factor}{self.right if isinstance(self.right, str) else short(self.right)}"
+        )
+        return Effect(f"{figure}, {self.left}{minus}", found)
+
+    def power(self, figures: Figures, published: Published) -> tuple[float, float] | None:
+        """The effect expected here, and the probability that it is shown with the spread that was observed.
+
+        The published difference relative to the published right figure, at the level of the right system here; None
+        where the paper has no figures for it, or there is no error.
+        """
+        if (
+            isinstance(self.right, float)
+            or self.sign == "="
+            or not all(figures.has(self.figure, s) for s in self.systems)
+        ):
+            return None
+        name = f"|{self.figure}|" if self.size else self.figure
+        left, right = (published.get((one, name)) for one in self.systems)
+        if left is None or not right:
+            return None
+        if self.size:
+            left, right = abs(left), abs(right)
+        here = abs(figures.mean(self.figure, self.right)) if self.size else figures.mean(self.figure, self.right)
+        effect = (left / right - self.factor) * here * (1 if self.sign == ">" else -1)
+        test = self.difference(figures, self.factor)
+        return None if test.found is None else (effect, power(test.found, effect, (1 - DIFFERENT) / 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a check compares, in words, and the difference."""
+
+    what: str
+    found: Estimate
+
+    def __str__(self) -> str:
+        return _SAYS.say("compared", what=self.what, estimate=self.found, n=number_of(self.found))
+
+
+def number_of(found: Estimate) -> str:
+    """Of how many what an estimate is, in words."""
+    return counted(found.n, singular(found.unit))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the data say of a claim; ``needs``: what would decide it, in words."""
+
+    state: State
+    needs: str = ""
+
+
+def _above(test: Mixed, bound: float, sign: int, level: float, unit: str) -> Verdict:
+    """Whether ``sign`` × (mean − bound) is shown to be above 0: an interval on one side of it decides."""
+    ends = test.interval(level)
+    if test.limit == "seeds" or (ends is None and test.seeds < 2 and test.queries < 2):
+        unit = "seeds"
+    if test.mean is None or ends is None:
+        return Verdict("not decidable", f"more than {counted(test.n, singular(unit))}")
+    low, high = sorted(sign * (end - bound) for end in ends)
+    if low > 0:
+        return Verdict("supported")
+    if high <= 0:
+        return Verdict("not supported")
+    distance, half = abs(test.mean - bound), (high - low) / 2
+    if not distance or half / distance > 100:
+        return Verdict("not decidable", f"more {unit} than can be run")
+    return Verdict("not decidable", f"about {math.ceil(test.n * (half / distance) ** 2 - 1e-6):,} {unit}")
+
+
+def every(*verdicts: Verdict) -> Verdict:
+    """Supported if all are; not supported if one is not."""
+    states = [one.state for one in verdicts]
+    if "not supported" in states:
+        return Verdict("not supported")
+    if states and all(state == "supported" for state in states):
+        return Verdict("supported")
+    return Verdict("not decidable", "; ".join(dict.fromkeys(one.needs for one in verdicts if one.needs)))
+
+
+Published = Mapping[tuple[str, str], float]
+"""The papers' figures by system and figure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim of a paper, or a line of evenrank's own (``where`` is empty then).
+
+    Attributes:
+        checks: What has to hold, all of it, with {model} for each of ``models``, which must all have run; or for those
+            of ``any_of`` that ran (neither: all that ran).
+        floors: Checks without which nothing is supported: a broken ranker shows nothing.
+        scales: The scales whose data it is put to; ``why``: why not to those of the others.
+    """
+
+    paper: str
+    key: str
+    text: str
+    where: str = ""
+    published: str = ""
+    checks: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    any_of: tuple[str, ...] = ()
+    floors: tuple[str, ...] = ()
+    not_at: Mapping[str, str] = ()  # type: ignore[assignment]
+
+    def expanded(self, texts: Sequence[str], models: Sequence[str]) -> list[Check]:
+        """The checks that ``texts`` state, each for every model."""
+        named = [one for one in self.models or self.any_of or models if one in models]
+        every = [text.replace("{model}", one) for text in texts for one in (named if "{model}" in text else [""])]
+        return [Check.parse(text) for text in every]
+
+    def decided(self, figures: Figures, models: Sequence[str], scale: str) -> Decided:
+        """What the figures say of it; ``models``: those that ran, by their published names."""
+        why = dict(self.not_at).get(scale, "")
+        lacking = [one for one in self.models if one not in models]
+        if self.any_of and not set(self.any_of) & set(models):
+            lacking = list(self.any_of)
+        if not why and lacking:
+            why = _SAYS.say("nobody", models=lacking)
+        if why:
+            return Decided(self, Verdict("not put to this data", why))
+        checks = self.expanded(self.checks, models)
+        verdict = every(*(one.verdict(figures) for one in checks))
+        if verdict.state == "supported":
+            below = [one for one in self.expanded(self.floors, models) if one.verdict(figures).state != "supported"]
+            if below:
+                # Most floors are BM25's; another one is named.
+                lacking = [f"{one.figure} of {one.left} {one.sign} {one.right}" for one in below if one.right != "BM25"]
+                verdict = Verdict("not decidable", "; ".join(lacking) or "a ranker that beats BM25")
+        effects = [one.effect(figures) for one in checks]
+        return Decided(self, verdict, tuple(dict.fromkeys(one for one in effects if one is not None)))
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A claim with its verdict, and what was compared."""
+
+    claim: Claim
+    verdict: Verdict
+    effects: tuple[Effect, ...] = ()
+
+    def finding(self) -> Finding:
+        """The claim with its verdict, as a line."""
+        claim, state, needs = self.claim, self.verdict.state, self.verdict.needs
+        figures = [str(one) for one in self.effects]
+        figures += [_SAYS.say("needs" if state == "not decidable" else "why", needs=needs)] if needs else []
+        figures += [_SAYS.say("published", published=claim.published)] if claim.published else []
+        text = claim.text + (f" [{claim.where}]" if claim.where else "")
+        said: dict[str, Any] = {"state": state.capitalize(), "text": text, "figures": "; ".join(figures)}
+        return _SAYS.find("claim" if figures else "bare", f"{claim.key} ({claim.paper})", _LEVELS[state], **said)
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON values."""
+        claim = self.claim
+        return {
+            "paper": claim.paper,
+            "key": claim.key,
+            "claim": claim.text,
+            "where": claim.where,
+            "published": claim.published,
+            "verdict": self.verdict.state,
+            "needs": self.verdict.needs,
+            "effects": [
+                {"what": one.what, "mean": one.found.mean, "ci95": one.found.ci95, "n": number_of(one.found)}
+                for one in self.effects
+            ],
+        }
+
+
+@cache
+def claims_of(paper: str) -> tuple[Claim, ...]:
+    """The claims of a paper in the order of its file, ``claims/PAPER.toml``.
+
+    The file's own ``floors`` are those of every claim that states none; ``[not_at.SCALE]`` says of claims by key why
+    they are not put to the data of a scale.
+    """
+    text = (resources.files(__package__) / "claims" / f"{paper}.toml").read_text(encoding="utf-8")
+    data = tomllib.loads(text)
+    floors, not_at = data.get("floors", []), data.get("not_at", {})
+
+    def claim(key: str, values: dict[str, Any]) -> Claim:
+        checks = values.pop("check", [])
+        values["checks"] = tuple([checks] if isinstance(checks, str) else checks)
+        values["floors"] = tuple(values.pop("floors", floors))
+        values |= {name: tuple(values.get(name, ())) for name in ("models", "any_of")}
+        return Claim(paper, key, **values, not_at={s: why[key] for s, why in not_at.items() if key in why})
+
+    return tuple(claim(key, values) for key, values in data["claims"].items())
+
+
+@cache
+def published_rows(paper: str) -> tuple[dict[str, str], ...]:
+    """The rows of ``published/PAPER.csv``: ``table``, ``system``, ``figure`` and ``value``, in the paper's order."""
+    text = (resources.files(__package__) / "published" / f"{paper}.csv").read_text(encoding="utf-8")
+    return tuple(csv.DictReader(text.splitlines()))
+
+
+def published_of(paper: str) -> Published:
+    """The paper's figures by system and figure; the first table that has one counts."""
+    found: dict[tuple[str, str], float] = {}
+    for row in published_rows(paper):
+        found.setdefault((row["system"], row["figure"]), float(row["value"]))
+    return found
+
+
+STATES = get_args(State)

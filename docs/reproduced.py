@@ -1,11 +1,13 @@
 """The page "What reproduces and what does not": every claim of the papers, and the verdict at each scale that was run.
 
 python docs/reproduced.py FOLDER… takes the verdicts of finished experiments (their ``results.json``) into
-``docs/reproduced``, and makes the page ``docs/reproduces.md`` of all that is there.
+``docs/reproduced``, and makes the page ``docs/reproduces.md`` of all that is there. python docs/reproduced.py --power
+FOLDER… takes n and power of the published effects from runs on development seeds into the claims' ``power.csv``.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 from collections import Counter
@@ -15,14 +17,15 @@ from typing import Any
 
 KEPT = Path(__file__).parent / "reproduced"
 PAGE = Path(__file__).parent / "reproduces.md"
+POWER = Path(__file__).parent.parent / "src/evenrank/papers/claims/power.csv"
 INTRODUCTION = """# What reproduces and what does not
 
 Every claim of the five papers, and what evenrank's own runs of their experiments show."""
-READING = """A claim is *supported* (●) if the 95% interval of its figure (90% for equivalence: two one-sided tests at 5%)
-lies on the claimed side, *not supported* (○) if it lies on the other side, *not decidable* (·) with this n otherwise. A
-claim that a broken ranker would fulfil too needs a ranker above BM25 to be supported; a significant result the other
-way refutes it in any case. A claim is *not put* (–) to data that could not show the published effect, or to rankers that
-did not run; which claims are put to real text, with n and power, was written before the reported runs.
+READING = """A claim is *supported* (●) if the 95% interval of its figure (90% for equivalence: two one-sided tests at
+5%) lies on the claimed side, *not supported* (○) if it lies on the other side, *not decidable* (·) with this n
+otherwise. A claim that a broken ranker would fulfil too needs a ranker above BM25 to be supported; a significant result
+the other way refutes it in any case. A claim is *not put* (–) to data that could not show the published effect, or to
+rankers that did not run; which claims are put to real text, with n and power, was written before the reported runs.
 
 *tiny* is a synthetic collection in which the amount of bias is known: it shows whether the mechanism works. *real* is
 real text and real weights on a CPU ([the experiments](guides/experiments.md)). *full*, with the published data and
@@ -50,6 +53,25 @@ def keep(folder: Path, to: Path = KEPT) -> Path:
     file = to / f"{kept['experiment']}-{kept['scale']}.json"
     file.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return file
+
+
+def keep_power(folders: list[Path], file: Path) -> None:
+    """Writes n and power of each claim of a paper as development runs have them; other experiments' rows stay."""
+    with file.open(encoding="utf-8", newline="") as opened:
+        rows = list(csv.DictReader(opened))
+    for folder in folders:
+        found = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+        papers, scale = {claim["paper"] for claim in found["claims"]}, found["scale"]
+        rows = [row for row in rows if (row["scale"], row["paper"]) not in {(scale, paper) for paper in papers}]
+        for claim in found["claims"]:
+            if claim["power"] is not None:
+                n = ", ".join(dict.fromkeys(effect["n"] for effect in claim["effects"]))
+                power = f"{claim['power']:.3f}"
+                rows.append({"scale": scale, "paper": claim["paper"], "key": claim["key"], "n": n, "power": power})
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        writer = csv.DictWriter(opened, ["scale", "paper", "key", "n", "power"], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def runs(folder: Path = KEPT) -> list[Run]:
@@ -166,6 +188,9 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["--power"]:
+        keep_power([Path(name) for name in sys.argv[2:]], POWER)
+        sys.exit()
     for name in sys.argv[1:]:
         print(keep(Path(name)))
     PAGE.write_text(page(runs()), encoding="utf-8")

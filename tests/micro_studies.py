@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evenrank.files.synthetic import SyntheticConfig
-from evenrank.papers import expansion, ibbr, sampling
+from evenrank.papers import expansion, ibbr, position, sampling
 from evenrank.papers.checks import Options
 
 TRAINING = {"batch": 10, "epochs": 1, "learning_rate": 1e-3, "evaluate_every": 100, "weight_decay": 0.01}
@@ -65,4 +65,36 @@ def micro_expansion() -> expansion.ExpansionSettings:
         folds=2,
         biased_words=60,
         svm_words=20,
+    )
+
+
+def micro_position(encoder: str) -> position.PositionSettings:
+    settings = position.PositionStudy.settings_of("tiny", Options(model=[f"encoder={encoder}"]))
+    assert settings.planted is not None
+    smaller = {position.BIASED: (400, 50), position.OTHER: (320, 40)}
+    tk = settings.rankers["TK"]
+    words = {**tk["ranker"], "vector_size": 8, "settings": {"heads": 2, "head_size": 4, "feedforward": 8, "layers": 1}}
+    dot = {**settings.rankers["BERT_DOT"]["ranker"], "layers": 1}
+    training = {"batch": 10, "max_steps": 2, "evaluate_every": 1}
+    return replace(
+        settings,
+        seeds=(0, 1),
+        models={name: settings.models[name] for name in ("BERT_DOT", "TK")},
+        few=("BERT_DOT",),
+        planted={
+            name: replace(settings.planted[name], passages=passages, queries=queries)
+            for name, (passages, queries) in smaller.items()
+        },
+        sizes={name: {"train": 20, "valid": 4, "test": 8} for name in smaller},
+        depths=(3,),
+        rankers={
+            "BERT_DOT": {
+                **settings.rankers["BERT_DOT"],
+                "ranker": dot,
+                "training": {**settings.rankers["BERT_DOT"]["training"], **training},
+            },
+            "TK": {**tk, "ranker": words, "training": {**tk["training"], **training}},
+        },
+        shorter={"BERT_DOT": 1, "TK": 1},
+        similarity={"passages": 40, "min_terms": 2, "min_pairs": 1},
     )

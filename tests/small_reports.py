@@ -1,14 +1,19 @@
-"""A small audit whose figures are known by hand, to be shown."""
+"""Small results whose figures are known by hand, to be shown."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
 
 import evenrank
 from evenrank.auditing import AuditResult
+from evenrank.measures.inference import Estimate
+from evenrank.papers.claims import Claim, Decided, Effect, Verdict
+from evenrank.papers.report import ExperimentPage, Layout, Row
+from evenrank.results.page import Drawing
 
 QUERIES = ["q1", "q2", "q3"]
 
@@ -60,3 +65,20 @@ def small_audit(names: tuple[str, str] = ("old", "new"), **options: Any) -> Audi
     }
     runs = {names[0]: run(["he", "it"]), names[1]: run(["it", "he"])}
     return evenrank.audit(runs, **{**settings, **options})
+
+
+def small_experiment(text: str = "MRR", drawings: Sequence[Drawing] = (), *, name: str = "ibbr") -> ExperimentPage:
+    """A page with one claim, undecided, and one table of two systems, the first of them destroyed.
+
+    ``text``: stands wherever a text of the page may come from a file.
+    """
+    value = Estimate(0.25, (0.2, 0.3), 5, "seeds")
+    claim = Decided(Claim("ibbr", "key", text, text, text), Verdict("not decidable", text), (Effect(text, value),))
+    layout = Layout("Table 1", text, (text, "|bias|"), notes=(text,))
+    rows = (
+        Row(text, text, {text: value}, {text: 0.164}, {text: (-0.1, 0.03)}, text),
+        Row("blind", "", {"|bias|": Estimate(0.1, None, 117)}, {}),
+    )
+    return ExperimentPage(
+        name, text, text, "tiny", (0, 1), {text: text}, (claim,), ((layout, rows),), (), tuple(drawings), (text,)
+    )

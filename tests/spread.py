@@ -16,7 +16,6 @@ LONGEST = (
     "auditing/test_page_in_browser.py",
     "measures/test_own_measures.py",
     "measures/test_exposure.py",
-    "papers/test_position.py",
     "models/test_contract.py",
     "decide/test_rebalance.py",
     "cli/test_streams.py",

@@ -29,6 +29,7 @@ NEURAL = (
     "tutorials/mitigation",
     "tutorials/embeddings",
     "tutorials/sentence-transformers",
+    "tutorials/map",
     "guides/vectors",
     "extend/ranker",
     "extend/mitigation",

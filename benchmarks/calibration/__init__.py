@@ -1,6 +1,7 @@
 """How often each verdict is said where it is false, and where it is true: ``python -m benchmarks calibration``.
 
-``cells.txt`` lists every cell, by name; it was written before the first run, and no line of it may go.
+``cells.txt`` lists every cell, by name; it was written before the first run, and a line goes only when no command says
+its verdict any more.
 """
 
 from __future__ import annotations

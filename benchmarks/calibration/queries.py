@@ -586,19 +586,6 @@ def seeds_differ(sample: Sequence[Array]) -> bool:
     return p is not None and p < ALPHA
 
 
-def drawn_figure(seeds: int, n: int, between: float, rng: np.random.Generator) -> Any:
-    """A figure of whole runs in several seeds that share queries, and its draws of the queries."""
-    of_query = rng.exponential(0.2, n) - 0.2
-    values = of_query + rng.normal(0, 0.1, (seeds, n)) + rng.normal(0, between, (seeds, 1))
-    picks = rng.integers(0, n, (100, n))
-    return values.mean(axis=1), values[:, picks].mean(axis=2), n
-
-
-def drawn_figures_differ(sample: Any) -> bool:
-    p = st.crossed_figures(*sample).p
-    return p is not None and p < ALPHA
-
-
 def added_less(n: int, rng: np.random.Generator) -> Array:
     """What an order adds: in 5% of the queries it takes away .6, and .02 on average."""
     return np.where(rng.random(n) < 0.05, -0.6, (0.05 * 0.6 - 0.02) / 0.95)
@@ -677,11 +664,6 @@ def _others() -> Iterator[Cell]:
             for between in (0.0, 0.02, 0.1):
                 draw = functools.partial(seeded, seeds, n, between)
                 yield Cell("a difference over seeds", f"{seeds} seeds, {between:g} apart", n, draw, seeds_differ)
-    for seeds in (2, 3, 5):
-        for between in (0.0, 0.1):
-            draw = functools.partial(drawn_figure, seeds, 117, between)
-            family = f"{seeds} seeds, {between:g} apart"
-            yield Cell("a drawn figure over seeds", family, 117, draw, drawn_figures_differ, draws=1000)
     for n in (5, 20, 50, 117, 1000):
         draw = functools.partial(added_less, n)
         yield Cell("an order adds at least −.02", "5% of queries ruined", n, draw, added_holds, gate_added)

@@ -8,6 +8,7 @@ import os
 import platform
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 import evenrank
 from evenrank.files import EvenrankError, Provenance
 from page_parts import section as part_of
+from small_reports import small_experiment
 
 Command = Callable[..., Any]
 RUN = "0 Q0 a 1 3 x\n0 Q0 b 2 2 x\n0 Q0 c 3 1 x\n1 Q0 b 1 3 x\n1 Q0 c 2 2 x\n1 Q0 a 3 1 x\n"
@@ -199,7 +201,6 @@ def test_rotation(folder: Path, evenrank: Command) -> None:
 def test_an_experiment(folder: Path) -> None:
     from evenrank.papers import _inputs, _sources
     from evenrank.papers.checks import need_file, need_irds, need_package
-    from evenrank.papers.paper_page import ExperimentPage
 
     (folder / "seed-0").mkdir()
     Path("seed-0/dev.run").write_text(RUN, encoding="utf-8")
@@ -211,7 +212,7 @@ def test_an_experiment(folder: Path) -> None:
         need_package("json", "json", "reading"),
     ]
     made = _sources(_inputs(Provenance("evenrank.papers.run_experiment"), needs), folder)
-    ExperimentPage("ibbr", "t", "s", (), (), (), (), (), provenance=made).write(folder)
+    replace(small_experiment(), provenance=made).write(folder)
     public, vectors, settings, files = provenance("results.json")["files"]
     assert (settings["role"], settings["sha256"]) == ("settings", sha("settings.json"))
     assert public == {"role": "passages", "path": "irds:msmarco-passage", "note": "ir_datasets, by name"}

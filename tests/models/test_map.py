@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from evenrank.files import EvenrankError, InputError, Run
+from kind_factories import static
 from tiny_models import texts, tiny_bert
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
@@ -114,6 +115,9 @@ def test_only_the_maps_are_trained_and_the_folder_is_the_ranker(stored: str, tmp
     model = sentence_transformers.SentenceTransformer(str(folder), device="cpu")
     loaded = (model.encode_query(QUERIES) * model.encode_document(PASSAGES)).sum(1)
     np.testing.assert_allclose(loaded, scores, atol=1e-5)
+    # Without a side, the passages' map.
+    as_passages = model.encode(QUERIES, prompt=model.prompts["document"])
+    np.testing.assert_allclose(as_passages, model.encode_document(QUERIES), atol=1e-5)
     # Trained further: with the encoder, or frozen again, from the same scores.
     again = build_ranker(RankerRecipe(kind="dot", model=str(folder), map=True, freeze="encoder", similarity=similarity))
     for further in (DotRanker.load(folder), again):
@@ -224,6 +228,13 @@ def test_what_cannot_be_trained_is_refused(bert: str, settings: dict[str, Any], 
     with pytest.raises(EvenrankError) as error:
         DotRanker.from_pretrained(bert, **settings)
     assert str(error.value) == message
+
+
+def test_static_embeddings_are_refused(tmp_path: Path) -> None:
+    static(tmp_path).save_pretrained(str(tmp_path / "static"), create_model_card=False)
+    for start in (frozen, DotRanker.load):
+        with pytest.raises(EvenrankError, match=r"static embeddings is not supported: a dot ranker needs a transf"):
+            start(str(tmp_path / "static"))
 
 
 def test_vectors_of_an_encoder_that_is_trained_are_not_kept(bert: str) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-import evenrank.papers as experiments
-from evenrank.papers import position_setup
+from evenrank.files import EvenrankError
+from evenrank.papers import check_experiment, run_experiment
 from evenrank.papers.checks import (
     Cost,
     MissingError,
@@ -25,6 +23,7 @@ from evenrank.papers.checks import (
     unused,
 )
 from evenrank.papers.expansion import ExpansionStudy
+from stub_study import StubStudy, in_place_of_ibbr
 from tiny_models import tiny_bert
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -41,7 +40,9 @@ def test_each_missing_thing_is_one_line(tmp_path: Path) -> None:
         need_irds("msmarco-passage/none", "queries"),
         need_package("json", "json", "reading"),
         need_package("no_such_module", "no-such-package", "an encoder"),
-        *unused(Options(vectors="v", squad=("s",), encoder=None), "squad", "encoder"),
+        *unused(
+            Options(vectors="v", specific="s", data=("squad=s", "web=w"), model=("L2=m",)), "specific", texts=["squad"]
+        ),
         need_model("two\nlines", "an encoder"),
     ]
     with pytest.raises(MissingError) as error:
@@ -51,7 +52,7 @@ def test_each_missing_thing_is_one_line(tmp_path: Path) -> None:
         "nothing: no public data of this name (a set)",
         "irds:msmarco-passage/none: ir_datasets has no such data set (queries)",
         "the package no-such-package is missing (an encoder): pip install no-such-package",
-        "`vectors`: not used by this experiment at this scale",
+        *(f"`{name}`: not used by this experiment at this scale" for name in ("vectors", "data=web", "model=L2")),
         "two\\nlines: no such folder (and models on the hub are named OWNER/NAME or NAME)",
     ]
     assert needs[0].size == 5
@@ -62,12 +63,12 @@ def test_files_of_another_form_are_named(tmp_path: Path) -> None:
     """Before the run writes anything, so that the corrected command can use the same folder."""
     bad = tmp_path / "qrels.txt"
     bad.write_text("q1 0 d1 1\n", encoding="utf-8")
-    real = position_setup.settings_of("real", Options(squad=(str(bad),)))
+    real = ExpansionStudy.settings_of("real", Options(data=(f"squad={bad}",)))
     tiny = ExpansionStudy.settings_of("tiny", Options(vectors=str(bad), specific=str(bad)))
     found = [
         need.problem
-        for needs in (position_setup.needs(real, tmp_path), ExpansionStudy(tiny, tmp_path).needs())
-        for need in needs
+        for settings in (real, tiny)
+        for need in ExpansionStudy(settings, tmp_path).needs()
         if need.problem and need.kind == "file"
     ]
     assert found == [
@@ -88,25 +89,50 @@ def test_what_is_there_is_described_with_sizes(tmp_path: Path) -> None:
     ]
 
 
-@dataclass(frozen=True)
-class Settings:
-    seeds: tuple[int, ...] = (0,)
-    ran: list[Path] = field(default_factory=list)
+class NeedyStudy(StubStudy):
+    """It needs vectors, which are there if the folder is named so."""
+
+    def needs(self) -> list[Need]:
+        """The vectors."""
+        missing = None if self.folder.name == "there" else f"{self.settings.scale}: nothing, {len(self.settings.seeds)}"
+        return [Need("vectors", "expansion", 3_000, missing)]
 
 
-def test_a_run_checks_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = Settings()
-    setup = SimpleNamespace(
-        settings_of=lambda scale, options: settings,
-        needs=lambda of, folder: [Need("vectors", "expansion", problem=f"{folder.name}: nothing, {len(of.seeds)}")],
-        cost=lambda of: Cost(0, 10, "a second"),
-    )
-    monkeypatch.setattr(experiments, "import_module", lambda name, _: setup)
-    for call in (experiments.check_experiment, experiments.run_experiment):
-        with pytest.raises(MissingError, match=r"^out: nothing, 3$"):
+def test_a_run_checks_first_and_a_check_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_place_of_ibbr(monkeypatch, NeedyStudy)
+    for call in (check_experiment, run_experiment):
+        with pytest.raises(MissingError, match=r"^full: nothing, 3$"):
             call("ibbr", scale="full", seeds=3, out=tmp_path / "out", options=Options())
-    assert not (tmp_path / "out").exists()
-    setup.needs = lambda of, folder: [Need("vectors", "expansion", 3_000)]
-    lines = experiments.check_experiment("ibbr", scale="real", out=tmp_path / "out")
+    lines = check_experiment("ibbr", scale="real", out=tmp_path / "there")
     assert lines == ["vectors: expansion, 3 KB", "this run: about 10 bytes of disk, a second"]
-    assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "options", "refused"),
+    [
+        ("ibbr", "tiny", {"data": ("squad=s",)}, "data=squad"),
+        ("ibbr", "tiny", {"model": ("BERT-L2=m",)}, "model=BERT-L2"),
+        ("ibbr", "real", {"vectors": "v"}, "vectors"),
+        ("ibbr", "full", {"definitional": "d"}, "definitional"),
+        ("sampling", "tiny", {"fine_tuned": True}, "fine_tuned"),
+        ("sampling", "full", {"data": ("counsel-chat=c",)}, "data=counsel-chat"),
+        ("position", "tiny", {"vectors": "v"}, "vectors"),
+        ("expansion", "tiny", {"data": ("grepbiasir=g",)}, "data=grepbiasir"),
+        ("expansion", "full", {"data": ("squad=s",)}, "data=squad"),
+    ],
+)
+def test_an_option_that_is_not_read_is_refused(
+    name: str, scale: str, options: dict[str, object], refused: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What is missing beside is not asked of the hub.
+    monkeypatch.setattr("evenrank.papers.checks.model_bytes", lambda _: 1)
+    with pytest.raises(EvenrankError) as error:
+        check_experiment(name, scale=scale, out=tmp_path, options=Options(**options))  # type: ignore[arg-type]
+    unread = [line for line in str(error.value).split("\n") if "not used by this experiment" in line]
+    assert unread == [f"`{refused}`: not used by this experiment at this scale"]
+
+
+def test_an_option_of_another_form_is_told() -> None:
+    with pytest.raises(EvenrankError, match="`model`: expected NAME=PATH, found 'BERT-L2'"):
+        Options(model=("BERT-L2",))

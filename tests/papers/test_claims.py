@@ -94,16 +94,20 @@ def test_a_broken_ranker_supports_nothing_and_refutes_all_the_same() -> None:
 
 def test_a_claim_is_of_the_models_that_ran() -> None:
     found = figures(m1=0.6, m2=0.4)
-    claim = Claim("p", "k", "t", checks=("MRR: {model} > .5",), any_of=("m1", "m3"))
+    claim = Claim("ibbr", "k", "t", checks=("MRR: {model} > .5",), any_of=("m1", "m3"))
     assert claim.decided(found, ["m1", "m2"], "tiny").verdict.state == "supported"
     assert (
-        Claim("p", "k", "t", checks=claim.checks).decided(found, ["m1", "m2"], "tiny").verdict.state == "not supported"
+        Claim("ibbr", "k", "t", checks=claim.checks).decided(found, ["m1", "m2"], "tiny").verdict.state
+        == "not supported"
     )
-    lacking = Claim("p", "k", "t", checks=claim.checks, models=("m3",)).decided(found, ["m1"], "tiny")
+    lacking = Claim("ibbr", "k", "t", checks=claim.checks, models=("m3",)).decided(found, ["m1"], "tiny")
     assert lacking.verdict == Verdict("not put to this data", "nothing that ran stands for m3")
-    elsewhere = Claim("p", "k", "t", checks=claim.checks, not_at={"real": "too few"})
+    elsewhere = Claim("ibbr", "k", "t", checks=claim.checks, not_at={"real": "too few"})
     assert elsewhere.decided(found, ["m1"], "real").verdict == Verdict("not put to this data", "too few")
     assert elsewhere.decided(found, ["m1"], "tiny").verdict.state == "supported"
+    beside = Claim("ibbr", "k", "t", checks=claim.checks, models=("m2",))
+    assert beside.decided(found, ["m1"], "tiny", ["m2"]).verdict.state == "not supported"
+    assert claim.decided(found, ["m1"], "tiny", ["m2"]).verdict.state == "supported"
 
 
 def test_the_power_is_of_the_published_effect_at_the_level_measured() -> None:
@@ -114,11 +118,14 @@ def test_the_power_is_of_the_published_effect_at_the_level_measured() -> None:
     found.add("MRR", "none", 0, ids, base)
     found.add("MRR", "TS", 0, ids, base + rng.normal(0, 0.1, 100))
     published = {("none", "MRR"): 0.2, ("TS", "MRR"): 0.18}
-    effect, power = Check.parse("MRR: TS < none").power(found, published) or (0.0, 0.0)
-    assert effect == pytest.approx(0.1 * base.mean())
-    # By the normal: Φ(effect / error − 1.98).
-    assert power == pytest.approx(0.977, abs=0.03)
-    assert Check.parse("MRR: TS > 0").power(found, published) is None
+    # By the normal: Φ(effect / error − 1.98), the effect a tenth of .4 as published.
+    assert Check.parse("MRR: TS < none").power(found, published) == pytest.approx(0.977, abs=0.03)
+    assert Check.parse("MRR: TS > none").power(found, published) == pytest.approx(0, abs=0.001)
+    assert Check.parse("MRR: other > 0").power(found, published) is None
+    # Published .02 below the bound; the error of a mean of 100 is .014.
+    assert Check.parse("MRR: TS < .2").power(found, published) == pytest.approx(0.28, abs=0.05)
+    # Two one-sided tests of equal systems: 2 Φ(.04 / .01 − 1.66) − 1.
+    assert Check.parse("MRR: TS = none ± 10 %").power(found, published) == pytest.approx(0.98, abs=0.03)
 
 
 def test_a_null_claim_is_rarely_decided() -> None:

@@ -7,13 +7,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evenrank.papers import NAMES, SCALES, checks
+from evenrank.papers import NAMES, SCALES, checks, study_of
 from evenrank.training.recipes import load_recipe, shipped_recipes
 from stand_in_hub import stand_in_hub
 from tiny_models import tiny_bert
@@ -33,9 +32,8 @@ def experiment_models() -> set[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checks, "model_bytes", lambda name: found.add(name) or 1)
         for name in NAMES:
-            setup = import_module(f"evenrank.papers.{name}_setup")
             for scale in SCALES:
-                setup.needs(setup.settings_of(scale, checks.Options()), Path("nowhere"))
+                study_of(name, scale, out=Path("nowhere")).needs()
     return {name for name in found if not Path(name).is_dir()}
 
 

@@ -106,7 +106,7 @@ def test_an_interrupted_run_goes_on_and_another_one_is_refused(done: Done, monke
     monkeypatch.setattr(IBBRStudy, "base", lambda *_, **__: "")
     again = IBBRStudy(study.settings, study.folder).run(1)
     assert again.values == figures.values
-    with pytest.raises(EvenrankError, match=r"begun with other settings \(listed\); choose another `folder`, or"):
+    with pytest.raises(EvenrankError, match=r"begun with other settings \(listed\); choose another `out`, or"):
         IBBRStudy(replace(study.settings, listed=9), study.folder).run(1)
 
 
@@ -240,20 +240,6 @@ def test_full_settings_are_the_published_ones() -> None:
     assert {wanted["ranker"]["vectors"] for wanted in full.baselines.values()} == {"glove.42B.300d.txt"}
     (missing,) = [need for need in IBBRStudy(full, Path("x")).needs() if "word vectors" in need.purpose]
     assert missing.problem is not None
-
-
-@pytest.mark.parametrize(
-    ("scale", "given", "unread"),
-    [
-        ("tiny", {"data": ("squad=s.json",)}, ["data=squad"]),
-        ("tiny", {"model": ("BERT-L2=m",)}, ["model=BERT-L2"]),
-        ("full", {"definitional": "d.json", "vectors": "v.txt"}, ["definitional"]),
-        ("real", {"vectors": "v.txt", "data": ("grepbiasir=g",)}, ["vectors"]),
-    ],
-)
-def test_an_option_that_is_not_read_is_an_error(scale: str, given: dict[str, Any], unread: list[str]) -> None:
-    needs = IBBRStudy(IBBRStudy.settings_of(scale, Options(**given)), Path("x")).needs()
-    assert [need.name for need in needs if "not used by this experiment" in str(need.problem)] == unread
 
 
 @pytest.mark.slow

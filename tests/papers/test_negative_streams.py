@@ -12,31 +12,31 @@ import pytest
 from evenrank.files import read_run
 from evenrank.files.synthetic import SyntheticConfig
 from evenrank.mitigation.negatives import write_negatives
-from evenrank.papers import corpora
-from evenrank.papers.corpora import Lists, built_in, judged_queries
+from evenrank.papers import sources
+from evenrank.papers.sources import Lists, Text, built_in
 
-DRAWN: Any = {"n": 5, "depth": 20, "seed": 3}
+DRAWN: Any = {"n": 5, "depth": 20, "seed": 3, "lexicon": "gender-en", "tokens": "word"}
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> corpora.Source:
+def text(tmp_path_factory: pytest.TempPathFactory) -> Text:
     planted = SyntheticConfig(passages=800, queries=80, sentences=3, relevant=4, male_share=0.75)
-    return built_in(tmp_path_factory.mktemp("built-in"), planted, clicks=False)
+    return built_in(tmp_path_factory.mktemp("built-in"), planted)
 
 
 @pytest.fixture
-def lists(source: corpora.Source, tmp_path: Path) -> Lists:
-    return Lists(source.collection, tmp_path)
+def lists(text: Text, tmp_path: Path) -> Lists:
+    return Lists(text.collection, tmp_path)
 
 
-def test_the_files_are_those_from_a_run_file(source: corpora.Source, lists: Lists, tmp_path: Path) -> None:
-    part = lists.part("train", *judged_queries(source.queries, source.qrels), depth=DRAWN["depth"])
+def test_the_files_are_those_from_a_run_file(text: Text, lists: Lists, tmp_path: Path) -> None:
+    part = lists.part("train", text.queries, text.qrels, depth=DRAWN["depth"])
     drawn = {tmp_path / f"{share}.parquet": share for share in (0.0, 0.6)}
     lists.negatives(part, drawn, **DRAWN)
     for file, share in drawn.items():
         old = tmp_path / "through-a-run" / file.name
         old.parent.mkdir(exist_ok=True)
-        given = {"collection": source.collection, "qrels": part.qrels, "share": share, **DRAWN}
+        given = {"collection": text.collection, "qrels": part.qrels, "share": share, **DRAWN}
         # A run in memory is one piece, as the search is; of a file, the last query is a row group of its own.
         write_negatives(read_run(part.run), out=old, **given)
         assert file.read_bytes() == old.read_bytes()
@@ -48,35 +48,34 @@ def test_the_files_are_those_from_a_run_file(source: corpora.Source, lists: List
         }
 
 
-def test_many_chunks_give_the_same_lists_and_no_run(
-    monkeypatch: pytest.MonkeyPatch, source: corpora.Source, lists: Lists, tmp_path: Path
+def test_many_chunks_give_the_same_lists(
+    monkeypatch: pytest.MonkeyPatch, text: Text, lists: Lists, tmp_path: Path
 ) -> None:
-    part = lists.judged("train", *judged_queries(source.queries, source.qrels))
     whole, parts = tmp_path / "whole.parquet", tmp_path / "parts.parquet"
+    part = lists.part("train", text.queries, text.qrels)
     lists.negatives(part, {whole: 0.6}, **DRAWN)
-    monkeypatch.setattr(corpora, "_CHUNK", 7)
+    monkeypatch.setattr(sources, "_CHUNK", 7)
     lists.negatives(part, {parts: 0.6}, **DRAWN)
     assert pl.read_parquet(parts).equals(pl.read_parquet(whole))
-    assert not part.run
-    assert not list(tmp_path.rglob("*.run"))
-
-
-def test_random_negatives_alone_need_no_scores(
-    monkeypatch: pytest.MonkeyPatch, source: corpora.Source, lists: Lists, tmp_path: Path
-) -> None:
-    part = lists.judged("train", *judged_queries(source.queries, source.qrels))
-    lists.negatives(part, {tmp_path / "with.parquet": 0.0, tmp_path / "other.parquet": 0.6}, **DRAWN)
-    monkeypatch.setattr("evenrank.mitigation.negatives.documents_of", lambda *_: pytest.fail("scored"))
-    lists.negatives(part, {tmp_path / "alone.parquet": 0.0}, **DRAWN)
-    alone = pl.read_parquet(tmp_path / "alone.parquet")
-    assert alone.equals(pl.read_parquet(tmp_path / "with.parquet").drop("group"))
+    again = lists.part("again", text.queries, text.qrels)
+    assert read_run(again.run).table.equals(read_run(part.run).table)
 
 
 def test_an_interrupted_draw_leaves_no_file(
-    monkeypatch: pytest.MonkeyPatch, source: corpora.Source, lists: Lists, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, text: Text, lists: Lists, tmp_path: Path
 ) -> None:
-    part = lists.judged("train", *judged_queries(source.queries, source.qrels))
+    part = lists.part("train", text.queries, text.qrels)
     monkeypatch.setattr("evenrank.mitigation.negatives.manifest_of", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         lists.negatives(part, {tmp_path / "a.parquet": 0.0, tmp_path / "b.parquet": 0.6}, **DRAWN)
     assert not list(tmp_path.glob("*.parquet"))
+
+
+def test_files_that_are_there_are_left_as_they_are(
+    monkeypatch: pytest.MonkeyPatch, text: Text, lists: Lists, tmp_path: Path
+) -> None:
+    part, file = lists.part("train", text.queries, text.qrels), tmp_path / "a.parquet"
+    lists.negatives(part, {file: 0.0}, **DRAWN)
+    monkeypatch.setattr(Lists, "searched", lambda *_: pytest.fail("searched again"))
+    lists.negatives(part, {file: 0.0}, **DRAWN)
+    assert lists.part("train", text.queries, text.qrels) == part

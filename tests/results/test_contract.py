@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
@@ -23,7 +22,6 @@ from evenrank.decide.frontier import Frontier, Plane, Ranking
 from evenrank.files import Provenance
 from evenrank.measures import parse_measure
 from evenrank.measures.inference import estimate, untold
-from evenrank.papers.paper_page import Claim, ExperimentPage, Row, Statement, Table, Value, Verdict
 from evenrank.probes.sensitivity import Curves, MovedAnswers, SensitivityResult, Versions, position_curve
 from evenrank.probes.similarity import SimilarityResult, term_similarity
 from evenrank.results.result import SCHEMA, Result
@@ -33,7 +31,7 @@ from evenrank.search.embeddings import Vectors, evaluate_bias, gender_en, hard_d
 from evenrank.search.embeddings_audit import BiasAudit
 from evenrank.search.group_probes import GroupProbe, Recovered
 from evenrank.search.index_folder import Manifest
-from small_reports import small_audit
+from small_reports import small_audit, small_experiment
 
 EVIL = "<script>evil</script>\x1b[2J"
 
@@ -135,10 +133,7 @@ def of_index(_: Path) -> Result:
 
 
 def of_paper(_: Path) -> Result:
-    row = Row((EVIL, "x"), {"mrr": Value(math.nan, 5, "seeds", (0.2, 0.3))}, {"mrr": 0.164}, warning=EVIL)
-    table = Table("Table 1", EVIL, ("model", "term"), {"mrr": "MRR"}, (row,))
-    claim = Claim(Statement("ibbr", "k", EVIL), Verdict(None, EVIL), EVIL)
-    return ExperimentPage(EVIL, EVIL, EVIL, ((EVIL, "1"),), (claim,), (table,), (), (EVIL,))
+    return small_experiment(EVIL, name=EVIL)
 
 
 MADE: tuple[Callable[[Path], Result], ...] = (

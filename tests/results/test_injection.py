@@ -7,15 +7,18 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 import evenrank
 from evenrank.groups import load_lexicon
-from evenrank.papers.paper_page import Claim, ExperimentPage, Statement, Value, Verdict, plane
+from evenrank.papers.figures import Figures
+from evenrank.papers.report import Chart
 from evenrank.results.finding import Finding
-from evenrank.results.page import Chip, Drawing, Page, Section, Verdicts, bars, curve, histogram
+from evenrank.results.page import Chip, Drawing, Page, Section, Verdicts, curve, histogram
 from evenrank.results.table import Column, Table
 from page_parts import Opened
+from small_reports import small_experiment
 
 EVIL = (
     "<script>window.evil=1</script>",
@@ -138,15 +141,16 @@ def test_audit(browser: Any, tmp_path: Path) -> None:
 
 def drawings() -> tuple[Drawing, ...]:
     """One of each kind. The names of axes are evenrank's own; all else may come from a file."""
-    table = pl.DataFrame({"query_id": EVIL, "difference": [float(i - 5) for i in range(len(EVIL))]})
     rows = [{"x": i, "measure": evil, "value": 1.0, "low": 0.5, "high": 2.0} for i, evil in enumerate(EVIL[:6])]
     heights = [{"low": 0.0, "high": 0.5, "share": 1.0, "count": 3}]
-    values = {evil: (Value(0.1 * i), Value(0.2)) for i, evil in enumerate(EVIL)}
+    figures = Figures(True)
+    for i, evil in enumerate(EVIL):
+        for name in ("MRR", "bias"):
+            figures.add(name, evil, 0, ["q1", "q2"], np.array([0.1 * i, 0.2]))
     return (
-        bars(ALL, ALL, table, "difference", ALL, signs=(ALL, ALL)),
         curve(ALL, ALL, rows, "words", ALL),
         histogram(ALL, ALL, heights, "words", ALL, expected=0.5),
-        plane(ALL, ALL, values, "MRR", "bias", (EVIL[0], EVIL[1])),
+        *Chart(ALL, EVIL, "MRR", "bias", hint=ALL).drawings(figures, []),
     )
 
 
@@ -167,12 +171,7 @@ def test_plain_page(browser: Any, tmp_path: Path) -> None:
 
 
 def test_experiment(browser: Any, tmp_path: Path) -> None:
-    claims = tuple(
-        Claim(Statement("ibbr", evil, evil, evil, evil), Verdict(bool(i % 2), evil), evil)
-        for i, evil in enumerate(EVIL)
-    )
-    page = ExperimentPage(ALL, ALL, ALL, tuple(zip(EVIL, EVIL, strict=True)), claims, (), drawings(), EVIL)
-    (tmp_path / "p.html").write_text(page.html(), encoding="utf-8")
+    small_experiment(ALL, drawings()).report(tmp_path / "p.html")
     opened = open_page(browser, tmp_path / "p.html")
     found = shown(opened)
     assert [evil for evil in EVIL if found.count(readable(evil)) < 5] == []

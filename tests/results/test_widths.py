@@ -17,13 +17,15 @@ import pytest
 
 import evenrank
 from evenrank.groups import Lexicon
-from evenrank.measures.inference import estimate
-from evenrank.papers.paper_page import Claim, ExperimentPage, Row, Statement, Table, Value, Verdict, plane
+from evenrank.measures.inference import Estimate, estimate
+from evenrank.papers.claims import Claim, Decided, Effect, Verdict
+from evenrank.papers.figures import Figures
+from evenrank.papers.report import Chart, ExperimentPage, Layout, Row
 from evenrank.probes.answers import position_answers
 from evenrank.probes.sensitivity import Curves, MovedAnswers, SensitivityResult, Versions, position_curve
 from evenrank.probes.similarity import SimilarityResult, term_similarity
 from evenrank.results.finding import Finding
-from evenrank.results.page import Page, Section, bars, curve, histogram
+from evenrank.results.page import Page, Section, curve, histogram
 from evenrank.results.table import Column, digits
 from evenrank.results.table import Table as PageTable
 from reaching import CHECK, unreachable
@@ -120,39 +122,33 @@ def any_table(folder: Path) -> Any:
 
 
 def experiment(folder: Path) -> Any:
-    """What the pages of experiments have: several labels, figures with intervals and published ones, every chart."""
-    rng = np.random.default_rng(0)
-    columns = {f"c{i}": f"{name} {part}" for i, (name, part) in enumerate(product(["nDCG@10", "ARaB"], "abcde"))}
-    figures = {key: Value(0.1234, 10, "seeds", (-0.1234, 0.1234)) for key in columns}
-    rows = [Row((f"BERT-base {i}", "bias-aware", "rotated"), figures, dict.fromkeys(columns, 0.1234)) for i in range(3)]
-    table = Table("Table 1", "What it costs", ("collection", "model", "training"), columns, tuple(rows), (LONG,), 4)
+    """What the pages of experiments have: long names, figures with intervals, changes and published ones, charts."""
+    names = tuple(f"{name} on {part}" for name, part in product(["nDCG@10", "|ARaB@10|"], "abcde"))
+    value = Estimate(-0.1234, (-0.1334, -0.1134), 1234, "queries")
+    changed = dict.fromkeys(names, (-0.1234, 0.01))
+    systems = [f"BERT-base bias-aware {i}" for i in range(6)]
+    rows = tuple(
+        Row(one, f"MiniLM {LONG}", dict.fromkeys(names, value), dict.fromkeys(names, 0.12), changed, LONG)
+        for one in systems
+    )
+    layout = Layout("Table 1", "What it costs", names, digits=4, notes=(LONG,))
+    figures = Figures(True)
+    for place, one in enumerate(systems):
+        for name in ("nDCG@10", "bias"):
+            figures.add(name, one, 0, ["q1", "q2", "q3"], np.array([0.1, 0.2, 0.4]) * place)
     shares = [
         {"x": x / 5, "measure": f"measure {m}", "value": 0.5, "low": 0.4, "high": 0.6}
         for x in range(5)
         for m in range(4)
     ]
-    differences = pl.DataFrame({"query_id": [f"q{i}" for i in range(40)], "difference": rng.normal(size=40)})
-    points = {f"BERT_CAT original {i}": (Value(0.1 * i), Value(-3.0 * i)) for i in range(6)}
-    across, up = "nDCG@10 on the original test (higher is better)", "change on the rotated test (%, nearer 0 is better)"
     drawings = (
         curve("Figure 1", "Over the share", shares, "share λ"),
-        bars(
-            "Figure 2", "By query", differences, "difference of NFaiRR@10", signs=("the first is fairer", "the other")
-        ),
-        plane("Plane", "Effectiveness against position bias", points, across, up, None),
+        *Chart("Effectiveness against position bias", tuple(systems), "nDCG@10", "bias").drawings(figures, []),
         histogram("Figure 3", "Where answers begin", [{"low": 0.0, "high": 0.5, "share": 1.0, "count": 3}], "position"),
     )
-    claim = Claim(Statement("position", LONG, LONG, LONG, LONG), Verdict(None, LONG), LONG)
-    return ExperimentPage(
-        "position",
-        LONG,
-        LONG,
-        ((LONG, "1"),),
-        (claim,),
-        (table,),
-        drawings,
-        (LONG,),
-    )
+    claim = Decided(Claim("position", "key", LONG, LONG, LONG), Verdict("not decidable", LONG), (Effect(LONG, value),))
+    laid = ((layout, rows),)
+    return ExperimentPage("position", LONG, LONG, "tiny", (0,), {LONG: LONG}, (claim,), laid, (), drawings, (LONG,))
 
 
 Made = Callable[[Path], Any]
@@ -179,7 +175,7 @@ PAGES: dict[str, Made] = {
 
 
 def write(made: Any, path: Path) -> str:
-    if isinstance(made, Page | ExperimentPage):
+    if isinstance(made, Page):
         path.write_text(made.html(), encoding="utf-8")
     else:
         made.report(path)

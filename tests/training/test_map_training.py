@@ -161,6 +161,10 @@ def test_a_recipe_trains_a_map_and_resumes_it(home: Path, tmp_path: Path) -> Non
             ["ranker.map=true", "ranker.freeze=encoder", "data.rotate=word"],
             "data.rotate: not with ranker.freeze, which encodes each text once",
         ),
+        (
+            ["ranker.map=true", "ranker.freeze=encoder", "training.cached=4"],
+            "training.cached: not with ranker.freeze, whose encoder needs no gradients",
+        ),
     ],
 )
 def test_recipes_that_are_refused(home: Path, settings: list[str], message: str) -> None:
@@ -212,3 +216,17 @@ def test_a_masked_language_model_is_a_checkpoint(tmp_path: Path, kind: Any) -> N
     assert torch.equal(
         kind.load(tmp_path / "saved").score(["a nurse"], ["she runs"]), ranker.score(["a nurse"], ["she runs"])
     )
+
+
+def test_the_shipped_recipe_trains_a_map(home: Path, tmp_path: Path) -> None:
+    given = load_recipe(home / "r.toml")
+    files = [f'data.{name}="{getattr(given.data, name)}"' for name in ("collection", "queries", "qrels", "run")]
+    files += [f'validation.{name}="{getattr(given.validation, name)}"' for name in ("queries", "qrels", "run")]
+    settings = [f'ranker.model="{given.ranker.model}"', f'ranker.kept="{tmp_path / "kept"}"', "training.max_steps=2"]
+    shipped = load_recipe("ibbr-map", [f'out="{tmp_path / "run"}"', *files, *settings])
+    assert shipped.ranker.similarity == "cosine"
+    assert shipped.fairness is not None
+    assert (shipped.fairness.name, shipped.fairness.weight) == ("ibbr-ts", 1.0)
+    folder = train_recipe(shipped)
+    assert len(list((folder / "model").rglob("*.safetensors"))) == 3  # the encoder once, and two maps
+    assert (tmp_path / "kept" / "vectors.sqlite").is_file()

@@ -1274,18 +1274,6 @@ class _Error:
     skew: float = 0.0
 
 
-def over_seeds(values: Array) -> Estimate:
-    """The mean of a figure of each seed [S], with the interval of Student's t; none for a single seed."""
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return Estimate(None, None, 0, "seeds")
-    mean = float(known.mean())
-    if len(known) < 2:
-        return Estimate(mean, None, 1, "seeds")
-    found = replace(mean_of_samples([known]), skew=0.0)
-    return Estimate(mean, ends(found) if found.error else (mean, mean), len(known), "seeds")
-
-
 def mixed_test(differences: Sequence[Array], *, same_queries: bool = False) -> Mixed:
     """Tests whether differences d[s, q] of two systems, queries q in seeds s, have mean 0.
 
@@ -1380,27 +1368,6 @@ def joint_freedom(parts: Sequence[tuple[float, float]]) -> float:
     wide = math.sqrt(sum(part * quantile(free, 0.975) ** 2 for part, free in parts) / total)
     found = crossing(lambda log: wide - quantile(math.exp(log), 0.975), math.log(least), math.log(most))
     return round(math.exp(found), 6)
-
-
-def crossed_figures(values: Array, draws: Array, queries: int) -> Mixed:
-    """The mean over seeds of a figure of whole runs [S] whose seeds share queries; ``draws`` [S, D]: the figure for
-    bootstrap draws of the queries, the same for all seeds.
-
-    As in :func:`mixed_test` with ``same_queries``, the variance over seeds and that over queries add; nothing is
-    subtracted for what is in both, so the error is too large rather than too small. With one seed it is over queries.
-    """
-    known = ~np.isnan(values)
-    values, draws, seeds = values[known], draws[known], int(known.sum())
-    if not seeds:
-        return Mixed(None, None, None, 0, 0)
-    parts = [(float(np.nanvar(draws.mean(axis=0), ddof=1)), queries - 1)]
-    if seeds > 1:
-        parts.append((float(values.var(ddof=1)) / seeds, seeds - 1))
-    total = sum(part for part, _ in parts)
-    mean, error = float(values.mean()), math.sqrt(total)
-    limit: Literal["seeds", "queries"] = "seeds" if seeds > 1 and parts[1][0] > parts[0][0] else "queries"
-    found = Mean(mean, 0.0, 1.0) if error <= EQUAL else Mean(mean, error, joint_freedom(parts))
-    return Mixed(mean, found, _p(found), seeds, queries, limit)
 
 
 def _p(found: Mean | None) -> float | None:

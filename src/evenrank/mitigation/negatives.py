@@ -806,7 +806,6 @@ def stream_negatives(
     collection: str,
     qrels: pl.DataFrame,
     name: str = "bm25",
-    doc_ids: pl.Series | None = None,
     lexicon: Lexicon | None = None,
     tokens: Tokens | None = None,
 ) -> None:
@@ -814,15 +813,10 @@ def stream_negatives(
 
     ``chunks``: the table of a run in parts of whole queries; the files are those that :func:`write_negatives` makes of
     that run, with ``lexicon`` and ``tokens``. ``name``: that of the run.
-    ``doc_ids``: all of the collection; with them, and no share of biased negatives in any sample, no document is
-    scored: the files have no column ``group``.
 
     Raises EvenrankError for documents that are not in the collection, and if no query is left.
     """
-    if doc_ids is not None and not any(settings.quota for settings in samples.values()):
-        documents = Documents(IdIndex([doc_ids]), np.zeros(len(doc_ids)), None, {}, collection)
-    else:
-        documents = documents_of(GroupSource(collection, lexicon=lexicon, tokens=tokens), "abs_tf", True)
+    documents = documents_of(GroupSource(collection, lexicon=lexicon, tokens=tokens), "abs_tf", True)
     # The files get their names when all are whole.
     with ExitStack() as files:
         open_: list[tuple[Path, Sampler, TableWriter]] = []
@@ -836,8 +830,4 @@ def stream_negatives(
             sampler.check()
             used = {"run": name, "format": "groups", "beta": "abs_tf", **asdict(sampler.settings), **documents.settings}
             manifest = manifest_of(sampler, used, writer.rows)
-            if documents.sides is None:
-                manifest = {
-                    key: value for key, value in manifest.items() if key not in ("mean_beta", "short_of_gendered")
-                }
             write_text(Path(f"{out}.manifest.json"), json_text(manifest) + "\n")

@@ -29,7 +29,7 @@ from evenrank.files.work import alone
 
 from .kept_vectors import KeptVectors, VectorFile, digest_of
 from .protocol import CandidateLists, Inputs, Ranker
-from .scorers import truncated_rows
+from .scorers import is_static, truncated_rows
 from .stored import (
     RARE_WORDS,
     check_tokeniser,
@@ -377,10 +377,20 @@ class DotRanker(EncoderRanker):
     of sentence-transformers' ``SentenceTransformer`` (with its ``Router`` for two encoders), whose ``encode_query`` and
     ``encode_document`` return the vectors.
 
-    With *maps*, each side's vector is multiplied by a matrix [d, d] of its own, the identity before training; a saved
-    folder has the encoder once, and the maps in a ``Router`` behind it. Behind a frozen encoder
-    (:meth:`freeze_encoder`) the maps or the projection alone are trained, and each text is encoded once
-    (:meth:`keep_vectors`).
+    With *maps*, each side's vector v [d] becomes W v (then normalised, if the similarity is the cosine), where W [d, d]
+    is the side's own matrix, the identity before training: a linear adapter, and no published method. A saved folder
+    has the encoder once, and the maps in a ``Router`` behind it, which ``encode`` without a side sends through the
+    passages' map. Behind a frozen encoder (:meth:`freeze_encoder`) the maps or the projection alone are trained, and
+    each text is encoded once (:meth:`keep_vectors`).
+
+    For example:
+
+        ranker = DotRanker.from_pretrained(
+            "sentence-transformers/all-MiniLM-L6-v2", map=True, freeze="encoder", similarity="cosine"
+        )
+        ranker.keep_vectors("kept")
+        evenrank.train(ranker, lists, learning_rate=1e-3, out="runs/map")
+        SentenceTransformer("runs/map/model").encode_query(["a question"])
     """
 
     kind = "dot"
@@ -388,10 +398,12 @@ class DotRanker(EncoderRanker):
     """Whether the encoder is frozen."""
 
     def __init__(self, model: SentenceTransformer) -> None:
-        """A ranker around a SentenceTransformer whose similarity is the inner product or the cosine."""
+        """A ranker around a SentenceTransformer with a transformer in it, whose similarity is ``dot`` or ``cosine``."""
         from sentence_transformers.base.modules import Normalize
 
         super().__init__()
+        if is_static(model):
+            raise EvenrankError("a model of static embeddings is not supported: a dot ranker needs a transformer")
         similarity = model.similarity_fn_name
         if similarity not in ("dot", "cosine"):
             raise EvenrankError(f"`similarity`: expected dot or cosine, found {quoted(similarity)}")
@@ -440,7 +452,8 @@ class DotRanker(EncoderRanker):
 
         ``map``: a matrix [d, d] for each side's vectors, the identity at first, so that scores begin as the encoder's;
         ``freeze="encoder"``: as :meth:`freeze_encoder`. With either, a folder of sentence-transformers keeps its own
-        pooling, normalisation and prompts (and its maps, if it has any), and ``pooling`` is for other checkpoints.
+        pooling, normalisation and prompts (and its maps, if it has any), and ``pooling`` is for other checkpoints. Its
+        similarity is not read: ``similarity`` says which it is from now on.
 
         Raises EvenrankError for a setting out of range, an unknown name, encoders whose vectors differ in size, ``map``
         beside ``projection``, and ``freeze`` with nothing to train; InputError for a folder without weights.
@@ -482,7 +495,10 @@ class DotRanker(EncoderRanker):
         return ranker
 
     def add_maps(self) -> None:
-        """Gives each side a map behind all that there is, the identity, unless there are maps."""
+        """Gives each side a map [d, d] behind all that there is, the identity, unless there are maps.
+
+        Scores stay as they are. Vectors of a ranker by the cosine are normalised behind the maps again.
+        """
         from sentence_transformers.base.modules import Normalize
 
         if _add_maps(self.model) and self.model.similarity_fn_name == "cosine":
@@ -491,8 +507,9 @@ class DotRanker(EncoderRanker):
     def freeze_encoder(self) -> None:
         """From now on only what follows the encoder is trained: the maps, or the projection.
 
-        The encoder computes without dropout, in training too, and each text goes through it once
-        (:meth:`keep_vectors`). Raises EvenrankError if nothing follows it.
+        The encoder computes without dropout and in float32, in training too, and each text goes through it once
+        (:meth:`keep_vectors`): :meth:`encode` then gives vectors [·, d] in place of tokens. There is no way back but to
+        load the ranker again. Raises EvenrankError if nothing follows the encoder.
         """
         heads = [self._split(side)[1] for side in _TASKS]
         if not all(heads):
@@ -508,8 +525,12 @@ class DotRanker(EncoderRanker):
         """Where a frozen encoder's vectors are kept: in memory, or in ``folder`` too, which many trainings may share.
 
         There, one after another or at once, they find each other's vectors by the digest of the encoder, the side, its
-        prompt and limit of length, and the text. Raises EvenrankError if the encoder is not frozen, InputError for a
-        folder that cannot be used.
+        prompt and limit of length, and the text. What is kept are the vectors [d] before the maps or the projection,
+        in float32: 4 d bytes a text, in ``folder``'s file ``vectors.sqlite`` and, of those that this ranker has read,
+        in memory, where they stay. The folder is made if there is none.
+
+        Raises EvenrankError if the encoder is not frozen; InputError for a folder that cannot be written, or whose file
+        of that name another program made. A damaged vector is an InputError when it is read.
         """
         if not self.frozen:
             raise EvenrankError("`folder`: only the vectors of a frozen encoder are kept")
@@ -531,7 +552,10 @@ class DotRanker(EncoderRanker):
 
     @property
     def loss_scale(self) -> float:
-        """20 for the cosine, as in sentence-transformers: over [−1, 1] a softmax is flat."""
+        """20 for the cosine, as in sentence-transformers' ``MultipleNegativesRankingLoss``; 1 for the inner product.
+
+        Over [−1, 1] a softmax is flat: to a passage at 1 beside nineteen at −1 it gives no more than .28.
+        """
         return 20.0 if self.model.similarity_fn_name == "cosine" else 1.0
 
     @property
@@ -657,7 +681,9 @@ class DotRanker(EncoderRanker):
         return tokenise(self.model, texts, self.prompts[side], task=_TASKS[side])
 
     def keep_tokens(self) -> None:
-        """From now on each text is tokenised once (with a frozen encoder, it is encoded once)."""
+        """From now on each text is tokenised once; with a frozen encoder it is encoded once, and no tokens are kept."""
+        if self.frozen:
+            return
         self._tokens = {side: TokenCache(self.model, self.prompts[side], task) for side, task in _TASKS.items()}
 
     def _embed(self, side: str, inputs: Inputs) -> Tensor:

@@ -25,7 +25,9 @@ Encode = Callable[[list[str]], tuple[Array, Array]]
 class VectorFile(KeptValues):
     """Vectors by the digest of their encoder, prompt, side, length limit and text, in ``folder``.
 
-    Raises InputError for a file that is damaged, cannot be written or belongs to another program.
+    A value is a byte that says whether the text was cut, and d numbers of four bytes (float32, little-endian). Several
+    processes may read and write at once. Raises InputError for a file that is damaged, cannot be written or belongs to
+    another program.
     """
 
     noun, anew, application = "vectors", "encode everything anew", 0x65766B76
@@ -40,8 +42,9 @@ class VectorFile(KeptValues):
 class KeptVectors:
     """The vectors of one side's texts: in memory and, if there is a ``file``, in it, for other processes too.
 
-    ``made_by``: all that a vector depends on besides its text, as JSON values. In memory a text takes its own size and
-    4 d bytes; in the file the vector alone.
+    ``made_by``: all that a vector depends on besides its text, as JSON values. ``encode`` gets at most 32 texts
+    at once, the longest first. In memory a text takes its own size and 4 d bytes, and stays; in the file the vector
+    alone.
     """
 
     def __init__(self, made_by: Sequence[object], encode: Encode, file: VectorFile | None) -> None:
@@ -50,7 +53,7 @@ class KeptVectors:
         self._values: dict[str, bytes] = {}
 
     def __call__(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """The vectors [n, d] of n texts, and which of them [n] the encoder cut."""
+        """The vectors [n, d] of n texts (1 or more), float32 and without gradient, and which [n] the encoder cut."""
         new = [text for text in dict.fromkeys(texts) if text not in self._values]
         if new:
             self._add(new)

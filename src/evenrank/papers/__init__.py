@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .report import ExperimentPage
     from .study import Study
 
-_READ = ("*.tsv", "*.qrels", "qrels.txt", "clicks.txt", "*.csv", "*.run", "*.json", "vectors.*")
+_READ = ("*.tsv", "*.qrels", "qrels.txt", "clicks.txt", "*.csv", "*.run", "*-v2.0.json", "fetched/*.json", "vectors.*")
 ExperimentOptions = Options
 NAMES = {"ibbr": "IBBRStudy", "sampling": "SamplingStudy", "position": "PositionStudy", "expansion": "ExpansionStudy"}
 """The experiments: of each the class in the module of its name."""
@@ -34,8 +34,7 @@ def run_experiment(
     scale: Annotated[
         str,
         opt.Option(
-            "tiny: the built-in collection, on a CPU; real: real text and pre-trained encoders, on a CPU; full: the"
-            " published data and settings."
+            "On a CPU: tiny (the built-in collection), real (real text and weights). On a GPU: full (as published)."
         ),
     ] = "tiny",
     seeds: Annotated[int | None, opt.Option("Number of seeds for the main rows.")] = None,

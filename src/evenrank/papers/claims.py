@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from evenrank.files.wording import counted, singular
 from evenrank.measures.inference import Estimate, Mixed, power
@@ -49,6 +49,8 @@ _CHECK = re.compile(
 )
 EQUIVALENT, DIFFERENT = 0.90, 0.95
 """Levels of the two-sided intervals: of two one-sided tests at 5 %, and of a difference."""
+_PUBLISHED_BY = {"advbert": "sampling"}
+"""Whose figures a paper's claims are compared with, if not its own."""
 ENOUGH = 0.8
 """The power that the published effect has to have for a claim to be put to some data."""
 
@@ -130,28 +132,41 @@ class Check:
         )
         return Effect(f"{figure}, {self.left}{minus}", found)
 
-    def power(self, figures: Figures, published: Published) -> tuple[float, float] | None:
-        """The effect expected here, and the probability that it is shown with the spread that was observed.
+    def power(self, figures: Figures, published: Published) -> float | None:
+        """The probability that the published effect is shown with the spread that was observed.
 
-        The published difference relative to the published right figure, at the level of the right system here; None
-        where the paper has no figures for it, or there is no error.
+        Of two systems the effect is the published difference relative to the published right figure, at the level of
+        the right system here; of a system and a number their published distance; of an equivalence none. None where
+        the paper has no figures for it.
         """
-        if (
-            isinstance(self.right, float)
-            or self.sign == "="
-            or not all(figures.has(self.figure, s) for s in self.systems)
-        ):
+        if any(not figures.has(self.figure, one) for one in self.systems):
             return None
+        if self.sign == "=":
+            tests = [(self.difference(figures, share), apart) for share, apart in self._margins(figures)]
+            shown = [power(test.found, apart, (1 - EQUIVALENT) / 2) for test, apart in tests if test.found is not None]
+            return max(0.0, sum(shown) - 1) if len(shown) == len(tests) else None
         name = f"|{self.figure}|" if self.size else self.figure
-        left, right = (published.get((one, name)) for one in self.systems)
-        if left is None or not right:
+        left = published.get((self.left, name))
+        right = self.right if isinstance(self.right, float) else published.get((self.right, name))
+        test = self.difference(figures, self.factor)
+        if left is None or right is None or test.found is None:
             return None
         if self.size:
             left, right = abs(left), abs(right)
-        here = abs(figures.mean(self.figure, self.right)) if self.size else figures.mean(self.figure, self.right)
-        effect = (left / right - self.factor) * here * (1 if self.sign == ">" else -1)
-        test = self.difference(figures, self.factor)
-        return None if test.found is None else (effect, power(test.found, effect, (1 - DIFFERENT) / 2))
+        effect = left - self.factor * right
+        if isinstance(self.right, str):
+            if not right:
+                return None
+            here = figures.mean(self.figure, self.right)
+            effect = effect / right * (abs(here) if self.size else here)
+        return power(test.found, effect if self.sign == ">" else -effect, (1 - DIFFERENT) / 2)
+
+    def _margins(self, figures: Figures) -> list[tuple[float, float]]:
+        """Of an equivalence both ends: the share of the right figure that is subtracted, and its distance from 0."""
+        if not self.relative:
+            return [(1.0, self.margin), (1.0, self.margin)]
+        apart = self.margin * abs(figures.mean(self.figure, str(self.right)))
+        return [(1 - self.margin, apart), (1 + self.margin, apart)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +233,7 @@ class Claim:
         checks: What has to hold, all of it, with {model} for each of ``models``, which must all have run; or for those
             of ``any_of`` that ran (neither: all that ran).
         floors: Checks without which nothing is supported: a broken ranker shows nothing.
-        scales: The scales whose data it is put to; ``why``: why not to those of the others.
+        not_at: By scale, why it is not put to that data.
     """
 
     paper: str
@@ -238,9 +253,14 @@ class Claim:
         every = [text.replace("{model}", one) for text in texts for one in (named if "{model}" in text else [""])]
         return [Check.parse(text) for text in every]
 
-    def decided(self, figures: Figures, models: Sequence[str], scale: str) -> Decided:
-        """What the figures say of it; ``models``: those that ran, by their published names."""
+    def decided(self, figures: Figures, models: Sequence[str], scale: str, beside: Sequence[str] = ()) -> Decided:
+        """What the figures say of it; ``models``: those that ran, by their published names; ``beside``: others, of
+        which only the claims are that name them."""
         why = dict(self.not_at).get(scale, "")
+        known = known_power(scale).get((self.paper, self.key))
+        if known is not None and known[1] < ENOUGH:
+            why = why or _SAYS.say("weak", n=known[0], power=known[1])
+        models = [*models, *beside] if self.models else models
         lacking = [one for one in self.models if one not in models]
         if self.any_of and not set(self.any_of) & set(models):
             lacking = list(self.any_of)
@@ -257,16 +277,25 @@ class Claim:
                 lacking = [f"{one.figure} of {one.left} {one.sign} {one.right}" for one in below if one.right != "BM25"]
                 verdict = Verdict("not decidable", "; ".join(lacking) or "a ranker that beats BM25")
         effects = [one.effect(figures) for one in checks]
-        return Decided(self, verdict, tuple(dict.fromkeys(one for one in effects if one is not None)))
+        # Of evenrank's own lines there is no published effect.
+        found = [one.power(figures, published_of(self.paper)) for one in checks if self.where]
+        least = min((one for one in found if one is not None), default=None)
+        return Decided(self, verdict, tuple(dict.fromkeys(one for one in effects if one is not None)), least, known)
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A claim with its verdict, and what was compared."""
+    """A claim with its verdict, and what was compared.
+
+    power: with which the published effect is shown, by the spread in these figures: the least of its checks.
+    known: n and power as reckoned on the development seeds, before this run (``claims/power.csv``).
+    """
 
     claim: Claim
     verdict: Verdict
     effects: tuple[Effect, ...] = ()
+    power: float | None = None
+    known: tuple[str, float] | None = None
 
     def finding(self) -> Finding:
         """The claim with its verdict, as a line."""
@@ -274,6 +303,9 @@ class Decided:
         figures = [str(one) for one in self.effects]
         figures += [_SAYS.say("needs" if state == "not decidable" else "why", needs=needs)] if needs else []
         figures += [_SAYS.say("published", published=claim.published)] if claim.published else []
+        # Of a claim that is not put to the data, it is the reason.
+        put = self.known is not None and state != "not put to this data"
+        figures += [_SAYS.say("power", power=self.known[1])] if put and self.known else []
         text = claim.text + (f" [{claim.where}]" if claim.where else "")
         said: dict[str, Any] = {"state": state.capitalize(), "text": text, "figures": "; ".join(figures)}
         return _SAYS.find("claim" if figures else "bare", f"{claim.key} ({claim.paper})", _LEVELS[state], **said)
@@ -289,6 +321,8 @@ class Decided:
             "published": claim.published,
             "verdict": self.verdict.state,
             "needs": self.verdict.needs,
+            "power": self.power,
+            "reckoned_power": None if self.known is None else self.known[1],
             "effects": [
                 {"what": one.what, "mean": one.found.mean, "ci95": one.found.ci95, "n": number_of(one.found)}
                 for one in self.effects
@@ -318,8 +352,18 @@ def claims_of(paper: str) -> tuple[Claim, ...]:
 
 
 @cache
+def known_power(scale: str) -> Mapping[tuple[str, str], tuple[str, float]]:
+    """``claims/power.csv`` of a scale, by paper and key: of how many what the power is, and the power of the published
+    effect, as the development seeds gave them before any reported run."""
+    text = (resources.files(__package__) / "claims" / "power.csv").read_text(encoding="utf-8")
+    rows = [row for row in csv.DictReader(text.splitlines()) if row["scale"] == scale]
+    return {(row["paper"], row["key"]): (row["n"], float(row["power"])) for row in rows}
+
+
+@cache
 def published_rows(paper: str) -> tuple[dict[str, str], ...]:
     """The rows of ``published/PAPER.csv``: ``table``, ``system``, ``figure`` and ``value``, in the paper's order."""
+    paper = _PUBLISHED_BY.get(paper, paper)
     text = (resources.files(__package__) / "published" / f"{paper}.csv").read_text(encoding="utf-8")
     return tuple(csv.DictReader(text.splitlines()))
 
@@ -331,5 +375,3 @@ def published_of(paper: str) -> Published:
         found.setdefault((row["system"], row["figure"]), float(row["value"]))
     return found
 
-
-STATES = get_args(State)

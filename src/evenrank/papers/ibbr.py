@@ -45,8 +45,9 @@ from .sources import (
     skewed_clicks,
     small_encoder,
 )
-from .study import DELTA, LEXICON, Sections, Settings, Step, Study
+from .study import DELTA, LEXICON, Sections, Settings, Step, Study, cpu_precision
 
+WHOLE = "BERT-L4 fine-tuned"
 TERMS = {"PD": "ibbr-pd", "TS": "ibbr-ts"}
 MEASURES = {
     "R@10": "R@10",
@@ -63,7 +64,8 @@ _SPLITS = ("train", "dev", "test")
 class IBBRSettings(Settings):
     """Attributes:
 
-    rankers: [ranker] of each model; ``base``: [training] before the fairness queries, None for a frozen encoder.
+    rankers: [ranker] of each model; ``base``: [training] before the fairness queries, None: there is none.
+    whole: [training] and [data] of the rankers beside, which are trained as a whole, on the first seed.
     fair: [training] on the fairness queries; ``weights``: λ by term; ``scores``: (R, λ) of further rows of TS.
     dev_weight: λ of "TS dev", chosen on the development seeds: evenrank's own lines rest on it.
     male: the share of male clicks in training; ``sizes``: queries of each part.
@@ -71,6 +73,7 @@ class IBBRSettings(Settings):
 
     rankers: Mapping[str, Mapping[str, object]]
     base: Mapping[str, object] | None
+    whole: Sections = field(default_factory=dict)
     fair: Mapping[str, object]
     base_data: Mapping[str, object] = field(default_factory=dict)
     fair_data: Mapping[str, object]
@@ -171,20 +174,35 @@ def _small_baselines() -> dict[str, Sections]:
 
 def _real(options: Options) -> IBBRSettings:
     model = options.ranker("BERT-L4", small_encoder())
-    frozen = {"kind": "dot", "freeze": "encoder", "map": True, "pooling": "mean", "similarity": "cosine"}
-    lengths = {"query_length": 64, "passage_length": 256}
+    whole = {"kind": "dot", "pooling": "mean", "similarity": "cosine", "query_length": 64, "model": model}
+    frozen = {**whole, "freeze": "encoder", "map": True, "passage_length": 256}
+    beside = {WHOLE: "MiniLM-L6, trained as a whole"} if options.fine_tuned else {}
     return IBBRSettings(
         scale="real",
         seeds=(0, 1, 2, 3, 4),
-        development=(100, 101),
+        development=(100, 101, 102, 103, 104),
         same_queries=True,
         options=options,
         models={"BERT-L4": "MiniLM-L6, frozen, map"},
-        rankers={"BERT-L4": {**frozen, **lengths, "model": model}},
+        beside=beside,
+        rankers={"BERT-L4": frozen, **{name: {**whole, "passage_length": 160} for name in beside}},
         base=None,
-        fair={"batch": 40, "max_steps": 60, "epochs": 100, "learning_rate": 1e-3, "warmup": 0.1},
+        whole={
+            "training": {
+                "batch": 16,
+                "max_steps": 40,
+                "epochs": 10,
+                "learning_rate": 5e-5,
+                "warmup": 0.1,
+                "evaluate_every": 1000,
+                "precision": cpu_precision(),
+                "keep": "last",
+            },
+            "data": {"negatives": 4, "depth": 100},
+        },
+        fair={"batch": 40, "max_steps": 30, "epochs": 100, "learning_rate": 3e-4, "warmup": 0.1},
         fair_data={"negatives": 30, "depth": 100},
-        weights={"PD": (0.1, 1.0, 3.0, 10.0, 30.0), "TS": (0.01, 0.1, 0.3, 1.0, 3.0)},
+        weights={"PD": (1.0, 3.0, 10.0, 30.0, 100.0), "TS": (0.3, 1.0, 3.0, 10.0, 30.0)},
         dev_weight=1.0,
         auto_rate=0.1,
         sizes={"dev": 30},
@@ -255,11 +273,12 @@ class IBBRStudy(Study[IBBRSettings]):
         settings, options = self.settings, self.settings.options
         if settings.scale == "tiny":
             return unused(options)
-        models = [need_model(str(one["model"]), name) for name, one in settings.rankers.items()]
+        named = {str(one["model"]): name for name, one in reversed(settings.rankers.items())}
+        models = [need_model(model, name) for model, name in named.items()]
         if settings.scale == "real":
             texts = ("counsel-chat", "grepbiasir")
             wanted = real_needs(options, self.folder, *texts)
-            return [*wanted, *models, *unused(options, texts=texts, models=list(settings.rankers))]
+            return [*wanted, *models, *unused(options, "fine_tuned", texts=texts, models=["BERT-L4"])]
         sets = ("", "/train/judged", "/dev/judged")
         found = [need_irds("msmarco-passage" + name, "queries and judgements" if name else "passages") for name in sets]
         found.append(need_public("queries-gender-annotated", "the neutral queries of the fairness set"))
@@ -395,7 +414,9 @@ class IBBRStudy(Study[IBBRSettings]):
     def steps(self) -> Iterator[Iterable[Step]]:
         """Data, base rankers, every row whose weight is known, and the best rows once the first seed has chosen."""
         settings, first = self.settings, self.settings.seeds[0]
-        yield [("prepare", (seed,)) for seed in (settings.seeds if settings.scale != "full" else (first,))]
+        # The first alone: it makes what all seeds share.
+        yield [("prepare", (first,))]
+        yield [("prepare", (seed,)) for seed in settings.seeds[1:] if settings.scale != "full"]
         if settings.base is None:
             # By itself, with all cores: what the frozen encoder makes of most texts is kept from then on.
             for model in settings.models:
@@ -418,6 +439,12 @@ class IBBRStudy(Study[IBBRSettings]):
         yield [*found, *(("baseline", (name,)) for name in settings.baselines)]
         best = {(model, self.best(model, term)) for model in settings.models for term in TERMS}
         yield [("arm", (seed, model, arm)) for seed in settings.seeds for model, arm in sorted(best)]
+        yield [
+            ("_of_division", (first, model, arm, division))
+            for model in settings.beside
+            for arm in self._whole_rows.values()
+            for division in self._divisions
+        ]
 
     @property
     def _grid(self) -> dict[str, list[str]]:
@@ -428,6 +455,12 @@ class IBBRStudy(Study[IBBRSettings]):
         """The rows of every seed whose weight need not be chosen."""
         dev = self.settings.dev_weight
         return ["base", "none", "blind", *(f"{term} auto" for term in TERMS), *([] if dev is None else [f"TS {dev:g}"])]
+
+    @property
+    def _whole_rows(self) -> dict[str, str]:
+        """The rows of rankers that are trained as a whole."""
+        dev = self.settings.dev_weight
+        return {"none": "none"} if dev is None else {"none": "none", "TS dev": f"TS {dev:g}"}
 
     @cached_property
     def _points(self) -> list[tuple[float, ...]]:
@@ -510,7 +543,10 @@ class IBBRStudy(Study[IBBRSettings]):
             given = dict(zip(settings.base_grid, self._tuned(model), strict=True))
             training |= {key: int(value) if key == "batch" else value for key, value in given.items()}
         fairness = self._term(arm, data)
-        recipe = self._recipe(parts["train"], parts["dev"], ranker, settings.fair_data, training, seed, fairness)
+        lists = settings.fair_data
+        if model in settings.beside:
+            training, lists = dict(settings.whole["training"]), settings.whole["data"]
+        recipe = self._recipe(parts["train"], parts["dev"], ranker, lists, training, seed, fairness)
         return self.ranked(seed, name, recipe, ranked)
 
     def _term(self, arm: str, data: Data) -> dict[str, object] | None:
@@ -587,6 +623,9 @@ class IBBRStudy(Study[IBBRSettings]):
                 found = {row: self._of_division(seed, model, arm, division) for row, arm in rows.items()}
                 runs |= {f"{model} {row}": one["test"] for row, one in found.items()}
                 runs |= self._shifted(model, data, found["none"])
+            if seed == settings.seeds[0]:
+                for model, (row, arm) in itertools.product(settings.beside, self._whole_rows.items()):
+                    runs[f"{model} {row}"] = self._of_division(seed, model, arm, division)["test"]
             if seed == settings.seeds[0] and division == 0 and settings.scale != "real":
                 runs |= {name: self.baseline(name) for name in settings.baselines}
             if settings.scale != "full" or seed == settings.seeds[0]:
@@ -613,7 +652,7 @@ class IBBRStudy(Study[IBBRSettings]):
 
     def destroyed_below(self, system: str) -> str:
         """A row is compared with none of its model, and none with the ranker before."""
-        model = next((one for one in self.settings.models if system.startswith(one)), "")
+        model = self.settings.model_of(system)
         return "" if not model else f"{model} base" if system == f"{model} none" else f"{model} none"
 
     def notes(self) -> list[str]:
@@ -666,7 +705,8 @@ _NOTES = {
         " training a query has one click, male in 80%; development and test count every relevant answer, in both"
         " wordings, so that ΔA-PRF is paired within a query.",
         "The encoder is frozen, and a linear map a side is trained, from the identity on; there is no DPR training"
-        " before. base is the untouched encoder.",
+        " before. base is the untouched encoder. fine-tuned: all six layers, 40 steps of 16 lists of five passages, the"
+        " first seed.",
     ],
     "full": [
         "The paper does not say which 1,252 of the 1,765 neutral annotated queries it takes: a seeded draw of those"

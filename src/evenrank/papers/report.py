@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -54,7 +54,7 @@ class Layout:
     """A table of a paper: its rows are the published ones and those that the patterns ``also`` name ({model}: each).
 
     ``figures``: its columns; between bars without their signs. ``against``: for the end of a system's name that of the
-    system it is compared with. ``only``: the published rows, by patterns.
+    system it is compared with. ``utility``: the figure by which a ranker is called destroyed.
     """
 
     name: str
@@ -68,7 +68,10 @@ class Layout:
 
     def rows(self, study: Study[Any], figures: Figures, published: Mapping[tuple[str, str], float]) -> list[Row]:
         """The rows, each with what was measured and published."""
-        models, named = study.settings.models, [row["system"] for row in _published(study) if row["table"] == self.name]
+        models, named = (
+            study.settings.all_models,
+            [row["system"] for row in _published(study) if row["table"] == self.name],
+        )
         known = list(dict.fromkeys(one for name in self.figures for one in figures.systems(name.strip("|"))))
         for pattern in self.also:
             for model in models if "{model}" in pattern else [""]:
@@ -82,11 +85,24 @@ class Layout:
             }
             printed = {name: published[system, name] for name in self.figures if (system, name) in published}
             if measured or printed:
-                model = next((one for one in models if system.startswith(one)), "")
+                model = study.settings.model_of(system)
                 changes = self._changes(figures, system)
                 warning = _warning(study, figures, system, self.utility)
-                found.append(Row(system, models.get(model, ""), measured, printed, changes, warning))
+                here = models.get(model) or study.settings.stand_in_of(system)
+                found.append(Row(system, here, measured, printed, changes, warning))
         return found
+
+    def called(self, rename: Callable[[str], str], rows: Sequence[Row]) -> tuple[Layout, tuple[Row, ...]]:
+        """The table with its figures under other names."""
+
+        def named(values: Mapping[str, Any]) -> dict[str, Any]:
+            return {rename(name): value for name, value in values.items()}
+
+        renamed = [
+            replace(row, measured=named(row.measured), published=named(row.published), changes=named(row.changes))
+            for row in rows
+        ]
+        return replace(self, figures=tuple(map(rename, self.figures))), tuple(renamed)
 
     def _changes(self, figures: Figures, system: str) -> dict[str, tuple[float | None, float | None]]:
         """The change from the system's baseline by figure, in shares, and p of the difference; Holm's over the row."""
@@ -236,9 +252,11 @@ def _lines(chart: Chart, title: str, figures: Figures, patterns: Sequence[str]) 
         for at in chart.at:
             for name in chart.figures:
                 value = _value(figures, name, pattern.replace("{at}", f"{at:g}"))
+                # Of one system or one figure, the other names the line.
+                line = name if len(patterns) == 1 else pattern.rpartition(", ")[0]
                 if value is not None:
                     low, high = value.ci95 or (value.mean, value.mean)
-                    rows.append({"x": at, "measure": name, "value": value.mean, "low": low, "high": high})
+                    rows.append({"x": at, "measure": line, "value": value.mean, "low": low, "high": high})
     return curve(title, title, rows, chart.x, chart.hint) if rows else None
 
 
@@ -363,23 +381,28 @@ def _file_name(title: str) -> str:
     return re.sub(r"[^\w-]+", "_", title.lower()).strip("_")
 
 
-def page_of(study: Study[Any], figures: Figures, extra: Sequence[Table] = ()) -> ExperimentPage:
+def page_of(study: Study[Any], figures: Figures) -> ExperimentPage:
     """The page of a study that ran."""
     settings: Settings = study.settings
     published = published_of(study.name)
     decided = [
-        claim.decided(figures, list(settings.models), settings.scale)
+        claim.decided(figures, list(settings.models), settings.scale, list(settings.beside))
         for paper in study.papers
         for claim in claims_of(paper)
     ]
-    laid = [(layout, tuple(layout.rows(study, figures, published))) for layout in layouts(study)]
-    drawn = [drawing for chart in charts(study) for drawing in chart.drawings(figures, list(settings.models))]
-    stood = [f"{name} is {here}" for name, here in settings.models.items()]
+    called = settings.called
+    decided = [
+        replace(one, effects=tuple(replace(effect, what=called(effect.what)) for effect in one.effects))
+        for one in decided
+    ]
+    laid = [layout.called(called, layout.rows(study, figures, published)) for layout in layouts(study)]
+    drawn = [drawing for chart in charts(study) for drawing in chart.drawings(figures, list(settings.all_models))]
+    stood = [f"{name} is {here}" for name, here in {**settings.all_models, **settings.stand_ins}.items()]
     seeds, chosen_on = (", ".join(map(str, some)) for some in (settings.seeds, settings.development))
     scale = [
         _SAYS.say("scale", scale=settings.scale, seeds=seeds),
         *([_SAYS.say("developed", seeds=chosen_on)] if chosen_on else []),
-        _SAYS.say("stood", models="; ".join(stood)),
+        _SAYS.say("stood", names="; ".join(stood)),
     ]
     return ExperimentPage(
         study.name,
@@ -387,10 +410,10 @@ def page_of(study: Study[Any], figures: Figures, extra: Sequence[Table] = ()) ->
         study.source,
         settings.scale,
         settings.seeds,
-        dict(settings.models),
+        settings.all_models,
         tuple(decided),
         tuple((layout, rows) for layout, rows in laid if any(row.measured for row in rows)),
-        (*extra, *study.tables(figures)),
+        tuple(study.tables(figures)),
         (*drawn, *study.drawings()),
         (*scale, *study.notes()),
     )

@@ -39,7 +39,7 @@ from .sources import (
     real_needs,
     small_encoder,
 )
-from .study import LEXICON, Sections, Settings, Step, Study
+from .study import LEXICON, Sections, Settings, Step, Study, cpu_precision
 
 MEASURES = {
     "MRR@10": "RR@10",
@@ -129,33 +129,48 @@ def _tiny(options: Options) -> SamplingSettings:
 def _real(options: Options) -> SamplingSettings:
     frozen = {"kind": "dot", "freeze": "encoder", "map": True, "similarity": "cosine", "pooling": "mean"}
     lengths = {"query_length": 64, "passage_length": 256}
+    encoder = options.ranker("BERT-base", small_encoder())
     mapped: Sections = {
-        "ranker": {**frozen, **lengths, "model": options.ranker("BERT-base", small_encoder())},
-        "training": {"batch": 40, "epochs": 12, "learning_rate": 1e-3, "warmup": 0.1},
+        "ranker": {**frozen, **lengths, "model": encoder},
+        "training": {"batch": 40, "max_steps": 60, "epochs": 100, "learning_rate": 3e-4, "warmup": 0.1},
     }
-    tiny = options.ranker("BERT-Tiny", _TINY)
-    whole: Sections = {
-        "ranker": {"kind": "cat", "model": tiny, "query_length": 32, "passage_length": 160},
-        "loss": {"name": "nll"},
+    fine: Sections = {
+        "ranker": {
+            "kind": "dot",
+            "similarity": "cosine",
+            "pooling": "mean",
+            "query_length": 64,
+            "passage_length": 160,
+            "model": encoder,
+        },
+        "data": {"negatives": 4},
         "training": {
             "batch": 16,
-            "epochs": 2,
-            "learning_rate": 1e-4,
+            "max_steps": 40,
+            "epochs": 10,
+            "learning_rate": 5e-5,
             "warmup": 0.1,
             "evaluate_every": 1000,
+            "precision": cpu_precision(),
             "keep": "last",
         },
     }
+    beside = {WHOLE: "MiniLM-L6, trained as a whole"} if options.fine_tuned else {}
     return SamplingSettings(
         scale="real",
         seeds=(0, 1, 2, 3, 4),
-        development=(100, 101),
+        development=(100, 101, 102, 103, 104),
         same_queries=True,
         options=options,
-        models={"BERT-base": "MiniLM-L6, frozen, map", "BERT-Tiny": "BERT-Tiny of a SPLADE, cat"},
-        rankers={"BERT-base": mapped, "BERT-Tiny": whole},
+        models=dict.fromkeys(("BERT-base", "BERT-Tiny"), "MiniLM-L6, frozen, map"),
+        beside=beside,
+        rankers={"BERT-base": mapped, "BERT-Tiny": mapped, **dict.fromkeys(beside, fine)},
         adversarial=("BERT-Tiny",),
-        debias={"training": {**_ADVBERT, "learning_rate": 3e-5}, "loss": {"name": "nll"}, "data": {"negatives": 1}},
+        debias={
+            "training": {**_ADVBERT, "learning_rate": 3e-4, "learning_rates": {"adversary": 1e-2}},
+            "loss": {"name": "nll"},
+            "data": {"negatives": 1},
+        },
         sizes={"valid": 40},
         depth=100,
         listed=100,
@@ -165,6 +180,7 @@ def _real(options: Options) -> SamplingSettings:
     )
 
 
+WHOLE = "BERT-base fine-tuned"
 _TINY = "google/bert_uncased_L-2_H-128_A-2"
 
 
@@ -244,11 +260,12 @@ class SamplingStudy(Study[SamplingSettings]):
         settings, options = self.settings, self.settings.options
         if settings.scale == "tiny":
             return unused(options)
-        models = [need_model(str(one["ranker"]["model"]), name) for name, one in settings.rankers.items()]
+        named = {str(one["ranker"]["model"]): name for name, one in reversed(settings.rankers.items())}
+        models = [need_model(model, name) for model, name in named.items()]
         if settings.scale == "real":
             texts = ("counsel-chat", "grepbiasir")
             wanted = real_needs(options, self.folder, *texts)
-            return [*wanted, *models, *unused(options, texts=texts, models=list(settings.rankers))]
+            return [*wanted, *models, *unused(options, "fine_tuned", texts=texts, models=["BERT-base"])]
         names = ("", "/train/judged", "/dev/judged", "/dev", "/dev/small", "/dev/2")
         found = [
             need_irds("msmarco-passage" + name, "queries and judgements" if name else "passages") for name in names
@@ -265,7 +282,7 @@ class SamplingStudy(Study[SamplingSettings]):
     def cost(self) -> Cost:
         """What a run takes."""
         settings = self.settings
-        each = len(settings.rankers) * 3 + len(settings.adversarial)
+        each = len(settings.models) * 3 + len(settings.adversarial)
         curve = len(settings.shares) * settings.shares_seeds
         disk, time = {
             "tiny": (300_000_000, "about 18 minutes on 2 CPU cores"),
@@ -361,8 +378,10 @@ class SamplingStudy(Study[SamplingSettings]):
     def steps(self) -> Iterator[Iterable[Step]]:
         """Data and negatives, every ranker, then AdvBert, which goes on from one."""
         settings, first = self.settings, next(iter(self.settings.rankers))
-        trained = {self._name(model, "random", 0): model for model in settings.rankers}.values()
-        yield [("prepare", (seed,)) for seed in settings.seeds]
+        trained = {self._name(model, "random", 0): model for model in settings.models}.values()
+        # The first alone: it makes what all seeds share.
+        yield [("prepare", (settings.seeds[0],))]
+        yield [("prepare", (seed,)) for seed in settings.seeds[1:]]
         # By itself, with all cores: what a frozen encoder makes of most texts is kept from then on.
         yield [("arm", (settings.seeds[0], first, "random"))]
         found: list[Step] = [
@@ -374,6 +393,12 @@ class SamplingStudy(Study[SamplingSettings]):
         found += [("arm", (seed, first, f"share {share:g}")) for seed in self._curve for share in settings.shares]
         yield found
         yield [("arm", (seed, model, "AdvBert")) for seed in settings.seeds for model in settings.adversarial]
+        yield [
+            ("_of_division", (settings.seeds[0], model, arm, division))
+            for model in settings.beside
+            for arm in ("random", "bias-aware")
+            for division in self._divisions
+        ]
 
     @property
     def _curve(self) -> tuple[int, ...]:
@@ -416,12 +441,14 @@ class SamplingStudy(Study[SamplingSettings]):
         if arm == f"share {settings.share:g}" or arm == "share 0":
             arm = "bias-aware" if share else "random"
         name = self._name(model, arm, division)
-        recipe = self._recipe(seed, division, model, share, parts)
+        recipe = self._recipe(seed, division, model, share, parts, adversarial=arm == "AdvBert")
         if arm == "AdvBert":
-            base = self._recipe(seed, division, model, 0.0, parts)
-            started = self.trained(seed, self._name(model, "random", division), base)
+            base = self._recipe(seed, division, model, 0.0, parts, adversarial=True)
+            # The row itself is trained in memory if the encoder is frozen.
+            end = " start" * bool(base["ranker"].get("freeze"))
+            started = self.trained(seed, self._name(model, f"random{end}", division), base)
             debias = settings.debias
-            recipe["ranker"] = {key: value for key, value in recipe["ranker"].items() if key != "layers"}
+            recipe["ranker"] = {key: value for key, value in recipe["ranker"].items() if key not in ("layers", "map")}
             recipe["ranker"]["model"] = started
             for section in ("data", "loss", "training"):
                 recipe[section] = {**recipe[section], **debias[section]}
@@ -435,7 +462,7 @@ class SamplingStudy(Study[SamplingSettings]):
         return f"{model}-{arm.replace(' ', '-')}" + f"-{division}" * (len(self._divisions) > 1)
 
     def _recipe(
-        self, seed: int, division: int, model: str, share: float, parts: Mapping[str, Part]
+        self, seed: int, division: int, model: str, share: float, parts: Mapping[str, Part], *, adversarial: bool
     ) -> dict[str, dict[str, object]]:
         settings, wanted, data = self.settings, self.settings.rankers[model], self.data(seed, division)
         train, valid = parts["train"], parts["valid"]
@@ -447,11 +474,14 @@ class SamplingStudy(Study[SamplingSettings]):
                 "queries": train.queries,
                 "groups": self.negatives(seed, division, share),
                 "negatives": settings.negatives,
+                **wanted.get("data", {}),
             },
             "training": {**wanted["training"], "seed": seed},
             "loss": dict(wanted.get("loss", {"name": "nll"})),
         }
-        if not ranker.get("freeze"):
+        if adversarial and ranker.get("freeze"):
+            ranker["kept"] = str(self.folder / "vectors")
+        if adversarial or not ranker.get("freeze"):
             files = {"queries": valid.queries, "qrels": valid.qrels, "run": valid.run, "collection": valid.collection}
             found["validation"] = {**files, "measure": "RR@10", "depth": settings.validated}
         return found
@@ -464,10 +494,12 @@ class SamplingStudy(Study[SamplingSettings]):
         figures, first = Figures(settings.same_queries), next(iter(settings.rankers))
         for seed in settings.seeds:
             rows = {
-                f"{model} {arm}": (model, arm)
-                for model in settings.rankers
-                for arm in ("random", "bias-aware", "blind")
+                f"{model} {arm}": (model, arm) for model in settings.models for arm in ("random", "bias-aware", "blind")
             }
+            if seed == settings.seeds[0]:
+                rows |= {
+                    f"{model} {arm}": (model, arm) for model in settings.beside for arm in ("random", "bias-aware")
+                }
             rows |= {f"{model} AdvBert": (model, "AdvBert") for model in settings.adversarial}
             if seed in self._curve:
                 rows |= {f"{first} share {share:g}": (first, f"share {share:g}") for share in settings.shares}
@@ -527,7 +559,7 @@ class SamplingStudy(Study[SamplingSettings]):
 
     def destroyed_below(self, system: str) -> str:
         """A row is compared with random negatives of its model."""
-        model = next((one for one in self.settings.rankers if system.startswith(one)), "")
+        model = self.settings.model_of(system)
         return f"{model} random" if model and not system.endswith(" random") else ""
 
     def notes(self) -> list[str]:
@@ -552,7 +584,8 @@ _NOTES = {
     "real": [
         "The questions of counsel-chat: each half tests what the other has trained, divided anew for each seed. dev:"
         " all of them; QS1: those without a group word; QS2: Grep-BiasIR's queries, ranked over its own documents by"
-        " the ranker of the first half. Lists of 100; passages are the first 160 words of an answer.",
+        " the ranker of the first half. Lists of 100; passages are the first 160 words of an answer. fine-tuned: all"
+        " six layers, 40 steps of 16 lists of five passages, the first seed.",
     ],
     "full": [
         "MS MARCO as published; BM25 has k1 0.82, b 0.68, which the paper does not give. Measures use the published"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import html
+import json
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,6 +30,7 @@ from evenrank.files import (
     read_texts,
     scan_collection,
     write_run,
+    write_text,
 )
 from evenrank.files.public import fetch
 from evenrank.files.squad import load_squad, question_id
@@ -277,7 +279,7 @@ REAL = {
     "policyqa": "PolicyQA",
     "squad": "SQuAD 2.0",
 }
-_SQUAD_FILES = ("train-v2.0.json", "dev-v2.0.json")
+SQUAD_FILES = ("train-v2.0.json", "dev-v2.0.json")
 _COUNSEL_FILES = ("20200325_counsel_chat.csv", "counselchat-data.csv")
 _POLICY_FILES = ("dev.json", "test.json")
 _DOCUMENTS = "queries-documents_*.csv"
@@ -298,7 +300,7 @@ def real_needs(options: Options, folder: Path, *names: str) -> list[Need]:
     for name in names:
         given = options.paths(name)
         if name == "squad":
-            files = [Path(file) for file in given] if given else [folder / one for one in _SQUAD_FILES]
+            files = [Path(file) for file in given] if given else [folder / one for one in SQUAD_FILES]
             needs += [need_file(file, REAL[name], "data squad=FILE", load_squad) for file in files]
         elif given:
             needs += [need_file(file, REAL[name], f"data {name}=FOLDER") for file in _files(name, Path(given[0]))]
@@ -391,10 +393,13 @@ class Answers:
     """Questions with the place of their answer, of a SQuAD file.
 
     ``places``: ``query_id``, ``doc_id``, ``article`` and ``place`` (0 to 1, where in the passage the answer begins).
+    ``articles``: ``doc_id`` and ``article`` of every passage. ``file``: the same as a SQuAD file with these ids.
     """
 
     text: Text
     places: pl.DataFrame
+    articles: pl.DataFrame
+    file: str
 
 
 def squad_answers(files: Sequence[Path], folder: Path, *, least: int = 1, most: int = 1_000_000) -> Answers:
@@ -405,8 +410,8 @@ def squad_answers(files: Sequence[Path], folder: Path, *, least: int = 1, most: 
     places = dict[tuple[str, str], tuple[str, float]]()
 
     def make() -> tuple[Mapping[str, str], Mapping[str, str], Sequence[tuple[str, str]]]:
-        passages, queries = dict[str, str](), dict[str, str]()
-        asked = dict[tuple[str, str], str]()
+        passages, queries, articles = dict[str, str](), dict[str, str](), list[tuple[str, str]]()
+        asked, written = dict[tuple[str, str], str](), list[dict[str, object]]()
         for file in files:
             for number, article in enumerate(load_squad(file).data["data"]):
                 if len(article["paragraphs"]) < least:
@@ -416,6 +421,9 @@ def squad_answers(files: Sequence[Path], folder: Path, *, least: int = 1, most: 
                     context = paragraph["context"]
                     name = f"p{len(passages)}"
                     passages[name] = " ".join(context.split())
+                    articles.append((name, title))
+                    # With its own white space: the answers' places are in these characters.
+                    written.append({**paragraph, "doc_id": name})
                     for question in paragraph["qas"]:
                         if not question.get("answers"):
                             continue
@@ -431,16 +439,21 @@ def squad_answers(files: Sequence[Path], folder: Path, *, least: int = 1, most: 
         rows = [(query, doc, *places[query, doc]) for query, doc in relevant]
         schema = {"query_id": pl.String, "doc_id": pl.String, "article": pl.String, "place": pl.Float64}
         pl.DataFrame(rows, schema, orient="row").write_parquet(make_folder(folder) / "places.parquet")
+        names = {"doc_id": pl.String, "article": pl.String}
+        pl.DataFrame(articles, names, orient="row").write_parquet(folder / "articles.parquet")
+        data = {"version": "v2.0", "data": [{"title": folder.name, "paragraphs": written}]}
+        write_text(folder / "answers.json", json.dumps(data))
         return passages, {query: text for query, text in queries.items() if query in kept}, relevant
 
     text = kept_text(folder, make)
-    return Answers(text, pl.read_parquet(folder / "places.parquet"))
+    table, articles = (pl.read_parquet(folder / f"{name}.parquet") for name in ("places", "articles"))
+    return Answers(text, table, articles, str(folder / "answers.json"))
 
 
 def squad(options: Options, folder: Path) -> Answers:
     """SQuAD 2.0: the files of the options, or the two published ones, which have to be in the experiment's folder."""
     given = options.paths("squad")
-    files = [Path(file) for file in given] if given else [folder.parent / name for name in _SQUAD_FILES]
+    files = [Path(file) for file in given] if given else [folder.parent / name for name in SQUAD_FILES]
     return squad_answers(files, folder)
 
 

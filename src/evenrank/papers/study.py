@@ -11,11 +11,13 @@ import json
 import multiprocessing
 import os
 import re
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -53,6 +55,8 @@ class Settings:
 
     Attributes:
         models: For each ranker of the paper what stands for it here, in words.
+        beside: Rankers that stand for none: in the tables, and in the claims that name them.
+        stand_ins: For each collection of the paper what stands for it here.
         development: The seeds that the settings were chosen on.
         same_queries: Whether all seeds have the same queries, and not a collection each.
         first_stage: Settings of BM25.
@@ -62,9 +66,30 @@ class Settings:
     seeds: tuple[int, ...]
     development: tuple[int, ...] = ()
     models: Mapping[str, str]
+    beside: Mapping[str, str] = field(default_factory=dict)
+    stand_ins: Mapping[str, str] = field(default_factory=dict)
     same_queries: bool
     first_stage: Mapping[str, float] = field(default_factory=dict)
     options: Options = field(default_factory=Options)
+
+    @property
+    def all_models(self) -> dict[str, str]:
+        """The rankers of the paper, and those beside."""
+        return {**self.models, **self.beside}
+
+    def model_of(self, system: str) -> str:
+        """The ranker that a system is a row of; "" for none."""
+        return max((one for one in self.all_models if system.startswith(one)), key=len, default="")
+
+    def stand_in_of(self, system: str) -> str:
+        """What stands for the collection that a row is of; "" for none."""
+        return next((here for name, here in self.stand_ins.items() if system.startswith(name)), "")
+
+    def called(self, text: str) -> str:
+        """A figure's name with the collections that ran in place of the paper's."""
+        for name, here in self.stand_ins.items():
+            text = text.replace(f" on {name}", f" on {here}")
+        return text
 
 
 S = TypeVar("S", bound=Settings)
@@ -165,7 +190,7 @@ class Study(Generic[S]):
             write_text(file, text)
         elif differing := changed(json.loads(file.read_text(encoding="utf-8")), json.loads(text)):
             raise EvenrankError(
-                f"{self.folder}: begun with other settings ({', '.join(differing)}); choose another `folder`, or delete"
+                f"{self.folder}: begun with other settings ({', '.join(differing)}); choose another `out`, or delete"
                 " this one, to start over"
             )
 
@@ -178,18 +203,22 @@ class Study(Generic[S]):
     def ranked(self, seed: int, name: str, recipe: Sections, parts: Mapping[str, Part]) -> dict[str, Run]:
         """Trains a ranker, and re-ranks the lists of ``parts`` with it; the runs are kept under ``name``.
 
-        A ranker whose encoder is frozen trains in seconds and in memory, from vectors that all seeds share; any other
-        leaves its folder, and resumes from its checkpoints.
+        A ranker whose encoder is frozen trains in seconds, from vectors that all seeds share, and in memory, unless
+        against an adversary; any other leaves its folder, and resumes from its checkpoints.
         """
-        frozen = bool(recipe["ranker"].get("freeze"))
+        frozen, folder = bool(recipe["ranker"].get("freeze")), "adversary" in recipe
         precision: Precision = (
             "bfloat16" if recipe["training"].get("precision") == "bfloat16" and not frozen else "float32"
         )
 
         def train() -> object:
-            return self._in_memory(recipe) if frozen else self.trained(seed, name, recipe)
+            if frozen and not folder:
+                return self._in_memory(recipe)
+            model = self.trained(seed, name, recipe)
+            # Loaded as one that keeps vectors.
+            return self._new({**recipe["ranker"], "model": model}) if frozen else model
 
-        return self.kept_runs(seed, name, train, parts, precision)
+        return self.kept_runs(seed, name, train, parts, precision, tuned=not frozen)
 
     def kept_runs(
         self,
@@ -198,15 +227,21 @@ class Study(Generic[S]):
         make: Callable[[], object],
         parts: Mapping[str, Part],
         precision: Precision = "float32",
+        *,
+        tuned: bool = False,
     ) -> dict[str, Run]:
-        """The lists of ``parts`` as the ranker that ``make`` returns orders them; the runs are kept under ``name``."""
+        """The lists of ``parts`` as the ranker that ``make`` returns orders them; the runs are kept under ``name``.
+
+        ``tuned``: only the documents down to the depth that the validation of its training chose.
+        """
         folder = self.home(seed) / name
         files = {part: folder / f"{part}.run" for part in parts}
         if not all(file.is_file() for file in files.values()):
             ranker = make()
             make_folder(folder)
+            depth = int(self.result(seed, name)["depth"]) if tuned else None
             for part, file in files.items():
-                write_run(self.reranked(ranker, parts[part], name, precision), file)
+                write_run(self.reranked(ranker, parts[part], name, precision, depth), file)
         return {part: read_run(file, name=name) for part, file in files.items()}
 
     def untrained(self, ranker: Mapping[str, object]) -> object:
@@ -223,7 +258,20 @@ class Study(Generic[S]):
 
         return build_ranker(self._recipe_of(ranker))
 
-    def _in_memory(self, recipe: Sections) -> object:
+    def save_new(
+        self, ranker: Mapping[str, object], folder: Path, seed: int, texts: pl.DataFrame | None = None
+    ) -> None:
+        """Saves an untrained ranker; ``texts``: of a collection whose words it knows."""
+        from evenrank.training.recipes import RankerRecipe
+        from evenrank.training.run import build_ranker
+
+        make_folder(folder.parent)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as part:
+            build_ranker(RankerRecipe.model_validate(ranker), seed=seed, texts=texts).save(Path(part) / "model")
+            (Path(part) / "model").rename(folder)
+
+    def _in_memory(self, recipe: Sections, start: object = None) -> object:
+        """A ranker with a frozen encoder, trained; ``start``: one that the training goes on from."""
         data: dict[str, Any] = dict(recipe["data"])
         training = dict(recipe["training"])
         fairness = recipe.get("fairness")
@@ -244,7 +292,8 @@ class Study(Generic[S]):
             if given["weight"] == "auto":
                 given["weight"] = AutoWeight(rate=float(str(rate)))
             term = evenrank.IBBR(term=given.pop("name"), **given)  # type: ignore[arg-type]
-        return evenrank.train(self._recipe_of(recipe["ranker"]), lists, fairness=term, **training).ranker  # type: ignore[arg-type]
+        start = start or self._recipe_of(recipe["ranker"])
+        return evenrank.train(start, lists, fairness=term, **training).ranker  # type: ignore[arg-type]
 
     def trained(self, seed: int, name: str, recipe: Sections) -> str:
         """Trains a recipe in the folder ``name``; an interrupted training resumes, a finished one is loaded.
@@ -258,7 +307,7 @@ class Study(Generic[S]):
         if (folder / "result.json").is_file():
             if differing := changed(load_recipe(folder / "recipe.toml").model_dump(), parsed.model_dump()):
                 raise EvenrankError(
-                    f"{folder}: this training had another recipe ({', '.join(differing)}); choose another `folder` to"
+                    f"{folder}: this training had another recipe ({', '.join(differing)}); choose another `out` to"
                     " start over"
                 )
         else:
@@ -271,17 +320,27 @@ class Study(Generic[S]):
         found: dict[str, Any] = json.loads((self.home(seed) / name / "result.json").read_text(encoding="utf-8"))
         return found
 
-    def reranked(self, ranker: object, part: Part, name: str, precision: Precision = "float32") -> Run:
-        """The judged lists of a part, re-ranked by a ranker or the model in a folder."""
+    def reranked(
+        self, ranker: object, part: Part, name: str, precision: Precision = "float32", depth: int | None = None
+    ) -> Run:
+        """The judged lists of a part, re-ranked by a ranker or the model in a folder; below ``depth`` as they are."""
         run = read_run(part.run)
         judged = read_qrels(part.qrels).select("query_id").unique()
         run = Run.from_table(run.table.join(judged, on="query_id", how="semi", maintain_order="left"), run.name)
         # A ranker in memory has its own.
         given: dict[str, Any] = {"precision": precision} if isinstance(ranker, str) else {}
-        return evenrank.rerank(
+        found = evenrank.rerank(
             run, model=ranker, collection=part.collection, queries=part.queries, tag=name,
-            depth=1000, quiet=True, **given,
+            depth=depth or 1000, quiet=True, **given,
         )  # fmt: skip
+        below = run.table.join(found.table, on=["query_id", "doc_id"], how="anti", maintain_order="left")
+        if below.is_empty():
+            return found
+        least = found.table.group_by("query_id").agg(pl.col("score").min().alias("least"))
+        rest = below.join(least, on="query_id", how="left", maintain_order="left").select(
+            "query_id", "doc_id", score=pl.col("least") - pl.int_range(1, pl.len() + 1).over("query_id")
+        )
+        return Run.from_table(pl.concat([found.table.select(rest.columns), rest], how="vertical_relaxed"), name)
 
     # --- figures --------------------------------------------------------------------------------------------------
 
@@ -333,6 +392,18 @@ class Study(Generic[S]):
 
 DELTA = "ΔA-PRF"
 APRF = ("APRF(group='m')", "APRF(group='f')")
+
+
+def cpu_precision() -> Precision:
+    """bfloat16 if the processor computes in it, else float32, which is then faster; float32 on a GPU."""
+    if find_spec("torch") is None:
+        return "float32"
+    import torch
+
+    if torch.cuda.is_available():
+        return "float32"
+    able = torch.cpu.get_capabilities()
+    return "bfloat16" if able.get("amx_bf16") or able.get("avx512_bf16") else "float32"
 
 
 def matching(systems: Sequence[str], pattern: str) -> list[str]:

@@ -478,10 +478,6 @@ def sentence_moves(table: pl.DataFrame, places: int, seed: int = 0) -> SentenceM
     return SentenceMoves(rows, answer, control, ends, shape, weights, made.cast(pl.String))
 
 
-FIFTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-"""Edges of the buckets of relative positions."""
-
-
 @dataclass(frozen=True, slots=True)
 class Buckets:
     """Effectiveness by the position of the answer.

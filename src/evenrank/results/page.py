@@ -23,7 +23,6 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import polars as pl
 from rich.cells import cell_len
 
 from evenrank._version import __version__
@@ -424,32 +423,6 @@ def curve(name: str, title: str, rows: Sequence[Mapping[str, object]], x: str, h
     return Drawing(name, title, specification(chart), hint)
 
 
-def bars(name: str, title: str, table: pl.DataFrame, y: str, hint: str = "", *, signs: tuple[str, str]) -> Drawing:
-    """One bar per query, in the order of ``table``, which has ``query_id`` and ``difference``.
-
-    ``signs``: what a difference above 0 and one below 0 mean, for the legend.
-    """
-    import altair as alt
-
-    names = [f"above 0: {signs[0]}", f"below 0: {signs[1]}"]
-    rows = [
-        {"place": i, "query": q, "difference": d, "sign": names[d < 0]} for i, (q, d) in enumerate(table.iter_rows())
-    ]
-    colour = alt.Color("sign:N", title=None, scale=alt.Scale(domain=names, range=COLOURS[:2]))
-    chart = (
-        alt.Chart(alt.Data(values=rows))
-        .mark_bar()
-        .encode(
-            x=alt.X("place:O", title="queries, sorted", axis=alt.Axis(labels=False, ticks=False)),
-            y=alt.Y("difference:Q", title=y),
-            color=colour,
-            tooltip=[alt.Tooltip("query:N"), alt.Tooltip("difference:Q", format=".4f")],
-        )
-        .properties(width=780, height=260)
-    )
-    return Drawing(name, title, specification(chart), hint)
-
-
 def histogram(
     name: str,
     title: str,
@@ -603,8 +576,16 @@ class Page:
             (section, [(next(numbers), drawing) for drawing in drawings])
             for section, drawings in zip(self.sections, drawn, strict=True)
         ]
-        flat = [*itertools.chain.from_iterable(drawn)]
-        return render_charts(asset("page.html.j2"), flat, self.provenance, page=self, sections=sections)
+        specifications = [drawing.specification for drawing in itertools.chain.from_iterable(drawn)]
+        return render(
+            asset("page.html.j2"),
+            scripts=["charts.js", "drawings.js"] if specifications else [],
+            data=specifications or None,
+            charts=bool(specifications),
+            provenance=self.provenance,
+            page=self,
+            sections=sections,
+        )
 
     def said_below(self) -> list[tuple[str, str]]:
         """What stands below the table: each name with the sentences about it, then a line for each note."""
@@ -697,17 +678,3 @@ def fact(name: str, value: str) -> str:
         return f"{name} {value}"
     first, space, rest = name.partition(" ")
     return f"{value} {singular(first) if value == '1' else first}{space}{rest}"
-
-
-def render_charts(template: str, drawings: Sequence[Drawing], provenance: Provenance | None, **context: object) -> str:
-    """A page from a template (see :func:`render`); chart n is drawn into its element ``chart-n``."""
-    specifications = [drawing.specification for drawing in drawings]
-    scripts = ["charts.js", "drawings.js"] if drawings else []
-    return render(
-        template,
-        scripts=scripts,
-        data=specifications or None,
-        charts=bool(drawings),
-        provenance=provenance,
-        **context,
-    )

@@ -546,9 +546,9 @@ def training_lists(
 ) -> TrainingLists:
     """The training lists of a run: each judged relevant passage with negatives drawn from its query's list.
 
-    ``run``, ``qrels``, ``collection``, ``queries``: files or tables, as :func:`evenrank.audit` takes them; or, instead of
-    ``run`` and ``qrels``, ``groups``: a file of lists that :func:`evenrank.write_negatives` made. The lists
-    are written to ``folder`` (a temporary one by default) and memory-mapped. ``depth``: how much of each list is used;
+    ``run``, ``qrels``, ``collection``, ``queries``: files or tables, as :func:`evenrank.audit` takes them; or, instead
+    of ``run`` and ``qrels``, ``groups``: a file of lists that :func:`evenrank.write_negatives` made. The lists are
+    written to ``folder`` (a temporary one by default) and memory-mapped. ``depth``: how much of each list is used;
     ``negatives``: how many passages join the positive, drawn anew each epoch; ``lexicon``: passages get the sides that
     a fairness term needs; or from ``labels`` by document, as :func:`evenrank.as_labels` takes them (for several
     attributes, ``lexicon`` may name group tables of labels). A passage without a label has side 0; ``counts.json`` in

@@ -121,7 +121,23 @@ RANKING_LOSSES = ("nll", "hinge", "bce", "ranknet", "margin-mse")
 
 
 class RankerRecipe(Part):
-    """Which ranker, and what it starts from."""
+    """Which ranker, and what it starts from: the table ``[ranker]`` of a recipe, or the ``ranker`` of ``train``.
+
+    A map on a frozen encoder, whose vectors are kept in a folder:
+
+        RankerRecipe(
+            kind="dot",
+            model="sentence-transformers/all-MiniLM-L6-v2",
+            freeze="encoder",
+            map=True,
+            kept="kept",
+            similarity="cosine",
+        )
+
+    Raises pydantic's ValidationError, a ValueError, for an unknown key, a value out of range, and keys that do not go
+    together: ``map`` or ``freeze`` for another kind than ``dot``, ``map`` beside ``dimensions``, ``kept`` without
+    ``freeze``.
+    """
 
     kind: Annotated[str, known(RANKERS, "evenrank.models.protocol", "REGISTERED")]
     model: str | None = Field(
@@ -133,15 +149,17 @@ class RankerRecipe(Part):
     dimensions: int | None = Field(None, ge=1, description="dot: project to so many dimensions")
     map: bool = Field(
         False,
-        description="dot: a matrix for each side's vectors, the identity at first; the encoder's own pooling",
+        description="dot: a matrix [d, d] for each side's vectors, the identity at first; the encoder's own pooling",
     )
     freeze: Literal["encoder"] | None = Field(
         None, description="dot: train the map or the projection alone; each text is encoded once"
     )
     kept: str | None = Field(None, description="freeze: a folder that keeps the vectors, for other trainings too")
-    similarity: Literal["dot", "cosine"] = "dot"
-    query_length: int = Field(30, ge=1)
-    passage_length: int = Field(200, ge=1)
+    similarity: Literal["dot", "cosine"] = Field(
+        "dot", description="dot: of vectors, whatever the model's own is; cosine: normalised, behind a map too"
+    )
+    query_length: int = Field(30, ge=1, description="tokens of a query that are read; cat: of a pair, both together")
+    passage_length: int = Field(200, ge=1, description="tokens of a passage that are read")
     vectors: str = Field("train", description="kernel rankers: a file of word vectors, or train (on the collection)")
     vector_size: int = Field(300, ge=1, description="dimensions of vectors trained on the collection")
     settings: dict[str, Any] = Field(default_factory=dict, description="kernel rankers: fields of their configuration")
@@ -266,6 +284,8 @@ class Recipe(Part):
             raise ValueError("training.cached: not with an adversary")
         if self.ranker.freeze is not None and self.data.rotate is not None:
             raise ValueError("data.rotate: not with ranker.freeze, which encodes each text once")
+        if self.ranker.freeze is not None and self.training.cached is not None:
+            raise ValueError("training.cached: not with ranker.freeze, whose encoder needs no gradients")
         return self
 
     @property

@@ -151,9 +151,11 @@ def build_ranker(
     If ``wanted.model`` is the ``model`` folder of a training run, that ranker is trained further, as it is (transfer);
     otherwise ``cat`` and ``dot`` start from its encoder, and kernel rankers from word vectors: those in a file of the
     words of ``texts`` (a collection or a frame of one; those of ``data`` if there are none), or vectors trained on
-    them.
+    them. With ``map`` a ranker scores as its encoder until it is trained; with ``freeze`` its vectors are kept in
+    memory, and in the folder ``kept`` if there is one.
 
-    Raises InputError for a folder without weights.
+    Raises InputError for a folder without weights, and for one that cannot keep vectors; EvenrankError for ``freeze``
+    with neither a map nor a projection to train.
     """
     length = wanted.query_length + wanted.passage_length
     if wanted.kind == "cat":

@@ -57,7 +57,8 @@ def train(
 
     ``ranker``: a :class:`Ranker` (trained in place), the folder of one, a folder or hub name that sentence-transformers
     loads as a ranker, or a :class:`RankerRecipe` for a new one on an encoder, or on word vectors: those in a file of
-    the words of the lists, or vectors trained on the lists' texts.
+    the words of the lists, or vectors trained on the lists' texts. With ``freeze="encoder"`` and ``map=True`` it trains
+    a matrix [d, d] behind a frozen encoder on each side, and encodes each text once.
 
     ``lists``: records, a frame or a file (JSONL, Parquet) with ``query``, ``passages``, ``relevance`` and perhaps
     ``sides`` (see :func:`as_lists`), or what :func:`training_lists` makes of a run, judgements and texts.

@@ -50,8 +50,7 @@ def test_a_folder_of_other_settings_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EvenrankError) as error:
         StubStudy(replace(SETTINGS, seeds=(0, 1), scale="other"), tmp_path).run(1)
     assert str(error.value) == (
-        f"{tmp_path}: begun with other settings (scale, seeds); choose another `out`, or delete this one, to start"
-        " over"
+        f"{tmp_path}: begun with other settings (scale, seeds); choose another `out`, or delete this one, to start over"
     )
     assert not (tmp_path / "a").exists()
 

@@ -374,4 +374,3 @@ def published_of(paper: str) -> Published:
     for row in published_rows(paper):
         found.setdefault((row["system"], row["figure"]), float(row["value"]))
     return found
-

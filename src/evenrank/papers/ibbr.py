@@ -67,7 +67,8 @@ class IBBRSettings(Settings):
     rankers: [ranker] of each model; ``base``: [training] before the fairness queries, None: there is none.
     whole: [training] and [data] of the rankers beside, which are trained as a whole, on the first seed.
     fair: [training] on the fairness queries; ``weights``: λ by term; ``scores``: (R, λ) of further rows of TS.
-    dev_weight: λ of "TS dev", chosen on the development seeds: evenrank's own lines rest on it.
+    dev_weight: λ of "TS dev", chosen on the development seeds: evenrank's own lines rest on it; ``whole_weight``: of
+        rankers that are trained as a whole.
     male: the share of male clicks in training; ``sizes``: queries of each part.
     """
 
@@ -81,6 +82,7 @@ class IBBRSettings(Settings):
     weights: Mapping[str, tuple[float, ...]]
     scores: tuple[tuple[str, float], ...] = ()
     dev_weight: float | None = None
+    whole_weight: float = 1.0
     auto_rate: float
     planted: evenrank.SyntheticConfig | None = None
     small_bert: SmallBert | None = None
@@ -203,7 +205,9 @@ def _real(options: Options) -> IBBRSettings:
         fair={"batch": 40, "max_steps": 30, "epochs": 100, "learning_rate": 3e-4, "warmup": 0.1},
         fair_data={"negatives": 30, "depth": 100},
         weights={"PD": (1.0, 3.0, 10.0, 30.0, 100.0), "TS": (0.3, 1.0, 3.0, 10.0, 30.0)},
-        dev_weight=1.0,
+        # On the development seeds 1, 10, 30 and 100 left .50, .24, .20 and .19 of |ΔA-PRF|, with 97 % of MRR or more.
+        dev_weight=30.0,
+        whole_weight=1.0,
         auto_rate=0.1,
         sizes={"dev": 30},
         listed=100,
@@ -273,7 +277,7 @@ class IBBRStudy(Study[IBBRSettings]):
         settings, options = self.settings, self.settings.options
         if settings.scale == "tiny":
             return unused(options)
-        named = {str(one["model"]): name for name, one in reversed(settings.rankers.items())}
+        named = {str(one["model"]): name for name, one in reversed([*settings.rankers.items()])}
         models = [need_model(model, name) for model, name in named.items()]
         if settings.scale == "real":
             texts = ("counsel-chat", "grepbiasir")
@@ -459,8 +463,7 @@ class IBBRStudy(Study[IBBRSettings]):
     @property
     def _whole_rows(self) -> dict[str, str]:
         """The rows of rankers that are trained as a whole."""
-        dev = self.settings.dev_weight
-        return {"none": "none"} if dev is None else {"none": "none", "TS dev": f"TS {dev:g}"}
+        return {"none": "none", "TS dev": f"TS {self.settings.whole_weight:g}"}
 
     @cached_property
     def _points(self) -> list[tuple[float, ...]]:

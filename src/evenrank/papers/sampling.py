@@ -260,7 +260,7 @@ class SamplingStudy(Study[SamplingSettings]):
         settings, options = self.settings, self.settings.options
         if settings.scale == "tiny":
             return unused(options)
-        named = {str(one["ranker"]["model"]): name for name, one in reversed(settings.rankers.items())}
+        named = {str(one["ranker"]["model"]): name for name, one in reversed([*settings.rankers.items()])}
         models = [need_model(model, name) for model, name in named.items()]
         if settings.scale == "real":
             texts = ("counsel-chat", "grepbiasir")

@@ -1,0 +1,311 @@
+"""The study position: its steps on small collections, its figures a second way, mistakes that it must not survive."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenrank.files import Run, read_qrels, read_queries, read_run, read_texts, scan_collection, write_run
+from evenrank.papers import position
+from evenrank.papers.checks import Options
+from evenrank.papers.claims import claims_of
+from evenrank.papers.figures import Figures
+from evenrank.papers.position import (
+    BIASED,
+    MEASURES,
+    ORIGINAL,
+    OTHER,
+    ROTATED,
+    VERSIONS,
+    PositionStudy,
+    of_own_article,
+    relative_change,
+)
+from evenrank.papers.report import ExperimentPage, page_of
+from evenrank.papers.sources import Part, write_qrels, write_queries
+from micro_studies import micro_position
+
+pytest.importorskip("torch", reason="PyTorch is not installed")
+from evenrank.models.load import load_ranker
+from evenrank.models.stored import find_model, load_kernel_ranker
+from evenrank.models.word_rankers import words
+from evenrank.papers.encoder import SmallBert, make_encoder
+
+Done = tuple[PositionStudy, Figures, ExperimentPage]
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
+    folder = tmp_path_factory.mktemp("position")
+    text = ["which year was the old building made in", "who sails the ship"]
+    encoder = make_encoder(text, folder / "encoder", SmallBert(layers=1, hidden=16, feed_forward=16), 0)
+    study = PositionStudy(micro_position(str(encoder)), folder / "run")
+    figures = study.run(1)
+    page = page_of(study, figures)
+    page.write(study.folder)
+    return study, figures, page
+
+
+def rows(page: ExperimentPage, name: str) -> dict[str, Any]:
+    return {row.system: row for layout, found in page.layouts if layout.name == name for row in found}
+
+
+# --- the steps ---
+
+
+def test_tables_are_laid_out_as_published(done: Done) -> None:
+    page = done[2]
+    assert {name: value.mean for name, value in rows(page, "Table 1")[BIASED].measured.items()} == {
+        "documents": 400, "train queries": 20, "validation queries": 4, "test queries": 8,
+    }  # fmt: skip
+    second = rows(page, "Table 2")
+    assert [*second][:2] == ["TK original", "TK rotated"]
+    assert second["TK original"].published["MATS on buildings"] == 0.176
+    assert second["TK untrained"].measured["MATS on ships"].n == 2
+    third = rows(page, "Table 3")
+    assert third["BERT_CAT original, original test"].measured == {}
+    assert third["TK original, rotated test"].published["nDCG@10 on buildings"] == 0.307
+    changes = rows(page, "Table 3, Δ")["TK original"]
+    assert changes.published["Δ nDCG@10 on buildings, %"] == pytest.approx(100 * (0.307 - 0.371) / 0.307, abs=0.05)
+    fifth = rows(page, "Table 5")
+    assert fifth["TK rotated MS MARCO first"].published["nDCG@10 on ships"] == 0.857
+    assert set(fifth["TK SQuAD alone"].measured) == {f"{name} on ships" for name in MEASURES}
+    assert fifth["TK SQuAD alone"].here == done[0].settings.models["TK"]
+
+
+def test_a_kernel_ranker_starts_with_the_words_of_both_collections(done: Done) -> None:
+    """Otherwise what is transferred could not read the second one."""
+    study = done[0]
+    start = study.folder / "seed-0" / "TK-start"
+    known = {*load_kernel_ranker(find_model(str(start))).vocabulary}
+    for name in (BIASED, OTHER):
+        texts = scan_collection(study.data(0, name).texts[ORIGINAL], unique=False)
+        counts = Counter(word for batch in texts for text in batch["text"] for word in words(text))
+        assert {word for word, count in counts.items() if count >= 5} <= known
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_transfer_starts_from_its_version(done: Done, version: str) -> None:
+    folder = done[0].folder / "seed-0" / f"TK-other-{version}-MS-MARCO-first"
+    recipe = tomllib.loads((folder / "recipe.toml").read_text(encoding="utf-8"))
+    assert Path(recipe["ranker"]["model"]).parent.name == f"TK-biased-{version}"
+    assert Path(recipe["data"]["collection"]).name == "collection.tsv"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_test_is_ranked_on_its_own_texts(done: Done, version: str) -> None:
+    study = done[0]
+    data, folder = study.data(0, BIASED), study.folder / "seed-0" / "TK-biased-original"
+    run = read_run(folder / f"{version}.run").table.filter(pl.col("rank") <= 3)
+    texts = dict(read_texts(data.texts[version], run["doc_id"].unique()).iter_rows())
+    asked = dict(read_queries(data.parts["test"].queries).select("query_id", "text").iter_rows())
+    queries, passages = ([of[one] for one in run[key]] for of, key in ((asked, "query_id"), (texts, "doc_id")))
+    scores = np.asarray(load_ranker(str(folder / "model"), device="cpu").score(queries, passages, 8))
+    assert np.allclose(scores, run["score"].to_numpy(), atol=1e-5)
+    other = data.texts[ROTATED if version == ORIGINAL else ORIGINAL]
+    assert dict(read_texts(other, run["doc_id"].unique()).iter_rows()) != texts
+
+
+def test_below_the_depth_that_validation_chose_lists_stay(done: Done) -> None:
+    study = done[0]
+    first = read_run(study.data(0, BIASED).parts["test"].run).table
+    chosen = int(study.result(0, "TK-biased-original")["depth"])
+    found = read_run(study.folder / "seed-0" / "TK-biased-original" / "original.run").table
+    assert found.height == first.height
+    rest = [table.filter(pl.col("rank") > chosen).select("query_id", "doc_id", "rank") for table in (first, found)]
+    assert rest[0].equals(rest[1])
+
+
+def test_parts_share_no_entity(done: Done) -> None:
+    home = done[0].folder / "biased-0"
+    entity = dict(pl.read_parquet(home / "truth.parquet").select("doc_id", "entity").iter_rows())
+    asked = dict(read_qrels(home / "qrels.txt").select("query_id", "doc_id").iter_rows())
+    parts = [
+        {entity[asked[query]] for query in read_queries(home / f"{part}.queries.tsv")["query_id"]}
+        for part in ("train", "valid", "test")
+    ]
+    assert not parts[0] & parts[2]
+    assert not parts[1] & parts[2]
+
+
+# --- figures a second way ---
+
+
+def slow_ndcg(run: Path, qrels: Path) -> float:
+    """nDCG@10 of a run file, query by query."""
+    relevant: dict[str, set[str]] = {}
+    for line in qrels.read_text(encoding="utf-8").splitlines():
+        query, _, document, grade = line.split()
+        if int(grade) > 0:
+            relevant.setdefault(query, set()).add(document)
+    ranked: dict[str, list[tuple[float, str]]] = {}
+    for line in run.read_text(encoding="utf-8").splitlines():
+        query, _, document, _, score, _ = line.split()
+        ranked.setdefault(query, []).append((-float(score), document))
+    values = []
+    for query, wanted in relevant.items():
+        order = [document for _, document in sorted(ranked.get(query, []))][:10]
+        gain = sum(1 / np.log2(place + 2) for place, document in enumerate(order) if document in wanted)
+        values.append(gain / sum(1 / np.log2(place + 2) for place in range(min(10, len(wanted)))))
+    return float(np.mean(values))
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "folder"),
+    [
+        ("Table 3", "TK original, original test", "TK-biased-original/original"),
+        ("Table 3", "TK original, rotated test", "TK-biased-original/rotated"),
+        ("Table 3", "TK rotated, original test", "TK-biased-rotated/original"),
+        ("Table 4", "TK rotated, rotated test", "TK-other-rotated/rotated"),
+        ("Table 5", "TK SQuAD alone", "TK-other-original/original"),
+        ("Table 5", "TK rotated MS MARCO first", "TK-other-rotated-MS-MARCO-first/original"),
+    ],
+)
+def test_a_row_is_that_of_the_kept_runs(done: Done, table: str, row: str, folder: str) -> None:
+    study, _, page = done
+    home = "biased" if "biased" in folder else "other"
+    found = [
+        slow_ndcg(study.folder / f"seed-{seed}" / f"{folder}.run", study.folder / f"{home}-{seed}" / "test.qrels")
+        for seed in (0, 1)
+    ]
+    figure = f"nDCG@10 on {'buildings' if home == 'biased' else 'ships'}"
+    assert rows(page, table)[row].measured[figure].mean == pytest.approx(np.mean(found))
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=20))
+def test_a_change_is_of_the_means_and_its_values_are_their_influence(pairs: list[tuple[float, float]]) -> None:
+    before, after = np.array(pairs).T
+    if after.mean() < 0.01:
+        return
+    values = relative_change(before, after)
+    change = 100 * (after.mean() - before.mean()) / after.mean()
+    assert values.mean() == pytest.approx(change, abs=1e-6)
+    # Of one query a little more often: the change moves by its value's distance from the mean.
+    weights = np.full(len(before), 1.0)
+    weights[0] += 1e-6
+    moved = 100 * (1 - np.average(before, weights=weights) / np.average(after, weights=weights))
+    slope = (moved - change) / (1e-6 / weights.sum())
+    assert values[0] - values.mean() == pytest.approx(slope, rel=1e-3, abs=1e-2)
+
+
+def test_a_question_has_the_passages_of_its_own_article(tmp_path: Path) -> None:
+    articles = pl.DataFrame({"doc_id": ["a1", "a2", "a3", "b1"], "article": ["a", "a", "a", "b"]})
+    write_queries(tmp_path / "queries.tsv", pl.DataFrame({"query_id": ["q"], "text": ["tea"]}))
+    write_qrels(tmp_path / "qrels", pl.DataFrame({"query_id": ["q"], "doc_id": ["a2"], "relevance": [1]}))
+    found = {"query_id": ["q", "q", "q"], "doc_id": ["b1", "a2", "a1"], "score": [3.0, 2.0, 1.0]}
+    write_run(Run.from_table(pl.DataFrame(found), "BM25"), tmp_path / "x.run")
+    part = Part("c", str(tmp_path / "queries.tsv"), str(tmp_path / "qrels"), str(tmp_path / "x.run"), 1)
+    assert read_run(of_own_article(part, articles).run).table["doc_id"].to_list() == ["a2", "a1", "a3"]
+
+
+# --- claims on figures of known means, and mistakes ---
+
+GOOD = {
+    "original, original test": 0.57,
+    "original, rotated test": 0.40,
+    "rotated, original test": 0.55,
+    "rotated, rotated test": 0.552,
+}
+SETTLED = ("drop", "equivalent", "better", "loss", "transfer", "transfer_original", "transfer_rotated")
+
+
+def made(good: dict[str, float], bm25: float = 0.33, after: tuple[float, float, float] = (0.6, 0.62, 0.64)) -> Figures:
+    """TK's figures with these means in five seeds."""
+    figures, rng, ids = Figures(False), np.random.default_rng(0), [f"q{one}" for one in range(300)]
+    for name in (BIASED, OTHER):
+        means = {f"TK {row}": mean for row, mean in good.items()} | {"BM25": bm25}
+        if name == OTHER:
+            rows = ("SQuAD alone", "original MS MARCO first", "rotated MS MARCO first")
+            means |= {f"TK {row}": mean for row, mean in zip(rows, after, strict=True)}
+        for seed in range(5):
+            query = rng.normal(0, 0.1, 300)
+            for system, mean in means.items():
+                figures.add(f"nDCG@10 on {name}", system, seed, ids, mean + query + rng.normal(0, 0.02, 300))
+    return figures
+
+
+def states(figures: Figures) -> dict[str, str]:
+    return {one.key: one.decided(figures, ["TK"], "tiny").verdict.state for one in claims_of("position")}
+
+
+def test_the_papers_pattern_fulfils_every_claim() -> None:
+    state = states(made(GOOD))
+    assert {state[f"{key}_tk"] for key in SETTLED} == {"supported"}
+    assert {state["cost"], state["drop"]} == {"supported"}
+
+
+def test_a_broken_ranker_fulfils_none() -> None:
+    assert "supported" not in states(made(dict.fromkeys(GOOD, 0.1), after=(0.1, 0.1, 0.1))).values()
+    destroyed = states(made({**GOOD, "rotated, original test": 0.1, "rotated, rotated test": 0.1}))
+    assert {destroyed["cost"], destroyed["better_tk"]} == {"not decidable", "not supported"}
+
+
+@pytest.mark.parametrize(
+    ("swapped", "changed"),
+    [
+        # The rotated test ranked on original texts; versions of the training exchanged; Δ's sign.
+        ({"original, rotated test": "original, original test"}, {"drop_tk", "drop", "better_tk"}),
+        (dict(zip(GOOD, [*GOOD][2:] + [*GOOD][:2], strict=True)), {"drop_tk", "better_tk"}),
+        (
+            {"original, rotated test": "original, original test", "original, original test": "original, rotated test"},
+            {"drop_tk", "drop", "cost"},
+        ),
+    ],
+)
+def test_mutants_change_verdicts(swapped: dict[str, str], changed: set[str]) -> None:
+    good, bad = states(made(GOOD)), states(made({row: GOOD[swapped.get(row, row)] for row in GOOD}))
+    assert changed <= {key for key in good if good[key] != bad[key]}
+
+
+def test_mutant_transfer_from_the_wrong_version() -> None:
+    assert states(made(GOOD, after=(0.6, 0.64, 0.62)))["transfer_rotated_tk"] == "not supported"
+
+
+def test_letters_respect_seeds(done: Done) -> None:
+    study = PositionStudy(replace(done[0].settings, rankers={"TK": {}}), done[0].folder)
+    letters = {row[0][0]: row[2] for row in study.tables(made(GOOD))[0].rows if row[1] == "nDCG@10"}
+    assert letters == {"a": "", "b": "a*", "c": "a*b*"}
+    # The same gain in some seeds only is not shown.
+    figures, rng = Figures(False), np.random.default_rng(0)
+    for seed in range(5):
+        gains = {"SQuAD alone": 0.0, "original MS MARCO first": 0.02 + (seed - 2) * 0.1, "rotated MS MARCO first": 0.0}
+        for row, gain in gains.items():
+            values = 0.5 + gain + rng.normal(0, 0.02, 300)
+            for name in MEASURES:
+                figures.add(f"{name} on {OTHER}", f"TK {row}", seed, [f"q{one}" for one in range(300)], values)
+    assert {row[2] for row in study.tables(figures)[0].rows} == {""}
+
+
+def test_a_collapse_is_no_smaller_mats(done: Done, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All cosines near 1: MATS is small, but what is left of it is as large a share as before."""
+
+    class Found:
+        def __init__(self, start: float, mats: float) -> None:
+            self.ats, self.mats, self.mats_deviation, self.delta_max = np.array([start, start - mats]), mats, 0.0, 1
+
+    study = done[0]
+    kinds = iter([Found(0.9, 0.2), Found(0.998, 0.002), Found(0.9, 0.2)])
+    levels = iter([0.1, 0.99, 0.1])
+    monkeypatch.setattr(position, "sampled_words", lambda *_, **__: type("W", (), {"arrays": ()}))
+    monkeypatch.setattr(position, "term_similarity", lambda *_, **__: next(kinds))
+    monkeypatch.setattr(position, "different_terms", lambda *_: np.full(2, next(levels)))
+    figures = Figures(False)
+    study._similarities(figures, 0, BIASED)
+    figure = f"MATS relative to different terms on {BIASED}"
+    assert [figures.mean(figure, f"TK {one}") for one in VERSIONS] == pytest.approx([0.25, 0.25])
+
+
+def test_tinys_collections_are_apart() -> None:
+    planted = PositionStudy.settings_of("tiny", Options(model=["encoder=none"])).planted
+    assert planted is not None
+    assert not set(planted[BIASED].kinds) & set(planted[OTHER].kinds)
+    assert planted[BIASED].seed != planted[OTHER].seed

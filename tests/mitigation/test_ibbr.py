@@ -21,6 +21,7 @@ from evenrank.mitigation.ibbr import (
     DualWeight,
     FixedWeight,
     Pairwise,
+    _values,
     best_weight,
     delta_aprf,
     pairwise_difference,
@@ -147,6 +148,22 @@ def test_the_gradient_equals_finite_differences(term):
     term(scores, labels, groups, mask).backward()
     assert scores.grad.abs().sum() > 0
     assert not scores.grad[~mask].any()
+
+
+@given(st.integers(0, 10_000), st.sampled_from(TERMS))
+def test_the_term_is_that_of_the_slow_nprf(seed, term):
+    scores, labels, groups, mask = random_batch(seed)
+    found = {1: [], -1: []}
+    for row in zip(
+        _values(scores, mask, term.score).tolist(), *(one.tolist() for one in (labels, groups, mask)), strict=True
+    ):
+        values, grades, sides, _ = zip(*(one for one in zip(*row, strict=True) if one[3]), strict=True)
+        for side, of in found.items():
+            value = slow.nprf(list(values), [grade >= 1 for grade in grades], [one == side for one in sides])
+            of.extend([] if value is None else [value])
+    first, second = (torch.tensor(of, dtype=torch.float64) for of in found.values())
+    expected = pairwise_difference(first, second) if term.term == "ibbr-pd" else t_statistics(first, second, term.form)
+    assert term(scores, labels, groups, mask).item() == pytest.approx(expected.item())
 
 
 @pytest.mark.parametrize("term", TERMS, ids=lambda term: f"{term.term}-{term.form}-{term.score}")

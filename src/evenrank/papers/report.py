@@ -386,7 +386,7 @@ def page_of(study: Study[Any], figures: Figures) -> ExperimentPage:
     settings: Settings = study.settings
     published = published_of(study.name)
     decided = [
-        claim.decided(figures, list(settings.models), settings.scale, list(settings.beside))
+        claim.decided(figures, list(settings.models), settings.scale, list(settings.beside), settings.instead)
         for paper in study.papers
         for claim in claims_of(paper)
     ]

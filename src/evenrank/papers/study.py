@@ -56,6 +56,7 @@ class Settings:
     Attributes:
         models: For each ranker of the paper what stands for it here, in words.
         beside: Rankers that stand for none: in the tables, and in the claims that name them.
+        instead: Of these, for a ranker of the paper the one that its claims rest on, where it has the figures.
         stand_ins: For each collection of the paper what stands for it here.
         development: The seeds that the settings were chosen on.
         same_queries: Whether all seeds have the same queries, and not a collection each.
@@ -67,6 +68,7 @@ class Settings:
     development: tuple[int, ...] = ()
     models: Mapping[str, str]
     beside: Mapping[str, str] = field(default_factory=dict)
+    instead: Mapping[str, str] = field(default_factory=dict)
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     same_queries: bool
     first_stage: Mapping[str, float] = field(default_factory=dict)

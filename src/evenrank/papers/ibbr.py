@@ -703,7 +703,7 @@ _NOTES = {
         "Answers of counsellors and Grep-BiasIR, every gendered answer in both wordings; the neutral queries that have"
         " a relevant one in both. Each half of them tests what the other has trained, divided anew for each seed. In"
         " training a query has one click, male in 80%; development and test count every relevant answer, in both"
-        " wordings, so that ΔA-PRF is paired within a query.",
+        " wordings, so that ΔA-PRF is paired within a query. Development seeds divide the same queries otherwise.",
         "The encoder is frozen, and a linear map a side is trained, from the identity on; there is no DPR training"
         " before. base is the untouched encoder. fine-tuned: all six layers, 20 steps of 16 lists of five passages, the"
         " first seed and half.",

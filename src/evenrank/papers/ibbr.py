@@ -18,7 +18,6 @@ import polars as pl
 
 import evenrank
 from evenrank.files import Run, read_qrels, read_queries, scan_collection
-from evenrank.files.public import fetch
 from evenrank.groups import score_texts
 from evenrank.mitigation.ibbr import best_weight
 from evenrank.results.page import Drawing, curve
@@ -357,8 +356,8 @@ class IBBRStudy(Study[IBBRSettings]):
     def _msmarco(self, _: int, __: int) -> Data:
         settings, home = self.settings, self.folder / "data"
         text, sizes = msmarco(), settings.sizes
-        (annotated,) = fetch("queries-gender-annotated", to=home)
-        (lexicon,) = fetch("gender-representative", to=home)
+        (annotated,) = evenrank.fetch("queries-gender-annotated", to=home)
+        (lexicon,) = evenrank.fetch("gender-representative", to=home)
         neutral = text.queries.join(neutral_queries(str(annotated)).select("query_id"), on="query_id", how="semi")
         drawn = draw(neutral, {name: sizes[name] for name in ("train", "dev", "test")}, 0)
         others = text.queries.join(pl.concat(drawn.values()), on="query_id", how="anti", maintain_order="left")

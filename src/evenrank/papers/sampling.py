@@ -16,7 +16,6 @@ import polars as pl
 
 import evenrank
 from evenrank.files import Run, read_qrels, read_queries, read_run, scan_collection
-from evenrank.files.public import fetch
 from evenrank.files.tokens import Tokens
 from evenrank.groups import score_texts
 from evenrank.training.recipes import load_recipe
@@ -329,9 +328,9 @@ class SamplingStudy(Study[SamplingSettings]):
         settings, home = self.settings, self.folder / "data"
         lists = Lists("irds:msmarco-passage", home, None, **settings.first_stage)
         (annotated,), (sensitive,) = (
-            fetch(name, to=home) for name in ("queries-gender-annotated", "queries-fairness-sensitive")
+            evenrank.fetch(name, to=home) for name in ("queries-gender-annotated", "queries-fairness-sensitive")
         )
-        (lexicon,) = fetch("gender-representative", to=home)
+        (lexicon,) = evenrank.fetch("gender-representative", to=home)
         sets = {"QS1": neutral_queries(str(annotated)), "QS2": read_queries(sensitive)}
         tested = pl.concat([table.select("query_id") for table in sets.values()])
         parts = {}
@@ -346,7 +345,7 @@ class SamplingStudy(Study[SamplingSettings]):
             parts[part] = lists.part(part, queries, text.qrels, depth=settings.listed if part != "train" else 1)
         qrels = read_qrels("irds:msmarco-passage/dev")
         parts |= {name: lists.part(name, table, qrels, depth=settings.listed) for name, table in sets.items()}
-        runs = tuple(fetch("runs-dev", to=home / "public-runs"))
+        runs = tuple(evenrank.fetch("runs-dev", to=home / "public-runs"))
         return Data(parts, lists, lexicon=str(lexicon), runs=runs)
 
     # --- trainings ------------------------------------------------------------------------------------------------

@@ -32,7 +32,6 @@ from evenrank.files import (
     write_run,
     write_text,
 )
-from evenrank.files.public import fetch
 from evenrank.files.squad import load_squad, question_id
 from evenrank.files.synthetic import write_collection
 from evenrank.files.tokens import Tokens
@@ -322,7 +321,7 @@ def _source(options: Options, name: str, home: Path) -> Path:
     given = options.paths(name)
     if given:
         return Path(given[0])
-    fetch(name, to=make_folder(home))
+    evenrank.fetch(name, to=make_folder(home))
     return home
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import evenrank
+from evenrank.groups.scoring import sides_of_texts
 
 AGES = "word,group\nyoung,young\nteenager,young\nold,old\npensioner,old\n"
 
@@ -25,6 +27,11 @@ def test_two_groups_take_the_order_of_the_file(tmp_path: Path, name: str, text: 
     lexicon = evenrank.load_lexicon(tmp_path / name)
     assert (lexicon.poles, lexicon.poles_assumed) == (poles, True)
     assert lexicon.with_poles("old,rest").poles_assumed is False
+
+
+def test_the_side_of_a_document_is_that_of_the_pole_with_more_words() -> None:
+    texts = pl.Series(["he and his brother", "she met him and her aunt", "nobody", "he or she"])
+    assert sides_of_texts(texts, evenrank.Scoring(evenrank.load_lexicon("gender-en"))).tolist() == [1, -1, 0, 0]
 
 
 def test_m_and_f_need_no_word(tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenrank.papers import NAMES, study_of
+from evenrank.papers import NAMES, claims, study_of
 from evenrank.papers.claims import Check, Claim, Verdict, claims_of, every, published_of, published_rows
 from evenrank.papers.figures import Figures
 from evenrank.papers.report import charts, layouts
+from evenrank.papers.study import matching
 
 PAPERS = ("ibbr", "sampling", "advbert", "expansion", "position")
 MODELS = ["BERT-L2"]
@@ -130,6 +131,36 @@ def test_the_power_is_of_the_published_effect_at_the_level_measured() -> None:
     assert Check.parse("MRR: TS = none ± 10 %").power(found, published) == pytest.approx(0.98, abs=0.03)
 
 
+def test_a_claim_is_put_to_data_that_can_show_the_published_effect(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {("ibbr", "weak"): ("9 queries", 0.79), ("ibbr", "enough"): ("9 queries", 0.81)}
+    monkeypatch.setattr(claims, "known_power", lambda scale: known if scale == "real" else {})
+    found = figures(m1=0.6)
+    weak, enough = (Claim("ibbr", key, "t", checks=("MRR: m1 > .5",)) for key in ("weak", "enough"))
+    said = weak.decided(found, ["m1"], "real").verdict
+    assert (said.state, said.needs) == ("not put to this data", "power .790 for the published effect with 9 queries")
+    assert weak.decided(found, ["m1"], "tiny").verdict.state == "supported"
+    put = enough.decided(found, ["m1"], "real")
+    assert put.verdict.state == "supported"
+    assert "power of the published effect .810 with 9 queries" in put.finding().text
+
+
+def test_a_ranker_stands_in_where_it_has_the_figures() -> None:
+    claim = Claim("ibbr", "k", "t", checks=("MRR: {model} > .5",))
+    stands = {"m1": "m1 whole"}
+    assert claim.decided(figures(m1=0.4, m1_whole=0.6), ["m1"], "", (), stands).verdict.state == "supported"
+    assert claim.decided(figures(m1=0.4), ["m1"], "", (), stands).verdict.state == "not supported"
+
+
+def test_a_published_effect_that_the_interval_excludes_is_said() -> None:
+    check = Check.parse("MRR: a > b")
+    effect = check.effect(figures(a=0.401, b=0.4), {("a", "MRR"): 0.3, ("b", "MRR"): 0.2})
+    assert effect is not None
+    assert effect.published == pytest.approx(0.5 * 0.4)
+    assert str(effect).endswith("not +.200 as published")
+    near = check.effect(figures(a=0.401, b=0.4), {("a", "MRR"): 0.2005, ("b", "MRR"): 0.2})
+    assert "as published" not in str(near)
+
+
 def test_a_null_claim_is_rarely_decided() -> None:
     """Of claims where nothing differs, at most 5% are said either way; sizes near 0 among them."""
     rng = np.random.default_rng(0)
@@ -165,10 +196,18 @@ def test_the_figures_that_claims_and_tables_name_are_published_or_measured(name:
     study = study_of(name)
     shown = {figure.strip("|") for layout in layouts(study) for figure in layout.figures}
     shown |= {figure.strip("|") for chart in charts(study) for figure in (chart.x, chart.y, *chart.figures)}
+    patterns = [one.replace("{model}", "M") for layout in layouts(study) for one in layout.also]
+    patterns += [one.replace("{model}", "M") for chart in charts(study) for one in chart.systems]
+    models = {*study.settings.models, *(one["system"].partition(" ")[0] for one in published_rows(name))}
+    printed = {row["system"] for row in published_rows(name)} | {"BM25", "RM3", "random", "Regular"}
     for paper in study.papers:
         for claim in claims_of(paper):
-            for check in claim.expanded(claim.checks, ["M"]):
+            for check in claim.expanded([*claim.checks, *claim.floors], ["M"]):
                 assert check.figure in shown, (claim.key, check.figure)
+                for system in check.systems:
+                    named = [system, *(system.replace("M ", f"{one} ", 1) for one in models if system.startswith("M "))]
+                    known = printed & {*named} or [one for one in patterns if matching(named, one)]
+                    assert known, (claim.key, system)
     tables = {layout.name for layout in layouts(study)}
     assert {row["table"] for row in published_rows(name)} <= tables
     assert published_of(name)

@@ -26,7 +26,8 @@ pytestmark = pytest.mark.mutants
 from evenrank.training import adversarial
 from evenrank.training.fairness import FairTerm
 
-SEEDS = (100, 101, 102)
+SEED = 100
+"""One of development: verdicts over its queries are those of all seeds, but for the smallest effects."""
 SHARED = ("counsel-chat", "grepbiasir", "text", "grep-lists", "vectors", "biased", "other")
 """What does not depend on the mistake."""
 Verdicts = dict[str, str]
@@ -34,7 +35,7 @@ Mistake = Callable[[pytest.MonkeyPatch], None]
 
 
 def verdicts(figures: Figures, name: str, models: list[str]) -> Verdicts:
-    return {one.key: one.decided(figures, models, "tiny").verdict.state for one in claims_of(name)}
+    return {one.key: one.decided(figures, models, "").verdict.state for one in claims_of(name)}
 
 
 class Runs:
@@ -52,7 +53,7 @@ class Runs:
 
     def study(self, name: str, folder: str) -> Study[Any]:
         made = study_of(name, "real", None, self.home / folder, Options(data=self.given[name]))
-        settings = {"seeds": SEEDS}
+        settings: dict[str, Any] = {"seeds": (SEED,)}
         if name == "ibbr":
             # The grid chooses nothing here that a verdict rests on.
             settings |= {"weights": {"PD": (30.0,), "TS": (30.0,)}}
@@ -140,9 +141,10 @@ def test_a_mistake_changes_verdicts(
 
 def test_an_adversary_without_reversed_gradient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def attacked(folder: Path) -> str:
-        settings = replace(sampling.SamplingStudy.settings_of("tiny", Options()), seeds=SEEDS)
+        seeds = (SEED, SEED + 1, SEED + 2)
+        settings = replace(sampling.SamplingStudy.settings_of("tiny", Options()), seeds=seeds)
         made, figures = sampling.SamplingStudy(settings, folder), Figures(False)
-        for seed in SEEDS:
+        for seed in seeds:
             made.arm(seed, "BERT-Tiny", "AdvBert")
             made._attack(figures, seed, "BERT-Tiny")
         (claim,) = [one for one in claims_of("advbert") if one.key == "adversary"]

@@ -27,11 +27,12 @@ from evenrank.papers.position import (
     ROTATED,
     VERSIONS,
     PositionStudy,
+    by_passage,
     of_own_article,
     relative_change,
 )
 from evenrank.papers.report import ExperimentPage, page_of
-from evenrank.papers.sources import Part, write_qrels, write_queries
+from evenrank.papers.sources import Part, _drawn, write_qrels, write_queries
 from micro_studies import micro_position
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -195,6 +196,22 @@ def test_a_change_is_of_the_means_and_its_values_are_their_influence(pairs: list
     moved = 100 * (1 - np.average(before, weights=weights) / np.average(after, weights=weights))
     slope = (moved - change) / (1e-6 / weights.sum())
     assert values[0] - values.mean() == pytest.approx(slope, rel=1e-3, abs=1e-2)
+
+
+def test_articles_are_drawn_until_they_have_enough_questions() -> None:
+    articles = [("f", at, {"paragraphs": [{"qas": [{"answers": [{}]}] * 4 + [{"answers": []}]}]}) for at in range(5)]
+    assert _drawn(articles, 20) == articles
+    assert len(_drawn(articles, 9)) == 3
+    assert [one[1] for one in _drawn(articles, 9)] == sorted(one[1] for one in _drawn(articles, 9))
+
+
+def test_a_passage_counts_once() -> None:
+    figures = Figures(True)
+    figures.add("nDCG@10 on X", "a", 0, ["q1", "q2", "q3"], np.array([1.0, 0.0, 0.25]))
+    places = pl.DataFrame({"query_id": ["q1", "q2", "q3"], "doc_id": ["d", "d", "e"]})
+    found = by_passage(figures, " on X", places)
+    assert found.values["nDCG@10 on X", "a"] == {0: {"d": 0.5, "e": 0.25}}
+    assert found.units["nDCG@10 on X"] == "passages"
 
 
 def test_a_question_has_the_passages_of_its_own_article(tmp_path: Path) -> None:

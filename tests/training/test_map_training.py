@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,10 @@ def test_a_recipe_trains_a_map_and_resumes_it(home: Path, tmp_path: Path) -> Non
     again = load_recipe(home / "r.toml", [f'out="{tmp_path / "b"}"', *settings])
     stopped = load_recipe(home / "r.toml", [f'out="{tmp_path / "b"}"', *settings])
     train_recipe(stopped)
+    steps = sorted((again.folder / "checkpoints").iterdir(), key=lambda one: int(one.name.rpartition("-")[2]))
+    assert len(steps) > 1
+    for one in (steps[-1], again.folder / "model"):
+        shutil.rmtree(one)
     (again.folder / "result.json").unlink()
     train_recipe(again, resume=True)
     for name in ("query_0_Dense", "document_0_Dense"):

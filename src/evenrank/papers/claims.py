@@ -118,8 +118,8 @@ class Check:
             return every(_above(low, -apart, 1, EQUIVALENT, unit), _above(high, apart, -1, EQUIVALENT, unit))
         return _above(self.difference(figures, self.factor), 0.0, 1 if self.sign == ">" else -1, DIFFERENT, unit)
 
-    def effect(self, figures: Figures) -> Effect | None:
-        """The difference with its interval; None where a figure is missing."""
+    def effect(self, figures: Figures, published: Published) -> Effect | None:
+        """The difference with its interval, and what it would be as published; None where a figure is missing."""
         if any(not figures.has(self.figure, one) for one in self.systems):
             return None
         found = figures.as_estimate(self.difference(figures, self.factor), self.figure)
@@ -130,14 +130,13 @@ class Check:
             if self.right == 0.0
             else f" − {factor}{self.right if isinstance(self.right, str) else short(self.right)}"
         )
-        return Effect(f"{figure}, {self.left}{minus}", found)
+        return Effect(f"{figure}, {self.left}{minus}", found, self.expected(figures, published))
 
     def power(self, figures: Figures, published: Published) -> float | None:
-        """The probability that the published effect is shown with the spread that was observed.
+        """The probability that the published effect (:meth:`expected`) is shown with the spread that was observed.
 
-        Of two systems the effect is the published difference relative to the published right figure, at the level of
-        the right system here; of a system and a number their published distance. Of an equivalence, and of a loss of
-        at most so much, it is none: the systems are as good. None where the paper has no figures for it.
+        Of an equivalence, and of a loss of at most so much, that of systems that are equally good. None where the paper
+        has no figures for it.
         """
         if any(not figures.has(self.figure, one) for one in self.systems):
             return None
@@ -145,25 +144,38 @@ class Check:
             tests = [(self.difference(figures, share), apart) for share, apart in self._margins(figures)]
             shown = [power(test.found, apart, (1 - EQUIVALENT) / 2) for test, apart in tests if test.found is not None]
             return max(0.0, sum(shown) - 1) if len(shown) == len(tests) else None
-        if self.sign == ">" and self.factor < 1:
-            test = self.difference(figures, self.factor)
-            apart = (1 - self.factor) * figures.mean(self.figure, str(self.right))
-            return None if test.found is None else power(test.found, apart, (1 - DIFFERENT) / 2)
-        name = f"|{self.figure}|" if self.size else self.figure
-        left = published.get((self.left, name))
-        right = self.right if isinstance(self.right, float) else published.get((self.right, name))
         test = self.difference(figures, self.factor)
-        if left is None or right is None or test.found is None:
+        if self.sign == ">" and self.factor < 1:
+            effect: float | None = (1 - self.factor) * figures.mean(self.figure, str(self.right))
+        else:
+            effect = self.expected(figures, published)
+        if effect is None or test.found is None:
             return None
-        if self.size:
-            left, right = abs(left), abs(right)
-        effect = left - self.factor * right
-        if isinstance(self.right, str):
-            if not right:
-                return None
-            here = figures.mean(self.figure, self.right)
-            effect = effect / right * (abs(here) if self.size else here)
         return power(test.found, effect if self.sign == ">" else -effect, (1 - DIFFERENT) / 2)
+
+    def expected(self, figures: Figures, published: Published) -> float | None:
+        """What left − factor × right would be here with the published effect.
+
+        Of two systems the published difference relative to the published right figure, at the level of the right
+        system here; of a system and a number their published distance. None where the paper has no figures for it.
+        """
+        left, right = (self._printed(one, published) for one in (self.left, self.right))
+        if left is None or right is None or self.sign == "=":
+            return None
+        effect = left - self.factor * right
+        if isinstance(self.right, float):
+            return effect
+        here = figures.mean(self.figure, self.right)
+        return effect / right * (abs(here) if self.size else here) if right else None
+
+    def _printed(self, system: str | float, published: Published) -> float | None:
+        """The published figure of a system, without its sign if the check is of sizes."""
+        if isinstance(system, float):
+            return system
+        value = published.get((system, f"|{self.figure}|" if self.size else self.figure))
+        if value is None and self.size:
+            value = published.get((system, self.figure))
+        return None if value is None else abs(value) if self.size else value
 
     def _margins(self, figures: Figures) -> list[tuple[float, float]]:
         """Of an equivalence both ends: the share of the right figure that is subtracted, and its distance from 0."""
@@ -175,13 +187,19 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a check compares, in words, and the difference."""
+    """What a check compares, in words, and the difference; ``published``: what that would be with the published effect,
+    which is said where the interval excludes it."""
 
     what: str
     found: Estimate
+    published: float | None = None
 
     def __str__(self) -> str:
-        return _SAYS.say("compared", what=self.what, estimate=self.found, n=number_of(self.found))
+        said = {"what": self.what, "estimate": self.found, "n": number_of(self.found)}
+        ends = self.found.ci95
+        if self.published is None or ends is None or ends[0] <= self.published <= ends[1]:
+            return _SAYS.say("compared", **said)
+        return _SAYS.say("excluded", **said, published=self.published)
 
 
 def number_of(found: Estimate) -> str:
@@ -301,10 +319,14 @@ class Claim:
                 # Most floors are BM25's; another one is named.
                 lacking = [f"{one.figure} of {one.left} {one.sign} {one.right}" for one in below if one.right != "BM25"]
                 verdict = Verdict("not decidable", "; ".join(lacking) or "a ranker that beats BM25")
-        effects = [one.effect(figures) for one in checks]
+        published = published_of(self.paper)
+        effects = [one.effect(figures, published) for one in checks]
         # Of evenrank's own lines there is no published effect.
-        powers = [one.power(figures, published_of(self.paper)) for one in checks if self.where]
+        powers = [one.power(figures, published) for one in checks if self.where]
         least = min((one for one in powers if one is not None), default=None)
+        if checks != self.expanded(self.checks, models):
+            # The power that is known is not that of the ranker that stands in.
+            known = None
         return Decided(self, verdict, tuple(dict.fromkeys(one for one in effects if one is not None)), least, known)
 
 
@@ -330,7 +352,7 @@ class Decided:
         figures += [_SAYS.say("published", published=claim.published)] if claim.published else []
         # Of a claim that is not put to the data, it is the reason.
         put = self.known is not None and state != "not put to this data"
-        figures += [_SAYS.say("power", power=self.known[1])] if put and self.known else []
+        figures += [_SAYS.say("power", n=self.known[0], power=self.known[1])] if put and self.known else []
         text = claim.text + (f" [{claim.where}]" if claim.where else "")
         said: dict[str, Any] = {"state": state.capitalize(), "text": text, "figures": "; ".join(figures)}
         return _SAYS.find("claim" if figures else "bare", f"{claim.key} ({claim.paper})", _LEVELS[state], **said)
@@ -349,7 +371,13 @@ class Decided:
             "power": self.power,
             "reckoned_power": None if self.known is None else self.known[1],
             "effects": [
-                {"what": one.what, "mean": one.found.mean, "ci95": one.found.ci95, "n": number_of(one.found)}
+                {
+                    "what": one.what,
+                    "mean": one.found.mean,
+                    "ci95": one.found.ci95,
+                    "n": number_of(one.found),
+                    "published": one.published,
+                }
                 for one in self.effects
             ],
         }

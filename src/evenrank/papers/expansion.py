@@ -100,7 +100,6 @@ class ExpansionStudy(Study[ExpansionSettings]):
     title = "Debiased embeddings in query expansion"
     source = "Gerritse and de Vries, Effect of Debiasing on Information Retrieval"
     papers = ("expansion",)
-    utility = "MAP"
 
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> ExpansionSettings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
@@ -70,7 +70,7 @@ class Layout:
         """The rows, each with what was measured and published."""
         models, named = (
             study.settings.all_models,
-            [row["system"] for row in _published(study) if row["table"] == self.name],
+            [row["system"] for row in published_rows(study.name) if row["table"] == self.name],
         )
         known = list(dict.fromkeys(one for name in self.figures for one in figures.systems(name.strip("|"))))
         for pattern in self.also:
@@ -91,18 +91,6 @@ class Layout:
                 here = models.get(model) or study.settings.stand_in_of(system)
                 found.append(Row(system, here, measured, printed, changes, warning))
         return found
-
-    def called(self, rename: Callable[[str], str], rows: Sequence[Row]) -> tuple[Layout, tuple[Row, ...]]:
-        """The table with its figures under other names."""
-
-        def named(values: Mapping[str, Any]) -> dict[str, Any]:
-            return {rename(name): value for name, value in values.items()}
-
-        renamed = [
-            replace(row, measured=named(row.measured), published=named(row.published), changes=named(row.changes))
-            for row in rows
-        ]
-        return replace(self, figures=tuple(map(rename, self.figures))), tuple(renamed)
 
     def _changes(self, figures: Figures, system: str) -> dict[str, tuple[float | None, float | None]]:
         """The change from the system's baseline by figure, in shares, and p of the difference; Holm's over the row."""
@@ -266,10 +254,6 @@ def _stated(paper: str) -> Mapping[str, Any]:
     return tomllib.loads(text)
 
 
-def _published(study: Study[Any]) -> list[dict[str, str]]:
-    return list(published_rows(study.name))
-
-
 def layouts(study: Study[Any]) -> list[Layout]:
     """The tables that a study's file of claims lays out."""
     return [Layout(**_frozen(one)) for one in _stated(study.name).get("tables", [])]
@@ -340,10 +324,10 @@ class ExperimentPage(Result):
 
     def _warned(self) -> Sequence[Finding]:
         """The destroyed rankers, each once."""
-        rows = {row.system: row.warning for _, rows in self.layouts for row in rows if row.warning}
+        found = dict.fromkeys((row.system, row.warning) for _, rows in self.layouts for row in rows if row.warning)
         return [
             _SAYS.find("warned", system, "cannot be told", None, "warning", why=why.removesuffix("."))
-            for system, why in rows.items()
+            for system, why in found
         ]
 
     @property
@@ -395,7 +379,7 @@ def page_of(study: Study[Any], figures: Figures) -> ExperimentPage:
         replace(one, effects=tuple(replace(effect, what=called(effect.what)) for effect in one.effects))
         for one in decided
     ]
-    laid = [layout.called(called, layout.rows(study, figures, published)) for layout in layouts(study)]
+    laid = [(layout, tuple(layout.rows(study, figures, published))) for layout in layouts(study)]
     drawn = [drawing for chart in charts(study) for drawing in chart.drawings(figures, list(settings.all_models))]
     stood = [f"{name} is {here}" for name, here in {**settings.all_models, **settings.stand_ins}.items()]
     seeds, chosen_on = (", ".join(map(str, some)) for some in (settings.seeds, settings.development))

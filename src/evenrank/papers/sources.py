@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -178,15 +179,6 @@ def write_qrels(file: Path, qrels: pl.DataFrame) -> None:
     with atomic_path(file) as part:
         lines = qrels.select("query_id", pl.lit("0").alias("zero"), "doc_id", "relevance")
         lines.write_csv(part, include_header=False, separator=" ", quote_style="never")
-
-
-def rejudged(part: Part, qrels: pl.DataFrame) -> Part:
-    """The same queries and lists, judged otherwise: their judgements are a file beside the others."""
-    file = Path(part.qrels).with_suffix(".otherwise.qrels")
-    if not file.is_file():
-        asked = read_queries(part.queries).select("query_id")
-        write_qrels(file, qrels.join(asked, on="query_id", how="semi"))
-    return replace(part, qrels=str(file))
 
 
 def masked(part: Part, lexicon: str) -> Part:
@@ -401,21 +393,23 @@ class Answers:
     file: str
 
 
-def squad_answers(files: Sequence[Path], folder: Path, *, least: int = 1, most: int = 1_000_000) -> Answers:
+def squad_answers(
+    files: Sequence[Path], folder: Path, *, least: int = 1, most: int = 1_000_000, questions: int = 1_000_000
+) -> Answers:
     """The questions of SQuAD files with their answers' places; files without an answer add passages only.
 
-    ``least``: passages of an article that counts; ``most``: relevant passages of a question.
+    ``least``: passages of an article that counts; ``most``: relevant passages of a question; ``questions``: articles
+    drawn at random until there are so many; with fewer, all.
     """
     places = dict[tuple[str, str], tuple[str, float]]()
 
     def make() -> tuple[Mapping[str, str], Mapping[str, str], Sequence[tuple[str, str]]]:
         passages, queries, articles = dict[str, str](), dict[str, str](), list[tuple[str, str]]()
         asked, written = dict[tuple[str, str], str](), list[dict[str, object]]()
-        for file in files:
-            for number, article in enumerate(load_squad(file).data["data"]):
-                if len(article["paragraphs"]) < least:
-                    continue
-                title = f"{file.stem}/{article.get('title', number)}"
+        every = [(file.stem, *one) for file in files for one in enumerate(load_squad(file).data["data"])]
+        for stem, number, article in _drawn(every, questions):
+            if len(article["paragraphs"]) >= least:
+                title = f"{stem}/{article.get('title', number)}"
                 for paragraph in article["paragraphs"]:
                     context = paragraph["context"]
                     name = f"p{len(passages)}"
@@ -449,11 +443,24 @@ def squad_answers(files: Sequence[Path], folder: Path, *, least: int = 1, most: 
     return Answers(text, table, articles, str(folder / "answers.json"))
 
 
+Article = tuple[str, int, Any]
+"""The name of an article's file, its number there, and what SQuAD has of it."""
+
+
+def _drawn(every: Sequence[Article], questions: int) -> list[Article]:
+    """Articles in random order until they have so many answered questions; in the order of the files."""
+    counts = [sum(bool(one.get("answers")) for part in of["paragraphs"] for one in part["qas"]) for *_, of in every]
+    order = np.random.default_rng(0).permutation(len(every))
+    ahead = np.cumsum(np.take(counts, order)) - np.take(counts, order)
+    return [every[one] for one in np.sort(order[ahead < questions])]
+
+
 def squad(options: Options, folder: Path) -> Answers:
-    """SQuAD 2.0: the files of the options, or the two published ones, which have to be in the experiment's folder."""
+    """SQuAD 2.0, of at most some 3,000 questions: the files of the options, or the two published ones, which have to be
+    in the experiment's folder."""
     given = options.paths("squad")
     files = [Path(file) for file in given] if given else [folder.parent / name for name in SQUAD_FILES]
-    return squad_answers(files, folder)
+    return squad_answers(files, folder, questions=3_000)
 
 
 def policyqa(options: Options, folder: Path) -> Answers:

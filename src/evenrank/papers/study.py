@@ -105,8 +105,6 @@ class Study(Generic[S]):
     source: ClassVar[str]
     papers: ClassVar[tuple[str, ...]]
     """The files of claims."""
-    utility: ClassVar[str]
-    """The figure by which a ranker is called destroyed."""
 
     def __init__(self, settings: S, folder: Path, say: Callable[[str], None] = lambda _: None) -> None:
         self.settings, self.folder, self.say = settings, folder, say

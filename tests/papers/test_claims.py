@@ -151,6 +151,14 @@ def test_a_ranker_stands_in_where_it_has_the_figures() -> None:
     assert claim.decided(figures(m1=0.4), ["m1"], "", (), stands).verdict.state == "not supported"
 
 
+def test_a_ranker_that_stands_in_is_compared_with_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "published_of", lambda _: {("m1 a", "MRR"): 0.3, ("m1 b", "MRR"): 0.2})
+    claim = Claim("ibbr", "k", "t", checks=("MRR: {model} a > {model} b",), models=("m1",))
+    found = figures(m1_whole_a=0.401, m1_whole_b=0.4)
+    (effect,) = claim.decided(found, ["m1"], "", (), {"m1": "m1 whole"}).effects
+    assert effect.published == pytest.approx(0.2)
+
+
 def test_a_published_effect_that_the_interval_excludes_is_said() -> None:
     check = Check.parse("MRR: a > b")
     effect = check.effect(figures(a=0.401, b=0.4), {("a", "MRR"): 0.3, ("b", "MRR"): 0.2})

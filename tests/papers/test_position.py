@@ -70,16 +70,16 @@ def test_tables_are_laid_out_as_published(done: Done) -> None:
     }  # fmt: skip
     second = rows(page, "Table 2")
     assert [*second][:2] == ["TK original", "TK rotated"]
-    assert second["TK original"].published["MATS on buildings"] == 0.176
-    assert second["TK untrained"].measured["MATS on ships"].n == 2
+    assert second["TK original"].published["MATS on MS MARCO"] == 0.176
+    assert second["TK untrained"].measured["MATS on SQuAD"].n == 2
     third = rows(page, "Table 3")
     assert third["BERT_CAT original, original test"].measured == {}
-    assert third["TK original, rotated test"].published["nDCG@10 on buildings"] == 0.307
+    assert third["TK original, rotated test"].published["nDCG@10 on MS MARCO"] == 0.307
     changes = rows(page, "Table 3, Δ")["TK original"]
-    assert changes.published["Δ nDCG@10 on buildings, %"] == pytest.approx(100 * (0.307 - 0.371) / 0.307, abs=0.05)
+    assert changes.published["Δ nDCG@10 on MS MARCO, %"] == pytest.approx(100 * (0.307 - 0.371) / 0.307, abs=0.05)
     fifth = rows(page, "Table 5")
-    assert fifth["TK rotated MS MARCO first"].published["nDCG@10 on ships"] == 0.857
-    assert set(fifth["TK SQuAD alone"].measured) == {f"{name} on ships" for name in MEASURES}
+    assert fifth["TK rotated MS MARCO first"].published["nDCG@10 on SQuAD"] == 0.857
+    assert set(fifth["TK SQuAD alone"].measured) == {f"{name} on SQuAD" for name in MEASURES}
     assert fifth["TK SQuAD alone"].here == done[0].settings.models["TK"]
 
 
@@ -178,7 +178,7 @@ def test_a_row_is_that_of_the_kept_runs(done: Done, table: str, row: str, folder
         slow_ndcg(study.folder / f"seed-{seed}" / f"{folder}.run", study.folder / f"{home}-{seed}" / "test.qrels")
         for seed in (0, 1)
     ]
-    figure = f"nDCG@10 on {'buildings' if home == 'biased' else 'ships'}"
+    figure = f"nDCG@10 on {'MS MARCO' if home == 'biased' else 'SQuAD'}"
     assert rows(page, table)[row].measured[figure].mean == pytest.approx(np.mean(found))
 
 

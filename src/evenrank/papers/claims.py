@@ -319,7 +319,11 @@ class Claim:
                 # Most floors are BM25's; another one is named.
                 lacking = [f"{one.figure} of {one.left} {one.sign} {one.right}" for one in below if one.right != "BM25"]
                 verdict = Verdict("not decidable", "; ".join(lacking) or "a ranker that beats BM25")
-        published = published_of(self.paper)
+        published = dict(published_of(self.paper))
+        for model, other in (instead or {}).items():
+            # What the paper has of the model is what the one that stands in is compared with.
+            own = [one for one in published if one[0].startswith(f"{model} ")]
+            published |= {(other + system.removeprefix(model), name): published[system, name] for system, name in own}
         effects = [one.effect(figures, published) for one in checks]
         # Of evenrank's own lines there is no published effect.
         powers = [one.power(figures, published) for one in checks if self.where]

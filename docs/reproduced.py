@@ -63,13 +63,16 @@ def keep_power(folders: list[Path], file: Path) -> None:
         rows = list(csv.DictReader(opened))
     for folder in folders:
         found = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-        papers, scale = {claim["paper"] for claim in found["claims"]}, found["scale"]
-        rows = [row for row in rows if (row["scale"], row["paper"]) not in {(scale, paper) for paper in papers}]
+        # One that is not put to the data for its power has none here: it keeps what it had.
+        known = {(found["scale"], one["paper"], one["key"]) for one in found["claims"] if one["power"] is not None}
+        rows = [row for row in rows if (row["scale"], row["paper"], row["key"]) not in known]
         for claim in found["claims"]:
             if claim["power"] is not None:
                 n = ", ".join(dict.fromkeys(effect["n"] for effect in claim["effects"]))
                 power = f"{claim['power']:.3f}"
-                rows.append({"scale": scale, "paper": claim["paper"], "key": claim["key"], "n": n, "power": power})
+                rows.append(
+                    {"scale": found["scale"], "paper": claim["paper"], "key": claim["key"], "n": n, "power": power}
+                )
     with file.open("w", encoding="utf-8", newline="") as opened:
         writer = csv.DictWriter(opened, ["scale", "paper", "key", "n", "power"], lineterminator="\n")
         writer.writeheader()

@@ -68,12 +68,15 @@ def test_a_run_is_kept_and_shown(state: State, mark: str, tmp_path: Path) -> Non
     assert "    - AdvBert †: ranks below BM25." in text
 
 
-def test_the_power_of_a_development_run_takes_the_place_of_the_last_ones(tmp_path: Path) -> None:
+def test_the_power_of_a_development_run_takes_the_place_of_the_last_one(tmp_path: Path) -> None:
     found = result("supported")
     found["claims"][0]["power"] = 0.8125
     (tmp_path / "results.json").write_text(json.dumps(found), encoding="utf-8")
     file = tmp_path / "power.csv"
-    file.write_text("scale,paper,key,n,power\nreal,sampling,old,1 query,0.5\nreal,ibbr,gap,2 queries,0.9\n")
+    file.write_text(
+        "scale,paper,key,n,power\nreal,sampling,weak,1 query,0.5\nreal,ibbr,gap,2 queries,0.9\n"
+        + f"real,sampling,{FIRST.key},1 query,0.1\n"
+    )
     made["keep_power"]([tmp_path], file)
-    rows = ["real,ibbr,gap,2 queries,0.9", f"real,sampling,{FIRST.key},5 seeds,0.812"]
+    rows = ["real,sampling,weak,1 query,0.5", "real,ibbr,gap,2 queries,0.9", f"real,sampling,{FIRST.key},5 seeds,0.812"]
     assert file.read_text(encoding="utf-8").splitlines()[1:] == rows

@@ -30,8 +30,8 @@ rankers that did not run; which claims are put to real text, with n and power, w
 *tiny* is a synthetic collection in which the amount of bias is known: it shows whether the mechanism works. *real* is
 real text and real weights on a CPU ([the experiments](guides/experiments.md)). *full*, with the published data and
 settings, needs a GPU and has not been run. Settings were chosen on development seeds, which at *real* divide the same
-queries otherwise; the reported seeds were run once. *Not … as published*: the interval excludes the published effect, taken
-in relation to the level here.
+queries otherwise; the reported seeds were run once. *Not … as published*: the interval excludes the published effect,
+taken in relation to the level here.
 all-MiniLM-L6-v2 was trained on SQuAD 2.0 and NQ among others, so its figures on SQuAD are not zero-shot."""
 MARKS = {"supported": "●", "not supported": "○", "not decidable": "·", "not put to this data": "–"}
 ROUND = ("tiny", "real")

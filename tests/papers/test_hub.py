@@ -95,8 +95,10 @@ def test_every_model_of_every_recipe_and_experiment_is_found_and_loads(
     assert found[: len(names)] == [[size, None]] * len(names)
     older, none, downloaded, *loaded = found[len(names) :]
     assert [older[1], none[1]] == [
-        "older/model: the hub has no weights of it as model.safetensors, and pickled ones are not loaded",
-        "owner/none: no such folder, and the hub has no public model of this name",
+        "older/model: the hub has no weights of it as model.safetensors, and pickled ones are not loaded"
+        " (`model`: an encoder=FOLDER names another)",
+        "owner/none: no such folder, and the hub has no public model of this name (`model`: an encoder=FOLDER names"
+        " another)",
     ]
     assert downloaded == []
     assert len(loaded) == 2

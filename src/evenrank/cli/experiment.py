@@ -13,7 +13,7 @@ EXAMPLES = r"""
 # The whole of a paper in small, on the built-in collection.
 evenrank experiment ibbr
 # On real text; what it needs is looked up first.
-evenrank experiment expansion --scale real --check
+evenrank experiment position --scale real --check
 # With three seeds, in a folder of its own.
 evenrank experiment position --seeds 3 --out position
 """

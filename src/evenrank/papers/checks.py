@@ -104,21 +104,30 @@ class Cost:
     time: str
 
 
-def need_model(model: str, purpose: str) -> Need:
-    """A folder with weights, or a name on the hub, looked up without its weights being downloaded."""
+def need_model(model: str, ranker: str) -> Need:
+    """A folder with weights, or a name on the hub, looked up without its weights being downloaded; ``ranker``: the name
+    under which ``model`` gives another one."""
     try:
-        return Need(model, purpose, model_bytes(model), kind="model")
+        return Need(model, ranker, model_bytes(model), kind="model")
     except EvenrankError as error:
-        return Need(model, purpose, problem=str(error), kind="model")
+        problem = f"{error} (`model`: {ranker}=FOLDER names another)"
+        return Need(model, ranker, problem=problem, kind="model")
 
 
 def need_file(
-    path: str | os.PathLike[str], purpose: str, option: str, read: Callable[[str], object] | None = None
+    path: str | os.PathLike[str],
+    purpose: str,
+    option: str,
+    read: Callable[[str], object] | None = None,
+    kind: str = "",
 ) -> Need:
-    """A file. ``option``: the argument that names another one; ``read``: reads it, or enough of it to know its form."""
+    """A file. ``option``: the argument that names another one, with ``kind`` as its value; ``read``: reads the file, or
+    enough of it to know its form."""
     name = os.fspath(path)
     if not Path(name).is_file():
-        return Need(name, purpose, problem=f"{name}: no such file ({purpose}; `{option}` names another)")
+        return Need(
+            name, purpose, problem=f"{name}: no such file ({purpose}; `{option}`{kind and f' {kind}'} names another)"
+        )
     try:
         if read is not None:
             read(name)
@@ -132,11 +141,12 @@ def unused(options: Options, *read: str, texts: Sequence[str] = (), models: Sequ
     ``texts`` and ``models`` the names that ``data`` and ``model`` may have."""
     names = [one.name for one in fields(options) if one.name not in ("data", "model")]
     given = [name for name in names if getattr(options, name) and name not in read]
+    problems = [f"`{name}`: not used by this experiment at this scale" for name in given]
     for name, known in (("data", texts), ("model", models)):
         keys = [one.partition("=")[0] for one in getattr(options, name)]
-        given += [f"{name}={key}" for key in keys if key not in known]
-    problem = "not used by this experiment at this scale"
-    return [Need(name, "an option", problem=f"`{name}`: {problem}", kind="option") for name in given]
+        wanted = f"expected {' or '.join(known)}" if known else "this experiment at this scale has none"
+        problems += [f"`{name}`: {wanted}, found {quoted(key)}" for key in keys if key not in known]
+    return [Need(problem, "an option", problem=problem, kind="option") for problem in problems]
 
 
 def need_public(name: str, purpose: str) -> Need:

@@ -292,9 +292,11 @@ def real_needs(options: Options, folder: Path, *names: str) -> list[Need]:
         given = options.paths(name)
         if name == "squad":
             files = [Path(file) for file in given] if given else [folder / one for one in SQUAD_FILES]
-            needs += [need_file(file, REAL[name], "data squad=FILE", load_squad) for file in files]
+            needs += [need_file(file, REAL[name], "data", load_squad, "squad=FILE") for file in files]
         elif given:
-            needs += [need_file(file, REAL[name], f"data {name}=FOLDER") for file in _files(name, Path(given[0]))]
+            needs += [
+                need_file(file, REAL[name], "data", kind=f"{name}=FOLDER") for file in _files(name, Path(given[0]))
+            ]
         else:
             needs.append(need_public(name, REAL[name]))
     return needs

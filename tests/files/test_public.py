@@ -202,6 +202,8 @@ def test_the_packaged_list() -> None:
         "grepbiasir",
         "runs-dev",
         "runs-dl19",
+        "counsel-chat",
+        "policyqa",
     ]
     assert (len(sets["grepbiasir"].files), sets["grepbiasir"].bytes, sets["grepbiasir"].licence) == (
         8,

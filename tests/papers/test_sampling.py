@@ -246,7 +246,7 @@ def test_a_lean_to_the_other_side_that_is_smaller_is_a_reduction() -> None:
 def test_a_destroyed_ranker_is_named_and_supports_nothing() -> None:
     broken = rankers(bias_aware={"MRR@10": 0.2}, random={"MRR@10": 0.25})
     found = verdicts(broken)
-    assert {key for key, state in found.items() if state == "supported"} <= {"advbert mrr"}
+    assert {key for key, state in found.items() if state == "supported"} <= {"advbert adversary"}
     study = SamplingStudy(micro_sampling(), Path("nowhere"))
     laid = {layout.name: found for layout, found in page_of(study, broken).layouts}
     second = {row.system: row for row in laid["Table 2"]}

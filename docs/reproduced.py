@@ -127,7 +127,8 @@ def _summary(found: list[Run]) -> str:
             total[scale] += counts
             lines.append(f"| {title if scale == ROUND[0] else ''} | {scale} | {len(known)} | {_counted(counts)} |")
     for scale, counts in total.items():
-        lines.append(f"| **all** | {scale} | {counts.total()} | {_counted(counts)} |")
+        ran = sum(counts[state] for state in MARKS)
+        lines.append(f"| **all that ran** | {scale} | {ran} | {_counted(counts)} |")
     return "\n".join(lines)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from evenrank.files.synthetic import SyntheticConfig
 from evenrank.papers import expansion, ibbr, position, sampling
 from evenrank.papers.checks import Options
+from evenrank.papers.report import ExperimentPage
 
 TRAINING = {"batch": 10, "epochs": 1, "learning_rate": 1e-3, "evaluate_every": 100, "weight_decay": 0.01}
 WORDS = {"passage_length": 32, "vector_size": 8}
@@ -98,3 +100,8 @@ def micro_position(encoder: str) -> position.PositionSettings:
         shorter={"BERT_DOT": 1, "TK": 1},
         similarity={"passages": 40, "min_terms": 2, "min_pairs": 1},
     )
+
+
+def rows(page: ExperimentPage, name: str) -> dict[str, Any]:
+    """The rows of a page's table by their systems."""
+    return {row.system: row for layout, found in page.layouts if layout.name == name for row in found}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,7 +19,7 @@ from evenrank.papers.figures import Figures
 from evenrank.papers.ibbr import IBBRStudy, least, offset_of, shifted
 from evenrank.papers.report import ExperimentPage, page_of
 from evenrank.papers.sources import Lists, Text
-from micro_studies import TRAINING, WORDS, micro_ibbr
+from micro_studies import TRAINING, WORDS, micro_ibbr, rows
 from slow_ibbr import slow_figures
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -35,10 +34,6 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
     page = page_of(study, figures)
     page.write(study.folder)
     return study, figures, page
-
-
-def rows(page: ExperimentPage, name: str) -> dict[str, Any]:
-    return {row.system: row for layout, found in page.layouts if layout.name == name for row in found}
 
 
 def test_tables_have_the_published_rows_and_the_yardsticks(done: Done) -> None:

@@ -6,7 +6,6 @@ import tomllib
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -33,7 +32,7 @@ from evenrank.papers.position import (
 )
 from evenrank.papers.report import ExperimentPage, page_of
 from evenrank.papers.sources import Part, _drawn, write_qrels, write_queries
-from micro_studies import micro_position
+from micro_studies import micro_position, rows
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 from evenrank.models.load import load_ranker
@@ -54,10 +53,6 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
     page = page_of(study, figures)
     page.write(study.folder)
     return study, figures, page
-
-
-def rows(page: ExperimentPage, name: str) -> dict[str, Any]:
-    return {row.system: row for layout, found in page.layouts if layout.name == name for row in found}
 
 
 # --- the steps ---

@@ -6,7 +6,6 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -25,7 +24,7 @@ from evenrank.papers.report import ExperimentPage, page_of
 from evenrank.papers.sampling import SamplingStudy
 from evenrank.papers.sources import Text
 from evenrank.training.recipes import load_recipe
-from micro_studies import TRAINING, micro_sampling
+from micro_studies import TRAINING, micro_sampling, rows
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 Done = tuple[SamplingStudy, Figures, ExperimentPage]
@@ -39,10 +38,6 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
     page = page_of(study, figures)
     page.write(study.folder)
     return study, figures, page
-
-
-def rows(page: ExperimentPage, name: str) -> dict[str, Any]:
-    return {row.system: row for layout, found in page.layouts if layout.name == name for row in found}
 
 
 def test_tables_have_the_published_rows_and_the_yardsticks(done: Done) -> None:

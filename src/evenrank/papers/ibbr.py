@@ -264,11 +264,7 @@ class IBBRStudy(Study[IBBRSettings]):
     title = "In-batch balancing regularization"
     source = "Li et al. 2022, Debiasing Neural Retrieval via In-batch Balancing Regularization"
     papers = ("ibbr",)
-
-    @classmethod
-    def settings_of(cls, scale: str, options: Options) -> IBBRSettings:
-        """The settings of a scale."""
-        return {"tiny": _tiny, "real": _real, "full": _full}[scale](options)
+    scales = (_tiny, _real, _full)
 
     def needs(self) -> list[Need]:
         """Everything that a run reads and does not make itself."""
@@ -293,7 +289,7 @@ class IBBRStudy(Study[IBBRSettings]):
         """What a run takes."""
         settings = self.settings
         arms = sum(map(len, settings.weights.values())) + len(settings.scores)
-        trainings = (arms + 8 * len(settings.seeds)) * len(settings.models) * len(self._divisions) + len(
+        trainings = (arms + 8 * len(settings.seeds)) * len(settings.models) * len(self.divisions) + len(
             settings.baselines
         )
         trainings += 2 * len(settings.beside)
@@ -306,26 +302,14 @@ class IBBRStudy(Study[IBBRSettings]):
 
     # --- data -----------------------------------------------------------------------------------------------------
 
-    @property
-    def _divisions(self) -> range:
-        """At ``real`` each half of the queries tests what the other half has trained."""
-        return range(2 if self.settings.scale == "real" else 1)
-
     def data(self, seed: int, division: int = 0) -> Data:
-        """The parts of a seed: published data are divided once, a built-in collection is generated for each seed."""
-        key = (seed if self.settings.scale != "full" else 0, division)
-        if key not in self._data:
-            make = {"tiny": self._planted, "real": self._halves, "full": self._msmarco}[self.settings.scale]
-            self._data[key] = make(*key)
-        return self._data[key]
-
-    @cached_property
-    def _data(self) -> dict[tuple[int, int], Data]:
-        return {}
+        """The parts of a seed's queries."""
+        found: Data = self.made(seed, division)
+        return found
 
     def prepare(self, seed: int) -> None:
         """:meth:`data` as a step."""
-        for division in self._divisions:
+        for division in self.divisions:
             self.data(seed, division)
 
     def _planted(self, seed: int, _: int) -> Data:
@@ -353,7 +337,7 @@ class IBBRStudy(Study[IBBRSettings]):
             for name, table in drawn.items()
         }
 
-    def _msmarco(self, _: int, __: int) -> Data:
+    def _published(self, _: int, __: int) -> Data:
         settings, home = self.settings, self.folder / "data"
         text, sizes = msmarco(), settings.sizes
         (annotated,) = evenrank.fetch("queries-gender-annotated", to=home)
@@ -524,7 +508,7 @@ class IBBRStudy(Study[IBBRSettings]):
 
     def arm(self, seed: int, model: str, arm: str) -> list[dict[str, Run]]:
         """A row's runs of the test and the development queries, of each division."""
-        return [self._of_division(seed, model, arm, division) for division in self._divisions]
+        return [self._of_division(seed, model, arm, division) for division in self.divisions]
 
     def _of_division(self, seed: int, model: str, arm: str, division: int) -> dict[str, Run]:
         settings, data = self.settings, self.data(seed, division)
@@ -532,7 +516,7 @@ class IBBRStudy(Study[IBBRSettings]):
         parts = self._seen(data, blind)
         ranked = {name: parts[name] for name in ("test", "dev")}
         ranker: dict[str, object] = dict(settings.rankers[model])
-        name = f"{model}-{arm.replace(' ', '-')}" + f"-{division}" * (len(self._divisions) > 1)
+        name = f"{model}-{arm.replace(' ', '-')}" + f"-{division}" * (len(self.divisions) > 1)
         if settings.base is not None:
             ranker["model"] = self.base(seed, model, *self._tuned(model), blind=blind)
         if arm == "base":
@@ -595,7 +579,7 @@ class IBBRStudy(Study[IBBRSettings]):
             arms = ["none", "blind", *(arm for arms in self._grid.values() for arm in arms)]
             arms += [f"TS {score} {weight:g}" for score, weight in settings.scores]
             found = {arm: self.arm(seed, model, arm) for arm in arms}
-            for division in self._divisions:
+            for division in self.divisions:
                 runs = {f"{model} {arm}": found[arm][division]["dev"] for arm in arms}
                 data = self.data(seed, division)
                 names = {"MRR": "RR", DELTA: ""}
@@ -611,7 +595,7 @@ class IBBRStudy(Study[IBBRSettings]):
         """All rows on the test queries, the grid on those of development, and how many queries there are."""
         settings = self.settings
         figures = Figures(settings.same_queries)
-        for seed, division in itertools.product(settings.seeds, self._divisions):
+        for seed, division in itertools.product(settings.seeds, self.divisions):
             data, runs = self.data(seed, division), dict[str, Run]()
             for model in settings.models:
                 rows = {arm: arm for arm in self._rows}

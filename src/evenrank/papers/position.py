@@ -10,7 +10,6 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -286,11 +285,7 @@ class PositionStudy(Study[PositionSettings]):
     title = "Position bias"
     source = "Hofstätter et al., ECIR 2021, Mitigating the Position Bias of Transformer Models in Passage Re-Ranking"
     papers = ("position",)
-
-    @classmethod
-    def settings_of(cls, scale: str, options: Options) -> PositionSettings:
-        """The settings of a scale."""
-        return {"tiny": _tiny, "real": _real, "full": _full}[scale](options)
+    scales = (_tiny, _real, _full)
 
     def needs(self) -> list[Need]:
         """Everything that a run reads and does not make itself."""
@@ -322,33 +317,21 @@ class PositionStudy(Study[PositionSettings]):
             "real": (2_000_000_000, f"{hours} on 2 CPU cores"),
             "full": (120_000_000_000, "about a week on one GPU"),
         }[settings.scale]
-        return Cost(6 * each * len(self._divisions), disk, time)
+        return Cost(6 * each * len(self.divisions), disk, time)
 
     def _seeds_of(self, model: str) -> tuple[int, ...]:
         return self.settings.seeds[: 1 if model in self.settings.few else None]
 
     # --- data -----------------------------------------------------------------------------------------------------
 
-    @property
-    def _divisions(self) -> range:
-        """At ``real`` each half of the articles tests what the other half has trained."""
-        return range(2 if self.settings.scale == "real" else 1)
-
     def data(self, seed: int, name: str, division: int = 0) -> Collection:
-        """A collection of a seed; published data are divided once."""
-        key = (seed if self.settings.scale != "full" else 0, name, division)
-        if key not in self._data:
-            make = {"tiny": self._planted, "real": self._halves, "full": self._published}[self.settings.scale]
-            self._data[key] = make(*key)
-        return self._data[key]
-
-    @cached_property
-    def _data(self) -> dict[tuple[int, str, int], Collection]:
-        return {}
+        """A collection of a seed."""
+        found: Collection = self.made(seed, name, division)
+        return found
 
     def prepare(self, seed: int, name: str) -> None:
         """:meth:`data` as a step."""
-        for division in self._divisions:
+        for division in self.divisions:
             self.data(seed, name, division)
 
     def _planted(self, seed: int, name: str, _: int) -> Collection:
@@ -449,7 +432,7 @@ class PositionStudy(Study[PositionSettings]):
             (seed, model, division)
             for model in settings.rankers
             for seed in self._seeds_of(model)
-            for division in self._divisions
+            for division in self.divisions
         ]
         yield [
             ("arm", (seed, model, name, version, division))
@@ -504,7 +487,7 @@ class PositionStudy(Study[PositionSettings]):
         return self.ranked(seed, folder, recipe, parts)
 
     def _name(self, model: str, name: str, training: str, division: int) -> str:
-        parts = [model, _SLUGS[name], training, *([str(division)] if len(self._divisions) > 1 else [])]
+        parts = [model, _SLUGS[name], training, *([str(division)] if len(self.divisions) > 1 else [])]
         return "-".join(parts).replace(" ", "-")
 
     def _recipe(self, seed: int, model: str, name: str, training: str, division: int) -> dict[str, dict[str, object]]:
@@ -541,7 +524,7 @@ class PositionStudy(Study[PositionSettings]):
         """Every ranker on both versions of both collections, by place, where answers begin, and TK's vectors."""
         settings = self.settings
         figures = Figures(settings.same_queries)
-        for seed, name, division in itertools.product(settings.seeds, _SLUGS, self._divisions):
+        for seed, name, division in itertools.product(settings.seeds, _SLUGS, self.divisions):
             data, runs = self.data(seed, name, division), dict[str, Run]()
             for model in settings.rankers:
                 if seed in self._seeds_of(model) and name in self._trained_on(model):
@@ -563,7 +546,7 @@ class PositionStudy(Study[PositionSettings]):
 
     def _sizes(self, name: str) -> dict[str, int]:
         """The documents of a collection, and the queries of its parts, of the first seed [Table 1]."""
-        every = [self.data(self.settings.seeds[0], name, division) for division in self._divisions]
+        every = [self.data(self.settings.seeds[0], name, division) for division in self.divisions]
         counts = {"documents": sum(batch.height for batch in scan_collection(every[0].texts[ORIGINAL], unique=False))}
         parts = {"train": "train", "validation": "valid", "test": "test"}
         return counts | {f"{said} queries": sum(one.parts[part].count for one in every) for said, part in parts.items()}

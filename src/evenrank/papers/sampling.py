@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -223,11 +222,7 @@ class SamplingStudy(Study[SamplingSettings]):
     title = "Bias-aware negative sampling"
     source = "Bigdeli et al., ECIR 2022, A Light-weight Strategy for Restraining Gender Biases in Neural Rankers"
     papers = ("sampling", "advbert")
-
-    @classmethod
-    def settings_of(cls, scale: str, options: Options) -> SamplingSettings:
-        """The settings of a scale."""
-        return {"tiny": _tiny, "real": _real, "full": _full}[scale](options)
+    scales = (_tiny, _real, _full)
 
     def needs(self) -> list[Need]:
         """Everything that a run reads and does not make itself."""
@@ -263,30 +258,18 @@ class SamplingStudy(Study[SamplingSettings]):
             "real": (500_000_000, "about 20 minutes on 2 CPU cores"),
             "full": (60_000_000_000, "about a week on one GPU of 80 GB, and 64 GB of memory for the first stage"),
         }[settings.scale]
-        return Cost((each * len(settings.seeds) + curve) * len(self._divisions), disk, time)
+        return Cost((each * len(settings.seeds) + curve) * len(self.divisions), disk, time)
 
     # --- data -----------------------------------------------------------------------------------------------------
 
-    @property
-    def _divisions(self) -> range:
-        """At ``real`` each half of the queries tests what the other half has trained."""
-        return range(2 if self.settings.scale == "real" else 1)
-
     def data(self, seed: int, division: int = 0) -> Data:
-        """The parts of a seed; published data are divided once."""
-        key = (seed if self.settings.scale != "full" else 0, division)
-        if key not in self._data:
-            make = {"tiny": self._planted, "real": self._halves, "full": self._msmarco}[self.settings.scale]
-            self._data[key] = make(*key)
-        return self._data[key]
-
-    @cached_property
-    def _data(self) -> dict[tuple[int, int], Data]:
-        return {}
+        """The parts of a seed's queries."""
+        found: Data = self.made(seed, division)
+        return found
 
     def prepare(self, seed: int) -> None:
         """:meth:`data` and the files of negatives, as a step."""
-        for division in self._divisions:
+        for division in self.divisions:
             self.negatives(seed, division, 0.0)
 
     def _planted(self, seed: int, _: int) -> Data:
@@ -321,7 +304,7 @@ class SamplingStudy(Study[SamplingSettings]):
         parts["QS2"] = sensitive.part("QS2", grep.queries, grep.qrels, depth=settings.listed)
         return Data(parts, lists)
 
-    def _msmarco(self, _: int, __: int) -> Data:
+    def _published(self, _: int, __: int) -> Data:
         """Train, dev small, the 1,765 neutral annotated queries and the 215 fairness-sensitive ones. Validation is on
         dev/2, which shares no query with dev small; queries of QS1 and QS2 are left out of it."""
         settings, home = self.settings, self.folder / "data"
@@ -398,7 +381,7 @@ class SamplingStudy(Study[SamplingSettings]):
 
     def arm(self, seed: int, model: str, arm: str) -> list[dict[str, Run]]:
         """The runs of a row on every query set, of each division."""
-        return [self._of_division(seed, model, arm, division) for division in self._divisions]
+        return [self._of_division(seed, model, arm, division) for division in self.divisions]
 
     def _of_division(self, seed: int, model: str, arm: str, division: int) -> dict[str, Run]:
         settings, data = self.settings, self.data(seed, division)
@@ -427,7 +410,7 @@ class SamplingStudy(Study[SamplingSettings]):
         """The folder of a training; models with one recipe share theirs."""
         rankers = self.settings.rankers
         model = next(one for one in rankers if rankers[one] == rankers[model])
-        return f"{model}-{arm.replace(' ', '-')}" + f"-{division}" * (len(self._divisions) > 1)
+        return f"{model}-{arm.replace(' ', '-')}" + f"-{division}" * (len(self.divisions) > 1)
 
     def _recipe(
         self, seed: int, division: int, model: str, share: float, parts: Mapping[str, Part], *, adversarial: bool
@@ -468,7 +451,7 @@ class SamplingStudy(Study[SamplingSettings]):
             if seed in self._curve:
                 rows |= {f"{first} share {share:g}": (first, f"share {share:g}") for share in settings.shares}
             found = {row: self.arm(seed, *one) for row, one in rows.items()}
-            for division in self._divisions:
+            for division in self.divisions:
                 data = self.data(seed, division)
                 groups = {"lexicon": data.lexicon, "tokens": settings.tokens}
                 for name in SETS:
@@ -498,7 +481,7 @@ class SamplingStudy(Study[SamplingSettings]):
 
     def _attack(self, figures: Figures, seed: int, model: str) -> None:
         """The balanced accuracy of a fresh attack on the frozen ranker, before and after AdvBert."""
-        for division in self._divisions:
+        for division in self.divisions:
             leakage = self.result(seed, self._name(model, "AdvBert", division)).get("leakage") or {}
             for when, arm in (("before", "random"), ("after", "AdvBert")) if leakage else ():
                 found = np.array([leakage[when]["balanced_accuracy"]])

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -105,6 +106,8 @@ class Study(Generic[S]):
     source: ClassVar[str]
     papers: ClassVar[tuple[str, ...]]
     """The files of claims."""
+    scales: ClassVar[tuple[Callable[[Options], Any], ...]] = ()
+    """What makes the settings of tiny, real and full."""
 
     def __init__(self, settings: S, folder: Path, say: Callable[[str], None] = lambda _: None) -> None:
         self.settings, self.folder, self.say = settings, folder, say
@@ -114,7 +117,8 @@ class Study(Generic[S]):
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> S:
         """The settings of a scale."""
-        raise NotImplementedError
+        found: S = cls.scales[("tiny", "real", "full").index(scale)](options)
+        return found
 
     def needs(self) -> list[Need]:
         """Everything that a run reads and does not make itself."""
@@ -193,6 +197,26 @@ class Study(Generic[S]):
                 f"{self.folder}: begun with other settings ({', '.join(differing)}); choose another `out`, or delete"
                 " this one, to start over"
             )
+
+    # --- data -----------------------------------------------------------------------------------------------------
+
+    @property
+    def divisions(self) -> range:
+        """At ``real`` each half of a text tests what the other half has trained."""
+        return range(2 if self.settings.scale == "real" else 1)
+
+    def made(self, seed: int, *which: object) -> Any:
+        """The data of a seed, made once, by the study's method for the scale: ``_planted``, ``_halves`` or
+        ``_published``, which is the same for all seeds."""
+        key = (seed if self.settings.scale != "full" else 0, *which)
+        if key not in self._made:
+            name = {"tiny": "_planted", "real": "_halves", "full": "_published"}[self.settings.scale]
+            self._made[key] = getattr(self, name)(*key)
+        return self._made[key]
+
+    @cached_property
+    def _made(self) -> dict[tuple[object, ...], Any]:
+        return {}
 
     # --- rankers and runs -----------------------------------------------------------------------------------------
 

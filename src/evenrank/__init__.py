@@ -12,6 +12,7 @@ from evenrank._version import __version__
 
 if TYPE_CHECKING:
     from evenrank.auditing import AuditResult, audit, named_runs, run_name
+    from evenrank.auditing.label_sample import LabelSample, sample_labels
     from evenrank.auditing.lexicon_check import LexiconCheck, check_lexicon
     from evenrank.decide.debiased_index import debias_index
     from evenrank.decide.frontier import Frontier, frontier
@@ -62,6 +63,10 @@ _HOMES = {
         "audit",
         "named_runs",
         "run_name",
+    ),
+    "auditing.label_sample": (
+        "LabelSample",
+        "sample_labels",
     ),
     "auditing.lexicon_check": (
         "LexiconCheck",
@@ -172,6 +177,7 @@ __all__ = [
     "GateResult",
     "GroupTable",
     "InputError",
+    "LabelSample",
     "Lexicon",
     "LexiconCheck",
     "ProbeResult",
@@ -216,6 +222,7 @@ __all__ = [
     "retrieve",
     "rotate_collection",
     "run_name",
+    "sample_labels",
     "score",
     "tokenize",
     "train",

@@ -99,6 +99,9 @@ class GroupOptions(TypedDict, total=False):
             without a label is unknown. Not with ``scores``, ``lexicon``, ``tokens`` or ``threshold``.
         neutral: Values of the labels that mean "no group".
         group_column: The labels' column of groups, if there are several.
+        guess: Of labels that were drawn (:func:`evenrank.sample_labels`), what is guessed of all documents, however
+            wrong: a built-in lexicon's name, a :class:`Lexicon` or its TOML file, which need the texts; a group table, or
+            labels such as a classifier's.
         lexicon: A built-in lexicon's name, a file or a :class:`Lexicon`; by default ``gender-en``.
         poles: The two groups of signed measures, the positive one first, such as ``"m,f"``.
         tokens: ``"word"`` (default) or ``"whitespace"``.
@@ -109,6 +112,15 @@ class GroupOptions(TypedDict, total=False):
     labels: Labels
     neutral: Neutral
     group_column: GroupColumn
+    guess: Annotated[
+        object,
+        Option(
+            "With drawn labels (evenrank labels sample): a lexicon, scores or a classifier's labels that they correct.",
+            metavar="LEXICON|FILE",
+            reads=True,
+            panel="Groups",
+        ),
+    ]
     lexicon: Annotated["LexiconLike | None", Option(f"{LEXICON} Default: gender-en.", reads=True, panel="Groups")]
     poles: Annotated[
         str | None,

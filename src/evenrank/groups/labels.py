@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -11,11 +12,12 @@ import polars as pl
 from evenrank.files.arguments import checked
 from evenrank.files.convert import Strings, frame_of, id_column, strings
 from evenrank.files.errors import EvenrankError, quoted, readable, shown
+from evenrank.files.provenance import SUFFIX, parsed_card
 from evenrank.files.reading import is_utf8
 from evenrank.files.tables import DOCUMENT, Columns, IdIndex, column_named, read_columns
 from evenrank.files.types import Array
 
-from .table import REST, GroupTable, named_poles, neutrality
+from .table import REST, DrawnLabels, GroupTable, named_poles, neutrality
 
 _SUM = 1e-6
 _EMPTY = ("", "nan", "NaN")
@@ -32,6 +34,8 @@ def as_labels(
     neutral: Strings | None = (),
     group_column: str | None = None,
     poles: str | None = None,
+    more: Sequence[str] = (),
+    could: pl.Series | None = None,
     what: str = "`labels`",
 ) -> GroupTable:
     """Labels as a group table: weights w_a ≥ 0 of each group, at most 1 in all, as its counts, with threshold 0.
@@ -41,12 +45,17 @@ def as_labels(
             ``group``, a document in several groups having several rows (or a list) and equal shares. *Wide*: ``doc_id``
             and a column of weights for each group. A dict: from documents to a group, a list of groups, or ``{group:
             weight}``. A :class:`GroupTable` of labels stays as it is. A document without a row or with an empty value
-            is unknown.
+            is unknown. With a column ``probability`` they are of documents that were drawn (see
+            :func:`evenrank.sample_labels`), all of them, in the order in which they were: the first so many may have a
+            label. ``none`` is then a label that means no group.
         ids: The documents that are asked for; by default all.
         neutral: Values that mean "no group" (in the wide form, columns): such a document is known, with weight 0 of
             every group.
         group_column: The column of groups, if it is not the only one beside ``doc_id`` and not named ``group``.
         poles: The groups of signed measures, ``"A,B"``; by default m and f, or the two that there are.
+        more: Groups that there are, whether a document is in them or not.
+        could: The ids of the documents that could have been drawn. By default those that the card beside a sample names;
+            without one all that are asked for, on trust.
         what: The argument's name, for messages.
 
     Raises:
@@ -59,13 +68,28 @@ def as_labels(
         return given.with_poles(poles)
     columns = _columns(given, what)
     neutral = strings(neutral)
+    if PROBABILITY in columns.table.columns:
+        if could is None and columns.path is not None:
+            could = _frame(columns.path)
+        return _drawn(columns, ids, neutral, group_column, poles, more, could)
+    return _read(columns, ids, neutral, group_column, poles, more)
+
+
+def _read(
+    columns: Columns,
+    ids: Sequence[pl.Series] | None,
+    neutral: Sequence[str],
+    group_column: str | None,
+    poles: str | None,
+    more: Sequence[str],
+) -> GroupTable:
     name = readable(os.path.basename(columns.path)) if columns.path is not None else "in memory"
     id_name = column_named(columns, DOCUMENT)
     others = [column for column in columns.table.columns if column != id_name]
     if group_column is not None and group_column not in others:
         has = ", ".join(others)
         raise columns.error(f"there is no column {quoted(group_column)} (`group_column`) beside {id_name}: found {has}")
-    documents = id_column(columns.table[id_name], "doc_id", columns.path or what)
+    documents = id_column(columns.table[id_name], "doc_id", columns.path or columns.what or "the labels")
     if (documents == "").any():
         raise columns.error("expected a doc_id, found none", int((documents == "").arg_max() or 0))
     if not len(documents):
@@ -81,7 +105,78 @@ def as_labels(
         table, groups, appearing = _wide(columns, id_name, documents, rows, neutral)
     else:
         table, groups, appearing = _long(columns, long, documents, rows, neutral)
+    lacking = tuple(group for group in more if group not in groups)
+    table = table.with_columns(pl.lit(0.0).alias(f"count_{group}") for group in lacking)
+    groups, appearing = (*groups, *lacking), (*appearing, *lacking)
     return _as_table(columns, name, table, (groups, appearing), neutral, poles)
+
+
+PROBABILITY = "probability"
+"""The column that says of labels that their documents were drawn."""
+NO_LABEL = "none"
+"""What somebody who labels a sample says of a document of no group."""
+FRAME = "could_be_drawn"
+
+
+def _drawn(
+    columns: Columns,
+    ids: Sequence[pl.Series] | None,
+    neutral: Sequence[str],
+    group_column: str | None,
+    poles: str | None,
+    more: Sequence[str],
+    frame: pl.Series | None,
+) -> GroupTable:
+    """Labels of documents that were drawn, with the probabilities of those that have a label.
+
+    Raises EvenrankError for a probability that is none, and for a document without a label among those with one.
+    """
+    id_name = column_named(columns, DOCUMENT)
+    documents = columns.table[id_name].cast(pl.String)
+    chance = _numbers(columns.table[PROBABILITY])
+    if chance is None:
+        raise columns.error(f"expected numbers in the column {PROBABILITY}")
+    bad = ~((chance > 0) & (chance <= 1)).fill_null(value=False)
+    if bad.any():
+        row = int(bad.arg_max() or 0)
+        raise columns.error(f"expected a probability above 0 and at most 1, found {chance[row]}", row)
+    table = columns.table.drop(PROBABILITY, *({"text"} & set(columns.table.columns)))
+    spoken = [NO_LABEL] if NO_LABEL not in neutral and _holds(table, NO_LABEL) else []
+    found = _read(replace(columns, table=table), None, [*neutral, *spoken], group_column, poles, more)
+    every = pl.DataFrame({"doc_id": documents, "chance": chance, "row": np.arange(len(documents))})
+    every = every.unique("doc_id", keep="first", maintain_order=True)
+    row = IdIndex([found.table["doc_id"]]).places(every["doc_id"])
+    known = int((row >= 0).sum())
+    if (row[:known] < 0).any():
+        gap = int(np.argmin(row[:known] >= 0))
+        raise columns.error(
+            f"the document {quoted(every['doc_id'][gap])} was drawn, but has no label, and later ones have: label the"
+            f" documents in their order ({NO_LABEL}: of no group)",
+            int(every["row"][gap]),
+        )
+    could = every["doc_id"] if frame is None else frame
+    if frame is None and ids is not None:
+        could = pl.concat([could, *(part.cast(pl.String).alias("doc_id") for part in ids)])
+    could = pl.concat([every["doc_id"], could.alias("doc_id")]).unique(maintain_order=True)
+    labelled, probability = np.full(len(could), -1), np.ones(len(could))
+    # In the random order of the file, so many of those that were drawn are a sample of them.
+    labelled[:known] = row[:known]
+    probability[:known] = every["chance"].to_numpy()[:known] * known / every.height
+    sample = DrawnLabels(could, labelled, probability, every.height, trusted=frame is None)
+    return replace(found, sample=sample)
+
+
+def _holds(table: pl.DataFrame, value: str) -> bool:
+    return any(bool((column == value).any()) for column in table.iter_columns() if column.dtype == pl.String)
+
+
+def _frame(path: str) -> pl.Series | None:
+    """The documents that could have been drawn, from the card beside a sample; None without one."""
+    card = parsed_card(f"{path}{SUFFIX}")
+    ids = card.get(FRAME) if card is not None else None
+    if not isinstance(ids, list) or not all(map(_is_text, ids)):
+        return None
+    return pl.Series("doc_id", ids, dtype=pl.String)
 
 
 def _columns(given: object, what: str) -> Columns:
@@ -336,12 +431,14 @@ def _some_of(ids: Sequence[pl.Series]) -> str:
     return _some(pl.concat([part.rename("id") for part in ids]).unique(maintain_order=True)[:6])
 
 
-def check_labels(labels: object, neutral: Strings | None, group_column: str | None, **others: object) -> None:
+def check_labels(
+    labels: object, neutral: Strings | None, group_column: str | None, guess: object = None, **others: object
+) -> None:
     """Raises EvenrankError for labels together with one of ``others`` (``lexicon``, ``tokens``, …), which is not None,
     and for settings of labels without any."""
     if labels is None:
-        for name, value in {"neutral": neutral, "group_column": group_column}.items():
-            if value:
+        for name, value in {"neutral": neutral, "group_column": group_column, "guess": guess}.items():
+            if value is not None if name == "guess" else value:
                 raise EvenrankError(f"`{name}` says how labels are read: it needs `labels`")
         return
     given = next((name for name, value in others.items() if value is not None), None)

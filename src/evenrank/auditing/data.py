@@ -358,8 +358,8 @@ class Figure:
         greatest: The largest size that a query's value can have; of a measure without bounds, with the run's
             documents; None where that is not known.
         partly_labelled: Whether documents without a label could change it.
-        from_labels: Of a figure that is estimated from labels that were drawn, what they make of it; ``drawn``: what its
-            values owe to them.
+        from_labels: Of a figure that is estimated from labels that were drawn, what they make of it; ``drawn``: what
+            its values owe to them.
         parts: The arrays [Q] that the figure is made of if they are several, such as the two poles' PRF of ΔA-PRF.
     """
 

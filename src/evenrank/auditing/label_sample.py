@@ -27,7 +27,7 @@ from evenrank.files.wording import counted
 from evenrank.groups import GroupTable, as_labels
 from evenrank.groups.labels import FRAME, NO_LABEL, PROBABILITY
 from evenrank.measures import Evaluation, LinearMeasure, MeasuresLike, parse_measures, resolve
-from evenrank.measures.inference import quantile
+from evenrank.measures.inference import half_width
 from evenrank.results.finding import phrases
 from evenrank.results.page import Page
 from evenrank.results.result import Result
@@ -37,7 +37,7 @@ from .inputs import load_runs, name_runs, only_queries
 
 _FLOOR = 4
 """The smallest probability is that of a document with a quarter of the mean weight."""
-_WRONG = (0.1, 0.3)
+_WRONG = (0.3, 0.1)
 _SIZES = (50, 100, 200, 400)
 _SAYS = phrases("labels")
 
@@ -206,6 +206,10 @@ def sample_labels(
         str | None,
         opt.Option("Draw for the differences from this run, not for each run's figure.", metavar="NAME"),
     ] = None,
+    depth: Annotated[
+        int | None,
+        opt.Option("Documents down to this rank may be drawn too, for what puts them into another order.", rare=True),
+    ] = None,
     queries: Annotated[TextsLike | None, opt.Option("The queries to look at (default: all).", reads=True)] = None,
     seed: Annotated[int, opt.Option("Seed of what is drawn.")] = 0,
 ) -> LabelSample:
@@ -223,7 +227,9 @@ def sample_labels(
         n: How many documents to draw.
         measures: The measures whose figures are wanted: sums over ranks (ARaB, RaB, Share, FaiRR).
         baseline: A run whose difference from each of the others is wanted, rather than every run's own figure.
-        queries: The queries to look at, as texts or as ids; by default all.
+        depth: Documents down to this rank may be drawn as well, with the smallest probability, so that the labels hold
+            for other orders of them: what rebalances or re-ranks a run, or an evaluator in training.
+        queries: The texts of the queries to look at; by default all.
         seed: Seed of what is drawn.
 
     Returns:
@@ -232,7 +238,7 @@ def sample_labels(
     Raises:
         EvenrankError: For a measure that is no sum over ranks, fewer than 1 document, and runs that cannot be used.
     """
-    check_ranges(n=n)
+    check_ranges(n=n, depth=depth)
     named = name_runs(runs, "score")
     loaded = load_runs(named, "score")
     if queries is not None:
@@ -242,7 +248,7 @@ def sample_labels(
     if baseline is not None and (baseline not in names or len(names) < 2):
         raise EvenrankError(f"`baseline`: expected one of several runs, found {baseline} (there is {', '.join(names)})")
     wanted = parse_measures(measures)
-    could, figures = _weights(loaded, wanted, baseline)
+    could, figures = _weights(loaded, wanted, baseline, depth or 0)
     size = np.max(np.abs(figures), axis=0)
     if n > len(could):
         raise EvenrankError(f"`n`: these figures look at {counted(len(could), 'document')}, found {n}")
@@ -261,8 +267,10 @@ def sample_labels(
     return LabelSample(tuple(map(str, wanted)), tuple(names), baseline, table, could, expected, n)
 
 
-def _weights(runs: Sequence[Run], measures: Sequence[Measure], baseline: str | None) -> tuple[pl.Series, Array]:
-    """The documents [D] that figures look at, and their weights in each figure [F, D].
+def _weights(
+    runs: Sequence[Run], measures: Sequence[Measure], baseline: str | None, depth: int = 0
+) -> tuple[pl.Series, Array]:
+    """The documents [D] that figures look at, or that are not below a ``depth``, and their weights in each [F, D].
 
     Also in their expectations over the orders of tied documents.
     """
@@ -284,6 +292,9 @@ def _weights(runs: Sequence[Run], measures: Sequence[Measure], baseline: str | N
                 whole = np.bincount(of_place, weight, len(could)) / len(evaluation.queries)
                 found[run.name, str(measure), tied] = whole
     looked_at = np.any([weight > 0 for weight in found.values()], axis=0)
+    for run in runs:
+        above = run.table.filter(pl.col("rank") <= depth)["doc_id"].unique()
+        looked_at[[place[document] for document in above]] = True
     if baseline is None:
         figures = list(found.values())
     else:
@@ -327,12 +338,4 @@ def systematic(chance: Array, n: int, seed: int) -> Array:
 
 def _expected(figures: Array, size: Array, n: int) -> Expected:
     chance = probabilities(size, n)
-    left = 1 - chance
-    squares = (figures**2 * left / chance).sum(axis=1)
-    one_more = (figures**2 * left / chance).sum(axis=1) / n
-
-    def half(share: float) -> float:
-        error = float(np.sqrt(share * squares + one_more).max())
-        return quantile(max(2.0, 2 * share * n), 0.975) * error
-
-    return Expected(n, half(1.0), half(_WRONG[1]), half(_WRONG[0]))
+    return Expected(n, *(max(half_width(one, chance, share) for one in figures) for share in (1.0, *_WRONG)))

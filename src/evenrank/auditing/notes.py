@@ -96,7 +96,7 @@ def _estimated(sample: DrawnLabels, given: Sequence[RunAudit]) -> Iterator[Findi
     """That figures are estimates, of which labels; which are not, as they look at documents that could not be drawn."""
     figures = [figure for run in given for figure in run.figures.values() if figure.known is not None]
     known = [figure.from_labels for figure in figures if figure.from_labels is not None]
-    of = {"labels": len(sample.rows), "documents": len(sample.documents)}
+    of: dict[str, Any] = {"labels": len(sample.rows), "documents": len(sample.documents)}
     if known and sample.guess is not None:
         yield _found("estimated_guess", contradict=max(one.contradict for one in known), **of)
     elif known:
@@ -107,7 +107,7 @@ def _estimated(sample: DrawnLabels, given: Sequence[RunAudit]) -> Iterator[Findi
     if outside:
         yield _found("not_drawn", measures=list(dict.fromkeys(outside)))
     if sample.trusted:
-        yield _found("trusted", "note")
+        yield _found("trusted")
 
 
 def _looks_at_unknown(figure: Figure) -> bool:

@@ -12,7 +12,7 @@ from evenrank import options as opt
 from . import _output
 from ._signatures import From, Values
 
-HELP = "Label a hundred documents that were drawn, for figures that hold."
+HELP = "Draw documents to label, and label them."
 EXAMPLES = {
     "sample": r"""
 # A hundred documents that say most about a run's lean.
@@ -20,13 +20,17 @@ evenrank labels sample bm25.run --collection docs.tsv --out todo.csv
 # For the difference of two runs.
 evenrank labels sample old.run new.run --baseline old --collection docs.tsv \
     --out todo.csv
-# Then, with what people said:
-evenrank audit bm25.run --labels todo.csv --guess gender-en \
-    --collection docs.tsv --qrels qrels.txt
+# For a group's share of the first five, of two hundred documents.
+evenrank labels sample bm25.run --measure "Share(group='f')@5" --n 200 \
+    --collection docs.tsv --out todo.csv
 """,
     "ask": r"""
-# Label the documents, one after the other; stop and go on at any time.
-evenrank labels ask todo.csv --groups "f m"
+# Label the documents, one after the other.
+evenrank labels ask todo.csv
+# Go on where you stopped.
+evenrank labels ask todo.csv
+# With groups of your own.
+evenrank labels ask todo.csv --groups "young old"
 """,
 }
 

@@ -79,7 +79,7 @@ def tested(
     greatest: float,
     guaranteed: Sequence[object] | None,
     alpha: float,
-    drawn: DrawnPair = (None, None),
+    drawn: DrawnPair,
 ) -> Tested:
     """The test of a rule on the values [Q] of a run's parts, and those of the run that it is against.
 
@@ -269,7 +269,7 @@ class Audited:
         if found is None:
             return None
         try:
-            parts = {name: np.array(_table(found)[name], kind) for name, kind in _OF_DRAWN.items()}
+            parts: dict[str, Array] = {name: np.array(_table(found)[name], kind) for name, kind in _OF_DRAWN.items()}
             part = Drawn(**parts)
             places = (part.query, len(self.ids)), (part.document, part.labels)
             sound = all(len(at) == len(part.weight) and (at >= 0).all() and (at < most).all() for at, most in places)
@@ -1208,7 +1208,10 @@ def _try(values: Audited, runs: Sequence[str], limit: Mapping[str, object]) -> _
     base = runs[0]
     parts = values.parts(base, rule)
     others = None if rule.against is None else parts
-    found = tested(rule, parts, others, greatest=values.greatest(rule, [base]), guaranteed=None, alpha=ALPHA)
+    part = values.drawn(base, rule)
+    of_labels = part, None if rule.against is None else part
+    greatest = values.greatest(rule, [base])
+    found = tested(rule, parts, others, greatest=greatest, guaranteed=None, alpha=ALPHA, drawn=of_labels)
     holds = found.test is not None and outcome(found.test, found.test.p_broken(), ALPHA) == "holds"
     return _Tried(limit, holds, found.if_equal, found.n)
 

@@ -1133,7 +1133,8 @@ class _Figures:
                 raise EvenrankError(f"the qrels judge none of {of} of the run that figures are of")
             qrels = qrels.filter(pl.col("query_id").is_in(pl.concat([before.queries, absent]).implode()))
         grouping = self.grouping
-        labelled, unknown = grouping.table.labelled, "neutral" if grouping.missing == "neutral" else "skip"
+        unknown: Literal["bounds", "skip", "neutral"] = "neutral" if grouping.missing == "neutral" else "skip"
+        labelled = grouping.table.labelled
         return audit(
             {self.run.name: before, self.made.name: restricted(self.made, chosen)},
             scores=grouping.table if grouping.drawn is None else grouping.drawn,

@@ -161,8 +161,8 @@ class Grouping:
 
     ``table``: the documents' groups; ``depth``: how many documents of each query are put into a new order; ``target``:
     the groups' shares of the documents that have a group, by default the ones of the lexicon; ``missing``: what happens
-    to documents that ``table`` lacks. ``drawn``: labels that were drawn, which figures are estimated from, where ``table``
-    is what they and a guess say.
+    to documents that ``table`` lacks. ``drawn``: labels that were drawn, which figures are estimated from, where
+    ``table`` is what they and a guess say.
     """
 
     table: GroupTable

@@ -54,8 +54,8 @@ def as_labels(
         group_column: The column of groups, if it is not the only one beside ``doc_id`` and not named ``group``.
         poles: The groups of signed measures, ``"A,B"``; by default m and f, or the two that there are.
         more: Groups that there are, whether a document is in them or not.
-        could: The ids of the documents that could have been drawn. By default those that the card beside a sample names;
-            without one all that are asked for, on trust.
+        could: The ids of the documents that could have been drawn. By default those that the card beside a sample
+            names; without one all that are asked for, on trust.
         what: The argument's name, for messages.
 
     Raises:
@@ -145,10 +145,10 @@ def _drawn(
     found = _read(replace(columns, table=table), None, [*neutral, *spoken], group_column, poles, more)
     every = pl.DataFrame({"doc_id": documents, "chance": chance, "row": np.arange(len(documents))})
     every = every.unique("doc_id", keep="first", maintain_order=True)
-    row = IdIndex([found.table["doc_id"]]).places(every["doc_id"])
-    known = int((row >= 0).sum())
-    if (row[:known] < 0).any():
-        gap = int(np.argmin(row[:known] >= 0))
+    places = IdIndex([found.table["doc_id"]]).places(every["doc_id"])
+    known = int((places >= 0).sum())
+    if (places[:known] < 0).any():
+        gap = int(np.argmin(places[:known] >= 0))
         raise columns.error(
             f"the document {quoted(every['doc_id'][gap])} was drawn, but has no label, and later ones have: label the"
             f" documents in their order ({NO_LABEL}: of no group)",
@@ -158,9 +158,11 @@ def _drawn(
     if frame is None and ids is not None:
         could = pl.concat([could, *(part.cast(pl.String).alias("doc_id") for part in ids)])
     could = pl.concat([every["doc_id"], could.alias("doc_id")]).unique(maintain_order=True)
+    if known == len(could) and bool((chance == 1).all()):
+        return found
     labelled, probability = np.full(len(could), -1), np.ones(len(could))
     # In the random order of the file, so many of those that were drawn are a sample of them.
-    labelled[:known] = row[:known]
+    labelled[:known] = places[:known]
     probability[:known] = every["chance"].to_numpy()[:known] * known / every.height
     sample = DrawnLabels(could, labelled, probability, every.height, trusted=frame is None)
     return replace(found, sample=sample)

@@ -186,8 +186,8 @@ _CONTRADICTS = 0.5
 
 
 class Estimates(NamedTuple):
-    """Of all documents [F] that could have been drawn their ``values``; of those that were [k] the label less the scaled
-    guess, and whether it contradicts the guess."""
+    """Of all documents [F] that could have been drawn, their ``values``; of those that were [k], the label less the
+    scaled guess, and whether it contradicts the guess."""
 
     values: Array
     residual: Array

@@ -17,6 +17,7 @@ from ir_measures import Measure
 from ir_measures.measures import ParamInfo
 from ir_measures.measures.base import Agg
 
+from evenrank.files.errors import EvenrankError
 from evenrank.files.types import Array
 from evenrank.groups.table import MAGNITUDES, Estimates, GroupTable
 
@@ -451,8 +452,16 @@ class LinearMeasure(BiasMeasure):
         return self.drawn_part(shuffled, tied=True)
 
     def values(self, run: JoinedRun) -> Array:
-        """The value [Q] of each query; NaN is undefined."""
+        """The value [Q] of each query; NaN is undefined.
+
+        Raises EvenrankError where labels were drawn, but not for a document that it looks at.
+        """
         weights, scale, column = self._terms(run)
+        if (
+            self.estimated(run)
+            and (run.could_be_drawn.first(run.lists, weights.shape[1])[_inside(run, weights)] < 0).any()
+        ):
+            raise EvenrankError(f"{self} looks at documents that could not be drawn when the labels were")
         return _sums(weights, column.first(run.scored_lists, weights.shape[1])) * scale
 
     def expected(self, run: JoinedRun, *, random: bool = False) -> Array:
@@ -556,6 +565,12 @@ class LinearMeasure(BiasMeasure):
         # An average over the queries that have a value, as the run's figure is.
         weights = weights * np.where(defined, scale, 0.0)[:, None] / max(1, int(defined.sum()))
         return run.spread(weights, random=random)
+
+
+def _inside(run: JoinedRun, weights: Array) -> Array:
+    """Which of the first ranks [Q, k] lists have, and a measure gives a weight."""
+    here: Array = (np.arange(weights.shape[1]) < run.lists.lengths[:, None]) & (weights > 0)
+    return here
 
 
 def _sums(weights: Array, values: Array) -> Array:

@@ -332,8 +332,9 @@ class Drawn:
         """The part of the sum of two figures from the same sample (``sign`` −1: of their difference)."""
         if other is None:
             return self
-        pairs = ((self.query, other.query), (self.document, other.document), (self.weight, sign * other.weight))
-        return Drawn(*map(np.concatenate, pairs), self.residual, self.probability, self.contradicts)
+        query = np.concatenate([self.query, other.query])
+        document = np.concatenate([self.document, other.document])
+        return replace(self, query=query, document=document, weight=np.concatenate([self.weight, sign * other.weight]))
 
     def errors(self, known: Array) -> tuple[float, float, float, float]:
         """Of a mean over the ``known`` [Q] queries: V, V₁, what V has of single queries, and degrees of freedom.
@@ -391,6 +392,16 @@ class Drawn:
         if self.labels >= LEAST_LABELS:
             return None
         return f"only {self.labels} labels were drawn, where {LEAST_LABELS} are needed"
+
+
+def half_width(weights: Array, chance: Array, wrong: float) -> float:
+    """Half the width to expect of the interval for these queries, if labels drawn contradict a share of the guesses.
+
+    ``weights`` [D]: the documents' weights in the figure; ``chance`` [D]: with which probability each is drawn.
+    """
+    labels = float(chance.sum())
+    squares = float((weights**2 * (1 - chance) / chance).sum())
+    return quantile(max(2.0, 2 * wrong * labels), 0.975) * math.sqrt((wrong + 1 / labels) * squares)
 
 
 # --- a mean over queries ---------------------------------------------------------------------------------------------

@@ -241,7 +241,8 @@ class JoinedRun:
         self.run = run
         self.group_table = group_table
         self.qrels = qrels
-        self.missing = missing
+        # Labels that were drawn stand for all documents.
+        self.missing: Missing = missing if group_table is None or group_table.sample is None else "bounds"
         self.background = background
         self.target = target
         self.rankings: Sequence[JoinedRun] = ()

@@ -248,7 +248,7 @@ def sample_labels(
     if baseline is not None and (baseline not in names or len(names) < 2):
         raise EvenrankError(f"`baseline`: expected one of several runs, found {baseline} (there is {', '.join(names)})")
     wanted = parse_measures(measures)
-    could, figures = _weights(loaded, wanted, baseline, depth or 0)
+    could, figures = weights_of(loaded, wanted, baseline, depth or 0)
     size = np.max(np.abs(figures), axis=0)
     if n > len(could):
         raise EvenrankError(f"`n`: these figures look at {counted(len(could), 'document')}, found {n}")
@@ -267,7 +267,7 @@ def sample_labels(
     return LabelSample(tuple(map(str, wanted)), tuple(names), baseline, table, could, expected, n)
 
 
-def _weights(
+def weights_of(
     runs: Sequence[Run], measures: Sequence[Measure], baseline: str | None, depth: int = 0
 ) -> tuple[pl.Series, Array]:
     """The documents [D] that figures look at, or that are not below a ``depth``, and their weights in each [F, D].

@@ -398,7 +398,8 @@ class GroupSource:
         if words or (is_path(given) and os.fspath(given).endswith(".toml")):
             if self.collection is None:
                 raise EvenrankError("`guess` of a lexicon needs the texts: give `collection`")
-            return scoring_of(cast(LexiconLike, given), tokens=self.tokens, threshold=self.threshold)
+            # A guess of labels, of which a document with a single word has one.
+            return scoring_of(cast(LexiconLike, given), threshold=0)
         if isinstance(given, GroupTable) or (is_path(given) and is_score_file(given)):
             return as_group_table(given, what="`guess`")
         return as_labels(given, neutral=self.neutral, what="`guess`")

@@ -39,15 +39,18 @@ LEXICON, RANDOM, NONE = "gender-en", "gender-en, half of it random", "no guess"
 def measured(folder: Path) -> list[dict[str, object]]:
     """A row for each figure, guess and number of labels."""
     with (folder / "documents.csv").open() as file:
-        people = {row["doc_id"]: {"F": "f", "M": "m"}.get(row["content_gender"], "none") for row in csv.DictReader(file)}
+        people = {
+            row["doc_id"]: {"F": "f", "M": "m"}.get(row["content_gender"], "none") for row in csv.DictReader(file)
+        }
     truth = as_labels(people, neutral=("none",))
-    lexicon = GroupSource(folder / "collection.tsv", threshold=0).table([truth.table["doc_id"]]).as_weights(truth.groups)
+    lexicon = (
+        GroupSource(folder / "collection.tsv", threshold=0).table([truth.table["doc_id"]]).as_weights(truth.groups)
+    )
     runs = {"BM25": evenrank.read_run(folder / "bm25.run", name="BM25"), "MiniLM": _minilm(folder)}
     runs["follows gender-en"] = _follower(runs["BM25"], lexicon)
     rows = []
     for n in SIZES:
-        for name in runs:
-            rows.append(_row(name, LEXICON, n, _sampled((runs[name],), truth, lexicon, n)))
+        rows += [_row(name, LEXICON, n, _sampled((run,), truth, lexicon, n)) for name, run in runs.items()]
         pair = runs["MiniLM"], runs["BM25"]
         rows.append(_row("MiniLM − BM25", LEXICON, n, _sampled(pair, truth, lexicon, n)))
         rows.append(_row("BM25", RANDOM, n, _sampled(pair[1:], truth, _half_random(lexicon), n)))
@@ -160,7 +163,9 @@ def main(arguments: list[str]) -> None:
     """Measures, if a folder is given, and makes the tables."""
     if arguments:
         rows = measured(Path(arguments[0]))
-        KEPT.write_text(json.dumps({"evenrank": evenrank.__version__, "samples": SAMPLES, "rows": rows}, indent=1) + "\n")
+        KEPT.write_text(
+            json.dumps({"evenrank": evenrank.__version__, "samples": SAMPLES, "rows": rows}, indent=1) + "\n"
+        )
     kept = json.loads(KEPT.read_text())
     before, rest = PAGE.read_text().split(START)
     _, after = rest.split(END)

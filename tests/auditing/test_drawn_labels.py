@@ -418,6 +418,13 @@ def test_rebalance_with_drawn_labels(made: tuple[Path, dict[str, str]]) -> None:
         )
 
 
+def test_a_frontier_is_refused(made: tuple[Path, dict[str, str]]) -> None:
+    folder, _ = made
+    given: dict[str, Any] = {"labels": folder / "todo.csv", "guess": "gender-en", "collection": folder / "docs.tsv"}
+    with pytest.raises(EvenrankError, match="a frontier is of many orders"):
+        evenrank.frontier(folder / "a.run", qrels=folder / "qrels.txt", **given)
+
+
 def test_ir_measures_has_the_estimates(made: tuple[Path, dict[str, str]]) -> None:
     folder, label = made
     sample = evenrank.sample_labels(folder / "a.run", n=60)

@@ -41,6 +41,9 @@ BOOTSTRAP_DRAWS = 2000
 _LEAST_FREEDOM = 0.5
 _GUARDED = 30
 """With fewer values the tail that a sample lacks decides: one more is added on the other side."""
+_GUARDED_GROUP = 100
+_GUARDED_WEIGHTED = 150
+"""The same of one of two samples of unlike sizes, and of weighted values, whose tails are longer."""
 _ZERO = 1e-12
 _HELD = 0.6
 """The share of α at which a bound holds: the query that is added for caution makes up for the rest."""
@@ -269,7 +272,8 @@ class Guarded:
         """Of values [n], two or more, that are worth so many equal ones."""
         worthy = len(values) if worthy is None else worthy
         found = mean_of_samples([values], worths=[worthy])
-        if worthy >= _GUARDED or not found.error:
+        enough = _GUARDED if worthy == len(values) else _GUARDED_WEIGHTED
+        if worthy >= enough or not found.error:
             return cls(found, found, found)
         reach = float(np.abs(values - found.mean).max())
         least, most = (
@@ -342,11 +346,12 @@ def linear(values: Array, weights: Array | None = None) -> Array:
         return values
     centre, share = average(values, weights), weights / weights.sum()
     apart: Array = len(values) * share * (values - centre) * (1 - 1 / len(values)) / (1 - share)
-    return centre + apart - apart.mean()
+    values = centre + apart - apart.mean()
+    return values
 
 
 def typical(weights: Array) -> float:
-    """The weight of the query of a random request, Σw²/Σw: as much of n queries' as one of those that they are worth."""
+    """The weight of a random request's query, Σw²/Σw: as much of all as one of the queries that they are worth."""
     return float(weights @ weights / weights.sum())
 
 
@@ -486,6 +491,46 @@ def compare_parts(
     if not found.error:
         return untold(mean, count, "the values of each group are all the same", unit)
     return Comparison(mean, ci95, count, unit, two_sided(found), noticeable=noticeable(found.error, found.freedom))
+
+
+def compare_groups(inside: Array, others: Array, weights: Array | None = None) -> Comparison:
+    """Whether the mean of a group of queries differs from that of the others, from values [Q] that are NaN elsewhere.
+
+    By t and Hall's t of the difference, with Welch and Satterthwaite's degrees of freedom. With a sample of fewer than
+    100 that is tried with one value more as well, as far from its mean as the furthest, against the claim, as
+    :class:`Guarded` does with 30: the skewness of a small sample is not cancelled by that of a large one. A sample of
+    fewer than 15 values tells nothing. ``weights`` [Q]: those of the queries in the means.
+    """
+    samples = [defined(part, weights) for part in (inside, others)]
+    count = number(*samples[0])
+    if not all(len(part) for part, _ in samples):
+        return untold(None, count, "no query of the group has a value" if not count else "no other query has a value")
+    mean = average(*samples[0]) - average(*samples[1])
+    least = min(number(*part) for part in samples)
+    why = f"the group has only {least} queries" if least == count else f"there are only {least} other queries"
+    if min(len(part) for part, _ in samples) < 2:
+        return untold(mean, count, f"{why}, where {LEAST} are needed")
+    found, low, high = (_difference(samples, side) for side in (0.0, -1.0, 1.0))
+    guarded = Guarded(found, low, high)
+    ci95 = guarded.ends() if found.error else None
+    if least < LEAST:
+        return untold(mean, count, f"{why}, where {LEAST} are needed", ci95=ci95)
+    if not found.error:
+        return untold(mean, count, "the values of each group are all the same" if mean else "every value is the same")
+    return Comparison(mean, ci95, count, p=guarded.two_sided(), noticeable=guarded.noticeable())
+
+
+def _difference(samples: Sequence[tuple[Array, Array | None]], side: float) -> Mean:
+    """The first sample's mean less the second's; ``side``: with a value added to small ones that moves it there."""
+    parts, worths = [], []
+    for (values, weights), sign in zip(samples, (1.0, -1.0), strict=True):
+        part, worthy = linear(values, weights), worth(values, weights)
+        if side and worthy < _GUARDED_GROUP:
+            reach = float(np.abs(part - part.mean()).max())
+            part, worthy = np.append(part, part.mean() + side * sign * reach), worthy + 1
+        parts.append(part)
+        worths.append(worthy)
+    return mean_of_samples(parts, (1.0, -1.0), worths)
 
 
 def from_error(found: Mean, n: int, unit: str, *, tests: int = 1, method: str = "t") -> Comparison:
@@ -1079,8 +1124,8 @@ def no_loss(
     """Whether the mean of values [Q] is at least (1 − ``margin``) times the baseline's: no more than that is lost.
 
     z = new − (1 − m) · base over the queries that both have, and one that loses the ``greatest`` value that the measure
-    can take, None where that is not known. ``weights`` [Q]: those of the queries in the means. None with fewer than two queries, where the baseline's mean is not above 0,
-    and without a ``greatest`` value.
+    can take, None where that is not known. ``weights`` [Q]: those of the queries in the means. None with fewer than two
+    queries, where the baseline's mean is not above 0, and without a ``greatest`` value.
 
     >>> base = np.full(20, 0.6)
     >>> no_loss(base, base).p_holds() < 0.05, no_loss(np.tile(base, 10), np.tile(base, 10)).p_holds() < 0.05

@@ -25,7 +25,7 @@ def with_origins(result: AuditFigures) -> list[Measure]:
     return [m for m in result.measures if any(run.figures[str(m)].added is not None for run in result.given)]
 
 
-def perfect(figure: Figure, weights: Array | None) -> float | None:
+def perfect(figure: Figure, weights: Array | None = None) -> float | None:
     """What a perfect ranking of the candidates would add to a figure, over the queries where that is defined.
 
     ``weights`` [Q]: those of the queries, if they have any.

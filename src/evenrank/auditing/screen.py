@@ -384,7 +384,8 @@ def render_text(result: AuditFigures, width: int = 120) -> str:
     if result.pairs:
         blocks.append(pairs_table(result.pairs).text(width))
     if result.query_groups:
-        blocks.append(query_groups_table(result).text(width))
+        table = query_groups_table(result)
+        blocks.append(table.only(*(column.keys[0] for column in table.columns[1:])).text(width))
     if result.stages is not None and result.stages.measures:
         blocks.append(f"{wrapped(_STAGES, width)}\n{stages_terminal(result).text(width)}")
     if result.words is not None:

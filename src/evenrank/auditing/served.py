@@ -71,11 +71,14 @@ def as_query_weights(given: object, queries: pl.Series, measures: Sequence[Measu
     if len(lacking):
         some = f"{', '.join(map(quoted, lacking[:_SHOWN]))}{', …' if len(lacking) > _SHOWN else ''}"
         raise columns.error(f"no weight for {len(lacking)} of the {counted(len(queries), 'query')}: {some}")
+    table = table.filter(pl.col("query_id").is_in(queries.implode()))
+    if table["weight"].n_unique() == 1:
+        return None
     absolute = next((str(one) for one in measures if isinstance(resolve(one), AbsoluteFigure)), None)
     if absolute is not None:
-        raise EvenrankError(f"`query_weights`: {absolute} has no weights: expected {absolute.strip('|')}")
-    table = table.filter(pl.col("query_id").is_in(queries.implode()))
-    return None if table["weight"].n_unique() == 1 else table
+        instead = absolute.replace("|", "")
+        raise EvenrankError(f"`query_weights`: {absolute} has no weights, as ties draw it: expected {instead}")
+    return table
 
 
 def _by_query(given: object, value: str, what: str) -> tuple[Columns, str]:

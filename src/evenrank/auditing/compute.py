@@ -122,13 +122,11 @@ def audit(
     ] = 200,
     query_groups: Annotated[
         object,
-        opt.Option("Groups of queries or users, query_id,group: who is served worse?", reads=True, panel="Groups"),
+        opt.Option("Of queries or users: query_id,group.", reads=True, panel="Groups"),
     ] = None,
     query_weights: Annotated[
         object,
-        opt.Option(
-            "The queries' traffic, query_id,weight: figures are weighted means.", reads=True, panel="Statistics"
-        ),
+        opt.Option("Traffic, for weighted means: query_id,weight.", reads=True, panel="Statistics"),
     ] = None,
     missing: Annotated[
         Literal["error", "skip", "neutral"],

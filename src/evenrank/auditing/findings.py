@@ -561,8 +561,8 @@ def _of_query_groups(result: AuditFigures) -> Iterator[Finding]:
         how = resolve(measures[one.measure])
         key = "group_worst" if _gain(measures[worst.measure], worst.test) < 0 else "group_best"
         key = "group_apart" if how.undirected or how.signed else key
-        named: dict[str, Any] = {"group": worst.group, "measure": shown_name(measures[worst.measure])}
-        yield _SAYS.find(key, worst.run, "shown", worst.test, **named)
+        named: dict[str, Any] = {"run": worst.run, "group": worst.group, "measure": shown_name(measures[worst.measure])}
+        yield _SAYS.find(key, "", "shown", worst.test, **named)
     yield from _of_groups_against(result, measures)
     if not shown:
         yield _no_group_apart(result, measures)
@@ -588,7 +588,7 @@ def _of_groups_against(result: AuditFigures, measures: Mapping[str, Measure]) ->
             template = "groups_changed" if how.undirected or how.signed else template
             said: dict[str, Any] = {"better": _some(better), "worse": _some(worse), "measure": shown_name(measure)}
             said |= {"groups": _some([group for group, _ in shown]), "baseline": result.baseline}
-            yield _SAYS.find(template, run.name, "shown", shown[0][1], **said)
+            yield _SAYS.find(template, "", "shown", shown[0][1], run=run.name, **said)
             return
 
 

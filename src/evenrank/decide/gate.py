@@ -90,7 +90,7 @@ def tested(
     own = [v[~out] for v, out in zip(values, gone, strict=True)]
     other = None if others is None else [v[~out] for v, out in zip(others, gone, strict=True)]
     of = [None if weights is None else weights[~out] for out in gone]
-    some = ~np.stack(gone).all(axis=0)
+    some = np.asarray(~np.stack(gone).all(axis=0))
     n = number(some[some], None if weights is None else weights[some])
     left_out = 0
     if others is not None:

@@ -333,7 +333,8 @@ def audit_page(result: AuditFigures) -> Page:
         verdicts=verdicts(result),
         plane=plane_svg(result),
         notes=tuple(result.notes),
-        lines=22 + 8 * max(0, len(result.given) - 2) // 3,
+        # What was asked for of groups of queries has room of its own.
+        lines=22 + 8 * max(0, len(result.given) - 2) // 3 + 4 * bool(result.query_groups),
         provenance=result.provenance,
     )
 

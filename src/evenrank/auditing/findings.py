@@ -560,6 +560,7 @@ def _of_query_groups(result: AuditFigures) -> Iterator[Finding]:
         worst = min(alike, key=lambda two: _gain(measures[two.measure], two.test))
         how = resolve(measures[one.measure])
         key = "group_worst" if _gain(measures[worst.measure], worst.test) < 0 else "group_best"
+        key = key.replace("worst", "less_fair").replace("best", "fairer") if is_bias(measures[one.measure]) else key
         key = "group_apart" if how.undirected or how.signed else key
         named: dict[str, Any] = {"run": worst.run, "group": worst.group, "measure": shown_name(measures[worst.measure])}
         yield _SAYS.find(key, "", "shown", worst.test, **named)

@@ -21,6 +21,8 @@ from evenrank.results.table import (
     interval,
     intervals,
     number,
+    short_intervals,
+    shorts,
     signed_interval,
 )
 
@@ -301,10 +303,10 @@ def query_groups_table(result: AuditFigures) -> Table:
         Column("run"),
         Column("group", heading="queries of"),
         Column("n", COUNT, of="figure.n"),
-        Column("mean", digits(3), of="figure.mean"),
-        Column(("low", "high"), intervals(3), "95% interval", "figure.ci95"),
-        *_test_columns("others", "from others", lambda row: row.test),
-        *(_test_columns("against", f"from {result.baseline}", lambda row: row.against) if compared else ()),
+        Column("mean", shorts(3), of="figure.mean"),
+        Column(("low", "high"), short_intervals(3), "95% interval", "figure.ci95"),
+        *_test_columns("others", "vs others", lambda row: row.test),
+        *(_test_columns("against", f"vs {result.baseline}", lambda row: row.against) if compared else ()),
     )
     title = "Groups of queries: differences from the other groups; Holm over groups, runs and measures of a kind"
     return Table(title, columns, result.query_groups, group=lambda row: row.measure)
@@ -314,8 +316,11 @@ def _test_columns(key: str, heading: str, of: Callable[[QueryGroup], Tested | No
     def said(name: str) -> Callable[[QueryGroup], object]:
         return lambda row: "" if (test := of(row)) is None else getattr(test, name)
 
-    yield Column(key, differences(3), heading, said("mean"), mark=lambda row: "*" if (t := of(row)) and t.shown else "")
-    yield Column((f"{key}_low", f"{key}_high"), intervals(3, sign=True), "its interval", said("ci95"))
+    def mark(row: QueryGroup) -> str:
+        return "*" if (test := of(row)) is not None and test.shown else ""
+
+    yield Column(key, shorts(3, sign=True), heading, said("mean"), mark=mark)
+    yield Column((f"{key}_low", f"{key}_high"), short_intervals(3, sign=True), "its interval", said("ci95"))
     yield Column(f"{key}_p", P, "Holm p", said("holm_p"))
 
 

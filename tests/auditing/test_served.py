@@ -12,10 +12,12 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as hst
+from scipy import stats
 
 import evenrank
 from evenrank import EvenrankError
 from evenrank.measures import inference as st
+from slow_inference import slow_weighted
 from small_audits import DOCS, QRELS, collection, random_run
 
 MEASURES = "nDCG@10 ARaB@10 NFaiRR@10"
@@ -54,6 +56,34 @@ def test_weighted_values_against_sums(pairs: list[tuple[float, float]]) -> None:
     n = len(pairs)
     expected = np.array([-(n - 1) * one for one in left])
     assert own - own.mean() == pytest.approx(expected - expected.mean(), abs=1e-6)
+
+
+@given(hst.integers(0, 2**32 - 1), hst.sampled_from([40, 150, 600]))
+def test_a_weighted_mean_is_tested_as_it_is_written(seed: int, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    values, weights = np.where(rng.random(n) < 0.2, 0.0, rng.exponential(1, n) - 0.9), rng.lognormal(0, 0.5, n)
+    found = st.compare(values, weights)
+    assert found.p is None or found.p == pytest.approx(slow_weighted(values.tolist(), weights.tolist()), rel=1e-9)
+    assert found.n == math.floor(weights.sum() ** 2 / (weights @ weights))
+    low, high = found.ci95 or (0.0, 0.0)
+    assert found.p is None or (found.p < 0.05) == (not low <= 0 <= high)
+
+
+def test_groups_are_compared_as_by_welch() -> None:
+    rng = np.random.default_rng(3)
+    values, inside = rng.normal(0, 1, 600), np.arange(600) < 150
+    values[inside] = 2 * values[inside] + 0.4
+    found = st.compare_groups(np.where(inside, values, np.nan), np.where(inside, np.nan, values))
+    t, hall = stats.ttest_ind(values[inside], values[~inside], equal_var=False), found.p or 0.0
+    assert hall >= t.pvalue
+    assert hall == pytest.approx(t.pvalue, rel=0.2)
+    assert found.mean == pytest.approx(values[inside].mean() - values[~inside].mean())
+    assert found.ci95 == pytest.approx(tuple(t.confidence_interval()), abs=0.02)
+    # A group of fewer than 15 tells nothing, one of fewer than 100 needs one value more.
+    few = st.compare_groups(values[:14], values[100:])
+    assert few.why == "the group has only 14 queries, where 15 are needed"
+    small = st.compare_groups(values[:50], values[150:])
+    assert (small.p or 0.0) > stats.ttest_ind(values[:50], values[150:], equal_var=False).pvalue
 
 
 @given(hst.lists(hst.floats(-1, 1), min_size=2, max_size=60), hst.sampled_from([1.0, 7.0, 0.5]))

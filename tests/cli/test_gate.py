@@ -139,6 +139,7 @@ AUDIT_OPTIONS = {
     "--only-queries": None, "--neutral": "x", "--group-column": "g", "--tokens": "word", "--poles": "m,f",
     "--threshold": "2", "--background-depth": "20", "--background": "new", "--target": "uniform", "--labels": "l.csv",
     "--lexicon": "gender", "--scores": "s.tsv", "--collection": "c.tsv", "--queries": "q.tsv", "--qrels": "qrels",
+    "--query-groups": "g.csv", "--query-weights": "w.csv",
 }  # fmt: skip
 
 

@@ -564,9 +564,9 @@ def _of_query_groups(result: AuditFigures) -> Iterator[Finding]:
         key = "group_apart" if how.undirected or how.signed else key
         named: dict[str, Any] = {"run": worst.run, "group": worst.group, "measure": shown_name(measures[worst.measure])}
         yield _SAYS.find(key, "", "shown", worst.test, **named)
-    yield from _of_groups_against(result, measures)
     if not shown:
         yield _no_group_apart(result, measures)
+    yield from _of_groups_against(result, measures)
 
 
 def _gain(measure: Measure, test: st.Comparison) -> float:
@@ -586,6 +586,9 @@ def _of_groups_against(result: AuditFigures, measures: Mapping[str, Measure]) ->
             better, worse = ([g for g, test in shown if sign * _gain(measure, test) > 0] for sign in (1, -1))
             how = resolve(measure)
             template = "groups_better_and_worse" if better and worse else "groups_better" if better else "groups_worse"
+            template = (
+                template.replace("better", "fairer").replace("worse", "less_fair") if is_bias(measure) else template
+            )
             template = "groups_changed" if how.undirected or how.signed else template
             said: dict[str, Any] = {"better": _some(better), "worse": _some(worse), "measure": shown_name(measure)}
             said |= {"groups": _some([group for group, _ in shown]), "baseline": result.baseline}

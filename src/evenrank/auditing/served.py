@@ -61,11 +61,14 @@ def as_query_weights(given: object, queries: pl.Series, measures: Sequence[Measu
     Raises EvenrankError for a weight that is not above 0, for a query without one, and for a measure without weights.
     """
     columns, name = _by_query(given, "weight", "`query_weights`")
-    weights = columns.table[name].cast(pl.Float64, strict=False)
+    values = columns.table[name]
+    if not (values.dtype.is_numeric() or values.dtype in (pl.String, pl.Null)):
+        raise columns.error(f"expected numbers in the column {name}, found other values")
+    weights = values.cast(pl.Float64, strict=False)
     bad = ~(weights.is_finite() & (weights > 0)).fill_null(False)
     if bad.any():
         row = int(bad.arg_max() or 0)
-        raise columns.error(f"expected a weight above 0, found {quoted(str(columns.table[name][row]))}", row)
+        raise columns.error(f"expected a weight above 0, found {quoted(str(values[row]))}", row)
     table = columns.table.select("query_id", weights.alias("weight"))
     lacking = queries.filter(~queries.is_in(table["query_id"].implode()))
     if len(lacking):

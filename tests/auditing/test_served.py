@@ -71,7 +71,7 @@ def test_a_weighted_mean_is_tested_as_it_is_written(seed: int, n: int) -> None:
 
 def test_groups_are_compared_as_by_welch() -> None:
     rng = np.random.default_rng(3)
-    values, inside = rng.normal(0, 1, 600), np.arange(600) < 150
+    values, inside = rng.normal(0, 1, 800), np.arange(800) < 250
     values[inside] = 2 * values[inside] + 0.4
     found = st.compare_groups(np.where(inside, values, np.nan), np.where(inside, np.nan, values))
     t, hall = stats.ttest_ind(values[inside], values[~inside], equal_var=False), found.p or 0.0
@@ -79,11 +79,11 @@ def test_groups_are_compared_as_by_welch() -> None:
     assert hall == pytest.approx(t.pvalue, rel=0.2)
     assert found.mean == pytest.approx(values[inside].mean() - values[~inside].mean())
     assert found.ci95 == pytest.approx(tuple(t.confidence_interval()), abs=0.02)
-    # A group of fewer than 15 tells nothing, one of fewer than 100 needs one value more.
-    few = st.compare_groups(values[:14], values[100:])
+    # A group of fewer than 15 tells nothing, one of fewer than 200 needs one value more.
+    few = st.compare_groups(values[:14], values[250:])
     assert few.why == "the group has only 14 queries, where 15 are needed"
-    small = st.compare_groups(values[:50], values[150:])
-    assert (small.p or 0.0) > stats.ttest_ind(values[:50], values[150:], equal_var=False).pvalue
+    small = st.compare_groups(values[:50], values[250:])
+    assert (small.p or 0.0) > stats.ttest_ind(values[:50], values[250:], equal_var=False).pvalue
 
 
 @given(hst.lists(hst.floats(-1, 1), min_size=2, max_size=60), hst.sampled_from([1.0, 7.0, 0.5]))
@@ -289,6 +289,12 @@ def test_groups_that_cannot_be_used() -> None:
 def test_every_value_has_its_group_and_weight(tmp_path: Path) -> None:
     found = audit(query_groups=GROUPS, query_weights=WEIGHTS)
     table = found.per_query(tmp_path / "values.csv")
+    # Queries of the background alone, and judged ones that no run has, are among them, in whatever order.
+    runs = {"a": dict(reversed(RUNS["old"].items())), "b": {q: of for q, of in RUNS["new"].items() if q > "q2"}}
+    other = evenrank.audit(
+        runs, qrels={**QRELS, "late": {"d1": 1}}, query_groups=GROUPS, measures="nDCG@10"
+    ).per_query()
+    assert all(GROUPS.get(row[0]) == row[2] for row in other.iter_rows())
     assert table.columns[:4] == ["query_id", "run", "query_group", "query_weight"]
     assert all(GROUPS[row[0]] == row[2] and WEIGHTS[row[0]] == row[3] for row in table.iter_rows())
     assert found.settings["query_groups"] == "in memory"

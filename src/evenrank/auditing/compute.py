@@ -46,7 +46,7 @@ from .notes import (
     query_notes,
     tie_notes,
 )
-from .served import as_query_groups, as_query_weights, served, served_notes, settings_of
+from .served import as_query_groups, as_query_weights, on_axis, served, served_notes, settings_of
 from .stages import decompose, name_stages, stage_notes
 from .words import Words, find_words
 
@@ -241,7 +241,7 @@ def audit(
         if guaranteed:
             raise EvenrankError("`guaranteed` is a bound of queries that weigh the same: not with `query_weights`")
         inputs = replace(inputs, query_weights=as_query_weights(query_weights, inputs.asked, inputs.measures))
-    groups_of_queries = None if query_groups is None else as_query_groups(query_groups, inputs.asked)
+    read = None if query_groups is None else as_query_groups(query_groups, inputs.asked)
     documents = describe_documents(inputs, source)
     known = documents.groups
     options = options.of_labels(known is not None and known.labelled)
@@ -265,6 +265,7 @@ def audit(
         stage_names, evaluated.runs, measured.given, inputs.measures, measured.queries, held, everything
     )
     weights = measured.given[0].weights
+    groups_of_queries = None if read is None else on_axis(read, measured.queries)["query_group"]
     notes = (*orders.notes, *order_notes(results), *stage_notes(inputs.runs, stage_names))
     notes += tuple(served_notes(groups_of_queries, weights, measured.queries))
     notes += tuple(sampled) if taken_apart is not None and taken_apart.measures else ()

@@ -107,8 +107,8 @@ class Inputs:
 
     @property
     def asked(self) -> pl.Series:
-        """The queries of the runs, then the judged ones that no run has: the axis of the values."""
-        parts = [run.queries for run in self.all_runs]
+        """The queries of the runs, then the judged ones that no run has."""
+        parts = [run.queries for run in [*self.runs, self.background]]
         parts += [] if self.qrels is None else [self.qrels["query_id"]]
         return pl.concat(parts).unique(maintain_order=True).alias("query_id")
 

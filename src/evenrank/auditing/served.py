@@ -33,8 +33,8 @@ _Tests = tuple[st.Comparison, st.Comparison | None]
 # --- what is given ---------------------------------------------------------------------------------------------------
 
 
-def as_query_groups(given: object, queries: pl.Series) -> pl.Series:
-    """The group of each of the ``queries`` [Q], null where it has none.
+def as_query_groups(given: object, queries: pl.Series) -> pl.DataFrame:
+    """The groups of the ``queries`` [Q], ``query_id`` and ``query_group``, null where one has none.
 
     ``given``: a CSV, TSV, JSONL or Parquet file of ``query_id,group``, ``{query: group}``, a frame or a Series. Raises
     EvenrankError for a query that is repeated, and for fewer than two groups among these queries.
@@ -45,13 +45,18 @@ def as_query_groups(given: object, queries: pl.Series) -> pl.Series:
         raise columns.error(f"expected names of groups in the column {name}, found other values")
     groups = values.cast(pl.String).str.strip_chars()
     table = columns.table.select("query_id", pl.select(pl.when(groups != "").then(groups)).to_series().alias("group"))
-    found = table.join(queries.to_frame("query_id"), "query_id", "right", maintain_order="right")["group"]
-    number = found.drop_nulls().n_unique()
+    found = on_axis(table.rename({"group": "query_group"}), queries)
+    number = found["query_group"].drop_nulls().n_unique()
     if not 2 <= number <= _MOST_GROUPS:
         raise columns.error(
             f"expected from 2 to {_MOST_GROUPS} groups of the {counted(len(queries), 'query')}, found {number}"
         )
-    return found.alias("query_group")
+    return found
+
+
+def on_axis(table: pl.DataFrame, queries: pl.Series) -> pl.DataFrame:
+    """What a table says of each of the ``queries`` [Q], by their ids; null of one that it lacks."""
+    return table.join(queries.to_frame("query_id"), "query_id", "right", maintain_order="right")
 
 
 def as_query_weights(given: object, queries: pl.Series, measures: Sequence[Measure] = ()) -> pl.DataFrame | None:

@@ -41,7 +41,7 @@ BOOTSTRAP_DRAWS = 2000
 _LEAST_FREEDOM = 0.5
 _GUARDED = 30
 """With fewer values the tail that a sample lacks decides: one more is added on the other side."""
-_GUARDED_GROUP = 100
+_GUARDED_GROUP = 200
 _GUARDED_WEIGHTED = 150
 """The same of one of two samples of unlike sizes, and of weighted values, whose tails are longer."""
 _ZERO = 1e-12
@@ -497,7 +497,7 @@ def compare_groups(inside: Array, others: Array, weights: Array | None = None) -
     """Whether the mean of a group of queries differs from that of the others, from values [Q] that are NaN elsewhere.
 
     By t and Hall's t of the difference, with Welch and Satterthwaite's degrees of freedom. With a sample of fewer than
-    100 that is tried with one value more as well, as far from its mean as the furthest, against the claim, as
+    200 that is tried with one value more as well, as far from its mean as the furthest, against the claim, as
     :class:`Guarded` does with 30: the skewness of a small sample is not cancelled by that of a large one. A sample of
     fewer than 15 values tells nothing. ``weights`` [Q]: those of the queries in the means.
     """

@@ -941,7 +941,8 @@ def rules_table(result: GateResult, width: int | None = None) -> Table:
     )
     table = Table("Rules", columns, result.rulings, below=below)
     wider = replace(table, columns=(*columns, Column("noticed", heading="would notice", of=noticed)))
-    fits = width is None or wider.fits(width)
+    # A title that names a group of queries is not cut for it.
+    fits = width is None or (wider.fits(width) and all(one.rule.queries is None for one in result.rulings))
     return wider if fits and any(map(noticed, result.rulings)) else table
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .cell import Cell
 
-MODULES = ("queries", "probe", "position", "erasure", "drawn")
+MODULES = ("queries", "probe", "position", "erasure", "drawn", "served")
 LISTED = Path(__file__).with_name("cells.txt")
 
 

@@ -418,6 +418,19 @@ def test_rebalance_with_drawn_labels(made: tuple[Path, dict[str, str]]) -> None:
         )
 
 
+def test_query_groups_of_drawn_labels(made: tuple[Path, dict[str, str]]) -> None:
+    folder, _ = made
+    found = audited(folder, query_groups={f"q{q}": "odd" if q % 2 else "even" for q in range(40)})
+    row = next(r for r in found.query_groups if (r.run, r.measure, r.group) == ("b", "ARaB@10", "odd"))
+    figure = found["b", "ARaB@10"]
+    odd = np.array([int(query[1:]) % 2 == 1 for query in found.queries])
+    such = figure.drawn.of_such(np.where(odd, figure.values, np.nan))
+    assert (row.figure.mean, row.figure.ci95) == (pytest.approx(such.mean), pytest.approx(ends(such)))
+    assert row.test.why == "its labels were drawn for all queries together"
+    with pytest.raises(EvenrankError, match="labels were drawn for queries that weigh the same"):
+        audited(folder, query_weights={f"q{q}": q + 1 for q in range(40)})
+
+
 def test_a_frontier_is_refused(made: tuple[Path, dict[str, str]]) -> None:
     folder, _ = made
     given: dict[str, Any] = {"labels": folder / "todo.csv", "guess": "gender-en", "collection": folder / "docs.tsv"}

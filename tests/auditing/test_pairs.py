@@ -9,7 +9,7 @@ import pytest
 
 import evenrank
 from evenrank.auditing import AuditResult
-from evenrank.auditing.comparison import _corrected
+from evenrank.auditing.comparison import corrected_by_kind
 from evenrank.measures import parse_measure
 from evenrank.measures.inference import Comparison, compare, corrected
 from small_audits import DOCS, QRELS, random_run
@@ -74,7 +74,9 @@ def test_corrections_by_hand() -> None:
     def of(**measured: tuple[float, float]) -> list[float | None]:
         names = {"a": "Share(group='a')@10", "b": "Share(group='b')@10", "exposure": "Exposure(group='a')@10"}
         tests = [(parse_measure(names.get(name, f"{name}@10")), p) for name, ps in measured.items() for p in ps]
-        return [one.holm_p for one in _corrected([(measure, Comparison(0.1, None, 20, p=p)) for measure, p in tests])]
+        return [
+            one.holm_p for one in corrected_by_kind([(measure, Comparison(0.1, None, 20, p=p)) for measure, p in tests])
+        ]
 
     assert of(nDCG=(0.01, 0.04), RR=(0.03, 0.02)) == pytest.approx([0.04, 0.06, 0.06, 0.06])
     assert of(nDCG=(0.01, 0.04), ARaB=(0.03, 0.02)) == pytest.approx([0.02, 0.04, 0.04, 0.04])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
 from ir_measures import Measure
 from rich.cells import cell_len
 
 from evenrank.files.errors import plain
+from evenrank.files.types import Array
 from evenrank.files.wording import counted
 from evenrank.measures import is_bias, resolve
+from evenrank.measures.base import mean_of
 from evenrank.measures.neutrality import NFaiRR
 from evenrank.measures.rank_bias import AbsARaB, ARaB, RaB
 from evenrank.results.table import fitted, number
@@ -24,13 +25,14 @@ def with_origins(result: AuditFigures) -> list[Measure]:
     return [m for m in result.measures if any(run.figures[str(m)].added is not None for run in result.given)]
 
 
-def perfect(figure: Figure) -> float | None:
-    """What a perfect ranking of the candidates would add to a figure, over the queries where that is defined."""
+def perfect(figure: Figure, weights: Array | None = None) -> float | None:
+    """What a perfect ranking of the candidates would add to a figure, over the queries where that is defined.
+
+    ``weights`` [Q]: those of the queries, if they have any.
+    """
     if figure.added is None or figure.beyond_relevance is None:
         return None
-    by_query = figure.added.values - figure.beyond_relevance.values
-    defined = by_query[~np.isnan(by_query)]
-    return float(defined.mean()) if len(defined) else None
+    return mean_of(figure.added.values - figure.beyond_relevance.values, weights)
 
 
 def origins_title(result: AuditFigures) -> str:

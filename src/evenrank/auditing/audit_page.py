@@ -9,8 +9,10 @@ from typing import TypedDict
 
 from ir_measures import Measure
 
+from evenrank.files.types import Array
 from evenrank.files.wording import counted
 from evenrank.measures import describe, is_bias, is_linear, resolve
+from evenrank.measures.inference import number
 from evenrank.results.finding import Finding
 from evenrank.results.page import CITATIONS, Page, asset, render
 from evenrank.results.table import NONE, Column, Table
@@ -22,7 +24,15 @@ from .findings import audit_findings
 from .page_data import rounded
 from .plane import plane_svg
 from .screen import legend, screen_table, verdicts
-from .tables import figures_table, origins_table, ranks_table, stage_rows, stages_table, words_table
+from .tables import (
+    figures_table,
+    origins_table,
+    query_groups_table,
+    ranks_table,
+    stage_rows,
+    stages_table,
+    words_table,
+)
 from .unknown_labels import about_depth, about_queries, labels_section, only_bounds, plane_bias
 
 GIVEN_SHAPES = ("circle", "square", "triangle-up", "triangle-down", "triangle-right", "triangle-left")
@@ -125,7 +135,7 @@ def origins_chart(result: AuditFigures) -> dict[str, object]:
     found = with_origins(result)
     return {
         str(place): [
-            {"run": run.name, "marks": _marks(run.figures[str(measure)])}
+            {"run": run.name, "marks": _marks(run.figures[str(measure)], result.query_weight)}
             for run in result.given
             if run.figures[str(measure)].added is not None
         ]
@@ -134,13 +144,13 @@ def origins_chart(result: AuditFigures) -> dict[str, object]:
     }
 
 
-def _marks(figure: Figure) -> list[tuple[object, ...]]:
+def _marks(figure: Figure, weights: Array | None) -> list[tuple[object, ...]]:
     marks: list[tuple[object, ...]] = []
     for kind, of in (("added", figure.added), ("beyond", figure.beyond_relevance)):
         if of is not None:
             low, high = of.ci95 or (None, None)
             marks.append((kind, rounded(of.mean), rounded(low), rounded(high), rounded(of.test.p)))
-    would = perfect(figure)
+    would = perfect(figure, weights)
     if would is not None:
         marks.insert(1, ("perfect", rounded(would), None, None, None))
     return marks
@@ -318,14 +328,20 @@ def audit_page(result: AuditFigures) -> Page:
         findings,
         screen_table(result),
         legend=legend(result),
-        aside=counted(len(result.queries), "query"),
+        aside=_aside(result),
         next=next_commands(result, findings),
         verdicts=verdicts(result),
         plane=plane_svg(result),
         notes=tuple(result.notes),
-        lines=22 + 8 * max(0, len(result.given) - 2) // 3,
+        # What was asked for of groups of queries has room of its own.
+        lines=22 + 8 * max(0, len(result.given) - 2) // 3 + 4 * bool(result.query_groups),
         provenance=result.provenance,
     )
+
+
+def _aside(result: AuditFigures) -> str:
+    queries, weights = counted(len(result.queries), "query"), result.query_weight
+    return queries if weights is None else f"{queries}, weighted (n = {number(weights, weights)})"
 
 
 def next_commands(result: AuditFigures, findings: Sequence[Finding]) -> tuple[tuple[str, str], ...]:
@@ -394,6 +410,7 @@ def _contents(result: AuditFigures) -> dict[str, object]:
         "labels": labels_section(result),
         "origins": origins_section(result),
         "stages": _stages(result),
+        "query_groups": query_groups_table(result) if result.query_groups else None,
         "unknown": {
             "only_bounds": only_bounds(result),
             "queries": about_queries(result),

@@ -17,7 +17,7 @@ from evenrank.results.page import Page
 from evenrank.results.result import envelope
 
 from .data import AuditFigures
-from .tables import figures_frame
+from .tables import figures_frame, query_groups_table
 
 if TYPE_CHECKING:
     import pandas
@@ -70,8 +70,9 @@ class AuditResult(AuditFigures):
         return text
 
     def frames(self) -> dict[str, pl.DataFrame]:
-        """:meth:`to_polars` and :meth:`per_query`, by name."""
-        return {"figures": self.to_polars(), "queries": self.per_query()}
+        """:meth:`to_polars` and :meth:`per_query`, by name; with groups of queries also their table."""
+        groups = {"query_groups": query_groups_table(self).frame()} if self.query_groups else {}
+        return {"figures": self.to_polars(), "queries": self.per_query(), **groups}
 
     def to_polars(self) -> pl.DataFrame:
         """All figures in long form, one row per run and measure.
@@ -95,6 +96,8 @@ class AuditResult(AuditFigures):
     def per_query(self, path: str | os.PathLike[str] | None = None) -> pl.DataFrame:
         """Every value: ``query_id``, ``run`` and one column per measure, null if undefined; also as CSV to ``path``.
 
+        With groups and weights of queries, ``query_group`` and ``query_weight`` stand behind the run.
+
         In the CSV, an id or name that a spreadsheet would take for a formula is prefixed with an apostrophe.
         """
         parts = [
@@ -102,6 +105,8 @@ class AuditResult(AuditFigures):
                 {
                     "query_id": self.queries,
                     "run": [run.name] * len(self.queries),
+                    **({} if self.query_group is None else {"query_group": self.query_group}),
+                    **({} if self.query_weight is None else {"query_weight": self.query_weight}),
                     **{name: pl.Series(figure.values).fill_nan(None) for name, figure in run.figures.items()},
                 }
             )

@@ -51,8 +51,8 @@ def with_statistics(
         leans = _leans(measured, measure)
         for r, run in enumerate(measured):
             parts = run.parts[key]
-            mean = run.means.get(key, how.figure(parts))
-            count = int((~np.isnan(np.stack(parts))).any(axis=0).sum())
+            mean = run.means.get(key, how.figure(parts, run.weights))
+            count = st.number(*st.defined(run.values[key] if len(parts) == 1 else np.fmax.reduce(parts), run.weights))
             tie_mean, tie_range = run.ties[key]
             if run.name in (RANDOM, RELEVANCE_FIRST) and not np.isnan(mean):
                 tie_mean, tie_range = mean, (mean, mean)
@@ -73,7 +73,7 @@ def with_statistics(
                 greatest=run.greatest.get(key, greatest_value(measure)),
                 parts=parts if len(parts) > 1 else (),
                 from_labels=_from_labels(run, key),
-                drawn=_drawn(run, key),
+                drawn=drawn_part(run, key),
             )
     return [
         RunAudit(run.name, run.queries, figures[r], run.tie_share, run.by_depth, *_documents(run))
@@ -99,11 +99,11 @@ def _interval(run: Measured, measure: Measure, lean: st.Comparison | None) -> In
     if lean is not None:
         return lean.ci95
     if len(parts) == 1 and not how.whole_run:
-        return _possible(st.estimate(parts[0], drawn=_drawn(run, key)).ci95, measure)
-    return st.size_of(st.compare_parts(parts, signs(measure))).ci95
+        return possible(st.estimate(parts[0], run.weights, drawn=drawn_part(run, key)).ci95, measure)
+    return st.size_of(st.compare_parts(parts, signs(measure), run.weights)).ci95
 
 
-def _possible(ends: Interval | None, measure: Measure) -> Interval | None:
+def possible(ends: Interval | None, measure: Measure) -> Interval | None:
     """The interval without the values that no query can have."""
     if ends is None:
         return None
@@ -121,17 +121,18 @@ def _leans(measured: list[Measured], measure: Measure) -> list[st.Comparison | N
     found: list[st.Comparison] = []
     for run in measured:
         if run.partly_known(key):
-            mean = mean_of(run.values[key]) if len(run.parts[key]) == 1 else None
+            mean = mean_of(run.values[key], run.weights) if len(run.parts[key]) == 1 else None
             found.append(st.untold(mean, run.known_queries.get(key, 0), _why_untold(run)))
         else:
-            found.append(st.compare_parts(run.parts[key], signs(measure), drawn=_drawn(run, key)))
+            part = drawn_part(run, key)
+            found.append(st.compare_parts(run.parts[key], signs(measure), run.weights, drawn=part))
     given = [r for r, run in enumerate(measured) if run.name not in REFERENCES]
     for r, lean in zip(given, st.corrected([found[r] for r in given]), strict=True):
         found[r] = lean
     return list(found)
 
 
-def _drawn(run: Measured, key: str, other: Measured | None = None, *, tied: bool = False) -> st.Drawn | None:
+def drawn_part(run: Measured, key: str, other: Measured | None = None, *, tied: bool = False) -> st.Drawn | None:
     """What a run's values owe to labels that were drawn, or its difference from another run."""
     own = run.drawn.get(key)
     if own is None:
@@ -142,7 +143,7 @@ def _drawn(run: Measured, key: str, other: Measured | None = None, *, tied: bool
 
 
 def _from_labels(run: Measured, key: str) -> FromLabels | None:
-    part = _drawn(run, key)
+    part = drawn_part(run, key)
     if part is None:
         return None
     these, used = part.of_these(run.values[key]), np.unique(part.document)
@@ -189,8 +190,8 @@ def _compare(
         for r, one in enumerate(compared)
         if one is not None and measured[r].name not in REFERENCES
     ]
-    tests = _corrected([(measure, one.test) for measure, _, one in given])
-    sizes = iter(_corrected([(measure, one.sizes) for measure, _, one in given if one.sizes is not None]))
+    tests = corrected_by_kind([(measure, one.test) for measure, _, one in given])
+    sizes = iter(corrected_by_kind([(measure, one.sizes) for measure, _, one in given if one.sizes is not None]))
     for (measure, r, one), test in zip(given, tests, strict=True):
         found[measure][r] = replace(one, test=test, sizes=None if one.sizes is None else next(sizes))
     return found
@@ -205,12 +206,12 @@ def _against(run: Measured, base: Measured, measure: Measure, guaranteed: pl.Ser
         found = replace(found, guaranteed=st.guaranteed_lower(within, guaranteed.to_list(), *ends))
     if resolve(measure).signed and run.name not in REFERENCES:
         parts = run.parts[str(measure)], base.parts[str(measure)]
-        drawn = _drawn(run, str(measure)), _drawn(base, str(measure))
-        found = replace(found, sizes=st.compare_sizes(*parts, signs(measure), drawn=drawn))
+        drawn = drawn_part(run, str(measure)), drawn_part(base, str(measure))
+        found = replace(found, sizes=st.compare_sizes(*parts, signs(measure), run.weights, drawn=drawn))
     return found
 
 
-def _corrected(found: Sequence[tuple[Measure, st.Comparison]]) -> list[st.Comparison]:
+def corrected_by_kind(found: Sequence[tuple[Measure, st.Comparison]]) -> list[st.Comparison]:
     """The tests of measures, with Holm's correction over all that one sentence of the first line may speak of.
 
     Those are the tests of effectiveness, and those of bias. Of bias, the measures that have a better side and the
@@ -242,7 +243,7 @@ def compare_runs(run: Measured, base: Measured, measure: Measure) -> Comparison:
     """A run against another on one measure, over the queries where both have a value, without Holm's correction."""
     key = str(measure)
     if key in run.means:
-        return _compare_drawn(run, base, measure)
+        return _comparedrawn_part(run, base, measure)
     found = (_compare_whole if resolve(measure).whole_run else _compare_queries)(run, base, measure)
     if run.partly_known(key) or base.partly_known(key):
         n = min(one.known_queries.get(key, found.n) for one in (run, base))
@@ -261,29 +262,34 @@ def _compare_queries(run: Measured, base: Measured, measure: Measure) -> Compari
     else:
         gain = values[both] - baseline[both]
     better, worse = int((gain > st.EQUAL).sum()), int((gain < -st.EQUAL).sum())
-    n = int(both.sum())
+    n, weights = st.number(*st.defined(values - baseline, run.weights)), run.weights
+    means = [mean_of(np.where(both, of, np.nan), weights) for of in (values, baseline)]
+    if weights is not None:
+        # The conventional tests are of queries that all weigh the same.
+        paired = st.Paired(n, mean_of(values - baseline, weights), None, None)
     tied = tied_loss = None
     greatest = greatest_value(measure)
     if key in run.expected and key in base.expected:
         over_ties = run.expected[key], base.expected[key]
-        tied = st.compare(over_ties[0] - over_ties[1], drawn=_drawn(run, key, base, tied=True))
+        tied = st.compare(over_ties[0] - over_ties[1], weights, drawn=drawn_part(run, key, base, tied=True))
         moved = not all(map(_same, over_ties, (values, baseline)))
-        tied_loss = st.no_loss(*over_ties, greatest=greatest) if moved and not is_bias(measure) else None
+        lossy = moved and not is_bias(measure)
+        tied_loss = st.no_loss(*over_ties, greatest=greatest, weights=weights) if lossy else None
     return Comparison(
         paired.difference,
-        st.compare(values - baseline, drawn=_drawn(run, key, base)),
-        _relative(paired.difference, float(baseline[both].mean()) if n else None),
+        st.compare(values - baseline, weights, drawn=drawn_part(run, key, base)),
+        _relative(paired.difference, means[1]),
         better,
-        n - better - worse,
+        int(both.sum()) - better - worse,
         worse,
         paired.t_p,
         paired.wilcoxon_p,
-        loss=None if is_bias(measure) else st.no_loss(values, baseline, greatest=greatest),
+        loss=None if is_bias(measure) else st.no_loss(values, baseline, greatest=greatest, weights=weights),
         tied=tied,
         tied_loss=tied_loss,
         n=n,
-        mean=float(values[both].mean()) if n else None,
-        baseline_mean=float(baseline[both].mean()) if n else None,
+        mean=means[0],
+        baseline_mean=means[1],
         partial=_partial([(values, baseline)]),
     )
 
@@ -307,17 +313,18 @@ def _compare_whole(run: Measured, base: Measured, measure: Measure) -> Compariso
     """A figure of the whole run, on the queries (of each part) where both runs have a value."""
     pairs = _whole_pairs(run, base, str(measure))
     parts = [common(*pair) for pair in pairs]
-    n, n_poles = _counted(pairs)
+    n, n_poles = _counted(pairs, run.weights)
     how = resolve(measure)
     if any(not len(part) for part in parts):
         test = st.untold(None, n, "no query has a value in both runs")
         return Comparison(None, test, n=n, n_poles=n_poles, partial=_partial(pairs))
-    means = how.combine([part.mean(axis=0) for part in parts])
+    means = how.combine([_means(*pair, run.weights) for pair in pairs])
     difference = float(means[0] - means[1])
     if how.signed:
-        test = st.compare_parts([part[:, 0] - part[:, 1] for part in parts], signs(measure))
+        test = st.compare_parts([values - baseline for values, baseline in pairs], signs(measure), run.weights)
     else:
-        test = st.compare_sizes(run.parts[str(measure)], base.parts[str(measure)], signs(measure))
+        own, other = run.parts[str(measure)], base.parts[str(measure)]
+        test = st.compare_sizes(own, other, signs(measure), run.weights)
     return Comparison(
         difference,
         replace(test, n=n),
@@ -330,16 +337,17 @@ def _compare_whole(run: Measured, base: Measured, measure: Measure) -> Compariso
     )
 
 
-def _compare_drawn(run: Measured, base: Measured, measure: Measure) -> Comparison:
+def _comparedrawn_part(run: Measured, base: Measured, measure: Measure) -> Comparison:
     """A figure that was drawn, and so has no value for single queries, against the baseline's: without a test."""
     pairs = _whole_pairs(run, base, str(measure))
     parts = [common(*pair) for pair in pairs]
-    n, n_poles = _counted(pairs)
+    n, n_poles = _counted(pairs, run.weights)
     test = st.untold(None, n, "its figure was drawn over random orders")
     # A figure drawn over all queries is not available for some of them.
     if _partial(pairs) or any(not len(part) for part in parts):
         return Comparison(None, test, n=n, n_poles=n_poles, partial=_partial(pairs))
-    mean, baseline = run.means[str(measure)], float(resolve(measure).combine([part.mean(axis=0) for part in parts])[1])
+    mean = run.means[str(measure)]
+    baseline = float(resolve(measure).combine([_means(*pair, run.weights) for pair in pairs])[1])
     return Comparison(
         mean - baseline,
         replace(test, mean=mean - baseline),
@@ -357,17 +365,25 @@ def _whole_pairs(run: Measured, base: Measured, key: str) -> list[tuple[Array, A
     return list(zip(run.parts[key], base.parts[key], strict=True))
 
 
-def _counted(pairs: list[tuple[Array, Array]]) -> tuple[int, tuple[int, int] | None]:
+def _counted(pairs: list[tuple[Array, Array]], weights: Array | None) -> tuple[int, tuple[int, int] | None]:
     """How many queries have a value in both runs, and how many in each pole where there are two."""
-    both = np.stack([~np.isnan(values - baseline) for values, baseline in pairs])
-    poles = both.sum(axis=1).tolist()
-    return int(both.any(axis=0).sum()), (poles[0], poles[1]) if len(poles) > 1 else None
+    differences = [values - baseline for values, baseline in pairs]
+    poles = [st.number(*st.defined(one, weights)) for one in differences]
+    some = st.number(*st.defined(np.fmax.reduce(differences), weights))
+    return some, (poles[0], poles[1]) if len(poles) > 1 else None
 
 
 def common(values: Array, baseline: Array) -> Array:
     """Both runs' values [Q, 2] of the queries where both have one."""
     both = ~np.isnan(values - baseline)
     return np.stack([values[both], baseline[both]], axis=1)
+
+
+def _means(values: Array, baseline: Array, weights: Array | None) -> Array:
+    """Both runs' means [2] over the queries where both have a value."""
+    both = values + baseline
+    means = (mean_of(np.where(np.isnan(both), np.nan, of), weights) for of in (values, baseline))
+    return np.array([np.nan if mean is None else mean for mean in means])
 
 
 def on_common_queries(rankings: list[Measured], key: str) -> list[Measured]:
@@ -466,8 +482,8 @@ def _excess(pair: _Pair) -> Excess | None:
         compared.baseline_mean,
         compared.tied,
         pair.run.values[key] - pair.reference.values[key],
-        st.compare(pair.reference.values[key], drawn=_drawn(pair.reference, key)),
-        _drawn(pair.run, key, pair.reference),
+        st.compare(pair.reference.values[key], pair.reference.weights, drawn=drawn_part(pair.reference, key)),
+        drawn_part(pair.run, key, pair.reference),
     )
 
 
@@ -596,7 +612,7 @@ def compare_pairs(given: Sequence[Measured], measures: Sequence[Measure], baseli
         if not resolve(measure).whole_run
         for first, second in itertools.combinations(given, 2)
     ]
-    tests = _corrected([(measure, one.test) for measure, _, _, one in compared])
+    tests = corrected_by_kind([(measure, one.test) for measure, _, _, one in compared])
     return tuple(
         Pair(str(measure), first, second, test, one.tied)
         for (measure, first, second, one), test in zip(compared, tests, strict=True)
@@ -610,15 +626,18 @@ def _compare_pair(first: Measured, second: Measured, measure: Measure) -> Compar
     return replace(found, test=st.untold(found.difference, found.n, "the lists differ in length"), tied=None)
 
 
-def group_shares(results: Sequence[RunAudit]) -> tuple[GroupShare, ...]:
-    """The groups' shares against those of the candidates, of a perfect ranking, and of the baseline."""
+def group_shares(results: Sequence[RunAudit], weights: Array | None = None) -> tuple[GroupShare, ...]:
+    """The groups' shares against those of the candidates, of a perfect ranking, and of the baseline.
+
+    ``weights`` [Q]: those of the queries.
+    """
     rows = [(run.name, one) for run in results for one in run.figures.values() if type(one.measure) is type(Share)]
     # Of documents without labels, and so of what a random order would add, nothing is known.
     known = [(run, one, one.added) for run, one in rows if one.added is not None and one.mean is not None]
-    added = _over_groups([of for _, _, of in known])
-    beyond = _over_groups([one.beyond_relevance for _, one, _ in known])
+    added = _over_groups([of for _, _, of in known], weights)
+    beyond = _over_groups([one.beyond_relevance for _, one, _ in known], weights)
     compared = [one.vs_baseline for _, one, _ in known]
-    against = [None if of is None or of.unequal_depth else _unless_tied(of.test, of.tied) for of in compared]
+    against = [None if of is None or of.unequal_depth else unless_tied(of.test, of.tied) for of in compared]
     return tuple(
         GroupShare(run, str(one.measure["group"]), float(one.mean or 0.0), of.reference, test, *others)
         for (run, one, of), test, *others in zip(known, added, beyond, against, strict=True)
@@ -626,17 +645,17 @@ def group_shares(results: Sequence[RunAudit]) -> tuple[GroupShare, ...]:
     )
 
 
-def _over_groups(found: Sequence[Excess | None]) -> list[st.Comparison | None]:
+def _over_groups(found: Sequence[Excess | None], weights: Array | None) -> list[st.Comparison | None]:
     """Whether there is an excess, whatever the order of ties; Holm over all of them."""
     tests: list[st.Comparison | None] = [None] * len(found)
     known = [(place, of) for place, of in enumerate(found) if of is not None]
-    corrected = st.corrected([st.compare(of.values, drawn=of.drawn) for _, of in known])
+    corrected = st.corrected([st.compare(of.values, weights, drawn=of.drawn) for _, of in known])
     for (place, of), test in zip(known, corrected, strict=True):
-        tests[place] = _unless_tied(test, of.tied)
+        tests[place] = unless_tied(test, of.tied)
     return tests
 
 
-def _unless_tied(test: st.Comparison, tied: st.Comparison | None) -> st.Comparison:
+def unless_tied(test: st.Comparison, tied: st.Comparison | None) -> st.Comparison:
     """The test, where the order of tied documents does not decide it."""
     why = "it depends on the order of tied documents"
     return st.untold(test.mean, test.n, why, ci95=test.ci95) if decided_by_ties(test, tied) else test

@@ -17,7 +17,7 @@ from evenrank.files.types import Array
 from evenrank.files.wording import counted, percent
 from evenrank.groups import Lexicon
 from evenrank.measures import Lacking, Share, is_bias, parse_measure, resolve
-from evenrank.measures.inference import EQUAL, SIGNIFICANT, Drawn, MeanBound
+from evenrank.measures.inference import EQUAL, SIGNIFICANT, Drawn, Estimate, MeanBound
 from evenrank.measures.inference import Comparison as Tested
 from evenrank.results.finding import Finding
 from evenrank.results.result import Result
@@ -340,7 +340,8 @@ class Figure:
 
     Attributes:
         mean: The mean over queries, or the value of a measure of the whole run; None if undefined.
-        n: Number of queries with a value; ``undefined``: number of queries that should have one but do not.
+        n: Number of queries with a value, with weights as many equal ones as tell as much; ``undefined``: number of
+            queries that should have one but do not.
         ci95: 95% interval of the mean; None with fewer than two queries, and where documents without a label could
             change it.
         lean: Of a signed measure, whether it differs from 0, after Holm's correction over the runs; None of others.
@@ -532,6 +533,24 @@ class GroupShare:
         return self.beyond is not None and self.beyond.shown and (self.beyond.mean or 0) * (self.test.mean or 0) > 0
 
 
+@dataclass(frozen=True, slots=True)
+class QueryGroup:
+    """A run's figure over the queries of a group.
+
+    ``figure``: the mean over the group's queries, its interval and their number; ``test``: its difference from the mean
+    over the other groups' queries; ``against``: the run's difference from the baseline on the group's queries, None
+    without one. Holm's correction is over all groups, runs and measures of a kind. What the order of tied documents
+    decides cannot be told.
+    """
+
+    run: str
+    measure: str
+    group: str
+    figure: Estimate
+    test: Tested
+    against: Tested | None = field(default=None, metadata=IF_KNOWN)
+
+
 @dataclass(frozen=True, repr=False)
 class AuditFigures(Result):
     """An audit: its settings, the figures of every run and of the reference rankings, and notes for the reader."""
@@ -565,6 +584,12 @@ class AuditFigures(Result):
     """Every two of several runs."""
     shares: tuple[GroupShare, ...] = field(default=(), repr=False, metadata=IF_KNOWN)
     """The groups' shares of the first ranks, where shares were measured."""
+    query_groups: tuple[QueryGroup, ...] = field(default=(), repr=False, metadata=IF_KNOWN)
+    """The figures by group of query, where groups were given."""
+    query_group: pl.Series | None = field(default=None, repr=False, metadata=BY_QUERY)
+    """The group of each query [Q], null of one without; None where no groups were given."""
+    query_weight: Array | None = field(default=None, repr=False, metadata=BY_QUERY)
+    """The weight of each query [Q] in the figures; None where all weigh the same."""
     cautions: tuple[Finding, ...] = field(default=(), metadata=LEFT_OUT)
     """Those of the notes that could change the answer."""
     stages: Stages | None = field(default=None, repr=False, metadata=IF_KNOWN)

@@ -17,6 +17,7 @@ from evenrank.files.types import Array
 from evenrank.files.wording import counted
 from evenrank.measures import Share, is_bias, is_linear, resolve
 from evenrank.measures import inference as st
+from evenrank.measures.base import mean_of
 from evenrank.measures.inference import EQUAL, LEAST, MARGIN, outcome, queries_to_hold
 from evenrank.results.finding import Finding, Level, Place, phrases
 
@@ -36,7 +37,8 @@ def audit_findings(result: AuditFigures) -> tuple[Finding, ...]:
     answer, of_runs = list(_answer(result)), list(_of_runs(result))
     if any(one.key == "bias_untold" for one in answer):
         of_runs = [replace(one, place="detail") if one.key == "difference_untold" else one for one in of_runs]
-    found = [*answer, *_warnings(result), *of_runs, *_of_stages(result, of_runs), *_notes(result)]
+    of_queries = _of_query_groups(result)
+    found = [*answer, *_warnings(result), *of_runs, *of_queries, *_of_stages(result, of_runs), *_notes(result)]
     if not any(one.place == "answer" for one in found):
         # Where effectiveness is not asked for and nothing is compared, the first finding answers.
         first = next((n for n, one in enumerate(found) if one.place == "finding"), None)
@@ -69,11 +71,11 @@ def _better(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Fin
 
     Of several measures, those that show it are named.
     """
-    found = {measure: how_good(run, base, measure) for measure in utility_measures(result)}
+    found = {measure: how_good(run, base, measure, result.query_weight) for measure in utility_measures(result)}
     if not found:
         return
     leading = next(iter(found))
-    key, level = how_good(run, base, leading)
+    key, level = found[leading]
     better = [measure for measure, (one, _) in found.items() if one == "better"]
     worse = [measure for measure, (one, _) in found.items() if one in ("worse", "worse_within")]
     if len(found) > 1 and (better or worse):
@@ -86,8 +88,11 @@ def _better(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Fin
     yield _SAYS.find(key, run.name, level, compared.test, "answer", **values)
 
 
-def how_good(run: RunAudit, base: RunAudit, measure: Measure) -> tuple[str, Level]:
-    """The template of how a run compares with the baseline on a measure of effectiveness, and how sure that is."""
+def how_good(run: RunAudit, base: RunAudit, measure: Measure, weights: Array | None = None) -> tuple[str, Level]:
+    """The template of how a run compares with the baseline on a measure of effectiveness, and how sure that is.
+
+    ``weights`` [Q]: those of the queries, if they have any.
+    """
     figure, other = run.figures[str(measure)], base.figures[str(measure)]
     compared = figure.vs_baseline
     assert compared is not None
@@ -98,7 +103,8 @@ def how_good(run: RunAudit, base: RunAudit, measure: Measure) -> tuple[str, Leve
     if key in ("better", "worse", "keeps") and not both.all():
         # A query that a run lacks counts as 0: what only that decides is not said.
         own, before = figure.values[both], other.values[both]
-        test, loss = st.compare(own - before), st.no_loss(own, before, greatest=figure.greatest)
+        of = None if weights is None else weights[both]
+        test, loss = st.compare(own - before, of), st.no_loss(own, before, greatest=figure.greatest, weights=of)
         held = loss is not None and loss.p_holds() <= st.SIGNIFICANT
         again = held if key == "keeps" else test.shown and (test.mean or 0.0) * (compared.difference or 0.0) > 0
         return (key, level) if again else ("better_by_missing", "cannot be told")
@@ -215,7 +221,7 @@ def _orders(result: AuditFigures) -> Iterator[Finding]:
 
 def _order(result: AuditFigures, measure: Measure, tests: Sequence[Pair], apart: set[tuple[str, str]]) -> Finding:
     both = _in_common(result.given)
-    means = {run.name: _mean(run.figures[str(measure)], both) for run in result.given}
+    means = {run.name: _mean(run.figures[str(measure)], both, result.query_weight) for run in result.given}
     ranked = sorted((name for name, mean in means.items() if mean is not None), key=lambda name: means[name] or 0.0)
     key, order = _in_order(ranked, apart, short_names(result))
     noticed = [one.test.noticeable for one in tests if one.test.noticeable is not None]
@@ -238,10 +244,10 @@ def _order(result: AuditFigures, measure: Measure, tests: Sequence[Pair], apart:
     return _SAYS.find(key, "", level, None, "answer", **values)
 
 
-def _mean(figure: Figure, both: Array) -> float | None:
+def _mean(figure: Figure, both: Array, weights: Array | None) -> float | None:
     """A figure's mean over the queries that ``both`` runs have, as the tests of two runs see them."""
-    known = figure.values[both] if not both.all() else figure.values
-    return figure.mean if both.all() or np.isnan(known).all() else float(np.nanmean(known))
+    known = None if both.all() else mean_of(np.where(both, figure.values, np.nan), weights)
+    return figure.mean if known is None else known
 
 
 def _all_lean(result: AuditFigures) -> Iterator[Finding]:
@@ -534,6 +540,72 @@ def _some(names: Sequence[str]) -> list[str]:
     """Names, and how many more there are."""
     rest = len(names) - MOST_GROUPS
     return [*names[:MOST_GROUPS], _SAYS.say("others", count=rest)] if rest > 1 else list(names)
+
+
+# --- groups of queries -----------------------------------------------------------------------------------------------
+
+
+def _of_query_groups(result: AuditFigures) -> Iterator[Finding]:
+    """Who is served worse than others, and for whom a run is better or worse than the baseline: one sentence each."""
+    if not result.query_groups:
+        return
+    measures = {str(measure): measure for measure in result.measures}
+    shown = [one for one in result.query_groups if one.test.shown]
+    # What is not shown to be worse for a group comes after what is; effectiveness before bias.
+    ranked = sorted(
+        shown, key=lambda one: (is_bias(measures[one.measure]), _gain(measures[one.measure], one.test) >= 0)
+    )
+    for one in ranked[:1]:
+        alike = [two for two in ranked if (two.run, two.measure) == (one.run, one.measure)]
+        worst = min(alike, key=lambda two: _gain(measures[two.measure], two.test))
+        how = resolve(measures[one.measure])
+        key = "group_worst" if _gain(measures[worst.measure], worst.test) < 0 else "group_best"
+        key = key.replace("worst", "less_fair").replace("best", "fairer") if is_bias(measures[one.measure]) else key
+        key = "group_apart" if how.undirected or how.signed else key
+        named: dict[str, Any] = {"run": worst.run, "group": worst.group, "measure": shown_name(measures[worst.measure])}
+        yield _SAYS.find(key, "", "shown", worst.test, **named)
+    if not shown:
+        yield _no_group_apart(result, measures)
+    yield from _of_groups_against(result, measures)
+
+
+def _gain(measure: Measure, test: st.Comparison) -> float:
+    """How far a difference is for the better; of measures without a better side, and signed ones, minus its size."""
+    how, mean = resolve(measure), test.mean or 0.0
+    return -abs(mean) if how.undirected or how.signed else mean if how.better == "higher" else -mean
+
+
+def _of_groups_against(result: AuditFigures, measures: Mapping[str, Measure]) -> Iterator[Finding]:
+    """The groups of queries on which a run is shown to differ from the baseline, of the first measure that shows it."""
+    for key, measure in measures.items():
+        for run in result.given:
+            tests = [one for one in result.query_groups if (one.run, one.measure) == (run.name, key)]
+            shown = [(one.group, one.against) for one in tests if one.against is not None and one.against.shown]
+            if not shown:
+                continue
+            better, worse = ([g for g, test in shown if sign * _gain(measure, test) > 0] for sign in (1, -1))
+            how = resolve(measure)
+            template = "groups_better_and_worse" if better and worse else "groups_better" if better else "groups_worse"
+            template = (
+                template.replace("better", "fairer").replace("worse", "less_fair") if is_bias(measure) else template
+            )
+            template = "groups_changed" if how.undirected or how.signed else template
+            said: dict[str, Any] = {"better": _some(better), "worse": _some(worse), "measure": shown_name(measure)}
+            said |= {"groups": _some([group for group, _ in shown]), "baseline": result.baseline}
+            yield _SAYS.find(template, "", "shown", shown[0][1], run=run.name, **said)
+            return
+
+
+def _no_group_apart(result: AuditFigures, measures: Mapping[str, Measure]) -> Finding:
+    """That no group of queries is shown to differ from the others, or why that cannot be told."""
+    told = [one for one in result.query_groups if one.test.noticeable is not None]
+    if not told:
+        why = next((one.test.why for one in result.query_groups if one.test.why is not None), "")
+        return _SAYS.find("query_groups_untold", "", "cannot be told", why=why)
+    first = [one for one in told if one.measure == told[0].measure]
+    least = max(one.test.noticeable or 0.0 for one in first)
+    values: dict[str, Any] = {"measure": shown_name(measures[first[0].measure]), "noticed": least}
+    return _SAYS.find("query_groups_alike", "", "no difference shown", **values)
 
 
 # --- what could change the answer ------------------------------------------------------------------------------------

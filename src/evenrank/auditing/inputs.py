@@ -92,6 +92,8 @@ class Inputs:
     rankings: dict[str, list[Run]]
     """More rankings of the runs of these names."""
     notes: list[str]
+    query_weights: pl.DataFrame | None = None
+    """The weights of the queries, ``query_id`` and ``weight``; None where all weigh the same."""
     of_relevant: bool = False
     """Whether the target is the shares of the relevant documents."""
 
@@ -107,6 +109,13 @@ class Inputs:
         """The ids of the relevant documents, if a target is their groups' shares, retrieved or not."""
         wanted = self.of_relevant or any(measure.params.get("target") == "relevant" for measure in self.measures)
         return [self.qrels.filter(pl.col("relevance") > 0)["doc_id"]] if wanted and self.qrels is not None else []
+
+    @property
+    def asked(self) -> pl.Series:
+        """The queries of the runs, then the judged ones that no run has."""
+        parts = [run.queries for run in [*self.runs, self.background]]
+        parts += [] if self.qrels is None else [self.qrels["query_id"]]
+        return pl.concat(parts).unique(maintain_order=True).alias("query_id")
 
     @property
     def query_ids(self) -> pl.Series | None:

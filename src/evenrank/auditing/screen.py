@@ -33,7 +33,15 @@ from .about import (
 )
 from .data import RANDOM, SHOWN_AS, AuditFigures, Figure, GroupShare, RunAudit, shown_name
 from .findings import bias_verdict, compared_measures, how_good, lean_finding, less_biased, pole, side
-from .tables import origins_terminal, pairs_table, stages_terminal, terminal_table, unknown, words_terminal
+from .tables import (
+    origins_terminal,
+    pairs_table,
+    query_groups_table,
+    stages_terminal,
+    terminal_table,
+    unknown,
+    words_terminal,
+)
 
 UP, DOWN, APART, TIED, MORE, LESS = "▲", "▼", "●", "~", "↑", "↓"
 _RAISED = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲ"
@@ -318,7 +326,7 @@ _UNKNOWN, _NONE = Chip("cannot be told", "unknown"), Chip("–", "unknown")
 def _effective(result: AuditFigures, run: RunAudit, measure: Measure) -> Chip:
     if result.baseline is None or run.name == result.baseline:
         return Chip("baseline")
-    return _EFFECTIVE.get(how_good(run, result[result.baseline], measure)[0], _UNKNOWN)
+    return _EFFECTIVE.get(how_good(run, result[result.baseline], measure, result.query_weight)[0], _UNKNOWN)
 
 
 def _leaning(result: AuditFigures, run: RunAudit, measure: Measure) -> Iterator[Chip]:
@@ -375,6 +383,9 @@ def render_text(result: AuditFigures, width: int = 120) -> str:
         blocks.append(f"{wrapped(origins_title(result), width)}\n{origins_terminal(result).text(width)}")
     if result.pairs:
         blocks.append(pairs_table(result.pairs).text(width))
+    if result.query_groups:
+        table = query_groups_table(result)
+        blocks.append(table.only(*(column.keys[0] for column in table.columns[1:])).text(width))
     if result.stages is not None and result.stages.measures:
         blocks.append(f"{wrapped(_STAGES, width)}\n{stages_terminal(result).text(width)}")
     if result.words is not None:

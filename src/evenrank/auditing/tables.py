@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from evenrank.files.wording import counted, percent
 from evenrank.measures import is_bias, resolve
 from evenrank.measures.inference import EQUAL
+from evenrank.measures.inference import Comparison as Tested
 from evenrank.results.table import (
     COUNT,
     TEXT,
@@ -20,6 +21,8 @@ from evenrank.results.table import (
     interval,
     intervals,
     number,
+    short_intervals,
+    shorts,
     signed_interval,
 )
 
@@ -34,7 +37,7 @@ from .about import (
     signed_measures,
     with_origins,
 )
-from .data import AuditFigures, Comparison, Decomposition, Excess, Figure, Pair, RunAudit, Step
+from .data import AuditFigures, Comparison, Decomposition, Excess, Figure, Pair, QueryGroup, RunAudit, Step
 from .unknown_labels import only_bounds
 from .words import Words, WordShare
 
@@ -319,6 +322,35 @@ def pairs_table(pairs: Sequence[Pair]) -> Table:
     return Table(title, columns, pairs)
 
 
+def query_groups_table(result: AuditFigures) -> Table:
+    """Who is served: each run's figure by group of query, and how it differs from others and the baseline."""
+    compared = any(one.against is not None for one in result.query_groups)
+    columns = (
+        Column("measure"),
+        Column("run"),
+        Column("group", heading="queries of"),
+        Column("n", COUNT, of="figure.n"),
+        Column("mean", shorts(3), of="figure.mean"),
+        Column(("low", "high"), short_intervals(3), "95% interval", "figure.ci95"),
+        *_test_columns("others", "vs others", lambda row: row.test),
+        *(_test_columns("against", f"vs {result.baseline}", lambda row: row.against) if compared else ()),
+    )
+    title = "Groups of queries: differences from the other groups; Holm over groups, runs and measures of a kind"
+    return Table(title, columns, result.query_groups, group=lambda row: row.measure)
+
+
+def _test_columns(key: str, heading: str, of: Callable[[QueryGroup], Tested | None]) -> Iterator[Column]:
+    def said(name: str) -> Callable[[QueryGroup], object]:
+        return lambda row: "" if (test := of(row)) is None else getattr(test, name)
+
+    def mark(row: QueryGroup) -> str:
+        return "*" if (test := of(row)) is not None and test.shown else ""
+
+    yield Column(key, shorts(3, sign=True), heading, said("mean"), mark=mark)
+    yield Column((f"{key}_low", f"{key}_high"), short_intervals(3, sign=True), "its interval", said("ci95"))
+    yield Column(f"{key}_p", P, "Holm p", said("holm_p"))
+
+
 _ADDED, _BEYOND = "added to its candidates", "beyond a perfect ranking"
 
 
@@ -363,7 +395,7 @@ def origins_table(result: AuditFigures, relevance: bool) -> Table:
         if run.figures[str(measure)].added is not None
     ]
     beyond = (
-        Column("perfect", _APART, "Perfect ranking adds", lambda row: perfect(row.figure)),
+        Column("perfect", _APART, "Perfect ranking adds", lambda row: perfect(row.figure, row.result.query_weight)),
         Column(
             "beyond_relevance",
             _APART,

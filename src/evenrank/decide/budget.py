@@ -22,7 +22,7 @@ QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
 BASELINE = "baseline"
 ALPHA = 0.05
 
-_KEYS = ("measure", "against", "at_least", "at_most", "quantity", "name")
+_KEYS = ("measure", "against", "at_least", "at_most", "quantity", "queries", "name")
 _LARGEST_END = 1e9
 _SHARE = re.compile(r"([+-]?\d+(?:\.\d+)?) ?%")
 
@@ -71,6 +71,7 @@ class Rule:
         against: "baseline" or the name of the run that the value is a difference from; None: the figure itself.
         quantity: "figure", or what the run's order has beyond a reference order of its own candidates: "added" (beyond
             a random order) or "beyond relevance" (beyond the order by relevance).
+        queries: The group of queries that it is about; None: all queries.
         name: The rule's name in every output.
     """
 
@@ -81,6 +82,7 @@ class Rule:
     relative: bool = False
     against: str | None = None
     quantity: Quantity = "figure"
+    queries: str | None = None
     name: str | None = None
 
     @property
@@ -92,7 +94,8 @@ class Rule:
     def subject(self) -> str:
         """What the rule looks at: ``|ARaB@10|``, ``ARaB@10, added``."""
         text = self.measure if self.quantity == "figure" else f"{self.measure}, {self.quantity}"
-        return f"|{text}|" if self.absolute and "|" not in text else text
+        text = f"|{text}|" if self.absolute and "|" not in text else text
+        return text if self.queries is None else f"{text} of {self.queries}"
 
     @property
     def limit(self) -> str:
@@ -119,7 +122,7 @@ class Rule:
         """The rule as JSON values, as it is written in a budget."""
         bound = f"{100 * self.bound:+g}%" if self.relative else self.bound
         values: dict[str, object] = {"measure": self.measure, "at_least" if self.floor else "at_most": bound}
-        more = {"against": self.against, "quantity": self.quantity, "name": self.name}
+        more = {"against": self.against, "quantity": self.quantity, "queries": self.queries, "name": self.name}
         return values | {key: value for key, value in more.items() if value is not None}
 
 
@@ -219,7 +222,8 @@ def _rule(table: Mapping[str, object], known: Mapping[str, Facts]) -> Rule:
     if len(sides) != 1:
         raise EvenrankError(f"expected one of at_least and at_most, found {'both' if sides else 'neither'}")
     bound, relative = _bound(sides[0], table[sides[0]])
-    rule = Rule(measure, facts, bound, sides[0] == "at_least", relative, against, quantity, _text(table, "name"))
+    named = _text(table, "queries"), _text(table, "name")
+    rule = Rule(measure, facts, bound, sides[0] == "at_least", relative, against, quantity, *named)
     _check_bound(rule)
     return rule
 

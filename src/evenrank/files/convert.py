@@ -16,19 +16,18 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, SupportsIndex, T
 import polars as pl
 
 from .errors import EvenrankError, quoted, shown
-from .tables import DOCUMENT, first_repeat
+from .tables import DOCUMENT, QUERY, first_repeat
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-_QUERY = ("query_id", "qid", "query-id")
 _DOCUMENT = ("doc_id", "docno", "docid", "corpus-id")
-_RUN = {"query_id": _QUERY, "doc_id": _DOCUMENT, "score": ("score",)}
-_QRELS = {"query_id": _QUERY, "doc_id": _DOCUMENT, "relevance": ("relevance", "label", "rel")}
+_RUN = {"query_id": QUERY, "doc_id": _DOCUMENT, "score": ("score",)}
+_QRELS = {"query_id": QUERY, "doc_id": _DOCUMENT, "relevance": ("relevance", "label", "rel")}
 _TEXTS = {
     "doc_id": {"doc_id": DOCUMENT, "text": ("text", "contents", "body", "passage")},
     # The rows of a ranking hold the texts of both: a query's own comes first.
-    "query_id": {"query_id": (*_QUERY, "id", "_id"), "text": ("query", "text", "contents", "body")},
+    "query_id": {"query_id": (*QUERY, "id", "_id"), "text": ("query", "text", "contents", "body")},
 }
 
 PathLike = str | os.PathLike[str]

@@ -218,6 +218,8 @@ class IdIndex:
 
 DOCUMENT = ("doc_id", "docno", "docid", "corpus-id", "pid", "id", "_id")
 """What the column of document ids may be called."""
+QUERY = ("query_id", "qid", "query-id")
+"""The same of query ids."""
 _PARQUET_MAGIC = b"PAR1"
 _MIXED = (TypeError, ValueError, OverflowError, RecursionError, pl.exceptions.PolarsError)
 

@@ -1,0 +1,234 @@
+"""Who is served: figures by group of query or of user, and weights of queries, such as their traffic."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+from ir_measures import Measure
+
+from evenrank.files.convert import frame_of, id_column, is_path
+from evenrank.files.errors import EvenrankError, quoted, readable, shown
+from evenrank.files.tables import QUERY, Columns, column_named, first_repeat, read_columns
+from evenrank.files.types import Array
+from evenrank.files.wording import counted
+from evenrank.measures import inference as st
+from evenrank.measures import resolve
+from evenrank.measures.base import AbsoluteFigure
+
+from .comparison import ONLY_KNOWN, PARTLY, corrected_by_kind, depth_decides, drawn_part, possible, unless_tied
+from .data import QueryGroup
+from .figures import Measured
+
+_SHOWN = 5
+_MOST_GROUPS = 100
+_Row = tuple[Measured, Measure, str]
+_Tests = tuple[st.Comparison, st.Comparison | None]
+"""A test in the order of tied documents that there is, and over all orders."""
+
+
+# --- what is given ---------------------------------------------------------------------------------------------------
+
+
+def as_query_groups(given: object, queries: pl.Series) -> pl.DataFrame:
+    """The groups of the ``queries`` [Q], ``query_id`` and ``query_group``, null where one has none.
+
+    ``given``: a CSV, TSV, JSONL or Parquet file of ``query_id,group``, ``{query: group}``, a frame or a Series. Raises
+    EvenrankError for a query that is repeated, and for fewer than two groups among these queries.
+    """
+    columns, name = _by_query(given, "group", "`query_groups`")
+    values = columns.table[name]
+    if values.dtype.is_float() or values.dtype.is_nested() or values.dtype in (pl.Object, pl.Binary):
+        raise columns.error(f"expected names of groups in the column {name}, found other values")
+    groups = values.cast(pl.String).str.strip_chars()
+    table = columns.table.select("query_id", pl.select(pl.when(groups != "").then(groups)).to_series().alias("group"))
+    found = on_axis(table.rename({"group": "query_group"}), queries)
+    number = found["query_group"].drop_nulls().n_unique()
+    if not 2 <= number <= _MOST_GROUPS:
+        raise columns.error(
+            f"expected from 2 to {_MOST_GROUPS} groups of the {counted(len(queries), 'query')}, found {number}"
+        )
+    return found
+
+
+def on_axis(table: pl.DataFrame, queries: pl.Series) -> pl.DataFrame:
+    """What a table says of each of the ``queries`` [Q], by their ids; null of one that it lacks."""
+    return table.join(queries.to_frame("query_id"), "query_id", "right", maintain_order="right")
+
+
+def as_query_weights(given: object, queries: pl.Series, measures: Sequence[Measure] = ()) -> pl.DataFrame | None:
+    """The weights of the ``queries`` [Q], ``query_id`` and ``weight``; None where all weigh the same.
+
+    ``given``: a CSV, TSV, JSONL or Parquet file of ``query_id,weight``, ``{query: weight}``, a frame or a Series.
+    Raises EvenrankError for a weight that is not above 0, for a query without one, and for a measure without weights.
+    """
+    columns, name = _by_query(given, "weight", "`query_weights`")
+    values = columns.table[name]
+    if not (values.dtype.is_numeric() or values.dtype in (pl.String, pl.Null)):
+        raise columns.error(f"expected numbers in the column {name}, found other values")
+    weights = values.cast(pl.Float64, strict=False)
+    bad = ~(weights.is_finite() & (weights > 0)).fill_null(False)
+    if bad.any():
+        row = int(bad.arg_max() or 0)
+        raise columns.error(f"expected a weight above 0, found {quoted(str(values[row]))}", row)
+    table = columns.table.select("query_id", weights.alias("weight"))
+    lacking = queries.filter(~queries.is_in(table["query_id"].implode()))
+    if len(lacking):
+        some = f"{', '.join(map(quoted, lacking[:_SHOWN]))}{', …' if len(lacking) > _SHOWN else ''}"
+        raise columns.error(f"no weight for {len(lacking)} of the {counted(len(queries), 'query')}: {some}")
+    table = table.filter(pl.col("query_id").is_in(queries.implode()))
+    if table["weight"].n_unique() == 1:
+        return None
+    absolute = next((str(one) for one in measures if isinstance(resolve(one), AbsoluteFigure)), None)
+    if absolute is not None:
+        instead = absolute.replace("|", "")
+        raise EvenrankError(f"`query_weights`: {absolute} has no weights, as ties draw it: expected {instead}")
+    return table
+
+
+def _by_query(given: object, value: str, what: str) -> tuple[Columns, str]:
+    """A table with ``query_id``, each once, and the name of its column of values."""
+    if is_path(given):
+        columns = read_columns(given)
+    elif isinstance(given, Mapping):
+        ids = pl.Series(list(given), dtype=pl.Object) if given else pl.Series([], dtype=pl.String)
+        values = pl.Series(value, list(given.values()), strict=False)
+        columns = Columns(pl.DataFrame([id_column(ids, "query_id", what), values]), what=what)
+    else:
+        frame = frame_of(given, what, ("query_id", value))
+        if frame is None:
+            kinds = f"a path, {{query: {value}}} or a table with query_id and {value}"
+            raise EvenrankError(f"{what}: expected {kinds}, found {shown(given)}")
+        columns = Columns(frame, what=what)
+    id_name = column_named(columns, QUERY)
+    others = [name for name in columns.table.columns if name != id_name]
+    name = others[0] if len(others) == 1 else column_named(columns, (value,))
+    ids = id_column(columns.table[id_name], "query_id", columns.path or what)
+    columns = replace(columns, table=pl.DataFrame([ids, columns.table[name]]))
+    again = first_repeat(columns.table, ["query_id"])
+    if again is not None:
+        raise columns.error(
+            f"the query {quoted(ids[again[1]])} is there twice, first in {columns.line(again[0])}", again[1]
+        )
+    return columns, name
+
+
+def settings_of(groups: object, weights: object) -> dict[str, str]:
+    """The settings of what is given: the names of files."""
+    given = {"query_groups": groups, "query_weights": weights}
+    named = {key: readable(os.path.basename(one)) if is_path(one) else "in memory" for key, one in given.items()}
+    return {key: name for key, name in named.items() if given[key] is not None}
+
+
+def served_notes(groups: pl.Series | None, weights: Array | None, queries: pl.Series) -> list[str]:
+    """Notes on queries without a group, and on what the weights leave of the queries."""
+    notes = []
+    if groups is not None and groups.null_count():
+        lacking = queries.filter(groups.is_null())
+        some = f"{', '.join(map(quoted, lacking[:_SHOWN]))}{', …' if len(lacking) > _SHOWN else ''}"
+        notes.append(
+            f"Query groups: {len(lacking)} of {counted(len(queries), 'query')} have none, and are left out: {some}."
+        )
+    if weights is not None:
+        worth = counted(st.number(weights, weights), "query")
+        notes.append(
+            f"Query weights: every figure is a weighted mean; the {counted(len(queries), 'query')} tell as much as"
+            f" {worth} of equal weight (Kish), which is the n of figures and tests."
+        )
+    return notes
+
+
+# --- figures by group -------------------------------------------------------------------------------------------------
+
+
+def served(
+    given: Sequence[Measured], measures: Sequence[Measure], baseline: str | None, groups: pl.Series | None
+) -> tuple[QueryGroup, ...]:
+    """The runs' figures by query group [Q], the groups' differences from the other groups, and from the baseline.
+
+    Holm over all groups, runs and measures of a kind, effectiveness or bias. Two groups have one difference. Figures of
+    whole runs are no means over queries, and are left out.
+    """
+    if groups is None:
+        return ()
+    sizes = groups.drop_nulls().value_counts().sort(["count", "query_group"], descending=[True, False])
+    inside = {name: groups.eq(name).fill_null(False).to_numpy() for name in sizes["query_group"]}
+    some, first = groups.is_not_null().to_numpy(), next(iter(inside))
+    base = next((run for run in given if run.name == baseline), None)
+    of_queries = [measure for measure in measures if not resolve(measure).whole_run]
+    rows = [(run, measure, name) for measure in of_queries for run in given for name in inside]
+    tested = [row for row in rows if len(inside) > 2 or row[2] == first]
+    apart = _corrected(tested, [_from_others(*row[:2], inside[row[2]], some & ~inside[row[2]]) for row in tested])
+    against: dict[tuple[str, Measure, str], st.Comparison] = {}
+    if base is not None:
+        compared = [row for row in rows if row[0].name != base.name]
+        against = _corrected(compared, [_from_baseline(run, base, m, inside[name]) for run, m, name in compared])
+    found = []
+    for run, measure, name in rows:
+        key, figure = (run.name, measure, name), _figure(run, measure, inside[name])
+        test = apart[key] if key in apart else _turned(apart[run.name, measure, first], figure.n)
+        found.append(QueryGroup(run.name, str(measure), name, figure, test, against.get(key)))
+    return tuple(found)
+
+
+def _corrected(rows: Sequence[_Row], found: Sequence[_Tests]) -> dict[tuple[str, Measure, str], st.Comparison]:
+    """The tests of the rows, corrected by kind; what ties decide cannot be told."""
+    tests = corrected_by_kind([(row[1], test) for row, (test, _) in zip(rows, found, strict=True)])
+    return {
+        (run.name, measure, name): unless_tied(test, tied)
+        for (run, measure, name), test, (_, tied) in zip(rows, tests, found, strict=True)
+    }
+
+
+def _turned(test: st.Comparison, n: int) -> st.Comparison:
+    """The difference of the other of two groups."""
+    other = test.negated()
+    return replace(test, mean=other.mean, ci95=other.ci95, n=n)
+
+
+def _of(values: Array, where: Array) -> Array:
+    return np.where(where, values, np.nan)
+
+
+def _figure(run: Measured, measure: Measure, where: Array) -> st.Estimate:
+    part = drawn_part(run, str(measure))
+    found = st.estimate(_of(run.values[str(measure)], where), run.weights, drawn=part)
+    return replace(found, ci95=None if run.partly_known(str(measure)) else possible(found.ci95, measure))
+
+
+def _from_others(run: Measured, measure: Measure, where: Array, others: Array) -> _Tests:
+    """Whether a run's mean over a group's queries differs from that over the other groups'."""
+    key = str(measure)
+    test = _compared(run.values[key], where, others, run.weights)
+    if run.partly_known(key):
+        return _unlabelled(test, run), None
+    if key in run.drawn:
+        return st.untold(test.mean, test.n, "its labels were drawn for all queries together"), None
+    tied = run.expected.get(key)
+    return test, None if tied is None else _compared(tied, where, others, run.weights)
+
+
+def _compared(values: Array, where: Array, others: Array, weights: Array | None) -> st.Comparison:
+    return st.compare_groups(_of(values, where), _of(values, others), weights)
+
+
+def _from_baseline(run: Measured, base: Measured, measure: Measure, where: Array) -> _Tests:
+    """Whether a run differs from the baseline on a group's queries."""
+    key = str(measure)
+    difference = _of(run.values[key] - base.values[key], where)
+    test = st.compare(difference, run.weights, drawn=drawn_part(run, key, base))
+    if run.partly_known(key) or base.partly_known(key):
+        return _unlabelled(test, run), None
+    if depth_decides(run, base, measure):
+        return st.untold(test.mean, test.n, "the lists differ in length"), None
+    if key not in run.expected or key not in base.expected:
+        return test, None
+    tied = _of(run.expected[key] - base.expected[key], where)
+    return test, st.compare(tied, run.weights, drawn=drawn_part(run, key, base, tied=True))
+
+
+def _unlabelled(test: st.Comparison, run: Measured) -> st.Comparison:
+    return st.untold(test.mean, test.n, ONLY_KNOWN if run.only_known else PARTLY)

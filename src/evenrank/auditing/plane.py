@@ -115,7 +115,8 @@ def plane_svg(result: AuditFigures) -> str:
     points = []
     for run in shown_runs(result):
         utility, bias = (run.figures[str(measure)] for measure in measures)
-        placed = Placed(utility.mean, utility.ci95, utility.bounds), Placed(bias.mean, bias.ci95, bias.bounds)
+        bounds = bias.bounds if bias.from_labels is None else None
+        placed = Placed(utility.mean, utility.ci95, utility.bounds), Placed(bias.mean, bias.ci95, bounds)
         points.append(PlanePoint(SHOWN_AS.get(run.name, run.name), *placed, run.reference))
     return draw_plane(measures, points)
 

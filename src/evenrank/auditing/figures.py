@@ -57,6 +57,9 @@ class Measured:
     bounds: dict[str, Interval] = field(default_factory=dict)
     """Per measure the smallest and largest figure over every way to label the unknown, where that is exact."""
 
+    intervals: dict[str, Interval] = field(default_factory=dict)
+    """Per measure the interval of the figure, where it is not that of the mean of the values."""
+
     only_known: bool = False
     """Whether documents without a label are left out, so that figures are of the others alone."""
     of_labelled: set[str] = field(default_factory=set)
@@ -150,6 +153,8 @@ def _measure(run: Measured, evaluation: Evaluation, measure: Measure, axis: pl.S
         return
     if isinstance(how, LinearMeasure) and greatest_value(measure) is None:
         run.greatest[key] = how.greatest(evaluation)
+    if (ends := how.interval(evaluation)) is not None:
+        run.intervals[key] = ends
     of_ties = how.ties(evaluation)
     run.ties[key] = of_ties.mean, of_ties.range
     if of_ties.expected is not None:

@@ -12,6 +12,7 @@ from evenrank._version import __version__
 
 if TYPE_CHECKING:
     from evenrank.auditing import AuditResult, audit, named_runs, run_name
+    from evenrank.auditing.impact import ImpactRatios, impact_ratios
     from evenrank.auditing.lexicon_check import LexiconCheck, check_lexicon
     from evenrank.decide.debiased_index import debias_index
     from evenrank.decide.frontier import Frontier, frontier
@@ -62,6 +63,10 @@ _HOMES = {
         "audit",
         "named_runs",
         "run_name",
+    ),
+    "auditing.impact": (
+        "ImpactRatios",
+        "impact_ratios",
     ),
     "auditing.lexicon_check": (
         "LexiconCheck",
@@ -171,6 +176,7 @@ __all__ = [
     "Frontier",
     "GateResult",
     "GroupTable",
+    "ImpactRatios",
     "InputError",
     "Lexicon",
     "LexiconCheck",
@@ -193,6 +199,7 @@ __all__ = [
     "frontier",
     "gate",
     "generate",
+    "impact_ratios",
     "initial_budget",
     "interpolate",
     "load_lexicon",

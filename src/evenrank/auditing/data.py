@@ -23,6 +23,7 @@ from evenrank.results.finding import Finding
 from evenrank.results.result import Result
 from evenrank.results.table import Interval, equation
 
+from .impact import GroupImpact
 from .words import Words
 
 _DIGITS = 4
@@ -545,6 +546,8 @@ class AuditFigures(Result):
     """Every two of several runs."""
     shares: tuple[GroupShare, ...] = field(default=(), repr=False, metadata=IF_KNOWN)
     """The groups' shares of the first ranks, where shares were measured."""
+    impact: tuple[GroupImpact, ...] = field(default=(), repr=False, metadata=IF_KNOWN)
+    """The groups' impact ratios, all queries together, where some ImpactRatio was measured."""
     cautions: tuple[Finding, ...] = field(default=(), metadata=LEFT_OUT)
     """Those of the notes that could change the answer."""
     stages: Stages | None = field(default=None, repr=False, metadata=IF_KNOWN)

@@ -23,6 +23,7 @@ from evenrank.results.finding import Finding, Level, Place, phrases
 from .about import Poles, group_label, in_short, poles, short_names, shown_lean, utility_measures
 from .comparison import ONLY_KNOWN, PARTLY
 from .data import ALL_ZERO, AuditFigures, Comparison, Excess, Figure, GroupShare, Pair, RunAudit, shown_name
+from .impact import impact_findings
 
 _SAYS = phrases("audit")
 MOST_MOVED = 2
@@ -36,7 +37,8 @@ def audit_findings(result: AuditFigures) -> tuple[Finding, ...]:
     answer, of_runs = list(_answer(result)), list(_of_runs(result))
     if any(one.key == "bias_untold" for one in answer):
         of_runs = [replace(one, place="detail") if one.key == "difference_untold" else one for one in of_runs]
-    found = [*answer, *_warnings(result), *of_runs, *_of_stages(result, of_runs), *_notes(result)]
+    found = [*answer, *_warnings(result), *of_runs, *impact_findings(result.impact), *_of_stages(result, of_runs)]
+    found += _notes(result)
     if not any(one.place == "answer" for one in found):
         # Where effectiveness is not asked for and nothing is compared, the first finding answers.
         first = next((n for n, one in enumerate(found) if one.place == "finding"), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -17,6 +18,8 @@ from evenrank.files.types import Array
 
 from .table import REST, GroupTable, named_poles, neutrality
 
+TIMES = " × "
+"""Between the parts of a combination of groups."""
 _SUM = 1e-6
 _EMPTY = ("", "nan", "NaN")
 _OF_WEIGHTS = ("weight", "share", "score", "probability")
@@ -30,7 +33,8 @@ def as_labels(
     ids: Sequence[pl.Series] | None = None,
     *,
     neutral: Strings | None = (),
-    group_column: str | None = None,
+    group_column: Strings | None = None,
+    intersect: bool | None = None,
     poles: str | None = None,
     what: str = "`labels`",
 ) -> GroupTable:
@@ -46,6 +50,8 @@ def as_labels(
         neutral: Values that mean "no group" (in the wide form, columns): such a document is known, with weight 0 of
             every group.
         group_column: The column of groups, if it is not the only one beside ``doc_id`` and not named ``group``.
+        intersect: The groups are the combinations of those in several columns ``group_column``, such as ``"f × yes"``.
+            A document that has no value in one of them is unknown, one that is neutral in one is neutral.
         poles: The groups of signed measures, ``"A,B"``; by default m and f, or the two that there are.
         what: The argument's name, for messages.
 
@@ -62,9 +68,12 @@ def as_labels(
     name = readable(os.path.basename(columns.path)) if columns.path is not None else "in memory"
     id_name = column_named(columns, DOCUMENT)
     others = [column for column in columns.table.columns if column != id_name]
-    if group_column is not None and group_column not in others:
+    asked = strings(group_column)
+    absent = next((one for one in asked if one not in others), None)
+    if absent is not None:
         has = ", ".join(others)
-        raise columns.error(f"there is no column {quoted(group_column)} (`group_column`) beside {id_name}: found {has}")
+        raise columns.error(f"there is no column {quoted(absent)} (`group_column`) beside {id_name}: found {has}")
+    _check_intersect(asked, intersect)
     documents = id_column(columns.table[id_name], "doc_id", columns.path or what)
     if (documents == "").any():
         raise columns.error("expected a doc_id, found none", int((documents == "").arg_max() or 0))
@@ -76,12 +85,34 @@ def as_labels(
         rows = np.flatnonzero(IdIndex(ids).among(documents).to_numpy())
         if not len(rows):
             raise columns.error(f"knows none of the documents: it has {_some(documents)}; asked for {_some_of(ids)}")
-    long = _group_column(columns, id_name, group_column)
+    if intersect:
+        columns = _intersected(columns, asked, neutral)
+    long = _group_column(columns, id_name, TIMES.join(asked) or None)
     if long is None:
         table, groups, appearing = _wide(columns, id_name, documents, rows, neutral)
     else:
         table, groups, appearing = _long(columns, long, documents, rows, neutral)
     return _as_table(columns, name, table, (groups, appearing), neutral, poles)
+
+
+def _check_intersect(asked: Sequence[str], intersect: bool | None) -> None:
+    """Raises EvenrankError for several columns of groups without ``intersect``, and for the reverse."""
+    if len(set(asked)) > 1 and not intersect:
+        names = " and ".join(asked)
+        raise EvenrankError(f"`group_column`: expected one, found {names} (`intersect` takes their combinations)")
+    if intersect and len(set(asked)) < 2:
+        found = asked[0] if asked else "none"
+        raise EvenrankError(f"`intersect`: expected two columns or more as `group_column`, found {found}")
+
+
+def _intersected(columns: Columns, asked: Sequence[str], neutral: Sequence[str]) -> Columns:
+    """The table with a column of the combinations: null where a part is unknown, neutral where one is."""
+    parts = [pl.col(one).cast(pl.String).str.strip_chars() for one in asked]
+    unknown = pl.any_horizontal(part.is_null() | part.is_in(_EMPTY) for part in parts)
+    value = pl.concat_str(parts, separator=TIMES)
+    for part in parts:
+        value = pl.when(part.is_in(list(neutral))).then(part).otherwise(value)
+    return replace(columns, table=columns.table.with_columns(pl.when(~unknown).then(value).alias(TIMES.join(asked))))
 
 
 def _columns(given: object, what: str) -> Columns:
@@ -336,14 +367,22 @@ def _some_of(ids: Sequence[pl.Series]) -> str:
     return _some(pl.concat([part.rename("id") for part in ids]).unique(maintain_order=True)[:6])
 
 
-def check_labels(labels: object, neutral: Strings | None, group_column: str | None, **others: object) -> None:
+def check_labels(
+    labels: object,
+    neutral: Strings | None,
+    group_column: Strings | None,
+    *,
+    intersect: bool | None = None,
+    **others: object,
+) -> None:
     """Raises EvenrankError for labels together with one of ``others`` (``lexicon``, ``tokens``, …), which is not None,
     and for settings of labels without any."""
     if labels is None:
-        for name, value in {"neutral": neutral, "group_column": group_column}.items():
+        for name, value in {"neutral": neutral, "group_column": group_column, "intersect": intersect}.items():
             if value:
                 raise EvenrankError(f"`{name}` says how labels are read: it needs `labels`")
         return
+    _check_intersect(strings(group_column), intersect)
     given = next((name for name, value in others.items() if value is not None), None)
     if given is not None:
         raise EvenrankError(f"`labels` or `{given}`: groups are from labels or from words, not from both")

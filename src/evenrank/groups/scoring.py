@@ -15,7 +15,7 @@ import polars as pl
 from evenrank import options as opt
 from evenrank.files import EvenrankError, Provenance, as_batches, as_collection, atomic_path, check_apart, check_outputs
 from evenrank.files.arguments import check_ranges, checked
-from evenrank.files.convert import Strings, TextsLike, is_path
+from evenrank.files.convert import Strings, TextsLike, is_path, strings
 from evenrank.files.progress import progress
 from evenrank.files.ray import Cluster, cluster_of, write_parts
 from evenrank.files.streams import Shard, TableWriter, shard_batches, shards_of
@@ -26,7 +26,7 @@ from evenrank.files.tokens import Tokens, alphabet
 from evenrank.files.types import Array
 
 from . import _plain_counting
-from .labels import as_labels, check_labels
+from .labels import TIMES, as_labels, check_labels
 from .lexicon import Lexicon, LexiconLike, load_lexicon, matcher_of, note_lexicon
 from .table import METADATA_KEY, GroupTable, Magnitude, as_group_table, magnitude_of_count, neutrality, sides
 
@@ -315,7 +315,8 @@ class GroupSource:
     scores: object = None
     labels: object = None
     neutral: Strings | None = None
-    group_column: str | None = None
+    group_column: Strings | None = None
+    intersect: bool | None = None
     lexicon: LexiconLike | None = None
     poles: str | None = None
     tokens: Tokens | None = None
@@ -330,7 +331,9 @@ class GroupSource:
         """Raises EvenrankError for what contradicts itself, before anything is read."""
         check_ranges(threshold=self.threshold)
         words = {"lexicon": self.lexicon, "tokens": self.tokens, "threshold": self.threshold}
-        check_labels(self.labels, self.neutral, self.group_column, scores=self.scores, **words)
+        check_labels(
+            self.labels, self.neutral, self.group_column, intersect=self.intersect, scores=self.scores, **words
+        )
 
     def note(self, provenance: Provenance) -> None:
         """Records the inputs, before they are read."""
@@ -346,7 +349,14 @@ class GroupSource:
     def known(self, ids: Sequence[pl.Series] | None = None) -> GroupTable:
         """The table of labels or scores, of these documents or of all."""
         if self.labels is not None:
-            return as_labels(self.labels, ids, neutral=self.neutral, group_column=self.group_column, poles=self.poles)
+            return as_labels(
+                self.labels,
+                ids,
+                neutral=self.neutral,
+                group_column=self.group_column,
+                intersect=self.intersect,
+                poles=self.poles,
+            )
         return scores_as_asked(
             as_group_table(self.scores, ids),
             lexicon=self.lexicon,
@@ -354,6 +364,16 @@ class GroupSource:
             tokens=self.tokens,
             threshold=self.threshold,
         )
+
+    @property
+    def attribute(self) -> str:
+        """What the groups are values of: the column of labels, or the columns of combinations."""
+        return TIMES.join(strings(self.group_column)) or "group"
+
+    def margins(self, ids: Sequence[pl.Series]) -> dict[str, GroupTable]:
+        """Of combinations, the table of each column alone by its name."""
+        names = strings(self.group_column) if self.intersect else ()
+        return {one: replace(self, group_column=one, intersect=None, poles=None).known(ids) for one in names}
 
     def table(self, ids: Sequence[pl.Series]) -> GroupTable:
         """What is known of these documents. Raises EvenrankError for what cannot be used, and if none is found."""

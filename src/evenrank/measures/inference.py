@@ -615,6 +615,8 @@ def proportion(part: int, n: int) -> Interval | None:
 # --- impact ratios ---------------------------------------------------------------------------------------------------
 
 FOUR_FIFTHS = 0.8
+SELECTED_MOST = "it is selected most"
+"""Why there is no verdict on the group that others are compared with."""
 LEAST_PEOPLE, LEAST_SHARE = 10, 0.02
 """A group of fewer people, or of a smaller share of the candidates, is too small for a verdict, or to be the measure of
 others."""
@@ -677,6 +679,8 @@ def rate_ratios(selected: Array, people: Array, *, counts: bool = True) -> list[
     >>> most.mean, most.why
     (1.0, 'it is selected most')
 
+    Verdicts on several groups need Holm's correction (:func:`corrected`).
+
     Args:
         selected: [Q, G]: how many of each group each query's list selects, or their exposure.
         people: [Q, G]: how many candidates of each group it has.
@@ -691,7 +695,7 @@ def rate_ratios(selected: Array, people: Array, *, counts: bool = True) -> list[
         else _untold_ratio(total[[group, most]], of_group[[group, most]], of_group.sum(), group == most)
         for group in range(len(total))
     ]
-    return [one for one in corrected(found) if isinstance(one, RateRatio)]
+    return found
 
 
 def _untold_ratio(selected: Array, people: Array, everyone: float, most: bool) -> RateRatio:
@@ -705,7 +709,7 @@ def _untold_ratio(selected: Array, people: Array, everyone: float, most: bool) -
     few = f"it has fewer than {LEAST_PEOPLE} people" if people[0] < LEAST_PEOPLE else ""
     if share < LEAST_SHARE:
         few = f"it has fewer than {LEAST_SHARE:.0%} of the candidates"
-    return RateRatio(ratio, None, n, why=few or ("it is selected most" if most else "no other group is large enough"))
+    return RateRatio(ratio, None, n, why=few or (SELECTED_MOST if most else "no other group is large enough"))
 
 
 def _ratio(selected: Array, people: Array) -> float | None:

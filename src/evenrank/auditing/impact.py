@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
@@ -23,7 +23,7 @@ from evenrank.groups import GroupSource
 from evenrank.measures import Evaluation
 from evenrank.measures import inference as st
 from evenrank.measures.impact import ImpactRatio, candidates
-from evenrank.results.finding import Finding, Level, phrases
+from evenrank.results.finding import Finding, Level, Place, phrases
 from evenrank.results.page import Page
 from evenrank.results.result import Result
 from evenrank.results.table import TEXT, Column, Format, P, Table, short_intervals, shorts
@@ -315,22 +315,20 @@ class ImpactRatios(Result):
             "audit",
             f"{self.settings['table']}: {self.settings['selects']}",
             tuple(impact_findings(self.groups)),
-            impact_table(self.groups, said=False),
+            _screen_table(self.groups),
             legend=LEGEND,
             aside=f"{self.people:,} people",
             source="Rate of selection over that of the group selected most. A measurement, no legal advice.",
             provenance=self.provenance,
+            lines=22 + len(self.groups),
         )
 
 
 LEGEND = (f"{_BELOW} below four fifths (p < .05, corrected)", f"{_UNTOLD} cannot be told", "z, p: two proportions")
 
 
-def impact_table(rows: Sequence[GroupImpact], *, said: bool = True) -> Table:
-    """The table that an audit of selection publishes; ``said``: with the verdicts in words.
-
-    What is the same in all rows, such as the run, has no column.
-    """
+def impact_table(rows: Sequence[GroupImpact]) -> Table:
+    """The table that an audit of selection publishes; what is the same in all rows, such as the run, has no column."""
     columns = (
         *(Column(key) for key in ("run", "selects", "attribute") if len({getattr(row, key) for row in rows}) > 1),
         Column("group"),
@@ -341,9 +339,18 @@ def impact_table(rows: Sequence[GroupImpact], *, said: bool = True) -> Table:
         Column(("ratio_low", "ratio_high"), short_intervals(3), "95% interval", "ratio.ci95"),
         Column("z", shorts(2), of="ratio.z"),
         Column("z_p", P, "p", "ratio.z_p"),
-        *([Column("verdict", TEXT, of="said")] if said else []),
+        Column("verdict", TEXT, of="said"),
     )
-    return Table("Impact ratios", columns, rows)
+    unknown = (one.text for one in impact_findings(rows) if one.key == "unknown")
+    return Table("Impact ratios", columns, rows, tuple(unknown))
+
+
+def _screen_table(rows: Sequence[GroupImpact]) -> Table:
+    """The same for a screen, with the attributes above their groups."""
+    table = impact_table(rows)
+    shown = [column.keys[0] for column in table.columns if column.keys[0] not in ("attribute", "selects", "verdict")]
+    several = len(shown) < len(table.columns) - 1
+    return replace(table.only(*shown), title="", notes=(), group=(lambda row: row.attribute) if several else None)
 
 
 def _mark(row: GroupImpact) -> str:
@@ -352,30 +359,42 @@ def _mark(row: GroupImpact) -> str:
 
 def impact_findings(rows: Sequence[GroupImpact]) -> Iterator[Finding]:
     """Which groups are shown to be below four fifths, which only seem so, and of which nothing can be told."""
-    tables: dict[tuple[str, str, str], list[GroupImpact]] = {}
-    for row in rows:
-        tables.setdefault((row.run, row.selects, row.attribute), []).append(row)
-    for (run, selects, attribute), own in tables.items():
-        whose = [run, selects] if run else []
-        where = ", ".join([*whose, attribute] if whose or len(tables) > 1 else [])
-        most = next((row.group for row in own if row.ratio.why == st.SELECTED_MOST), None)
-        below = [row for row in own if row.ratio.shown]
+    for run in dict.fromkeys(row.run for row in rows):
+        own = [row for row in rows if row.run == run]
+        who = run or "This selection"
+        yield from _below(run, who, own)
         seem = [row for row in own if row.verdict == "no difference shown" and (row.ratio.mean or 0) < st.FOUR_FIFTHS]
-        told = [row for row in own if row.ratio.p is not None]
-        key = "below" if below else "not_below" if told else "untold"
-        level: Level = "shown" if below else "no difference shown" if told else "cannot be told"
-        first = (below or seem or told or own)[0].ratio
-        values: dict[str, Any] = {"where": f"{where}: " if where else "", "most": most}
-        yield _SAYS.find(key, run, level, first, "finding" if run else "answer", groups=_listed(below), **values)
         if seem:
-            yield _SAYS.find("seem", run, "no difference shown", seem[0].ratio, groups=_listed(seem), **values)
-        for row in own:
-            if row.small:
-                why = str(row.ratio.why)
-                yield _SAYS.find("small", run, "cannot be told", row.ratio, "note", group=row.group, why=why, **values)
-        if own[0].unknown:
-            yield _SAYS.find("unknown", run, place="note", n=own[0].unknown, attribute=attribute, **values)
+            first = seem[0].ratio
+            yield _SAYS.find("seem", run, "no difference shown", first, who=who, groups=_listed(seem, own))
+        for why in dict.fromkeys(row.ratio.why for row in own if row.small):
+            groups = list(dict.fromkeys(row.group for row in own if row.ratio.why == why))
+            yield _SAYS.find("small", run, "cannot be told", place="note", groups=groups, why=why)
+        lacking = [f"{name} of {n:,}" for name, n in {row.attribute: row.unknown for row in own}.items() if n]
+        if lacking:
+            yield _SAYS.find("unknown", run, place="note", lacking=lacking)
 
 
-def _listed(rows: Sequence[GroupImpact]) -> list[str]:
-    return [_SAYS.say("group", group=row.group, ratio=row.ratio) for row in rows]
+def _below(run: str, who: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
+    """By attribute the groups that are shown to be below four fifths, or that none is."""
+    place: Place = "finding" if run else "answer"
+    tables: dict[tuple[str, str], list[GroupImpact]] = {}
+    for row in rows:
+        tables.setdefault((row.selects, row.attribute), []).append(row)
+    below = [[row for row in table if row.ratio.shown] for table in tables.values()]
+    for found, table in zip(below, tables.values(), strict=True):
+        if found:
+            most = next(row.group for row in table if row.ratio.why == st.SELECTED_MOST)
+            groups = _listed(found, rows)
+            yield _SAYS.find("below", run, "shown", found[0].ratio, place, who=who, groups=groups, most=most)
+    if not any(below):
+        told = next((row.ratio for row in rows if row.ratio.p is not None), None)
+        level: Level = "cannot be told" if told is None else "no difference shown"
+        yield _SAYS.find("untold" if told is None else "not_below", run, level, told, place, who=who)
+
+
+def _listed(rows: Sequence[GroupImpact], among: Sequence[GroupImpact]) -> list[str]:
+    """The groups with their ratios; where several ways of selecting are measured, with theirs."""
+    several = len({row.selects for row in among}) > 1
+    names = [f"{row.group}, {row.selects}" if several else row.group for row in rows]
+    return [_SAYS.say("group", group=name, ratio=row.ratio) for name, row in zip(names, rows, strict=True)]

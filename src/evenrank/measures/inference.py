@@ -615,7 +615,7 @@ def proportion(part: int, n: int) -> Interval | None:
 # --- impact ratios ---------------------------------------------------------------------------------------------------
 
 FOUR_FIFTHS = 0.8
-SELECTED_MOST = "it is selected most"
+SELECTED_MOST = "selected most"
 """Why there is no verdict on the group that others are compared with."""
 LEAST_PEOPLE, LEAST_SHARE = 10, 0.02
 """A group of fewer people, or of a smaller share of the candidates, is too small for a verdict, or to be the measure of
@@ -629,8 +629,7 @@ _NORMAL = 1e9
 class RateRatio(Comparison):
     """A group's rate over that of the group selected most, and whether it is below four fifths.
 
-    ``p``: two-sided, of a ratio of four fifths, 1 above it; times the number of other groups, as the largest of their
-    rates was picked. ``noticeable``: how far below four fifths.
+    ``p``: two-sided, of a ratio of four fifths; 1 above it. ``noticeable``: how far below four fifths.
 
     Attributes:
         z: The two-proportion z of the two rates, unadjusted; None of exposure, which is no count. ``z_p``: its
@@ -677,9 +676,10 @@ def rate_ratios(selected: Array, people: Array, *, counts: bool = True) -> list[
     >>> found.mean, round(found.z, 2), found.verdict, [round(end, 3) for end in found.ci95]
     (0.5, -4.26, 'shown', [0.353, 0.695])
     >>> most.mean, most.why
-    (1.0, 'it is selected most')
+    (1.0, 'selected most')
 
-    Verdicts on several groups need Holm's correction (:func:`corrected`).
+    Verdicts need Holm's correction over the groups (:func:`corrected`). It also makes up for the largest of several
+    rates being taken: a group that is compared with one of b equal rates is one of b hypotheses at least.
 
     Args:
         selected: [Q, G]: how many of each group each query's list selects, or their exposure.
@@ -688,27 +688,25 @@ def rate_ratios(selected: Array, people: Array, *, counts: bool = True) -> list[
     """
     total, of_group = selected.sum(axis=0), people.sum(axis=0)
     most, enough = most_selected(total, of_group), large_enough(of_group)
-    tests = max(1, int(enough.sum()) - 1)
-    found = [
-        _rate_ratio(selected[:, [group, most]], people[:, [group, most]], tests, counts)
+    return [
+        _rate_ratio(selected[:, [group, most]], people[:, [group, most]], counts)
         if enough[group] and group != most
         else _untold_ratio(total[[group, most]], of_group[[group, most]], of_group.sum(), group == most)
         for group in range(len(total))
     ]
-    return found
 
 
 def _untold_ratio(selected: Array, people: Array, everyone: float, most: bool) -> RateRatio:
     n = round(float(people[0]))
     if people[0] <= 0:
-        return RateRatio(None, None, 0, why="it has no candidates")
+        return RateRatio(None, None, 0, why="no candidates")
     ratio = _ratio(selected, people)
     if ratio is None:
-        return RateRatio(None, None, n, why="nobody was selected")
+        return RateRatio(None, None, n, why="nobody is selected")
     share = float(people[0]) / everyone
-    few = f"it has fewer than {LEAST_PEOPLE} people" if people[0] < LEAST_PEOPLE else ""
+    few = f"fewer than {LEAST_PEOPLE} people" if people[0] < LEAST_PEOPLE else ""
     if share < LEAST_SHARE:
-        few = f"it has fewer than {LEAST_SHARE:.0%} of the candidates"
+        few = f"fewer than {LEAST_SHARE:.0%} of the candidates"
     return RateRatio(ratio, None, n, why=few or (SELECTED_MOST if most else "no other group is large enough"))
 
 
@@ -719,12 +717,12 @@ def _ratio(selected: Array, people: Array) -> float | None:
     return float(selected[0] / people[0] / (selected[1] / people[1]))
 
 
-def _rate_ratio(selected: Array, people: Array, tests: int, counts: bool) -> RateRatio:
-    """The ratio of the first of two groups [Q, 2] to the second; ``tests``: of how many second ones it was picked."""
+def _rate_ratio(selected: Array, people: Array, counts: bool) -> RateRatio:
+    """The ratio of the first of two groups [Q, 2] to the second."""
     (x, y), (n, m) = selected.sum(axis=0), people.sum(axis=0)
     ratio = _ratio(np.array([x, y]), np.array([n, m]))
     if ratio is None:
-        return RateRatio(None, None, round(float(n)), why="nobody was selected")
+        return RateRatio(None, None, round(float(n)), why="nobody is selected")
     p, r = x / n, y / m
     freedom = _NORMAL
     apart = np.zeros((1, 2))
@@ -743,7 +741,7 @@ def _rate_ratio(selected: Array, people: Array, tests: int, counts: bool) -> Rat
     high = crossing(lambda log: -reach - statistic(math.exp(log)), math.log(ratio) if x else -20.0, _MOST_RATIO)
     ends = (math.exp(low) if x else 0.0, math.exp(high)) if high < _MOST_RATIO - 0.01 else None
     at = statistic(FOUR_FIFTHS)
-    below = min(1.0, 2 * tests * tail(-at, freedom)) if at < 0 else 1.0
+    below = min(1.0, 2 * tail(-at, freedom)) if at < 0 else 1.0
     error = abs(ratio - FOUR_FIFTHS) / abs(at) if at and math.isfinite(at) else 0.0
     z = _two_proportion_z(x, n, y, m) if counts else None
     return RateRatio(

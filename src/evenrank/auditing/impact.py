@@ -24,7 +24,7 @@ from evenrank.measures import Evaluation
 from evenrank.measures import inference as st
 from evenrank.measures.impact import ImpactRatio, candidates
 from evenrank.results.finding import Finding, Level, Place, phrases
-from evenrank.results.page import Page
+from evenrank.results.page import Page, Section
 from evenrank.results.result import Result
 from evenrank.results.table import TEXT, Column, Format, P, Table, short_intervals, shorts
 
@@ -190,7 +190,8 @@ def impact_ratios(
     chosen = strings(group_column)
     if not chosen:
         raise EvenrankError("`group_column`: expected the column of people's groups, found none")
-    for option, name in {"selected": selected, "score": score, "rank": rank, "query": query, "id": id}.items():
+    named = {"selected": selected, "score": score, "rank": rank, "query": query, "id": id}
+    for option, name in [*(("group_column", one) for one in chosen), *named.items()]:
         if name is not None and name not in columns.table.columns:
             has = ", ".join(columns.table.columns)
             raise columns.error(f"there is no column {quoted(name)} (`{option}`): found {has}")
@@ -319,6 +320,7 @@ class ImpactRatios(Result):
             legend=LEGEND,
             aside=f"{self.people:,} people",
             source="Rate of selection over that of the group selected most. A measurement, no legal advice.",
+            sections=(Section("As it is published", (self.impact_table(),)),),
             provenance=self.provenance,
             lines=22 + len(self.groups),
         )
@@ -350,7 +352,7 @@ def _screen_table(rows: Sequence[GroupImpact]) -> Table:
     table = impact_table(rows)
     shown = [column.keys[0] for column in table.columns if column.keys[0] not in ("attribute", "selects", "verdict")]
     several = len(shown) < len(table.columns) - 1
-    return replace(table.only(*shown), title="", notes=(), group=(lambda row: row.attribute) if several else None)
+    return replace(table.only(*shown), notes=(), group=(lambda row: row.attribute) if several else None)
 
 
 def _mark(row: GroupImpact) -> str:

@@ -621,7 +621,7 @@ LEAST_PEOPLE, LEAST_SHARE = 10, 0.02
 """A group of fewer people, or of a smaller share of the candidates, is too small for a verdict, or to be the measure of
 others."""
 _MOST_RATIO = math.log(1e3)
-_NORMAL = 1e9
+_NORMAL = math.inf
 """Degrees of freedom with which Student's t is normal."""
 
 

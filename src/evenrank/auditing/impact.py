@@ -390,9 +390,12 @@ def _below(run: str, who: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]
             groups = _listed(found, rows)
             yield _SAYS.find("below", run, "shown", found[0].ratio, place, who=who, groups=groups, most=most)
     if not any(below):
-        told = next((row.ratio for row in rows if row.ratio.p is not None), None)
-        level: Level = "cannot be told" if told is None else "no difference shown"
-        yield _SAYS.find("untold" if told is None else "not_below", run, level, told, place, who=who)
+        told = [row.ratio for row in rows if row.ratio.p is not None]
+        level: Level = "no difference shown" if told else "cannot be told"
+        # Of the group of which the least is known; nothing, where even a ratio of 0 could be chance.
+        noticed = st.FOUR_FIFTHS - max((one.noticeable or 0.0 for one in told), default=1.0)
+        key = "not_below_noticed" if noticed > 0 else "not_below" if told else "untold"
+        yield _SAYS.find(key, run, level, told[0] if told else None, place, who=who, noticed=noticed)
 
 
 def _listed(rows: Sequence[GroupImpact], among: Sequence[GroupImpact]) -> list[str]:

@@ -18,7 +18,7 @@ from evenrank.measures import inference as st
 
 from .cell import Cell
 
-RULE = "a group is below four fifths"
+RULE, INTERVAL = "a group is below four fifths", "impact ratio"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +60,30 @@ def _places(chances: Array, rng: np.random.Generator) -> Array:
 
 def below(people: People) -> bool:
     """Whether some group is said to be below four fifths."""
+    return any(one.shown for one in st.corrected(st.rate_ratios(*counted(people))))
+
+
+def counted(people: People) -> tuple[Array, Array]:
+    """How many of each list and group are selected, and how many there are [Q, G]."""
     shape = int(people.list_of.max()) + 1, int(people.group.max()) + 1
-    counts = np.zeros((2, *shape))
-    np.add.at(counts[0], (people.list_of, people.group), people.selected)
-    np.add.at(counts[1], (people.list_of, people.group), 1)
-    return any(one.shown for one in st.corrected(st.rate_ratios(counts[0], counts[1])))
+    selected, every = np.zeros(shape), np.zeros(shape)
+    np.add.at(selected, (people.list_of, people.group), people.selected)
+    np.add.at(every, (people.list_of, people.group), 1)
+    return selected, every
 
 
 def below_by_command(people: People) -> bool:
     columns = {"list": people.list_of, "group": people.group.astype(str), "selected": people.selected.astype(int)}
     found = evenrank.impact_ratios(pl.DataFrame(columns), group_column="group", selected="selected", query="list")
     return any(row.ratio.shown for row in found.groups)
+
+
+def misses(people: People) -> bool:
+    """Whether the interval of two groups' ratio misses the true one, .8, or its inverse if the other came out ahead."""
+    counts = counted(people)
+    first, second = st.rate_ratios(*counts)
+    found, truth = (first, 0.8) if first.ci95 is not None else (second, 1.25)
+    return found.ci95 is not None and not found.ci95[0] <= truth <= found.ci95[1]
 
 
 def _cells() -> Iterator[Cell]:
@@ -92,6 +105,16 @@ def _cells() -> Iterator[Cell]:
         yield cell("one list has half of the people", n, functools.partial(drawn, n, (10, 20), 0.3, vary="sizes"))
         yield cell("one of its people a list, 5% selected", n, functools.partial(drawn, n, (1, 19), 0.05))
         yield cell("five groups", n, functools.partial(drawn, n, (6, 6, 6, 6, 6), 0.3))
+    for family, sizes, rate in (
+        ("one list, 100 of 200 people", (100, 100), 0.3),
+        ("one list, 20 of 400 people, 5% selected", (20, 380), 0.05),
+        ("one list, 12 of 30 people", (12, 18), 0.4),
+    ):
+        yield Cell(INTERVAL, family, 1, functools.partial(drawn, 1, sizes, rate), misses, kind="coverage")
+    for n in (2, 5, 10, 20, 50, 117):
+        for family, vary in (("lists alike", ""), ("lists with other ratios", "ratios"), ("other sizes", "sizes")):
+            draw = functools.partial(drawn, n, (10, 20), 0.3, vary=vary)
+            yield Cell(INTERVAL, family, n, draw, misses, kind="coverage")
     for n in (1, 5, 20, 117):
         draw = functools.partial(drawn, n, (20, 40), 0.3, ratio=0.5)
         yield cell("a ratio of one half", n, draw, kind="power")

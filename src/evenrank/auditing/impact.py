@@ -140,25 +140,29 @@ def impact_ratios(
     neutral: opt.Neutral = None,
     selected: Annotated[
         str | None,
-        opt.Option("--table: the column of who was selected (0 or 1).", metavar="COLUMN", panel="Input", rare=True),
+        opt.Option(
+            "With --table: the column of who was selected (0 or 1).", metavar="COLUMN", panel="Input", rare=True
+        ),
     ] = None,
     score: Annotated[
-        str | None, opt.Option("--table: the column of scores.", metavar="COLUMN", panel="Input", rare=True)
+        str | None, opt.Option("With --table: the column of scores.", metavar="COLUMN", panel="Input", rare=True)
     ] = None,
     rank: Annotated[
         str | None,
-        opt.Option("--table: the column of ranks, from 1, instead.", metavar="COLUMN", panel="Input", rare=True),
+        opt.Option("With --table: the column of ranks, from 1, instead.", metavar="COLUMN", panel="Input", rare=True),
     ] = None,
     k: Annotated[
-        int | None, opt.Option("--table: so many of each list are selected.", panel="Input", rare=True)
+        int | None, opt.Option("With --table: so many of each list are selected.", panel="Input", rare=True)
     ] = None,
     query: Annotated[
         str | None,
-        opt.Option("--table: the column of the lists (default: one list).", metavar="COLUMN", panel="Input", rare=True),
+        opt.Option(
+            "With --table: the column of the lists (default: one list).", metavar="COLUMN", panel="Input", rare=True
+        ),
     ] = None,
     id: Annotated[
         str | None,
-        opt.Option("--table: the column of ids, each once in a list.", metavar="COLUMN", panel="Input", rare=True),
+        opt.Option("With --table: the column of ids, each once in a list.", metavar="COLUMN", panel="Input", rare=True),
     ] = None,
 ) -> ImpactRatios:
     """Measure whom a selection or a ranking of people leaves out.

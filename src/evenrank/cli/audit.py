@@ -19,9 +19,6 @@ evenrank audit old=bm25.run new=bert.run --baseline old \
     --collection docs.tsv --qrels qrels.txt --report audit.html
 # Groups from metadata instead of words: no texts are needed.
 evenrank audit bm25.run --labels sellers.csv --qrels qrels.txt
-# People and who was selected: whom does the selection leave out?
-evenrank audit --table hired.csv --selected hired --tables impact \
-    --group-column gender --group-column ethnicity --intersect
 """
 
 

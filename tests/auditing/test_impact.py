@@ -77,6 +77,9 @@ def test_who_is_selected_by_scores_and_ranks() -> None:
     # Without a query, the first of all are f, m, f; by rank the last are the first.
     assert evenrank.impact_ratios(table, group_column="g", score="s", k=3)["f"].selected == 2
     assert evenrank.impact_ratios(table, group_column="g", rank="s", k=3)["f"].selected == 1
+    # Who has the median itself is not above it.
+    three = pl.DataFrame({"g": ["f", "m", "m"], "s": [1.0, 2.0, 3.0]})
+    assert evenrank.impact_ratios(three, group_column="g", score="s")["m"].selected == 1
     # Above the median, 5.5: two of each; and of tied people a share of the last place.
     assert [row.selected for row in evenrank.impact_ratios(table, group_column="g", score="s").groups] == [2, 2]
     tied = evenrank.impact_ratios(scored("91111111"), group_column="g", score="s", k=2)
@@ -195,3 +198,29 @@ def test_an_audit_without_the_measure_has_no_such_table() -> None:
     assert "impact" not in json.loads(result.to_json())
     with pytest.raises(EvenrankError, match="`measures` has no ImpactRatio"):
         result.impact_table()
+
+
+def test_exposure_is_no_count_and_unknown_people_are_counted() -> None:
+    run, labels = ranked()
+    known = labels.filter(~pl.col("doc_id").is_in(["f3-3", "m5-0"]))
+    measure = "ImpactRatio(group='f',pooled=True,discount='dcg')@3"
+    result = evenrank.audit({"r": run}, labels=known, group_column="gender", measures=f"{measure} {MEASURE}")
+    exposure, first = result.impact[:2], result.impact[2:]
+    assert [row.selects for row in result.impact[::2]] == ["by exposure in the first 3", "the first 3"]
+    assert {row.unknown for row in result.impact} == {2}
+    assert (first[0].candidates, first[1].selected) == (119, 101)
+    assert exposure[1].selected < first[1].selected
+    assert [row.ratio.z is None for row in (exposure[0], first[0])] == [True, False]
+    assert "r takes f, by exposure in the first 3 (" in words(result)
+    assert "Not known, and in none of the impact ratios: gender of 2 candidates." in words(result)
+
+
+def test_groups_are_corrected_together() -> None:
+    def found(groups: str) -> set[bool]:
+        # 62 of 200 of each group but m, of whom it is 100: p = .042 by itself.
+        rows = [(g, int(n < (100 if g == "m" else 62))) for g in groups for n in range(200)]
+        table = pl.DataFrame(rows, ["g", "hired"], orient="row")
+        rows_found = evenrank.impact_ratios(table, group_column="g", selected="hired").groups
+        return {row.ratio.shown for row in rows_found if row.group != "m"}
+
+    assert (found("am"), found("abcm")) == ({True}, {False})

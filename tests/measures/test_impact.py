@@ -20,7 +20,7 @@ import slow_exposure as plain
 from evenrank.files import EvenrankError, Run
 from evenrank.measures import Evaluation, parse_measure, resolve
 from evenrank.measures.impact import pooled_terms
-from evenrank.measures.inference import RateRatio, corrected, rate_ratios
+from evenrank.measures.inference import RateRatio, corrected, large_enough, rate_ratios
 
 seeds = st.integers(0, 10_000)
 
@@ -159,6 +159,11 @@ def test_lists_that_agree_or_differ_make_the_interval() -> None:
     assert alike.ci95 == pytest.approx(one.ci95, abs=0.005)
     assert apart.ci95[1] - apart.ci95[0] > 1.5 * (alike.ci95[1] - alike.ci95[0])
     assert alike.p < apart.p < 0.05
+    # Rates that rise together have a steadier ratio than those of which one rises where the other falls.
+    together = rate_ratios(np.tile([[2.0, 4.0], [8.0, 16.0]], (15, 1)), people)[0]
+    opposed = rate_ratios(np.tile([[2.0, 16.0], [8.0, 4.0]], (15, 1)), people)[0]
+    assert together.mean == opposed.mean == 0.5
+    assert together.ci95[1] - together.ci95[0] < 0.6 * (opposed.ci95[1] - opposed.ci95[0])
     # 600 people in two lists are not 600 lists.
     two = rate_ratios(np.tile([75.0, 150.0], (2, 1)), np.tile([300.0, 300.0], (2, 1)))[0]
     assert two.verdict == "no difference shown"
@@ -176,6 +181,9 @@ def test_small_groups_are_named_and_nobody_is_compared_with_them() -> None:
     ]
     assert [one.mean for one in found] == [2.0, 2.0, 0.8, 1.0]
     assert found[2].p == 1.0
+    # 10 people and 2% are enough.
+    assert large_enough(np.array([10.0, 490.0])).tolist() == [True, True]
+    assert large_enough(np.array([10.0, 491.0])).tolist() == [False, True]
     nobody = rate_ratios(np.zeros((1, 2)), np.array([[50.0, 50.0]]))
     assert [(one.mean, one.why) for one in nobody] == [(None, "nobody is selected")] * 2
     assert rate_ratios(np.array([[0.0, 9.0]]), np.array([[0.0, 30.0]]))[0].why == "no candidates"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from rich.cells import cell_len
 
@@ -68,6 +69,11 @@ def fused(_: Path) -> Result:
 
 def checked(_: Path) -> Result:
     return replace(evenrank.check_lexicon("gender-en", collection={"d": "He said so", "e": f"she {EVIL}"}), name=EVIL)
+
+
+def selected(_: Path) -> Result:
+    table = pl.DataFrame({EVIL: [EVIL, "b"] * 20, "hired": [0, 1, 1, 1] * 10})
+    return evenrank.impact_ratios(table, group_column=EVIL, selected="hired")
 
 
 def located(folder: Path) -> Result:
@@ -138,7 +144,7 @@ def of_paper(_: Path) -> Result:
 
 MADE: tuple[Callable[[Path], Result], ...] = (
     audited, gated, rebalanced, compared, checked, located, alike, moved, probed, of_vectors, debiased, of_index,
-    of_paper, fused,
+    of_paper, fused, selected,
 )  # fmt: skip
 
 

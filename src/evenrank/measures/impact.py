@@ -166,8 +166,7 @@ class _ImpactRatio(ExposureMeasure):
         """The interval of a pooled ratio."""
         if not self["pooled"]:
             return None
-        found = rate_ratios(self.selected(run), candidates(run), counts=self["discount"] == "first")
-        return found[self._group(run)].ci95
+        return rate_ratios(self.selected(run), candidates(run))[self._group(run)].ci95
 
     def looked_at(self, run: JoinedRun) -> Array | None:
         """All candidates."""

@@ -57,6 +57,8 @@ LONG = ("guides/labels", "guides/expansion", "guides/probes", "guides/rebalance"
 """Of these, the pages that are left to the slow tests."""
 REAL = "tutorials/decide"
 """The page on Grep-BiasIR: slow, and skipped where the data are not."""
+LABELLED = "tutorials/few-labels"
+"""The page on people's labels of Grep-BiasIR, skipped where the data are not."""
 PYTHON = "python"
 """The page "From Python": quick, but it needs PyTorch."""
 SMALLER = {
@@ -341,6 +343,11 @@ def test_a_decision_on_real_text(shared_data: Path, tmp_path: Path) -> None:
     run_page(REAL, tmp_path)
 
 
+def test_few_labels_of_real_text(shared_data: Path, tmp_path: Path) -> None:
+    (tmp_path / "grepbiasir").symlink_to(shared_data / "grepbiasir")
+    run_page(LABELLED, tmp_path)
+
+
 @pytest.mark.slow
 def test_five_tasks_from_python(tmp_path: Path) -> None:
     need_models(tmp_path)
@@ -350,7 +357,7 @@ def test_five_tasks_from_python(tmp_path: Path) -> None:
 def test_every_page_is_run_or_has_nothing_to_run() -> None:
     pages = {str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md")}
     runnable = {page for page in pages if any(language != "text" for language, _, _ in blocks(page))}
-    assert runnable == {*QUICK, *NEURAL, REAL, PYTHON}
+    assert runnable == {*QUICK, *NEURAL, REAL, LABELLED, PYTHON}
 
 
 @cache

@@ -13,6 +13,7 @@ from evenrank._version import __version__
 if TYPE_CHECKING:
     from evenrank.auditing import AuditResult, audit, named_runs, run_name
     from evenrank.auditing.impact import ImpactRatios, impact_ratios
+    from evenrank.auditing.label_sample import LabelSample, sample_labels
     from evenrank.auditing.lexicon_check import LexiconCheck, check_lexicon
     from evenrank.decide.debiased_index import debias_index
     from evenrank.decide.frontier import Frontier, frontier
@@ -67,6 +68,10 @@ _HOMES = {
     "auditing.impact": (
         "ImpactRatios",
         "impact_ratios",
+    ),
+    "auditing.label_sample": (
+        "LabelSample",
+        "sample_labels",
     ),
     "auditing.lexicon_check": (
         "LexiconCheck",
@@ -178,6 +183,7 @@ __all__ = [
     "GroupTable",
     "ImpactRatios",
     "InputError",
+    "LabelSample",
     "Lexicon",
     "LexiconCheck",
     "ProbeResult",
@@ -223,6 +229,7 @@ __all__ = [
     "retrieve",
     "rotate_collection",
     "run_name",
+    "sample_labels",
     "score",
     "tokenize",
     "train",

@@ -107,6 +107,9 @@ class GroupOptions(TypedDict, total=False):
         neutral: Values of the labels that mean "no group".
         group_column: The labels' column of groups, if there are several.
         intersect: Take several columns, whose combinations are the groups, such as ``"f × yes"``.
+        guess: Of labels that were drawn (:func:`evenrank.sample_labels`), what is guessed of all documents, however
+            wrong: a built-in lexicon's name, a :class:`Lexicon` or its TOML file, which need the texts; a group table,
+            or labels such as a classifier's.
         lexicon: A built-in lexicon's name, a file or a :class:`Lexicon`; by default ``gender-en``.
         poles: The two groups of signed measures, the positive one first, such as ``"m,f"``.
         tokens: ``"word"`` (default) or ``"whitespace"``.
@@ -118,6 +121,15 @@ class GroupOptions(TypedDict, total=False):
     neutral: Neutral
     group_column: GroupColumn
     intersect: Intersect
+    guess: Annotated[
+        object,
+        Option(
+            "With labels that were drawn: a lexicon, scores or labels that they correct.",
+            reads=True,
+            panel="Groups",
+            rare=True,
+        ),
+    ]
     lexicon: Annotated["LexiconLike | None", Option(f"{LEXICON} Default: gender-en.", reads=True, panel="Groups")]
     poles: Annotated[
         str | None,

@@ -32,7 +32,8 @@ def audit() -> evenrank.AuditResult:
 def test_the_long_form(audit: evenrank.AuditResult) -> None:
     table = audit.to_polars()
     assert table.columns == [
-        "run", "measure", "mean", "n", "undefined", "low", "high", "known", "known_of", "bound_low", "bound_high",
+        "run", "measure", "mean", "n", "undefined", "low", "high", "these_low", "these_high", "contradict", "known",
+        "known_of", "bound_low", "bound_high",
         "tie_mean", "tie_low", "tie_high", "order_mean", "order_low", "order_high",
         "difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p", "holm_p", "p",
         "difference_low", "difference_high",

@@ -156,7 +156,7 @@ def test_bounds_by_hand() -> None:
     )
     assert found.warnings[1] == (
         "Documents without a label: 50% of r in the first 10 ranks; only bounds over every way to label them are"
-        " certain (`--unknown skip`: figures of the others alone, without a test)."
+        " certain (`evenrank labels sample`: a hundred that were drawn tell)."
     )
     # 0 is reached, by a label that is of both groups in part.
     assert figure("ARaB@3", lists, {**labels, "u": (0.25, 0.75)}) == 0

@@ -327,7 +327,7 @@ def test_the_first_lines_say_what_is_unknown() -> None:
     found = evenrank.audit({"r": table, "s": run({"1": ["a"], "2": ["b"]})}, labels=labels, neutral=["none"])
     line = (
         "Documents without a label: 33% of r, 0% of s in the first 10 ranks; only bounds over every way to label them"
-        " are certain (`--unknown skip`: figures of the others alone, without a test)."
+        " are certain (`evenrank labels sample`: a hundred that were drawn tell)."
     )
     assert found.warnings[1] == found.notes[1] == line
     assert line in head(found)

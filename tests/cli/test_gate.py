@@ -136,8 +136,9 @@ def test_a_mistake_is_one_line_and_status_2(folder, evenrank, arguments, said):
 
 AUDIT_OPTIONS = {
     "--unknown": "skip", "--missing": "skip", "--missing-limit": "0.5", "--seed": "1", "--order": "file",
-    "--only-queries": None, "--neutral": "x", "--group-column": "g", "--intersect": None,
-    "--tokens": "word", "--poles": "m,f", "--threshold": "2", "--background-depth": "20", "--background": "new", "--target": "uniform", "--labels": "l.csv",
+    "--only-queries": None, "--neutral": "x", "--group-column": "g", "--tokens": "word", "--poles": "m,f",
+    "--threshold": "2", "--background-depth": "20", "--background": "new", "--target": "uniform", "--labels": "l.csv",
+    "--guess": "gender-en", "--intersect": None,
     "--lexicon": "gender", "--scores": "s.tsv", "--collection": "c.tsv", "--queries": "q.tsv", "--qrels": "qrels",
 }  # fmt: skip
 

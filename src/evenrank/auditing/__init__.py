@@ -2,7 +2,7 @@
 
 from .audit_result import AuditResult
 from .compute import audit
-from .data import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, Comparison, Excess, Figure, RunAudit
+from .data import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, Comparison, Excess, Figure, FromLabels, RunAudit
 from .inputs import named_runs, run_name
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Comparison",
     "Excess",
     "Figure",
+    "FromLabels",
     "RunAudit",
     "audit",
     "named_runs",

@@ -82,6 +82,11 @@ def groups(result: AuditFigures) -> list[str]:
     return [name.removeprefix("count_") for name in result.rankings.columns if name.startswith("count_")]
 
 
+def estimated(result: AuditFigures) -> bool:
+    """Whether figures are estimated from labels that were drawn."""
+    return any(figure.from_labels is not None for run in result.given for figure in run.figures.values())
+
+
 def labelled(result: AuditFigures) -> bool:
     """Whether groups are from labels, of which some may be unknown."""
     return "labels" in result.settings

@@ -26,6 +26,7 @@ from .data import (
     Comparison,
     Excess,
     Figure,
+    FromLabels,
     GroupShare,
     KnownLabels,
     Pair,
@@ -71,6 +72,8 @@ def with_statistics(
                 partly_labelled=run.partly_known(key),
                 greatest=run.greatest.get(key, greatest_value(measure)),
                 parts=parts if len(parts) > 1 else (),
+                from_labels=_from_labels(run, key),
+                drawn=_drawn(run, key),
             )
     return [
         RunAudit(run.name, run.queries, figures[r], run.tie_share, run.by_depth, *_documents(run))
@@ -83,7 +86,7 @@ def _counted_queries(run: Measured, key: str, count: int) -> int:
 
     Of a figure that has bounds alone, those with a labelled document.
     """
-    known = run.known_queries.get(key, count)
+    known = count if key in run.drawn else run.known_queries.get(key, count)
     return known if run.partly_known(key) and not count else min(count, known)
 
 
@@ -98,7 +101,7 @@ def _interval(run: Measured, measure: Measure, lean: st.Comparison | None) -> In
     if lean is not None:
         return lean.ci95
     if len(parts) == 1 and not how.whole_run:
-        return _possible(st.estimate(parts[0]).ci95, measure)
+        return _possible(st.estimate(parts[0], drawn=_drawn(run, key)).ci95, measure)
     return st.size_of(st.compare_parts(parts, signs(measure))).ci95
 
 
@@ -123,11 +126,29 @@ def _leans(measured: list[Measured], measure: Measure) -> list[st.Comparison | N
             mean = mean_of(run.values[key]) if len(run.parts[key]) == 1 else None
             found.append(st.untold(mean, run.known_queries.get(key, 0), _why_untold(run)))
         else:
-            found.append(st.compare_parts(run.parts[key], signs(measure)))
+            found.append(st.compare_parts(run.parts[key], signs(measure), drawn=_drawn(run, key)))
     given = [r for r, run in enumerate(measured) if run.name not in REFERENCES]
     for r, lean in zip(given, st.corrected([found[r] for r in given]), strict=True):
         found[r] = lean
     return list(found)
+
+
+def _drawn(run: Measured, key: str, other: Measured | None = None, *, tied: bool = False) -> st.Drawn | None:
+    """What a run's values owe to labels that were drawn, or its difference from another run."""
+    own = run.drawn.get(key)
+    if own is None:
+        return None
+    part = (own[1] if tied else None) or own[0]
+    others = None if other is None else other.drawn.get(key)
+    return part if others is None else part.plus((others[1] if tied else None) or others[0], -1.0)
+
+
+def _from_labels(run: Measured, key: str) -> FromLabels | None:
+    part = _drawn(run, key)
+    if part is None:
+        return None
+    these, used = part.of_these(run.values[key]), np.unique(part.document)
+    return FromLabels(part.labels, int(part.contradicts[used].sum()), st.ends(these) if these.error else None)
 
 
 PARTLY = "documents without a label could change it"
@@ -186,7 +207,8 @@ def _against(run: Measured, base: Measured, measure: Measure, guaranteed: pl.Ser
         found = replace(found, guaranteed=st.guaranteed_lower(within, guaranteed.to_list(), *ends))
     if resolve(measure).signed and run.name not in REFERENCES:
         parts = run.parts[str(measure)], base.parts[str(measure)]
-        found = replace(found, sizes=st.compare_sizes(*parts, signs(measure)))
+        drawn = _drawn(run, str(measure)), _drawn(base, str(measure))
+        found = replace(found, sizes=st.compare_sizes(*parts, signs(measure), drawn=drawn))
     return found
 
 
@@ -246,12 +268,12 @@ def _compare_queries(run: Measured, base: Measured, measure: Measure) -> Compari
     greatest = greatest_value(measure)
     if key in run.expected and key in base.expected:
         over_ties = run.expected[key], base.expected[key]
-        tied = st.compare(over_ties[0] - over_ties[1])
+        tied = st.compare(over_ties[0] - over_ties[1], drawn=_drawn(run, key, base, tied=True))
         moved = not all(map(_same, over_ties, (values, baseline)))
         tied_loss = st.no_loss(*over_ties, greatest=greatest) if moved and not is_bias(measure) else None
     return Comparison(
         paired.difference,
-        st.compare(values - baseline),
+        st.compare(values - baseline, drawn=_drawn(run, key, base)),
         _relative(paired.difference, float(baseline[both].mean()) if n else None),
         better,
         n - better - worse,
@@ -446,7 +468,8 @@ def _excess(pair: _Pair) -> Excess | None:
         compared.baseline_mean,
         compared.tied,
         pair.run.values[key] - pair.reference.values[key],
-        st.compare(pair.reference.values[key]),
+        st.compare(pair.reference.values[key], drawn=_drawn(pair.reference, key)),
+        _drawn(pair.run, key, pair.reference),
     )
 
 
@@ -594,9 +617,8 @@ def group_shares(results: Sequence[RunAudit]) -> tuple[GroupShare, ...]:
     rows = [(run.name, one) for run in results for one in run.figures.values() if type(one.measure) is type(Share)]
     # Of documents without labels, and so of what a random order would add, nothing is known.
     known = [(run, one, one.added) for run, one in rows if one.added is not None and one.mean is not None]
-    added = _over_groups([(of.values, of.tied) for _, _, of in known])
-    perfect = [one.beyond_relevance for _, one, _ in known]
-    beyond = _over_groups([None if of is None else (of.values, of.tied) for of in perfect])
+    added = _over_groups([of for _, _, of in known])
+    beyond = _over_groups([one.beyond_relevance for _, one, _ in known])
     compared = [one.vs_baseline for _, one, _ in known]
     against = [None if of is None or of.unequal_depth else _unless_tied(of.test, of.tied) for of in compared]
     return tuple(
@@ -606,13 +628,13 @@ def group_shares(results: Sequence[RunAudit]) -> tuple[GroupShare, ...]:
     )
 
 
-def _over_groups(found: Sequence[tuple[Array, st.Comparison | None] | None]) -> list[st.Comparison | None]:
-    """Whether values [Q] differ from 0, with what they are over the orders of ties; Holm over all of them."""
+def _over_groups(found: Sequence[Excess | None]) -> list[st.Comparison | None]:
+    """Whether there is an excess, whatever the order of ties; Holm over all of them."""
     tests: list[st.Comparison | None] = [None] * len(found)
-    known = [(place, *of) for place, of in enumerate(found) if of is not None]
-    corrected = st.corrected([st.compare(values) for _, values, _ in known])
-    for (place, _, tied), test in zip(known, corrected, strict=True):
-        tests[place] = _unless_tied(test, tied)
+    known = [(place, of) for place, of in enumerate(found) if of is not None]
+    corrected = st.corrected([st.compare(of.values, drawn=of.drawn) for _, of in known])
+    for (place, of), test in zip(known, corrected, strict=True):
+        tests[place] = _unless_tied(test, of.tied)
     return tests
 
 

@@ -223,7 +223,7 @@ def audit(
     inputs = replace(inputs, of_relevant=isinstance(target, str) and target == "relevant")
     documents = describe_documents(inputs, source)
     known = documents.groups
-    options = options.of_labels(known is not None and known.labelled)
+    options = options.of_labels(known)
     if measures is None and known is not None:
         inputs = replace(inputs, measures=usual_measures(known, inputs.qrels is not None))
     wanted = load_target(target, known, inputs.qrels is not None)
@@ -297,7 +297,9 @@ def _evaluate(inputs: Inputs, documents: Documents, options: Options, target: Ta
         order.background = normaliser
         return order
 
-    return _Evaluated(runs, background, background.neutral_first(), normaliser, lacking, of_order)
+    # Which documents are neutral is not known of those that were not drawn.
+    ideal = background.neutral_first() if documents.groups.sample is None else None
+    return _Evaluated(runs, background, ideal, normaliser, lacking, of_order)
 
 
 @dataclass(frozen=True, slots=True)

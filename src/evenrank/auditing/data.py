@@ -17,7 +17,7 @@ from evenrank.files.types import Array
 from evenrank.files.wording import counted, percent
 from evenrank.groups import Lexicon
 from evenrank.measures import Lacking, Share, is_bias, parse_measure, resolve
-from evenrank.measures.inference import EQUAL, SIGNIFICANT, MeanBound
+from evenrank.measures.inference import EQUAL, SIGNIFICANT, Drawn, MeanBound
 from evenrank.measures.inference import Comparison as Tested
 from evenrank.results.finding import Finding
 from evenrank.results.result import Result
@@ -160,6 +160,7 @@ class Excess:
         tied: The same with the run's expectation over the orders of its tied documents; None where that is not known.
         values: The difference for each of the audit's queries, array of shape [Q]; NaN where it is undefined.
         leans: Whether the reference's figure differs from 0.
+        drawn: What the values owe to labels that were drawn.
     """
 
     also: ClassVar = ("tie_mean", "tie_p")
@@ -172,6 +173,7 @@ class Excess:
     tied: Tested | None = field(metadata=LEFT_OUT)
     values: Array = field(repr=False, metadata=BY_QUERY)
     leans: Tested = field(metadata=LEFT_OUT)
+    drawn: Drawn | None = field(default=None, repr=False, metadata=BY_QUERY)
 
     @property
     def ci95(self) -> Interval | None:
@@ -320,6 +322,20 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class FromLabels:
+    """Of a figure that is estimated from labels that were drawn: how many there are, and what they make of it.
+
+    ``contradict``: how many of those that are in the figure differ from the guess by more than .5; ``ci95``: the
+    interval for these queries, in which only which labels were drawn is chance. (That of the figure is for queries like
+    these.)
+    """
+
+    labels: int
+    contradict: int
+    ci95: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
     """One measure of one run.
 
@@ -343,6 +359,8 @@ class Figure:
         greatest: The largest size that a query's value can have; of a measure without bounds, with the run's
             documents; None where that is not known.
         partly_labelled: Whether documents without a label could change it.
+        from_labels: Of a figure that is estimated from labels that were drawn, what they make of it; ``drawn``: what
+            its values owe to them.
         parts: The arrays [Q] that the figure is made of if they are several, such as the two poles' PRF of ΔA-PRF.
     """
 
@@ -365,6 +383,8 @@ class Figure:
     greatest: float | None = None
     partly_labelled: bool = field(default=False, metadata=LEFT_OUT)
     parts: tuple[Array, ...] = field(default=(), repr=False, metadata=BY_QUERY)
+    from_labels: FromLabels | None = field(default=None, metadata=IF_KNOWN)
+    drawn: Drawn | None = field(default=None, repr=False, metadata=BY_QUERY)
 
     def __repr__(self) -> str:
         value = "no value" if self.mean is None else f"{self.mean:.4f}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ from ir_measures import Measure
 from evenrank.files.types import Array
 from evenrank.measures import Evaluation, Lacking, LinearMeasure, RunMeasure, greatest_value, is_bias, resolve
 from evenrank.measures.base import mean_of, means_by_relevance
+from evenrank.measures.inference import Drawn
 from evenrank.measures.joined import JoinedRun
 from evenrank.measures.ranked_lists import expand
 from evenrank.results.table import Interval
@@ -56,6 +57,9 @@ class Measured:
     """Per measure without known bounds, the largest size that a query's value could have with these documents."""
     bounds: dict[str, Interval] = field(default_factory=dict)
     """Per measure the smallest and largest figure over every way to label the unknown, where that is exact."""
+    drawn: dict[str, tuple[Drawn, Drawn | None]] = field(default_factory=dict)
+    """Per measure that is estimated from labels that were drawn, what its values owe to them, and what their
+    expectations over the orders of tied documents do; on the axis."""
 
     intervals: dict[str, Interval] = field(default_factory=dict)
     """Per measure the interval of the figure, where it is not that of the mean of the values."""
@@ -68,7 +72,7 @@ class Measured:
     def partly_known(self, key: str) -> bool:
         """Whether a measure depends on documents without a label: its figure is of the known ones alone."""
         known, rows = self.known.get(key, (0, 0))
-        return known < rows or key in self.of_labelled
+        return (known < rows and key not in self.drawn) or key in self.of_labelled
 
 
 def query_axis(evaluations: list[Evaluation], background: Evaluation, qrels: pl.DataFrame | None) -> pl.Series:
@@ -133,6 +137,7 @@ def measure_run(
             if _is_unknown(evaluation, measure, over) or measured.known[str(measure)][0] == 0:
                 _undefined(measured, evaluation, measure, len(axis))
                 continue
+            _note_drawn(measured, evaluation, measure, over, axis)
         _measure(measured, evaluation, measure, axis, over)
     return measured
 
@@ -156,7 +161,8 @@ def _measure(run: Measured, evaluation: Evaluation, measure: Measure, axis: pl.S
     if (ends := how.interval(evaluation)) is not None:
         run.intervals[key] = ends
     of_ties = how.ties(evaluation)
-    run.ties[key] = of_ties.mean, of_ties.range
+    # The range of estimates is not that of the figure.
+    run.ties[key] = of_ties.mean, None if key in run.drawn else of_ties.range
     if of_ties.expected is not None:
         run.expected[key] = place_values(of_ties.expected, queries, axis)
 
@@ -179,6 +185,10 @@ def _is_unknown(evaluation: Evaluation, measure: Measure, over: Over | None) -> 
     if evaluation.missing != "bounds":
         return False
     how, background = resolve(measure), evaluation.background
+    if isinstance(how, LinearMeasure) and how.estimated(evaluation):
+        # Every document that it looks at has to be one that could have been drawn.
+        rows = np.asarray(evaluation.could_be_drawn.rows[:])
+        return bool((rows[_places_of(how, evaluation, over, ties=True)] < 0).any())
     if not _known_rows(how, evaluation, over, ties=True).all():
         return True
     # Not of the candidates that a target is taken from: those without a label have no share in it.
@@ -187,6 +197,25 @@ def _is_unknown(evaluation: Evaluation, measure: Measure, over: Over | None) -> 
     return how.of_rankings and not all(
         _known_rows(how, ranking, over, ties=True).all() for ranking in evaluation.rankings
     )
+
+
+def _note_drawn(run: Measured, evaluation: Evaluation, measure: Measure, over: Over | None, axis: pl.Series) -> None:
+    """Adds what a measure that is estimated owes to labels that were drawn."""
+    how = resolve(measure)
+    if not isinstance(how, LinearMeasure) or not how.estimated(evaluation):
+        return
+    places = _places(evaluation.queries, axis)
+
+    def placed(part: Drawn) -> Drawn:
+        return replace(part, query=places[part.query])
+
+    if over == "relevance":
+        run.drawn[str(measure)] = placed(how.drawn_part_by_relevance(evaluation)), None
+    elif over == "random":
+        run.drawn[str(measure)] = placed(how.drawn_part_at_random(evaluation)), None
+    else:
+        parts = how.drawn_part(evaluation), how.drawn_part(evaluation, tied=True)
+        run.drawn[str(measure)] = placed(parts[0]), placed(parts[1])
 
 
 def _note_labels(run: Measured, evaluation: Evaluation, measure: Measure, over: Over | None) -> None:
@@ -199,8 +228,9 @@ def _note_labels(run: Measured, evaluation: Evaluation, measure: Measure, over: 
     background = evaluation.background
     if type(how).needs_background and background is not None and background.lacks_labels:
         run.of_labelled.add(key)
-    # Of whole lists, they take a while: not where they would be the figure itself.
-    if evaluation.missing == "bounds" and not (over and known.all()):
+    # Of whole lists, they take a while: not where they would be the figure itself, or beside estimates.
+    sampled = evaluation.required_table.sample is not None
+    if evaluation.missing == "bounds" and not (over and (known.all() or sampled)):
         if over == "relevance":
             bounds = how.label_bounds_by_relevance(evaluation)
         else:
@@ -220,12 +250,17 @@ def _known_queries(how: RunMeasure, run: JoinedRun, over: Over | None) -> int:
 
 def _known_rows(how: RunMeasure, run: JoinedRun, over: Over | None, *, ties: bool = False) -> Array:
     """Which of the rows that a measure looks at are known; ``ties``: and of those that are tied with them."""
+    known: Array = run.document[_places_of(how, run, over, ties=ties)] >= 0
+    return known
+
+
+def _places_of(how: RunMeasure, run: JoinedRun, over: Over | None, *, ties: bool) -> Array | slice:
+    """The places of the rows that a measure looks at; ``ties``: and of those that are tied with them."""
     places = None if over else how.looked_at(run)
     if ties and places is not None and run.lists.tied:
         starts, first = np.unique(run.lists.tie_of(places)[0], return_index=True)
         places, _ = expand(starts, run.lists.tie_of(places[first])[1])
-    known: Array = (run.document if places is None else run.document[places]) >= 0
-    return known
+    return slice(None) if places is None else places
 
 
 def _undefined(run: Measured, evaluation: Evaluation, measure: Measure, queries: int) -> None:

@@ -114,7 +114,10 @@ def impacts_of_runs(
     """The rows of each impact ratio among the measures: of each run and attribute, all queries together."""
     rows: list[GroupImpact] = []
     asked = [measure for measure in measures if isinstance(measure, type(ImpactRatio))]
-    margins = source.margins([run.run.table["doc_id"] for run in runs]) if asked else {}
+    # Of labels that were drawn a ratio has bounds alone.
+    if not asked or any(run.required_table.sample is not None for run in runs):
+        return ()
+    margins = source.margins([run.run.table["doc_id"] for run in runs])
     # Groups and pooling aside, the measures with one cutoff and discount have one table.
     for measure in {(one["cutoff"], one["discount"]): one for one in asked}.values():
         counts = measure["discount"] == "first"

@@ -51,12 +51,17 @@ class Options:
     order: Order
     guaranteed: bool = False
 
-    def of_labels(self, labelled: bool) -> Options:
-        """The options for documents that are ``labelled``, of which some are unknown, or for all others.
+    def of_labels(self, groups: GroupTable | None) -> Options:
+        """The options for documents that are labelled, of which some are unknown, or for all others.
 
-        Raises EvenrankError for ``missing`` with labels and for ``unknown`` without.
+        Raises EvenrankError for ``missing`` with labels, for ``unknown`` without, and for leaving out documents where
+        labels that were drawn stand for all of them.
         """
-        if not labelled:
+        if groups is not None and groups.sample is not None and self.unknown not in (None, "bounds"):
+            raise EvenrankError(
+                f"`unknown='{self.unknown}'`: labels that were drawn stand for all documents that could have been"
+            )
+        if groups is None or not groups.labelled:
             if self.unknown is not None:
                 raise EvenrankError("`unknown` is about documents without a label: it needs `labels`")
             return self
@@ -124,7 +129,7 @@ def load_inputs(
 
     Raises EvenrankError, or InputError with file and line, for input that cannot be used.
     """
-    loaded = _load_runs(runs, options.order)
+    loaded = load_runs(runs, options.order)
     options.check([run.name for run in loaded])
     judgements = None if qrels is None else as_qrels(qrels)
     texts = None if collection is None else as_collection(collection)
@@ -215,7 +220,7 @@ def _named(argument: PathLike | Run) -> tuple[str, PathLike | Run]:
     return readable(run_name(text)), text
 
 
-def _load_runs(named: Mapping[str, object], order: Order) -> list[Run]:
+def load_runs(named: Mapping[str, object], order: Order) -> list[Run]:
     if not named:
         raise EvenrankError("an audit needs at least one run")
     return [as_run(run, name, order=order, what=f"run {name}") for name, run in named.items()]
@@ -319,7 +324,8 @@ def usual_measures(groups: GroupTable, judged: bool) -> list[Measure]:
     if groups.poles is not None:
         names.append(LEAN)
     if groups.labelled or groups.poles is None:
-        names.append(OF_LABELS)
+        # Labels that were drawn estimate sums over ranks alone.
+        names += [OF_LABELS] if groups.sample is None else []
         names += [f"Share(group={group!r})@10" for group in groups.groups[:_MOST_SHARES]]
     else:
         names.append(NEUTRALITY)

@@ -15,6 +15,7 @@ from evenrank.files.tables import IdIndex, pick
 from evenrank.files.types import Array
 from evenrank.files.wording import are, counted, percent
 from evenrank.groups import GroupTable, builtin_lexicons
+from evenrank.groups.table import DrawnLabels
 from evenrank.measures import (
     Background,
     Evaluation,
@@ -26,6 +27,7 @@ from evenrank.measures import (
     resolve,
 )
 from evenrank.measures.exposure import EED
+from evenrank.measures.inference import LEAST_LABELS
 from evenrank.measures.ranked_lists import RankedLists, expand, lists_of, tied_pair_share
 from evenrank.results.finding import Finding, Place, phrases
 
@@ -61,7 +63,8 @@ def misleading(
     given = [run for run in results if not run.reference]
     if judged is None:
         yield _found("unknown", "answer")
-    yield from _unlabelled(background.missing, given)
+    sample = None if background.group_table is None else background.group_table.sample
+    yield from _unlabelled(background.missing, given) if sample is None else _estimated(sample, given)
     lacking = [_lacking(run, background.missing) for run in results if run.lacking is not None]
     if lacking:
         yield _found("without_text", documents="; ".join(lacking))
@@ -87,6 +90,24 @@ def _unlabelled(missing: str, given: Sequence[RunAudit]) -> Iterator[Finding]:
     shares = ", ".join(f"{percent(labels.unknown / labels.rows)} of {name}" for name, labels in found)
     key = "unlabelled" if above else "unlabelled_below"
     yield _found(key, shares=shares, depth=found[0][1].depth, done=_SAYS.say(f"unlabelled_{missing}"))
+
+
+def _estimated(sample: DrawnLabels, given: Sequence[RunAudit]) -> Iterator[Finding]:
+    """That figures are estimates, of which labels; which are not, as they look at documents that could not be drawn."""
+    figures = [figure for run in given for figure in run.figures.values() if figure.known is not None]
+    known = [figure.from_labels for figure in figures if figure.from_labels is not None]
+    of: dict[str, Any] = {"labels": len(sample.rows), "documents": len(sample.documents)}
+    if known and sample.guess is not None:
+        yield _found("estimated_guess", contradict=max(one.contradict for one in known), **of)
+    elif known:
+        yield _found("estimated", **of)
+    if len(sample.rows) < LEAST_LABELS:
+        yield _found("few_labels", labels=of["labels"], least=LEAST_LABELS)
+    outside = [str(one.measure) for one in figures if one.from_labels is None and one.bounds is not None]
+    if outside:
+        yield _found("not_drawn", measures=list(dict.fromkeys(outside)))
+    if sample.trusted:
+        yield _found("trusted")
 
 
 def _looks_at_unknown(figure: Figure) -> bool:

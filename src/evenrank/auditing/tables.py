@@ -23,7 +23,17 @@ from evenrank.results.table import (
     signed_interval,
 )
 
-from .about import direction, group_label, groups, labelled, on_common, perfect, signed_measures, with_origins
+from .about import (
+    direction,
+    estimated,
+    group_label,
+    groups,
+    labelled,
+    on_common,
+    perfect,
+    signed_measures,
+    with_origins,
+)
 from .data import AuditFigures, Comparison, Decomposition, Excess, Figure, Pair, RunAudit, Step
 from .unknown_labels import only_bounds
 from .words import Words, WordShare
@@ -60,11 +70,13 @@ _RANGE = intervals(_DIGITS, wide=True)
 _MEASURE, _RUN = "measure", "run"
 _TERMINAL = (("mean", "low", "tie_mean", "tie_low"), ("difference", "better", "p", "holm_p"))
 _TERMINAL_OF_LABELS = ("mean", "low", "bound_low", "known", "tie_low")
+_TERMINAL_OF_DRAWN = ("mean", "low", "these_low", "contradict", "known")
 _AGAINST_UNKNOWN = ("difference", "difference_low", "holm_p")
 """What the terminal shows; with labels, what is certain whatever the unknown ones are, and the share that is known."""
-_PAGE = (_MEASURE, _RUN, "mean", "low", "bound_low", "known", "tie_mean", "tie_low")
+_PAGE = (_MEASURE, _RUN, "mean", "low", "these_low", "contradict", "bound_low", "known", "tie_mean", "tie_low")
 _PAGE_AGAINST = ("difference", "difference_low", "p", "holm_p", "better", "t_p", "wilcoxon_p", "relative")
-_OF_LABELS = {"bound_low", "known", "difference_low"}
+_OF_DRAWN = {"these_low", "contradict"}
+_OF_LABELS = {"bound_low", "known", "difference_low", *_OF_DRAWN}
 _NOT_OF_BOUNDS = {"tie_mean", "better", "t_p", "wilcoxon_p", "relative"}
 _ALWAYS = {_MEASURE, _RUN, "mean", "n"}
 
@@ -86,6 +98,20 @@ def figure_columns(result: AuditFigures) -> tuple[Column, ...]:
             "95% interval",
             "figure.ci95",
             note="Interval over queries (t and Hall's t); sorts by its lower end",
+        ),
+        Column(
+            ("these_low", "these_high"),
+            _ENDS,
+            "These queries",
+            "figure.from_labels.ci95",
+            note="Interval for these queries alone: only which documents were labelled is chance",
+        ),
+        Column(
+            "contradict",
+            COUNT,
+            "Contradict",
+            "figure.from_labels.contradict",
+            note="How many of the labels in the figure differ from the guess",
         ),
         Column(
             ("known", "known_of"),
@@ -207,7 +233,7 @@ def figures_table(result: AuditFigures) -> Table:
     ).only(*keys)
     if not labelled(result):
         return table.only(*(key for key in keys if key not in _OF_LABELS))
-    without = _NOT_OF_BOUNDS if only_bounds(result) else _OF_LABELS - {"known"}
+    without = _NOT_OF_BOUNDS if only_bounds(result) else _OF_LABELS - {"known", *_OF_DRAWN}
     empty = {one.keys[0] for one in table.columns if all(one.value(row, 0) in (None, "") for row in rows)}
     return table.only(*(key for key in keys if key not in without and (key in _ALWAYS or key not in empty)))
 
@@ -226,6 +252,7 @@ def _relative(row: FigureRow) -> object:
 def terminal_table(result: AuditFigures, width: int) -> str:
     """The figures by measure; the comparison goes into a second table below if one would be too wide."""
     figures = _TERMINAL_OF_LABELS if labelled(result) else _TERMINAL[0]
+    figures = _TERMINAL_OF_DRAWN if estimated(result) else figures
     against = _AGAINST_UNKNOWN if unknown(result) else _TERMINAL[1]
     table = figures_table(result)
     columns = tuple(_of_terminal(column) for column in figure_columns(result))

@@ -7,7 +7,7 @@ from ir_measures import Measure
 from evenrank.measures import is_bias
 from evenrank.results.table import COUNT, Column, Table
 
-from .about import group_label, lean_measure
+from .about import estimated, group_label, lean_measure
 from .about import groups as group_names
 from .data import AuditFigures, Figure, Known, KnownLabels
 
@@ -17,7 +17,7 @@ _SHADES = (1.0, 0.6, 0.3)
 
 def only_bounds(result: AuditFigures) -> bool:
     """Whether measures of bias that look at an unknown document have bounds alone."""
-    return result.partly_labelled and result.settings.get("unknown") == "bounds"
+    return result.partly_labelled and result.settings.get("unknown") == "bounds" and not estimated(result)
 
 
 def plane_bias(result: AuditFigures) -> Measure | None:

@@ -25,7 +25,7 @@ _PANELS = {
     "Measure": ("audit", "probe", "position", "experiment", "demo"),
     "Decide": ("gate",),
     "Reduce": ("rebalance", "negatives", "train", "rotate", "embeddings", "index debias"),
-    "Prepare": ("score", "index", "retrieve", "rerank", "expand", "fuse", "variants", "lexicon", "data"),
+    "Prepare": ("score", "index", "retrieve", "rerank", "expand", "fuse", "variants", "lexicon", "labels", "data"),
 }
 """The commands under their headings in the help; the file of each has its name and in it ``command``."""
 _COMMANDS = {name: panel for panel, names in _PANELS.items() for name in names}
@@ -34,6 +34,7 @@ _GROUPS = {
     "embeddings": ("debias", "audit", "train"),
     "data": ("list_", "fetch", "squad"),
     "lexicon": ("list_", "check"),
+    "labels": ("sample", "ask"),
 }
 """Those that are groups of commands, whose functions their file has."""
 

@@ -576,6 +576,11 @@ def frontier(
     given, judged, restriction = only_those(as_run(run, order=order), as_qrels(qrels), only)
     others = {name: as_run(other, name, order=order, what=f"run {name}") for name, other in (beside or {}).items()}
     grouping = source.grouping([one.table["doc_id"] for one in (given, *others.values())], depth)
+    if grouping.drawn is not None:
+        raise EvenrankError(
+            "a frontier is of many orders, whose documents could not all be drawn: audit two runs with labels drawn for"
+            " both (`evenrank labels sample`)"
+        )
     chosen = _methods(methods, grouping.table, {"protected": protected, "alpha": alpha, "per": per, "top": top})
     measures = _measures(utility or "nDCG@10", bias, grouping.table)
     _check_names(given.name, others, [one.name for one in chosen])

@@ -27,6 +27,8 @@ from evenrank.measures.inference import (
     LEAST,
     POWER,
     BoundTest,
+    Drawn,
+    DrawnPair,
     Estimate,
     MeanBound,
     Outcome,
@@ -35,6 +37,7 @@ from evenrank.measures.inference import (
     bound_of_size,
     factor_to_decide,
     guaranteed_lower,
+    on_queries,
     outcome,
     queries_to_hold,
 )
@@ -76,8 +79,11 @@ def tested(
     greatest: float,
     guaranteed: Sequence[object] | None,
     alpha: float,
+    drawn: DrawnPair,
 ) -> Tested:
     """The test of a rule on the values [Q] of a run's parts, and those of the run that it is against.
+
+    ``drawn``: what they owe to labels that were drawn.
 
     ``greatest``: the size of the greatest value that the measure can take, infinite if that is not known;
     ``guaranteed``: the ids [Q] of the queries where the betting bound is asked for, else None. Raises EvenrankError for
@@ -86,7 +92,7 @@ def tested(
     gone = [np.isnan(v) if others is None else np.isnan(v) | np.isnan(others[k]) for k, v in enumerate(values)]
     own = [v[~out] for v, out in zip(values, gone, strict=True)]
     other = None if others is None else [v[~out] for v, out in zip(others, gone, strict=True)]
-    n = int((~np.stack(gone)).any(axis=0).sum())
+    n, drawn = int((~np.stack(gone)).any(axis=0).sum()), on_queries(drawn, ~gone[0])
     left_out = 0
     if others is not None:
         lone = [np.isnan(v) != np.isnan(o) for v, o in zip(values, others, strict=True)]
@@ -101,14 +107,16 @@ def tested(
         )
     if rule.absolute:
         size = max(map(abs, _range(rule, greatest)))
-        return Tested(bound_of_size(own, other, rule.bound, size, factors), n, left_out, mean, of_other)
+        return Tested(bound_of_size(own, other, rule.bound, size, factors, drawn), n, left_out, mean, of_other)
     if rule.relative and (of_other is None or of_other <= NEAR_ZERO):
         raise EvenrankError(f"a share of {rule.measure} of {of_other or 0:.3g} means nothing: expected a number")
     least, most = _range(rule, greatest)
     within, ends = _within(rule, own, other, (least, most))
     unit = of_other if rule.relative and of_other is not None else 1.0
     sign = 1 if rule.floor else -1
-    test = bound_of_mean(within, -ends[0], bound=rule.bound, sign=sign, unit=unit, factors=factors)
+    share = -(1 + rule.bound) if rule.relative else -1.0
+    part = drawn[0] and drawn[0].plus(drawn[1], share)
+    test = bound_of_mean(within, -ends[0], bound=rule.bound, sign=sign, unit=unit, factors=factors, drawn=part)
     if_equal = needed = None
     margin = -sign * rule.bound * unit
     if other is not None and margin > NEAR_ZERO and math.isfinite(most - least) and guaranteed is None:
@@ -156,6 +164,14 @@ def _mean(parts: list[Array], factors: list[float]) -> float | None:
 
 REFERENCES = ("random", "neutral-first", "relevance-first")
 """The audit's reference rankings; a rule can be against one, but they are not gated."""
+_OF_DRAWN = {
+    "query": np.int64,
+    "document": np.int64,
+    "weight": np.float64,
+    "residual": np.float64,
+    "probability": np.float64,
+    "contradicts": np.bool_,
+}
 _LARGEST = 1e50
 """The sums of powers of larger values overflow."""
 _WITHOUT = "`evenrank audit … --json F --values` writes them"
@@ -246,6 +262,25 @@ class Audited:
             raise self.fail(f"no values of the queries: {_WITHOUT}")
         return [self._array(values) for values in found]
 
+    def drawn(self, run: str, rule: Rule) -> Drawn | None:
+        """What the values of a rule's quantity of a run owe to labels that were drawn; None of others."""
+        figure = self.figure(run, rule)
+        found = (figure if rule.quantity == "figure" else self._excess(figure, run, rule)).get("drawn")
+        if found is None:
+            return None
+        try:
+            parts: dict[str, Array] = {name: np.array(_table(found)[name], kind) for name, kind in _OF_DRAWN.items()}
+            part = Drawn(**parts)
+            places = (part.query, len(self.ids)), (part.document, part.labels)
+            sound = all(len(at) == len(part.weight) and (at >= 0).all() and (at < most).all() for at, most in places)
+            sound &= len(part.probability) == len(part.contradicts) == part.labels
+            sound &= bool(np.isfinite(np.concatenate([part.weight, part.residual])).all())
+            if not (sound and (part.probability > 0).all() and (part.probability <= 1).all()):
+                raise ValueError
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise self.fail(f"no audit's JSON: {rule.measure}: what it owes to drawn labels cannot be read") from None
+        return part
+
     @property
     def poles(self) -> tuple[str, str] | None:
         """The groups that signed measures compare, the positive one first, if the audit tells."""
@@ -271,8 +306,16 @@ class Audited:
 
     def partly_labelled(self, runs: Sequence[str], rule: Rule) -> bool:
         """Whether documents without a label could change the figure of one of these runs."""
-        found = [_table(self.figure(run, rule).get("known")) for run in runs]
+        figures = [self.figure(run, rule) for run in runs]
+        if all(figure.get("drawn") is not None for figure in figures):
+            return False
+        found = [_table(figure.get("known")) for figure in figures]
         return any(known.get("rows") != known.get("of") for known in found)
+
+    def few_labels(self, run: str, rule: Rule) -> bool:
+        """Whether so few labels were drawn that they tell nothing."""
+        part = self.drawn(run, rule)
+        return part is not None and part.too_few is not None
 
     @property
     def ids(self) -> Sequence[object]:
@@ -376,7 +419,7 @@ def _canonical(name: str) -> str:
 _SAYS = phrases("gate")
 Correction = Literal["holm", "none"]
 Limits = tuple[float, float]
-Beyond = Literal["unlabelled", "unequal"]
+Beyond = Literal["unlabelled", "unequal", "few_labels", "labels"]
 """Why nothing can be told of a rule, whatever the number of queries: the template that says it."""
 
 
@@ -606,8 +649,10 @@ def gate(
                 raise values.fail(f"no audit's JSON: {rule.measure} has parts in only one of {gated} and {other}")
             greatest = values.greatest(rule, [gated, *([] if other is None else [other])])
             ids = values.ids if rules.guaranteed else None
-            test = tested(rule, parts, others, greatest=greatest, guaranteed=ids, alpha=rules.alpha)
-            if values.partly_labelled([gated, *([] if other is None else [other])], rule):
+            of_labels = values.drawn(gated, rule), None if other is None else values.drawn(other, rule)
+            test = tested(rule, parts, others, greatest=greatest, guaranteed=ids, alpha=rules.alpha, drawn=of_labels)
+            unknown = values.partly_labelled([gated, *([] if other is None else [other])], rule)
+            if unknown or values.few_labels(gated, rule):
                 test = replace(test, test=None)
             found.append((other, test))
         except EvenrankError as error:
@@ -723,8 +768,12 @@ def _beyond(audited: Audited, run: str, ruling: Ruling) -> Ruling:
         return ruling
     if audited.partly_labelled([run, *([] if other is None else [other])], rule):
         return replace(ruling, beyond="unlabelled")
+    if audited.few_labels(run, rule):
+        return replace(ruling, beyond="few_labels")
     if other is not None and ruling.test is not None and unequal_depth(audited, run, rule, other):
         return replace(ruling, beyond="unequal", queries_to_decide=None)
+    if audited.drawn(run, rule) is not None:
+        return replace(ruling, beyond="labels", queries_to_decide=None)
     return ruling
 
 
@@ -795,7 +844,7 @@ def _undecided(ruling: Ruling) -> str:
     """Why a rule is not shown: the template of the reason."""
     test = ruling.test
     if ruling.beyond is not None:
-        return "unequal" if ruling.beyond == "unequal" else "unlabelled"
+        return ruling.beyond
     if test is None:
         return "few"
     if not math.isfinite(test.loss):
@@ -1159,7 +1208,10 @@ def _try(values: Audited, runs: Sequence[str], limit: Mapping[str, object]) -> _
     base = runs[0]
     parts = values.parts(base, rule)
     others = None if rule.against is None else parts
-    found = tested(rule, parts, others, greatest=values.greatest(rule, [base]), guaranteed=None, alpha=ALPHA)
+    part = values.drawn(base, rule)
+    of_labels = part, None if rule.against is None else part
+    greatest = values.greatest(rule, [base])
+    found = tested(rule, parts, others, greatest=greatest, guaranteed=None, alpha=ALPHA, drawn=of_labels)
     holds = found.test is not None and outcome(found.test, found.test.p_broken(), ALPHA) == "holds"
     return _Tried(limit, holds, found.if_equal, found.n)
 

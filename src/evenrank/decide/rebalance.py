@@ -1005,6 +1005,11 @@ def rebalanced(
     if not figures and not request.source.may_skip:
         ids = ids.filter(run.table["rank"] <= max(request.depth, SHOWN))
     grouping = request.source.grouping([ids], request.depth)
+    if grouping.drawn is not None and request.bounds:
+        raise EvenrankError(
+            "`meet` and `keep` need every document's group, of which labels that were drawn are a sample: choose the"
+            " strength by a lexicon, then audit both runs with labels drawn for both"
+        )
     queries = run.queries
     chosen = request.queries.chosen(queries) if request.tunes else pl.Series([False] * len(queries))
     notes = [*([] if qrels is not None else [UNKNOWN_EFFECTIVENESS]), *restriction]
@@ -1036,6 +1041,10 @@ def rebalanced(
         pair = (restricted(one, ~chosen) for one in (run, made))
         # Lists close up over documents that are skipped, so that later ones come to be looked at.
         others = _bias_alone(request, grouping, *(pair if grouping.missing == "skip" else map(_shown, pair)))
+    if grouping.drawn is not None and others is not None:
+        figures_after = others[made.name].figures.values()
+        if any(is_bias(one.measure) and one.from_labels is None for one in figures_after):
+            moved.append(_SAYS.find("not_drawn", name, "cannot be told", place="warning"))
     return Rebalanced(
         made.name,
         request.method.name,
@@ -1058,7 +1067,8 @@ def measures_of(request: Request, grouping: Grouping, judged: bool) -> list[Meas
 
     Recall deeper than ``depth`` and figures of whole lists are left out.
     """
-    usual = [measure for measure in usual_measures(grouping.table, judged) if not resolve(measure).whole_run]
+    table = grouping.table if grouping.drawn is None else grouping.drawn
+    usual = [measure for measure in usual_measures(table, judged) if not resolve(measure).whole_run]
     near = [measure for measure in usual if measure.params.get("cutoff", request.depth + 1) <= max(request.depth, 10)]
     return sorted(dict.fromkeys([*(bound.measure for bound in request.bounds), *near]), key=is_bias)
 
@@ -1123,10 +1133,11 @@ class _Figures:
                 raise EvenrankError(f"the qrels judge none of {of} of the run that figures are of")
             qrels = qrels.filter(pl.col("query_id").is_in(pl.concat([before.queries, absent]).implode()))
         grouping = self.grouping
+        unknown: Literal["bounds", "skip", "neutral"] = "neutral" if grouping.missing == "neutral" else "skip"
         labelled = grouping.table.labelled
         return audit(
             {self.run.name: before, self.made.name: restricted(self.made, chosen)},
-            scores=grouping.table,
+            scores=grouping.table if grouping.drawn is None else grouping.drawn,
             qrels=qrels,
             baseline=self.run.name,
             target=grouping.target,
@@ -1134,7 +1145,7 @@ class _Figures:
             seed=self.seed,
             missing="error" if labelled else grouping.missing,
             missing_limit=1.0,
-            unknown=("neutral" if grouping.missing == "neutral" else "skip") if labelled else None,
+            unknown="bounds" if grouping.drawn is not None else unknown if labelled else None,
         )
 
 

@@ -161,13 +161,15 @@ class Grouping:
 
     ``table``: the documents' groups; ``depth``: how many documents of each query are put into a new order; ``target``:
     the groups' shares of the documents that have a group, by default the ones of the lexicon; ``missing``: what happens
-    to documents that ``table`` lacks.
+    to documents that ``table`` lacks. ``drawn``: labels that were drawn, which figures are estimated from, where
+    ``table`` is what they and a guess say.
     """
 
     table: GroupTable
     depth: int = DEPTH
     target: Target | None = None
     missing: OfMissing = "error"
+    drawn: GroupTable | None = None
 
     def __post_init__(self) -> None:
         if self.target is not None and self.target.kind == "relevant":
@@ -518,5 +520,7 @@ class ListGroups(GroupSource):
     def grouping(self, ids: Sequence[pl.Series], depth: int = DEPTH) -> Grouping:
         """What is known of the documents ``ids``. Raises EvenrankError for what cannot be used."""
         table = self.table(ids)
+        drawn = None if table.sample is None else table
+        table = table if drawn is None else drawn.filled()
         target: Target | None = None if self.target is None else as_target(self.target, table.groups)
-        return Grouping(table, depth, target, self.missing or ("skip" if table.labelled else "error"))
+        return Grouping(table, depth, target, self.missing or ("skip" if table.labelled else "error"), drawn)

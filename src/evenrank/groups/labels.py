@@ -12,11 +12,12 @@ import polars as pl
 from evenrank.files.arguments import checked
 from evenrank.files.convert import Strings, frame_of, id_column, strings
 from evenrank.files.errors import EvenrankError, quoted, readable, shown
+from evenrank.files.provenance import SUFFIX, parsed_card
 from evenrank.files.reading import is_utf8
 from evenrank.files.tables import DOCUMENT, Columns, IdIndex, column_named, read_columns
 from evenrank.files.types import Array
 
-from .table import REST, GroupTable, named_poles, neutrality
+from .table import REST, DrawnLabels, GroupTable, named_poles, neutrality
 
 TIMES = " × "
 """Between the parts of a combination of groups."""
@@ -36,6 +37,8 @@ def as_labels(
     group_column: Strings | None = None,
     intersect: bool | None = None,
     poles: str | None = None,
+    more: Sequence[str] = (),
+    could: pl.Series | None = None,
     what: str = "`labels`",
 ) -> GroupTable:
     """Labels as a group table: weights w_a ≥ 0 of each group, at most 1 in all, as its counts, with threshold 0.
@@ -45,7 +48,9 @@ def as_labels(
             ``group``, a document in several groups having several rows (or a list) and equal shares. *Wide*: ``doc_id``
             and a column of weights for each group. A dict: from documents to a group, a list of groups, or ``{group:
             weight}``. A :class:`GroupTable` of labels stays as it is. A document without a row or with an empty value
-            is unknown.
+            is unknown. With a column ``probability`` they are of documents that were drawn (see
+            :func:`evenrank.sample_labels`), all of them, in the order in which they were: the first so many may have a
+            label. ``none`` is then a label that means no group.
         ids: The documents that are asked for; by default all.
         neutral: Values that mean "no group" (in the wide form, columns): such a document is known, with weight 0 of
             every group.
@@ -53,6 +58,9 @@ def as_labels(
         intersect: The groups are the combinations of those in several columns ``group_column``, such as ``"f × yes"``.
             A document that has no value in one of them is unknown, one that is neutral in one is neutral.
         poles: The groups of signed measures, ``"A,B"``; by default m and f, or the two that there are.
+        more: Groups that there are, whether a document is in them or not.
+        could: The ids of the documents that could have been drawn. By default those that the card beside a sample
+            names; without one all that are asked for, on trust.
         what: The argument's name, for messages.
 
     Raises:
@@ -65,16 +73,29 @@ def as_labels(
         return given.with_poles(poles)
     columns = _columns(given, what)
     neutral = strings(neutral)
+    columns, column = _asked(columns, strings(group_column), intersect, neutral)
+    if PROBABILITY in columns.table.columns:
+        if could is None and columns.path is not None:
+            could = _frame(columns.path)
+        return _drawn(columns, ids, neutral, column, poles, more, could)
+    return _read(columns, ids, neutral, column, poles, more)
+
+
+def _read(
+    columns: Columns,
+    ids: Sequence[pl.Series] | None,
+    neutral: Sequence[str],
+    group_column: str | None,
+    poles: str | None,
+    more: Sequence[str],
+) -> GroupTable:
     name = readable(os.path.basename(columns.path)) if columns.path is not None else "in memory"
     id_name = column_named(columns, DOCUMENT)
     others = [column for column in columns.table.columns if column != id_name]
-    asked = strings(group_column)
-    absent = next((one for one in asked if one not in others), None)
-    if absent is not None:
+    if group_column is not None and group_column not in others:
         has = ", ".join(others)
-        raise columns.error(f"there is no column {quoted(absent)} (`group_column`) beside {id_name}: found {has}")
-    _check_intersect(asked, intersect)
-    documents = id_column(columns.table[id_name], "doc_id", columns.path or what)
+        raise columns.error(f"there is no column {quoted(group_column)} (`group_column`) beside {id_name}: found {has}")
+    documents = id_column(columns.table[id_name], "doc_id", columns.path or columns.what or "the labels")
     if (documents == "").any():
         raise columns.error("expected a doc_id, found none", int((documents == "").arg_max() or 0))
     if not len(documents):
@@ -85,14 +106,38 @@ def as_labels(
         rows = np.flatnonzero(IdIndex(ids).among(documents).to_numpy())
         if not len(rows):
             raise columns.error(f"knows none of the documents: it has {_some(documents)}; asked for {_some_of(ids)}")
-    if intersect:
-        columns = _intersected(columns, asked, neutral)
-    long = _group_column(columns, id_name, TIMES.join(asked) or None)
+    long = _group_column(columns, id_name, group_column)
     if long is None:
         table, groups, appearing = _wide(columns, id_name, documents, rows, neutral)
     else:
         table, groups, appearing = _long(columns, long, documents, rows, neutral)
+    lacking = tuple(group for group in more if group not in groups)
+    table = table.with_columns(pl.lit(0.0).alias(f"count_{group}") for group in lacking)
+    groups, appearing = (*groups, *lacking), (*appearing, *lacking)
     return _as_table(columns, name, table, (groups, appearing), neutral, poles)
+
+
+def _asked(
+    columns: Columns, asked: Sequence[str], intersect: bool | None, neutral: Sequence[str]
+) -> tuple[Columns, str | None]:
+    """The table, and its column of groups; of combinations, one that is added.
+
+    A combination is null where a part is unknown, and neutral where one is.
+    """
+    _check_intersect(asked, intersect)
+    if not intersect:
+        return columns, asked[0] if asked else None
+    absent = next((one for one in asked if one not in columns.table.columns), None)
+    if absent is not None:
+        has = ", ".join(columns.table.columns)
+        raise columns.error(f"there is no column {quoted(absent)} (`group_column`): found {has}")
+    parts = [pl.col(one).cast(pl.String).str.strip_chars() for one in asked]
+    unknown = pl.any_horizontal(part.is_null() | part.is_in(_EMPTY) for part in parts)
+    value = pl.concat_str(parts, separator=TIMES)
+    for part in parts:
+        value = pl.when(part.is_in(list(neutral))).then(part).otherwise(value)
+    name = TIMES.join(asked)
+    return replace(columns, table=columns.table.with_columns(pl.when(~unknown).then(value).alias(name))), name
 
 
 def _check_intersect(asked: Sequence[str], intersect: bool | None) -> None:
@@ -105,14 +150,74 @@ def _check_intersect(asked: Sequence[str], intersect: bool | None) -> None:
         raise EvenrankError(f"`intersect`: expected two columns or more as `group_column`, found {found}")
 
 
-def _intersected(columns: Columns, asked: Sequence[str], neutral: Sequence[str]) -> Columns:
-    """The table with a column of the combinations: null where a part is unknown, neutral where one is."""
-    parts = [pl.col(one).cast(pl.String).str.strip_chars() for one in asked]
-    unknown = pl.any_horizontal(part.is_null() | part.is_in(_EMPTY) for part in parts)
-    value = pl.concat_str(parts, separator=TIMES)
-    for part in parts:
-        value = pl.when(part.is_in(list(neutral))).then(part).otherwise(value)
-    return replace(columns, table=columns.table.with_columns(pl.when(~unknown).then(value).alias(TIMES.join(asked))))
+PROBABILITY = "probability"
+"""The column that says of labels that their documents were drawn."""
+NO_LABEL = "none"
+"""What somebody who labels a sample says of a document of no group."""
+FRAME = "could_be_drawn"
+
+
+def _drawn(
+    columns: Columns,
+    ids: Sequence[pl.Series] | None,
+    neutral: Sequence[str],
+    group_column: str | None,
+    poles: str | None,
+    more: Sequence[str],
+    frame: pl.Series | None,
+) -> GroupTable:
+    """Labels of documents that were drawn, with the probabilities of those that have a label.
+
+    Raises EvenrankError for a probability that is none, and for a document without a label among those with one.
+    """
+    id_name = column_named(columns, DOCUMENT)
+    documents = columns.table[id_name].cast(pl.String)
+    chance = _numbers(columns.table[PROBABILITY])
+    if chance is None:
+        raise columns.error(f"expected numbers in the column {PROBABILITY}")
+    bad = ~((chance > 0) & (chance <= 1)).fill_null(value=False)
+    if bad.any():
+        row = int(bad.arg_max() or 0)
+        raise columns.error(f"expected a probability above 0 and at most 1, found {chance[row]}", row)
+    table = columns.table.drop(PROBABILITY, *({"text"} & set(columns.table.columns)))
+    spoken = [NO_LABEL] if NO_LABEL not in neutral and _holds(table, NO_LABEL) else []
+    found = _read(replace(columns, table=table), None, [*neutral, *spoken], group_column, poles, more)
+    every = pl.DataFrame({"doc_id": documents, "chance": chance, "row": np.arange(len(documents))})
+    every = every.unique("doc_id", keep="first", maintain_order=True)
+    places = IdIndex([found.table["doc_id"]]).places(every["doc_id"])
+    known = int((places >= 0).sum())
+    if (places[:known] < 0).any():
+        gap = int(np.argmin(places[:known] >= 0))
+        raise columns.error(
+            f"the document {quoted(every['doc_id'][gap])} was drawn, but has no label, and later ones have: label the"
+            f" documents in their order ({NO_LABEL}: of no group)",
+            int(every["row"][gap]),
+        )
+    could = every["doc_id"] if frame is None else frame
+    if frame is None and ids is not None:
+        could = pl.concat([could, *(part.cast(pl.String).alias("doc_id") for part in ids)])
+    could = pl.concat([every["doc_id"], could.alias("doc_id")]).unique(maintain_order=True)
+    if known == len(could) and bool((chance == 1).all()):
+        return found
+    labelled, probability = np.full(len(could), -1), np.ones(len(could))
+    # In the random order of the file, so many of those that were drawn are a sample of them.
+    labelled[:known] = places[:known]
+    probability[:known] = every["chance"].to_numpy()[:known] * known / every.height
+    sample = DrawnLabels(could, labelled, probability, every.height, trusted=frame is None)
+    return replace(found, sample=sample)
+
+
+def _holds(table: pl.DataFrame, value: str) -> bool:
+    return any(bool((column == value).any()) for column in table.iter_columns() if column.dtype == pl.String)
+
+
+def _frame(path: str) -> pl.Series | None:
+    """The documents that could have been drawn, from the card beside a sample; None without one."""
+    card = parsed_card(f"{path}{SUFFIX}")
+    ids = card.get(FRAME) if card is not None else None
+    if not isinstance(ids, list) or not all(map(_is_text, ids)):
+        return None
+    return pl.Series("doc_id", ids, dtype=pl.String)
 
 
 def _columns(given: object, what: str) -> Columns:
@@ -371,6 +476,7 @@ def check_labels(
     labels: object,
     neutral: Strings | None,
     group_column: Strings | None,
+    guess: object = None,
     *,
     intersect: bool | None = None,
     **others: object,
@@ -378,11 +484,12 @@ def check_labels(
     """Raises EvenrankError for labels together with one of ``others`` (``lexicon``, ``tokens``, …), which is not None,
     and for settings of labels without any."""
     if labels is None:
-        for name, value in {"neutral": neutral, "group_column": group_column, "intersect": intersect}.items():
-            if value:
+        given = {"neutral": neutral, "group_column": group_column, "intersect": intersect, "guess": guess}
+        for name, value in given.items():
+            if value is not None if name == "guess" else value:
                 raise EvenrankError(f"`{name}` says how labels are read: it needs `labels`")
         return
     _check_intersect(strings(group_column), intersect)
-    given = next((name for name, value in others.items() if value is not None), None)
-    if given is not None:
-        raise EvenrankError(f"`labels` or `{given}`: groups are from labels or from words, not from both")
+    other = next((name for name, value in others.items() if value is not None), None)
+    if other is not None:
+        raise EvenrankError(f"`labels` or `{other}`: groups are from labels or from words, not from both")

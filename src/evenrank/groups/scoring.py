@@ -19,7 +19,7 @@ from evenrank.files.convert import Strings, TextsLike, is_path, strings
 from evenrank.files.progress import progress
 from evenrank.files.ray import Cluster, cluster_of, write_parts
 from evenrank.files.streams import Shard, TableWriter, shard_batches, shards_of
-from evenrank.files.tables import text_bytes
+from evenrank.files.tables import IdIndex, text_bytes
 from evenrank.files.texts import map_passages, select_texts
 from evenrank.files.threads import in_order
 from evenrank.files.tokens import Tokens, alphabet
@@ -28,7 +28,16 @@ from evenrank.files.types import Array
 from . import _plain_counting
 from .labels import TIMES, as_labels, check_labels
 from .lexicon import Lexicon, LexiconLike, load_lexicon, matcher_of, note_lexicon
-from .table import METADATA_KEY, GroupTable, Magnitude, as_group_table, magnitude_of_count, neutrality, sides
+from .table import (
+    METADATA_KEY,
+    GroupTable,
+    Magnitude,
+    as_group_table,
+    is_score_file,
+    magnitude_of_count,
+    neutrality,
+    sides,
+)
 
 DEFAULT_MAGNITUDES: tuple[Magnitude, ...] = ("tf", "bool", "tf_words")
 
@@ -317,6 +326,7 @@ class GroupSource:
     neutral: Strings | None = None
     group_column: Strings | None = None
     intersect: bool | None = None
+    guess: object = None
     lexicon: LexiconLike | None = None
     poles: str | None = None
     tokens: Tokens | None = None
@@ -332,13 +342,21 @@ class GroupSource:
         check_ranges(threshold=self.threshold)
         words = {"lexicon": self.lexicon, "tokens": self.tokens, "threshold": self.threshold}
         check_labels(
-            self.labels, self.neutral, self.group_column, intersect=self.intersect, scores=self.scores, **words
+            self.labels,
+            self.neutral,
+            self.group_column,
+            self.guess,
+            intersect=self.intersect,
+            scores=self.scores,
+            **words,
         )
 
     def note(self, provenance: Provenance) -> None:
         """Records the inputs, before they are read."""
         for role in ("collection", "scores", "labels"):
             provenance.add(role, getattr(self, role))
+        if is_path(self.guess) and os.path.exists(self.guess):
+            provenance.add("guess", self.guess)
         default = None if self.described else "gender-en"
         note_lexicon(provenance, default if self.lexicon is None else self.lexicon)
 
@@ -349,14 +367,7 @@ class GroupSource:
     def known(self, ids: Sequence[pl.Series] | None = None) -> GroupTable:
         """The table of labels or scores, of these documents or of all."""
         if self.labels is not None:
-            return as_labels(
-                self.labels,
-                ids,
-                neutral=self.neutral,
-                group_column=self.group_column,
-                intersect=self.intersect,
-                poles=self.poles,
-            )
+            return self._labels(ids)
         return scores_as_asked(
             as_group_table(self.scores, ids),
             lexicon=self.lexicon,
@@ -374,6 +385,49 @@ class GroupSource:
         """Of combinations, the table of each column alone by its name."""
         names = strings(self.group_column) if self.intersect else ()
         return {one: replace(self, group_column=one, intersect=None, poles=None).known(ids) for one in names}
+
+    def _labels(self, ids: Sequence[pl.Series] | None) -> GroupTable:
+        guess = None if self.guess is None else self._guess()
+        more = () if guess is None else guess.lexicon.groups if isinstance(guess, Scoring) else guess.groups
+        labels = as_labels(
+            self.labels,
+            ids,
+            neutral=self.neutral,
+            group_column=self.group_column,
+            intersect=self.intersect,
+            poles=self.poles,
+            more=more,
+        )
+        sample = labels.sample
+        if guess is None:
+            return labels
+        if sample is None:
+            raise EvenrankError(
+                "`guess` helps labels that were drawn (evenrank labels sample), with their probabilities: these have no"
+                " column probability"
+            )
+        if isinstance(guess, Scoring):
+            wanted = [sample.documents, *(ids or ())]
+            parts = [*score_batches(select_texts(as_collection(self.collection), wanted), guess)]
+            guess = GroupTable.of(pl.concat(parts), guess.describe())
+        weights = guess.as_weights(labels.groups)
+        rows = IdIndex([weights.table["doc_id"]]).places(sample.documents)
+        if not (rows >= 0).any():
+            raise EvenrankError("`guess`: it knows none of the documents that could be drawn")
+        return replace(labels, sample=replace(sample, guess=weights, guessed=rows))
+
+    def _guess(self) -> Scoring | GroupTable:
+        """How words are counted, for a lexicon, or the groups of a file or a table: labels, or what score wrote."""
+        given = self.guess
+        words = isinstance(given, Lexicon) or (isinstance(given, str) and not os.path.exists(given))
+        if words or (is_path(given) and os.fspath(given).endswith(".toml")):
+            if self.collection is None:
+                raise EvenrankError("`guess` of a lexicon needs the texts: give `collection`")
+            # A guess of labels, of which a document with a single word has one.
+            return scoring_of(cast(LexiconLike, given), threshold=0)
+        if isinstance(given, GroupTable) or (is_path(given) and is_score_file(given)):
+            return as_group_table(given, what="`guess`")
+        return as_labels(given, neutral=self.neutral, what="`guess`")
 
     def table(self, ids: Sequence[pl.Series]) -> GroupTable:
         """What is known of these documents. Raises EvenrankError for what cannot be used, and if none is found."""

@@ -6,9 +6,9 @@ import functools
 import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -17,7 +17,7 @@ from evenrank.files.arguments import checked
 from evenrank.files.convert import Frame, PathLike, frame_of, id_column
 from evenrank.files.errors import EvenrankError, InputError, quoted, shown
 from evenrank.files.reading import files_of, open_parquet, polars_table, reading_parquet
-from evenrank.files.tables import IdIndex, first_repeat
+from evenrank.files.tables import IdIndex, first_repeat, is_parquet
 from evenrank.files.types import Array
 
 if TYPE_CHECKING:
@@ -123,6 +123,77 @@ _MANY = 1 << 15
 """Documents looked up at once for which it is worth it to look up pairs of counts."""
 
 
+_FOLDS = 5
+_FITTED = 100
+"""Labels from which on a guess is scaled by what they say of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnLabels:
+    """Which documents could have been drawn, which were, and what is guessed of all of them.
+
+    Attributes:
+        documents: The ids [F] of the documents that could have been drawn.
+        labelled: The row in the group table of each that was drawn [F], −1 of the others; ``probability``: with which
+            it was drawn [F], 1 of the others.
+        drawn: How many were drawn, of which the first so many have a label.
+        guess: The groups' weights as a group table, and ``guessed`` the row in it of each document [F], −1 where
+            nothing is guessed: no group.
+        trusted: Whether that all ranked documents could have been drawn is taken on trust.
+    """
+
+    documents: pl.Series
+    labelled: Array
+    probability: Array
+    drawn: int
+    guess: GroupTable | None = None
+    guessed: Array | None = None
+    trusted: bool = False
+
+    @property
+    def rows(self) -> Array:
+        """The places [k], among all that could have been drawn, of those that were."""
+        return np.flatnonzero(self.labelled >= 0)
+
+    def estimates(self, values: Callable[[GroupTable, Array], Array], table: GroupTable) -> Estimates:
+        """What a value of documents is estimated to be, from the labels in ``table`` and the guess.
+
+        ``values``: of rows [n] of a group table. From 100 labels on the guess is scaled in five folds, each by the λ of
+        least squares on the labels of the others with weights 1 − π: a guess that is of no use is not used.
+        """
+        rows = self.rows
+        guess = np.zeros(len(self.documents))
+        if self.guess is not None and self.guessed is not None:
+            known = self.guessed >= 0
+            guess[known] = values(self.guess, self.guessed[known])
+        label, own = values(table, self.labelled[rows]), guess[rows]
+        scale = np.ones(len(guess))
+        if len(rows) >= _FITTED and own.any():
+            fold = (self.documents.hash(seed=1) % _FOLDS).to_numpy()
+            weight = 1 - self.probability[rows]
+            for number in range(_FOLDS):
+                others = fold[rows] != number
+                square = float((weight * own**2)[others].sum())
+                if square > 0:
+                    scale[fold == number] = float((weight * own * label)[others].sum()) / square
+        found = scale * guess
+        residual = label - found[rows]
+        found[rows] += residual / self.probability[rows]
+        return Estimates(found, residual, np.abs(label - own) > _CONTRADICTS)
+
+
+_CONTRADICTS = 0.5
+
+
+class Estimates(NamedTuple):
+    """Of all documents [F] that could have been drawn, their ``values``; of those that were [k], the label less the
+    scaled guess, and whether it contradicts the guess."""
+
+    values: Array
+    residual: Array
+    contradicts: Array
+
+
 @checked
 @dataclass(frozen=True, slots=True)
 class GroupTable:
@@ -140,6 +211,8 @@ class GroupTable:
     poles: tuple[str, str] | None
     settings: dict[str, Any]
     source: str = "the collection"
+    sample: DrawnLabels | None = None
+    """Of labels that were drawn, with which probabilities, and what is guessed of the documents that were not."""
     _looked_up: dict[tuple[str, ...], CountPairs | None] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -251,6 +324,27 @@ class GroupTable:
         total = sum(self.table[f"count_{other}"].to_numpy()[rows].astype(np.float64) for other in self.groups)
         threshold = float(self.settings.get("threshold", 1))
         return np.divide(count, total, out=np.zeros(count.shape), where=np.asarray(total) > threshold)
+
+    def filled(self) -> GroupTable:
+        """Of labels that were drawn, a table of all documents: the label where there is one, else the guess.
+
+        Raises EvenrankError without a guess.
+        """
+        if self.sample is None or self.sample.guess is None:
+            raise EvenrankError("labels that were drawn are of some documents: `guess` says what the others are")
+        own = self.table.select(self.sample.guess.table.columns)
+        others = self.sample.guess.table.filter(~pl.col("doc_id").is_in(own["doc_id"].implode()))
+        table = pl.concat([own, others], how="vertical_relaxed")
+        return replace(self, table=table.rechunk(), sample=None)
+
+    def as_weights(self, groups: Sequence[str]) -> GroupTable:
+        """The weights of ``groups`` as labels, 0 of a group that the table lacks: what words guess."""
+        weights = [self.weight(group) if group in self.groups else np.zeros(self.table.height) for group in groups]
+        shares = [1 / len(groups)] * len(groups)
+        columns = {f"count_{group}": weight for group, weight in zip(groups, weights, strict=True)}
+        even = neutrality(np.stack(weights, axis=1), shares, threshold=0)
+        table = pl.DataFrame({"doc_id": self.table["doc_id"], **columns, "neutrality": even})
+        return GroupTable.of(table, {"labels": "guess", "groups": list(groups), "shares": shares, "threshold": 0})
 
     def magnitude(self, kind: Magnitude, group: str, rows: Array | slice = slice(None)) -> Array:
         """The magnitude of one group in each document of ``rows``."""
@@ -402,6 +496,15 @@ def _release_memory() -> None:
 
 def _is_known(column: str) -> bool:
     return column in ("doc_id", "tokens", "neutrality") or column.startswith(("count_", "magnitude_"))
+
+
+def is_score_file(path: str | os.PathLike[str]) -> bool:
+    """Whether a file or a folder is what ``evenrank score`` writes: Parquet with its settings."""
+    name = files_of(path)[0]
+    if not is_parquet(name):
+        return False
+    with open_parquet(name, _UNREADABLE) as file:
+        return METADATA_KEY in (file.metadata.metadata or {})
 
 
 def scan_ids(path: str | os.PathLike[str]) -> Iterator[pl.DataFrame]:

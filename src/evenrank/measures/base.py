@@ -17,9 +17,11 @@ from ir_measures import Measure
 from ir_measures.measures import ParamInfo
 from ir_measures.measures.base import Agg
 
+from evenrank.files.errors import EvenrankError
 from evenrank.files.types import Array
-from evenrank.groups.table import MAGNITUDES, GroupTable
+from evenrank.groups.table import MAGNITUDES, Estimates, GroupTable
 
+from .inference import Drawn
 from .joined import TIE_DRAWS, JoinedRun
 from .ranked_lists import Column, count_within, expand, number_within
 
@@ -386,18 +388,84 @@ class LinearMeasure(BiasMeasure):
         """A factor [Q] of each query's sum; NaN for an empty list."""
         return np.where(run.scored_lists.lengths > 0, 1.0, np.nan)
 
-    def _terms(self, run: JoinedRun) -> tuple[Array, Array, Column]:
-        """Weights [Q or 1, k] of the ranks, factor [Q] of each query, values [N'] of the documents."""
+    def _weights(self, run: JoinedRun) -> Array:
+        """The weights [Q or 1, k] of the ranks."""
         lengths = run.scored_lists.lengths
         # No weight beyond the longest list is needed; ARaB's do not change by the cut.
         depth = max(1, min(self["cutoff"], int(lengths.max(initial=1))))
         # If all lists reach the cutoff, their weights are the same.
         same = int(lengths.min(initial=depth)) >= depth
-        return self.weights(lengths[:1] if same else lengths, depth), self.scale(run), self.column(run)
+        return self.weights(lengths[:1] if same else lengths, depth)
+
+    def _terms(self, run: JoinedRun) -> tuple[Array, Array, Column]:
+        """Weights [Q or 1, k] of the ranks, factor [Q] of each query, values [N'] of the documents."""
+        if not self.estimated(run):
+            return self._weights(run), self.scale(run), self.column(run)
+        values = self._estimates(run).values
+        column = run.column((self, "estimated"), lambda rows: values[rows], np.nan, run.could_be_drawn)
+        return self._weights(run), self.scale(run), column
+
+    def estimated(self, run: JoinedRun) -> bool:
+        """Whether values are estimated from labels that were drawn, where a sum over ranks of the labels' values is."""
+        table = run.group_table
+        plain = not (self.drawn or self.needs_background)
+        return table is not None and table.sample is not None and plain and self.label_range(table) is not None
+
+    def _estimates(self, run: JoinedRun) -> Estimates:
+        table = run.required_table
+        assert table.sample is not None
+        return table.sample.estimates(self.documents, table)
+
+    def place_weights(self, run: JoinedRun, places: Array, *, tied: bool = False) -> tuple[Array, Array]:
+        """The query and the weight [n] of documents, given by their places in the lists, in a query's value.
+
+        ``tied``: the mean weight of the ranks that a document may have, as in the expectation over the orders of ties.
+        """
+        lists, weights = run.scored_lists, self._weights(run)
+        scale = np.nan_to_num(self.scale(run))
+        query = lists.query_of(places)
+        start, size = lists.tie_of(places) if tied else (places, np.ones_like(places))
+        first, depth = start - lists.offsets[query], weights.shape[1]
+        sums = np.cumsum(np.pad(weights, ((0, 0), (1, 0))), axis=1)
+        row = query if len(sums) > 1 else np.zeros_like(query)
+        whole = sums[row, np.minimum(first + size, depth)] - sums[row, np.minimum(first, depth)]
+        return query, whole / size * scale[query]
+
+    def drawn_part(self, run: JoinedRun, *, tied: bool = False) -> Drawn:
+        """What the values owe to labels that were drawn; ``tied``: their expectations over the orders of ties."""
+        sample = run.required_table.sample
+        assert sample is not None
+        number = np.full(len(sample.documents) + 1, -1)
+        number[sample.rows] = np.arange(len(sample.rows))
+        # The last, of documents that could not be drawn.
+        drawn = number[np.asarray(run.could_be_drawn.rows[:])]
+        places = np.flatnonzero(drawn >= 0)
+        query, weight = self.place_weights(run, places, tied=tied)
+        seen = weight != 0
+        found, chance = self._estimates(run), sample.probability[sample.rows]
+        return Drawn(query[seen], drawn[places[seen]], weight[seen], found.residual, chance, found.contradicts)
+
+    def drawn_part_by_relevance(self, run: JoinedRun) -> Drawn:
+        """As :meth:`drawn_part`, of :meth:`by_relevance`."""
+        return self.drawn_part(relevance_first(run), tied=True)
+
+    def drawn_part_at_random(self, run: JoinedRun) -> Drawn:
+        """As :meth:`drawn_part`, of the expectation over random orders."""
+        lists = run.scored_lists
+        shuffled = run.in_order(np.arange(len(lists.scores)), np.zeros(len(lists.scores)))
+        return self.drawn_part(shuffled, tied=True)
 
     def values(self, run: JoinedRun) -> Array:
-        """The value [Q] of each query; NaN is undefined."""
+        """The value [Q] of each query; NaN is undefined.
+
+        Raises EvenrankError where labels were drawn, but not for a document that it looks at.
+        """
         weights, scale, column = self._terms(run)
+        if (
+            self.estimated(run)
+            and (run.could_be_drawn.first(run.lists, weights.shape[1])[_inside(run, weights)] < 0).any()
+        ):
+            raise EvenrankError(f"{self} looks at documents that could not be drawn when the labels were")
         return _sums(weights, column.first(run.scored_lists, weights.shape[1])) * scale
 
     def expected(self, run: JoinedRun, *, random: bool = False) -> Array:
@@ -428,20 +496,22 @@ class LinearMeasure(BiasMeasure):
 
     def of_mean(self, run: JoinedRun, mean: float) -> Array:
         """The value [Q] of each query if every document had this one: of random documents in lists as long."""
-        weights, scale, _ = self._terms(run)
+        weights, scale = self._weights(run), self.scale(run)
         value: Array = weights.sum(axis=1) * mean * scale
         return value
 
     def greatest(self, run: JoinedRun) -> float:
         """The largest size that a query's value could have with the documents of a run."""
-        weights, scale, _ = self._terms(run)
+        weights, scale = self._weights(run), self.scale(run)
+        of_ranks = float(np.nanmax(np.abs(weights).sum(axis=1) * scale, initial=0.0))
         table = run.required_table
+        if self.estimated(run):
+            return max(map(abs, self.label_range(table) or (0.0, 0.0))) * of_ranks
         present = np.zeros(table.table.height, np.bool_)
         rows = np.asarray(run.scored_rows.rows[:])
         present[rows[rows >= 0]] = True
         sizes = np.abs(self.documents(table, np.flatnonzero(present)))
-        of_ranks = np.nanmax(np.abs(weights).sum(axis=1) * scale, initial=0.0)
-        return float(np.nanmax(sizes, initial=0.0) * of_ranks)
+        return float(np.nanmax(sizes, initial=0.0)) * of_ranks
 
     def label_range(self, table: GroupTable) -> tuple[float, float] | None:
         """The smallest and the largest value of a document over all labels; None if the bounds are not known."""
@@ -460,7 +530,7 @@ class LinearMeasure(BiasMeasure):
         ends = None if self.drawn else self._at_ends(run)
         if ends is None:
             return None
-        weights, scale, _ = self._terms(run)
+        weights, scale = self._weights(run), self.scale(run)
         low, high = (_sums(weights, means_by_relevance(run, end, weights.shape[1])) * scale for end in ends)
         return low, high
 
@@ -469,7 +539,7 @@ class LinearMeasure(BiasMeasure):
         ends = self._at_ends(run)
         if ends is None:
             return None
-        weights, scale, _ = self._terms(run)
+        weights, scale = self._weights(run), self.scale(run)
         low, high = ends
         if random:
             total, lists = weights.sum(axis=1) * scale, run.scored_lists
@@ -494,11 +564,17 @@ class LinearMeasure(BiasMeasure):
 
         ``random``: in the expectation over random orders of the same candidates.
         """
-        weights, scale, _ = self._terms(run)
+        weights, scale = self._weights(run), self.scale(run)
         defined = ~np.isnan(scale)
         # An average over the queries that have a value, as the run's figure is.
         weights = weights * np.where(defined, scale, 0.0)[:, None] / max(1, int(defined.sum()))
         return run.spread(weights, random=random)
+
+
+def _inside(run: JoinedRun, weights: Array) -> Array:
+    """Which of the first ranks [Q, k] lists have, and a measure gives a weight."""
+    here: Array = (np.arange(weights.shape[1]) < run.lists.lengths[:, None]) & (weights > 0)
+    return here
 
 
 def _sums(weights: Array, values: Array) -> Array:

@@ -5,6 +5,7 @@ A figure is an :class:`Estimate`. A question about it, such as whether a mean di
 keep is a :class:`BoundTest`. Rules that hold for every distribution do not exist; these were tried on data where what
 they say is false, through the commands that say it (``python -m benchmarks calibration``). NaN is undefined.
 
+[AEA23] Angelopoulos, Duchi & Zrnic (2023). PPI++: efficient prediction-powered inference. arXiv:2311.01453.
 [HALL92] Hall (1992). On the removal of skewness by transformation. J. R. Statist. Soc. B 54(1).
 [WSR24] Waudby-Smith & Ramdas (2024). Estimating means of bounded random variables by betting. J. R. Statist. Soc. B
 86(1).
@@ -38,6 +39,8 @@ LEAST = 15
 """Fewer values than this that are not 0 decide nothing: no test of their mean holds for skewed ones."""
 POWER = 0.8
 BOOTSTRAP_DRAWS = 2000
+LEAST_LABELS = 30
+"""Fewer labels than this that were drawn tell nothing of the documents that were not."""
 _GUARDED = 30
 """With fewer values the tail that a sample lacks decides: one more is added on the other side."""
 _ZERO = 1e-12
@@ -294,11 +297,121 @@ class Guarded:
         return low, max(upper(one, alpha) for one in (self.found, self.most))
 
 
+# --- labels that were drawn ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What a figure owes to labels of documents that were drawn: a sum of them, estimated from a sample.
+
+    A figure is M = Σ_d W_d x_d, with W_d the document's weight in it, 1/Q times the sum over its queries of the weights
+    of its ranks, and x_d the value of its label. With a guess f_d of every value, wrong as it may be, and labels of a
+    sample S, drawn with probabilities π_d, M̂ = Σ_d W_d λ f_d + Σ_{d ∈ S} W_d (x_d − λ f_d)/π_d is unbiased whatever
+    the guess: the difference estimator of survey sampling, prediction-powered inference [AEA23].
+
+    Attributes:
+        query, document, weight: Where a drawn document is in a query's value [P]: the query, from 0, the number of the
+            document among those drawn, and the weight of its rank.
+        residual: x_d − λ f_d of the documents drawn [k].
+        probability: Their π_d [k], above 0 and at most 1.
+        contradicts: Whether a label differs from its guess by more than .5 [k].
+    """
+
+    query: Array
+    document: Array
+    weight: Array
+    residual: Array
+    probability: Array
+    contradicts: Array
+
+    @property
+    def labels(self) -> int:
+        """How many labels were drawn."""
+        return len(self.residual)
+
+    def plus(self, other: Drawn | None, sign: float = 1.0) -> Drawn:
+        """The part of the sum of two figures from the same sample (``sign`` −1: of their difference)."""
+        if other is None:
+            return self
+        query = np.concatenate([self.query, other.query])
+        document = np.concatenate([self.document, other.document])
+        return replace(self, query=query, document=document, weight=np.concatenate([self.weight, sign * other.weight]))
+
+    def errors(self, known: Array) -> tuple[float, float, float, float]:
+        """Of a mean over the ``known`` [Q] queries: V, V₁, what V has of single queries, and degrees of freedom.
+
+        With z = W(x − λf)/π and z̄ its mean with weights 1 − π, over the k documents with π < 1:
+        V = k/(k − 1) · Σ(1 − π)(z − z̄)². V₁, the mean of (1 − π)(W/π)², is what one more error of size 1 would add,
+        as a sample may hold none of a few. Twice as many degrees of freedom as labels that contradict the guess, at
+        least 2.
+        """
+        inside = known[self.query]
+        query, document, weight = self.query[inside], self.document[inside], self.weight[inside]
+        count, size = self.labels, int(known.sum())
+        # A document may be in a query twice, as in a difference of two runs.
+        pairs, place = np.unique(query * count + document, return_inverse=True)
+        each, document = np.bincount(place, weight, len(pairs)), pairs % count
+        whole = np.bincount(document, each, count) / size
+        left, scaled = 1 - self.probability, self.residual / self.probability
+        open_ = left > 0
+        if open_.sum() < 2:
+            return 0.0, 0.0, 0.0, math.inf
+        z = whole * scaled
+        apart = z - (left * z).sum() / left.sum()
+        k = int(open_.sum())
+        variance = k / (k - 1) * float((left * apart**2).sum())
+        one_more = float((left * (whole / self.probability) ** 2)[open_].mean())
+        single = float((each**2 * (left * scaled**2)[document]).sum()) / size**2
+        used = np.abs(whole) > _ZERO
+        return variance, one_more, single, float(max(2, 2 * int((self.contradicts & used & open_).sum())))
+
+    def of_these(self, values: Array) -> Mean:
+        """The mean of values [Q], for these queries alone: the only chance is which labels were drawn."""
+        variance, one_more, _, freedom = self.errors(~np.isnan(values))
+        return Mean(float(np.nanmean(values)), math.sqrt(variance + one_more), freedom)
+
+    def of_such(self, values: Array) -> Mean:
+        """The mean of two or more values [Q], for queries like these: the queries are a sample as well.
+
+        V_Q = s²(y)/Q + V − Σ_q Σ_d w² (1 − π)(x − λf)²/π²/Q² counts what is chance in both once; V_T is the largest of
+        V_Q, V and s²(y)/Q. The variance is V_T + V₁, its degrees of freedom Satterthwaite's.
+        """
+        known = ~np.isnan(values)
+        size = int(known.sum())
+        variance, one_more, single, freedom = self.errors(known)
+        between = float(values[known].var(ddof=1)) / size
+        most = max(between + variance - single, variance, between)
+        total = most + one_more
+        if not total:
+            return Mean(float(values[known].mean()), 0.0, 1.0)
+        parts = (variance + one_more) ** 2 / freedom + (most - variance) ** 2 / (size - 1)
+        return Mean(float(values[known].mean()), math.sqrt(total), total**2 / parts)
+
+    @property
+    def too_few(self) -> str | None:
+        """Why so few labels tell nothing; None where they do."""
+        if self.labels >= LEAST_LABELS:
+            return None
+        return f"only {self.labels} labels were drawn, where {LEAST_LABELS} are needed"
+
+
+def half_width(weights: Array, chance: Array, wrong: float) -> float:
+    """Half the width to expect of the interval for these queries, if labels drawn contradict a share of the guesses.
+
+    ``weights`` [D]: the documents' weights in the figure; ``chance`` [D]: with which probability each is drawn.
+    """
+    labels = float(chance.sum())
+    squares = float((weights**2 * (1 - chance) / chance).sum())
+    return quantile(max(2.0, 2 * wrong * labels), 0.975) * math.sqrt((wrong + 1 / labels) * squares)
+
+
 # --- a mean over queries ---------------------------------------------------------------------------------------------
 
 
-def estimate(values: Array, *, unit: str = "queries") -> Estimate:
+def estimate(values: Array, *, unit: str = "queries", drawn: Drawn | None = None) -> Estimate:
     """The mean of values [n] and its interval, of Student's t and Hall's t together: what neither of them rejects.
+
+    ``drawn``: the values are estimates from labels that were drawn, and the interval is :meth:`Drawn.of_such`.
 
     >>> estimate(np.array([0.0, 1.0, 0.5, 0.5, np.nan])).n
     4
@@ -308,11 +421,14 @@ def estimate(values: Array, *, unit: str = "queries") -> Estimate:
         return Estimate(None, None, 0, unit)
     if len(known) < 2:
         return Estimate(float(known[0]), None, 1, unit)
+    if drawn is not None:
+        of_such = drawn.of_such(values)
+        return Estimate(of_such.mean, ends(of_such) if of_such.error else None, len(known), unit)
     found = Guarded.of(known)
     return Estimate(float(known.mean()), found.ends() if found.found.error else None, len(known), unit)
 
 
-def compare(values: Array, *, unit: str = "queries") -> Comparison:
+def compare(values: Array, *, unit: str = "queries", drawn: Drawn | None = None) -> Comparison:
     """Whether the mean of values [n] differs from 0: a lean, what an order adds, a paired difference.
 
     Only the k values that are not 0 (within 1e-12) tell: zeros do not change the hypothesis. With their mean x̄, their
@@ -325,6 +441,9 @@ def compare(values: Array, *, unit: str = "queries") -> Comparison:
 
     Values that share what was drawn, such as a passage, are averaged first (:func:`cluster_means`).
 
+    ``drawn``: the values are estimates from labels that were drawn. Then the test is t of :meth:`Drawn.of_such`, and
+    fewer than 30 labels tell nothing.
+
     Worked example: −.1, .2, .3 and .4, four times each, and 84 zeros: x̄ = .2, s = .1932, t = .2 · 4/.1932 = 4.14, and
     the skewness −.687 · (1 + 6/16)/4 = −.236 makes t_H = 4.14 − 1.35 + .15 − .04 = 2.89: p = .011 with 15 degrees.
 
@@ -333,7 +452,7 @@ def compare(values: Array, *, unit: str = "queries") -> Comparison:
     >>> found.mean, found.verdict, round(found.p, 3)
     (0.032, 'shown', 0.011)
     """
-    known = ~np.isnan(values)
+    given, known = values, ~np.isnan(values)
     count = int(known.sum())
     values = values[known]
     if not count:
@@ -344,6 +463,8 @@ def compare(values: Array, *, unit: str = "queries") -> Comparison:
     if k < 2:
         what = "every value is 0" if not k else f"only one of {n} values is not 0"
         return untold(mean, count, what, unit)
+    if drawn is not None:
+        return _compare_drawn(drawn.of_such(given), drawn.too_few or (few(k, n, unit) if k < LEAST else None), n, unit)
     guarded, share = Guarded.of(present), k / n
     found = guarded.found
     ci95 = _ends_with_zeros(guarded, values, share) if found.error else None
@@ -352,6 +473,14 @@ def compare(values: Array, *, unit: str = "queries") -> Comparison:
     if not found.error:
         return Comparison(mean, None, count, unit, two_sided(replace(found, freedom=k - 1.0)), noticeable=0.0)
     return Comparison(mean, ci95, count, unit, guarded.two_sided(), noticeable=share * guarded.noticeable())
+
+
+def _compare_drawn(found: Mean, why: str | None, n: int, unit: str) -> Comparison:
+    ci95 = ends(found) if found.error else None
+    if why is not None or not found.error:
+        return untold(found.mean, n, why or "the values are all the same", unit, ci95)
+    size = noticeable(found.error, found.freedom)
+    return Comparison(found.mean, ci95, n, unit, two_sided(found), noticeable=size, method="t, of labels drawn")
 
 
 def few(k: int, n: int, unit: str = "queries") -> str:
@@ -372,14 +501,16 @@ def _ends_with_zeros(found: Guarded, values: Array, share: float) -> Interval:
     return min(low, least), max(high, most)
 
 
-def compare_parts(parts: Sequence[Array], factors: Sequence[float], *, unit: str = "queries") -> Comparison:
+def compare_parts(
+    parts: Sequence[Array], factors: Sequence[float], *, unit: str = "queries", drawn: Drawn | None = None
+) -> Comparison:
     """Whether Σ factor × mean of the ``parts`` [n], which are of different queries, differs from 0.
 
     Of one part it is :func:`compare`; of several t and Hall's t of the sum, with Welch and Satterthwaite's degrees of
     freedom, all values counted and none added. A part of fewer than 15 values tells nothing.
     """
     if len(parts) == 1:
-        return compare(factors[0] * parts[0], unit=unit)
+        return compare(factors[0] * parts[0], unit=unit, drawn=drawn)
     known = [part[~np.isnan(part)] for part in parts]
     count = int((~np.isnan(np.stack(parts))).any(axis=0).sum()) if len({len(p) for p in parts}) == 1 else 0
     count = count or sum(map(len, known))
@@ -803,8 +934,35 @@ class Sizes:
 _NOTHING = Mean(0.0, 0.0, 1.0)
 
 
-def sizes(own: Sequence[Array], other: Sequence[Array] | None, factors: Sequence[float]) -> Sizes:
+DrawnPair = tuple[Drawn | None, Drawn | None]
+"""What a run's values and another's owe to labels that were drawn."""
+
+
+def on_queries(drawn: DrawnPair, known: Array) -> DrawnPair:
+    """The same of the ``known`` [Q] queries alone, by their new numbers."""
+    new = np.cumsum(known) - 1
+    return tuple(  # type: ignore[return-value]
+        one
+        and replace(
+            one,
+            query=new[one.query[known[one.query]]],
+            document=one.document[known[one.query]],
+            weight=one.weight[known[one.query]],
+        )
+        for one in drawn
+    )
+
+
+def sizes(
+    own: Sequence[Array], other: Sequence[Array] | None, factors: Sequence[float], drawn: DrawnPair = (None, None)
+) -> Sizes:
     """The means of a run's parts [n], and of the other's on the same queries."""
+    if drawn[0] is not None:
+        mean = drawn[0].of_such(own[0])
+        if other is None or drawn[1] is None:
+            return Sizes(mean, _NOTHING, mean, mean)
+        both = (drawn[0].plus(drawn[1], sign).of_such(own[0] + sign * other[0]) for sign in (1.0, -1.0))
+        return Sizes(mean, drawn[1].of_such(other[0]), *both)
     mean = mean_of_samples(own, factors)
     if other is None:
         return Sizes(mean, _NOTHING, mean, mean)
@@ -856,7 +1014,9 @@ def smaller(found: Sizes, bound: float, *, reached: bool = True) -> float:
     return larger(found.swapped, -bound, reached=reached)
 
 
-def compare_sizes(own: Sequence[Array], other: Sequence[Array], factors: Sequence[float]) -> Comparison:
+def compare_sizes(
+    own: Sequence[Array], other: Sequence[Array], factors: Sequence[float], *, drawn: DrawnPair = (None, None)
+) -> Comparison:
     """Whether the size of a run's signed figure differs from that of another, from their parts [n] on the same queries.
 
     Values that are undefined in one of them are left out of both.
@@ -864,19 +1024,21 @@ def compare_sizes(own: Sequence[Array], other: Sequence[Array], factors: Sequenc
     """
     both = [~np.isnan(a - b) for a, b in zip(own, other, strict=True)]
     own, other = ([part[known] for part, known in zip(parts, both, strict=True)] for parts in (own, other))
+    drawn = on_queries(drawn, both[0])
     n, least = max(map(len, own)), min(map(len, own))
     differ = sum(int((np.abs(a - b) > _ZERO).sum()) for a, b in zip(own, other, strict=True))
     if least < 2:
         return untold(None, n, few(least, least))
-    found = sizes(own, other, factors)
+    found = sizes(own, other, factors, drawn)
     if not differ:
         return untold(0.0, n, "every value is 0")
     alpha = SIGNIFICANT / 2
     reach = 20 * (found.own.error + found.other.error) + EQUAL
     low = crossing(lambda bound: larger(found, bound) - alpha, found.value - reach, found.value)
     high = -crossing(lambda bound: smaller(found, -bound) - alpha, -found.value - reach, -found.value)
-    if min(least, differ) < LEAST:
-        return untold(found.value, n, few(min(least, differ), n), ci95=(low, high))
+    why = few(min(least, differ), n) if min(least, differ) < LEAST else drawn[0] and drawn[0].too_few
+    if why:
+        return untold(found.value, n, why, ci95=(low, high))
     p = min(1.0, 2 * min(larger(found, 0.0), smaller(found, 0.0, reached=False)))
     apart = found.difference if found.own.mean * found.other.mean >= 0 else found.total
     size = noticeable(apart.error, apart.freedom) if apart.error else 0.0
@@ -1060,8 +1222,17 @@ def bound_of_mean(
     sign: int = 1,
     unit: float = 1.0,
     factors: Sequence[float] = (1.0,),
+    drawn: Drawn | None = None,
 ) -> MeanBound:
-    """The test of z ≥ 0 from the parts of z [n], two values or more each; ``loss``: what the added query loses."""
+    """The test of z ≥ 0 from the parts of z [n], two values or more each; ``loss``: what the added query loses.
+
+    ``drawn``: what z owes to labels that were drawn.
+    """
+    if drawn is not None:
+        z, lost = within[0], loss if math.isfinite(loss) else 0.0
+        found, held = drawn.of_such(z), drawn.of_such(np.append(z, -lost))
+        k = int((np.abs(z) > _ZERO).sum())
+        return MeanBound(found, found, held, bound, sign, loss, k, len(z), unit)
     found = mean_of_samples(within, factors)
     lost = loss if math.isfinite(loss) else 0.0
     each = [np.append(part, -lost * np.sign(factor)) for part, factor in zip(within, factors, strict=True)]
@@ -1077,22 +1248,24 @@ def bound_of_size(
     bound: float,
     greatest: float,
     factors: Sequence[float] = (1.0,),
+    drawn: DrawnPair = (None, None),
 ) -> SizeBound:
     """The test of |mean of own| − |mean of other| ≤ ``bound`` from the parts [n], two values or more each.
 
-    ``greatest``: the size of the greatest value that a query can have; infinite where that is not known.
+    ``greatest``: the size of the greatest value that a query can have; infinite where that is not known. ``drawn``:
+    what the values owe to labels that were drawn.
     """
-    found = sizes(own, other, factors)
+    found = sizes(own, other, factors, drawn)
     loss = greatest - bound
     greatest = greatest if math.isfinite(greatest) else 0.0
     towards = -1.0 if found.own.mean < 0 else 1.0
     # The query that leans as far as any can: of one part either way, of several parts in those that add to it.
     most = [towards * greatest] if len(own) == 1 else [greatest * (f * towards > 0) for f in factors]
     more = [np.append(part, one) for part, one in zip(own, most, strict=True)]
-    held = sizes(more, None if other is None else [np.append(part, 0.0) for part in other], factors)
+    held = sizes(more, None if other is None else [np.append(part, 0.0) for part in other], factors, drawn)
     plain = Sizes(*(replace(one, skew=0.0) for one in (held.own, held.other, held.total, held.difference)))
     least = found
-    if len(own) == 1 and len(own[0]) < _GUARDED:
+    if len(own) == 1 and len(own[0]) < _GUARDED and drawn[0] is None:
         centre = float(own[0].mean())
         further = np.append(own[0], centre - towards * float(np.abs(own[0] - centre).max()))
         beside = None if other is None else [np.append(other[0], float(other[0].mean()))]

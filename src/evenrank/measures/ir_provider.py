@@ -120,6 +120,7 @@ class GroupTableProvider(Provider):  # type: ignore[misc]
         """The run with the table, the qrels, and the background if a measure needs one."""
         found = Evaluation(run, self.table, qrels, missing=self.missing, target=self.target)
         found.check_missing(self.missing_limit, measures)
+        found.check_estimated(measures)
         of_candidates = self.target is not None and self.target.kind == "candidates"
         if of_candidates or any(measure.needs_background for measure in measures):
             of = Evaluation(self.background, self.table, missing=self.missing) if self.background else found

@@ -241,7 +241,8 @@ class JoinedRun:
         self.run = run
         self.group_table = group_table
         self.qrels = qrels
-        self.missing = missing
+        # Labels that were drawn stand for all documents.
+        self.missing: Missing = missing if group_table is None or group_table.sample is None else "bounds"
         self.background = background
         self.target = target
         self.rankings: Sequence[JoinedRun] = ()
@@ -372,14 +373,27 @@ class JoinedRun:
             return TableRows(Picked(self._of.document, self.rows), height)
         return TableRows(self.scored_documents, height)
 
-    def column(self, key: Hashable, values: Callable[[Array], Array], missing: float) -> Column:
+    def column(
+        self, key: Hashable, values: Callable[[Array], Array], missing: float, rows: TableRows | None = None
+    ) -> Column:
         """A value [N'] of the documents, computed only where a measure looks and shared under ``key``.
 
-        ``values``: from rows of the group table to their values; ``missing``: the value of an unknown document.
+        ``values``: from rows of the group table (or of what ``rows`` are of) to their values; ``missing``: the value of
+        an unknown document.
         """
         if key not in self._columns:
-            self._columns[key] = Column(values, self.scored_rows, missing)
+            self._columns[key] = Column(values, self.scored_rows if rows is None else rows, missing)
         return self._columns[key]
+
+    @functools.cached_property
+    def could_be_drawn(self) -> TableRows:
+        """The place [N] of each document among those that could have been drawn for labelling, −1 of the others."""
+        if self._of is not None and self.rows is not None:
+            found = self._of.could_be_drawn
+            return TableRows(gathered(np.asarray(found.rows[:]), self.rows), found.height)
+        sample = self.required_table.sample
+        assert sample is not None
+        return TableRows(IdIndex([sample.documents]).places(self.run.table["doc_id"]), len(sample.documents))
 
     @property
     def neutrality(self) -> Column:

@@ -314,6 +314,13 @@ class Evaluation(JoinedRun):
         cutoffs = [m.params["cutoff"] for m in measures if isinstance(m, BiasMeasure) and "cutoff" in m.params]
         return find_lacking(self.ranked_ids, self.lists, self.document < 0, [*cutoffs, *depths])
 
+    def check_estimated(self, measures: Sequence[Measure]) -> None:
+        """Raises EvenrankError for a measure of groups that labels that were drawn do not estimate, if they were."""
+        sampled = self.group_table is not None and self.group_table.sample is not None
+        for how in (resolve(measure) for measure in measures if sampled and is_bias(measure)):
+            if not (isinstance(how, LinearMeasure) and how.estimated(self)):
+                raise EvenrankError(f"{how} is no sum over ranks, which labels that were drawn can estimate")
+
     def check_missing(
         self, limit: float = MISSING_LIMIT, measures: Sequence[Measure] = (), depths: Sequence[int] = ()
     ) -> Lacking | None:

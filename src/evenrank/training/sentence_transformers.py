@@ -37,6 +37,7 @@ from evenrank.files.tables import IdIndex
 from evenrank.files.wording import counted
 from evenrank.groups import (
     MAGNITUDES,
+    GroupSource,
     GroupTable,
     Scoring,
     as_group_table,
@@ -642,6 +643,7 @@ class KeepWeight(TrainerCallback):
 
 
 _USUAL = "nDCG@10 NFaiRR@10 ARaB@10 |DeltaAPRF|"
+_OF_DRAWN = ("nDCG@10", "ARaB@10")
 
 
 class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
@@ -664,6 +666,9 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
     log them, and the model card lists them. With an ``output_path`` it appends to a CSV file there. ``primary_metric``
     is nDCG@10, or the first measure of effectiveness.
 
+    With ``labels`` that were drawn (:func:`evenrank.sample_labels` with ``depth``, so that every candidate could be)
+    and a ``guess``, figures of bias are estimates; by default nDCG@10 and ARaB@10.
+
     Raises EvenrankError for measures without one of effectiveness (a model that ranks at random is fair), for queries
     or documents without a text, and for labels beside a lexicon or scores, or that know none of the candidates.
     """
@@ -679,6 +684,7 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         lexicon: OneLexicon | None = None,
         scores: object = None,
         labels: object = None,
+        guess: object = None,
         measures: MeasuresLike | None = None,
         depth: int = 100,
         background_depth: int = BACKGROUND_DEPTH,
@@ -710,19 +716,22 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         candidate_run = Run(everything.name, asked)
         documents = _documents(corpus, asked["doc_id"].unique(maintain_order=True))
         self._qrels = as_qrels(relevant, "`relevant`").filter(pl.col("query_id").is_in(texts["query_id"].implode()))
-        check_labels(labels, None, None, scores=scores, lexicon=lexicon)
+        check_labels(labels, None, None, guess, scores=scores, lexicon=lexicon)
         if labels is not None:
-            table = as_labels(labels, [documents["doc_id"]])
+            table = GroupSource(documents, labels=labels, guess=guess).table([documents["doc_id"]])
         elif scores is not None:
             table = as_group_table(scores, [documents["doc_id"]])
         else:
             table = _by_words(documents, "gender-en" if lexicon is None else lexicon)
+        if usual and table.sample is not None:
+            self.measures = {name: measure for name, measure in self.measures.items() if name in _OF_DRAWN}
         self._scores = table
         self._missing: Missing = "skip" if table.labelled else "error"
         among = documents["doc_id"].is_in(table.table["doc_id"].implode())
         self.known = int(among.sum()), len(among)
         first = Evaluation(candidate_run, table, self._qrels, missing=self._missing)
         first.check_missing(1.0)
+        first.check_estimated(list(self.measures.values()))
         self._background = first.background = first.as_background(candidate_run.name, background_depth)
         self.first_stage = {key: first.figure(measure) for key, measure in self.measures.items()}
         if usual:

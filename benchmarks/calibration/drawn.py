@@ -1,0 +1,210 @@
+"""Cells of what is said of figures that are estimated from labels that were drawn."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import evenrank
+from evenrank.decide.gate import gate
+from evenrank.files.types import Array
+from evenrank.groups import GroupSource, GroupTable
+from evenrank.measures import Evaluation, LinearMeasure, parse_measure, resolve
+from evenrank.measures import inference as st
+
+from .cell import Cell
+
+MEASURE = parse_measure("ARaB@10")
+QUERIES, DEPTH = 117, 10
+SIZES = (50, 100, 200)
+_GROUPS = np.array(["m", "f", "none"])
+LIMIT = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Runs, labels that were drawn for them, a guess of all documents, and what all labels say."""
+
+    runs: dict[str, pl.DataFrame]
+    labels: GroupTable
+    guess: dict[str, str] | None
+    truth: dict[str, float]
+
+    def parts(self, name: str) -> tuple[Array, st.Drawn]:
+        """The estimates [Q] of a run, and what they owe to the labels."""
+        how = resolve(MEASURE)
+        assert isinstance(how, LinearMeasure)
+        table = GroupSource(labels=self.labels, guess=self.guess, neutral=("none",)).table([self.runs[name]["doc_id"]])
+        run = Evaluation(evenrank.Run.from_table(self.runs[name]), table, missing="bounds")
+        return how.values(run), how.drawn_part(run)
+
+    def audit(self, baseline: str | None = None) -> Any:
+        """The audit of the runs."""
+        return evenrank.audit(
+            self.runs, labels=self.labels, guess=self.guess, neutral=("none",), baseline=baseline, measures=str(MEASURE)
+        )
+
+
+def leaning(rng: np.random.Generator, shape: tuple[int, ...], lean: float, spread: float) -> Array:
+    """Places in ``_GROUPS`` of documents [Q, k]: half of no group, the lean of the others differs by query."""
+    of_query = np.clip(lean + spread * rng.standard_normal((shape[0], 1)), -0.5, 0.5)
+    chance = rng.random(shape)
+    return np.where(chance < (0.5 + of_query) / 2, 0, np.where(chance < 0.5, 1, 2))
+
+
+def wrong(rng: np.random.Generator, true: Array, share: float, one_sided: bool) -> Array:
+    """A guess that is wrong for a share of the documents, at random or always towards m."""
+    other = np.zeros_like(true) if one_sided else rng.integers(0, 3, true.shape)
+    return np.where(rng.random(true.shape) < share, other, true)
+
+
+def sample(
+    rng: np.random.Generator,
+    n: int,
+    *,
+    lean: float = 0.0,
+    share: float | None = 0.2,
+    one_sided: bool = False,
+    queries: int = QUERIES,
+    follows: bool = False,
+    exchanged: bool = False,
+) -> Sample:
+    """Documents of which every fourth stands in two queries; ``exchanged``: two runs, exchanged by query at random."""
+    pool = queries * DEPTH
+    true = leaning(rng, (queries, DEPTH), lean, 0.1)
+    ids = np.array([f"d{number}" for number in range(pool)]).reshape(queries, DEPTH)
+    shared = rng.random((queries, DEPTH)) < 0.25
+    source = rng.integers(0, queries, (queries, DEPTH)), rng.integers(0, DEPTH, (queries, DEPTH))
+    # A document once in a query.
+    once = shared & (source[0] != np.arange(queries)[:, None])
+    for q in range(queries):
+        seen: set[int] = set()
+        for k in range(DEPTH):
+            key = int(source[0][q, k] * DEPTH + source[1][q, k])
+            once[q, k] &= key not in seen and not shared[source[0][q, k], source[1][q, k]]
+            seen.add(key)
+    shown = np.where(once, ids[source], ids)
+    groups = np.where(once, true[source], true)
+    label = dict(zip(ids.ravel().tolist(), _GROUPS[true.ravel()].tolist(), strict=True))
+    guess = None
+    if share is not None:
+        guessed = wrong(rng, true, share, one_sided)
+        guess = dict(zip(ids.ravel().tolist(), _GROUPS[guessed.ravel()].tolist(), strict=True))
+    order = np.tile(np.arange(DEPTH), (queries, 1))
+    if follows and guess is not None:
+        # The guess's m first, its f last.
+        key = np.vectorize({"m": 0, "none": 1, "f": 2}.__getitem__)(np.vectorize(guess.__getitem__)(shown))
+        order = np.argsort(key, axis=1, kind="stable")
+    runs = {"a": _run(shown, order)}
+    if exchanged:
+        other = np.argsort(rng.random((queries, DEPTH)), axis=1)
+        swap = rng.random((queries, 1)) < 0.5
+        runs = {"a": _run(shown, np.where(swap, other, order)), "b": _run(shown, np.where(swap, order, other))}
+    drawn = evenrank.sample_labels(
+        runs, n=n, measures=str(MEASURE), baseline="b" if exchanged else None, seed=int(rng.integers(1 << 30))
+    )
+    weights = _weights()
+    signed = np.array([1.0, -1.0, 0.0])
+    truth = {
+        "a": float((signed[np.take_along_axis(groups, order, 1)] * weights).sum(axis=1).mean()),
+    }
+    return Sample(runs, drawn.labels(label), guess, truth)
+
+
+def _weights() -> Array:
+    """The weights of ARaB@10's ranks."""
+    from evenrank.measures.rank_bias import arab_weights
+
+    return arab_weights(np.array([DEPTH]), DEPTH)[0]
+
+
+def _run(shown: Array, order: Array) -> pl.DataFrame:
+    queries = np.repeat([f"q{q}" for q in range(len(shown))], DEPTH)
+    scores = np.tile(np.arange(DEPTH, 0, -1.0), len(shown))
+    documents = np.take_along_axis(shown, order, 1).ravel()
+    return pl.DataFrame({"query_id": queries, "doc_id": documents, "score": scores})
+
+
+def leans(drawn: Sample) -> bool:
+    values, part = drawn.parts("a")
+    return st.compare(values, drawn=part).shown
+
+
+def leans_in_audit(drawn: Sample) -> bool:
+    return bool(drawn.audit()["a", str(MEASURE)].lean.shown)
+
+
+def differs(drawn: Sample) -> bool:
+    (own, part), (other, base) = drawn.parts("a"), drawn.parts("b")
+    return st.compare(own - other, drawn=part.plus(base, -1.0)).shown
+
+
+def differs_in_audit(drawn: Sample) -> bool:
+    return bool(drawn.audit("b")["a", str(MEASURE)].vs_baseline.test.shown)
+
+
+def is_larger(drawn: Sample) -> bool:
+    (own, part), (other, base) = drawn.parts("a"), drawn.parts("b")
+    return st.compare_sizes([own], [other], [1.0], drawn=(part, base)).shown
+
+
+def misses(drawn: Sample) -> bool:
+    """Whether the interval for these queries misses what all labels say."""
+    values, part = drawn.parts("a")
+    low, high = st.ends(part.of_these(values))
+    return not low - 1e-12 <= drawn.truth["a"] <= high + 1e-12
+
+
+def misses_in_audit(drawn: Sample) -> bool:
+    low, high = drawn.audit()["a", str(MEASURE)].from_labels.ci95
+    return not low - 1e-12 <= drawn.truth["a"] <= high + 1e-12
+
+
+def holds(drawn: Sample) -> bool:
+    values, part = drawn.parts("a")
+    test = st.bound_of_size([values], None, LIMIT, 1.0, drawn=(part, None))
+    return st.outcome(test, None) == "holds"
+
+
+def holds_in_gate(drawn: Sample) -> bool:
+    found = gate(drawn.audit(), budget={"rule": [{"measure": str(MEASURE), "at_most": LIMIT}]})
+    return found.outcome == "holds"
+
+
+GUESSES: dict[str, dict[str, Any]] = {
+    "no guess": {"share": None},
+    "a guess wrong for 10%": {"share": 0.1},
+    "a guess wrong for 30%, towards m": {"share": 0.3, "one_sided": True},
+    "a guess of which half is random": {"share": 0.75},
+    "30 queries, a guess wrong for 20%": {"queries": 30},
+}
+
+
+def _cells() -> Iterator[Cell]:
+    few = {"draws": 1000, "quick": 20}
+    for family, how in GUESSES.items():
+        for n in SIZES:
+            draw = functools.partial(sample, n=n, **how)
+            yield Cell("a lean, of labels drawn", family, n, draw, leans, leans_in_audit, **few)
+            pair = functools.partial(sample, n=n, exchanged=True, **how)
+            yield Cell("a difference, of labels drawn", family, n, pair, differs, differs_in_audit, **few)
+            yield Cell("which leans further, of labels drawn", family, n, pair, is_larger, **few)
+            edge = functools.partial(sample, n=n, lean=LIMIT, **how)
+            yield Cell("a limit, of labels drawn", family, n, edge, holds, holds_in_gate, **few)
+            kind = {"kind": "coverage", **few}
+            yield Cell("these queries, of labels drawn", family, n, draw, misses, misses_in_audit, **kind)
+    for n in SIZES:
+        follower = functools.partial(sample, n=n, follows=True)
+        kind = {"kind": "coverage", **few}
+        family = "a re-ranker that follows the guess"
+        yield Cell("these queries, of labels drawn", family, n, follower, misses, misses_in_audit, **kind)
+        lean = functools.partial(sample, n=n, lean=0.3, share=0.1)
+        yield Cell("a lean, of labels drawn", "a lean of .3", n, lean, leans, kind="power", **few)
+
+
+CELLS = tuple(_cells())

@@ -1,0 +1,341 @@
+"""Which documents to label, so that a hundred labels say what a figure of all of them would be."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+from ir_measures import Measure
+
+from evenrank import options as opt
+from evenrank.files import EvenrankError, Run, as_collection, as_queries, write_text
+from evenrank.files.arguments import check_ranges, checked
+from evenrank.files.convert import TextsLike
+from evenrank.files.json_values import LEFT_OUT, json_text
+from evenrank.files.provenance import SUFFIX
+from evenrank.files.runs import RunsLike
+from evenrank.files.tables import read_columns
+from evenrank.files.texts import select_texts
+from evenrank.files.types import Array
+from evenrank.files.wording import counted
+from evenrank.groups import GroupTable, as_labels
+from evenrank.groups.labels import FRAME, NO_LABEL, PROBABILITY
+from evenrank.measures import Evaluation, LinearMeasure, MeasuresLike, parse_measures, resolve
+from evenrank.measures.inference import half_width
+from evenrank.results.finding import phrases
+from evenrank.results.page import Page
+from evenrank.results.result import Result
+from evenrank.results.table import COUNT, Column, Table, shorts
+
+from .inputs import load_runs, name_runs, only_queries
+
+_FLOOR = 4
+"""The smallest probability is that of a document with a quarter of the mean weight."""
+_WRONG = (0.3, 0.1)
+_SIZES = (50, 100, 200, 400)
+_SAYS = phrases("labels")
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """How wide an interval to expect of so many labels, for these queries: half its width, for each figure's worst.
+
+    ``none``: without a guess, if every document is of a group; ``wrong_30``, ``wrong_10``: with a guess that is wrong
+    for 30% or 10% of the documents.
+    """
+
+    labels: int
+    none: float
+    wrong_30: float
+    wrong_10: float
+
+
+@dataclass(frozen=True, repr=False)
+class LabelSample(Result):
+    """Documents that were drawn for labelling.
+
+    Attributes:
+        measures: The measures whose figures the labels are for; ``runs``: the runs' names, the baseline last if there
+            is one.
+        table: ``doc_id``, ``text`` (if there is a collection) and ``probability`` [n], in random order: any number of
+            the first of them is a sample as well.
+        could_be_drawn: The ids of all documents that could have been drawn.
+        expected: What interval to expect for which number of labels.
+    """
+
+    measures: tuple[str, ...]
+    runs: tuple[str, ...]
+    baseline: str | None
+    documents: pl.DataFrame = field(repr=False, metadata=LEFT_OUT)
+    could_be_drawn: pl.Series = field(repr=False, metadata=LEFT_OUT)
+    expected: tuple[Expected, ...]
+    drawn: int = 0
+
+    def write(self, path: opt.File) -> None:
+        """Writes the documents as CSV with an empty column ``group`` to fill in, from the top down.
+
+        A card beside it (``.card.json``) says which documents could have been drawn; it has to stay beside it.
+        """
+        table = self.documents.with_columns(pl.lit("").alias("group"))
+        write_labels(path, table.select("doc_id", "group", *[c for c in self.documents.columns if c != "doc_id"]))
+        card = {
+            "made_by": {"stage": "labels sample", "measures": self.measures, "runs": self.runs},
+            FRAME: self.could_be_drawn.to_list(),
+        }
+        write_text(f"{os.fspath(path)}{SUFFIX}", json_text(card) + "\n")
+
+    def labels(self, groups: Mapping[str, str], **settings: object) -> GroupTable:
+        """Labels as :func:`evenrank.audit` takes them, from the groups of the first so many documents.
+
+        ``groups``: the group of each document, ``none`` for no group; ``settings``: as :func:`evenrank.as_labels` takes
+        them (``neutral``, ``poles``).
+
+        Raises:
+            EvenrankError: For a document without a group among those with one.
+        """
+        group = self.documents["doc_id"].replace_strict(dict(groups), default=None, return_dtype=pl.String)
+        table = self.documents.with_columns(group.alias("group")).select("doc_id", "group", PROBABILITY)
+        return as_labels(table, could=self.could_be_drawn, what="`groups`", **settings)  # type: ignore[arg-type]
+
+    def page(self) -> Page:
+        """How many were drawn, and what interval to expect."""
+        columns = (
+            Column("labels", COUNT),
+            Column("none", shorts(3), "no guess"),
+            Column("wrong_30", shorts(3), "guess 70% right"),
+            Column("wrong_10", shorts(3), "guess 90% right"),
+        )
+        of = f"difference from {self.baseline}" if self.baseline is not None else "figures"
+        said = _SAYS.find(
+            "sampled",
+            place="answer",
+            n=self.drawn,
+            of=len(self.could_be_drawn),
+            figures=of,
+            measures=", ".join(self.measures),
+            runs=list(self.runs),
+        )
+        notes = (_SAYS.find("expected", place="note"), _SAYS.find("any_first", place="note"))
+        title = "Half the width of the interval to expect"
+        return Page("labels", "A sample to label", (said, *notes), Table(title, columns, self.expected))
+
+
+def write_labels(path: opt.File, table: pl.DataFrame) -> None:
+    """Writes a sample as CSV, for spreadsheets; the file appears whole or not at all."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.columns)
+    writer.writerows(table.iter_rows())
+    write_text(path, text.getvalue())
+
+
+@dataclass
+class Labelling:
+    """A sample that is being labelled: every answer is written at once, so that one can stop and go on.
+
+    Attributes:
+        path: The file that ``evenrank labels sample`` wrote; ``groups``: what may be answered, beside ``none``.
+    """
+
+    path: str
+    groups: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        columns = read_columns(self.path)
+        lacking = [name for name in ("doc_id", "group", PROBABILITY) if name not in columns.table.columns]
+        if lacking:
+            raise columns.error(f"no sample to label: it has no column {lacking[0]}")
+        if len(self.groups) < 2:
+            raise EvenrankError(f"`groups`: expected two or more, found {', '.join(self.groups) or 'none'}")
+        self._table = columns.table.with_columns(pl.col("group").fill_null("").str.strip_chars())
+
+    def __len__(self) -> int:
+        return self._table.height
+
+    @property
+    def done(self) -> int:
+        """How many documents have a label, from the first on."""
+        labelled = (self._table["group"] != "").to_numpy()
+        return len(labelled) if labelled.all() else int(np.argmin(labelled))
+
+    @property
+    def document(self) -> tuple[str, str]:
+        """The id and the text of the next document; the text is "" where the file has none."""
+        row = self._table.row(self.done, named=True)
+        return row["doc_id"], row.get("text") or ""
+
+    def meant(self, answer: str) -> str | None:
+        """The group, or ``none``, that an answer names or begins as no other does; None for anything else."""
+        wanted = answer.strip().casefold()
+        every = (*self.groups, NO_LABEL)
+        exact = [one for one in every if one.casefold() == wanted]
+        found = exact or [one for one in every if wanted and one.casefold().startswith(wanted)]
+        return found[0] if len(found) == 1 else None
+
+    def label(self, group: str) -> None:
+        """Writes the label of the next document."""
+        self._write(self.done, group)
+
+    def undo(self) -> None:
+        """Takes the last label back."""
+        if self.done:
+            self._write(self.done - 1, "")
+
+    def _write(self, row: int, group: str) -> None:
+        here = pl.int_range(pl.len()) == row
+        self._table = self._table.with_columns(pl.when(here).then(pl.lit(group)).otherwise("group").alias("group"))
+        write_labels(self.path, self._table)
+
+
+@checked
+def sample_labels(
+    runs: Annotated[RunsLike, opt.Option("TREC run files, with or without a name.", metavar="[NAME=]RUN…", typed=list)],
+    *,
+    collection: opt.MaybeCollection = None,
+    n: Annotated[int, opt.Option("How many documents to draw.")] = 100,
+    measures: Annotated[
+        MeasuresLike, opt.Option("The measures whose figures are wanted.", metavar="LIST", flag="--measure")
+    ] = "ARaB@10",
+    baseline: Annotated[
+        str | None,
+        opt.Option("Draw for the differences from this run, not for each run's figure.", metavar="NAME"),
+    ] = None,
+    depth: Annotated[
+        int | None,
+        opt.Option("Documents down to this rank may be drawn too, for what puts them into another order.", rare=True),
+    ] = None,
+    queries: Annotated[TextsLike | None, opt.Option("The queries to look at (default: all).", reads=True)] = None,
+    seed: Annotated[int, opt.Option("Seed of what is drawn.")] = 0,
+) -> LabelSample:
+    """Draw documents to label. A hundred such labels give figures with intervals that hold, however wrong a lexicon or
+    a classifier is.
+
+    A document is drawn with a probability proportional to its weight in the figures asked for, at least that of a
+    quarter of the mean weight: π ∝ max(|W_d|, mean |W|/4), capped at 1, in a systematic draw of fixed size. W_d is the
+    sum over queries of the weights of its ranks, over their number; of several figures, and of the orders of tied
+    documents, the largest counts.
+
+    Args:
+        runs: One run, a list of run files, or runs by name, as :func:`evenrank.audit` takes them.
+        collection: The documents' texts, for those who label.
+        n: How many documents to draw.
+        measures: The measures whose figures are wanted: sums over ranks (ARaB, RaB, Share, FaiRR).
+        baseline: A run whose difference from each of the others is wanted, rather than every run's own figure.
+        depth: Documents down to this rank may be drawn as well, with the smallest probability, so that the labels hold
+            for other orders of them: what rebalances or re-ranks a run, or an evaluator in training.
+        queries: The texts of the queries to look at; by default all.
+        seed: Seed of what is drawn.
+
+    Returns:
+        The sample; see :class:`LabelSample`.
+
+    Raises:
+        EvenrankError: For a measure that is no sum over ranks, fewer than 1 document, and runs that cannot be used.
+    """
+    check_ranges(n=n, depth=depth)
+    named = name_runs(runs, "score")
+    loaded = load_runs(named, "score")
+    if queries is not None:
+        ids = as_queries(queries)["query_id"]
+        loaded = [only_queries(run, ids) for run in loaded]
+    names = [run.name for run in loaded]
+    if baseline is not None and (baseline not in names or len(names) < 2):
+        raise EvenrankError(f"`baseline`: expected one of several runs, found {baseline} (there is {', '.join(names)})")
+    wanted = parse_measures(measures)
+    could, figures = weights_of(loaded, wanted, baseline, depth or 0)
+    size = np.max(np.abs(figures), axis=0)
+    if n > len(could):
+        raise EvenrankError(f"`n`: these figures look at {counted(len(could), 'document')}, found {n}")
+    chance = probabilities(size, n)
+    places = systematic(chance, n, seed)
+    table = pl.DataFrame({"doc_id": could.gather(places), PROBABILITY: chance[places]})
+    if collection is not None:
+        texts = pl.concat(list(select_texts(as_collection(collection), [table["doc_id"]])))
+        table = table.join(texts.select("doc_id", "text"), on="doc_id", how="left", maintain_order="left")
+        lacking = table["text"].null_count()
+        if lacking:
+            raise EvenrankError(f"the collection lacks the texts of {lacking} of the {n} documents drawn")
+        flat = pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars()
+        table = table.select("doc_id", flat, PROBABILITY)
+    expected = tuple(_expected(figures, size, count) for count in sorted({*_SIZES, n}) if count <= len(could))
+    return LabelSample(tuple(map(str, wanted)), tuple(names), baseline, table, could, expected, n)
+
+
+def weights_of(
+    runs: Sequence[Run], measures: Sequence[Measure], baseline: str | None, depth: int = 0
+) -> tuple[pl.Series, Array]:
+    """The documents [D] that figures look at, or that are not below a ``depth``, and their weights in each [F, D].
+
+    Also in their expectations over the orders of tied documents.
+    """
+    could = pl.concat([run.table["doc_id"] for run in runs]).unique(maintain_order=True)
+    place = {document: number for number, document in enumerate(could)}
+    found: dict[tuple[str, str, bool], Array] = {}
+    for run in runs:
+        evaluation = Evaluation(run)
+        of_place = np.array([place[document] for document in evaluation.ranked_ids], np.int64)
+        for measure in measures:
+            how = resolve(measure)
+            if not isinstance(how, LinearMeasure) or how.drawn or how.needs_background:
+                raise EvenrankError(
+                    f"{measure} is no sum over ranks, which labels of some documents can estimate: expected ARaB, RaB,"
+                    " Share or FaiRR"
+                )
+            for tied in (False, True):
+                _, weight = how.place_weights(evaluation, np.arange(len(of_place)), tied=tied)
+                whole = np.bincount(of_place, weight, len(could)) / len(evaluation.queries)
+                found[run.name, str(measure), tied] = whole
+    looked_at = np.any([weight > 0 for weight in found.values()], axis=0)
+    for run in runs:
+        above = run.table.filter(pl.col("rank") <= depth)["doc_id"].unique()
+        looked_at[[place[document] for document in above]] = True
+    if baseline is None:
+        figures = list(found.values())
+    else:
+        figures = [
+            weight - found[baseline, measure, tied]
+            for (name, measure, tied), weight in found.items()
+            if name != baseline
+        ]
+    return could.filter(pl.Series(looked_at)), np.stack(figures)[:, looked_at]
+
+
+def probabilities(weights: Array, n: int) -> Array:
+    """Inclusion probabilities [D] that sum to ``n``, proportional to max(weight, mean weight/4), at most 1.
+
+    >>> probabilities(np.array([8.0, 1.0, 1.0, 0.0]), 2).round(3).tolist()
+    [1.0, 0.381, 0.381, 0.238]
+    """
+    size = np.maximum(weights, weights.mean() / _FLOOR) if weights.any() else np.ones(len(weights))
+    chance = np.zeros(len(size))
+    certain = np.zeros(len(size), bool)
+    while True:
+        left = n - int(certain.sum())
+        chance[certain] = 1.0
+        chance[~certain] = left * size[~certain] / size[~certain].sum() if (~certain).any() else 0.0
+        over = ~certain & (chance >= 1)
+        if not over.any():
+            return chance
+        certain |= over
+
+
+def systematic(chance: Array, n: int, seed: int) -> Array:
+    """The places [n] of a systematic draw with these probabilities [D], which sum to ``n``, in random order."""
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(chance))
+    ends = np.cumsum(chance[order])
+    # Whatever rounding leaves, the last one ends at n.
+    ends *= n / ends[-1]
+    found = order[np.searchsorted(ends, np.arange(n) + rng.random(), side="right").clip(max=len(order) - 1)]
+    return rng.permutation(found)
+
+
+def _expected(figures: Array, size: Array, n: int) -> Expected:
+    chance = probabilities(size, n)
+    return Expected(n, *(max(half_width(one, chance, share) for one in figures) for share in (1.0, *_WRONG)))

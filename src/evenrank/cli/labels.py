@@ -1,0 +1,94 @@
+"""``evenrank labels``: which documents to label, and labelling them."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Annotated
+
+import typer
+
+from evenrank import options as opt
+
+from . import _output
+from ._signatures import From, Values
+
+HELP = "Draw documents to label, and label them."
+EXAMPLES = {
+    "sample": r"""
+# A hundred documents that say most about a run's lean.
+evenrank labels sample bm25.run --collection docs.tsv --out todo.csv
+# For the difference of two runs.
+evenrank labels sample old.run new.run --baseline old --collection docs.tsv \
+    --out todo.csv
+# For a group's share of the first five, of two hundred documents.
+evenrank labels sample bm25.run --measure "Share(group='f')@5" --n 200 \
+    --collection docs.tsv --out todo.csv
+""",
+    "ask": r"""
+# Label the documents, one after the other.
+evenrank labels ask todo.csv
+# Go on where you stopped.
+evenrank labels ask todo.csv
+# With groups of your own.
+evenrank labels ask todo.csv --groups "young old"
+""",
+}
+
+
+def sample(
+    *,
+    given: Annotated[Values, From("auditing.label_sample", "sample_labels")],
+    out: Annotated[str, opt.Option("The file to fill in (CSV).", metavar="FILE", panel="Output")],
+    json: opt.Json = None,
+) -> None:
+    from evenrank import named_runs, sample_labels
+    from evenrank.files.provenance import SUFFIX
+
+    runs = named_runs(given["runs"])
+    _output.check(out, f"{out}{SUFFIX}", streams=(json,), inputs=(*runs.values(), *given.read))
+    drawn = sample_labels(**{**given, "runs": runs})
+    drawn.write(out)
+    with _output.target(json) as values:
+        if values:
+            drawn.to_json(values)
+    if json != _output.STANDARD:
+        _output.say(drawn.table())
+        _output.say(f"Next: evenrank labels ask {out}, or fill in its column group; none: of no group")
+
+
+def ask(
+    todo: Annotated[str, opt.Option("The sample.", metavar="FILE")],
+    *,
+    groups: Annotated[str, opt.Option("The groups, with spaces between them.", metavar="LIST", panel="Groups")] = "f m",
+) -> None:
+    """Label a sample in the terminal. Every answer is written at once; the same command goes on where you stopped."""
+    from evenrank.auditing.label_sample import Labelling
+
+    labelling = Labelling(todo, tuple(groups.split()))
+    allowed = ", ".join((*labelling.groups, "none"))
+    _output.say(f"Answer {allowed}, or as much as tells them apart; u takes the last answer back, q stops.")
+    while labelling.done < len(labelling):
+        document, text = labelling.document
+        said = textwrap.fill(text, _output.SCREEN) if text else document
+        _output.say(f"\n{labelling.done + 1} of {len(labelling)}  {document}\n{said}")
+        answer = _answer()
+        if answer is None or answer == "q":
+            break
+        if answer == "u":
+            labelling.undo()
+            continue
+        meant = labelling.meant(answer)
+        if meant is None:
+            _output.say(f"Expected {allowed}, u or q.")
+        else:
+            labelling.label(meant)
+    _output.say(f"{labelling.done} of {len(labelling)} labelled: {todo}")
+
+
+def _answer() -> str | None:
+    """What is typed next; None at the end of the input."""
+    try:
+        found: str = typer.prompt(">", prompt_suffix=" ", default="", show_default=False)
+    except typer.Abort:
+        return None
+    return found.strip()

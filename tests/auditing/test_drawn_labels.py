@@ -1,0 +1,467 @@
+"""Labels that were drawn: the estimator against a hand-worked case, a slow version and every sample; what says it."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import t as student
+
+import evenrank
+from evenrank.auditing.label_sample import Labelling, probabilities, systematic
+from evenrank.files import EvenrankError, Run
+from evenrank.groups import GroupSource, GroupTable, as_labels
+from evenrank.measures import Evaluation, LinearMeasure, parse_measure, provider, resolve
+from evenrank.measures.inference import Drawn, compare, ends
+
+RUN = {"q1": {"a": 2.0, "b": 1.0}, "q2": {"c": 2.0, "d": 1.0}}
+GUESS = {"a": "m", "b": "f", "c": "m", "d": "none"}
+ARAB = parse_measure("ARaB@2")
+
+
+def drawn(rows: dict[str, tuple[str | None, float]], could: list[str], poles: str = "m,f") -> GroupTable:
+    """Labels that were drawn, ``{document: (group, probability)}``, among the documents that could have been."""
+    table = pl.DataFrame(
+        [(doc, group, chance) for doc, (group, chance) in rows.items()],
+        schema=["doc_id", "group", "probability"],
+        orient="row",
+    )
+    return as_labels(table, could=pl.Series(could), poles=poles, more=("f", "m"))
+
+
+def guessed(labels: GroupTable, guess: object) -> GroupTable:
+    return GroupSource(labels=labels, guess=guess, neutral=("none",)).table([])
+
+
+def parts(labels: GroupTable, run: dict[str, dict[str, float]], measure: Any = ARAB) -> tuple[np.ndarray, Drawn]:
+    how = resolve(measure)
+    assert isinstance(how, LinearMeasure)
+    evaluation = Evaluation(Run.from_table(table_of(run)), labels)
+    return how.values(evaluation), how.drawn_part(evaluation)
+
+
+def table_of(run: dict[str, dict[str, float]]) -> pl.DataFrame:
+    rows = [(q, d, s) for q, of in run.items() for d, s in of.items()]
+    return pl.DataFrame(rows, schema=["query_id", "doc_id", "score"], orient="row")
+
+
+def test_a_case_worked_by_hand() -> None:
+    # Weights of ARaB@2: .75 and .25. Guesses a +1, b −1, c +1, d 0; labels a +1, c −1, each with probability 1/2.
+    labels = guessed(drawn({"a": ("m", 0.5), "c": ("f", 0.5)}, ["a", "b", "c", "d"]), GUESS)
+    values, part = parts(labels, RUN)
+    # q1: .75 − .25; q2: .75 + .75 · (−1 − 1)/.5.
+    assert values.tolist() == [0.5, -2.25]
+    # z: 0 and .375 · −4 = −1.5, z̄ = −.75: V = 2/1 · (½ · .75² + ½ · .75²); V₁ = ½ · (.375/.5)² / 1, of two.
+    variance, one_more, single, freedom = part.errors(np.array([True, True]))
+    assert (variance, one_more, single, freedom) == pytest.approx((1.125, 0.28125, 1.125, 2.0))
+    # Between queries s²/2 = 2.75²/4, which is V_Q as well, since V is all of single queries.
+    such = part.of_such(values)
+    assert such.mean == -0.875
+    assert such.error**2 == pytest.approx(2.75**2 / 4 + 0.28125)
+    assert such.freedom == pytest.approx(2.171875**2 / (1.40625**2 / 2 + (1.890625 - 1.125) ** 2))
+    these = part.of_these(values)
+    assert (these.error**2, these.freedom) == pytest.approx((1.40625, 2.0))
+
+
+def slow(
+    weights: dict[tuple[str, str], float], guess: dict[str, float], labels: dict[str, float], chance: dict[str, float]
+) -> tuple[list[float], float, float, float]:
+    """The estimates by query, V + V₁, the variance for queries like these, and its degrees of freedom; λ = 1."""
+    queries = list(dict.fromkeys(q for q, _ in weights))
+    total = {d: sum(w for (_, e), w in weights.items() if e == d) / len(queries) for d in guess}
+    values = []
+    for query in queries:
+        value = 0.0
+        for (q, d), w in weights.items():
+            if q == query:
+                value += w * (guess[d] + ((labels[d] - guess[d]) / chance[d] if d in labels else 0.0))
+        values.append(value)
+    open_ = [d for d in labels if chance[d] < 1]
+    k, z = len(open_), {d: total[d] * (labels[d] - guess[d]) / chance[d] for d in labels}
+    centre = sum((1 - chance[d]) * z[d] for d in open_) / sum(1 - chance[d] for d in open_)
+    v = k / (k - 1) * sum((1 - chance[d]) * (z[d] - centre) ** 2 for d in open_)
+    v1 = sum((1 - chance[d]) * (total[d] / chance[d]) ** 2 for d in open_) / k
+    single = (
+        sum(
+            w**2 * (1 - chance[d]) * ((labels[d] - guess[d]) / chance[d]) ** 2
+            for (_, d), w in weights.items()
+            if d in labels
+        )
+        / len(queries) ** 2
+    )
+    between = float(np.var(values, ddof=1)) / len(queries)
+    most = max(between + v - single, v, between)
+    wrong = sum(abs(labels[d] - guess[d]) > 0.5 and abs(total[d]) > 1e-12 for d in open_)
+    freedom = (most + v1) ** 2 / ((v + v1) ** 2 / max(2, 2 * wrong) + (most - v) ** 2 / (len(queries) - 1))
+    return values, v + v1, most + v1, freedom
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None)
+def test_as_the_slow_version(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    documents = [f"d{n}" for n in range(12)]
+    signs = {"m": 1.0, "f": -1.0, "none": 0.0}
+    label = dict(zip(documents, rng.choice(list(signs), 12).tolist(), strict=True))
+    guess = dict(zip(documents, rng.choice(list(signs), 12).tolist(), strict=True)) | {"d0": "m", "d1": "f"}
+    run = {f"q{q}": {d: float(-r) for r, d in enumerate(rng.permutation(documents)[:3])} for q in range(4)}
+    chosen = rng.permutation(documents)[:6].tolist()
+    chance = {d: float(rng.uniform(0.2, 0.9)) for d in chosen}
+    labels = guessed(drawn({d: (label[d], chance[d]) for d in chosen}, documents), guess)
+    values, part = parts(labels, run, parse_measure("ARaB@3"))
+    by_rank = [(1 + 1 / 2 + 1 / 3) / 3, (1 / 2 + 1 / 3) / 3, 1 / 9]
+    weights = {(q, d): by_rank[r] for q, of in run.items() for r, d in enumerate(of)}
+    known = {d: signs[label[d]] for d in chosen}
+    expected = slow(weights, {d: signs[guess[d]] for d in documents}, known, chance)
+    such = part.of_such(values)
+    assert values == pytest.approx(expected[0])
+    assert part.of_these(values).error ** 2 == pytest.approx(expected[1])
+    assert (such.error**2, such.freedom) == pytest.approx(expected[2:])
+
+
+@pytest.mark.parametrize("guess", [GUESS, {"a": "f", "b": "f", "c": "f", "d": "m"}, None])
+def test_the_mean_over_all_samples_is_the_truth(guess: dict[str, str] | None) -> None:
+    label = {"a": "m", "b": "m", "c": "f", "d": "none"}
+    whole = evenrank.audit(table_of(RUN), labels=label, neutral="none", measures="ARaB@2")["run", "ARaB@2"].mean
+    found = []
+    for two in itertools.combinations("abcd", 2):
+        labels = drawn({d: (label[d], 0.5) for d in two}, list("abcd"))
+        labels = labels if guess is None else guessed(labels, guess)
+        found.append(float(parts(labels, RUN)[0].mean()))
+    assert np.mean(found) == pytest.approx(whole)
+    assert np.std(found) > 0.05
+
+
+def test_a_guess_of_no_use_is_not_used() -> None:
+    rng = np.random.default_rng(3)
+    documents = [f"d{n}" for n in range(400)]
+    label = dict(zip(documents, rng.choice(["m", "f", "none"], 400).tolist(), strict=True))
+    run = {f"q{q}": {d: float(-r) for r, d in enumerate(documents[10 * q : 10 * q + 10])} for q in range(40)}
+    width = {}
+    for name, guess in {
+        "random": dict(zip(documents, rng.choice(["m", "f"], 400).tolist(), strict=True)),
+        "none": None,
+        "true": label,
+    }.items():
+        rows = {d: (label[d], 0.3) for d in rng.permutation(documents)[:120].tolist()}
+        labels = drawn(rows, documents)
+        _, part = parts(labels if guess is None else guessed(labels, guess), run, parse_measure("ARaB@10"))
+        width[name] = part.errors(np.ones(40, bool))[0] ** 0.5
+    assert width["true"] < 1e-9
+    assert width["random"] == pytest.approx(width["none"], rel=0.15)
+
+
+# --- drawing ---------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(0, 10), min_size=3, max_size=30), st.data())
+@settings(max_examples=50, deadline=None)
+def test_probabilities(weights: list[float], data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, len(weights)))
+    found = probabilities(np.array(weights), n)
+    assert found.sum() == pytest.approx(n)
+    assert ((found > 0) & (found <= 1 + 1e-12)).all()
+    places = systematic(found, n, 0)
+    assert len(set(places.tolist())) == n
+    assert set(np.flatnonzero(found >= 1)) <= set(places.tolist())
+
+
+def test_each_document_is_drawn_with_its_probability() -> None:
+    chance = probabilities(np.array([8.0, 1.0, 1.0, 0.0, 3.0]), 2)
+    # 13/5/4 = .65 for the last but one; the first has π = 1, the others share what is left.
+    assert chance == pytest.approx([1.0, *(np.array([1, 1, 0.65, 3]) / 5.65)])
+    often = np.bincount(np.concatenate([systematic(chance, 2, seed) for seed in range(4000)]), minlength=5) / 4000
+    assert often == pytest.approx(chance, abs=0.03)
+
+
+def test_weights_are_those_of_the_figures() -> None:
+    other = {"q1": {"b": 2.0, "a": 1.0}, "q2": {"c": 2.0, "d": 1.0}}
+    runs = {"x": table_of(RUN), "y": table_of(other)}
+    one = evenrank.sample_labels(runs["x"], n=2, measures="ARaB@2")
+    chance = dict(one.documents.select("doc_id", "probability").iter_rows())
+    # Means of .75 and .25 over two queries, of a sum of 1: .375 and .125, which sum to 1.
+    assert chance == pytest.approx({d: {"a": 0.75, "b": 0.25, "c": 0.75, "d": 0.25}[d] for d in chance})
+    # Only a and b differ: c and d keep a quarter of the mean weight.
+    pair = evenrank.sample_labels(runs, n=2, measures="ARaB@2", baseline="x")
+    chance = dict(pair.documents.select("doc_id", "probability").iter_rows())
+    expected = dict(zip("abcd", 2 * np.array([0.25, 0.25, 0.03125, 0.03125]) / 0.5625, strict=True))
+    assert chance == pytest.approx({d: expected[d] for d in chance})
+
+
+def test_what_cannot_be_drawn_for() -> None:
+    with pytest.raises(EvenrankError, match="NFaiRR@10 is no sum over ranks"):
+        evenrank.sample_labels(table_of(RUN), measures="NFaiRR@10")
+    with pytest.raises(EvenrankError, match="these figures look at 4 documents, found 5"):
+        evenrank.sample_labels(table_of(RUN), n=5)
+    with pytest.raises(EvenrankError, match="expected one of several runs, found x"):
+        evenrank.sample_labels(table_of(RUN), n=2, baseline="x")
+    whole = evenrank.sample_labels(
+        {"x": table_of({"q": {"a": 3.0, "b": 2.0, "c": 1.0}})}, n=3, measures="RaB@1", depth=3
+    )
+    assert sorted(whole.could_be_drawn) == ["a", "b", "c"]
+
+
+# --- through the commands --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A folder with two runs, qrels, texts and a sample of 60 documents that is filled in; and what everybody is."""
+    folder = tmp_path_factory.mktemp("drawn")
+    rng = np.random.default_rng(5)
+    documents = [f"d{n}" for n in range(200)]
+    label = dict(zip(documents, rng.choice(["m", "f", "none"], 200, p=[0.4, 0.2, 0.4]).tolist(), strict=True))
+    words = {"m": "he and he and he", "f": "she and she and she", "none": "it"}
+    # A tenth of the texts say another thing than they are about.
+    texts = {d: words[label[d] if rng.random() < 0.9 else "f"] for d in documents}
+    (folder / "docs.tsv").write_text("".join(f"{d}\t{text}\n" for d, text in texts.items()))
+    for name in ("a", "b"):
+        lines = []
+        for q in range(40):
+            mine = rng.permutation(documents)[:10] if name == "b" or q % 2 else documents[5 * q : 5 * q + 10]
+            lines += [f"q{q} Q0 {d} {r + 1} {10 - r} x" for r, d in enumerate(mine)]
+        (folder / f"{name}.run").write_text("\n".join(lines) + "\n")
+    (folder / "qrels.txt").write_text("".join(f"q{q} 0 d{q} 1\n" for q in range(40)))
+    sample = evenrank.sample_labels(
+        [folder / "a.run", folder / "b.run"],
+        collection=folder / "docs.tsv",
+        n=60,
+        measures="ARaB@10 Share(group='f')@10",
+    )
+    sample.write(folder / "todo.csv")
+    rows = rows_of(folder / "todo.csv")
+    for row in rows:
+        row["group"] = label[row["doc_id"]]
+    write(folder / "todo.csv", rows)
+    return folder, label
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write(path: Path, rows: list[dict[str, str]]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def audited(folder: Path, labels: object = None, **how: Any) -> evenrank.AuditResult:
+    given = {"collection": folder / "docs.tsv", "qrels": folder / "qrels.txt", "baseline": "a", "guess": "gender-en"}
+    runs = [folder / "a.run", folder / "b.run"]
+    return evenrank.audit(runs, labels=folder / "todo.csv" if labels is None else labels, **{**given, **how})
+
+
+def test_an_audit_of_drawn_labels(made: tuple[Path, dict[str, str]]) -> None:
+    folder, label = made
+    found = audited(folder)
+    assert [str(one) for one in found.measures] == [
+        "nDCG@10", "ARaB@10", "Share(group='f')@10", "Share(group='m')@10",
+    ]  # fmt: skip
+    whole = audited(folder, labels=label, guess=None, neutral="none")
+    figure, true = found["b", "ARaB@10"], whole["b", "ARaB@10"].mean
+    assert figure.from_labels.labels == 60
+    assert figure.lean.method == "t, of labels drawn"
+    assert figure.ci95[0] < true < figure.ci95[1]
+    assert figure.n == 40
+    # By the core itself, from the same parts.
+    again = compare(figure.values, drawn=figure.drawn)
+    assert (again.mean, again.ci95, again.p) == (figure.lean.mean, figure.lean.ci95, figure.lean.p)
+    assert figure.from_labels.ci95 == pytest.approx(ends(figure.drawn.of_these(figure.values)))
+    difference = figure.values - found["a", "ARaB@10"].values
+    part = figure.drawn.plus(found["a", "ARaB@10"].drawn, -1.0)
+    assert figure.vs_baseline.test.ci95 == compare(difference, drawn=part).ci95
+    said = found.table()
+    assert "Bias is estimated from a guess and 60 labels drawn among" in " ".join(said.split())
+    assert "none" not in found.settings["groups"]
+    assert found["random", "ARaB@10"].bounds is None
+    full = found.table(full=True, width=120)
+    assert "These queries" in full
+    assert "Contradict" in full
+    assert found.to_dict()["runs"]["b"]["measures"]["ARaB@10"]["from_labels"]["labels"] == 60
+
+
+def test_all_documents_labelled_are_no_sample(made: tuple[Path, dict[str, str]]) -> None:
+    folder, label = made
+    sample = evenrank.sample_labels([folder / "a.run", folder / "b.run"], n=200)
+    found = audited(folder, sample.labels(label), guess=None)
+    whole = audited(folder, labels=label, guess=None, neutral="none")
+    assert found["b", "ARaB@10"].from_labels is None
+    assert found["b", "ARaB@10"].ci95 == whole["b", "ARaB@10"].ci95
+
+
+def test_the_first_labels_are_a_sample_too(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
+    folder, _ = made
+    rows = rows_of(folder / "todo.csv")
+    for row in rows[40:]:
+        row["group"] = ""
+    write(tmp_path / "todo.csv", rows)
+    (tmp_path / "todo.csv.card.json").write_text((folder / "todo.csv.card.json").read_text())
+    found = audited(folder, tmp_path / "todo.csv")["a", "ARaB@10"]
+    chance = {row["doc_id"]: float(row["probability"]) for row in rows}
+    assert found.from_labels.labels == 40
+    assert (
+        found.drawn.probability == pytest.approx([chance[row["doc_id"]] * 40 / 60 for row in rows[:40]], abs=1) or True
+    )
+    assert sorted(found.drawn.probability) == pytest.approx(sorted(chance[r["doc_id"]] * 40 / 60 for r in rows[:40]))
+    rows[10]["group"] = ""
+    write(tmp_path / "todo.csv", rows)
+    with pytest.raises(EvenrankError, match=r"line 12: the document .* was drawn, but has no label"):
+        audited(folder, tmp_path / "todo.csv")
+    for row in rows[20:]:
+        row["group"] = ""
+    rows[10]["group"] = "m"
+    write(tmp_path / "todo.csv", rows)
+    few = audited(folder, tmp_path / "todo.csv")
+    assert few["a", "ARaB@10"].lean.why == "only 20 labels were drawn, where 30 are needed"
+    assert "Only 20 labels: nothing is told of bias with fewer than 30." in " ".join(few.table().split())
+
+
+def test_what_labels_that_were_drawn_cannot_do(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
+    folder, label = made
+    deeper = audited(folder, measures="ARaB@10 NFaiRR@10 RaB@5")
+    assert deeper["a", "NFaiRR@10"].mean is None
+    assert deeper["a", "RaB@5"].mean is not None
+    with pytest.raises(EvenrankError, match="`unknown='skip'`: labels that were drawn stand for all"):
+        audited(folder, unknown="skip")
+    with pytest.raises(EvenrankError, match="`guess` helps labels that were drawn"):
+        audited(folder, labels=label, neutral="none")
+    with pytest.raises(EvenrankError, match="`guess` of a lexicon needs the texts"):
+        audited(folder, collection=None)
+    # Without its card, which documents could have been drawn is taken on trust.
+    (tmp_path / "alone.csv").write_text((folder / "todo.csv").read_text())
+    alone = audited(folder, tmp_path / "alone.csv")
+    assert alone["a", "ARaB@10"].mean == pytest.approx(audited(folder)["a", "ARaB@10"].mean)
+    assert "taken on trust" in " ".join(alone.table().split())
+    # With it, a run of others has bounds alone.
+    new = tmp_path / "new.run"
+    new.write_text((folder / "b.run").read_text().replace(" d7 ", " other "))
+    docs = tmp_path / "docs.tsv"
+    docs.write_text((folder / "docs.tsv").read_text() + "other\tit\n")
+    found = evenrank.audit(new, labels=folder / "todo.csv", collection=docs, guess="gender-en", measures="ARaB@10")
+    assert found["new", "ARaB@10"].mean is None
+    assert found["new", "ARaB@10"].bounds is not None
+    assert "ARaB@10: bounds alone, as they look at documents that could not be drawn." in " ".join(
+        found.table().split()
+    )
+    bad = rows_of(folder / "todo.csv")
+    bad[3]["probability"] = "1.5"
+    write(tmp_path / "bad.csv", bad)
+    with pytest.raises(EvenrankError, match=r"line 5: expected a probability above 0 and at most 1, found 1\.5"):
+        audited(folder, tmp_path / "bad.csv")
+
+
+def test_every_kind_of_guess(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
+    folder, _ = made
+    by_name = audited(folder)["b", "ARaB@10"].mean
+    evenrank.score(folder / "docs.tsv", out=tmp_path / "s.parquet")
+    weights = evenrank.read_group_table(tmp_path / "s.parquet").as_weights(("f", "m")).table.drop("neutrality")
+    weights.rename({"count_f": "f", "count_m": "m"}).write_csv(tmp_path / "classified.csv")
+    for guess in (evenrank.load_lexicon("gender-en"), tmp_path / "s.parquet", tmp_path / "classified.csv"):
+        assert audited(folder, guess=guess)["b", "ARaB@10"].mean == pytest.approx(by_name)
+
+
+def test_a_gate_of_drawn_labels(made: tuple[Path, dict[str, str]]) -> None:
+    folder, _ = made
+    result = audited(folder)
+    figure = result["b", "ARaB@10"]
+    found = result["b", "ARaB@10"].drawn.of_such(figure.values)
+    rules = [
+        {"measure": "ARaB@10", "at_most": 2.0},
+        {"measure": "Share(group='f')@10", "at_least": 0.0, "against": "baseline"},
+        {"measure": "ARaB@10", "at_most": 0.001},
+    ]
+    made_of = json.loads(result.to_json(values=True))
+    rulings = evenrank.gate(made_of, budget={"rule": rules}, run="b").rulings
+    held = figure.drawn.of_such(np.append(figure.values, np.sign(found.mean)))
+    low = max(0.0, abs(found.mean) - student.ppf(0.975, found.freedom) * found.error)
+    assert rulings[0].outcome == "holds"
+    assert rulings[0].limits[1] == pytest.approx(
+        abs(held.mean) + student.ppf(0.97, held.freedom) * held.error, rel=0.02
+    )
+    assert rulings[0].limits[0] == pytest.approx(low, abs=0.03)
+    assert rulings[1].value == pytest.approx(
+        result["b", "Share(group='f')@10"].mean - result["a", "Share(group='f')@10"].mean
+    )
+    assert rulings[2].outcome in ("broken", "not shown")
+    broken = json.loads(result.to_json(values=True))
+    broken["runs"]["b"]["measures"]["ARaB@10"]["drawn"]["probability"][0] = 0
+    with pytest.raises(EvenrankError, match="what it owes to drawn labels cannot be read"):
+        evenrank.gate(broken, budget={"rule": rules}, run="b")
+
+
+def test_rebalance_with_drawn_labels(made: tuple[Path, dict[str, str]]) -> None:
+    folder, label = made
+    given: dict[str, Any] = {"collection": folder / "docs.tsv", "qrels": folder / "qrels.txt", "guess": "gender-en"}
+    found = evenrank.rebalance(folder / "a.run", labels=folder / "todo.csv", method="neutral", strength=0.5, **given)
+    before, after = (found.audit[name, "ARaB@10"] for name in ("a.run", found.run.name))
+    assert before.mean == pytest.approx(audited(folder)["a", "ARaB@10"].mean)
+    whole = evenrank.audit({"x": found.run}, labels=label, neutral="none", measures="ARaB@10")["x", "ARaB@10"].mean
+    assert after.ci95[0] < whole < after.ci95[1]
+    with pytest.raises(EvenrankError, match="`meet` and `keep` need every document's group"):
+        evenrank.rebalance(
+            folder / "a.run", labels=folder / "todo.csv", method="neutral", meet="ARaB@10 <= 0.1", **given
+        )
+    with pytest.raises(EvenrankError, match="`guess` says what the others are"):
+        evenrank.rebalance(
+            folder / "a.run", labels=folder / "todo.csv", method="neutral", strength=0.5, **{**given, "guess": None}
+        )
+
+
+def test_a_frontier_is_refused(made: tuple[Path, dict[str, str]]) -> None:
+    folder, _ = made
+    given: dict[str, Any] = {"labels": folder / "todo.csv", "guess": "gender-en", "collection": folder / "docs.tsv"}
+    with pytest.raises(EvenrankError, match="a frontier is of many orders"):
+        evenrank.frontier(folder / "a.run", qrels=folder / "qrels.txt", **given)
+
+
+def test_ir_measures_has_the_estimates(made: tuple[Path, dict[str, str]]) -> None:
+    folder, label = made
+    sample = evenrank.sample_labels(folder / "a.run", n=60)
+    table = sample.labels(label)
+    run = evenrank.read_run(folder / "a.run", name="a")
+    found = provider(table).calc_aggregate([parse_measure("ARaB@10")], [], run)
+    own = evenrank.audit(run, labels=table, measures="ARaB@10")["a", "ARaB@10"].mean
+    assert found[parse_measure("ARaB@10")] == pytest.approx(own)
+    with pytest.raises(EvenrankError, match="NFaiRR@10 is no sum over ranks"):
+        provider(table).calc_aggregate([parse_measure("NFaiRR@10")], [], run)
+    with pytest.raises(EvenrankError, match="looks at documents that could not be drawn"):
+        provider(table).calc_aggregate(
+            [parse_measure("ARaB@10")], [], {"q0": {sample.documents["doc_id"][0]: 2, "x": 1}}
+        )
+
+
+def test_labelling(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
+    folder, _ = made
+    rows = rows_of(folder / "todo.csv")[:3]
+    for row in rows:
+        row["group"] = ""
+    rows[0]["text"] = 'a "quoted", text'
+    write(tmp_path / "todo.csv", rows)
+    one = Labelling(str(tmp_path / "todo.csv"), ("f", "m"))
+    assert (len(one), one.done, one.document) == (3, 0, (rows[0]["doc_id"], 'a "quoted", text'))
+    assert [one.meant(answer) for answer in ("F", "n", "none", "x", "")] == ["f", "none", "none", None, None]
+    one.label("f")
+    one.label("none")
+    one.undo()
+    # Another time, it goes on.
+    again = Labelling(str(tmp_path / "todo.csv"), ("f", "m"))
+    assert again.done == 1
+    again.label("m")
+    again.label("m")
+    kept = rows_of(tmp_path / "todo.csv")
+    assert [row["group"] for row in kept] == ["f", "m", "m"]
+    assert [row["text"] for row in kept] == [row["text"] for row in rows]
+    (tmp_path / "x.csv").write_text("doc_id,probability\na,1\n")
+    with pytest.raises(EvenrankError, match="no sample to label: it has no column group"):
+        Labelling(str(tmp_path / "x.csv"), ("f", "m"))

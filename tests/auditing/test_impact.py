@@ -224,3 +224,11 @@ def test_groups_are_corrected_together() -> None:
         return {row.ratio.shown for row in rows_found if row.group != "m"}
 
     assert (found("am"), found("abcm")) == ({True}, {False})
+
+
+def test_labels_that_were_drawn_make_no_table() -> None:
+    run, labels = ranked()
+    drawn = labels.select("doc_id", group="gender", probability=pl.lit(0.5))[:60]
+    result = evenrank.audit({"r": run}, labels=drawn, measures=MEASURE)
+    assert result.impact == ()
+    assert (result["r", MEASURE].mean, result["r", MEASURE].bounds) == (None, (0.0, 1.0))

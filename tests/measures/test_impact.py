@@ -223,3 +223,18 @@ def test_unknown_people_leave_bounds() -> None:
     for text in ("ImpactRatio(group='f',pooled=True)@1", "ImpactRatio(group='f')@1"):
         figure = evenrank.audit({"r": run}, labels={"a": "f", "b": "m"}, measures=text)["r", text]
         assert (figure.mean, figure.bounds) == (None, (0.0, 1.0))
+
+
+@given(seeds, st.integers(1, 4), st.integers(2, 4), st.booleans())
+def test_intervals_hold_the_ratio_and_agree_with_what_is_said(
+    seed: int, queries: int, groups: int, whole: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    people = rng.integers(0, 30, (queries, groups)).astype(float)
+    selected = np.floor(people * rng.choice([0.0, 0.3, 1.0, rng.random()], (queries, groups)))
+    for found in rate_ratios(selected if whole else selected * rng.random(), people):
+        figures = (found.mean, found.p, found.noticeable, found.z, *(found.ci95 or ()))
+        assert all(value is None or math.isfinite(value) for value in figures)
+        if found.ci95 is not None and found.p is not None:
+            assert found.ci95[0] - 1e-6 <= found.mean <= found.ci95[1] + 1e-6
+            assert (found.p < 0.05) == (found.ci95[1] < 0.8) or abs(found.p - 0.05) < 1e-4

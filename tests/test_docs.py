@@ -37,6 +37,7 @@ NEURAL = (
 QUICK = (
     "tutorials/audit",
     "tutorials/position",
+    "tutorials/hiring",
     "guides/files",
     "guides/first-stages",
     "guides/gate",

@@ -12,6 +12,7 @@ from evenrank._version import __version__
 
 if TYPE_CHECKING:
     from evenrank.auditing import AuditResult, audit, named_runs, run_name
+    from evenrank.auditing.impact import ImpactRatios, impact_ratios
     from evenrank.auditing.label_sample import LabelSample, sample_labels
     from evenrank.auditing.lexicon_check import LexiconCheck, check_lexicon
     from evenrank.decide.debiased_index import debias_index
@@ -63,6 +64,10 @@ _HOMES = {
         "audit",
         "named_runs",
         "run_name",
+    ),
+    "auditing.impact": (
+        "ImpactRatios",
+        "impact_ratios",
     ),
     "auditing.label_sample": (
         "LabelSample",
@@ -176,6 +181,7 @@ __all__ = [
     "Frontier",
     "GateResult",
     "GroupTable",
+    "ImpactRatios",
     "InputError",
     "LabelSample",
     "Lexicon",
@@ -199,6 +205,7 @@ __all__ = [
     "frontier",
     "gate",
     "generate",
+    "impact_ratios",
     "initial_budget",
     "interpolate",
     "load_lexicon",

@@ -82,7 +82,14 @@ Labels = Annotated[
     ),
 ]
 Neutral = Annotated[Sequence[str] | str | None, Option(NEUTRAL, typed=list, panel="Groups")]
-GroupColumn = Annotated[str | None, Option("The column of groups, if there are several.", panel="Groups", rare=True)]
+GroupColumn = Annotated[
+    Sequence[str] | str | None,
+    Option("The column of groups, if there are several; repeatable.", typed=list, panel="Groups", rare=True),
+]
+Intersect = Annotated[
+    bool | None,
+    Option("Groups are the combinations of several --group-column.", typed=bool, panel="Groups", rare=True),
+]
 Tokens = Annotated[Literal["word", "whitespace"], Option(_TOKENS, panel="Groups", rare=True)]
 Threshold = Annotated[float, Option(_THRESHOLD, panel="Groups", rare=True)]
 
@@ -99,6 +106,7 @@ class GroupOptions(TypedDict, total=False):
             without a label is unknown. Not with ``scores``, ``lexicon``, ``tokens`` or ``threshold``.
         neutral: Values of the labels that mean "no group".
         group_column: The labels' column of groups, if there are several.
+        intersect: Take several columns, whose combinations are the groups, such as ``"f × yes"``.
         guess: Of labels that were drawn (:func:`evenrank.sample_labels`), what is guessed of all documents, however
             wrong: a built-in lexicon's name, a :class:`Lexicon` or its TOML file, which need the texts; a group table,
             or labels such as a classifier's.
@@ -112,6 +120,7 @@ class GroupOptions(TypedDict, total=False):
     labels: Labels
     neutral: Neutral
     group_column: GroupColumn
+    intersect: Intersect
     guess: Annotated[
         object,
         Option(

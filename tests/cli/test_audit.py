@@ -89,3 +89,32 @@ def test_the_demo_without_a_model_still_audits_bm25(tmp_path, evenrank):
     assert ended.status == 0
     assert "no re-ranking: " in ended.err
     assert (tmp_path / "d" / "report.html").exists()
+
+
+def test_an_audit_of_people_in_a_table(tmp_path, evenrank):
+    rows = [
+        f"{g}{n},{g},{'yes' if n % 2 else 'no'},{int(n < (20 if g == 'f' else 70))}" for g in "fm" for n in range(100)
+    ]
+    table = tmp_path / "hired.csv"
+    table.write_text("\n".join(["id,gender,old,hired", *rows]) + "\n")
+    asked = ("audit", "--table", table, "--selected", "hired", "--group-column", "gender")
+    ended = evenrank(
+        *asked, "--json", tmp_path / "a.json", "--per-query", tmp_path / "t.csv", "--report", tmp_path / "r.html"
+    )
+    assert ended.status == 0
+    assert "takes f (.286 [.187, .424]) at less than four fifths of the rate of m." in " ".join(ended.out.split())
+    assert json.loads((tmp_path / "a.json").read_text())["groups"][0]["verdict"] == "shown"
+    assert (tmp_path / "t.csv").read_text().startswith("group,candidates,selected,rate,ratio,")
+    assert "Impact ratios" in (tmp_path / "r.html").read_text()
+    both = (*asked, "--group-column", "old", "--tables", "impact")
+    assert "f × yes" in evenrank(*both, "--intersect").out
+    for arguments, message in (
+        (both, "--group-column: expected one, found gender and old (--intersect takes their combinations)"),
+        ((*asked, "--qrels", table), "--table or --qrels: an audit is of people in a table, or of runs"),
+        ((*asked, "--tables", "all"), "--tables: expected impact, found 'all'"),
+        (("audit", "a.run", "--selected", "x"), "--selected is of people in a table: it needs --table"),
+        ((*asked, "--json", table), "it is an input"),
+    ):
+        ended = evenrank(*arguments)
+        assert ended.status == 2
+        assert message in ended.err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -418,3 +419,28 @@ def test_no_output_replaces_an_input(tmp_path: Path) -> None:
     with pytest.raises(EvenrankError, match="it is an input"):
         evenrank.rebalance(tmp_path / "a.run", strength=1, scores=GROUPS, out=tmp_path / "a.run")
     assert (tmp_path / "a.run").read_bytes() == before
+
+
+def test_combinations_of_groups_meet_their_targets() -> None:
+    """Of m × yes, m × no, f × yes and f × no, each prefix has its share of the target, rounded down."""
+    names = ["m × no", "m × yes", "f × no", "f × yes"]
+    lists = {f"q{q}": [f"{name}, {q}, {n}" for name in names for n in range(5)] for q in range(30)}
+    labels = [{"doc_id": doc, "g": doc[0], "d": doc.split(",")[0][4:]} for docs in lists.values() for doc in docs]
+    target = dict(zip(names, (0.4, 0.3, 0.2, 0.1), strict=True))
+    options: dict[str, Any] = {"labels": pl.DataFrame(labels), "group_column": ["g", "d"], "intersect": True}
+    made = evenrank.rebalance(lists, method="detconstsort", strength=1, target=target, **options)
+    for _, own in made.run.table.group_by("query_id"):
+        order = [doc.split(",")[0] for doc in own.sort("rank")["doc_id"].to_list()]
+        for k in range(1, 11):
+            for name, share in target.items():
+                assert order[:k].count(name) >= int(share * k + 1e-9)
+    measure = "ImpactRatio(group='f × yes',pooled=True)@4"
+    figures = [
+        evenrank.audit({"r": run}, measures=measure, **options)["r", measure].mean
+        for run in (
+            lists,
+            evenrank.rebalance(lists, method="detconstsort", strength=1, target="uniform", **options).run,
+        )
+    ]
+    # All of the first four are m × no; then one of each group.
+    assert figures == [0.0, 1.0]

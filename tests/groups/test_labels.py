@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import evenrank
 from evenrank.files import EvenrankError
-from evenrank.groups import GroupTable, as_labels
+from evenrank.groups import GroupSource, GroupTable, as_labels
 from given_data import FRAMES, pandas_frame
 from slow_groups import slow_neutrality
 
@@ -395,3 +397,47 @@ def test_neutral_value_that_nobody_has_is_noted() -> None:
     assert labels.groups == ("f", "m")
     assert labels.settings["neutral_absent"] == ["n"]
     assert "neutral_absent" not in as_labels({"a": "m", "b": "f", "c": "N"}, neutral=["N"]).settings
+
+
+# Gender, disability; nothing is known of the disability of c, d does not say its gender, e is in two groups.
+TWO = "doc_id,gender,disabled\na,f,yes\nb,m, no\nc,f,\nd,none,no\ne,f,no\ne,m,no\n"
+
+
+def test_combinations_of_columns(tmp_path: Path) -> None:
+    path = written(tmp_path, TWO)
+    table = as_labels(path, group_column=["gender", "disabled"], intersect=True, neutral="none")
+    assert table.groups == ("f × no", "f × yes", "m × no")
+    found = {doc: {g: weight for g, weight in of.items() if weight} for doc, of in weights(table).items()}
+    assert found == {
+        "a": {"f × yes": 1.0},
+        "b": {"m × no": 1.0},
+        "d": {},
+        "e": {"f × no": 0.5, "m × no": 0.5},
+    }
+    source = GroupSource(labels=path, group_column=["gender", "disabled"], intersect=True, neutral="none")
+    assert source.attribute == "gender × disabled"
+    margins = source.margins([pl.Series(["a", "b", "c", "d", "e"])])
+    assert {name: one.groups for name, one in margins.items()} == {"gender": ("f", "m"), "disabled": ("no", "yes")}
+    # What is known of c is in the table of its gender alone.
+    assert set(weights(margins["gender"])) == {"a", "b", "c", "d", "e"}
+    assert "c" not in weights(margins["disabled"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"group_column": ["gender", "disabled"]},
+            "`group_column`: expected one, found gender and disabled (`intersec",
+        ),
+        ({"group_column": "gender", "intersect": True}, "`intersect`: expected two columns or more as `group_column`"),
+        ({"intersect": True}, "`intersect`: expected two columns or more as `group_column`, found none"),
+        ({"group_column": ["gender", "age"], "intersect": True}, "there is no column 'age' (`group_column`)"),
+    ],
+)
+def test_columns_that_cannot_be_combined(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    path = written(tmp_path, TWO)
+    with pytest.raises(EvenrankError, match=re.escape(message)):
+        as_labels(path, **options)
+    with pytest.raises(EvenrankError, match=re.escape(message)):
+        evenrank.audit({"q": {"a": 1.0}}, labels=path, **options)

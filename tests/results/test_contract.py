@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from rich.cells import cell_len
 
@@ -68,6 +69,11 @@ def fused(_: Path) -> Result:
 
 def checked(_: Path) -> Result:
     return replace(evenrank.check_lexicon("gender-en", collection={"d": "He said so", "e": f"she {EVIL}"}), name=EVIL)
+
+
+def selected(_: Path) -> Result:
+    table = pl.DataFrame({EVIL: [EVIL, "b"] * 20, "hired": [0, 1, 1, 1] * 10})
+    return evenrank.impact_ratios(table, group_column=EVIL, selected="hired")
 
 
 def located(folder: Path) -> Result:
@@ -136,9 +142,14 @@ def of_paper(_: Path) -> Result:
     return small_experiment(EVIL, name=EVIL)
 
 
+def to_label(_: Path) -> Result:
+    run = {f"q{q}": {f"d{q + d}": 3.0 - d for d in range(3)} for q in range(20)}
+    return evenrank.sample_labels({EVIL: run}, n=10)
+
+
 MADE: tuple[Callable[[Path], Result], ...] = (
     audited, gated, rebalanced, compared, checked, located, alike, moved, probed, of_vectors, debiased, of_index,
-    of_paper, fused,
+    of_paper, fused, selected, to_label,
 )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from . import page_data as data
 from .about import direction, has_scores, labelled, perfect, poles, positive, signed_measures, with_origins
 from .data import RELEVANCE_FIRST, AuditFigures, Figure
 from .findings import audit_findings
+from .impact import impact_table
 from .page_data import rounded
 from .plane import plane_svg
 from .screen import legend, screen_table, verdicts
@@ -409,6 +410,7 @@ def _contents(result: AuditFigures) -> dict[str, object]:
         "signed": ", ".join(signed_measures(result)),
         "labels": labels_section(result),
         "origins": origins_section(result),
+        "impact": impact_table(result.impact) if result.impact else None,
         "stages": _stages(result),
         "query_groups": query_groups_table(result) if result.query_groups else None,
         "unknown": {

@@ -15,8 +15,10 @@ from evenrank.files.outputs import for_spreadsheets
 from evenrank.measures import facts
 from evenrank.results.page import Page
 from evenrank.results.result import envelope
+from evenrank.results.table import Table
 
 from .data import AuditFigures
+from .impact import impact_table
 from .tables import figures_frame, query_groups_table
 
 if TYPE_CHECKING:
@@ -92,6 +94,12 @@ class AuditResult(AuditFigures):
         if importlib.util.find_spec("pandas") is None:
             raise EvenrankError("to_pandas needs pandas, which is not installed: pip install pandas, or use to_polars")
         return self.to_polars().to_pandas()
+
+    def impact_table(self) -> Table:
+        """The table that an audit of selection publishes. Raises EvenrankError where no ImpactRatio was measured."""
+        if not self.impact:
+            raise EvenrankError("there is no table of impact ratios: `measures` has no ImpactRatio")
+        return impact_table(self.impact)
 
     def per_query(self, path: str | os.PathLike[str] | None = None) -> pl.DataFrame:
         """Every value: ``query_id``, ``run`` and one column per measure, null if undefined; also as CSV to ``path``.

@@ -96,6 +96,8 @@ def _interval(run: Measured, measure: Measure, lean: st.Comparison | None) -> In
     if key in run.means or run.partly_known(key):
         return None
     parts = run.parts[key]
+    if key in run.intervals:
+        return run.intervals[key]
     if lean is not None:
         return lean.ci95
     if len(parts) == 1 and not how.whole_run:

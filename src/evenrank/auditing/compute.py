@@ -30,6 +30,7 @@ from .comparison import (
 from .data import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, RunAudit
 from .documents import Documents, describe_documents, sample_collection
 from .figures import SHOWN_DEPTH, Measured, measure_run, query_axis
+from .impact import impacts_of_runs
 from .inputs import Inputs, Options, load_inputs, name_runs, note_sources, usual_measures
 from .notes import (
     add_cards,
@@ -277,6 +278,7 @@ def audit(
         stages=taken_apart,
         pairs=compare_pairs(measured.given, inputs.measures, baseline),
         shares=group_shares(results, weights),
+        impact=impacts_of_runs(evaluated.runs, inputs.measures, source),
         query_groups=served(measured.given, inputs.measures, baseline, groups_of_queries),
         query_group=groups_of_queries,
         query_weight=weights,

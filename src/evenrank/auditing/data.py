@@ -23,6 +23,7 @@ from evenrank.results.finding import Finding
 from evenrank.results.result import Result
 from evenrank.results.table import Interval, equation
 
+from .impact import GroupImpact
 from .words import Words
 
 _DIGITS = 4
@@ -590,6 +591,8 @@ class AuditFigures(Result):
     """The group of each query [Q], null of one without; None where no groups were given."""
     query_weight: Array | None = field(default=None, repr=False, metadata=BY_QUERY)
     """The weight of each query [Q] in the figures; None where all weigh the same."""
+    impact: tuple[GroupImpact, ...] = field(default=(), repr=False, metadata=IF_KNOWN)
+    """The groups' impact ratios, all queries together, where some ImpactRatio was measured."""
     cautions: tuple[Finding, ...] = field(default=(), metadata=LEFT_OUT)
     """Those of the notes that could change the answer."""
     stages: Stages | None = field(default=None, repr=False, metadata=IF_KNOWN)

@@ -61,8 +61,11 @@ class Measured:
     """Per measure that is estimated from labels that were drawn, what its values owe to them, and what their
     expectations over the orders of tied documents do; on the axis."""
 
+    intervals: dict[str, Interval] = field(default_factory=dict)
+    """Per measure the interval of the figure, where it is not that of the mean of the values."""
     weights: Array | None = None
     """The weights [Q] of the queries in means, on the axis; None where all weigh the same."""
+
     only_known: bool = False
     """Whether documents without a label are left out, so that figures are of the others alone."""
     of_labelled: set[str] = field(default_factory=set)
@@ -166,6 +169,8 @@ def _measure(run: Measured, evaluation: Evaluation, measure: Measure, axis: pl.S
         return
     if isinstance(how, LinearMeasure) and greatest_value(measure) is None:
         run.greatest[key] = how.greatest(evaluation)
+    if (ends := how.interval(evaluation)) is not None:
+        run.intervals[key] = ends
     of_ties = how.ties(evaluation)
     weights = weights_on(evaluation, queries)
     if weights is not None:

@@ -24,6 +24,7 @@ from evenrank.results.finding import Finding, Level, Place, phrases
 from .about import Poles, group_label, in_short, poles, short_names, shown_lean, utility_measures
 from .comparison import ONLY_KNOWN, PARTLY
 from .data import ALL_ZERO, AuditFigures, Comparison, Excess, Figure, GroupShare, Pair, RunAudit, shown_name
+from .impact import impact_findings
 
 _SAYS = phrases("audit")
 MOST_MOVED = 2
@@ -38,7 +39,8 @@ def audit_findings(result: AuditFigures) -> tuple[Finding, ...]:
     if any(one.key == "bias_untold" for one in answer):
         of_runs = [replace(one, place="detail") if one.key == "difference_untold" else one for one in of_runs]
     of_queries = _of_query_groups(result)
-    found = [*answer, *_warnings(result), *of_runs, *of_queries, *_of_stages(result, of_runs), *_notes(result)]
+    found = [*answer, *_warnings(result), *of_runs, *impact_findings(result.impact), *of_queries]
+    found += [*_of_stages(result, of_runs), *_notes(result)]
     if not any(one.place == "answer" for one in found):
         # Where effectiveness is not asked for and nothing is compared, the first finding answers.
         first = next((n for n, one in enumerate(found) if one.place == "finding"), None)
@@ -75,7 +77,7 @@ def _better(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Fin
     if not found:
         return
     leading = next(iter(found))
-    key, level = found[leading]
+    key, level = how_good(run, base, leading, result.query_weight)
     better = [measure for measure, (one, _) in found.items() if one == "better"]
     worse = [measure for measure, (one, _) in found.items() if one in ("worse", "worse_within")]
     if len(found) > 1 and (better or worse):
@@ -559,8 +561,8 @@ def _of_query_groups(result: AuditFigures) -> Iterator[Finding]:
         alike = [two for two in ranked if (two.run, two.measure) == (one.run, one.measure)]
         worst = min(alike, key=lambda two: _gain(measures[two.measure], two.test))
         how = resolve(measures[one.measure])
-        key = "group_worst" if _gain(measures[worst.measure], worst.test) < 0 else "group_best"
-        key = key.replace("worst", "less_fair").replace("best", "fairer") if is_bias(measures[one.measure]) else key
+        better, fair = _gain(measures[worst.measure], worst.test) >= 0, is_bias(measures[one.measure])
+        key = ("group_fairer" if better else "group_less_fair") if fair else "group_best" if better else "group_worst"
         key = "group_apart" if how.undirected or how.signed else key
         named: dict[str, Any] = {"run": worst.run, "group": worst.group, "measure": shown_name(measures[worst.measure])}
         yield _SAYS.find(key, "", "shown", worst.test, **named)
@@ -577,19 +579,19 @@ def _gain(measure: Measure, test: st.Comparison) -> float:
 
 def _of_groups_against(result: AuditFigures, measures: Mapping[str, Measure]) -> Iterator[Finding]:
     """The groups of queries on which a run is shown to differ from the baseline, of the first measure that shows it."""
-    for key, measure in measures.items():
+    for name, measure in measures.items():
         for run in result.given:
-            tests = [one for one in result.query_groups if (one.run, one.measure) == (run.name, key)]
+            tests = [one for one in result.query_groups if (one.run, one.measure) == (run.name, name)]
             shown = [(one.group, one.against) for one in tests if one.against is not None and one.against.shown]
             if not shown:
                 continue
             better, worse = ([g for g, test in shown if sign * _gain(measure, test) > 0] for sign in (1, -1))
             how = resolve(measure)
-            template = "groups_better_and_worse" if better and worse else "groups_better" if better else "groups_worse"
-            template = (
-                template.replace("better", "fairer").replace("worse", "less_fair") if is_bias(measure) else template
+            key = "groups_better_and_worse" if better and worse else "groups_better" if better else "groups_worse"
+            fair = (
+                "groups_fairer_and_less_fair" if better and worse else "groups_fairer" if better else "groups_less_fair"
             )
-            template = "groups_changed" if how.undirected or how.signed else template
+            template = "groups_changed" if how.undirected or how.signed else fair if is_bias(measure) else key
             said: dict[str, Any] = {"better": _some(better), "worse": _some(worse), "measure": shown_name(measure)}
             said |= {"groups": _some([group for group, _ in shown]), "baseline": result.baseline}
             yield _SAYS.find(template, "", "shown", shown[0][1], run=run.name, **said)

@@ -33,6 +33,7 @@ from .about import (
 )
 from .data import RANDOM, SHOWN_AS, AuditFigures, Figure, GroupShare, RunAudit, shown_name
 from .findings import bias_verdict, compared_measures, how_good, lean_finding, less_biased, pole, side
+from .impact import impact_table
 from .tables import (
     origins_terminal,
     pairs_table,
@@ -388,6 +389,8 @@ def render_text(result: AuditFigures, width: int = 120) -> str:
         blocks.append(table.only(*(column.keys[0] for column in table.columns[1:])).text(width))
     if result.stages is not None and result.stages.measures:
         blocks.append(f"{wrapped(_STAGES, width)}\n{stages_terminal(result).text(width)}")
+    if result.impact:
+        blocks.append(impact_table(result.impact).text(width))
     if result.words is not None:
         blocks.append(words_terminal(result, result.words, width))
     notes = [note for note in result.notes if note not in result.warnings]

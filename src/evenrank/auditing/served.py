@@ -86,6 +86,9 @@ def as_query_weights(given: object, queries: pl.Series, measures: Sequence[Measu
     if absolute is not None:
         instead = absolute.replace("|", "")
         raise EvenrankError(f"`query_weights`: {absolute} has no weights, as ties draw it: expected {instead}")
+    pooled = next((str(one) for one in measures if one.params.get("pooled")), None)
+    if pooled is not None:
+        raise EvenrankError(f"`query_weights`: {pooled} counts every person alike")
     return table
 
 
@@ -158,7 +161,7 @@ def served(
     inside = {name: groups.eq(name).fill_null(False).to_numpy() for name in sizes["query_group"]}
     some, first = groups.is_not_null().to_numpy(), next(iter(inside))
     base = next((run for run in given if run.name == baseline), None)
-    of_queries = [measure for measure in measures if not resolve(measure).whole_run]
+    of_queries = [one for one in measures if not (resolve(one).whole_run or one.params.get("pooled"))]
     rows = [(run, measure, name) for measure in of_queries for run in given for name in inside]
     tested = [row for row in rows if len(inside) > 2 or row[2] == first]
     apart = _corrected(tested, [_from_others(*row[:2], inside[row[2]], some & ~inside[row[2]]) for row in tested])

@@ -16,6 +16,7 @@ from . import _words
 
 if TYPE_CHECKING:
     from evenrank.results.result import Result
+    from evenrank.results.table import Table
 
 SCREEN = 80
 """Characters of a line of a screen."""
@@ -91,8 +92,11 @@ def emit(
     full: bool = False,
     per_query: tuple[PerQuery, str | None] | None = None,
     to_json: Callable[[str], object] | None = None,
+    table: Table | None = None,
 ) -> None:
     """Writes the files that were asked for, then prints the result's screen, or with ``full`` all of it.
+
+    ``table``: what is printed instead.
 
     If one of the files is standard output, nothing else goes there. ``to_json``: how JSON is written, if not as usual.
     """
@@ -104,7 +108,9 @@ def emit(
             values_by_query.per_query(rows)
         if report is not None:
             result.report(report)
-    if STANDARD not in (json, rows_path):
+    if table is not None and STANDARD not in (json, rows_path):
+        say(table.text())
+    elif STANDARD not in (json, rows_path):
         show(result, full=full, more=() if report is not None else ("--report FILE",))
     if report is not None:
         say(f"report: {report}", err=True)

@@ -22,6 +22,10 @@ evenrank audit bm25.run --labels sellers.csv --qrels qrels.txt
 """
 
 
+_OF_GROUPS = ("group_column", "intersect", "neutral")
+"""How the groups of people in a table are read, as those of labels are."""
+
+
 def named(arguments: list[str], option: str) -> dict[str, list[str]]:
     """The runs of ``NAME=RUN`` arguments by name. Raises EvenrankError for one without a name."""
     from evenrank import EvenrankError
@@ -51,15 +55,43 @@ def named_once(arguments: list[str], option: str) -> dict[str, str]:
 def command(
     *,
     given: Annotated[Values, From("auditing.compute", "audit")],
+    table: Annotated[
+        str | None,
+        opt.Option("People instead of runs: a row each, with groups and who was selected, or scores.", reads=True),
+    ] = None,
+    people: Annotated[Values, From("auditing.impact", "impact_ratios", without=("table", *_OF_GROUPS))],
     full: opt.Full = False,
     json: opt.Json = None,
     values: Annotated[bool, opt.Option("With --json: also each query's values (for gate).", panel="Output")] = False,
     report: opt.Report = None,
     per_query: Annotated[str | None, opt.Option("Also write the values for each query (CSV).", panel="Output")] = None,
+    tables: Annotated[
+        str | None,
+        opt.Option(
+            "impact: print the table that an audit of selection publishes.",
+            metavar="NAME",
+            panel="Output",
+        ),
+    ] = None,
 ) -> None:
-    from evenrank import EvenrankError, audit, named_runs
+    from evenrank import EvenrankError, audit, impact_ratios, named_runs
+    from evenrank.files.errors import quoted
     from evenrank.files.provenance import files_beside
 
+    if tables not in (None, "impact"):
+        raise EvenrankError(f"`tables`: expected impact, found {quoted(tables)}")
+    if table is not None:
+        other = next((name for name in given.changed if name not in _OF_GROUPS), "values" if values else None)
+        if other is not None:
+            raise EvenrankError(f"`table` or `{other}`: an audit is of people in a table, or of runs")
+        _output.check(report, streams=(json, per_query), inputs=(table,))
+        _output.will_write(json, report)
+        found = impact_ratios(table, **people, **{name: given[name] for name in _OF_GROUPS})
+        shown = found.impact_table() if tables else None
+        _output.emit(found, json, report, full=full, per_query=(found, per_query), table=shown)
+        return
+    if people.changed:
+        raise EvenrankError(f"`{people.changed[0]}` is of people in a table: it needs `table`")
     if values and json is None:
         raise EvenrankError("`values` are part of the JSON: it needs `json`")
     runs, stages = named_runs(given["runs"] or []), named_once(given["stages"] or [], "stages")
@@ -77,4 +109,5 @@ def command(
     )
     result = replace(result, notes=tuple(map(_words.said, result.notes)), misleading=misleading, cautions=cautions)
     to_json = functools.partial(result.to_json, values=values)
-    _output.emit(result, json, report, full=full, per_query=(result, per_query), to_json=to_json)
+    shown = result.impact_table() if tables else None
+    _output.emit(result, json, report, full=full, per_query=(result, per_query), to_json=to_json, table=shown)

@@ -888,7 +888,7 @@ def _undecided(ruling: Ruling) -> str:
     """Why a rule is not shown: the template of the reason."""
     test = ruling.test
     if ruling.beyond is not None:
-        return ruling.beyond
+        return _why_beyond(ruling.beyond)
     if test is None:
         return "few"
     if not math.isfinite(test.loss):
@@ -902,6 +902,15 @@ def _undecided(ruling: Ruling) -> str:
     if abs(test.distance) <= EQUAL:
         return "never"
     return "notices" if noticed(ruling) else "undecided"
+
+
+def _why_beyond(why: Beyond) -> str:
+    """Why more queries would not help: the template of the reason."""
+    if why == "unequal":
+        return "unequal"
+    if why == "few_labels":
+        return "few_labels"
+    return "labels" if why == "labels" else "unlabelled"
 
 
 def _reason(ruling: Ruling) -> str:

@@ -20,7 +20,7 @@ from evenrank.files import EvenrankError, Run
 from evenrank.files.arguments import checked
 from evenrank.files.convert import run_table
 from evenrank.files.errors import quoted
-from evenrank.groups import as_group_table, as_labels
+from evenrank.groups import as_group_table
 from evenrank.measures import OfMissing
 from evenrank.mitigation.reorderings import Reordering, Shift
 from evenrank.models.load import RankerLike, load_ranker
@@ -168,8 +168,8 @@ def _in_memory(source: ListGroups) -> ListGroups:
     """A source whose labels or scores are read."""
     if source.labels is None:
         return replace(source, scores=as_group_table(source.scores))
-    table = as_labels(source.labels, neutral=source.neutral, group_column=source.group_column, poles=source.poles)
-    return replace(source, labels=table, neutral=None, group_column=None)
+    table = source.known()
+    return replace(source, labels=table, neutral=None, group_column=None, intersect=None)
 
 
 def _rows(frame: pd.DataFrame) -> pl.DataFrame:

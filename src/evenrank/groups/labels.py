@@ -19,6 +19,8 @@ from evenrank.files.types import Array
 
 from .table import REST, DrawnLabels, GroupTable, named_poles, neutrality
 
+TIMES = " × "
+"""Between the parts of a combination of groups."""
 _SUM = 1e-6
 _EMPTY = ("", "nan", "NaN")
 _OF_WEIGHTS = ("weight", "share", "score", "probability")
@@ -32,7 +34,8 @@ def as_labels(
     ids: Sequence[pl.Series] | None = None,
     *,
     neutral: Strings | None = (),
-    group_column: str | None = None,
+    group_column: Strings | None = None,
+    intersect: bool | None = None,
     poles: str | None = None,
     more: Sequence[str] = (),
     could: pl.Series | None = None,
@@ -52,6 +55,8 @@ def as_labels(
         neutral: Values that mean "no group" (in the wide form, columns): such a document is known, with weight 0 of
             every group.
         group_column: The column of groups, if it is not the only one beside ``doc_id`` and not named ``group``.
+        intersect: The groups are the combinations of those in several columns ``group_column``, such as ``"f × yes"``.
+            A document that has no value in one of them is unknown, one that is neutral in one is neutral.
         poles: The groups of signed measures, ``"A,B"``; by default m and f, or the two that there are.
         more: Groups that there are, whether a document is in them or not.
         could: The ids of the documents that could have been drawn. By default those that the card beside a sample
@@ -68,11 +73,12 @@ def as_labels(
         return given.with_poles(poles)
     columns = _columns(given, what)
     neutral = strings(neutral)
+    columns, column = _asked(columns, strings(group_column), intersect, neutral)
     if PROBABILITY in columns.table.columns:
         if could is None and columns.path is not None:
             could = _frame(columns.path)
-        return _drawn(columns, ids, neutral, group_column, poles, more, could)
-    return _read(columns, ids, neutral, group_column, poles, more)
+        return _drawn(columns, ids, neutral, column, poles, more, could)
+    return _read(columns, ids, neutral, column, poles, more)
 
 
 def _read(
@@ -109,6 +115,39 @@ def _read(
     table = table.with_columns(pl.lit(0.0).alias(f"count_{group}") for group in lacking)
     groups, appearing = (*groups, *lacking), (*appearing, *lacking)
     return _as_table(columns, name, table, (groups, appearing), neutral, poles)
+
+
+def _asked(
+    columns: Columns, asked: Sequence[str], intersect: bool | None, neutral: Sequence[str]
+) -> tuple[Columns, str | None]:
+    """The table, and its column of groups; of combinations, one that is added.
+
+    A combination is null where a part is unknown, and neutral where one is.
+    """
+    _check_intersect(asked, intersect)
+    if not intersect:
+        return columns, asked[0] if asked else None
+    absent = next((one for one in asked if one not in columns.table.columns), None)
+    if absent is not None:
+        has = ", ".join(columns.table.columns)
+        raise columns.error(f"there is no column {quoted(absent)} (`group_column`): found {has}")
+    parts = [pl.col(one).cast(pl.String).str.strip_chars() for one in asked]
+    unknown = pl.any_horizontal(part.is_null() | part.is_in(_EMPTY) for part in parts)
+    value = pl.concat_str(parts, separator=TIMES)
+    for part in parts:
+        value = pl.when(part.is_in(list(neutral))).then(part).otherwise(value)
+    name = TIMES.join(asked)
+    return replace(columns, table=columns.table.with_columns(pl.when(~unknown).then(value).alias(name))), name
+
+
+def _check_intersect(asked: Sequence[str], intersect: bool | None) -> None:
+    """Raises EvenrankError for several columns of groups without ``intersect``, and for the reverse."""
+    if len(set(asked)) > 1 and not intersect:
+        names = " and ".join(asked)
+        raise EvenrankError(f"`group_column`: expected one, found {names} (`intersect` takes their combinations)")
+    if intersect and len(set(asked)) < 2:
+        found = asked[0] if asked else "none"
+        raise EvenrankError(f"`intersect`: expected two columns or more as `group_column`, found {found}")
 
 
 PROBABILITY = "probability"
@@ -434,15 +473,23 @@ def _some_of(ids: Sequence[pl.Series]) -> str:
 
 
 def check_labels(
-    labels: object, neutral: Strings | None, group_column: str | None, guess: object = None, **others: object
+    labels: object,
+    neutral: Strings | None,
+    group_column: Strings | None,
+    guess: object = None,
+    *,
+    intersect: bool | None = None,
+    **others: object,
 ) -> None:
     """Raises EvenrankError for labels together with one of ``others`` (``lexicon``, ``tokens``, …), which is not None,
     and for settings of labels without any."""
     if labels is None:
-        for name, value in {"neutral": neutral, "group_column": group_column, "guess": guess}.items():
+        given = {"neutral": neutral, "group_column": group_column, "intersect": intersect, "guess": guess}
+        for name, value in given.items():
             if value is not None if name == "guess" else value:
                 raise EvenrankError(f"`{name}` says how labels are read: it needs `labels`")
         return
-    given = next((name for name, value in others.items() if value is not None), None)
-    if given is not None:
-        raise EvenrankError(f"`labels` or `{given}`: groups are from labels or from words, not from both")
+    _check_intersect(strings(group_column), intersect)
+    other = next((name for name, value in others.items() if value is not None), None)
+    if other is not None:
+        raise EvenrankError(f"`labels` or `{other}`: groups are from labels or from words, not from both")

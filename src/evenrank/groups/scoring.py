@@ -15,7 +15,7 @@ import polars as pl
 from evenrank import options as opt
 from evenrank.files import EvenrankError, Provenance, as_batches, as_collection, atomic_path, check_apart, check_outputs
 from evenrank.files.arguments import check_ranges, checked
-from evenrank.files.convert import Strings, TextsLike, is_path
+from evenrank.files.convert import Strings, TextsLike, is_path, strings
 from evenrank.files.progress import progress
 from evenrank.files.ray import Cluster, cluster_of, write_parts
 from evenrank.files.streams import Shard, TableWriter, shard_batches, shards_of
@@ -26,7 +26,7 @@ from evenrank.files.tokens import Tokens, alphabet
 from evenrank.files.types import Array
 
 from . import _plain_counting
-from .labels import as_labels, check_labels
+from .labels import TIMES, as_labels, check_labels
 from .lexicon import Lexicon, LexiconLike, load_lexicon, matcher_of, note_lexicon
 from .table import (
     METADATA_KEY,
@@ -324,7 +324,8 @@ class GroupSource:
     scores: object = None
     labels: object = None
     neutral: Strings | None = None
-    group_column: str | None = None
+    group_column: Strings | None = None
+    intersect: bool | None = None
     guess: object = None
     lexicon: LexiconLike | None = None
     poles: str | None = None
@@ -340,7 +341,15 @@ class GroupSource:
         """Raises EvenrankError for what contradicts itself, before anything is read."""
         check_ranges(threshold=self.threshold)
         words = {"lexicon": self.lexicon, "tokens": self.tokens, "threshold": self.threshold}
-        check_labels(self.labels, self.neutral, self.group_column, self.guess, scores=self.scores, **words)
+        check_labels(
+            self.labels,
+            self.neutral,
+            self.group_column,
+            self.guess,
+            intersect=self.intersect,
+            scores=self.scores,
+            **words,
+        )
 
     def note(self, provenance: Provenance) -> None:
         """Records the inputs, before they are read."""
@@ -367,11 +376,27 @@ class GroupSource:
             threshold=self.threshold,
         )
 
+    @property
+    def attribute(self) -> str:
+        """What the groups are values of: the column of labels, or the columns of combinations."""
+        return TIMES.join(strings(self.group_column)) or "group"
+
+    def margins(self, ids: Sequence[pl.Series]) -> dict[str, GroupTable]:
+        """Of combinations, the table of each column alone by its name."""
+        names = strings(self.group_column) if self.intersect else ()
+        return {one: replace(self, group_column=one, intersect=None, poles=None).known(ids) for one in names}
+
     def _labels(self, ids: Sequence[pl.Series] | None) -> GroupTable:
         guess = None if self.guess is None else self._guess()
         more = () if guess is None else guess.lexicon.groups if isinstance(guess, Scoring) else guess.groups
         labels = as_labels(
-            self.labels, ids, neutral=self.neutral, group_column=self.group_column, poles=self.poles, more=more
+            self.labels,
+            ids,
+            neutral=self.neutral,
+            group_column=self.group_column,
+            intersect=self.intersect,
+            poles=self.poles,
+            more=more,
         )
         sample = labels.sample
         if guess is None:

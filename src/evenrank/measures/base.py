@@ -165,6 +165,10 @@ class RunMeasure:
         """The figure's bounds from those of the mean of the values."""
         return ends
 
+    def interval(self, run: JoinedRun) -> tuple[float, float] | None:
+        """The figure's 95% interval, where it is not that of the mean of the values."""
+        return None
+
     def looked_at(self, run: JoinedRun) -> Array | None:
         """The places of the documents that the values depend on; None: all of them."""
         cutoff = self.params.get("cutoff") if isinstance(self, Measure) else None

@@ -16,7 +16,7 @@ from evenrank.files.arguments import LARGEST, checked
 from evenrank.files.errors import EvenrankError, quoted, shown
 from evenrank.files.types import Array
 
-from . import exposure, neutrality, pairwise, rank_bias
+from . import exposure, impact, neutrality, pairwise, rank_bias
 from .base import CUTOFF, BiasMeasure, LinearMeasure, RunMeasure
 from .joined import MISSING_LIMIT, TIE_DRAWS, JoinedRun, Lacking, find_lacking, refuse_share, refuse_unlabelled
 from .ranked_lists import RankedLists, expand, gathered
@@ -114,7 +114,7 @@ def bias_measures() -> tuple[BiasMeasure, ...]:
     return tuple(dict.fromkeys(m for m in ir_measures.measures.registry.values() if isinstance(m, BiasMeasure)))
 
 
-_FAMILIES = (rank_bias, neutrality, pairwise, exposure)
+_FAMILIES = (rank_bias, neutrality, pairwise, exposure, impact)
 for _measure in (measure for family in _FAMILIES for measure in family.MEASURES):
     add_measure(_measure)
 

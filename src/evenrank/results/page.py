@@ -98,6 +98,10 @@ CITATIONS = {
         "Diaz et al.: Evaluating stochastic rankings with expected exposure. CIKM 2020",
         "https://doi.org/10.1145/3340531.3411962",
     ),
+    "UGESP78": Citation(
+        "Uniform guidelines on employee selection procedures, 29 CFR 1607.4 D (1978)",
+        "https://www.ecfr.gov/current/title-29/section-1607.4",
+    ),
     "RE22": Citation(
         "Raj and Ekstrand: Measuring fairness in ranked results: an analytical and empirical comparison. SIGIR 2022",
         "https://doi.org/10.1145/3477495.3532018",

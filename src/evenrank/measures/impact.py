@@ -1,0 +1,190 @@
+"""Impact ratios: the rate at which a ranking selects each group, over that of the group that it selects most."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from ir_measures.measures import ParamInfo
+
+from evenrank.files.types import Array
+
+from .base import CUTOFF, TieFigures, tie_figures
+from .exposure import (
+    GROUP,
+    ExposureMeasure,
+    TieOrders,
+    exposures,
+    first_weights,
+    group_columns,
+    group_number,
+    rank_discounts,
+)
+from .inference import Interval, most_selected, rate_ratios
+from .joined import TIE_DRAWS, JoinedRun
+
+POOLED = ParamInfo(dtype=bool, default=False, desc="whether the candidates of all queries are taken together")
+SELECTION = ParamInfo(
+    dtype=str,
+    choices=["first", "dcg"],
+    default="first",
+    desc="what is selected: `first` the first k candidates, `dcg` rank i by its exposure 1/log2(1 + i)",
+)
+
+
+def candidates(run: JoinedRun) -> Array:
+    """How many candidates of each group a run's lists have [Q, G], by the known documents' weights."""
+    lists = run.scored_lists
+    return np.stack([column.means(lists) * lists.lengths for column in group_columns(run)], axis=1)
+
+
+def ratios(selected: Array, people: Array) -> Array:
+    """The impact ratio of each group in each list [Q, G], from whom it selects and whom it has [Q, G].
+
+    NaN for a group without candidates, and where nobody of any group is selected.
+
+    >>> ratios(np.array([[2.0, 1.0]]), np.array([[4.0, 4.0]])).tolist()
+    [[1.0, 0.5]]
+    """
+    rates = np.divide(selected, people, out=np.full(people.shape, np.nan), where=people > 0)
+    most = np.fmax.reduce(rates, axis=1, keepdims=True)
+    found: Array = np.divide(rates, most, out=np.full(rates.shape, np.nan), where=most > 0)
+    return found
+
+
+def pooled_terms(selected: Array, people: Array, group: int) -> Array:
+    """What each query [Q] has in the pooled impact ratio of a group; their mean is the ratio, NaN without candidates.
+
+    With the sums S_a of the selected and N_a of the candidates, and m the group with the largest rate, the ratio is
+    R = (S_a/N_a)/(S_m/N_m), and the term of a query R · (1 + Q(s_a/S_a − n_a/N_a − s_m/S_m + n_m/N_m)), to first order
+    what it adds. (As R/S_a = N_m/(N_a S_m), S_a may be 0.)
+
+    >>> pooled_terms(np.array([[2.0, 1.0], [2.0, 2.0]]), np.array([[4.0, 4.0], [4.0, 4.0]]), 1).tolist()
+    [0.5, 1.0]
+    """
+    total, of_group = selected.sum(axis=0), people.sum(axis=0)
+    most, known = most_selected(total, of_group), people.sum(axis=1) > 0
+    if not (of_group[group] > 0 and total[most] > 0):
+        return np.full(len(people), np.nan)
+    per_selected = of_group[most] / of_group[group] / total[most]
+    ratio = total[group] * per_selected
+    of_most = selected[:, most] / total[most] - people[:, most] / of_group[most]
+    moved = selected[:, group] * per_selected - ratio * (people[:, group] / of_group[group] + of_most)
+    terms: Array = np.where(known, ratio + known.sum() * moved, np.nan)
+    return terms
+
+
+class _ImpactRatio(ExposureMeasure):
+    """
+    The share of a group's candidates that a ranking selects, over the same share of the group for which it is largest
+    [UGESP78, four-fifths rule]. Candidates are all documents of a query's list, and its first ``cutoff`` are selected;
+    with ``discount='dcg'`` each rank counts by its exposure. 1: the group is selected at the largest rate, or as often.
+
+    ``pooled=True`` is the ratio of the sums over all queries, as the tables of the law are, and only a group of 10
+    candidates and 2% of them is one to compare with. A query's value is then what it has in that ratio, and their mean
+    is the ratio. The interval is of `evenrank.measures.inference.rate_ratios`.
+
+    When it misleads: the mean over queries compares with another group in each, the one that came out ahead there. In
+    short lists that is often chance, so the mean is below 1 where nobody is treated worse; pool the queries. A ratio of
+    small rates moves a lot with one person. It does not ask who is qualified, nor whether candidates became some by a
+    biased search. Pooled over queries with different rates, a group can have a low ratio that it has in none of them.
+
+    Worked example: of four women two are among the first three, of four men one: the men's ratio is (1/4)/(2/4).
+
+    >>> import numpy as np
+    >>> from evenrank.measures.impact import ratios
+    >>> ratios(np.array([[2.0, 1.0]]), np.array([[4.0, 4.0]])).tolist()
+    [[1.0, 0.5]]
+    """
+
+    __name__ = NAME = "ImpactRatio"
+    PRETTY_NAME = "Impact Ratio"
+    SUPPORTED_PARAMS: ClassVar[dict[str, ParamInfo]] = {
+        "cutoff": CUTOFF,
+        "group": GROUP,
+        "pooled": POOLED,
+        "discount": SELECTION,
+    }
+    better = "higher"
+    meaning = "The rate at which the group is selected, over that of the group that is selected most."
+
+    def __init__(self, **params: object) -> None:
+        super().__init__(**params)
+        # What a query has in a pooled ratio has no bounds.
+        self.least, self.most = (-np.inf, np.inf) if self.params.get("pooled") else (0.0, 1.0)
+
+    def discounts(self, run: JoinedRun) -> Array:
+        """How far each rank [k] is selected."""
+        depth = self.depth(run)
+        return rank_discounts(depth) if self["discount"] == "dcg" else np.ones(depth)
+
+    def selected(self, run: JoinedRun) -> Array:
+        """How many of each group each list selects, or their exposure [Q, G]."""
+        return exposures(first_weights(run, self.depth(run)), self.discounts(run))
+
+    def of_lists(self, run: JoinedRun, weights: Array, queries: Array) -> Array:
+        """The group's ratio [A] in each list."""
+        found: Array = ratios(exposures(weights, self.discounts(run)), candidates(run)[queries])[:, self._group(run)]
+        return found
+
+    def values(self, run: JoinedRun) -> Array:
+        """The value [Q] of each query; NaN is undefined."""
+        if not self["pooled"]:
+            return super().values(run)
+        return pooled_terms(self.selected(run), candidates(run), self._group(run))
+
+    def over_draws(
+        self, run: JoinedRun, *, random: bool = False, orders: TieOrders | None = None
+    ) -> tuple[Array, Array, Array]:
+        """Mean, smallest and largest value [Q]; pooled, those of the orders with the smallest and the largest ratio."""
+        orders = orders or self.orders(run, random=random)
+        if not self["pooled"]:
+            return super().over_draws(run, random=random, orders=orders)
+        selected, people, discounts = self.selected(run), candidates(run), self.discounts(run)
+        rng, found = np.random.default_rng(run.seed), [self.values(run)]
+        if len(orders.queries):
+            found = [] if random else found
+            for _ in range(TIE_DRAWS):
+                selected[orders.queries] = exposures(orders.drawn(rng), discounts)
+                found.append(pooled_terms(selected, people, self._group(run)))
+        defined = [one for one in found if not np.isnan(one).all()]
+        if not defined:
+            return found[0], found[0], found[0]
+        by_ratio = sorted(defined, key=np.nanmean)
+        mean: Array = np.mean(defined, axis=0)
+        return mean, by_ratio[0], by_ratio[-1]
+
+    def ties(self, run: JoinedRun) -> TieFigures:
+        """What ties do to the run's figure."""
+        if not self["pooled"]:
+            return super().ties(run)
+        undefined = np.where(np.isnan(self.values(run)), np.nan, 0.0)
+        expected, low, high = (one + undefined for one in self.over_orders(run))
+        return tie_figures(expected, low, high)
+
+    def interval(self, run: JoinedRun) -> Interval | None:
+        """The interval of a pooled ratio."""
+        if not self["pooled"]:
+            return None
+        return rate_ratios(self.selected(run), candidates(run))[self._group(run)].ci95
+
+    def looked_at(self, run: JoinedRun) -> Array | None:
+        """All candidates."""
+        return None
+
+    def label_bounds(self, run: JoinedRun, *, random: bool = False) -> tuple[Array, Array] | None:
+        """The value [Q], or 0 and 1 where a candidate has no label; pooled, 0 and 1."""
+        if random or not self["pooled"]:
+            return super().label_bounds(run, random=random)
+        if not (run.document < 0).any():
+            return self.values(run), self.values(run)
+        return np.zeros(len(run.queries)), np.ones(len(run.queries))
+
+    def _group(self, run: JoinedRun) -> int:
+        return group_number(run.required_table, self["group"])
+
+
+ImpactRatio = _ImpactRatio()
+
+
+MEASURES = (ImpactRatio,)

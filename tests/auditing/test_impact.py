@@ -1,0 +1,234 @@
+"""Impact ratios as they are asked for: a table of people, runs of labelled people, and what is said of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import evenrank
+from evenrank.files import EvenrankError
+from small_audits import words
+
+# Selected of all: f × yes 5/40, f × no 30/60, m × yes 25/50, m × no 40/50.
+COUNTS = {("f", "yes"): (5, 40), ("f", "no"): (30, 60), ("m", "yes"): (25, 50), ("m", "no"): (40, 50)}
+
+
+def people() -> pl.DataFrame:
+    rows = [
+        {"person": f"{gender}-{disabled}-{n}", "gender": gender, "disabled": disabled, "hired": int(n < selected)}
+        for (gender, disabled), (selected, of) in COUNTS.items()
+        for n in range(of)
+    ]
+    return pl.DataFrame(rows)
+
+
+COLUMNS = ["gender", "disabled"]
+
+
+def test_a_table_of_people_by_hand() -> None:
+    found = evenrank.impact_ratios(people(), group_column=COLUMNS, intersect=True, selected="hired", id="person")
+    rows = {(row.attribute, row.group): (row.selected, row.candidates, row.ratio.mean) for row in found.groups}
+    assert rows == {
+        ("gender", "f"): (35, 100, pytest.approx(0.35 / 0.65)),
+        ("gender", "m"): (65, 100, 1.0),
+        ("disabled", "no"): (70, 110, 1.0),
+        ("disabled", "yes"): (30, 90, pytest.approx((30 / 90) / (70 / 110))),
+        ("gender × disabled", "f × no"): (30, 60, pytest.approx(0.5 / 0.8)),
+        ("gender × disabled", "f × yes"): (5, 40, pytest.approx(0.125 / 0.8)),
+        ("gender × disabled", "m × no"): (40, 50, 1.0),
+        ("gender × disabled", "m × yes"): (25, 50, pytest.approx(0.5 / 0.8)),
+    }
+    assert [row.group for row in found.groups if row.ratio.shown] == ["f", "yes", "f × yes"]
+    assert found["f"].rate == 0.35
+    assert found["f"].ratio.z == pytest.approx(-0.3 / (0.5 * 0.5 * 2 / 100) ** 0.5)
+    said = words(found)  # type: ignore[arg-type]
+    assert "This selection takes f (.538 [.393, .723]) at less than four fifths of the rate of m." in said
+    assert "This selection takes f × no (.625" in said
+    assert "▼" in found.table()
+
+
+def test_json_csv_and_table_are_of_one_declaration(tmp_path: Path) -> None:
+    found = evenrank.impact_ratios(people(), group_column="gender", selected="hired")
+    data = json.loads(found.to_json())["groups"][0]
+    assert (data["group"], data["candidates"], data["selected"], data["rate"]) == ("f", 100, 35, 0.35)
+    assert data["verdict"] == "shown"
+    found.per_query(tmp_path / "impact.csv")
+    frame = pl.read_csv(tmp_path / "impact.csv")
+    assert frame["ratio"].to_list() == [data["mean"], 1.0]
+    assert frame["verdict"].to_list() == ["below four fifths", "selected most"]
+    assert found.frames()["Impact ratios"]["z"].to_list() == pytest.approx(frame["z"].to_list(), nan_ok=True)
+
+
+def scored(scores: str) -> pl.DataFrame:
+    """People of two lists, f before m, with these scores."""
+    values = [float(score) for score in scores]
+    half = len(values) // 2
+    return pl.DataFrame({"job": [1] * half + [2] * half, "g": ["f", "m"] * half, "s": values})
+
+
+def test_who_is_selected_by_scores_and_ranks() -> None:
+    table = scored("98765432")
+    first = evenrank.impact_ratios(table, group_column="g", query="job", score="s", k=1)
+    assert [(row.group, row.selected, row.candidates) for row in first.groups] == [("f", 2, 4), ("m", 0, 4)]
+    # Without a query, the first of all are f, m, f; by rank the last are the first.
+    assert evenrank.impact_ratios(table, group_column="g", score="s", k=3)["f"].selected == 2
+    assert evenrank.impact_ratios(table, group_column="g", rank="s", k=3)["f"].selected == 1
+    # Who has the median itself is not above it.
+    three = pl.DataFrame({"g": ["f", "m", "m"], "s": [1.0, 2.0, 3.0]})
+    assert evenrank.impact_ratios(three, group_column="g", score="s")["m"].selected == 1
+    # Above the median, 5.5: two of each; and of tied people a share of the last place.
+    assert [row.selected for row in evenrank.impact_ratios(table, group_column="g", score="s").groups] == [2, 2]
+    tied = evenrank.impact_ratios(scored("91111111"), group_column="g", score="s", k=2)
+    assert tied["f"].selected == pytest.approx(1 + 3 / 7)
+    assert tied["m"].selected == pytest.approx(4 / 7)
+
+
+def test_unknown_and_small_groups_are_named() -> None:
+    more = pl.DataFrame(
+        {
+            "person": ["a", "b", "c"],
+            "gender": ["x", "", "not said"],
+            "disabled": ["no", "no", "no"],
+            "hired": [1, 1, 1],
+        },
+        schema_overrides={"hired": pl.Int64},
+    )
+    table = pl.concat([people(), more.cast({"hired": people()["hired"].dtype})])
+    found = evenrank.impact_ratios(table, group_column="gender", selected="hired", neutral="not said")
+    assert (found["x"].verdict, found["x"].small) == ("cannot be told", True)
+    assert found["f"].ratio.mean == pytest.approx(0.35 / 0.65)
+    assert found["f"].unknown == 1
+    text = found.table(full=True)
+    assert "Nothing can be told of x: fewer than 2% of the candidates." in text
+    assert "Not known, and in none of the impact ratios: gender of 1 candidates." in text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"selected": "hired"}, "`group_column`: expected the column of people's groups, found none"),
+        (
+            {"group_column": "gender"},
+            "`score` or `rank`: expected one of them where `selected` is not given, found nei",
+        ),
+        ({"group_column": "age", "selected": "hired"}, "there is no column 'age' (`group_column`)"),
+        (
+            {"group_column": "gender", "selected": "gone"},
+            "there is no column 'gone' (`selected`): found person, gender",
+        ),
+        ({"group_column": "gender", "selected": "person"}, "row 1: expected 0 or 1 as person, found 'f-yes-0'"),
+        ({"group_column": "gender", "score": "person"}, "row 1: expected a number as person, found 'f-yes-0'"),
+        ({"group_column": "gender", "selected": "hired", "k": 3}, "`selected` or `k`"),
+        (
+            {"group_column": "gender", "selected": "hired", "id": "gender"},
+            "row 1: 'f' (`id`) is there twice in one list",
+        ),
+        ({"group_column": COLUMNS, "selected": "hired"}, "(`intersect` takes their combinations)"),
+    ],
+)
+def test_what_cannot_be_used(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(EvenrankError) as error:
+        evenrank.impact_ratios(people(), **options)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+MEASURE = "ImpactRatio(group='f',pooled=True)@3"
+
+
+def ranked() -> tuple[dict[str, dict[str, float]], pl.DataFrame]:
+    """Forty lists of six people each, in which men come first; in six of them last."""
+    run = {}
+    for q in range(40):
+        order = "fffmmm" if q % 7 == 0 else "mmmfff"
+        run[f"q{q}"] = {f"{g}{q}-{n}": float(-n) for n, g in enumerate(order)}
+    ids = [doc for docs in run.values() for doc in docs]
+    labels = {"doc_id": ids, "gender": [doc[0] for doc in ids], "old": ["yes", "no", "no"] * (len(ids) // 3)}
+    return run, pl.DataFrame(labels)
+
+
+def test_runs_have_the_same_table() -> None:
+    run, labels = ranked()
+    result = evenrank.audit({"r": run}, labels=labels, group_column=COLUMN_PAIR, intersect=True, measures=_COMBINED)
+    rows = {row.group: row for row in result.impact}
+    assert list(rows) == ["f", "m", "no", "yes", "f × no", "f × yes", "m × no", "m × yes"]
+    assert (rows["f"].selected, rows["f"].candidates, rows["m"].selected) == (18, 120, 102)
+    assert rows["f"].ratio.shown
+    assert "r takes f (.176" in words(result)
+    assert result.impact_table().frame().height == 8
+    # The figure of the measure is that of the table, with its interval.
+    figure = result["r", _COMBINED]
+    assert figure.mean == pytest.approx(rows["f × no"].ratio.mean)
+    assert figure.ci95 == pytest.approx(rows["f × no"].ratio.ci95)
+    assert "Impact ratios" in result.table(full=True)
+    assert 'id="impact"' in result.html()
+    assert json.loads(result.to_json())["impact"][0]["selected"] == 18
+
+
+COLUMN_PAIR = ["gender", "old"]
+_COMBINED = "ImpactRatio(group='f × no',pooled=True)@3"
+
+
+def test_two_runs_are_compared_in_the_ratio() -> None:
+    run, labels = ranked()
+    fair = {q: {doc: float(hash_of(doc)) for doc in docs} for q, docs in run.items()}
+    result = evenrank.audit(
+        {"old": run, "new": fair}, labels=labels, group_column="gender", baseline="old", measures=MEASURE
+    )
+    compared = result["new", MEASURE].vs_baseline
+    assert compared is not None
+    assert compared.difference == pytest.approx(result["new", MEASURE].mean - result["old", MEASURE].mean)
+    assert compared.significant
+    assert "new is less biased than old (ImpactRatio" in words(result)
+
+
+def hash_of(doc: str) -> int:
+    """Ranks f and m in turns, by the place of their list."""
+    query, place = doc[1:].split("-")
+    return (int(place) % 3) * 2 + (int(query) % 2 if doc[0] == "f" else 1 - int(query) % 2)
+
+
+def test_an_audit_without_the_measure_has_no_such_table() -> None:
+    run, labels = ranked()
+    result = evenrank.audit({"r": run}, labels=labels, group_column="gender")
+    assert "impact" not in json.loads(result.to_json())
+    with pytest.raises(EvenrankError, match="`measures` has no ImpactRatio"):
+        result.impact_table()
+
+
+def test_exposure_is_no_count_and_unknown_people_are_counted() -> None:
+    run, labels = ranked()
+    known = labels.filter(~pl.col("doc_id").is_in(["f3-3", "m5-0"]))
+    measure = "ImpactRatio(group='f',pooled=True,discount='dcg')@3"
+    result = evenrank.audit({"r": run}, labels=known, group_column="gender", measures=f"{measure} {MEASURE}")
+    exposure, first = result.impact[:2], result.impact[2:]
+    assert [row.selects for row in result.impact[::2]] == ["by exposure in the first 3", "the first 3"]
+    assert {row.unknown for row in result.impact} == {2}
+    assert (first[0].candidates, first[1].selected) == (119, 101)
+    assert exposure[1].selected < first[1].selected
+    assert [row.ratio.z is None for row in (exposure[0], first[0])] == [True, False]
+    assert "r takes f, by exposure in the first 3 (" in words(result)
+    assert "Not known, and in none of the impact ratios: gender of 2 candidates." in words(result)
+
+
+def test_groups_are_corrected_together() -> None:
+    def found(groups: str) -> set[bool]:
+        # 62 of 200 of each group but m, of whom it is 100: p = .042 by itself.
+        rows = [(g, int(n < (100 if g == "m" else 62))) for g in groups for n in range(200)]
+        table = pl.DataFrame(rows, ["g", "hired"], orient="row")
+        rows_found = evenrank.impact_ratios(table, group_column="g", selected="hired").groups
+        return {row.ratio.shown for row in rows_found if row.group != "m"}
+
+    assert (found("am"), found("abcm")) == ({True}, {False})
+
+
+def test_labels_that_were_drawn_make_no_table() -> None:
+    run, labels = ranked()
+    drawn = labels.select("doc_id", group="gender", probability=pl.lit(0.5))[:60]
+    result = evenrank.audit({"r": run}, labels=drawn, measures=MEASURE)
+    assert result.impact == ()
+    assert (result["r", MEASURE].mean, result["r", MEASURE].bounds) == (None, (0.0, 1.0))

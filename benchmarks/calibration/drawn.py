@@ -23,7 +23,7 @@ MEASURE = parse_measure("ARaB@10")
 QUERIES, DEPTH = 117, 10
 SIZES = (50, 100, 200)
 _GROUPS = np.array(["m", "f", "none"])
-LIMIT = 0.1
+LIMIT, SOUGHT = 0.1, 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,10 @@ class Sample:
         )
 
 
-def leaning(rng: np.random.Generator, shape: tuple[int, ...], lean: float, spread: float) -> Array:
-    """Places in ``_GROUPS`` of documents [Q, k]: half of no group, the lean of the others differs by query."""
-    of_query = np.clip(lean + spread * rng.standard_normal((shape[0], 1)), -0.5, 0.5)
-    chance = rng.random(shape)
-    return np.where(chance < (0.5 + of_query) / 2, 0, np.where(chance < 0.5, 1, 2))
+def collection(lean: float, size: int) -> Array:
+    """Places in ``_GROUPS`` of the documents [D]: half of no group, and as much more m than f as ``lean`` says."""
+    count = [round(size * (0.25 + lean / 2)), round(size * (0.25 - lean / 2))]
+    return np.repeat([0, 1, 2], [*count, size - sum(count)])
 
 
 def wrong(rng: np.random.Generator, true: Array, share: float, one_sided: bool) -> Array:
@@ -74,27 +73,22 @@ def sample(
     follows: bool = False,
     exchanged: bool = False,
 ) -> Sample:
-    """Documents of which every fourth stands in two queries; ``exchanged``: two runs, exchanged by query at random."""
-    pool = queries * DEPTH
-    true = leaning(rng, (queries, DEPTH), lean, 0.1)
-    ids = np.array([f"d{number}" for number in range(pool)]).reshape(queries, DEPTH)
-    shared = rng.random((queries, DEPTH)) < 0.25
-    source = rng.integers(0, queries, (queries, DEPTH)), rng.integers(0, DEPTH, (queries, DEPTH))
-    # A document once in a query.
-    once = shared & (source[0] != np.arange(queries)[:, None])
+    """Queries of a collection, which share documents; ``exchanged``: two runs, exchanged by query at random."""
+    # Documents are what they are; queries are drawn. A third looks for m, a third for f, so that queries differ.
+    true = collection(lean / (1 - 2 * SOUGHT / 3), queries * 20)
+    chosen = np.empty((queries, DEPTH), np.int64)
     for q in range(queries):
-        seen: set[int] = set()
-        for k in range(DEPTH):
-            key = int(source[0][q, k] * DEPTH + source[1][q, k])
-            once[q, k] &= key not in seen and not shared[source[0][q, k], source[1][q, k]]
-            seen.add(key)
-    shown = np.where(once, ids[source], ids)
-    groups = np.where(once, true[source], true)
-    label = dict(zip(ids.ravel().tolist(), _GROUPS[true.ravel()].tolist(), strict=True))
+        kind = int(rng.integers(3))
+        sought = np.flatnonzero(true == kind)
+        first = rng.choice(sought, rng.binomial(DEPTH, SOUGHT) if kind < 2 else 0, replace=False)
+        others = np.setdiff1d(np.arange(len(true)), first)
+        chosen[q] = rng.permutation([*first, *rng.choice(others, DEPTH - len(first), replace=False)])
+    ids = np.array([f"d{number}" for number in range(len(true))])
+    shown, groups = ids[chosen], true[chosen]
+    label = dict(zip(ids.tolist(), _GROUPS[true].tolist(), strict=True))
     guess = None
     if share is not None:
-        guessed = wrong(rng, true, share, one_sided)
-        guess = dict(zip(ids.ravel().tolist(), _GROUPS[guessed.ravel()].tolist(), strict=True))
+        guess = dict(zip(ids.tolist(), _GROUPS[wrong(rng, true, share, one_sided)].tolist(), strict=True))
     order = np.tile(np.arange(DEPTH), (queries, 1))
     if follows and guess is not None:
         # The guess's m first, its f last.
@@ -113,7 +107,7 @@ def sample(
     truth = {
         "a": float((signed[np.take_along_axis(groups, order, 1)] * weights).sum(axis=1).mean()),
     }
-    return Sample(runs, drawn.labels(label), guess, truth)
+    return Sample(runs, drawn.labels(label, poles="m,f"), guess, truth)
 
 
 def _weights() -> Array:

@@ -180,6 +180,9 @@ def _drawn(
         row = int(bad.arg_max() or 0)
         raise columns.error(f"expected a probability above 0 and at most 1, found {chance[row]}", row)
     table = columns.table.drop(PROBABILITY, *({"text"} & set(columns.table.columns)))
+    # Few labels may have none of a group.
+    named = tuple(part.strip() for part in poles.split(",")) if poles is not None else ()
+    more = (*more, *(pole for pole in named if pole not in (*more, REST)))
     spoken = [NO_LABEL] if NO_LABEL not in neutral and _holds(table, NO_LABEL) else []
     found = _read(replace(columns, table=table), None, [*neutral, *spoken], group_column, poles, more)
     every = pl.DataFrame({"doc_id": documents, "chance": chance, "row": np.arange(len(documents))})
@@ -435,6 +438,7 @@ def _as_table(
     groups, appearing = named
     if len(groups) < 2:
         hint = "" if neutral else " (`neutral` names the values that mean no group)"
+        hint = " (`poles` names both)" if NO_LABEL in neutral else hint
         raise columns.error(f"expected at least two groups, found {', '.join(groups) or 'none'}{hint}")
     if REST in groups:
         raise columns.error(f"no group may be named {REST!r}: it stands for all the others")

@@ -19,6 +19,7 @@ import evenrank
 from evenrank.auditing.label_sample import Labelling, probabilities, systematic
 from evenrank.files import EvenrankError, Run
 from evenrank.groups import GroupSource, GroupTable, as_labels
+from evenrank.groups.labels import SampleCard
 from evenrank.measures import Evaluation, LinearMeasure, parse_measure, provider, resolve
 from evenrank.measures.inference import Drawn, compare, ends
 
@@ -34,11 +35,12 @@ def drawn(rows: dict[str, tuple[str | None, float]], could: list[str], poles: st
         schema=["doc_id", "group", "probability"],
         orient="row",
     )
-    return as_labels(table, could=pl.Series(could), poles=poles, more=("f", "m"))
+    card = SampleCard(table["doc_id"], table["probability"], pl.Series(could))
+    return as_labels(table, card=card, poles=poles, more=("f", "m"))
 
 
 def guessed(labels: GroupTable, guess: object) -> GroupTable:
-    return GroupSource(labels=labels, guess=guess, neutral=("none",)).table([])
+    return GroupSource(labels=labels, guess=guess, neutral=("none",), takes_drawn=True).table([])
 
 
 def parts(labels: GroupTable, run: dict[str, dict[str, float]], measure: Any = ARAB) -> tuple[np.ndarray, Drawn]:
@@ -270,7 +272,8 @@ def test_an_audit_of_drawn_labels(made: tuple[Path, dict[str, str]]) -> None:
     ]  # fmt: skip
     whole = audited(folder, labels=label, guess=None, neutral="none")
     figure, true = found["b", "ARaB@10"], whole["b", "ARaB@10"].mean
-    assert figure.from_labels.labels == 60
+    # Of the 60, those that are in the run's first ten.
+    assert figure.from_labels.labels == len(np.unique(figure.drawn.document)) < 60
     assert figure.lean.method == "t, of labels drawn"
     assert figure.ci95[0] < true < figure.ci95[1]
     assert figure.n == 40
@@ -288,7 +291,8 @@ def test_an_audit_of_drawn_labels(made: tuple[Path, dict[str, str]]) -> None:
     full = found.table(full=True, width=120)
     assert "These queries" in full
     assert "Contradict" in full
-    assert found.to_dict()["runs"]["b"]["measures"]["ARaB@10"]["from_labels"]["labels"] == 60
+    assert found.to_dict()["runs"]["b"]["measures"]["ARaB@10"]["from_labels"]["contradict"] > 0
+    assert found["b", "ARaB@10"].tie_range is None
 
 
 def test_all_documents_labelled_are_no_sample(made: tuple[Path, dict[str, str]]) -> None:
@@ -309,21 +313,21 @@ def test_the_first_labels_are_a_sample_too(made: tuple[Path, dict[str, str]], tm
     (tmp_path / "todo.csv.card.json").write_text((folder / "todo.csv.card.json").read_text())
     found = audited(folder, tmp_path / "todo.csv")["a", "ARaB@10"]
     chance = {row["doc_id"]: float(row["probability"]) for row in rows}
-    assert found.from_labels.labels == 40
+    assert found.drawn.labels == 40
     assert (
         found.drawn.probability == pytest.approx([chance[row["doc_id"]] * 40 / 60 for row in rows[:40]], abs=1) or True
     )
     assert sorted(found.drawn.probability) == pytest.approx(sorted(chance[r["doc_id"]] * 40 / 60 for r in rows[:40]))
     rows[10]["group"] = ""
     write(tmp_path / "todo.csv", rows)
-    with pytest.raises(EvenrankError, match=r"line 12: the document .* was drawn, but has no label"):
+    with pytest.raises(EvenrankError, match="was drawn, but has no label, and later ones have"):
         audited(folder, tmp_path / "todo.csv")
     for row in rows[20:]:
         row["group"] = ""
     rows[10]["group"] = "m"
     write(tmp_path / "todo.csv", rows)
     few = audited(folder, tmp_path / "todo.csv")
-    assert few["a", "ARaB@10"].lean.why == "only 20 labels were drawn, where 30 are needed"
+    assert few["a", "ARaB@10"].lean.why.endswith("labels bear on it, where 30 are needed")
     assert "Only 20 labels: nothing is told of bias with fewer than 30." in " ".join(few.table().split())
 
 
@@ -351,7 +355,7 @@ def test_what_labels_that_were_drawn_cannot_do(made: tuple[Path, dict[str, str]]
     found = evenrank.audit(new, labels=folder / "todo.csv", collection=docs, guess="gender-en", measures="ARaB@10")
     assert found["new", "ARaB@10"].mean is None
     assert found["new", "ARaB@10"].bounds is not None
-    assert "ARaB@10: bounds alone, as they look at documents that could not be drawn." in " ".join(
+    assert "ARaB@10: bounds alone, as documents that could not be drawn are looked at" in " ".join(
         found.table().split()
     )
     bad = rows_of(folder / "todo.csv")
@@ -359,6 +363,89 @@ def test_what_labels_that_were_drawn_cannot_do(made: tuple[Path, dict[str, str]]
     write(tmp_path / "bad.csv", bad)
     with pytest.raises(EvenrankError, match=r"line 5: expected a probability above 0 and at most 1, found 1\.5"):
         audited(folder, tmp_path / "bad.csv")
+
+
+def test_a_file_that_is_not_as_it_was_drawn(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
+    folder, _ = made
+    rows, card = rows_of(folder / "todo.csv"), (folder / "todo.csv.card.json").read_text()
+    (tmp_path / "x.csv.card.json").write_text(card)
+    wanted = audited(folder, guess=None)["a", "ARaB@10"]
+
+    def of(changed: list[dict[str, str]]) -> evenrank.AuditResult:
+        write(tmp_path / "x.csv", changed)
+        return audited(folder, tmp_path / "x.csv", guess=None)
+
+    # Whatever the order of the rows, and probabilities that a spreadsheet writes with commas.
+    other = [
+        {**row, "probability": row["probability"].replace(".", ",")} for row in sorted(rows, key=lambda r: r["group"])
+    ]
+    assert of(other)["a", "ARaB@10"].mean == pytest.approx(wanted.mean)
+    # Rows without a label may be gone: what was drawn is on the card.
+    half = [{**row, "group": row["group"] if place < 40 else ""} for place, row in enumerate(rows)]
+    assert of(half)["a", "ARaB@10"].ci95 == of(half[:40])["a", "ARaB@10"].ci95
+    with pytest.raises(EvenrankError, match="was drawn, but has no label, and later ones have"):
+        of(rows[20:])
+    with pytest.raises(EvenrankError, match="line 2: the document 'd0007' was not drawn: the card beside the file"):
+        of([{**rows[0], "doc_id": "d0007"}, *rows[1:]])
+    with pytest.raises(EvenrankError, match="differ only in case"):
+        of([{**row, "group": row["group"].upper()} for row in rows[:30]] + [{**row} for row in rows[30:]])
+    (tmp_path / "x.csv.card.json").write_text(card[:100])
+    with pytest.raises(EvenrankError, match=r"card\.json: damaged: it has to say which documents were drawn"):
+        of(rows)
+
+
+def test_a_labelled_sample_is_not_drawn_over(made: tuple[Path, dict[str, str]]) -> None:
+    folder, _ = made
+    with pytest.raises(EvenrankError, match=r"todo\.csv: has labels already: name another file"):
+        evenrank.sample_labels(folder / "a.run", n=30).write(folder / "todo.csv")
+
+
+def test_poles_the_other_way_round(made: tuple[Path, dict[str, str]]) -> None:
+    folder, _ = made
+    for guess in ("gender-en", None):
+        there, back = (audited(folder, guess=guess, poles=poles)["a", "ARaB@10"] for poles in ("m,f", "f,m"))
+        assert there.mean == pytest.approx(-back.mean)
+        assert there.from_labels.contradict == back.from_labels.contradict
+
+
+def test_where_every_document_is_needed(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
+    folder, label = made
+    todo = folder / "todo.csv"
+    with pytest.raises(EvenrankError, match="labels that were drawn are of some documents"):
+        evenrank.score(labels=todo, out=tmp_path / "s.parquet")
+    with pytest.raises(EvenrankError, match="found labels that were drawn"):
+        audited(folder, guess=todo)
+    with pytest.raises(EvenrankError, match=r"its groups \(female, male\) are not those of the labels"):
+        audited(folder, guess={doc: "female" if n % 2 else "male" for n, doc in enumerate(label)})
+    with pytest.raises(EvenrankError, match="agreement needs them as they come"):
+        evenrank.check_lexicon("gender-en", collection=folder / "docs.tsv", labels=todo)
+
+
+def test_scales_of_a_guess_by_hand() -> None:
+    # 100 labels, 1 − π = .5 for the first half and .2 for the second: λ of a fold from the labels of the others.
+    documents = [f"d{n}" for n in range(100)]
+    rng = np.random.default_rng(2)
+    label = dict(zip(documents, rng.choice(["m", "f"], 100).tolist(), strict=True))
+    guess = dict(zip(documents, rng.choice(["m", "f"], 100).tolist(), strict=True))
+    chance = np.where(np.arange(100) < 50, 0.5, 0.8)
+    labels = guessed(drawn({d: (label[d], float(c)) for d, c in zip(documents, chance, strict=True)}, documents), guess)
+    sign = {"m": 1.0, "f": -1.0}
+    x, f = (np.array([sign[of[d]] for d in documents]) for of in (label, guess))
+    fold = (pl.Series(documents).hash(seed=1) % 5).to_numpy()
+    scale = np.array([((1 - chance) * x * f)[fold != k].sum() / (1 - chance)[fold != k].sum() for k in fold])
+    _, part = parts(labels, {"q": {"d0": 1.0, "d1": 0.5}, "r": {"d2": 1.0}})
+    assert part.residual == pytest.approx(x - scale * f)
+
+
+def test_tied_documents_can_be_drawn() -> None:
+    tied = {"q": {"a": 2.0, "b": 1.0, "c": 1.0}}
+    sample = evenrank.sample_labels(table_of(tied), n=3, measures="RaB@2")
+    assert sorted(sample.could_be_drawn) == ["a", "b", "c"]
+    two = evenrank.sample_labels(table_of(tied), n=1, measures="RaB@2")
+    # The larger of the weights in the run's own order, ½ ½ 0, and over ties, ½ ¼ ¼, of all.
+    expected = dict(zip("acb", probabilities(np.array([0.5, 0.5, 0.25]), 1), strict=True))
+    (document, chance), *_ = two.documents.select("doc_id", "probability").iter_rows()
+    assert chance == pytest.approx(expected[document])
 
 
 def test_every_kind_of_guess(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
@@ -426,7 +513,7 @@ def test_query_groups_of_drawn_labels(made: tuple[Path, dict[str, str]]) -> None
     odd = np.array([int(query[1:]) % 2 == 1 for query in found.queries])
     such = figure.drawn.of_such(np.where(odd, figure.values, np.nan))
     assert (row.figure.mean, row.figure.ci95) == (pytest.approx(such.mean), pytest.approx(ends(such)))
-    assert row.test.why == "its labels were drawn for all queries together"
+    assert row.test.why == "labels were drawn for all queries together"
     with pytest.raises(EvenrankError, match="labels were drawn for queries that weigh the same"):
         audited(folder, query_weights={f"q{q}": q + 1 for q in range(40)})
 
@@ -463,7 +550,15 @@ def test_labelling(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     write(tmp_path / "todo.csv", rows)
     one = Labelling(str(tmp_path / "todo.csv"), ("f", "m"))
     assert (len(one), one.done, one.document) == (3, 0, (rows[0]["doc_id"], 'a "quoted", text'))
-    assert [one.meant(answer) for answer in ("F", "n", "none", "x", "")] == ["f", "none", "none", None, None]
+    assert [one.meant(answer) for answer in ("F", "n", "none", "u", "q", "x", "")] == [
+        "f",
+        "none",
+        "none",
+        "undo",
+        "quit",
+        None,
+        None,
+    ]
     one.label("f")
     one.label("none")
     one.undo()

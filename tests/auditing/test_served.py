@@ -325,3 +325,9 @@ def test_a_gate_of_queries_that_weigh_the_same() -> None:
     budget = {"rule": [{"measure": "nDCG@10", "against": "baseline", "at_least": "-5%"}]}
     plain = evenrank.gate(audit(), budget=budget).rulings
     assert evenrank.gate(audit(query_weights=dict.fromkeys(QUERIES, 7)), budget=budget).rulings == plain
+
+
+def test_the_query_that_is_added_to_a_bound_by_hand() -> None:
+    # Weights 1, 1, 1 and 5: that of a random request's query is 28/8; (8 · .1 − 3.5 · 1)/(8 + 3.5).
+    test = st.bound_of_mean([np.full(4, 0.1)], 1.0, weights=[np.array([1.0, 1, 1, 5])])
+    assert test.held.mean == pytest.approx((0.8 - 3.5) / 11.5)

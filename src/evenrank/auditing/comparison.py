@@ -101,7 +101,10 @@ def _interval(run: Measured, measure: Measure, lean: st.Comparison | None) -> In
     if lean is not None:
         return lean.ci95
     if len(parts) == 1 and not how.whole_run:
-        return possible(st.estimate(parts[0], run.weights, drawn=drawn_part(run, key)).ci95, measure)
+        part = drawn_part(run, key)
+        ends = st.estimate(parts[0], run.weights, drawn=part).ci95
+        # An estimate may be beyond what a figure can be; its interval holds it.
+        return possible(ends, measure) if part is None else ends
     return st.size_of(st.compare_parts(parts, signs(measure), run.weights)).ci95
 
 
@@ -149,7 +152,8 @@ def _from_labels(run: Measured, key: str) -> FromLabels | None:
     if part is None:
         return None
     these, used = part.of_these(run.values[key]), np.unique(part.document)
-    return FromLabels(part.labels, int(part.contradicts[used].sum()), st.ends(these) if these.error else None)
+    contradict = int(part.contradicts[used].sum()) if run.guessed else None
+    return FromLabels(len(used), contradict, st.ends(these) if these.error else None)
 
 
 PARTLY = "documents without a label could change it"
@@ -245,8 +249,11 @@ def compare_runs(run: Measured, base: Measured, measure: Measure) -> Comparison:
     """A run against another on one measure, over the queries where both have a value, without Holm's correction."""
     key = str(measure)
     if key in run.means:
-        return _comparedrawn_part(run, base, measure)
+        return _compare_drawn(run, base, measure)
     found = (_compare_whole if resolve(measure).whole_run else _compare_queries)(run, base, measure)
+    if key in run.drawn:
+        # A query's own estimate is no value of it.
+        found = replace(found, better=None, equal=None, worse=None, t_p=None, wilcoxon_p=None)
     if run.partly_known(key) or base.partly_known(key):
         n = min(one.known_queries.get(key, found.n) for one in (run, base))
         test = st.untold(found.difference, n, _why_untold(run))
@@ -339,7 +346,7 @@ def _compare_whole(run: Measured, base: Measured, measure: Measure) -> Compariso
     )
 
 
-def _comparedrawn_part(run: Measured, base: Measured, measure: Measure) -> Comparison:
+def _compare_drawn(run: Measured, base: Measured, measure: Measure) -> Comparison:
     """A figure that was drawn, and so has no value for single queries, against the baseline's: without a test."""
     pairs = _whole_pairs(run, base, str(measure))
     parts = [common(*pair) for pair in pairs]

@@ -212,7 +212,7 @@ def audit(
     Raises:
         EvenrankError: For input that cannot be used; InputError with file and line if it comes from a file.
     """
-    source = GroupSource(collection, **groups)
+    source = GroupSource(collection, **groups, takes_drawn=True)
     named, stage_names = name_stages({} if runs is None and stages is not None else name_runs(runs, order), stages)
     baseline = stage_names[0] if baseline is None and stage_names else baseline
     if provenance is None:
@@ -278,7 +278,8 @@ def audit(
         stages=taken_apart,
         pairs=compare_pairs(measured.given, inputs.measures, baseline),
         shares=group_shares(results, weights),
-        impact=impacts_of_runs(evaluated.runs, inputs.measures, source),
+        # Its people count alike.
+        impact=impacts_of_runs(evaluated.runs, inputs.measures, source) if weights is None else (),
         query_groups=served(measured.given, inputs.measures, baseline, groups_of_queries),
         query_group=groups_of_queries,
         query_weight=weights,

@@ -323,15 +323,15 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FromLabels:
-    """Of a figure that is estimated from labels that were drawn: how many there are, and what they make of it.
+    """Of a figure that is estimated from labels that were drawn: how many of them are in it, and what they make of it.
 
-    ``contradict``: how many of those that are in the figure differ from the guess by more than .5; ``ci95``: the
+    ``contradict``: how many differ from the guess by more than .5, None without a guess; ``ci95``: the
     interval for these queries, in which only which labels were drawn is chance. (That of the figure is for queries like
     these.)
     """
 
     labels: int
-    contradict: int
+    contradict: int | None
     ci95: Interval | None
 
 

@@ -60,6 +60,8 @@ class Measured:
     drawn: dict[str, tuple[Drawn, Drawn | None]] = field(default_factory=dict)
     """Per measure that is estimated from labels that were drawn, what its values owe to them, and what their
     expectations over the orders of tied documents do; on the axis."""
+    guessed: bool = False
+    """Whether there is a guess beside labels that were drawn."""
 
     intervals: dict[str, Interval] = field(default_factory=dict)
     """Per measure the interval of the figure, where it is not that of the mean of the values."""
@@ -136,6 +138,7 @@ def measure_run(
         lacking=lacking,
         labels=known_labels(evaluation, SHOWN_DEPTH) if not over else None,
         only_known=evaluation.missing == "skip",
+        guessed=evaluation.guessed,
         weights=weights_on(evaluation, axis),
     )
     labelled = evaluation.group_table is not None and evaluation.group_table.labelled
@@ -210,6 +213,9 @@ def _is_unknown(evaluation: Evaluation, measure: Measure, over: Over | None) -> 
     how, background = resolve(measure), evaluation.background
     if isinstance(how, LinearMeasure) and how.estimated(evaluation):
         # Every document that it looks at has to be one that could have been drawn.
+        sample = evaluation.required_table.sample
+        if over is not None and (sample is None or sample.trusted):
+            return True
         rows = np.asarray(evaluation.could_be_drawn.rows[:])
         return bool((rows[_places_of(how, evaluation, over, ties=True)] < 0).any())
     if not _known_rows(how, evaluation, over, ties=True).all():
@@ -319,7 +325,8 @@ def _profile(evaluation: Evaluation, over: Over | None) -> pl.DataFrame:
     counts = np.minimum(ranks, lists.lengths[:, None])
     columns: dict[str, Any] = {"rank": ranks}
     table = evaluation.group_table
-    if table is None:
+    # Of labels that were drawn, the known ones are no picture of the others.
+    if table is None or table.sample is not None:
         return pl.DataFrame(columns)
     kinds = {"neutrality": evaluation.neutrality}
     if table.poles is not None:

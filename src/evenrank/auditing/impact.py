@@ -20,6 +20,7 @@ from evenrank.files.json_values import INLINE
 from evenrank.files.tables import Columns, read_columns
 from evenrank.files.types import Array
 from evenrank.groups import GroupSource
+from evenrank.groups.labels import PROBABILITY
 from evenrank.measures import Evaluation
 from evenrank.measures import inference as st
 from evenrank.measures.impact import ImpactRatio, candidates
@@ -79,7 +80,11 @@ class GroupImpact:
         """The verdict in words."""
         if self.ratio.why is not None:
             return f"cannot be told: {self.ratio.why}" if self.small else self.ratio.why
-        return "below four fifths" if self.ratio.shown else "not shown below four fifths"
+        if self.ratio.shown:
+            return "below four fifths"
+        ends = self.ratio.ci95
+        alone = ends is not None and ends[1] < st.FOUR_FIFTHS
+        return "below four fifths but for the correction" if alone else "not shown below four fifths"
 
 
 def group_impacts(
@@ -202,6 +207,13 @@ def impact_ratios(
         if name is not None and name not in columns.table.columns:
             has = ", ".join(columns.table.columns)
             raise columns.error(f"there is no column {quoted(name)} (`{option}`): found {has}")
+    reserved = next((name for name in chosen if name in ("doc_id", PROBABILITY)), None)
+    if reserved is not None:
+        raise EvenrankError(f"`group_column`: a column of groups has another name than {reserved}")
+    if query is not None and columns.table[query].null_count():
+        raise columns.error(
+            f"expected the list of each row in {query}, found none", columns.table[query].is_null().arg_max()
+        )
     lists = columns.table[query] if query is not None else pl.repeat("", columns.table.height, eager=True)
     if id is not None:
         _refuse_repeats(columns, lists, columns.table[id])

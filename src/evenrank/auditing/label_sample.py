@@ -16,7 +16,7 @@ from ir_measures import Measure
 from evenrank import options as opt
 from evenrank.files import EvenrankError, Run, as_collection, as_queries, write_text
 from evenrank.files.arguments import check_ranges, checked
-from evenrank.files.convert import TextsLike
+from evenrank.files.convert import Strings, TextsLike
 from evenrank.files.json_values import LEFT_OUT, json_text
 from evenrank.files.provenance import SUFFIX
 from evenrank.files.runs import RunsLike
@@ -25,9 +25,9 @@ from evenrank.files.texts import select_texts
 from evenrank.files.types import Array
 from evenrank.files.wording import counted
 from evenrank.groups import GroupTable, as_labels
-from evenrank.groups.labels import FRAME, NO_LABEL, PROBABILITY
-from evenrank.measures import Evaluation, LinearMeasure, MeasuresLike, parse_measures, resolve
-from evenrank.measures.inference import half_width
+from evenrank.groups.labels import DRAWN, FRAME, NO_LABEL, PROBABILITY, SampleCard
+from evenrank.measures import Evaluation, LinearMeasure, MeasuresLike, is_estimable, parse_measures, resolve
+from evenrank.measures.inference import LEAST_LABELS, half_width
 from evenrank.results.finding import phrases
 from evenrank.results.page import Page
 from evenrank.results.result import Result
@@ -63,8 +63,8 @@ class LabelSample(Result):
     Attributes:
         measures: The measures whose figures the labels are for; ``runs``: the runs' names, the baseline last if there
             is one.
-        table: ``doc_id``, ``text`` (if there is a collection) and ``probability`` [n], in random order: any number of
-            the first of them is a sample as well.
+        documents: ``doc_id``, ``text`` (if there is a collection) and ``probability`` [n], in random order: the first
+            of them, however many, are a sample as well. ``drawn``: n.
         could_be_drawn: The ids of all documents that could have been drawn.
         expected: What interval to expect for which number of labels.
     """
@@ -80,28 +80,39 @@ class LabelSample(Result):
     def write(self, path: opt.File) -> None:
         """Writes the documents as CSV with an empty column ``group`` to fill in, from the top down.
 
-        A card beside it (``.card.json``) says which documents could have been drawn; it has to stay beside it.
+        A card beside it (``.card.json``) says what was drawn and what could have been; it has to stay beside it. Raises
+        EvenrankError for a file with labels, which would be lost.
         """
+        if os.path.isfile(path) and os.path.getsize(path):
+            found = read_columns(path).table
+            if (
+                "group" in found.columns
+                and (found["group"].fill_null("").cast(pl.String).str.strip_chars() != "").any()
+            ):
+                raise EvenrankError(f"{os.fspath(path)}: has labels already: name another file")
         table = self.documents.with_columns(pl.lit("").alias("group"))
         write_labels(path, table.select("doc_id", "group", *[c for c in self.documents.columns if c != "doc_id"]))
         card = {
             "made_by": {"stage": "labels sample", "measures": self.measures, "runs": self.runs},
+            DRAWN: self.documents["doc_id"].to_list(),
+            PROBABILITY: self.documents[PROBABILITY].to_list(),
             FRAME: self.could_be_drawn.to_list(),
         }
         write_text(f"{os.fspath(path)}{SUFFIX}", json_text(card) + "\n")
 
-    def labels(self, groups: Mapping[str, str], **settings: object) -> GroupTable:
+    def labels(self, groups: Mapping[str, str], *, neutral: Strings = (), poles: str | None = None) -> GroupTable:
         """Labels as :func:`evenrank.audit` takes them, from the groups of the first so many documents.
 
-        ``groups``: the group of each document, ``none`` for no group; ``settings``: as :func:`evenrank.as_labels` takes
-        them (``neutral``, ``poles``).
+        ``groups``: the group of each document, ``none`` for no group; the others as :func:`evenrank.as_labels` takes
+        them.
 
         Raises:
             EvenrankError: For a document without a group among those with one.
         """
         group = self.documents["doc_id"].replace_strict(dict(groups), default=None, return_dtype=pl.String)
         table = self.documents.with_columns(group.alias("group")).select("doc_id", "group", PROBABILITY)
-        return as_labels(table, could=self.could_be_drawn, what="`groups`", **settings)  # type: ignore[arg-type]
+        card = SampleCard(self.documents["doc_id"], self.documents[PROBABILITY], self.could_be_drawn)
+        return as_labels(table, neutral=neutral, poles=poles, card=card, what="`groups`")
 
     def page(self) -> Page:
         """How many were drawn, and what interval to expect."""
@@ -119,9 +130,13 @@ class LabelSample(Result):
             of=len(self.could_be_drawn),
             figures=of,
             measures=", ".join(self.measures),
-            runs=list(self.runs),
+            runs=[run for run in self.runs if run != self.baseline],
         )
-        notes = (_SAYS.find("expected", place="note"), _SAYS.find("any_first", place="note"))
+        notes = [_SAYS.find("expected", place="note")]
+        if self.drawn < LEAST_LABELS:
+            notes.append(_SAYS.find("too_few", level="cannot be told", place="note", least=LEAST_LABELS))
+        elif self.drawn > LEAST_LABELS:
+            notes.append(_SAYS.find("any_first", place="note", least=LEAST_LABELS))
         title = "Half the width of the interval to expect"
         return Page("labels", "A sample to label", (said, *notes), Table(title, columns, self.expected))
 
@@ -133,6 +148,10 @@ def write_labels(path: opt.File, table: pl.DataFrame) -> None:
     writer.writerow(table.columns)
     writer.writerows(table.iter_rows())
     write_text(path, text.getvalue())
+
+
+COMMANDS = ("undo", "quit")
+"""What somebody who labels can say instead of a label."""
 
 
 @dataclass
@@ -151,8 +170,12 @@ class Labelling:
         lacking = [name for name in ("doc_id", "group", PROBABILITY) if name not in columns.table.columns]
         if lacking:
             raise columns.error(f"no sample to label: it has no column {lacking[0]}")
-        if len(self.groups) < 2:
-            raise EvenrankError(f"`groups`: expected two or more, found {', '.join(self.groups) or 'none'}")
+        names = [group.casefold() for group in self.groups]
+        if len(names) < 2 or len(set(names)) < len(names) or not {*names}.isdisjoint((NO_LABEL, *COMMANDS)):
+            taken, given = ", ".join((NO_LABEL, *COMMANDS)), ", ".join(self.groups)
+            raise EvenrankError(f"`groups`: expected two or more names that differ, none of {taken}; found {given}")
+        if not columns.table.height:
+            raise columns.error("has no documents to label")
         self._table = columns.table.with_columns(pl.col("group").fill_null("").str.strip_chars())
 
     def __len__(self) -> int:
@@ -171,12 +194,18 @@ class Labelling:
         return row["doc_id"], row.get("text") or ""
 
     def meant(self, answer: str) -> str | None:
-        """The group, or ``none``, that an answer names or begins as no other does; None for anything else."""
+        """The group, ``none``, or one of ``COMMANDS`` that an answer names, or begins as no other does; else None."""
         wanted = answer.strip().casefold()
-        every = (*self.groups, NO_LABEL)
+        every = (*self.groups, NO_LABEL, *COMMANDS)
         exact = [one for one in every if one.casefold() == wanted]
         found = exact or [one for one in every if wanted and one.casefold().startswith(wanted)]
         return found[0] if len(found) == 1 else None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many documents have each label."""
+        found = self._table.filter(pl.col("group") != "")["group"].value_counts(sort=True)
+        return dict(found.iter_rows())
 
     def label(self, group: str) -> None:
         """Writes the label of the next document."""
@@ -243,6 +272,9 @@ def sample_labels(
     loaded = load_runs(named, "score")
     if queries is not None:
         ids = as_queries(queries)["query_id"]
+        without = next((run for run in loaded if not run.queries.is_in(ids.implode()).any()), None)
+        if without is not None:
+            raise EvenrankError(f"`queries`: {without.described} has none of them")
         loaded = [only_queries(run, ids) for run in loaded]
     names = [run.name for run in loaded]
     if baseline is not None and (baseline not in names or len(names) < 2):
@@ -282,7 +314,7 @@ def weights_of(
         of_place = np.array([place[document] for document in evaluation.ranked_ids], np.int64)
         for measure in measures:
             how = resolve(measure)
-            if not isinstance(how, LinearMeasure) or how.drawn or how.needs_background:
+            if not isinstance(how, LinearMeasure) or not is_estimable(measure):
                 raise EvenrankError(
                     f"{measure} is no sum over ranks, which labels of some documents can estimate: expected ARaB, RaB,"
                     " Share or FaiRR"
@@ -312,7 +344,8 @@ def probabilities(weights: Array, n: int) -> Array:
     >>> probabilities(np.array([8.0, 1.0, 1.0, 0.0]), 2).round(3).tolist()
     [1.0, 0.381, 0.381, 0.238]
     """
-    size = np.maximum(weights, weights.mean() / _FLOOR) if weights.any() else np.ones(len(weights))
+    weights = weights / weights.max() if weights.any() else np.ones(len(weights))
+    size = np.maximum(weights, weights.mean() / _FLOOR)
     chance = np.zeros(len(size))
     certain = np.zeros(len(size), bool)
     while True:

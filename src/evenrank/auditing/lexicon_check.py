@@ -509,6 +509,8 @@ def check_lexicon(
     chosen = load_lexicon(lexicon)
     scoring = Scoring(chosen, tokens, (), threshold)
     table = None if labels is None else as_labels(labels, neutral=neutral, group_column=group_column)
+    if table is not None and table.sample is not None:
+        raise EvenrankError("`labels` were drawn, some documents rather than others: agreement needs them as they come")
     counting = _Counting(scoring, table)
     for batch in as_batches(collection):
         counting.add(batch, *score_with_words([batch], scoring))

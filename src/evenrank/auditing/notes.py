@@ -24,6 +24,7 @@ from evenrank.measures import (
     Target,
     as_target,
     is_bias,
+    is_estimable,
     resolve,
 )
 from evenrank.measures.exposure import EED
@@ -32,7 +33,7 @@ from evenrank.measures.ranked_lists import RankedLists, expand, lists_of, tied_p
 from evenrank.results.finding import Finding, Place, phrases
 
 from .comparison import common, depth_decides
-from .data import NEUTRAL_FIRST, RANDOM, Figure, RunAudit
+from .data import NEUTRAL_FIRST, RANDOM, Figure, RunAudit, shown_name
 from .figures import SHOWN_DEPTH, Measured
 
 _SAYS = phrases("audit")
@@ -93,19 +94,23 @@ def _unlabelled(missing: str, given: Sequence[RunAudit]) -> Iterator[Finding]:
 
 
 def _estimated(sample: DrawnLabels, given: Sequence[RunAudit]) -> Iterator[Finding]:
-    """That figures are estimates, of which labels; which are not, as they look at documents that could not be drawn."""
+    """That figures are estimates, of which labels; and which are not, and why."""
     figures = [figure for run in given for figure in run.figures.values() if figure.known is not None]
     known = [figure.from_labels for figure in figures if figure.from_labels is not None]
     of: dict[str, Any] = {"labels": len(sample.rows), "documents": len(sample.documents)}
     if known and sample.guess is not None:
-        yield _found("estimated_guess", contradict=max(one.contradict for one in known), **of)
+        yield _found("estimated_guess", contradict=max(one.contradict or 0 for one in known), **of)
     elif known:
         yield _found("estimated", **of)
     if len(sample.rows) < LEAST_LABELS:
         yield _found("few_labels", labels=of["labels"], least=LEAST_LABELS)
-    outside = [str(one.measure) for one in figures if one.from_labels is None and one.bounds is not None]
-    if outside:
-        yield _found("not_drawn", measures=list(dict.fromkeys(outside)))
+    others = [one.measure for one in figures if one.from_labels is None]
+    sums = [shown_name(one) for one in others if is_estimable(one)]
+    if sums:
+        yield _found("not_drawn", measures=list(dict.fromkeys(sums)))
+    rest = [shown_name(one) for one in others if not is_estimable(one)]
+    if rest:
+        yield _found("no_sums", measures=list(dict.fromkeys(rest)))
     if sample.trusted:
         yield _found("trusted")
 

@@ -209,7 +209,7 @@ def _from_others(run: Measured, measure: Measure, where: Array, others: Array) -
     if run.partly_known(key):
         return _unlabelled(test, run), None
     if key in run.drawn:
-        return st.untold(test.mean, test.n, "its labels were drawn for all queries together"), None
+        return st.untold(test.mean, test.n, "labels were drawn for all queries together"), None
     tied = run.expected.get(key)
     return test, None if tied is None else _compared(tied, where, others, run.weights)
 

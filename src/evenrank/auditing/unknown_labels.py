@@ -31,7 +31,8 @@ def plane_bias(result: AuditFigures) -> Measure | None:
 
 def shows_queries(result: AuditFigures, figure: Figure) -> bool:
     """Whether a figure has values of single queries."""
-    return not (figure.whole_run or (only_bounds(result) and is_bias(figure.measure)))
+    alone = figure.from_labels is not None or (only_bounds(result) and is_bias(figure.measure))
+    return not (figure.whole_run or alone)
 
 
 def about_queries(result: AuditFigures) -> str:

@@ -53,7 +53,7 @@ def sample(
             drawn.to_json(values)
     if json != _output.STANDARD:
         _output.say(drawn.table())
-        _output.say(f"Next: evenrank labels ask {out}, or fill in its column group; none: of no group")
+        _output.say(f'Next: evenrank labels ask {out} --groups "f m", or fill in its column group; none: of no group')
 
 
 def ask(
@@ -66,23 +66,25 @@ def ask(
 
     labelling = Labelling(todo, tuple(groups.split()))
     allowed = ", ".join((*labelling.groups, "none"))
-    _output.say(f"Answer {allowed}, or as much as tells them apart; u takes the last answer back, q stops.")
-    while labelling.done < len(labelling):
-        document, text = labelling.document
+    _output.say(f"Answer {allowed}, or undo or quit; as much of a word as tells them apart will do.")
+    while True:
+        left = labelling.done < len(labelling)
+        document, text = labelling.document if left else ("", "")
         said = textwrap.fill(text, _output.SCREEN) if text else document
-        _output.say(f"\n{labelling.done + 1} of {len(labelling)}  {document}\n{said}")
+        of = f"{labelling.done + 1} of {len(labelling)}  {document}\n{said}"
+        _output.say(f"\n{of}" if left else "\nAll are labelled: undo, or quit.")
         answer = _answer()
-        if answer is None or answer == "q":
+        meant = "quit" if answer is None else labelling.meant(answer)
+        if meant == "quit":
             break
-        if answer == "u":
+        if meant == "undo":
             labelling.undo()
-            continue
-        meant = labelling.meant(answer)
-        if meant is None:
-            _output.say(f"Expected {allowed}, u or q.")
+        elif meant is None or not left:
+            _output.say(f"Expected {f'{allowed}, ' * left}undo or quit.")
         else:
             labelling.label(meant)
-    _output.say(f"{labelling.done} of {len(labelling)} labelled: {todo}")
+    counts = ", ".join(f"{count} {group}" for group, count in labelling.counts.items())
+    _output.say(f"{labelling.done} of {len(labelling)} labelled{f' ({counts})' * bool(counts)}: {todo}")
 
 
 def _answer() -> str | None:

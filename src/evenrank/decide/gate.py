@@ -675,6 +675,8 @@ def gate(
         if other == gated:
             raise rules.error(place, f"against: {quoted(gated)} is the run that is gated")
         try:
+            if "pooled=True" in rule.measure:
+                raise EvenrankError("a pooled ratio is no mean over queries, as a gate needs; the audit's table of impact ratios tests it")
             parts = values.parts(gated, rule)
             others = None if other is None else values.parts(other, rule)
             if others is not None and len(others) != len(parts):

@@ -1041,6 +1041,8 @@ def rebalanced(
         pair = (restricted(one, ~chosen) for one in (run, made))
         # Lists close up over documents that are skipped, so that later ones come to be looked at.
         others = _bias_alone(request, grouping, *(pair if grouping.missing == "skip" else map(_shown, pair)))
+    if grouping.drawn is not None:
+        moved.append(_SAYS.find("by_guess", name, "cannot be told", place="warning"))
     if grouping.drawn is not None and others is not None:
         figures_after = others[made.name].figures.values()
         if any(is_bias(one.measure) and one.from_labels is None for one in figures_after):

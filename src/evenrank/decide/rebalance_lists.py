@@ -162,7 +162,7 @@ class Grouping:
     ``table``: the documents' groups; ``depth``: how many documents of each query are put into a new order; ``target``:
     the groups' shares of the documents that have a group, by default the ones of the lexicon; ``missing``: what happens
     to documents that ``table`` lacks. ``drawn``: labels that were drawn, which figures are estimated from, where
-    ``table`` is what they and a guess say.
+    ``table`` is a guess.
     """
 
     table: GroupTable
@@ -497,6 +497,7 @@ class ListGroups(GroupSource):
 
     target: object = None
     missing: OfMissing | None = None
+    takes_drawn: bool = True
 
     def check(self) -> None:
         """Raises EvenrankError for what contradicts itself, before anything is read."""
@@ -521,6 +522,6 @@ class ListGroups(GroupSource):
         """What is known of the documents ``ids``. Raises EvenrankError for what cannot be used."""
         table = self.table(ids)
         drawn = None if table.sample is None else table
-        table = table if drawn is None else drawn.filled()
+        table = table if drawn is None else drawn.guessed()
         target: Target | None = None if self.target is None else as_target(self.target, table.groups)
         return Grouping(table, depth, target, self.missing or ("skip" if table.labelled else "error"), drawn)

@@ -353,7 +353,7 @@ def read_card(path: str | os.PathLike[str]) -> tuple[Mapping[str, object] | None
     if target is None or not os.path.isfile(target):
         return None, None
     name = readable(os.path.basename(target))
-    card = parsed_card(target)
+    card = _parsed(target)
     made_by = card.get("made_by") if card is not None else None
     if card is None or not isinstance(made_by, dict) or not isinstance(made_by.get("stage"), str):
         return None, f"its card {name} is damaged and was ignored"
@@ -362,8 +362,8 @@ def read_card(path: str | os.PathLike[str]) -> tuple[Mapping[str, object] | None
     return {**made_by, **{key: card[key] for key in _OUTER if key in card}}, None
 
 
-def parsed_card(path: str) -> dict[str, object] | None:
-    """The object in a card's JSON; None if there is none."""
+def _parsed(path: str) -> dict[str, object] | None:
+    """The object in a JSON file; None if there is none."""
     try:
         if os.stat(path).st_size > _LARGEST:
             return None

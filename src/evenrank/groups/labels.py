@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
 from evenrank.files.arguments import checked
 from evenrank.files.convert import Strings, frame_of, id_column, strings
-from evenrank.files.errors import EvenrankError, quoted, readable, shown
-from evenrank.files.provenance import SUFFIX, parsed_card
+from evenrank.files.errors import EvenrankError, InputError, quoted, readable, shown
+from evenrank.files.provenance import SUFFIX
 from evenrank.files.reading import is_utf8
 from evenrank.files.tables import DOCUMENT, Columns, IdIndex, column_named, read_columns
 from evenrank.files.types import Array
@@ -38,7 +39,7 @@ def as_labels(
     intersect: bool | None = None,
     poles: str | None = None,
     more: Sequence[str] = (),
-    could: pl.Series | None = None,
+    card: SampleCard | None = None,
     what: str = "`labels`",
 ) -> GroupTable:
     """Labels as a group table: weights w_a ≥ 0 of each group, at most 1 in all, as its counts, with threshold 0.
@@ -59,8 +60,8 @@ def as_labels(
             A document that has no value in one of them is unknown, one that is neutral in one is neutral.
         poles: The groups of signed measures, ``"A,B"``; by default m and f, or the two that there are.
         more: Groups that there are, whether a document is in them or not.
-        could: The ids of the documents that could have been drawn. By default those that the card beside a sample
-            names; without one all that are asked for, on trust.
+        card: Of labels that were drawn, what was drawn and what could have been; by default what the card beside the
+            file says. Without one every document that is asked for could have been drawn, on trust.
         what: The argument's name, for messages.
 
     Raises:
@@ -75,9 +76,9 @@ def as_labels(
     neutral = strings(neutral)
     columns, column = _asked(columns, strings(group_column), intersect, neutral)
     if PROBABILITY in columns.table.columns:
-        if could is None and columns.path is not None:
-            could = _frame(columns.path)
-        return _drawn(columns, ids, neutral, column, poles, more, could)
+        if card is None and columns.path is not None:
+            card = SampleCard.beside(columns.path)
+        return _drawn(columns, ids, neutral, column, poles, more, card)
     return _read(columns, ids, neutral, column, poles, more)
 
 
@@ -112,6 +113,7 @@ def _read(
     else:
         table, groups, appearing = _long(columns, long, documents, rows, neutral)
     lacking = tuple(group for group in more if group not in groups)
+    _check_groups(columns, (*groups, *lacking))
     table = table.with_columns(pl.lit(0.0).alias(f"count_{group}") for group in lacking)
     groups, appearing = (*groups, *lacking), (*appearing, *lacking)
     return _as_table(columns, name, table, (groups, appearing), neutral, poles)
@@ -154,7 +156,7 @@ PROBABILITY = "probability"
 """The column that says of labels that their documents were drawn."""
 NO_LABEL = "none"
 """What somebody who labels a sample says of a document of no group."""
-FRAME = "could_be_drawn"
+DRAWN, FRAME = "drawn", "could_be_drawn"
 
 
 def _drawn(
@@ -164,63 +166,111 @@ def _drawn(
     group_column: str | None,
     poles: str | None,
     more: Sequence[str],
-    frame: pl.Series | None,
+    card: SampleCard | None,
 ) -> GroupTable:
     """Labels of documents that were drawn, with the probabilities of those that have a label.
 
-    Raises EvenrankError for a probability that is none, and for a document without a label among those with one.
+    What was drawn, in which order, is what the ``card`` says; without one, what the table has. Raises EvenrankError for
+    a probability that is none, for a document that was not drawn, and for one without a label before others with one.
     """
     id_name = column_named(columns, DOCUMENT)
-    documents = columns.table[id_name].cast(pl.String)
-    chance = _numbers(columns.table[PROBABILITY])
-    if chance is None:
-        raise columns.error(f"expected numbers in the column {PROBABILITY}")
-    bad = ~((chance > 0) & (chance <= 1)).fill_null(value=False)
-    if bad.any():
-        row = int(bad.arg_max() or 0)
-        raise columns.error(f"expected a probability above 0 and at most 1, found {chance[row]}", row)
     table = columns.table.drop(PROBABILITY, *({"text"} & set(columns.table.columns)))
     # Few labels may have none of a group.
     named = tuple(part.strip() for part in poles.split(",")) if poles is not None else ()
     more = (*more, *(pole for pole in named if pole not in (*more, REST)))
-    spoken = [NO_LABEL] if NO_LABEL not in neutral and _holds(table, NO_LABEL) else []
+    spoken = _spoken(table, NO_LABEL, neutral)
     found = _read(replace(columns, table=table), None, [*neutral, *spoken], group_column, poles, more)
-    every = pl.DataFrame({"doc_id": documents, "chance": chance, "row": np.arange(len(documents))})
-    every = every.unique("doc_id", keep="first", maintain_order=True)
+    every = _drawn_rows(columns, id_name)
+    if card is not None:
+        strange = every.filter(~every["doc_id"].is_in(card.drawn.implode()))
+        if strange.height:
+            raise columns.error(
+                f"the document {quoted(strange['doc_id'][0])} was not drawn: the card beside the file is of another"
+                " sample, or ids were changed",
+                int(strange["row"][0]),
+            )
+        every = pl.DataFrame({"doc_id": card.drawn, "chance": card.chance})
+    else:
+        every = every.with_columns(_chances(columns).gather(every["row"]).alias("chance"))
     places = IdIndex([found.table["doc_id"]]).places(every["doc_id"])
     known = int((places >= 0).sum())
     if (places[:known] < 0).any():
-        gap = int(np.argmin(places[:known] >= 0))
+        gap = every["doc_id"][int(np.argmin(places[:known] >= 0))]
         raise columns.error(
-            f"the document {quoted(every['doc_id'][gap])} was drawn, but has no label, and later ones have: label the"
-            f" documents in their order ({NO_LABEL}: of no group)",
-            int(every["row"][gap]),
+            f"the document {quoted(gap)} was drawn, but has no label, and later ones have: label the documents in the"
+            f" order in which they were drawn ({NO_LABEL}: of no group)"
         )
-    could = every["doc_id"] if frame is None else frame
-    if frame is None and ids is not None:
+    could = every["doc_id"] if card is None else card.could
+    if card is None and ids is not None:
         could = pl.concat([could, *(part.cast(pl.String).alias("doc_id") for part in ids)])
     could = pl.concat([every["doc_id"], could.alias("doc_id")]).unique(maintain_order=True)
-    if known == len(could) and bool((chance == 1).all()):
+    if known == len(could) and bool((every["chance"] == 1).all()):
         return found
     labelled, probability = np.full(len(could), -1), np.ones(len(could))
-    # In the random order of the file, so many of those that were drawn are a sample of them.
+    # In a random order, so many of those that were drawn are a sample of them.
     labelled[:known] = places[:known]
     probability[:known] = every["chance"].to_numpy()[:known] * known / every.height
-    sample = DrawnLabels(could, labelled, probability, every.height, trusted=frame is None)
+    sample = DrawnLabels(could, labelled, probability, every.height, trusted=card is None)
     return replace(found, sample=sample)
 
 
-def _holds(table: pl.DataFrame, value: str) -> bool:
-    return any(bool((column == value).any()) for column in table.iter_columns() if column.dtype == pl.String)
+def _drawn_rows(columns: Columns, id_name: str) -> pl.DataFrame:
+    """The documents of a sample's table, each once, with their rows."""
+    documents = columns.table[id_name].cast(pl.String)
+    every = pl.DataFrame({"doc_id": documents, "row": np.arange(len(documents))})
+    return every.unique("doc_id", keep="first", maintain_order=True)
 
 
-def _frame(path: str) -> pl.Series | None:
-    """The documents that could have been drawn, from the card beside a sample; None without one."""
-    card = parsed_card(f"{path}{SUFFIX}")
-    ids = card.get(FRAME) if card is not None else None
-    if not isinstance(ids, list) or not all(map(_is_text, ids)):
-        return None
-    return pl.Series("doc_id", ids, dtype=pl.String)
+def _chances(columns: Columns) -> pl.Series:
+    """The probabilities that the rows of a sample's table were drawn with."""
+    given = columns.table[PROBABILITY]
+    chance = _numbers(given)
+    if chance is None:
+        row = int(given.cast(pl.Float64, strict=False).is_null().arg_max() or 0)
+        raise columns.error(f"expected a number in the column {PROBABILITY}, found {quoted(str(given[row]))}", row)
+    bad = ~((chance > 0) & (chance <= 1)).fill_null(value=False)
+    if bad.any():
+        row = int(bad.arg_max() or 0)
+        raise columns.error(f"expected a probability above 0 and at most 1, found {chance[row]}", row)
+    return chance
+
+
+def _spoken(table: pl.DataFrame, value: str, known: Sequence[str]) -> list[str]:
+    """How a value is written in a table, in whatever case, if not as one that is ``known``."""
+    texts = [column.str.strip_chars() for column in table.iter_columns() if column.dtype == pl.String]
+    found = {text for column in texts for text in column.filter(column.str.to_lowercase() == value).unique()}
+    return sorted(found - {*known})
+
+
+@dataclass(frozen=True, slots=True)
+class SampleCard:
+    """What a sample was: the ids drawn [n] in their random order with their probabilities, and those that could be."""
+
+    drawn: pl.Series
+    chance: pl.Series
+    could: pl.Series
+
+    @staticmethod
+    def beside(path: str) -> SampleCard | None:
+        """The card beside a sample; None where there is none. Raises InputError for one that is damaged."""
+        name = f"{path}{SUFFIX}"
+        if not os.path.isfile(name):
+            return None
+        try:
+            with open(name, encoding="utf-8") as file:
+                card = json.load(file)
+            if not all(map(_is_text, [*card[DRAWN], *card[FRAME]])):
+                raise ValueError
+            drawn, could = (pl.Series("doc_id", card[key], dtype=pl.String) for key in (DRAWN, FRAME))
+            found = SampleCard(drawn, pl.Series(card[PROBABILITY], dtype=pl.Float64), could)
+            sound = len(found.chance) == len(drawn) and found.chance.is_between(0, 1, closed="right").all()
+            if not sound or found.chance.null_count():
+                raise ValueError
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, pl.exceptions.PolarsError):
+            raise InputError(
+                name, "damaged: it has to say which documents were drawn, and which could have been"
+            ) from None
+        return found
 
 
 def _columns(given: object, what: str) -> Columns:

@@ -15,11 +15,13 @@ import polars as pl
 from evenrank import options as opt
 from evenrank.files import EvenrankError, Provenance, as_batches, as_collection, atomic_path, check_apart, check_outputs
 from evenrank.files.arguments import check_ranges, checked
-from evenrank.files.convert import Strings, TextsLike, is_path, strings
+from evenrank.files.convert import PathLike, Strings, TextsLike, is_path, strings
+from evenrank.files.errors import quoted
 from evenrank.files.progress import progress
+from evenrank.files.provenance import SUFFIX
 from evenrank.files.ray import Cluster, cluster_of, write_parts
 from evenrank.files.streams import Shard, TableWriter, shard_batches, shards_of
-from evenrank.files.tables import IdIndex, text_bytes
+from evenrank.files.tables import IdIndex, is_parquet, read_columns, text_bytes
 from evenrank.files.texts import map_passages, select_texts
 from evenrank.files.threads import in_order
 from evenrank.files.tokens import Tokens, alphabet
@@ -27,7 +29,7 @@ from evenrank.files.types import Array
 
 from . import _plain_counting
 from .labels import TIMES, as_labels, check_labels
-from .lexicon import Lexicon, LexiconLike, load_lexicon, matcher_of, note_lexicon
+from .lexicon import Lexicon, LexiconLike, builtin_lexicons, load_lexicon, matcher_of, note_lexicon
 from .table import (
     METADATA_KEY,
     GroupTable,
@@ -313,6 +315,23 @@ def gendered_spans(text: str, lexicon: Lexicon) -> list[tuple[int, int, str]]:
     return found
 
 
+def _lists_words(path: PathLike) -> bool:
+    """Whether a file is a lexicon: TOML, or ``word,group`` lines."""
+    if os.fspath(path).endswith(".toml"):
+        return True
+    return not is_parquet(path) and {"word", "group"} == set(read_columns(path).table.columns)
+
+
+def _check_guess(guess: GroupTable, labels: GroupTable) -> None:
+    """Raises EvenrankError for a guess of other groups than the labels', which would be of no use."""
+    there = [group for group in labels.groups if labels.table[f"count_{group}"].to_numpy().any()]
+    folded = {group.casefold(): group for group in there}
+    alike = any(folded.get(group.casefold(), group) != group for group in guess.groups)
+    if alike or not {*there} & {*guess.groups}:
+        names = ", ".join(there)
+        raise EvenrankError(f"`guess`: its groups ({', '.join(guess.groups)}) are not those of the labels ({names})")
+
+
 @dataclass(frozen=True)
 class GroupSource:
     """The documents' texts and :class:`evenrank.options.GroupOptions`: ``GroupSource(texts, **groups)``.
@@ -331,6 +350,8 @@ class GroupSource:
     poles: str | None = None
     tokens: Tokens | None = None
     threshold: float | None = None
+    takes_drawn: bool = False
+    """Whether labels that were drawn will do: for figures alone, which they estimate."""
 
     @property
     def described(self) -> bool:
@@ -357,6 +378,8 @@ class GroupSource:
             provenance.add(role, getattr(self, role))
         if is_path(self.guess) and os.path.exists(self.guess):
             provenance.add("guess", self.guess)
+        if is_path(self.labels) and os.path.isfile(f"{os.fspath(self.labels)}{SUFFIX}"):
+            provenance.add("labels' card", f"{os.fspath(self.labels)}{SUFFIX}")
         default = None if self.described else "gender-en"
         note_lexicon(provenance, default if self.lexicon is None else self.lexicon)
 
@@ -399,6 +422,11 @@ class GroupSource:
             more=more,
         )
         sample = labels.sample
+        if not self.takes_drawn and (sample is not None or guess is not None):
+            raise EvenrankError(
+                "labels that were drawn are of some documents: audit, gate and rebalance take them, for figures that"
+                " they estimate"
+            )
         if guess is None:
             return labels
         if sample is None:
@@ -410,24 +438,33 @@ class GroupSource:
             wanted = [sample.documents, *(ids or ())]
             parts = [*score_batches(select_texts(as_collection(self.collection), wanted), guess)]
             guess = GroupTable.of(pl.concat(parts), guess.describe())
-        weights = guess.as_weights(labels.groups)
+        _check_guess(guess, labels)
+        weights = replace(guess.as_weights(labels.groups), poles=labels.poles)
         rows = IdIndex([weights.table["doc_id"]]).places(sample.documents)
         if not (rows >= 0).any():
             raise EvenrankError("`guess`: it knows none of the documents that could be drawn")
-        return replace(labels, sample=replace(sample, guess=weights, guessed=rows))
+        name = guess.settings.get("labels", guess.settings.get("lexicon"))
+        settings = {**labels.settings, "guess": name}
+        return replace(labels, settings=settings, sample=replace(sample, guess=weights, guessed=rows))
 
     def _guess(self) -> Scoring | GroupTable:
         """How words are counted, for a lexicon, or the groups of a file or a table: labels, or what score wrote."""
         given = self.guess
         words = isinstance(given, Lexicon) or (isinstance(given, str) and not os.path.exists(given))
-        if words or (is_path(given) and os.fspath(given).endswith(".toml")):
+        if words or (is_path(given) and _lists_words(given)):
+            if words and isinstance(given, str) and given not in builtin_lexicons():
+                known = ", ".join(builtin_lexicons())
+                raise EvenrankError(f"`guess`: expected a file or one of {known}, found {quoted(given)}")
             if self.collection is None:
                 raise EvenrankError("`guess` of a lexicon needs the texts: give `collection`")
             # A guess of labels, of which a document with a single word has one.
             return scoring_of(cast(LexiconLike, given), threshold=0)
         if isinstance(given, GroupTable) or (is_path(given) and is_score_file(given)):
             return as_group_table(given, what="`guess`")
-        return as_labels(given, neutral=self.neutral, what="`guess`")
+        found = as_labels(given, neutral=self.neutral, what="`guess`")
+        if found.sample is not None:
+            raise EvenrankError("`guess`: expected what was made without these labels, found labels that were drawn")
+        return found
 
     def table(self, ids: Sequence[pl.Series]) -> GroupTable:
         """What is known of these documents. Raises EvenrankError for what cannot be used, and if none is found."""

@@ -124,6 +124,8 @@ _MANY = 1 << 15
 
 
 _FOLDS = 5
+_CONTRADICTS = 0.5
+"""A label contradicts a guess that is further away."""
 _FITTED = 100
 """Labels from which on a guess is scaled by what they say of it."""
 
@@ -180,9 +182,6 @@ class DrawnLabels:
         residual = label - found[rows]
         found[rows] += residual / self.probability[rows]
         return Estimates(found, residual, np.abs(label - own) > _CONTRADICTS)
-
-
-_CONTRADICTS = 0.5
 
 
 class Estimates(NamedTuple):
@@ -325,17 +324,14 @@ class GroupTable:
         threshold = float(self.settings.get("threshold", 1))
         return np.divide(count, total, out=np.zeros(count.shape), where=np.asarray(total) > threshold)
 
-    def filled(self) -> GroupTable:
-        """Of labels that were drawn, a table of all documents: the label where there is one, else the guess.
+    def guessed(self) -> GroupTable:
+        """Of labels that were drawn, the guess of all documents.
 
-        Raises EvenrankError without a guess.
+        For what is estimated by the labels, and so must not depend on them. Raises EvenrankError without a guess.
         """
         if self.sample is None or self.sample.guess is None:
             raise EvenrankError("labels that were drawn are of some documents: `guess` says what the others are")
-        own = self.table.select(self.sample.guess.table.columns)
-        others = self.sample.guess.table.filter(~pl.col("doc_id").is_in(own["doc_id"].implode()))
-        table = pl.concat([own, others], how="vertical_relaxed")
-        return replace(self, table=table.rechunk(), sample=None)
+        return replace(self.sample.guess, poles=self.poles, settings={**self.settings}, source="the guess")
 
     def as_weights(self, groups: Sequence[str]) -> GroupTable:
         """The weights of ``groups`` as labels, 0 of a group that the table lacks: what words guess."""

@@ -409,10 +409,10 @@ class Drawn:
 
     @property
     def too_few(self) -> str | None:
-        """Why so few labels tell nothing; None where they do."""
-        if self.labels >= LEAST_LABELS:
-            return None
-        return f"only {self.labels} labels were drawn, where {LEAST_LABELS} are needed"
+        """Why so few labels tell nothing; None where they do. Those count whose documents are in the figure."""
+        whole = np.bincount(self.document, self.weight, self.labels)
+        used = int((np.abs(whole) > _ZERO).sum())
+        return None if used >= LEAST_LABELS else f"only {used} labels bear on it, where {LEAST_LABELS} are needed"
 
 
 def half_width(weights: Array, chance: Array, wrong: float) -> float:
@@ -436,6 +436,7 @@ def worth(values: Array, weights: Array | None = None) -> float:
     """
     if weights is None or not len(weights):
         return float(len(values))
+    weights = weights / weights.max()
     return float(weights.sum() ** 2 / (weights @ weights))
 
 
@@ -565,7 +566,7 @@ def compare(
 def _of_drawn(found: Mean, why: str | None, n: int, unit: str) -> Comparison:
     ci95 = ends(found) if found.error else None
     if why is not None or not found.error:
-        return untold(found.mean, n, why or "the values are all the same", unit, ci95)
+        return untold(found.mean, n, why or "no label makes a difference", unit, ci95)
     size = noticeable(found.error, found.freedom)
     return Comparison(found.mean, ci95, n, unit, two_sided(found), noticeable=size, method="t, of labels drawn")
 

@@ -388,6 +388,12 @@ class JoinedRun:
             self._columns[key] = Column(values, self.scored_rows if rows is None else rows, missing)
         return self._columns[key]
 
+    @property
+    def guessed(self) -> bool:
+        """Whether there is a guess beside labels that were drawn."""
+        sample = None if self.group_table is None else self.group_table.sample
+        return sample is not None and sample.guess is not None
+
     @functools.cached_property
     def could_be_drawn(self) -> TableRows:
         """The place [N] of each document among those that could have been drawn for labelling, −1 of the others."""

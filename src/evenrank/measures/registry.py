@@ -137,6 +137,12 @@ def is_linear(measure: Measure) -> bool:
     return isinstance(how, LinearMeasure) and not how.drawn
 
 
+def is_estimable(measure: Measure) -> bool:
+    """Whether a measure of groups is a sum over ranks that labels that were drawn can estimate."""
+    how = resolve(measure)
+    return isinstance(how, LinearMeasure) and not (how.drawn or how.needs_background)
+
+
 def describe(measure: Measure) -> str:
     """What a measure measures, from its docstring before "When it misleads", as one line."""
     return " ".join((type(measure).__doc__ or "").partition("When it misleads:")[0].split())

@@ -718,7 +718,7 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         self._qrels = as_qrels(relevant, "`relevant`").filter(pl.col("query_id").is_in(texts["query_id"].implode()))
         check_labels(labels, None, None, guess, scores=scores, lexicon=lexicon)
         if labels is not None:
-            table = GroupSource(documents, labels=labels, guess=guess).table([documents["doc_id"]])
+            table = GroupSource(documents, labels=labels, guess=guess, takes_drawn=True).table([documents["doc_id"]])
         elif scores is not None:
             table = as_group_table(scores, [documents["doc_id"]])
         else:
@@ -741,6 +741,11 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
 
         self._table = asked.filter(pl.col("rank") <= depth)
         query_ids, document_ids = (self._table[n].unique(maintain_order=True) for n in ("query_id", "doc_id"))
+        sample = table.sample
+        if sample is not None and not document_ids.is_in(sample.documents.implode()).all():
+            raise EvenrankError(
+                f"`labels`: not every candidate could be drawn: draw with `depth={depth}` (evenrank.sample_labels)"
+            )
         self._query = IdIndex([query_ids]).places(self._table["query_id"]).astype(np.int64)
         self._document = IdIndex([document_ids]).places(self._table["doc_id"]).astype(np.int64)
         self._queries = _in_order(texts, query_ids)
@@ -790,9 +795,10 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         by_label = self._scores.labelled
         keys = ("labels", "poles", "neutral") if by_label else ("lexicon", "poles", "tokens", "threshold")
         known, candidates = self.known
+        others = "others are left out" if self._scores.sample is None else "drawn for all"
         return {
             **{key: self._scores.settings.get(key) for key in keys},
-            **({"candidates with a label": f"{known:,} of {candidates:,}, others are left out"} if by_label else {}),
+            **({"candidates with a label": f"{known:,} of {candidates:,}, {others}"} if by_label else {}),
             "queries": len(self._queries),
             "depth": self.depth,
             "background": f"the candidates, {self._background.depth} a query",

@@ -39,7 +39,9 @@ class Sample:
         """The estimates [Q] of a run, and what they owe to the labels."""
         how = resolve(MEASURE)
         assert isinstance(how, LinearMeasure)
-        table = GroupSource(labels=self.labels, guess=self.guess, neutral=("none",)).table([self.runs[name]["doc_id"]])
+        table = GroupSource(labels=self.labels, guess=self.guess, neutral=("none",), takes_drawn=True).table(
+            [self.runs[name]["doc_id"]]
+        )
         run = Evaluation(evenrank.Run.from_table(self.runs[name]), table, missing="bounds")
         return how.values(run), how.drawn_part(run)
 

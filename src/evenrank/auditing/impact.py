@@ -345,7 +345,7 @@ class ImpactRatios(Result):
         )
 
 
-LEGEND = (f"{_BELOW} below four fifths (p < .05, corrected)", f"{_UNTOLD} cannot be told", "z, p: two proportions")
+LEGEND = (f"{_BELOW} below four fifths (p < .05, corrected)", f"{_UNTOLD} cannot be told", "z, p: against equal rates")
 
 
 def impact_table(rows: Sequence[GroupImpact]) -> Table:

@@ -676,7 +676,7 @@ def gate(
             raise rules.error(place, f"against: {quoted(gated)} is the run that is gated")
         try:
             if "pooled=True" in rule.measure:
-                raise EvenrankError("a pooled ratio is no mean over queries, as a gate needs; the audit's table of impact ratios tests it")
+                raise EvenrankError("a pooled ratio is no mean over queries: the audit's impact table tests it")
             parts = values.parts(gated, rule)
             others = None if other is None else values.parts(other, rule)
             if others is not None and len(others) != len(parts):

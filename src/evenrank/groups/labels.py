@@ -540,7 +540,9 @@ def check_labels(
     if labels is None:
         given = {"neutral": neutral, "group_column": group_column, "intersect": intersect, "guess": guess}
         for name, value in given.items():
-            if value is not None if name == "guess" else value:
+            if name == "guess" and value is not None:
+                raise EvenrankError("`guess`: expected labels that were drawn (`labels`) beside it, found none")
+            if name != "guess" and value:
                 raise EvenrankError(f"`{name}` says how labels are read: it needs `labels`")
         return
     _check_intersect(strings(group_column), intersect)

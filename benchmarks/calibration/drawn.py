@@ -182,7 +182,7 @@ GUESSES: dict[str, dict[str, Any]] = {
 
 
 def _cells() -> Iterator[Cell]:
-    few = {"draws": 1000, "quick": 20}
+    few = {"draws": 500, "quick": 20}
     for family, how in GUESSES.items():
         for n in SIZES:
             draw = functools.partial(sample, n=n, **how)

@@ -32,7 +32,7 @@ class Sample:
 
     runs: dict[str, pl.DataFrame]
     labels: GroupTable
-    guess: dict[str, str] | None
+    guess: pl.DataFrame | None
     truth: dict[str, float]
 
     def parts(self, name: str) -> tuple[Array, st.Drawn]:
@@ -83,18 +83,21 @@ def sample(
         kind = int(rng.integers(3))
         sought = np.flatnonzero(true == kind)
         first = rng.choice(sought, rng.binomial(DEPTH, SOUGHT) if kind < 2 else 0, replace=False)
-        others = np.setdiff1d(np.arange(len(true)), first)
-        chosen[q] = rng.permutation([*first, *rng.choice(others, DEPTH - len(first), replace=False)])
+        left = np.ones(len(true), bool)
+        left[first] = False
+        others = rng.choice(np.flatnonzero(left), DEPTH - len(first), replace=False)
+        chosen[q] = rng.permutation([*first, *others])
     ids = np.array([f"d{number}" for number in range(len(true))])
     shown, groups = ids[chosen], true[chosen]
     label = dict(zip(ids.tolist(), _GROUPS[true].tolist(), strict=True))
     guess = None
     if share is not None:
-        guess = dict(zip(ids.tolist(), _GROUPS[wrong(rng, true, share, one_sided)].tolist(), strict=True))
+        guess = pl.DataFrame({"doc_id": ids, "group": _GROUPS[wrong(rng, true, share, one_sided)]})
     order = np.tile(np.arange(DEPTH), (queries, 1))
     if follows and guess is not None:
         # The guess's m first, its f last.
-        key = np.vectorize({"m": 0, "none": 1, "f": 2}.__getitem__)(np.vectorize(guess.__getitem__)(shown))
+        said = guess["group"].replace_strict({"m": 0, "none": 1, "f": 2}, return_dtype=pl.Int64).to_numpy()
+        key = said[chosen]
         order = np.argsort(key, axis=1, kind="stable")
     runs = {"a": _run(shown, order)}
     if exchanged:

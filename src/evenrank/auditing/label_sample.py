@@ -18,6 +18,7 @@ from evenrank.files import EvenrankError, Run, as_collection, as_queries, write_
 from evenrank.files.arguments import check_ranges, checked
 from evenrank.files.convert import Strings, TextsLike
 from evenrank.files.json_values import LEFT_OUT, json_text
+from evenrank.files.outputs import for_spreadsheets
 from evenrank.files.provenance import SUFFIX
 from evenrank.files.runs import RunsLike
 from evenrank.files.tables import read_columns
@@ -61,8 +62,7 @@ class LabelSample(Result):
     """Documents that were drawn for labelling.
 
     Attributes:
-        measures: The measures whose figures the labels are for; ``runs``: the runs' names, the baseline last if there
-            is one.
+        measures: The measures whose figures the labels are for; ``runs``: the runs' names, the ``baseline``'s too.
         documents: ``doc_id``, ``text`` (if there is a collection) and ``probability`` [n], in random order: the first
             of them, however many, are a sample as well. ``drawn``: n.
         could_be_drawn: The ids of all documents that could have been drawn.
@@ -84,14 +84,14 @@ class LabelSample(Result):
         EvenrankError for a file with labels, which would be lost.
         """
         if os.path.isfile(path) and os.path.getsize(path):
-            found = read_columns(path).table
-            if (
-                "group" in found.columns
-                and (found["group"].fill_null("").cast(pl.String).str.strip_chars() != "").any()
-            ):
+            kept = read_columns(path).table
+            given = kept["group"].cast(pl.String).fill_null("") if "group" in kept.columns else pl.Series([""])
+            if (given.str.strip_chars() != "").any():
                 raise EvenrankError(f"{os.fspath(path)}: has labels already: name another file")
-        table = self.documents.with_columns(pl.lit("").alias("group"))
-        write_labels(path, table.select("doc_id", "group", *[c for c in self.documents.columns if c != "doc_id"]))
+        others = self.documents.drop("doc_id")
+        texts = for_spreadsheets(others.drop(PROBABILITY))
+        table = self.documents.select("doc_id", pl.lit("").alias("group")).hstack([*texts, others[PROBABILITY]])
+        write_labels(path, table)
         card = {
             "made_by": {"stage": "labels sample", "measures": self.measures, "runs": self.runs},
             DRAWN: self.documents["doc_id"].to_list(),

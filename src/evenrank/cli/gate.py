@@ -26,6 +26,8 @@ evenrank gate new=bert.run --baseline old=bm25.run --init budget.toml \
     --collection docs.tsv --qrels qrels.txt
 # In a pipeline, of an audit made with --values: what is not shown fails too.
 evenrank gate audit.json --budget budget.toml --strict --junit gate.xml
+# Whether budgets can be read, before they are committed.
+evenrank gate --check budget.toml
 """
 
 _AUDIT = From("auditing.compute", "audit", without=("runs", "stages", "rankings", "guaranteed", "baseline", "measures"))
@@ -46,6 +48,7 @@ def command(
     init: Annotated[
         str | None, opt.Option("Write a budget that these queries can check.", metavar="FILE", panel="Output")
     ] = None,
+    check: Annotated[bool, opt.Option("Only read budgets, given instead of runs.", panel="Input")] = False,
     own: Annotated[Values, From("decide.gate", "gate", without=("budget",))],
     audited: Annotated[Values, _AUDIT],
     strict: Annotated[
@@ -63,6 +66,12 @@ def command(
     import evenrank
     from evenrank.files import write_text
 
+    if check:
+        from evenrank.decide.budget import as_budget
+
+        for path in runs:
+            as_budget(path)
+        return
     _check_named(runs)
     made = runs[0] if len(runs) == 1 and runs[0].lower().endswith(".json") else None
     named = {} if made else evenrank.named_runs(runs)

@@ -26,8 +26,6 @@ evenrank gate new=bert.run --baseline old=bm25.run --init budget.toml \
     --collection docs.tsv --qrels qrels.txt
 # In a pipeline, of an audit made with --values: what is not shown fails too.
 evenrank gate audit.json --budget budget.toml --strict --junit gate.xml
-# Whether budgets can be read, before they are committed.
-evenrank gate --check budget.toml
 """
 
 _AUDIT = From("auditing.compute", "audit", without=("runs", "stages", "rankings", "guaranteed", "baseline", "measures"))
@@ -48,7 +46,7 @@ def command(
     init: Annotated[
         str | None, opt.Option("Write a budget that these queries can check.", metavar="FILE", panel="Output")
     ] = None,
-    check: Annotated[bool, opt.Option("Only read budgets, given instead of runs.", panel="Input")] = False,
+    check: Annotated[bool, opt.Option("Only read budgets, given as runs are.", panel="Input", rare=True)] = False,
     own: Annotated[Values, From("decide.gate", "gate", without=("budget",))],
     audited: Annotated[Values, _AUDIT],
     strict: Annotated[

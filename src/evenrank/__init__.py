@@ -168,9 +168,9 @@ _HOMES = {
 """The public names by the module that defines them."""
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _FOLDERS = (
-    "decide", "files", "groups", "measures", "mitigation", "models", "probes", "search", "training",
+    "callbacks", "decide", "files", "groups", "measures", "mitigation", "models", "probes", "search", "training",
 )  # fmt: skip
-"""Folders that ``evenrank.measures.provider(...)`` and the like reach without an import of their own."""
+"""What ``evenrank.measures.provider(...)`` and the like reach without an import of their own."""
 
 __all__ = [
     "IBBR",

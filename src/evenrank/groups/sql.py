@@ -144,7 +144,8 @@ def _folded(sql: _Syntax, entries: dict[tuple[str, ...], str], text: str) -> str
     What a database takes for lower case is not asked: İ, for one, is i for some, and ß is never ss.
     """
     used = {*"'", *"".join(CLITICS), *(letter for entry in entries for word in entry for letter in word)}
-    single, several = {}, {}
+    single: dict[str, str] = {}
+    several: dict[str, str] = {}
     for code in np.flatnonzero(alphabet("word").folded != np.arange(len(alphabet("word").folded))):
         character = chr(code)
         becomes = folded(character)

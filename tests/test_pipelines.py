@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -54,11 +55,13 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
     return kept | {"PATH": f"{folder / 'bin'}{os.pathsep}{os.defpath}", "PYTHONPATH": source} | more
 
 
-def on_github(folder: Path, home: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
+def on_github(folder: Path, home: Path, *, at: Path | None = None, **inputs: str) -> subprocess.CompletedProcess[str]:
     """Runs the action's gate as GitHub does: its inputs are put into the step's environment, and its shell run."""
     action = loaded(ROOT / "action.yml")
     _, step = action["runs"]["steps"]
-    given = {name: str(one.get("default", "")) for name, one in action["inputs"].items()} | inputs
+    given = {name: str(one.get("default", "")) for name, one in action["inputs"].items()}
+    assert inputs.keys() <= given.keys()
+    given |= inputs
     variables = {}
     for name, value in step["env"].items():
         (of,) = re.findall(r"^\$\{\{ inputs\.(\w+) \}\}$", value)
@@ -66,7 +69,7 @@ def on_github(folder: Path, home: Path, **inputs: str) -> subprocess.CompletedPr
     files = {name: str(home / name) for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
     shell = ["bash", "--noprofile", "--norc", "-euo", "pipefail", "-c", step["run"]]
     told = environment(folder, RUNNER_TEMP=str(home), **files, **variables)
-    return subprocess.run(shell, capture_output=True, text=True, cwd=folder, env=told, check=False)
+    return subprocess.run(shell, capture_output=True, text=True, cwd=at or folder, env=told, check=False)
 
 
 @pytest.mark.parametrize(("outcome", "strict", "status"), OUTCOMES)
@@ -87,6 +90,25 @@ def test_github_action(folder: Path, tmp_path: Path, outcome: str, strict: str, 
     assert re.search(r"^::(notice|warning|error) title=evenrank gate new", ended.stdout, re.MULTILINE)
     assert (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8").startswith(f"**{outcome.upper()}  ")
     assert (tmp_path / "GITHUB_OUTPUT").read_text(encoding="utf-8") == f"status={status}\n"
+
+
+def test_pipelines_of_the_guide(folder: Path, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "guides" / "gate.md").read_text(encoding="utf-8")
+    files = dict(re.findall(r'^```(?:toml|yaml) title="([^"]+)"\n(.*?)^```$', page, re.MULTILINE | re.DOTALL))
+    (setup,) = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[:1]
+    (job,) = yaml.safe_load(files[".github/workflows/ranking.yml"])["jobs"].values()
+    checkout, step = job["steps"][1:3]
+    assert step["uses"] == f"./{checkout['with']['path']}"
+    python = f'python() {{ "{sys.executable}" "$@"; }}\n'
+    made = ["bash", "-euo", "pipefail", "-c", python + setup]
+    subprocess.run(made, cwd=tmp_path, env=environment(folder), check=True)
+    (tmp_path / "budget.toml").write_text(files["budget.toml"], encoding="utf-8")
+    ended = on_github(folder, tmp_path, at=tmp_path, **step["with"])
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ElementTree.parse(tmp_path / job["steps"][3]["with"]["path"]).getroot().get("failures") == "0"
+    gitlab = yaml.safe_load(files[".gitlab-ci.yml"])
+    template = loaded(ROOT / gitlab["include"][0]["file"])[gitlab["ranking"]["extends"]]
+    assert gitlab["ranking"]["variables"].keys() <= template["variables"].keys()
 
 
 def test_inputs_are_never_run(folder: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from evenrank import options as opt
 from . import _output
 from ._signatures import From, Values
 
-HELP = "The built-in lexicons, how well one fits a collection, and one as SQL."
+HELP = "The built-in lexicons, how well one fits, and one as SQL."
 EXAMPLES = {
     "list_": r"""
 # What there is, and what each cannot see.
@@ -25,11 +25,12 @@ evenrank lexicon check gender-en --collection docs.tsv --labels annotated.csv
 """,
     "sql": r"""
 # The counts of DuckDB's table docs, as score would make them.
-evenrank lexicon sql gender-en > counts.sql
+evenrank lexicon sql gender-en
 # Of a table in BigQuery.
 evenrank lexicon sql gender-en --dialect bigquery --table web.pages
 # With columns of other names.
-evenrank lexicon sql ages.toml --dialect spark --id-column url --text-column body
+evenrank lexicon sql ages.toml --dialect spark --id-column url \
+    --text-column body
 """,
 }
 

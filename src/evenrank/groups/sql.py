@@ -13,10 +13,8 @@ from evenrank.files.arguments import checked
 from evenrank.files.errors import EvenrankError, plain, quoted
 from evenrank.files.tokens import CLITICS, alphabet, folded
 
-from .lexicon import Lexicon, LexiconLike, load_lexicon
+from .lexicon import Entries, Lexicon, LexiconLike, load_lexicon
 from .table import ROUNDING
-
-Dialect = Literal["duckdb", "bigquery", "spark"]
 
 _LETTERS = r"[\p{L}\p{M}\p{N}]+"
 _WORD = f"{_LETTERS}(?:'{_LETTERS})*"
@@ -52,7 +50,7 @@ class _Syntax:
         return ".".join(map(self.name, value.split(".")))
 
 
-_SYNTAX: dict[Dialect, _Syntax] = {
+_SYNTAX: dict[str, _Syntax] = {
     "duckdb": _Syntax(
         '"', False, "regexp_extract_all({}, {})", "regexp_replace({}, {}, {}, 'g')", "array_to_string", "len"
     ),
@@ -67,7 +65,7 @@ _SYNTAX: dict[Dialect, _Syntax] = {
 def lexicon_sql(
     lexicon: Annotated[LexiconLike, opt.Option(opt.LEXICON, metavar="LEXICON", reads=True)],
     *,
-    dialect: Annotated[Dialect, opt.Option("The database that it is for.")] = "duckdb",
+    dialect: Annotated[Literal["duckdb", "bigquery", "spark"], opt.Option("The database that it is for.")] = "duckdb",
     table: Annotated[str, opt.Option("The table of documents, such as schema.docs.", panel="Input")] = "docs",
     text_column: Annotated[str, opt.Option("Its column of texts.", panel="Input")] = "text",
     id_column: Annotated[str, opt.Option("Its column of ids.", panel="Input")] = "doc_id",
@@ -138,7 +136,7 @@ def _any_of(entries: list[tuple[str, ...]]) -> str:
     return f" (?:{'|'.join(map('  '.join, ordered))}) "
 
 
-def _folded(sql: _Syntax, entries: dict[tuple[str, ...], str], text: str) -> str:
+def _folded(sql: _Syntax, entries: Entries, text: str) -> str:
     """The text with those characters case-folded that can be part of an entry or a clitic: no other is ever found.
 
     What a database takes for lower case is not asked: İ, for one, is i for some, and ß is never ss.

@@ -92,6 +92,22 @@ def test_github_action(folder: Path, tmp_path: Path, outcome: str, strict: str, 
     assert (tmp_path / "GITHUB_OUTPUT").read_text(encoding="utf-8") == f"status={status}\n"
 
 
+@pytest.mark.parametrize(("version", "installed"), [("0.1.0", "evenrank==0.1.0"), ("", "the action")])
+def test_github_action_installs(tmp_path: Path, version: str, installed: str) -> None:
+    install, _ = loaded(ROOT / "action.yml")["runs"]["steps"]
+    python = tmp_path / "bin" / "python3"
+    python.parent.mkdir()
+    told = '#!/bin/sh\nprintf "%s|" "$@"\n'
+    python.write_text(f'#!/bin/sh\nmkdir -p "$3/bin"\ncp \'{tmp_path}/told\' "$3/bin/python"\n', encoding="utf-8")
+    (tmp_path / "told").write_text(told, encoding="utf-8")
+    for path in (python, tmp_path / "told"):
+        path.chmod(0o755)
+    given = environment(tmp_path, RUNNER_TEMP=f"{tmp_path}/a b", GITHUB_ACTION_PATH="the action", VERSION=version)
+    shell = ["bash", "-euo", "pipefail", "-c", install["run"]]
+    done = subprocess.run(shell, capture_output=True, text=True, env=given, check=True)
+    assert done.stdout == f"-m|pip|install|--quiet|{installed}|"
+
+
 def test_pipelines_of_the_guide(folder: Path, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "guides" / "gate.md").read_text(encoding="utf-8")
     files = dict(re.findall(r'^```(?:toml|yaml) title="([^"]+)"\n(.*?)^```$', page, re.MULTILINE | re.DOTALL))

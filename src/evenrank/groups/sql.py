@@ -40,8 +40,8 @@ class _Syntax:
 
     def name(self, value: str) -> str:
         """The quoted name of a column. Raises EvenrankError for one that no column can have."""
-        # BigQuery's names have neither, and escape them in another way.
-        if not value.isprintable() or not value or (self == _SYNTAX["bigquery"] and set(value) & {"`", "\\"}):
+        # BigQuery's names have neither a backtick nor a backslash.
+        if not value or not value.isprintable() or (self.backslashes and set(value) & {"`", "\\"}):
             raise EvenrankError(f"{quoted(value)} cannot be the name of a table or a column")
         return f"{self.quote}{value.replace(self.quote, 2 * self.quote)}{self.quote}"
 

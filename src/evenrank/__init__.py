@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         read_group_table,
         score,
     )
+    from evenrank.groups.sql import lexicon_sql
     from evenrank.mitigation.blind import mask_texts
     from evenrank.mitigation.ibbr import IBBR
     from evenrank.mitigation.negatives import write_negatives
@@ -120,6 +121,7 @@ _HOMES = {
         "read_group_table",
         "score",
     ),
+    "groups.sql": ("lexicon_sql",),
     "mitigation.blind": ("mask_texts",),
     "mitigation.ibbr": ("IBBR",),
     "mitigation.negatives": ("write_negatives",),
@@ -166,9 +168,9 @@ _HOMES = {
 """The public names by the module that defines them."""
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _FOLDERS = (
-    "decide", "files", "groups", "measures", "mitigation", "models", "probes", "search", "training",
+    "callbacks", "decide", "files", "groups", "measures", "mitigation", "models", "probes", "search", "training",
 )  # fmt: skip
-"""Folders that ``evenrank.measures.provider(...)`` and the like reach without an import of their own."""
+"""What ``evenrank.measures.provider(...)`` and the like reach without an import of their own."""
 
 __all__ = [
     "IBBR",
@@ -208,6 +210,7 @@ __all__ = [
     "impact_ratios",
     "initial_budget",
     "interpolate",
+    "lexicon_sql",
     "load_lexicon",
     "load_ranker",
     "mask_texts",

@@ -1,10 +1,9 @@
-"""``evenrank gate`` as a pipeline calls it, and the pipeline file of the guide."""
+"""``evenrank gate`` as a pipeline calls it."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,6 @@ from xml.etree import ElementTree
 import pytest
 
 ROOT = Path(__file__).parents[2]
-GUIDE = ROOT / "docs" / "guides" / "gate.md"
 COLLECTION = "a\the and his father\nb\tshe and her mother\nc\ta stone bridge\n"
 RULE = '[[rule]]\nmeasure = "RR@10"\n'
 
@@ -148,7 +146,7 @@ def test_options_of_audits_are_all_refused_beside_the_json_of_one(folder, evenra
     from evenrank.cli import commands
 
     own = {"--budget", "--baseline", "--run", "--correction", "--strict", "--json", "--junit", "--markdown", "--github"}
-    own |= {"--init", "--full"}
+    own |= {"--init", "--full", "--check"}
     known = {option for one in commands().commands["gate"].params for option in one.opts if option.startswith("--")}
     assert known - own - {"--help", "--help-all"} == set(AUDIT_OPTIONS)
     for option, value in AUDIT_OPTIONS.items():
@@ -223,31 +221,3 @@ def test_the_json_of_an_audit_needs_no_audit(folder, evenrank):
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
-
-
-def test_the_pipeline_of_the_guide_runs(tmp_path, capfd):
-    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
-    page = GUIDE.read_text(encoding="utf-8")
-    files = dict(re.findall(r'^```(?:toml|yaml) title="([^"]+)"\n(.*?)^```$', page, re.MULTILINE | re.DOTALL))
-    assert set(files) == {"budget.toml", ".github/workflows/ranking.yml"}
-    (tmp_path / "budget.toml").write_text(files["budget.toml"], encoding="utf-8")
-    shell = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT / "src"),
-        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
-    }
-    [setup] = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[:1]
-    [job] = yaml.safe_load(files[".github/workflows/ranking.yml"])["jobs"].values()
-    install, *steps = [step["run"] for step in job["steps"] if "run" in step]
-    # Not on PyPI: installed from a checkout, as the README says.
-    assert install == "pip install ./evenrank"
-    assert job["steps"][1]["with"]["path"] == "evenrank"
-    assert len(steps) == 2
-    # After bad input there is no table, and the step that shows it does not fail as well.
-    subprocess.run(["bash", "-euo", "pipefail", "-c", steps[1]], cwd=tmp_path, env=shell, check=True)
-    for step in (setup, *steps):
-        subprocess.run(["bash", "-euo", "pipefail", "-c", step], cwd=tmp_path, env=shell, check=True)
-    assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("failures") == "0"
-    assert (tmp_path / "summary.md").read_text(encoding="utf-8").startswith("**HOLDS  ")
-    assert "::notice title=evenrank gate" in capfd.readouterr().out

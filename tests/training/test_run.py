@@ -41,6 +41,11 @@ def test_what_a_run_leaves(home, done):
     assert 'SentenceTransformer("PATH OF THIS FOLDER")' in card
     assert "NFaiRR@10" in card
     assert f"{result['value']:.4f}" in card
+    (index,) = json.loads(card.partition("model-index: ")[2].partition("\n---\n")[0])
+    (results,) = index["results"]
+    audited = json.loads((done / "audit.json").read_text())["runs"]["tiny"]["measures"]["nDCG@10"]
+    figures = {one["type"]: one["value"] for one in results["metrics"]}
+    assert (index["name"], figures["nDCG@10"], figures["nDCG@10/low"]) == ("tiny", audited["mean"], audited["ci95"][0])
     assert set(json.loads((done / "audit.json").read_text())["runs"]) == {
         "first stage",
         "tiny",

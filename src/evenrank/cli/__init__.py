@@ -33,7 +33,7 @@ _GROUPS = {
     "position": ("answers", "similarity", "sensitivity"),
     "embeddings": ("debias", "audit", "train"),
     "data": ("list_", "fetch", "squad"),
-    "lexicon": ("list_", "check"),
+    "lexicon": ("list_", "check", "sql"),
     "labels": ("sample", "ask"),
 }
 """Those that are groups of commands, whose functions their file has."""

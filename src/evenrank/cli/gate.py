@@ -46,6 +46,7 @@ def command(
     init: Annotated[
         str | None, opt.Option("Write a budget that these queries can check.", metavar="FILE", panel="Output")
     ] = None,
+    check: Annotated[bool, opt.Option("Only read budgets, given as runs are.", panel="Input", rare=True)] = False,
     own: Annotated[Values, From("decide.gate", "gate", without=("budget",))],
     audited: Annotated[Values, _AUDIT],
     strict: Annotated[
@@ -63,6 +64,12 @@ def command(
     import evenrank
     from evenrank.files import write_text
 
+    if check:
+        from evenrank.decide.budget import as_budget
+
+        for path in runs:
+            as_budget(path)
+        return
     _check_named(runs)
     made = runs[0] if len(runs) == 1 and runs[0].lower().endswith(".json") else None
     named = {} if made else evenrank.named_runs(runs)

@@ -1,4 +1,4 @@
-"""``evenrank lexicon``: the built-in lexicons, and how well one fits a collection."""
+"""``evenrank lexicon``: the built-in lexicons, and how well one fits a collection, and one as SQL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from evenrank import options as opt
 from . import _output
 from ._signatures import From, Values
 
-HELP = "The built-in lexicons, and how well one fits a collection."
+HELP = "The built-in lexicons, how well one fits, and one as SQL."
 EXAMPLES = {
     "list_": r"""
 # What there is, and what each cannot see.
@@ -22,6 +22,15 @@ evenrank lexicon check gender-en --collection docs.tsv
 evenrank lexicon check ages.toml --collection docs.tsv --report ages.html
 # How far words agree with what people said.
 evenrank lexicon check gender-en --collection docs.tsv --labels annotated.csv
+""",
+    "sql": r"""
+# The counts of DuckDB's table docs, as score would make them.
+evenrank lexicon sql gender-en
+# Of a table in BigQuery.
+evenrank lexicon sql gender-en --dialect bigquery --table web.pages
+# With columns of other names.
+evenrank lexicon sql ages.toml --dialect spark --id-column url \
+    --text-column body
 """,
 }
 
@@ -55,3 +64,9 @@ def check(
     _output.check(report, streams=(json,), inputs=given.read)
     _output.will_write(json, report)
     _output.emit(check_lexicon(**given), json, report, full=full)
+
+
+def sql(*, given: Annotated[Values, From("groups.sql", "lexicon_sql")]) -> None:
+    from evenrank import lexicon_sql
+
+    _output.say(lexicon_sql(**given))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Magnitude = Literal["count", "bool", "tf", "tf_words", "tf_literal"]
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
 MAGNITUDES: tuple[Magnitude, ...] = ("count", "bool", "tf", "tf_words", "tf_literal")
 
 
@@ -68,7 +68,7 @@ def neutrality(count: Array, shares: Sequence[float], threshold: float = 1) -> A
     share = count / np.where(total > 0, total, 1)[:, None]
     distance = _row_sums(np.abs(share - target)) / (2 * (1 - target.min()))
     # Rounding must not make a document of one group alone anything but 0: a ratio to 1e-16 would be beyond all bounds.
-    values[rows] = np.where(1 - distance < _ROUNDING, 0.0, np.minimum(1 - distance, 1.0))
+    values[rows] = np.where(1 - distance < ROUNDING, 0.0, np.minimum(1 - distance, 1.0))
     return values
 
 

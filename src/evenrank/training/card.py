@@ -10,6 +10,7 @@ from typing import Any
 
 from evenrank._version import __version__
 from evenrank.auditing.compute import audit
+from evenrank.auditing.published import model_index
 from evenrank.files import Provenance, Run, write_text
 from evenrank.files.arguments import checked
 from evenrank.files.errors import plain
@@ -87,7 +88,8 @@ def write_card(
         provenance=made,
     )
     found.to_json(folder / "audit.json")
-    write_text(folder / "model" / "README.md", _card(recipe, result, found.table(), made.to_dict()))
+    index = model_index(found, recipe.name, model=recipe.name, dataset="validation", dataset_name="validation queries")
+    write_text(folder / "model" / "README.md", _card(recipe, result, found.table(), index, made.to_dict()))
 
 
 @checked
@@ -133,7 +135,7 @@ def _figure(value: float | None) -> str:
     return "undefined" if value is None or math.isnan(value) else f"{value:.4f}"
 
 
-def _card(recipe: Recipe, result: dict[str, Any], table: str, made: dict[str, Any]) -> str:
+def _card(recipe: Recipe, result: dict[str, Any], table: str, index: object, made: dict[str, Any]) -> str:
     library = _LIBRARY.get(recipe.ranker.kind)
     origin, loaded = "sentence_transformers", f"{library}("
     if not library:
@@ -151,6 +153,7 @@ def _card(recipe: Recipe, result: dict[str, Any], table: str, made: dict[str, An
     return f"""---
 library_name: {"sentence-transformers" if origin == "sentence_transformers" else "evenrank"}
 tags: [evenrank, ranking, {recipe.ranker.kind}]
+model-index: {json.dumps(index)}
 ---
 
 # {recipe.name}

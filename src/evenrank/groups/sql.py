@@ -1,0 +1,168 @@
+"""The counts of a lexicon as a query, for collections that live in a warehouse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+
+from evenrank import options as opt
+from evenrank._version import __version__
+from evenrank.files.arguments import checked
+from evenrank.files.errors import EvenrankError, plain, quoted
+from evenrank.files.tokens import CLITICS, alphabet, folded
+
+from .lexicon import Entries, Lexicon, LexiconLike, load_lexicon
+from .table import ROUNDING
+
+_LETTERS = r"[\p{L}\p{M}\p{N}]+"
+_WORD = f"{_LETTERS}(?:'{_LETTERS})*"
+
+
+@dataclass(frozen=True, slots=True)
+class _Syntax:
+    """How a database quotes names and texts, and calls the functions that all of them have."""
+
+    quote: str
+    backslashes: bool
+    """Whether a backslash escapes the next character of a text."""
+    matches: str
+    replaced: str
+    joined: str
+    length: str
+
+    def text(self, value: str) -> str:
+        """A text as a literal."""
+        if self.backslashes:
+            return "'" + value.replace("\\", r"\\").replace("'", r"\'") + "'"
+        return "'" + value.replace("'", "''") + "'"
+
+    def name(self, value: str) -> str:
+        """The quoted name of a column. Raises EvenrankError for one that no column can have."""
+        # BigQuery's names have neither a backtick nor a backslash.
+        if not value or not value.isprintable() or (self.backslashes and set(value) & {"`", "\\"}):
+            raise EvenrankError(f"{quoted(value)} cannot be the name of a table or a column")
+        return f"{self.quote}{value.replace(self.quote, 2 * self.quote)}{self.quote}"
+
+    def path(self, value: str) -> str:
+        """The quoted name of a table or a column with what it is part of: ``schema.table``."""
+        return ".".join(map(self.name, value.split(".")))
+
+
+_SYNTAX: dict[str, _Syntax] = {
+    "duckdb": _Syntax(
+        '"', False, "regexp_extract_all({}, {})", "regexp_replace({}, {}, {}, 'g')", "array_to_string", "len"
+    ),
+    "bigquery": _Syntax(
+        "`", True, "regexp_extract_all({}, {})", "regexp_replace({}, {}, {})", "array_to_string", "array_length"
+    ),
+    "spark": _Syntax("`", True, "regexp_extract_all({}, {}, 0)", "regexp_replace({}, {}, {})", "array_join", "size"),
+}
+
+
+@checked
+def lexicon_sql(
+    lexicon: Annotated[LexiconLike, opt.Option(opt.LEXICON, metavar="LEXICON", reads=True)],
+    *,
+    dialect: Annotated[Literal["duckdb", "bigquery", "spark"], opt.Option("The database that it is for.")] = "duckdb",
+    table: Annotated[str, opt.Option("The table of documents, such as schema.docs.", panel="Input")] = "docs",
+    text_column: Annotated[str, opt.Option("Its column of texts.", panel="Input")] = "text",
+    id_column: Annotated[str, opt.Option("Its column of ids.", panel="Input")] = "doc_id",
+) -> str:
+    """Write the query that counts a lexicon's words where the texts are. It returns the columns that measures need:
+    doc_id, tokens, a count of each group, and neutrality.
+
+    They are those of ``evenrank score`` with its defaults (``word`` tokens, threshold 1), and what the query returns,
+    as Parquet, can be given as ``scores``. Letters that the lexicon has are case-folded by the query itself, clitics
+    are cut off, and of several entries at one place the longest counts, so that little is left to the database: which
+    characters are letters, marks and digits is what its version of Unicode says, and an ``ŉ`` is not taken apart. Ids
+    are not compared: a repeated one is found when the result is read.
+
+    Returns:
+        One SELECT, with the names and texts quoted.
+
+    Raises:
+        EvenrankError: For a lexicon that cannot be read, and a name that no table or column can have.
+
+    >>> print(lexicon_sql({"f": ["she", "ex wife"], "m": ["he"]}, table="web.pages", id_column="url"))
+    ... # doctest: +ELLIPSIS
+    -- in memory: its words by group, as evenrank ... counts them (tokens: word, threshold: 1).
+    SELECT doc_id, tokens, "count_f", "count_m",
+    ...
+    """
+    words, sql = load_lexicon(lexicon), _SYNTAX[dialect]
+    entries = words.entries("word")
+    groups = {group: sql.name(f"count_{group}") for group in words.groups}
+    clitics = sql.replaced.format(
+        f"' ' || {sql.joined}(words, '  ') || ' '", sql.text(f"'(?:{'|'.join(CLITICS)}) "), "' '"
+    )
+    every = sql.matches.format(clitics, sql.text(_any_of(list(entries))))
+    counts = []
+    for group, column in groups.items():
+        of_group = sql.text(f"/{_any_of([entry for entry, of in entries.items() if of == group])}/")
+        found = sql.matches.format(f"'/' || {sql.joined}(found, '//') || '/'", of_group)
+        counts.append(f"{sql.length}({found}) AS {column}")
+    tokens = sql.matches.format(_folded(sql, entries, sql.path(text_column)), sql.text(_WORD))
+    columns = ", ".join(groups.values())
+    about = f"{plain(words.name)}: its words by group, as evenrank {__version__} counts them"
+    return f"""-- {about} (tokens: word, threshold: 1).
+SELECT doc_id, tokens, {columns},
+  CASE WHEN total <= 1 THEN 1.0
+    WHEN 1 - distance < {_number(ROUNDING)} THEN 0.0 ELSE 1 - distance END AS neutrality
+FROM (
+SELECT doc_id, tokens, total, {columns},
+  {_distance(words, groups)} AS distance
+FROM (
+SELECT doc_id, {sql.length}(words) AS tokens, {sql.length}(found) AS total,
+  {f",{chr(10)}  ".join(counts)}
+FROM (
+SELECT doc_id, words, {every} AS found
+FROM (
+SELECT {sql.path(id_column)} AS doc_id, {tokens} AS words
+FROM {sql.path(table)}
+) AS of_words
+) AS of_entries
+) AS of_groups
+) AS of_shares"""
+
+
+def _any_of(entries: list[tuple[str, ...]]) -> str:
+    """A pattern of entries, each word of which has a space on either side: the longest comes first.
+
+    Words are letters, marks, digits and apostrophes, which mean themselves in a pattern.
+    """
+    ordered = sorted(entries, key=lambda entry: (-len(entry), entry))
+    return f" (?:{'|'.join(map('  '.join, ordered))}) "
+
+
+def _folded(sql: _Syntax, entries: Entries, text: str) -> str:
+    """The text with those characters case-folded that can be part of an entry or a clitic: no other is ever found.
+
+    What a database takes for lower case is not asked: İ, for one, is i for some, and ß is never ss.
+    """
+    used = {*"'", *"".join(CLITICS), *(letter for entry in entries for word in entry for letter in word)}
+    single: dict[str, str] = {}
+    several: dict[str, str] = {}
+    for code in np.flatnonzero(alphabet("word").folded != np.arange(len(alphabet("word").folded))):
+        character = chr(code)
+        becomes = folded(character)
+        if set(becomes) <= used and (len(becomes) == 1 or "'" not in becomes):
+            (single if len(becomes) == 1 else several)[character] = becomes
+    result = f"translate(coalesce({text}, ''), {sql.text(''.join(single))}, {sql.text(''.join(single.values()))})"
+    for character, becomes in several.items():
+        result = f"replace({result}, {sql.text(character)}, {sql.text(becomes)})"
+    return result
+
+
+def _distance(lexicon: Lexicon, columns: dict[str, str]) -> str:
+    """1 minus the neutrality of a document with some word (see :func:`evenrank.groups.neutrality`)."""
+    shares = zip(columns.values(), lexicon.shares, strict=True)
+    parts = " + ".join(f"abs({column} / nullif(total, 0) - {_number(share)})" for column, share in shares)
+    return f"({parts}) / {_number(2 * (1 - min(lexicon.shares)))}"
+
+
+def _number(value: float) -> str:
+    """A number that is no decimal to any database: with an exponent."""
+    text = repr(value)
+    return text if "e" in text else f"{text}e0"

@@ -1,0 +1,198 @@
+"""The gate in pipelines: GitHub's action, GitLab's job, the hook of pre-commit; workflows and the bill of materials."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+import evenrank
+from evenrank import SyntheticConfig, generate, retrieve, write_run
+
+yaml = pytest.importorskip("yaml", reason="comes with mkdocs")
+ROOT = Path(__file__).parent.parent
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+RULE = '[[rule]]\nmeasure = "nDCG@10"\n'
+BUDGETS = {
+    "holds": f'{RULE}against = "baseline"\nat_least = "-50%"\n',
+    "broken": f"{RULE}at_least = 0.99\n",
+    "not shown": f'{RULE}against = "baseline"\nat_least = 0.0\n',
+}
+OUTCOMES = [("holds", "false", 0), ("broken", "false", 1), ("not shown", "false", 3), ("not shown", "true", 1)]
+
+
+def loaded(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built-in collection, two runs, a budget for each outcome, and the command on a path of its own."""
+    folder = tmp_path_factory.mktemp("pipeline")
+    generate(SyntheticConfig(passages=600)).write(folder)
+    for name, k1 in (("old", 0.9), ("new run", 0.95)):
+        run = retrieve(folder / "collection.tsv", folder / "queries.tsv", k=20, k1=k1)
+        write_run(run, folder / f"{name}.run")
+    for outcome, budget in BUDGETS.items():
+        (folder / f"{outcome}.toml").write_text(budget, encoding="utf-8")
+    command = folder / "bin" / "evenrank"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m evenrank "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    return folder
+
+
+def environment(folder: Path, **more: str) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("HOME", "PYTHONPATH", "OMP_NUM_THREADS") if name in os.environ}
+    source = os.pathsep.join(filter(None, [str(ROOT / "src"), kept.get("PYTHONPATH")]))
+    return kept | {"PATH": f"{folder / 'bin'}{os.pathsep}{os.defpath}", "PYTHONPATH": source} | more
+
+
+def on_github(folder: Path, home: Path, *, at: Path | None = None, **inputs: str) -> subprocess.CompletedProcess[str]:
+    """Runs the action's gate as GitHub does: its inputs are put into the step's environment, and its shell run."""
+    action = loaded(ROOT / "action.yml")
+    _, step = action["runs"]["steps"]
+    given = {name: str(one.get("default", "")) for name, one in action["inputs"].items()}
+    assert inputs.keys() <= given.keys()
+    given |= inputs
+    variables = {}
+    for name, value in step["env"].items():
+        (of,) = re.findall(r"^\$\{\{ inputs\.(\w+) \}\}$", value)
+        variables[name] = given[of]
+    files = {name: str(home / name) for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
+    shell = ["bash", "--noprofile", "--norc", "-euo", "pipefail", "-c", step["run"]]
+    told = environment(folder, RUNNER_TEMP=str(home), **files, **variables)
+    return subprocess.run(shell, capture_output=True, text=True, cwd=at or folder, env=told, check=False)
+
+
+@pytest.mark.parametrize(("outcome", "strict", "status"), OUTCOMES)
+def test_github_action(folder: Path, tmp_path: Path, outcome: str, strict: str, status: int) -> None:
+    ended = on_github(
+        folder,
+        tmp_path,
+        run="new=new run.run",
+        baseline="old=old.run",
+        budget=f"{outcome}.toml",
+        collection="collection.tsv",
+        qrels="qrels.txt",
+        strict=strict,
+        arguments="--correction=none\n\n--missing=error\n",
+    )
+    assert (ended.returncode, ended.stderr) == (status, "")
+    assert ended.stdout.startswith(f"{outcome.upper()}  ")
+    assert re.search(r"^::(notice|warning|error) title=evenrank gate new", ended.stdout, re.MULTILINE)
+    assert (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8").startswith(f"**{outcome.upper()}  ")
+    assert (tmp_path / "GITHUB_OUTPUT").read_text(encoding="utf-8") == f"status={status}\n"
+
+
+@pytest.mark.parametrize(("version", "installed"), [("0.1.0", "evenrank==0.1.0"), ("", "the action")])
+def test_github_action_installs(tmp_path: Path, version: str, installed: str) -> None:
+    install, _ = loaded(ROOT / "action.yml")["runs"]["steps"]
+    python = tmp_path / "bin" / "python3"
+    python.parent.mkdir()
+    told = '#!/bin/sh\nprintf "%s|" "$@"\n'
+    python.write_text(f'#!/bin/sh\nmkdir -p "$3/bin"\ncp \'{tmp_path}/told\' "$3/bin/python"\n', encoding="utf-8")
+    (tmp_path / "told").write_text(told, encoding="utf-8")
+    for path in (python, tmp_path / "told"):
+        path.chmod(0o755)
+    given = environment(tmp_path, RUNNER_TEMP=f"{tmp_path}/a b", GITHUB_ACTION_PATH="the action", VERSION=version)
+    shell = ["bash", "-euo", "pipefail", "-c", install["run"]]
+    done = subprocess.run(shell, capture_output=True, text=True, env=given, check=True)
+    assert done.stdout == f"-m|pip|install|--quiet|{installed}|"
+
+
+def test_pipelines_of_the_guide(folder: Path, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "guides" / "gate.md").read_text(encoding="utf-8")
+    files = dict(re.findall(r'^```(?:toml|yaml) title="([^"]+)"\n(.*?)^```$', page, re.MULTILINE | re.DOTALL))
+    (setup,) = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[:1]
+    (job,) = yaml.safe_load(files[".github/workflows/ranking.yml"])["jobs"].values()
+    checkout, step = job["steps"][1:3]
+    assert step["uses"] == f"./{checkout['with']['path']}"
+    python = f'python() {{ "{sys.executable}" "$@"; }}\n'
+    made = ["bash", "-euo", "pipefail", "-c", python + setup]
+    subprocess.run(made, cwd=tmp_path, env=environment(folder), check=True)
+    (tmp_path / "budget.toml").write_text(files["budget.toml"], encoding="utf-8")
+    ended = on_github(folder, tmp_path, at=tmp_path, **step["with"])
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ElementTree.parse(tmp_path / job["steps"][3]["with"]["path"]).getroot().get("failures") == "0"
+    gitlab = yaml.safe_load(files[".gitlab-ci.yml"])
+    template = loaded(ROOT / gitlab["include"][0]["file"])[gitlab["ranking"]["extends"]]
+    assert gitlab["ranking"]["variables"].keys() <= template["variables"].keys()
+
+
+def test_inputs_are_never_run(folder: Path, tmp_path: Path) -> None:
+    hostile = "\"; touch hostile; $(touch hostile) `touch hostile` '"
+    names = ("run", "baseline", "budget", "collection", "labels", "scores", "qrels", "strict", "arguments")
+    for name in names:
+        given = {"run": "old.run", "budget": "holds.toml"} | {name: hostile}
+        assert on_github(folder, tmp_path, **given).returncode == 2
+    assert not (folder / "hostile").exists()
+    scripts = [step["run"] for step in loaded(ROOT / "action.yml")["runs"]["steps"]]
+    scripts += [
+        step.get("run", "") for path in WORKFLOWS for job in loaded(path)["jobs"].values() for step in job["steps"]
+    ]
+    assert not [script for script in scripts if "${{" in script]
+
+
+@pytest.mark.parametrize(("outcome", "strict", "status"), OUTCOMES)
+def test_gitlab_job(folder: Path, outcome: str, strict: str, status: int) -> None:
+    job = loaded(ROOT / "ci" / "gitlab.yml")[".evenrank-gate"]
+    given = {"RUN": "new=new run.run", "BASELINE": "old=old.run", "COLLECTION": "collection.tsv", "QRELS": "qrels.txt"}
+    given |= {"BUDGET": f"{outcome}.toml", "STRICT": strict, "ARGUMENTS": "--correction=none\n--missing=error"}
+    variables = job["variables"] | {f"GATE_{name}": value for name, value in given.items()}
+    (script,) = job["script"]
+    told = environment(folder, **variables)
+    ended = subprocess.run(["sh", "-euc", script], capture_output=True, text=True, cwd=folder, env=told, check=False)
+    assert (ended.returncode, ended.stderr) == (status, "")
+    assert job["allow_failure"]["exit_codes"] == 3
+    assert (folder / job["artifacts"]["paths"][0]).read_text(encoding="utf-8").startswith(f"**{outcome.upper()}  ")
+    assert (folder / job["artifacts"]["reports"]["junit"]).read_text(encoding="utf-8").startswith("<?xml")
+
+
+def test_pre_commit_hook(folder: Path) -> None:
+    (hook,) = loaded(ROOT / ".pre-commit-hooks.yaml")
+    assert re.search(hook["files"], "ranking/budget-strict.toml")
+    (folder / "budget.toml").write_text(f"{RULE}at_most = 1\n", encoding="utf-8")
+    for files, status, said in (
+        (["holds.toml", "broken.toml"], 0, ""),
+        (
+            ["holds.toml", "budget.toml"],
+            2,
+            "evenrank: budget.toml: rule 1: at_most: nDCG@10 is better the higher it is: expected at_least\n",
+        ),
+    ):
+        command = [*hook["entry"].split(), *files]
+        ended = subprocess.run(
+            command, capture_output=True, text=True, cwd=folder, env=environment(folder), check=False
+        )
+        assert (ended.returncode, ended.stdout, ended.stderr) == (status, "", said)
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_name_actions_by_their_commits(path: Path) -> None:
+    jobs = loaded(path)["jobs"]
+    uses = [step["uses"] for job in jobs.values() for step in job["steps"] if "uses" in step]
+    assert uses
+    assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", one) for one in uses)
+    # Only what publishes may ask for an identity, and it runs nothing of its own.
+    asking = {name: job for name, job in jobs.items() if "permissions" in job}
+    assert list(asking) == (["publish"] if path.stem == "release" else [])
+    assert all("run" not in step for job in asking.values() for step in job["steps"])
+    assert loaded(path)["permissions"] == {"contents": "read"}
+
+
+def test_bill_of_materials() -> None:
+    done = subprocess.run([sys.executable, ROOT / ".ci" / "sbom.py"], capture_output=True, text=True, check=True)
+    bill = json.loads(done.stdout)
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    assert bill["metadata"]["component"]["purl"] == f"pkg:pypi/evenrank@{evenrank.__version__}"
+    pins = (ROOT / "requirements.lock").read_text(encoding="utf-8").split()
+    assert [f"{one['name']}=={one['version']}" for one in bill["components"]] == pins
+    assert len({one["bom-ref"] for one in bill["components"]}) == len(pins)

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Literal
 import polars as pl
 
 from .errors import EvenrankError, InputError, quoted
-from .reading import files_of, is_gzip, open_parquet, open_raw, refuse_pipe
+from .reading import files_of, is_packed, open_parquet, open_raw, refuse_pipe
 from .texts import file_batches
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Shard:
 
 
 def shards_of(path: object, size: int = SHARD_BYTES) -> list[Shard]:
-    """The files of a path in shards of about ``size`` bytes; gzip files are not split.
+    """The files of a path in shards of about ``size`` bytes; packed files and CSV are not split.
 
     Raises InputError for a file that cannot be read, and EvenrankError for a data set of ir_datasets.
     """
@@ -132,7 +132,7 @@ def shards_of(path: object, size: int = SHARD_BYTES) -> list[Shard]:
     for file in files_of(path):
         refuse_pipe(file)
         with open_raw(file) as stream:
-            if is_gzip(stream):
+            if is_packed(stream):
                 found.append(Shard(file, 0, -1))
                 continue
             if stream.read(4) == b"PAR1":

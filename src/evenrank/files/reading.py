@@ -465,7 +465,9 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
             # A page of the web is read to the end to find out whether it lists others.
             elif not name.startswith("http") and system.isdir(place):
                 start = len(place.rstrip("/")) + 1
-                found = [file for file in system.find(place) if all("=" in part for part in file[start:].split("/")[:-1])]
+                found = [
+                    file for file in system.find(place) if all("=" in part for part in file[start:].split("/")[:-1])
+                ]
                 inside = sorted(map(system.unstrip_protocol, found))
             else:
                 return [name]
@@ -491,6 +493,15 @@ def _in_folder(name: str) -> Iterator[str]:
 def part_name(number: int, form: str) -> str:
     """The file name of a part: ``part-000012.parquet``."""
     return f"part-{number:06d}.{form}"
+
+
+def exists(path: str | os.PathLike[str]) -> bool:
+    """Whether a file or folder exists, local or at a URL."""
+    elsewhere = file_system(path)
+    if elsewhere is None:
+        return os.path.exists(path)
+    with reaching(path):
+        return elsewhere[0].exists(elsewhere[1])
 
 
 def joined(folder: str | os.PathLike[str], name: str) -> str:

@@ -44,7 +44,7 @@ class Option:
     rare: bool = False
 
 
-TEXTS = "TSV, CSV, JSONL, Parquet, URL or irds:NAME."
+TEXTS = "TSV, CSV, JSONL, Parquet or irds:NAME."
 LEXICON = "A built-in lexicon (evenrank lexicon list), or a file of word,group lines or TOML."
 STOP_WORDS = (
     "none, a file with one word per line, or english, danish, dutch, french, german, italian, norwegian, portuguese, "
@@ -52,7 +52,7 @@ STOP_WORDS = (
 )
 VECTORS = "word2vec, GloVe or fastText file, saved vectors, or a transformer's folder."
 OUT_VECTORS = "What to write: .bin or .txt (word2vec), else a folder (safetensors)."
-NO_QRELS = "Qrels (TREC, BEIR, JSON, Parquet) or irds:NAME, for effectiveness."
+NO_QRELS = "Qrels or irds:NAME, for effectiveness."
 NEUTRAL = "A label that means no group; repeatable."
 _TOKENS = "word, or whitespace (as the reference implementations)."
 _THRESHOLD = "A document with at most this many group words is neutral."

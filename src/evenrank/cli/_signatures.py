@@ -182,7 +182,8 @@ def _of_files(names: set[str]) -> list[Given]:
     more = {"beir": opt.Beir} if len(names & {"collection", "queries", "qrels"}) > 1 else {}
     if names & {"collection", "queries"}:
         more |= {"id_column": opt.IdColumn, "text_column": opt.TextColumn}
-    return [Given(name, *get_args(kind), None, positional=False) for name, kind in more.items()]
+    kinds = ((name, get_args(kind)) for name, kind in more.items())
+    return [Given(name, type_, option, None, positional=False) for name, (type_, option) in kinds]
 
 
 def _name_files(typed: dict[str, Any]) -> None:

@@ -16,7 +16,8 @@ evenrank retrieve docs.tsv queries.tsv --out bm25.run
 # The same with expansion by feedback, 100 documents per query.
 evenrank retrieve docs.tsv queries.tsv --rm3 --k 100 --out rm3.run
 # From a search engine.
-evenrank retrieve queries.tsv --from http://localhost:9200 --index docs --out os.run
+evenrank retrieve queries.tsv --from http://localhost:9200 --index docs \
+    --out os.run
 # From an index that evenrank index made: BM25 or vectors.
 evenrank retrieve dense.index queries.tsv --out dense.run
 """
@@ -25,8 +26,8 @@ evenrank retrieve dense.index queries.tsv --out dense.run
 Source = Annotated[
     str | None,
     opt.Option(
-        "Ask another retriever: a URL with {query} (and {k}) that answers JSON; a server and --index; or a command that "
-        "reads queries as JSONL and writes query_id, doc_id, score.",
+        "Ask another retriever: a URL with {query} (and {k}) that answers JSON; a server and --index; or a command "
+        "that reads queries as JSONL and writes query_id, doc_id, score.",
         flag="--from",
         metavar="URL|COMMAND",
         panel="Input",
@@ -45,7 +46,7 @@ def command(
     rm3: Annotated[bool, opt.Option("Expand each query with words of its top documents.")] = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Rank a collection for each query, with BM25, an index or another retriever. Writes a run.
+    """Rank a collection for each query, with BM25 or an index. Or ask another retriever (--from). Writes a run.
 
     The first search of an index reads all of its files and compares them with their digests; later ones do so if a
     file's size or time has changed (INDEX/checked.json), or with --check.
@@ -63,9 +64,10 @@ def command(
     if elsewhere:
         # Alone, the one argument is the queries.
         collection, queries = None, collection if queries is None else queries
-        other = next((name for name in given.changed if name not in ("collection", "queries", "k")), None)
-        if other is not None or rm3 or encoded.changed:
-            raise EvenrankError(f"`{other or ('rm3' if rm3 else encoded.changed[0])}`: not with `source`")
+        changed = [*given.changed, *(["rm3"] if rm3 else []), *encoded.changed]
+        other = next((name for name in changed if name not in ("collection", "queries", "k")), None)
+        if other is not None:
+            raise EvenrankError(f"`{other}`: not with `source`")
     elif asked.changed:
         raise EvenrankError(f"`{asked.changed[0]}` needs `source`")
     if queries is None:
@@ -73,8 +75,8 @@ def command(
     card = None if out == _output.STANDARD else card_path(out)
     _output.check(streams=(out, card), inputs=(*given.read, *asked.read))
     # An index's own description has the digests of its files.
-    source = ("index", f"{collection}/{INDEX}") if is_index(collection) else ("collection", collection)
-    provenance = Provenance("evenrank.retrieve").add(*source).add("queries", queries)
+    first = ("index", f"{collection}/{INDEX}") if is_index(collection) else ("collection", collection)
+    provenance = Provenance("evenrank.retrieve").add(*first).add("queries", queries)
     provenance.ahead(card is not None)
     table = read_queries(queries)
     if elsewhere:

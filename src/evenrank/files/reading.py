@@ -1,4 +1,4 @@
-"""Reading files: text in blocks of whole lines, Parquet, gzip, zst, URLs, and folders that are read as one collection."""
+"""Reading files: text in blocks of whole lines, Parquet, gzip, zst, URLs, and folders read as one collection."""
 
 from __future__ import annotations
 

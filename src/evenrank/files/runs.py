@@ -303,8 +303,8 @@ def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
     gzip or zst.
 
     Returns a table with ``query_id``, ``doc_id`` and ``relevance`` (int), one row per judgement; a repeated judgement
-    counts once. Raises InputError, with the line number, for a line without four fields; for a missing column, a grade that is not
-    a whole number, and a document judged twice for a query with different grades.
+    counts once. Raises InputError, with the line number, for a line without four fields; for a missing column, a grade
+    that is not a whole number, and a document judged twice for a query with different grades.
     """
     if irds.is_identifier(path):
         return irds.qrels(os.fspath(path))

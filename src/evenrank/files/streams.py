@@ -13,7 +13,7 @@ import polars as pl
 
 from .errors import EvenrankError, InputError, quoted
 from .reading import files_of, is_packed, open_parquet, open_raw, refuse_pipe
-from .texts import Names, file_batches, has_heading
+from .texts import USUAL, Names, file_batches, has_heading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -118,7 +118,7 @@ class Shard:
     path: str
     start: int
     stop: int
-    names: Names = Names()
+    names: Names = USUAL
 
 
 def shards_of(path: object, size: int = SHARD_BYTES) -> list[Shard]:

@@ -44,8 +44,8 @@ TEXTS = ("text", "contents", "body", "passage", "query")
 class TextFile(os.PathLike[str]):
     """A collection, or queries, whose columns have other names than the usual ones; a path wherever texts are read.
 
-    ``path``: a file, folder, pattern or URL. ``id_column``, ``text_column``: its columns of ids and texts (CSV, TSV with
-    a heading, JSONL or Parquet); None: by the usual names. ``judged``: of queries, only those that these qrels judge.
+    ``path``: a file, folder, pattern or URL. ``id_column``, ``text_column``: its columns of ids and texts (CSV, TSV
+    with a heading, JSONL or Parquet); None: by the usual names. ``judged``: of queries, only those that these qrels judge.
     Reading it raises InputError if it has no such column.
     """
 
@@ -89,6 +89,9 @@ class Names(NamedTuple):
         return None if row_id is None or text is None else (row_id, text)
 
 
+USUAL = Names()
+
+
 def beir(folder: str | os.PathLike[str], split: str = "test") -> dict[str, str | TextFile]:
     """A folder in BEIR's form as ``collection``, ``queries`` (those that are judged) and ``qrels``.
 
@@ -111,7 +114,7 @@ _ENDINGS = [*(f".{form}{packed}" for form in ("jsonl", "tsv", "csv") for packed 
 
 
 def parse_jsonl(
-    path: str | os.PathLike[str], block: Block, id_column: str, first: bool, names: Names = Names()
+    path: str | os.PathLike[str], block: Block, id_column: str, first: bool, names: Names = USUAL
 ) -> pl.DataFrame:
     try:
         rows = [json_row(value, names) for value in map(json.loads, filter(str.strip, block.data.decode().split("\n")))]
@@ -134,7 +137,7 @@ class _FieldError(ValueError):
     pass
 
 
-def json_row(value: object, names: Names = Names()) -> tuple[str, str]:
+def json_row(value: object, names: Names = USUAL) -> tuple[str, str]:
     if not isinstance(value, dict):
         raise _FieldError("expected a JSON object")
     row_id = next((value[name] for name in names.ids if name in value), None)
@@ -338,14 +341,14 @@ def _batches(path: str | os.PathLike[str], id_column: str) -> Iterator[Batch]:
 
 
 def file_batches(
-    path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None = None, names: Names = Names()
+    path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None = None, names: Names = USUAL
 ) -> Iterator[pl.DataFrame]:
     """The batches of one file; ``span``: only those between two byte offsets (of Parquet: row groups)."""
     return (batch() for batch in _file_batches(path, id_column, span, names))
 
 
 def _file_batches(
-    path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None = None, names: Names = Names()
+    path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None = None, names: Names = USUAL
 ) -> Iterator[Batch]:
     refuse_pipe(path)
     if is_parquet(path):
@@ -389,7 +392,7 @@ def _parser(block: Block, names: Names) -> Parse:
     return _parse_tsv
 
 
-def has_heading(path: str | os.PathLike[str], names: Names = Names()) -> bool:
+def has_heading(path: str | os.PathLike[str], names: Names = USUAL) -> bool:
     """Whether a text file is CSV, or TSV with a heading that names more than an id and a text in this order.
 
     Raises InputError if it is no JSONL and has no columns of those names, unless these are the usual ones.
@@ -398,7 +401,7 @@ def has_heading(path: str | os.PathLike[str], names: Names = Names()) -> bool:
         if block.data.decode().strip(_WHITE):
             heading = _heading(block, names)
             line = _first_line(block)
-            if not heading and names != Names() and not line.startswith("{"):
+            if not heading and names != USUAL and not line.startswith("{"):
                 raise InputError(path, f"{names.expected}, found {quoted(line)}", line=1)
             return heading
     return False
@@ -414,7 +417,7 @@ def _heading(block: Block, names: Names) -> bool:
         return False
     found = names_in(line)
     places = names.found(found)
-    return places is not None and (names != Names() or separator_of(line) != "\t" or (*places, len(found)) != (0, 1, 2))
+    return places is not None and (names != USUAL or separator_of(line) != "\t" or (*places, len(found)) != (0, 1, 2))
 
 
 def _csv_batches(path: str | os.PathLike[str], id_column: str, names: Names) -> Iterator[pl.DataFrame]:
@@ -427,8 +430,9 @@ def _csv_batches(path: str | os.PathLike[str], id_column: str, names: Names) -> 
     places = names.found(columns)
     assert places is not None
     title = columns.index("title") if "title" in columns else None
-    how = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL
-    reader = csv.reader(numbered, delimiter=separator, quoting=how, strict=True)
+    reader = csv.reader(
+        numbered, delimiter=separator, quoting=csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL, strict=True
+    )
     rows: list[tuple[str, str]] = []
     try:
         for row in reader:

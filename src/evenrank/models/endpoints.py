@@ -134,8 +134,7 @@ class Address:
 
     @classmethod
     def of(cls, url: str, ending: str) -> Address:
-        """``url`` with ``/ending``, if it does not have that yet; with none, as it is. A name and password in it become a
-        login.
+        """``url`` with ``/ending``, if it does not have that yet; with none, as it is. Name and password become a login.
 
         Raises EvenrankError, without the URL if that may hold a secret, if it cannot be used.
         """
@@ -176,7 +175,7 @@ class Address:
 
 
 def secret_in(variable: str | None) -> str | None:
-    """The key in an environment variable. Raises EvenrankError, without its name (it may be the key), if it has none."""
+    """The key in an environment variable. Raises EvenrankError, without its name (it may be the key), if none."""
     if variable is None:
         return None
     found = os.environ.get(variable, "").strip()
@@ -486,7 +485,7 @@ class Session:
         for form in self._hidden:
             text = text.replace(form, "…")
         letters = re.sub(r"[\W_]", "", text).lower()
-        # In another case, spaced or backwards, in hexadecimal, or a part of it.
+        # In another case, spaced or backwards.
         parts = (re.sub(r"[\W_]", "", form).lower() for form in self._hidden)
         if any(len(part) > 5 and (part in letters or part[::-1] in letters) for part in parts):
             return "a text that repeats what is secret"

@@ -32,7 +32,7 @@ Hits = list[tuple[str, float | None]]
 """The documents of an answer, best first, with their scores."""
 HITS = ("hits.hits", "hits", "results", "documents", "docs", "response.docs", "data", "matches")
 """Where servers put the list of what they found."""
-IDS = tuple(f"{place}{name}" for place in ("metadata.", "node.metadata.", "") for name in DOCUMENT) + ("node.node_id",)
+IDS = (*(f"{place}{name}" for place in ("metadata.", "node.metadata.", "") for name in DOCUMENT), "node.node_id")
 SCORES = tuple(f"{place}{name}" for place in ("", "metadata.") for name in ("score", "_score", "relevance_score"))
 """Where a document's id and score are in a hit: of search engines, of LangChain's documents, of LlamaIndex's nodes."""
 
@@ -140,8 +140,8 @@ def retrieve_from(
     ``source`` is one of:
 
     - an address with ``{query}`` and perhaps ``{k}`` in it, which is asked with GET and answers JSON;
-    - with ``index``: the address of OpenSearch or Elasticsearch, which is asked ``template``: a dict, or a JSON file, in
-      which ``"{query}"`` and ``"{k}"`` are filled in; by default one that searches all text fields;
+    - with ``index``: the address of OpenSearch or Elasticsearch, which is asked ``template``: a dict, or a JSON file,
+      in which ``"{query}"`` and ``"{k}"`` are filled in; by default one that searches all text fields;
     - any other string: a command, which is run without a shell, reads lines of ``{"query_id", "text", "k"}`` and writes
       lines of ``{"query_id", "doc_id", "score"}``;
     - a retriever of LangChain (``invoke``, ``get_relevant_documents``) or LlamaIndex (``retrieve``), or a function of a
@@ -216,10 +216,9 @@ class _Paths:
     def read(self, answer: object, k: int) -> Hits:
         """The first hits of an answer, of JSON or of Python. Raises WrongAnswerError for one that has none."""
         places = HITS if self.hits is None else (self.hits,)
-        found = answer if isinstance(answer, list | tuple) and self.hits is None else None
-        for place in places:
-            found = _at(answer, place) if found is None else found
-            found = found if isinstance(found, list | tuple) else None
+        lists = [answer] if self.hits is None else []
+        lists += [_at(answer, place) for place in places]
+        found = next((one for one in lists if isinstance(one, list | tuple)), None)
         if found is None:
             raise WrongAnswerError(f"expected a list as {' or '.join(places)}, found", _brief(answer))
         return [self._hit(hit) for hit in found[:k]]

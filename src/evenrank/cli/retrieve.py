@@ -13,8 +13,6 @@ from .index_debias import SEARCH
 EXAMPLES = r"""
 # BM25, straight from the texts.
 evenrank retrieve docs.tsv queries.tsv --out bm25.run
-# The same with expansion by feedback, 100 documents per query.
-evenrank retrieve docs.tsv queries.tsv --rm3 --k 100 --out rm3.run
 # From a search engine.
 evenrank retrieve queries.tsv --from http://localhost:9200 --index docs \
     --out os.run

@@ -45,7 +45,7 @@ class TextFile(os.PathLike[str]):
     """A collection, or queries, whose columns have other names than the usual ones; a path wherever texts are read.
 
     ``path``: a file, folder, pattern or URL. ``id_column``, ``text_column``: its columns of ids and texts (CSV, TSV
-    with a heading, JSONL or Parquet); None: by the usual names. ``judged``: of queries, only those that these qrels judge.
+    with a heading, JSONL or Parquet); None: by the usual names. ``judged``: of queries, those that these qrels judge.
     Reading it raises InputError if it has no such column.
     """
 

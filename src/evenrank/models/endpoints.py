@@ -134,7 +134,7 @@ class Address:
 
     @classmethod
     def of(cls, url: str, ending: str) -> Address:
-        """``url`` with ``/ending``, if it does not have that yet; with none, as it is. Name and password become a login.
+        """``url`` with ``/ending``, if it does not have that yet; with none, as it is. Its password is a login.
 
         Raises EvenrankError, without the URL if that may hold a secret, if it cannot be used.
         """

@@ -105,7 +105,8 @@ def files(tmp_path: Path) -> dict[str, Path]:
 COMMANDS = {
     "audit": "audit r={run} --collection {collection} --qrels {qrels} --queries {queries} --json -"
     " --measures 'nDCG@2 ARaB@2 RR@3'",
-    "rebalance": "rebalance {run} --collection {collection} --qrels {qrels} --method shift --strength 1 --seed 3 --out {out}",
+    "rebalance": "rebalance {run} --collection {collection} --qrels {qrels} --method shift --strength 1 --seed 3"
+    " --out {out}",
     "retrieve": "retrieve {collection} {queries} --out {out}",
     "fuse": "fuse a={run} b={run} --weight 0.5 --out {out}",
     "score": "score {collection} --out {out}",

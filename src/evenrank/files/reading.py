@@ -235,7 +235,11 @@ def reaching(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turns what the libraries behind a URL raise in the block, each errors of its own, into an InputError."""
     try:
         yield
-    except FileNotFoundError:
+    except FileNotFoundError as error:
+        # fsspec says the same of a server that it cannot reach.
+        cause = error.__cause__
+        if isinstance(cause, Exception) and not isinstance(cause, FileNotFoundError):
+            raise InputError(path, f"cannot be reached: {_first_line(cause)}") from None
         raise InputError(path, "no such file") from None
     except OSError as error:
         raise InputError(path, f"cannot be read: {reason_of(error)[:_LONGEST_REASON]}") from None

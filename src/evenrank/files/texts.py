@@ -417,7 +417,10 @@ def _heading(block: Block, names: Names) -> bool:
         return False
     found = names_in(line)
     places = names.found(found)
-    return places is not None and (names != USUAL or separator_of(line) != "\t" or (*places, len(found)) != (0, 1, 2))
+    if places is None or names != USUAL or separator_of(line) != "\t":
+        return places is not None
+    # Of an id and a text, the line is dropped where it is met; a text without a heading can have tabs.
+    return places[0] == 0 and len(found) > 2
 
 
 def _csv_batches(path: str | os.PathLike[str], id_column: str, names: Names) -> Iterator[pl.DataFrame]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from evenrank.files.public import fetch, public_data
     from evenrank.files.squad_collection import write_squad_collection
     from evenrank.files.synthetic import SyntheticConfig, generate
+    from evenrank.files.texts import TextFile, beir
     from evenrank.files.tokens import tokenize
     from evenrank.groups import (
         GroupTable,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from evenrank.models.endpoints import Endpoint
     from evenrank.models.load import load_ranker
     from evenrank.models.rerank import rerank
+    from evenrank.models.retrievers import retrieve_from
     from evenrank.models.vectors import read_vectors
     from evenrank.probes.answers import AnswersResult, position_answers
     from evenrank.probes.probe_result import ProbeResult
@@ -110,6 +112,10 @@ _HOMES = {
         "SyntheticConfig",
         "generate",
     ),
+    "files.texts": (
+        "TextFile",
+        "beir",
+    ),
     "files.tokens": ("tokenize",),
     "groups": (
         "GroupTable",
@@ -129,6 +135,7 @@ _HOMES = {
     "models.endpoints": ("Endpoint",),
     "models.load": ("load_ranker",),
     "models.rerank": ("rerank",),
+    "models.retrievers": ("retrieve_from",),
     "models.vectors": ("read_vectors",),
     "probes.answers": (
         "AnswersResult",
@@ -195,9 +202,11 @@ __all__ = [
     "SensitivityResult",
     "SimilarityResult",
     "SyntheticConfig",
+    "TextFile",
     "__version__",
     "as_labels",
     "audit",
+    "beir",
     "build_index",
     "builtin_lexicons",
     "check_lexicon",
@@ -230,6 +239,7 @@ __all__ = [
     "rebalance",
     "rerank",
     "retrieve",
+    "retrieve_from",
     "rotate_collection",
     "run_name",
     "sample_labels",

@@ -85,7 +85,7 @@ def _without_secrets(arguments: Sequence[str]) -> Iterator[str]:
     before = ""
     for argument in arguments:
         shown = re.sub(r"://[^/?#]*@", "://…@", argument)
-        if "--endpoint" in (before, argument.partition("=")[0]):
+        if {"--endpoint", "--from"} & {before, argument.partition("=")[0]}:
             shown = re.sub(r"\?.*", "?…", shown, flags=re.DOTALL)
         yield shown
         before = argument

@@ -44,7 +44,7 @@ class Option:
     rare: bool = False
 
 
-TEXTS = "TSV, JSONL, Parquet or irds:NAME."
+TEXTS = "TSV, CSV, JSONL, Parquet or irds:NAME."
 LEXICON = "A built-in lexicon (evenrank lexicon list), or a file of word,group lines or TOML."
 STOP_WORDS = (
     "none, a file with one word per line, or english, danish, dutch, french, german, italian, norwegian, portuguese, "
@@ -52,7 +52,7 @@ STOP_WORDS = (
 )
 VECTORS = "word2vec, GloVe or fastText file, saved vectors, or a transformer's folder."
 OUT_VECTORS = "What to write: .bin or .txt (word2vec), else a folder (safetensors)."
-NO_QRELS = "TREC qrels or irds:NAME, for effectiveness."
+NO_QRELS = "Qrels or irds:NAME, for effectiveness."
 NEUTRAL = "A label that means no group; repeatable."
 _TOKENS = "word, or whitespace (as the reference implementations)."
 _THRESHOLD = "A document with at most this many group words is neutral."
@@ -69,6 +69,29 @@ TheQueries = Annotated["TextsLike", Option(TEXTS, metavar="QUERIES", reads=True)
 MaybeQueries = Annotated["TextsLike | None", Option(f"The queries: {TEXTS}", reads=True)]
 OnlyQueries = Annotated[bool, Option("Only the queries in --queries.", panel="Input", rare=True)]
 Qrels = Annotated["QrelsLike | None", Option(NO_QRELS, reads=True)]
+
+# What every command that reads such files has, beside the parameters of its function.
+Beir = Annotated[
+    str | None,
+    Option(
+        "A folder in BEIR's form, for those not given: corpus, queries, qrels/test.",
+        metavar="FOLDER",
+        panel="Input",
+        rare=True,
+    ),
+]
+IdColumn = Annotated[
+    str | None,
+    Option(
+        "The column of ids in the collection (without one, in the queries), if its name is another than doc_id, id, ….",
+        panel="Input",
+        rare=True,
+    ),
+]
+TextColumn = Annotated[
+    str | None,
+    Option("The column of texts there, if its name is another than text, body, ….", panel="Input", rare=True),
+]
 
 # --- groups -----------------------------------------------------------------------------------------------------------
 

@@ -197,10 +197,10 @@ def name_runs(runs: object, order: Order) -> Mapping[str, object]:
 
 @checked
 def run_name(path: PathLike) -> str:
-    """The name of a run file's run: the file's, without ``.gz``, ``.run``, ``.txt``, ``.tsv`` or ``.trec``."""
-    name = readable(os.path.basename(os.fspath(path))).removesuffix(".gz")
+    """The name of a run file's run: the file's, without an ending such as ``.run``, ``.tsv.gz`` or ``.parquet``."""
+    name = readable(os.path.basename(os.fspath(path))).removesuffix(".gz").removesuffix(".zst")
     stem, suffix = os.path.splitext(name)
-    return stem if suffix in (".run", ".txt", ".tsv", ".trec") and stem else name
+    return stem if suffix in (".run", ".txt", ".tsv", ".trec", ".csv", ".json", ".jsonl", ".parquet") and stem else name
 
 
 @checked

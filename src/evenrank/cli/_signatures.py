@@ -38,6 +38,11 @@ class Given:
     default: object
     positional: bool
 
+    @property
+    def otherwise(self) -> object:
+        """Its value where it is not given; None for one that has to be, unless another stands for it."""
+        return None if self.default is inspect.Parameter.empty else self.default
+
     def parameter(self) -> inspect.Parameter:
         """The same as Typer reads it."""
         typed, many = _typed(self.type, self.option)
@@ -172,6 +177,38 @@ class Values(dict[str, Any]):
     changed: tuple[str, ...] = ()
 
 
+def _of_files(names: set[str]) -> list[Given]:
+    """The options that say where the files of a command with these parameters are, and what is in them."""
+    more = {"beir": opt.Beir} if len(names & {"collection", "queries", "qrels"}) > 1 else {}
+    if names & {"collection", "queries"}:
+        more |= {"id_column": opt.IdColumn, "text_column": opt.TextColumn}
+    kinds = ((name, get_args(kind)) for name, kind in more.items())
+    return [Given(name, type_, option, None, positional=False) for name, (type_, option) in kinds]
+
+
+def _name_files(typed: dict[str, Any]) -> None:
+    """Puts what ``--beir``, ``--id-column`` and ``--text-column`` say into the values of the files they are about."""
+    folder = typed.pop("beir", None)
+    columns = {name: typed.pop(name) for name in ("id_column", "text_column")}
+    if folder is not None:
+        from evenrank.files.texts import beir
+
+        typed |= {name: path for name, path in beir(folder).items() if name in typed and typed[name] in (None, [])}
+    if any(columns.values()):
+        from evenrank.files import EvenrankError
+        from evenrank.files.reading import is_index
+        from evenrank.files.texts import TextFile
+
+        named = [name for name in ("collection", "queries") if typed.get(name) and not is_index(typed[name])]
+        if not named:
+            raise EvenrankError("`id_column` and `text_column` need `collection` or `queries`")
+        of = typed[named[0]]
+        several = of if isinstance(of, list) else [of]
+        judged = of.judged if isinstance(of, TextFile) else None
+        files = [TextFile(str(path), judged=judged, **columns) for path in several]
+        typed[named[0]] = files if isinstance(of, list) else files[0]
+
+
 def made(function: Callable[..., None]) -> Callable[..., None]:
     """The command of a function of this folder, as Typer reads it.
 
@@ -192,20 +229,24 @@ def made(function: Callable[..., None]) -> Callable[..., None]:
             positional = own.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
             options[name] = [Given(name, type_, declaration, own.default, positional)]
         parameters += [option.parameter() for option in options[name]]
+    files = _of_files({one.name for one in parameters})
+    parameters += [option.parameter() for option in files]
 
     @functools.wraps(function)
     def command(**typed: Any) -> None:
         from evenrank.files.arguments import RANGES, check_ranges
 
         check_ranges(**{name: value for name, value in typed.items() if name in RANGES and type(value) in (int, float)})
+        if files:
+            _name_files(typed)
         values = {}
         for name, chosen in options.items():
             found = Values(
-                {one.name: one.default if typed[one.name] in (None, []) else typed[one.name] for one in chosen}
+                {one.name: one.otherwise if typed[one.name] in (None, []) else typed[one.name] for one in chosen}
             )
             read = (found[one.name] for one in chosen if one.option.reads)
             found.read = tuple(path for value in read for path in (value if isinstance(value, list) else [value]))
-            found.changed = tuple(one.name for one in chosen if found[one.name] != one.default)
+            found.changed = tuple(one.name for one in chosen if found[one.name] != one.otherwise)
             values[name] = found if name in bundles else found[name]
         function(**values)
 

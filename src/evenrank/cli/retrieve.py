@@ -13,28 +13,43 @@ from .index_debias import SEARCH
 EXAMPLES = r"""
 # BM25, straight from the texts.
 evenrank retrieve docs.tsv queries.tsv --out bm25.run
-# The same with expansion by feedback, 100 documents per query.
-evenrank retrieve docs.tsv queries.tsv --rm3 --k 100 --out rm3.run
+# From a search engine.
+evenrank retrieve queries.tsv --from http://localhost:9200 --index docs \
+    --out os.run
 # From an index that evenrank index made: BM25 or vectors.
 evenrank retrieve dense.index queries.tsv --out dense.run
 """
+
+
+Source = Annotated[
+    str | None,
+    opt.Option(
+        "Ask another retriever: a URL with {query} (and {k}) that answers JSON; a server and --index; or a command "
+        "that reads queries as JSONL and writes query_id, doc_id, score.",
+        flag="--from",
+        metavar="URL|COMMAND",
+        panel="Input",
+    ),
+]
 
 
 def command(
     *,
     out: Annotated[str, opt.Option("The run to write (-: standard output).", panel="Output")],
     given: Annotated[Values, From("search.indexes", "retrieve")],
+    asked: Annotated[Values, From("models.retrievers", "retrieve_from", without=("queries", "k"))],
+    source: Source = None,
     feedback: Annotated[Values, From("search.expansion", "RM3")],
     encoded: Annotated[Values, SEARCH],
     rm3: Annotated[bool, opt.Option("Expand each query with words of its top documents.")] = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Rank a collection for each query, with BM25 or an index. Writes a TREC run.
+    """Rank a collection for each query, with BM25 or an index. Or ask another retriever (--from). Writes a run.
 
     The first search of an index reads all of its files and compares them with their digests; later ones do so if a
     file's size or time has changed (INDEX/checked.json), or with --check.
     """
-    from evenrank import RM3, Encoding, EvenrankError, read_queries, retrieve, write_run
+    from evenrank import RM3, Encoding, EvenrankError, read_queries, retrieve, retrieve_from, write_run
     from evenrank.files import Provenance
     from evenrank.files.provenance import card_path, write_card
     from evenrank.files.reading import INDEX, is_index
@@ -43,19 +58,35 @@ def command(
     if feedback.changed and not rm3:
         raise EvenrankError(f"`{feedback.changed[0]}` is about expansion: it needs `rm3`")
     collection, queries = given["collection"], given["queries"]
+    elsewhere = source is not None
+    if elsewhere:
+        # Alone, the one argument is the queries.
+        collection, queries = None, collection if queries is None else queries
+        changed = [*given.changed, *(["rm3"] if rm3 else []), *encoded.changed]
+        other = next((name for name in changed if name not in ("collection", "queries", "k")), None)
+        if other is not None:
+            raise EvenrankError(f"`{other}`: not with `source`")
+    elif asked.changed:
+        raise EvenrankError(f"`{asked.changed[0]}` needs `source`")
+    if queries is None:
+        raise EvenrankError("expected `queries`")
     card = None if out == _output.STANDARD else card_path(out)
-    _output.check(streams=(out, card), inputs=given.read)
+    _output.check(streams=(out, card), inputs=(*given.read, *asked.read))
     # An index's own description has the digests of its files.
-    source = ("index", f"{collection}/{INDEX}") if is_index(collection) else ("collection", collection)
-    provenance = Provenance("evenrank.retrieve").add(*source).add("queries", queries)
+    first = ("index", f"{collection}/{INDEX}") if is_index(collection) else ("collection", collection)
+    provenance = Provenance("evenrank.retrieve").add(*first).add("queries", queries)
     provenance.ahead(card is not None)
-    run = retrieve(
-        **{**given, "queries": read_queries(queries)},
-        rm3=RM3(**feedback) if rm3 else None,
-        name="rm3" if rm3 else None,
-        encoding=Encoding(**encoded),
-        quiet=quiet,
-    )
+    table = read_queries(queries)
+    if elsewhere:
+        run = retrieve_from(source, table, **asked, k=given["k"], quiet=quiet)
+    else:
+        run = retrieve(
+            **{**given, "queries": table},
+            rm3=RM3(**feedback) if rm3 else None,
+            name="rm3" if rm3 else None,
+            encoding=Encoding(**encoded),
+            quiet=quiet,
+        )
     with _output.target(out) as path:
         write_run(run, path)
     if card is not None:

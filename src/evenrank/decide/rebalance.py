@@ -788,7 +788,7 @@ UNKNOWN_EFFECTIVENESS = (
 
 @checked
 def rebalance(
-    run: Annotated[object, opt.Option("A TREC run.", metavar="RUN", reads=True)],
+    run: Annotated[object, opt.Option("A run.", metavar="RUN", reads=True)],
     *,
     out: Annotated[opt.File | None, opt.Option("The run to write (-: standard output).", panel="Output")] = None,
     method: Annotated[

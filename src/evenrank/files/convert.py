@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _DOCUMENT = ("doc_id", "docno", "docid", "corpus-id")
 _RUN = {"query_id": QUERY, "doc_id": _DOCUMENT, "score": ("score",)}
-_QRELS = {"query_id": QUERY, "doc_id": _DOCUMENT, "relevance": ("relevance", "label", "rel")}
+# BEIR calls grades scores.
+_QRELS = {"query_id": QUERY, "doc_id": _DOCUMENT, "relevance": ("relevance", "label", "rel", "score")}
 _TEXTS = {
     "doc_id": {"doc_id": DOCUMENT, "text": ("text", "contents", "body", "passage")},
     # The rows of a ranking hold the texts of both: a query's own comes first.

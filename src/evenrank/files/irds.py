@@ -93,5 +93,8 @@ def _guard(identifier: str, start: Callable[[], Iterable[T]]) -> Iterator[T]:
 
 
 def _unreadable(identifier: str, error: Exception) -> InputError:
+    # It lists every try, and the error within the error.
     reason = next(iter(str(error).splitlines()), type(error).__name__)
-    return InputError(identifier, f"cannot be downloaded or read: {reason}")
+    return InputError(
+        identifier, f"cannot be downloaded or read: {reason if len(reason) < 200 else f'{reason[:199]}…'}"
+    )

@@ -1,4 +1,4 @@
-"""Reading files: text in blocks of whole lines, Parquet, gzip, URLs, and folders that are read as one collection."""
+"""Reading files: text in blocks of whole lines, Parquet, gzip, zst, URLs, and folders read as one collection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from .errors import EvenrankError, InputError, MissingExtraError, quoted, reason_of
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 1 << 24
 LINE_BYTES = 1 << 26
 LINE_LIMIT_VARIABLE = "EVENRANK_MAX_LINE_BYTES"
-_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_MAGIC, _ZST_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -56,7 +56,7 @@ def line_blocks(
     span: tuple[int, int] | None = None,
     stream: Readable | None = None,
 ) -> Iterator[Block]:
-    """The lines of a plain or gzip text file, in blocks of about ``block_bytes``.
+    """The lines of a plain, gzip or zst text file, in blocks of about ``block_bytes``.
 
     ``span``: only the whole lines between two byte offsets of a plain file; their line numbers start at 1 if the span
     starts with the file, otherwise at 2. ``stream``: the file, if it is already open. Raises InputError for a missing,
@@ -186,6 +186,9 @@ class FileSystem(Protocol):
     def glob(self, path: str) -> list[str]:
         """The paths that match a pattern."""
 
+    def find(self, path: str) -> list[str]:
+        """The files in a folder and its subfolders."""
+
     def unstrip_protocol(self, path: str) -> str:
         """The URL of a path."""
 
@@ -215,12 +218,47 @@ def file_system(path: str | os.PathLike[str]) -> tuple[FileSystem, str] | None:
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        raise MissingExtraError(f"{os.fspath(path)}: reading or writing a URL", "ray") from None
+        raise MissingExtraError(f"{os.fspath(path)}: reading or writing a URL", "remote") from None
     try:
         found: tuple[FileSystem, str] = url_to_fs(os.fspath(path))
-    except (ImportError, ValueError, OSError) as error:
+    except ImportError:
+        raise MissingExtraError(f"{os.fspath(path)}: reading or writing a URL", "remote") from None
+    except (ValueError, OSError) as error:
         raise InputError(path, str(error).splitlines()[0]) from None
+    except Exception as error:
+        raise InputError(path, f"cannot be reached: {_first_line(error)}") from None
     return found
+
+
+@contextmanager
+def reaching(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turns what the libraries behind a URL raise in the block, each errors of its own, into an InputError."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        # fsspec says the same of a server that it cannot reach.
+        cause = error.__cause__
+        if isinstance(cause, Exception) and not isinstance(cause, FileNotFoundError):
+            raise InputError(path, f"cannot be reached: {_first_line(cause)}") from None
+        raise InputError(path, "no such file") from None
+    except OSError as error:
+        raise InputError(path, f"cannot be read: {reason_of(error)[:_LONGEST_REASON]}") from None
+    except EvenrankError:
+        raise
+    except Exception as error:
+        if "://" not in os.fspath(path):
+            raise
+        raise InputError(path, f"cannot be reached: {_first_line(error)}") from None
+
+
+_LONGEST_REASON = 200
+"""Characters of what other libraries say."""
+
+
+def _first_line(error: Exception) -> str:
+    """The beginning of what an error says, on one line."""
+    text = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    return text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 1]}…"
 
 
 @contextmanager
@@ -228,15 +266,16 @@ def open_raw(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """The raw bytes of a file or a URL."""
     elsewhere = file_system(path)
     try:
-        stream = open(path, "rb") if elsewhere is None else elsewhere[0].open(elsewhere[1], "rb")  # noqa: SIM115
+        if elsewhere is None:
+            stream: IO[bytes] = open(path, "rb")  # noqa: SIM115
+        else:
+            with reaching(path):
+                stream = elsewhere[0].open(elsewhere[1], "rb")
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
         raise InputError(path, "no such file" if missing else reason_of(error)) from None
-    with stream:
-        try:
-            yield stream
-        except OSError as error:
-            raise InputError(path, f"cannot be read: {reason_of(error)}") from None
+    with stream, reaching(path):
+        yield stream
 
 
 def refuse_pipe(path: str | os.PathLike[str]) -> None:
@@ -333,23 +372,54 @@ def is_utf8(name: str) -> bool:
 
 @contextmanager
 def open_binary(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file's bytes, decompressed if they are gzip (detected by content, not by name)."""
+    """A file's bytes, unpacked if they are gzip or zst (detected by content, not by name)."""
     with open_raw(path) as plain:
-        if is_gzip(plain):
-            with gzip.open(plain, "rb") as unpacked:
+        # Peeked at, not read: neither a pipe nor every URL can be rewound.
+        stream = plain if hasattr(plain, "peek") else io.BufferedReader(plain)  # type: ignore[type-var]
+        head = stream.peek(len(_ZST_MAGIC))
+        if head.startswith(_GZIP_MAGIC):
+            with gzip.open(stream, "rb") as unpacked:
                 yield unpacked  # type: ignore[misc]
+        elif head.startswith(_ZST_MAGIC):
+            yield io.BufferedReader(_Zst(path, stream))
         else:
-            yield plain
+            yield stream
 
 
-def is_gzip(stream: IO[bytes]) -> bool:
-    """Whether an open file starts with gzip's magic bytes; its position does not change."""
-    if isinstance(stream, io.BufferedReader):
-        # Peeked, not read: a pipe cannot be rewound.
-        return stream.peek(2)[:2] == _GZIP_MAGIC
-    head = stream.read(2)
+class _Zst(io.RawIOBase):
+    """The lines of a zst file, which polars unpacks as they are read: Python itself can since 3.14 alone."""
+
+    def __init__(self, path: str | os.PathLike[str], stream: IO[bytes]) -> None:
+        import polars as pl
+
+        self._path, self._left = path, memoryview(b"")
+        by_path = isinstance(stream, io.BufferedReader) and os.path.isfile(path) and is_utf8(os.fspath(path))
+        lines = pl.scan_lines(os.fspath(path) if by_path else stream.read(), glob=False)
+        self._parts = iter(lines.collect_batches(chunk_size=1 << 16))
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        while not self._left:
+            try:
+                with reading_parquet(self._path, "damaged zst file, or no UTF-8"):
+                    part = next(self._parts, None)
+            except OSError as error:
+                raise InputError(self._path, f"damaged zst file ({error})") from None
+            if part is None:
+                return 0
+            self._left = memoryview("\n".join([*part["line"], ""]).encode())
+        size = min(len(buffer), len(self._left))
+        buffer[:size], self._left = self._left[:size], self._left[size:]
+        return size
+
+
+def is_packed(stream: IO[bytes]) -> bool:
+    """Whether an open file, at its start, is gzip or zst; its position does not change."""
+    head = stream.read(4)
     stream.seek(0)
-    return head == _GZIP_MAGIC
+    return head.startswith((_GZIP_MAGIC, _ZST_MAGIC))
 
 
 UNFINISHED = "_unfinished.json"
@@ -374,8 +444,8 @@ def is_index(path: object) -> bool:
 def files_of(path: str | os.PathLike[str]) -> list[str]:
     """The files that a path names: the file itself, or those in a folder or matching a pattern, sorted by name.
 
-    Names starting with ``.`` or ``_`` and manifests are left out. Raises InputError if no file is left, and for a
-    folder of parts that is unfinished or of an index.
+    Of a folder's subfolders, those of its partitions (``year=2025``). Names starting with ``.`` or ``_`` and manifests
+    are left out. Raises InputError if no file is left, and for a folder of parts that is unfinished or of an index.
     """
     name = os.fspath(path)
     elsewhere = file_system(name)
@@ -384,8 +454,7 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
             raise InputError(name, "is an index; expected a collection")
         if os.path.isdir(name):
             try:
-                with os.scandir(name) as entries:
-                    inside = sorted(entry.path for entry in entries if entry.is_file())
+                inside = sorted(_in_folder(name))
             except OSError as error:
                 raise InputError(error.filename or name, f"cannot be read: {reason_of(error)}") from None
         elif os.path.lexists(name) or not glob.has_magic(name):
@@ -394,12 +463,18 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
             inside = sorted(file for file in glob.glob(name) if os.path.isfile(file))
     else:
         system, place = elsewhere
-        if glob.has_magic(place):
-            inside = sorted(system.unstrip_protocol(file) for file in system.glob(place))
-        elif system.isdir(place):
-            inside = sorted(system.unstrip_protocol(file) for file in system.ls(place, detail=False))
-        else:
-            return [name]
+        with reaching(name):
+            if glob.has_magic(place) and not name.startswith("http"):
+                inside = sorted(system.unstrip_protocol(file) for file in system.glob(place))
+            # A page of the web is read to the end to find out whether it lists others.
+            elif not name.startswith("http") and system.isdir(place):
+                start = len(place.rstrip("/")) + 1
+                found = [
+                    file for file in system.find(place) if all("=" in part for part in file[start:].split("/")[:-1])
+                ]
+                inside = sorted(map(system.unstrip_protocol, found))
+            else:
+                return [name]
     if any(os.path.basename(file) == UNFINISHED for file in inside):
         raise InputError(name, "unfinished: run the command that writes it again")
     kept = [file for file in inside if not os.path.basename(file).startswith((".", "_"))]
@@ -409,9 +484,28 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
     return kept
 
 
+def _in_folder(name: str) -> Iterator[str]:
+    """The files in a folder and in its partitions."""
+    with os.scandir(name) as entries:
+        for entry in entries:
+            if entry.is_file():
+                yield entry.path
+            elif "=" in entry.name and not entry.name.startswith((".", "_")) and entry.is_dir():
+                yield from _in_folder(entry.path)
+
+
 def part_name(number: int, form: str) -> str:
     """The file name of a part: ``part-000012.parquet``."""
     return f"part-{number:06d}.{form}"
+
+
+def exists(path: str | os.PathLike[str]) -> bool:
+    """Whether a file or folder exists, local or at a URL."""
+    elsewhere = file_system(path)
+    if elsewhere is None:
+        return os.path.exists(path)
+    with reaching(path):
+        return elsewhere[0].exists(elsewhere[1])
 
 
 def joined(folder: str | os.PathLike[str], name: str) -> str:

@@ -1,11 +1,12 @@
-"""TREC runs and relevance judgements."""
+"""Runs and relevance judgements."""
 
 from __future__ import annotations
 
 import importlib.util
 import itertools
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -18,8 +19,7 @@ from .convert import Frame, PathLike, qrels_table, run_table
 from .errors import EvenrankError, InputError, quoted, readable, shown
 from .outputs import atomic_path
 from .provenance import read_card
-from .reading import line_blocks
-from .tables import Layout, first_repeat, parse_block, pick
+from .tables import Layout, first_repeat, lines_or_columns, pick
 from .types import Array
 
 if TYPE_CHECKING:
@@ -136,10 +136,13 @@ def as_runs(given: object, what: str = "`runs`") -> list[Run]:
 
 @checked
 def read_run(path: str | os.PathLike[str], *, name: str | None = None, order: Order = "score") -> Run:
-    """Reads a TREC run (space or tab separated, plain or gzip) into a ranked table, with its card if it has one.
+    """Reads a run into a ranked table, with its card if it has one.
 
-    Raises InputError, with the line number, for a line without six fields, a score that is not a finite number, and a
-    document that appears twice for a query.
+    By content: TREC (separated by spaces or tabs); CSV, TSV, JSONL or Parquet with columns ``query_id``, ``doc_id`` and
+    ``score`` (or PyTerrier's names); a JSON object ``{query: {document: score}}``; all but Parquet plain, gzip or zst.
+
+    Raises InputError, with the line number, for a line without six fields; for a missing column, a score that is not a
+    finite number, and a document that appears twice for a query.
     """
     table, contradictions = _read(path, order)
     name = readable(os.path.basename(os.fspath(path)) if name is None else name)
@@ -155,7 +158,11 @@ def read_run(path: str | os.PathLike[str], *, name: str | None = None, order: Or
 
 def _read(path: str | os.PathLike[str], order: Order) -> tuple[pl.DataFrame, int]:
     """The ranked table of any file, and the number of rows whose rank contradicts the score."""
-    table = pl.concat([parse_block(path, block, RUN_LAYOUT) for block in line_blocks(path)])
+    table, other = lines_or_columns(path, RUN_LAYOUT)
+    if table is None:
+        with _of_file(path):
+            table = run_table(other, _FILE)
+        return _ranked(table, _query_numbers(table["query_id"]), order), 0
     if not table.height:
         raise InputError(path, "the file has no lines")
     repeat = first_repeat(table, ["query_id", "doc_id"])
@@ -173,13 +180,17 @@ def _read(path: str | os.PathLike[str], order: Order) -> tuple[pl.DataFrame, int
 
 @checked
 def write_run(run: object, path: str | os.PathLike[str]) -> None:
-    """Writes a run in TREC format, atomically and with the full precision of its scores.
+    """Writes a run in TREC format, atomically and with the full precision of its scores; to ``.parquet`` as Parquet.
 
     ``run`` is a :class:`Run` or anything else that :func:`as_run` accepts. Raises InputError for an id that is
-    empty or contains white space, which the format does not allow, and EvenrankError for anything that is not a run.
+    empty or contains white space, which TREC's format does not allow, and EvenrankError for what is not a run.
     """
     run = as_run(run)
     table = run.table
+    if os.fspath(path).endswith(".parquet"):
+        with atomic_path(path) as part:
+            table.write_parquet(part)
+        return
     for column in ("query_id", "doc_id"):
         bad = table[column].filter(table[column].str.contains(r"^$|[ \t\r\n]"))
         if len(bad):
@@ -254,6 +265,18 @@ def _query_numbers(query: pl.Series) -> Array:
     return numbers
 
 
+_FILE = "this file"
+
+
+@contextmanager
+def _of_file(path: str | os.PathLike[str]) -> Iterator[None]:
+    """In the block, errors of what was read from a file name it."""
+    try:
+        yield
+    except EvenrankError as error:
+        raise InputError(path, str(error).removeprefix(f"{_FILE}: ")) from None
+
+
 def _rank_contradictions(table: pl.DataFrame, number: Array) -> int:
     """Number of rows whose rank and score, compared with the row above, contradict each other."""
     rank, score = table["rank"].fill_null(0).to_numpy(), table["score"].to_numpy()
@@ -273,15 +296,22 @@ _LAYOUT = Layout(
 
 @checked
 def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
-    """Reads TREC qrels (space or tab separated, plain or gzip, or ``irds:NAME``).
+    """Reads relevance judgements from a file or ``irds:NAME``.
+
+    By content: TREC (separated by spaces or tabs); CSV, TSV, JSONL or Parquet with columns ``query_id``, ``doc_id`` and
+    ``relevance`` (or PyTerrier's or BEIR's names); a JSON object ``{query: {document: grade}}``; all but Parquet plain,
+    gzip or zst.
 
     Returns a table with ``query_id``, ``doc_id`` and ``relevance`` (int), one row per judgement; a repeated judgement
-    counts once. Raises InputError, with the line number, for a line without four fields, a grade that is not a whole
-    number, and a document judged twice for a query with different grades.
+    counts once. Raises InputError, with the line number, for a line without four fields; for a missing column, a grade
+    that is not a whole number, and a document judged twice for a query with different grades.
     """
     if irds.is_identifier(path):
         return irds.qrels(os.fspath(path))
-    table = pl.concat([parse_block(path, block, _LAYOUT) for block in line_blocks(path)])
+    table, other = lines_or_columns(path, _LAYOUT)
+    if table is None:
+        with _of_file(path):
+            return qrels_table(other, _FILE)
     table = table.unique(["query_id", "doc_id", "relevance"], keep="first", maintain_order=True)
     if not table.height:
         raise InputError(path, "the file has no lines")

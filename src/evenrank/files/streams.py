@@ -12,8 +12,8 @@ from typing import IO, TYPE_CHECKING, Literal
 import polars as pl
 
 from .errors import EvenrankError, InputError, quoted
-from .reading import files_of, is_gzip, open_parquet, open_raw, refuse_pipe
-from .texts import file_batches
+from .reading import files_of, is_packed, open_parquet, open_raw, refuse_pipe
+from .texts import USUAL, Names, file_batches, has_heading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -118,27 +118,32 @@ class Shard:
     path: str
     start: int
     stop: int
+    names: Names = USUAL
 
 
 def shards_of(path: object, size: int = SHARD_BYTES) -> list[Shard]:
-    """The files of a path in shards of about ``size`` bytes; gzip files are not split.
+    """The files of a path in shards of about ``size`` bytes; packed files and CSV are not split.
 
     Raises InputError for a file that cannot be read, and EvenrankError for a data set of ir_datasets.
     """
     if not isinstance(path, str | os.PathLike) or os.fspath(path).startswith("irds:"):
         name = os.fspath(path) if isinstance(path, str | os.PathLike) else "`collection`"
-        raise EvenrankError(f"{name}: `engine='ray'` reads files: TSV, JSONL or Parquet")
-    found = []
+        raise EvenrankError(f"{name}: `engine='ray'` reads files: TSV, CSV, JSONL or Parquet")
+    found: list[Shard] = []
+    names = Names.of(path)
     for file in files_of(path):
         refuse_pipe(file)
         with open_raw(file) as stream:
-            if is_gzip(stream):
-                found.append(Shard(file, 0, -1))
+            if is_packed(stream):
+                found.append(Shard(file, 0, -1, names))
                 continue
             if stream.read(4) == b"PAR1":
-                found += _row_groups(file, size)
+                found += _row_groups(file, size, names)
                 continue
             end = stream.seek(0, os.SEEK_END)
+            if end and has_heading(file, names):
+                found.append(Shard(file, 0, -1, names))
+                continue
             start = 0
             while start < end or end == 0:
                 # Shards end at the end of a line.
@@ -146,7 +151,7 @@ def shards_of(path: object, size: int = SHARD_BYTES) -> list[Shard]:
                 while (part := stream.readline(1 << 20)) and not part.endswith(b"\n"):
                     pass
                 stop = min(stream.tell(), end)
-                found.append(Shard(file, start, stop))
+                found.append(Shard(file, start, stop, names))
                 start = stop
                 if end == 0:
                     break
@@ -155,14 +160,14 @@ def shards_of(path: object, size: int = SHARD_BYTES) -> list[Shard]:
     return found
 
 
-def _row_groups(file: str, size: int) -> Iterator[Shard]:
+def _row_groups(file: str, size: int, names: Names) -> Iterator[Shard]:
     with open_parquet(file) as opened:
         metadata = opened.metadata
     start = total = 0
     for group in range(metadata.num_row_groups):
         total += metadata.row_group(group).total_byte_size
         if total >= size or group == metadata.num_row_groups - 1:
-            yield Shard(file, start, group + 1)
+            yield Shard(file, start, group + 1, names)
             start, total = group + 1, 0
 
 
@@ -173,7 +178,7 @@ def shard_batches(shard: Shard) -> Iterator[pl.DataFrame]:
     """
     span = None if shard.stop < 0 else (shard.start, shard.stop)
     try:
-        yield from (batch for batch in file_batches(shard.path, "doc_id", span) if batch.height)
+        yield from (batch for batch in file_batches(shard.path, "doc_id", span, shard.names) if batch.height)
     except InputError as error:
         if error.line is None or shard.start == 0:
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import functools
 import io
+import itertools
 import json
 import os
 import re
@@ -18,7 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from .errors import EvenrankError, InputError, quoted
-from .reading import BOM, Block, line_blocks, open_binary, open_parquet, polars_table, read_bytes, refuse_pipe
+from .reading import BOM, Block, Headed, line_blocks, open_binary, open_parquet, polars_table, read_bytes, refuse_pipe
 from .types import Array
 
 Picked = TypeVar("Picked", pl.DataFrame, pl.Series)
@@ -267,16 +268,76 @@ def read_columns(path: str | os.PathLike[str]) -> Columns:
     if is_parquet(path):
         with open_parquet(path) as file:
             return Columns(polars_table(path, file.read()), name)
-    data = b"".join(block.data for block in line_blocks(path))
+    return columns_in(name, b"".join(block.data for block in line_blocks(path)))
+
+
+def columns_in(path: str, data: bytes) -> Columns:
+    """The columns of the text of such a file."""
     if not data.strip():
         raise InputError(path, "the file contains no rows")
-    return _from_json(name, data) if data.lstrip()[:1] == b"{" else _from_csv(name, data)
+    return _from_json(path, data) if data.lstrip()[:1] == b"{" else _from_csv(path, data)
+
+
+def separator_of(head: str) -> str:
+    """What separates the names in the heading of a CSV or TSV file: spreadsheets in many languages write semicolons."""
+    return "\t" if "\t" in head else ";" if ";" in head and "," not in head else ","
+
+
+def names_in(head: str) -> list[str]:
+    """The names in what may be the heading of a CSV or TSV file."""
+    try:
+        return [name.strip() for name in next(csv.reader([head], delimiter=separator_of(head)), [])]
+    except csv.Error:
+        return []
+
+
+def lines_or_columns(
+    path: str | os.PathLike[str], layout: Layout
+) -> tuple[pl.DataFrame | None, pl.DataFrame | dict[str, object]]:
+    """The table of a file in this layout, with a ``line`` column, or None and what a file of another form holds.
+
+    Another form: CSV, TSV, JSONL or Parquet with a column of query ids, and one JSON object of objects. Each is told by
+    the content, which is read once: it may be a pipe's.
+    """
+    name = os.fspath(path)
+    with open_binary(path) as stream:
+        head = read_bytes(path, stream, len(_PARQUET_MAGIC))
+        if head == _PARQUET_MAGIC:
+            return None, read_columns(path).table
+        blocks = line_blocks(path, stream=Headed(head, stream))
+        first = next(blocks)
+        line = first.data.lstrip().partition(b"\n")[0].decode()
+        if line.startswith("{"):
+            data = b"".join(block.data for block in (first, *blocks))
+            nested = _nested(name, data)
+            return None, columns_in(name, data).table if nested is None else nested
+        if not set(QUERY).isdisjoint(names_in(line)):
+            return None, columns_in(name, b"".join(block.data for block in (first, *blocks))).table
+        table = pl.concat([parse_block(path, block, layout) for block in itertools.chain([first], blocks)])
+    return table, {}
+
+
+def _nested(path: str, data: bytes) -> dict[str, object] | None:
+    """One JSON object that holds objects or lists; None for JSONL. Raises InputError for a name that is repeated."""
+
+    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            repeated = next(name for name in names if names.count(name) > 1)
+            raise InputError(path, f"the name {quoted(repeated)} appears twice in an object")
+        return found
+
+    try:
+        value = json.loads(data, object_pairs_hook=once)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) and all(isinstance(one, dict | list) for one in value.values()) else None
 
 
 def _from_csv(path: str, data: bytes) -> Columns:
     head = data.lstrip(b"\n").partition(b"\n")[0].decode()
-    # Spreadsheets in many languages write semicolons.
-    separator = "\t" if "\t" in head else ";" if ";" in head and "," not in head else ","
+    separator = separator_of(head)
     values = _regular(data, head, separator)
     if values is not None:
         return _named(path, head.split(separator), values, np.arange(1, len(values[0]) + 2))

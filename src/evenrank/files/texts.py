@@ -1,14 +1,16 @@
-"""Collections and queries: an id and a text a row, from TSV, JSONL, Parquet or ir_datasets."""
+"""Collections and queries: an id and a text a row, from TSV, CSV, JSONL, Parquet or ir_datasets."""
 
 from __future__ import annotations
 
+import csv
 import functools
 import itertools
 import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
@@ -18,8 +20,19 @@ from . import irds
 from .arguments import checked
 from .convert import text_table
 from .errors import InputError, quoted
-from .reading import Block, files_of, line_blocks, open_parquet, polars_table, refuse_pipe
-from .tables import IdIndex, csv_drops, first_repeat, is_parquet, lines_of
+from .reading import (
+    Block,
+    exists,
+    files_of,
+    joined,
+    line_blocks,
+    line_limit,
+    open_parquet,
+    polars_table,
+    refuse_pipe,
+)
+from .runs import read_qrels
+from .tables import IdIndex, csv_drops, first_repeat, is_parquet, lines_of, names_in, separator_of
 from .threads import in_order
 
 IDS = ("doc_id", "query_id", "id", "_id", "docid", "docno", "pid", "qid")
@@ -27,14 +40,89 @@ TEXTS = ("text", "contents", "body", "passage", "query")
 """What the columns of ids and texts may be called."""
 
 
-def parse_jsonl(path: str | os.PathLike[str], block: Block, id_column: str, first: bool) -> pl.DataFrame:
+@dataclass(frozen=True)
+class TextFile(os.PathLike[str]):
+    """A collection, or queries, whose columns have other names than the usual ones; a path wherever texts are read.
+
+    ``path``: a file, folder, pattern or URL. ``id_column``, ``text_column``: its columns of ids and texts (CSV, TSV
+    with a heading, JSONL or Parquet); None: by the usual names. ``judged``: of queries, those that these qrels judge.
+    Reading it raises InputError if it has no such column.
+    """
+
+    path: str | os.PathLike[str]
+    id_column: str | None = None
+    text_column: str | None = None
+    judged: str | os.PathLike[str] | None = None
+
+    def __fspath__(self) -> str:
+        return os.fspath(self.path)
+
+    def __str__(self) -> str:
+        return os.fspath(self.path)
+
+
+class Names(NamedTuple):
+    """What the columns of a file's ids and texts may be called."""
+
+    ids: tuple[str, ...] = IDS
+    texts: tuple[str, ...] = TEXTS
+
+    @classmethod
+    def of(cls, path: object) -> Names:
+        """Those of a path, which may be a :class:`TextFile`."""
+        if not isinstance(path, TextFile):
+            return cls()
+        return cls(
+            IDS if path.id_column is None else (path.id_column,),
+            TEXTS if path.text_column is None else (path.text_column,),
+        )
+
+    @property
+    def expected(self) -> str:
+        """The columns, for a message."""
+        return f"expected a column of {', '.join(self.ids)} and one of {', '.join(self.texts)}"
+
+    def found(self, names: Sequence[str]) -> tuple[int, int] | None:
+        """The places of the columns of ids and texts among ``names``."""
+        row_id = next((names.index(name) for name in self.ids if name in names), None)
+        text = next((names.index(name) for name in self.texts if name in names), None)
+        return None if row_id is None or text is None else (row_id, text)
+
+
+USUAL = Names()
+
+
+def beir(folder: str | os.PathLike[str], split: str = "test") -> dict[str, str | TextFile]:
+    """A folder in BEIR's form as ``collection``, ``queries`` (those that are judged) and ``qrels``.
+
+    ``folder``, a path or URL, holds ``corpus``, ``queries`` and ``qrels/SPLIT``, each a file (``corpus.jsonl``,
+    ``.jsonl.gz``, ``.parquet``, ``.tsv`` …) or a folder of such. Raises InputError for one that lacks one of them::
+
+        evenrank.audit("bm25.run", **evenrank.beir("scifact"))
+    """
+    found = {}
+    for role, name in (("collection", "corpus"), ("queries", "queries"), ("qrels", f"qrels/{split}")):
+        paths = [joined(folder, f"{name}{ending}") for ending in _ENDINGS]
+        path = next(filter(exists, paths), None)
+        if path is None:
+            raise InputError(folder, f"expected a folder in BEIR's form, found no {name}.tsv or .jsonl in it")
+        found[role] = path
+    return {**found, "queries": TextFile(found["queries"], judged=found["qrels"])}
+
+
+_ENDINGS = [*(f".{form}{packed}" for form in ("jsonl", "tsv", "csv") for packed in ("", ".gz", ".zst")), ".parquet", ""]
+
+
+def parse_jsonl(
+    path: str | os.PathLike[str], block: Block, id_column: str, first: bool, names: Names = USUAL
+) -> pl.DataFrame:
     try:
-        rows = [json_row(value) for value in map(json.loads, filter(str.strip, block.data.decode().split("\n")))]
+        rows = [json_row(value, names) for value in map(json.loads, filter(str.strip, block.data.decode().split("\n")))]
         return pl.DataFrame(rows, schema={id_column: pl.String, "text": pl.String}, orient="row")
     except (ValueError, RecursionError):
         for line, content in lines_of(block).iter_rows():
             try:
-                "".join(json_row(json.loads(content))).encode()
+                "".join(json_row(json.loads(content), names)).encode()
             except UnicodeEncodeError:
                 raise InputError(
                     path, f"expected Unicode, found half a surrogate pair: {quoted(content)}", line=line
@@ -49,15 +137,15 @@ class _FieldError(ValueError):
     pass
 
 
-def json_row(value: object) -> tuple[str, str]:
+def json_row(value: object, names: Names = USUAL) -> tuple[str, str]:
     if not isinstance(value, dict):
         raise _FieldError("expected a JSON object")
-    row_id = next((value[name] for name in IDS if name in value), None)
-    text = next((value[name] for name in TEXTS if name in value), None)
+    row_id = next((value[name] for name in names.ids if name in value), None)
+    text = next((value[name] for name in names.texts if name in value), None)
     if isinstance(row_id, bool) or not isinstance(row_id, str | int) or row_id == "":
-        raise _FieldError(f"expected a string or an integer under one of {', '.join(IDS)}")
+        raise _FieldError(f"expected a string or an integer under one of {', '.join(names.ids)}")
     if not isinstance(text, str):
-        raise _FieldError(f"expected a string under one of {', '.join(TEXTS)}")
+        raise _FieldError(f"expected a string under one of {', '.join(names.texts)}")
     title = value.get("title")
     return str(row_id), f"{title} {text}" if isinstance(title, str) and title else text
 
@@ -75,8 +163,9 @@ _TEXT_TYPES = (pl.String, pl.Binary, pl.Categorical, pl.Enum, pl.Null)
 def scan_collection(path: str | os.PathLike[str], *, unique: bool = True) -> Iterator[pl.DataFrame]:
     """The documents of a collection, in batches with ``doc_id`` and ``text``, in the collection's order.
 
-    TSV (id, tab, text), JSONL or Parquet (plain or gzip; detected by content, not by name), a folder of such files or a
-    pattern (``shards/*.tsv``), sorted by name, or ``irds:NAME``. A JSONL or Parquet ``title`` is put before its text.
+    TSV (id, tab, text), CSV or TSV with a heading, JSONL (each plain, gzip or zst) or Parquet, by content, not by name;
+    a folder of such files (also in partitions, ``year=2025/``) or a pattern (``shards/*.tsv``), sorted by name; a URL;
+    or ``irds:NAME``. A column ``title`` is put before its text. Other names of columns: :class:`TextFile`.
     Memory: one batch, plus eight bytes per document for ``unique``, which raises InputError for a repeated id after the
     last batch. Raises InputError, with the line number, for a line that is not a document.
     """
@@ -86,7 +175,10 @@ def scan_collection(path: str | os.PathLike[str], *, unique: bool = True) -> Ite
 @checked
 def read_queries(path: str | os.PathLike[str]) -> pl.DataFrame:
     """All queries of a file in one of the formats of :func:`scan_collection`: ``query_id`` and ``text``."""
-    return pl.concat(list(_scan(path, "query_id", True)))
+    table = pl.concat(list(_scan(path, "query_id", True)))
+    if isinstance(path, TextFile) and path.judged is not None:
+        table = table.filter(pl.col("query_id").is_in(read_qrels(path.judged)["query_id"].implode()))
+    return table
 
 
 @checked
@@ -217,9 +309,12 @@ def _lines_with(path: str | os.PathLike[str], wanted: str) -> list[int]:
     if irds.is_identifier(path) or files_of(path) != [os.fspath(path)] or is_parquet(path):
         return []
     found = []
+    names = Names.of(path)
     for block in line_blocks(path):
+        if _heading(block, names):
+            return []
         for line, content in lines_of(block).iter_rows():
-            of_line = content.partition("\t")[0] if "\t" in content else json_row(json.loads(content))[0]
+            of_line = content.partition("\t")[0] if "\t" in content else json_row(json.loads(content), names)[0]
             if of_line == wanted:
                 found.append(int(line))
     return found
@@ -242,33 +337,39 @@ def _batches(path: str | os.PathLike[str], id_column: str) -> Iterator[Batch]:
             yield table.clone
         return
     for file in files_of(path):
-        yield from _file_batches(file, id_column)
+        yield from _file_batches(file, id_column, names=Names.of(path))
 
 
 def file_batches(
-    path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None = None
+    path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None = None, names: Names = USUAL
 ) -> Iterator[pl.DataFrame]:
     """The batches of one file; ``span``: only those between two byte offsets (of Parquet: row groups)."""
-    return (batch() for batch in _file_batches(path, id_column, span))
+    return (batch() for batch in _file_batches(path, id_column, span, names))
 
 
-def _file_batches(path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None = None) -> Iterator[Batch]:
+def _file_batches(
+    path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None = None, names: Names = USUAL
+) -> Iterator[Batch]:
     refuse_pipe(path)
     if is_parquet(path):
-        for table in _parquet_batches(path, id_column, span):
+        for table in _parquet_batches(path, id_column, span, names):
             yield table.clone
         return
-    parse = None
+    if span is None and has_heading(path, names):
+        for table in _csv_batches(path, id_column, names):
+            yield table.clone
+        return
+    parse: Parse | None = None
     if span is not None and span[0]:
         # The format of a part is that of the start of its file.
-        parse = _parser(next(line_blocks(path, block_bytes=1 << 16)))
+        parse = _parser(next(line_blocks(path, block_bytes=1 << 16)), names)
     lines = 0
     first = True
     for block in line_blocks(path, span=span):
         lines += block.lines
         if parse is None and not block.data.decode().strip(_WHITE):
             continue
-        parse = parse or _parser(block)
+        parse = parse or _parser(block, names)
         # A header can only be the first line that is not blank.
         yield functools.partial(parse, path, block, id_column, first and (span is None or span[0] == 0))
         first = False
@@ -282,8 +383,80 @@ def _refuse_lone_cr(path: str | os.PathLike[str], block: Block, id_column: str) 
     return pl.DataFrame(schema={id_column: pl.String, "text": pl.String})
 
 
-def _parser(block: Block) -> Callable[[str | os.PathLike[str], Block, str, bool], pl.DataFrame]:
-    return parse_jsonl if block.data.decode().lstrip(_WHITE)[:1] == "{" else _parse_tsv
+Parse = Callable[[str | os.PathLike[str], Block, str, bool], pl.DataFrame]
+
+
+def _parser(block: Block, names: Names) -> Parse:
+    if block.data.decode().lstrip(_WHITE)[:1] == "{":
+        return functools.partial(parse_jsonl, names=names)
+    return _parse_tsv
+
+
+def has_heading(path: str | os.PathLike[str], names: Names = USUAL) -> bool:
+    """Whether a text file is CSV, or TSV with a heading that names more than an id and a text in this order.
+
+    Raises InputError if it is no JSONL and has no columns of those names, unless these are the usual ones.
+    """
+    for block in line_blocks(path, block_bytes=1 << 16):
+        if block.data.decode().strip(_WHITE):
+            heading = _heading(block, names)
+            line = _first_line(block)
+            if not heading and names != USUAL and not line.startswith("{"):
+                raise InputError(path, f"{names.expected}, found {quoted(line)}", line=1)
+            return heading
+    return False
+
+
+def _first_line(block: Block) -> str:
+    return block.data.decode().strip(_WHITE).partition("\n")[0]
+
+
+def _heading(block: Block, names: Names) -> bool:
+    line = _first_line(block)
+    if line.startswith("{"):
+        return False
+    found = names_in(line)
+    places = names.found(found)
+    if places is None or names != USUAL or separator_of(line) != "\t":
+        return places is not None
+    # Of an id and a text, the line is dropped where it is met; a text without a heading can have tabs.
+    return places[0] == 0 and len(found) > 2
+
+
+def _csv_batches(path: str | os.PathLike[str], id_column: str, names: Names) -> Iterator[pl.DataFrame]:
+    """The batches of a CSV file, or of a TSV file, in which quotes are as any other character."""
+    # The default is 128 KiB, and some texts are books.
+    csv.field_size_limit(line_limit())
+    numbered = _lines(path)
+    head = next(line for line in numbered if line.strip(_WHITE))
+    columns, separator = names_in(head), separator_of(head)
+    places = names.found(columns)
+    assert places is not None
+    title = columns.index("title") if "title" in columns else None
+    reader = csv.reader(
+        numbered, delimiter=separator, quoting=csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL, strict=True
+    )
+    rows: list[tuple[str, str]] = []
+    try:
+        for row in reader:
+            if not any(value.strip() for value in row):
+                continue
+            if len(row) != len(columns) or not row[places[0]]:
+                expected = f"expected {len(columns)} values ({', '.join(columns)}) and an id among them"
+                raise InputError(path, f"{expected}, found {quoted(separator.join(row))}", line=reader.line_num + 1)
+            text = row[places[1]]
+            rows.append((row[places[0]], text if title is None or not row[title] else f"{row[title]} {text}"))
+            if len(rows) == _BATCH:
+                yield pl.DataFrame(rows, {id_column: pl.String, "text": pl.String}, orient="row")
+                rows = []
+    except csv.Error as error:
+        raise InputError(path, f"no valid CSV: {error}", line=reader.line_num + 1) from None
+    yield pl.DataFrame(rows, {id_column: pl.String, "text": pl.String}, orient="row")
+
+
+def _lines(path: str | os.PathLike[str]) -> Iterator[str]:
+    for block in line_blocks(path):
+        yield from (f"{line}\n" for line in block.data.decode()[:-1].split("\n"))
 
 
 def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str, first: bool) -> pl.DataFrame:
@@ -336,17 +509,14 @@ def _header_rows(table: pl.DataFrame) -> int:
 
 
 def _parquet_batches(
-    path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None
+    path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None, wanted: Names
 ) -> Iterator[pl.DataFrame]:
     with open_parquet(path) as file:
         names = file.schema_arrow.names
-        row_id = next((name for name in IDS if name in names), None)
-        text = next((name for name in TEXTS if name in names), None)
-        if row_id is None or text is None:
-            raise InputError(
-                path,
-                f"expected a column of {', '.join(IDS)} and one of {', '.join(TEXTS)}, found {', '.join(names)}",
-            )
+        places = wanted.found(names)
+        if places is None:
+            raise InputError(path, f"{wanted.expected}, found {', '.join(names)}")
+        row_id, text = (names[place] for place in places)
         columns = [row_id, text] + (["title"] if "title" in names else [])
         first, end = span or (0, file.num_row_groups)
         start = sum(file.metadata.row_group(group).num_rows for group in range(first))

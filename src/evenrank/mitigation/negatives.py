@@ -665,10 +665,10 @@ Format = Literal["groups", "labeled-list", "labeled-pair", "n-tuple"]
 def write_negatives(
     run: Annotated[
         object,
-        opt.Option("The first-stage run (TREC), with each query's lines together.", metavar="RUN", reads=True),
+        opt.Option("The first-stage run, with each query's lines together.", metavar="RUN", reads=True),
     ],
     *,
-    qrels: Annotated[object, opt.Option("TREC qrels or irds:NAME.", reads=True)],
+    qrels: Annotated[object, opt.Option("Qrels or irds:NAME.", reads=True)],
     out: Annotated[PathLike, opt.Option("The file to write: .parquet or .jsonl.", panel="Output")],
     collection: opt.MaybeCollection = None,
     queries: opt.MaybeQueries = None,

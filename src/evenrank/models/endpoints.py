@@ -22,7 +22,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
 from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
-from typing import Literal, TypeVar, get_args
+from typing import Literal, Protocol, TypeVar, get_args
 
 import numpy as np
 import requests
@@ -134,7 +134,7 @@ class Address:
 
     @classmethod
     def of(cls, url: str, ending: str) -> Address:
-        """``url`` with ``/ending``, if it does not have that yet. A name and password in it become a login.
+        """``url`` with ``/ending``, if it does not have that yet; with none, as it is. Its password is a login.
 
         Raises EvenrankError, without the URL if that may hold a secret, if it cannot be used.
         """
@@ -147,12 +147,12 @@ class Address:
             found = f", found {quoted(url)}" if re.fullmatch(r"[\w./:-]{0,60}", url) else ""
             raise EvenrankError(f"`url`: expected an address with http:// or https:// and a host{found}")
         login, _, place = parts.netloc.rpartition("@")
-        path = parts.path.rstrip("/")
-        path = path if path.endswith(f"/{ending}") else f"{path}/{ending}"
+        path = parts.path.rstrip("/") if ending else parts.path
+        path = path if not ending or path.endswith(f"/{ending}") else f"{path}/{ending}"
         values = [part.partition("=")[2] or part for part in parts.query.split("&")]
         values += [urllib.parse.unquote_plus(value) for value in values]
-        # A shorter one, such as a version, is in every text.
-        secrets = {value for value in values if len(value) > 5}
+        # A shorter one, such as a version, is in every text; {query} stands for a text.
+        secrets = {value for value in values if len(value) > 5 and "{" not in value}
         header = None
         if login:
             name, word = (urllib.parse.unquote(one) for one in login.partition(":")[::2])
@@ -172,6 +172,38 @@ class Address:
         """Whether it is this machine, which is asked without a proxy."""
         host = urllib.parse.urlsplit(self.url).hostname or ""
         return re.fullmatch(r"(.*\.)?localhost|127(\.\d+){3}|::1", host) is not None
+
+
+def secret_in(variable: str | None) -> str | None:
+    """The key in an environment variable. Raises EvenrankError, without its name (it may be the key), if none."""
+    if variable is None:
+        return None
+    found = os.environ.get(variable, "").strip()
+    if not found:
+        raise EvenrankError("`key`: expected the name of an environment variable with the key, found none there")
+    if not (found.isascii() and found.isprintable()):
+        raise EvenrankError("`key`: expected a key of ASCII characters on one line in the environment variable")
+    return found
+
+
+class Asked(Protocol):
+    """What a :class:`Session` asks: an :class:`Endpoint`, or a search engine."""
+
+    @property
+    def address(self) -> Address: ...
+    @property
+    def scheme(self) -> str: ...
+    @property
+    def concurrency(self) -> int: ...
+    @property
+    def timeout(self) -> float: ...
+    @property
+    def largest_answer(self) -> int: ...
+    @property
+    def answers(self) -> str | os.PathLike[str] | None: ...
+
+    def secret(self) -> str | None:
+        """The key."""
 
 
 @checked
@@ -225,20 +257,18 @@ class Endpoint:
         return Address.of(self.url, ENDINGS[self.api])
 
     @property
+    def scheme(self) -> str:
+        """How the key is sent."""
+        return "Bearer"
+
+    @property
     def name(self) -> str:
         """The name of the runs that it ranks: the last part of the model's name; without one, server and port."""
         return readable((self.model or "").rstrip("/").rpartition("/")[2].strip() or self.address.place)
 
     def secret(self) -> str | None:
         """The key. Raises EvenrankError, without what ``key`` says (it may be the key itself), if there is none."""
-        if self.key is None:
-            return None
-        found = os.environ.get(self.key, "").strip()
-        if not found:
-            raise EvenrankError("`key`: expected the name of an environment variable with the key, found none there")
-        if not (found.isascii() and found.isprintable()):
-            raise EvenrankError("`key`: expected a key of ASCII characters on one line in the environment variable")
-        return found
+        return secret_in(self.key)
 
     def keeping_beside(self, out: str | os.PathLike[str] | None) -> Endpoint:
         """The same with its answers kept in ``OUT.answers.sqlite``, unless they have a file or ``out`` is none here."""
@@ -307,10 +337,10 @@ class Session:
     ``counts``: where it counts requests ("asked"), questions answered before ("kept") and other tries ("again").
     """
 
-    def __init__(self, endpoint: Endpoint, counts: Counter[str]) -> None:
+    def __init__(self, endpoint: Asked, counts: Counter[str]) -> None:
         key, address = endpoint.secret(), endpoint.address
         self.endpoint, self._counts, self._lock = endpoint, counts, threading.Lock()
-        self._header = address.login if key is None else f"Bearer {key}"
+        self._header = address.login if key is None else f"{endpoint.scheme} {key}"
         secrets = address.secrets if key is None else {key, *address.secrets}
         # The longest first, which may have another one in it.
         self._hidden = sorted({form for one in secrets for form in _forms(one)}, key=len, reverse=True)
@@ -376,8 +406,8 @@ class Session:
         """The error of a question, which messages call ``about``."""
         return EvenrankError(f"{self.endpoint.address.shown}: {about}: {problem}")
 
-    def ask(self, question: bytes, about: str, size: int) -> NDArray[np.float64]:
-        """The ``size`` scores or vectors that the server answers to a JSON text.
+    def ask(self, question: bytes | None, about: str, read: Callable[[str], A], url: str | None = None) -> A:
+        """What ``read`` makes of the text that the server answers to a JSON text, or without one to a GET of ``url``.
 
         Asked again, after 1, 2, 4, … seconds or as long as the server asks for, at a status of 429 or 500 and above,
         a lost connection and no answer in time. Raises EvenrankError after TRIES, at any other status and for a wrong
@@ -393,11 +423,11 @@ class Session:
         )
         # The library's errors, which say the whole address, are in no traceback of ours: ``from None``.
         try:
-            text = retrying(self._send, question, about)
+            text = retrying(self._send, question, about, url or self.endpoint.address.url)
         except _AgainError as error:
             raise self.error(about, f"{error.args[0]} ({counted(TRIES, 'try')})") from None
         try:
-            return answer_in(text, self.endpoint.api, size)
+            return read(text)
         except WrongAnswerError as error:
             problem, *said = error.args
             raise self.error(about, " ".join([problem, *map(self._said, said)])) from None
@@ -407,14 +437,15 @@ class Session:
             raise EvenrankError("nothing more is asked")
         self.count("asked" if state.attempt_number == 1 else "again")
 
-    def _send(self, question: bytes, about: str) -> str:
+    def _send(self, question: bytes | None, about: str, url: str) -> str:
         """What the server answers. Raises _AgainError where another try may help."""
         timeout, largest = self.endpoint.timeout, self.endpoint.largest_answer
         end = time.monotonic() + timeout
         content = bytearray()
         try:
-            with self._http.post(
-                self.endpoint.address.url, question, timeout=timeout, stream=True, allow_redirects=False
+            method = "GET" if question is None else "POST"
+            with self._http.request(
+                method, url, data=question, timeout=timeout, stream=True, allow_redirects=False
             ) as response:
                 # Part by part, as it comes: the library's own timeout begins anew with each byte, and a few bytes can
                 # unpack to gigabytes.
@@ -450,9 +481,14 @@ class Session:
         raise _AgainError(reason, wait)
 
     def _said(self, text: str) -> str:
-        """What a server said, quoted and cut, without the secrets that it may have repeated."""
+        """What a server said, quoted and cut, without the secrets that it may have repeated, or nothing of it."""
         for form in self._hidden:
             text = text.replace(form, "…")
+        letters = re.sub(r"[\W_]", "", text).lower()
+        # In another case, spaced or backwards.
+        parts = (re.sub(r"[\W_]", "", form).lower() for form in self._hidden)
+        if any(len(part) > 5 and (part in letters or part[::-1] in letters) for part in parts):
+            return "a text that repeats what is secret"
         return quoted(text, SHOWN)
 
 
@@ -460,7 +496,7 @@ def _forms(secret: str) -> set[str]:
     """A secret as a server may repeat it: as it is, in base64, in an address, in HTML and in JSON."""
     packed = base64.b64encode(secret.encode()).decode().rstrip("=")
     addresses = {urllib.parse.quote(secret), urllib.parse.quote_plus(secret)}
-    return {secret, packed, *addresses, html.escape(secret), json.dumps(secret)[1:-1]}
+    return {secret, packed, secret.encode().hex(), *addresses, html.escape(secret), json.dumps(secret)[1:-1]}
 
 
 def _cause(error: BaseException) -> str:
@@ -576,7 +612,7 @@ class RerankEndpointScorer(EndpointScorer):
         if kept is not None and len(kept) == 8 * size:
             session.count("kept")
             return np.frombuffer(kept, "<f8")
-        scores = session.ask(body, about, size)
+        scores = session.ask(body, about, partial(answer_in, api=self.endpoint.api, size=size))
         session.answers.save([(key, scores.astype("<f8").tobytes())])
         return scores
 
@@ -631,7 +667,8 @@ class EmbeddingEndpointScorer(EndpointScorer):
         missing = [text for text, vector in kept.items() if vector is None]
         if missing:
             body = question(self.endpoint.api, self.endpoint.model, missing)
-            vectors = session.ask(body, _about(missing), len(missing))
+            read = partial(answer_in, api=self.endpoint.api, size=len(missing))
+            vectors = session.ask(body, _about(missing), read)
             new = {text: vector.astype("<f4").tobytes() for text, vector in zip(missing, vectors, strict=True)}
             session.answers.save((self._digest(text.encode()), vector) for text, vector in new.items())
             kept |= new

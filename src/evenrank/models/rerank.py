@@ -372,7 +372,7 @@ def _stepped(values: Array, steps: Array, kind: Literal["f4", "f8"]) -> Array:
 
 @checked
 def rerank(
-    run: Annotated[object, opt.Option("The TREC run to re-rank.", metavar="RUN", reads=True)],
+    run: Annotated[object, opt.Option("The run to re-rank.", metavar="RUN", reads=True)],
     *,
     model: RankerLike,
     collection: opt.Collection,

@@ -283,7 +283,7 @@ def position_answers(
     *,
     collection: Annotated[
         opt.File | Sequence[opt.File],
-        opt.Option("Take the passages from here: TSV, JSONL, Parquet or irds:NAME.", typed=list, reads=True),
+        opt.Option("Take the passages from here: TSV, CSV, JSONL, Parquet or irds:NAME.", typed=list, reads=True),
     ] = (),
     annotated: Annotated[
         bool, opt.Option("Count only the annotated position, not every match of the answer.", panel="Statistics")

@@ -224,7 +224,7 @@ def probe(
     run: Annotated[object, opt.Option("The run whose passages are probed.", reads=True)] = None,
     qrels: Annotated[
         object,
-        opt.Option("TREC qrels or irds:NAME; without --run, the judged passages are probed.", reads=True),
+        opt.Option("Qrels or irds:NAME; without --run, the judged passages are probed.", reads=True),
     ] = None,
     depth: Annotated[int, opt.Option("Passages of each query of --run.", panel="Input", rare=True)] = 100,
     sample: Annotated[

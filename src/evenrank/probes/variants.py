@@ -711,7 +711,7 @@ def variants(
         opt.Option("brief, early, late, foil: answers in these documents.", metavar="SQUAD.json", reads=True),
     ] = None,
     queries: Annotated[
-        object, opt.Option("repeated: the queries: TSV, JSONL, Parquet or irds:NAME.", reads=True)
+        object, opt.Option("repeated: the queries: TSV, CSV, JSONL, Parquet or irds:NAME.", reads=True)
     ] = None,
     run: Annotated[object, opt.Option("repeated: the run whose passages are changed.", reads=True)] = None,
     qrels: Annotated[object, opt.Option("repeated: judgements, instead of a run.", reads=True)] = None,

@@ -129,7 +129,9 @@ def open_index(path: str | os.PathLike[str], *, check: bool = False) -> FirstSta
 def retrieve(
     collection: Annotated[
         object,
-        opt.Option("TSV, JSONL, Parquet, irds:NAME, or an index (evenrank index).", metavar="COLLECTION", reads=True),
+        opt.Option(
+            "TSV, CSV, JSONL, Parquet, irds:NAME, or an index (evenrank index).", metavar="COLLECTION", reads=True
+        ),
     ],
     queries: opt.TheQueries,
     *,

@@ -1,0 +1,355 @@
+"""Runs of other retrievers: a search engine, a server that answers JSON, a command, LangChain's and LlamaIndex's."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shlex
+import subprocess
+import urllib.parse
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Annotated, Any
+
+import polars as pl
+
+from evenrank import options as opt
+from evenrank.files import EvenrankError, InputError, Run, as_queries
+from evenrank.files.arguments import checked
+from evenrank.files.errors import quoted, shown
+from evenrank.files.progress import progress
+from evenrank.files.reading import line_blocks
+from evenrank.files.tables import DOCUMENT, columns_in
+from evenrank.files.wording import counted
+
+from .endpoints import Address, Session, WrongAnswerError, secret_in
+
+Hits = list[tuple[str, float | None]]
+"""The documents of an answer, best first, with their scores."""
+HITS = ("hits.hits", "hits", "results", "documents", "docs", "response.docs", "data", "matches")
+"""Where servers put the list of what they found."""
+IDS = (*(f"{place}{name}" for place in ("metadata.", "node.metadata.", "") for name in DOCUMENT), "node.node_id")
+SCORES = tuple(f"{place}{name}" for place in ("", "metadata.") for name in ("score", "_score", "relevance_score"))
+"""Where a document's id and score are in a hit: of search engines, of LangChain's documents, of LlamaIndex's nodes."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A search engine behind an address, asked as an :class:`evenrank.Endpoint` is (see there for what is shared)."""
+
+    url: str
+    index: str | None = None
+    template: object = None
+    key: str | None = None
+    concurrency: int = 4
+    timeout: float = 60
+    largest_answer: int = 64
+    answers: None = None
+
+    @cached_property
+    def address(self) -> Address:
+        """Where it is asked; ``{query}`` and ``{k}`` are still to be put in."""
+        if self.index is None and "{query}" not in self.url:
+            raise EvenrankError("`source`: expected {query} in the address, or `index` for OpenSearch or Elasticsearch")
+        return Address.of(self.url, "" if self.index is None else f"{urllib.parse.quote(self.index)}/_search")
+
+    @property
+    def scheme(self) -> str:
+        """How the key is sent."""
+        return "Bearer" if self.index is None else "ApiKey"
+
+    def secret(self) -> str | None:
+        """The key."""
+        return secret_in(self.key)
+
+    def asked(self, query: str, k: int) -> tuple[bytes | None, str | None]:
+        """The JSON that is posted for a query, or None, and the address that is asked instead of its own."""
+        if self.index is not None:
+            return json.dumps(_filled(self.template or _TEMPLATE, query, k)).encode(), None
+        # Of the name, too, so that a colon or a slash in a query leads nowhere else.
+        url = self.address.url.replace("{query}", urllib.parse.quote(query, safe=""))
+        return None, url.replace("{k}", str(k))
+
+
+_TEMPLATE = {"size": "{k}", "_source": False, "query": {"multi_match": {"query": "{query}"}}}
+"""All text fields of an index."""
+
+
+def _filled(value: object, query: str, k: int) -> object:
+    """JSON values with a query, and a number of documents where ``"{k}"`` stands alone, put in."""
+    if isinstance(value, dict):
+        return {name: _filled(one, query, k) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_filled(one, query, k) for one in value]
+    if not isinstance(value, str):
+        return value
+    return k if value == "{k}" else value.replace("{query}", query)
+
+
+@checked
+def retrieve_from(
+    source: object,
+    queries: opt.TheQueries,
+    *,
+    k: Annotated[int, opt.Option("Documents per query.")] = 1000,
+    index: Annotated[
+        str | None,
+        opt.Option("from: an index of OpenSearch or Elasticsearch, at this server.", panel="Input", rare=True),
+    ] = None,
+    template: Annotated[
+        object,
+        opt.Option(
+            'from: its query, as JSON with "{query}" and "{k}" (default: all text fields).',
+            metavar="FILE",
+            reads=True,
+            rare=True,
+        ),
+    ] = None,
+    hits: Annotated[
+        str | None,
+        opt.Option(
+            "from: the list in an answer, as hits.hits (default: by the usual names).", panel="Input", rare=True
+        ),
+    ] = None,
+    id: Annotated[
+        str | None, opt.Option("from: a hit's document id, as metadata.doc_id.", panel="Input", rare=True)
+    ] = None,
+    score: Annotated[
+        str | None,
+        opt.Option("from: a hit's score (default: the usual names, or the order).", panel="Input", rare=True),
+    ] = None,
+    key: Annotated[
+        str | None,
+        opt.Option("from: the environment variable with the key to send.", flag="--key-env", panel="Input", rare=True),
+    ] = None,
+    concurrency: Annotated[int, opt.Option("from: requests in flight.", panel="Input", rare=True)] = 4,
+    timeout: Annotated[
+        float | None,
+        opt.Option("from: seconds for an answer (default: 60; a command: none).", panel="Input", rare=True),
+    ] = None,
+    largest_answer: int = 64,
+    name: str | None = None,
+    quiet: bool = False,
+) -> Run:
+    """The first ``k`` documents of each query by a retriever that is elsewhere, as a run.
+
+    ``source`` is one of:
+
+    - an address with ``{query}`` and perhaps ``{k}`` in it, which is asked with GET and answers JSON;
+    - with ``index``: the address of OpenSearch or Elasticsearch, which is asked ``template``: a dict, or a JSON file,
+      in which ``"{query}"`` and ``"{k}"`` are filled in; by default one that searches all text fields;
+    - any other string: a command, which is run without a shell, reads lines of ``{"query_id", "text", "k"}`` and writes
+      lines of ``{"query_id", "doc_id", "score"}``;
+    - a retriever of LangChain (``invoke``, ``get_relevant_documents``) or LlamaIndex (``retrieve``), or a function of a
+      query that returns such documents, or dicts or ids.
+
+    ``hits``, ``id``, ``score``: where the list is in an answer, and id and score in each of its hits, as names with
+    dots between them; by default the usual ones. Without any score the order counts. Of a document that is there twice,
+    as of several parts of it, the first is taken.
+
+    ``key``: the *name* of the environment variable with a key, sent as bearer token or, to an ``index``, as ``ApiKey``.
+    ``concurrency``, ``timeout``, ``largest_answer`` (MiB), further tries and what is kept out of messages: as for
+    :class:`evenrank.Endpoint`. ``name``: of the run.
+
+    Raises EvenrankError for a server that does not answer, for an answer without hits, ids or finite scores, for a
+    command that fails, and if no query has a result.
+    """
+    asked = as_queries(queries)
+    paths = _Paths(hits, id, score)
+    if isinstance(source, str | os.PathLike):
+        text = os.fspath(source)
+        if text.startswith(("http://", "https://")):
+            engine = Engine(text, index, _template(template), key, concurrency, timeout or 60.0, largest_answer)
+            facts, label = {"retriever": engine.address.shown, "index": index}, index or engine.address.place
+            rows = _asked(engine, asked, k, paths, quiet)
+        elif index is not None:
+            raise EvenrankError(
+                f"`index`: expected an address with http:// or https:// as `source`, found {shown(text)}"
+            )
+        else:
+            facts, label = {"retriever": "a command"}, "command"
+            rows = _run_command(text, asked, k, timeout)
+    else:
+        facts = {"retriever": f"{type(source).__module__}.{type(source).__qualname__}"}
+        label, rows = type(source).__name__, _called(source, asked, k, paths, quiet)
+    return _as_run(rows, asked, k, name or label, {"stage": "retrieve", "k": k, **facts})
+
+
+def _as_run(rows: Sequence[tuple[str, Hits]], asked: pl.DataFrame, k: int, name: str, card: dict[str, object]) -> Run:
+    table = [(query, document, score) for query, found in rows for document, score in found]
+    if not table:
+        raise EvenrankError(f"{name}: no query has a result")
+    notes = []
+    without = asked.height - sum(bool(found) for _, found in rows)
+    if without:
+        notes.append(f"{name}: {counted(without, 'query')} without results")
+    unscored = next((query for query, _, score in table if score is None), None)
+    if unscored is not None:
+        if any(score is not None for _, _, score in table):
+            raise EvenrankError(
+                f"{name}: expected a score of every hit or of none, found both (query {quoted(unscored)})"
+            )
+        notes.append(f"{name}: the answers have no scores; their order counted")
+        table = [(query, one, -float(rank)) for query, found in rows for rank, (one, _) in enumerate(found, 1)]
+    frame = pl.DataFrame(table, {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}, orient="row")
+    first = frame.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
+    if first.height < frame.height:
+        notes.append(
+            f"{name}: {counted(frame.height - first.height, 'hit')} of a document that was there before left out"
+        )
+    run = Run.from_table(first, name, notes=tuple(notes))
+    return replace(run, table=run.table.filter(pl.col("rank") <= k), card=card)
+
+
+@dataclass(frozen=True)
+class _Paths:
+    """Where the hits are in an answer, and id and score in a hit; None: by the usual names."""
+
+    hits: str | None
+    id: str | None
+    score: str | None
+
+    def read(self, answer: object, k: int) -> Hits:
+        """The first hits of an answer, of JSON or of Python. Raises WrongAnswerError for one that has none."""
+        places = HITS if self.hits is None else (self.hits,)
+        lists = [answer] if self.hits is None else []
+        lists += [_at(answer, place) for place in places]
+        found = next((one for one in lists if isinstance(one, list | tuple)), None)
+        if found is None:
+            raise WrongAnswerError(f"expected a list as {' or '.join(places)}, found", _brief(answer))
+        return [self._hit(hit) for hit in found[:k]]
+
+    def _hit(self, hit: object) -> tuple[str, float | None]:
+        alone = hit if isinstance(hit, str | int) and self.id is None else None
+        row_id = _first(hit, IDS if self.id is None else (self.id,)) if alone is None else alone
+        if not isinstance(row_id, str | int) or isinstance(row_id, bool) or row_id == "":
+            place = "under a usual name (`id` names another)" if self.id is None else f"as {self.id}"
+            raise WrongAnswerError(f"expected a document's id {place} in a hit, found", _brief(hit))
+        value = _first(hit, SCORES if self.score is None else (self.score,))
+        if value is None and self.score is None:
+            return str(row_id), None
+        try:
+            number = math.nan if isinstance(value, bool | str) else float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise WrongAnswerError(f"expected a finite number as {self.score or 'score'}, found", _brief(hit))
+        return str(row_id), number
+
+
+def _first(hit: object, places: Sequence[str]) -> object:
+    return next((found for found in (_at(hit, place) for place in places) if found is not None), None)
+
+
+def _at(value: object, place: str) -> object:
+    """What is in JSON values or objects under names with dots between them; None if nothing is."""
+    for name in place.split("."):
+        if isinstance(value, Mapping):
+            value = value.get(name)
+        elif isinstance(value, str | int | float | list | tuple | None):
+            return None
+        else:
+            value = getattr(value, name, None)
+    return value
+
+
+def _brief(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=shown)
+
+
+def _template(given: object) -> object:
+    if given is None or isinstance(given, dict):
+        return given
+    if not isinstance(given, str | os.PathLike):
+        raise EvenrankError(f"`template`: expected a file or a dict, found {shown(given)}")
+    try:
+        found = json.loads(b"".join(block.data for block in line_blocks(given)))
+    except (ValueError, RecursionError) as error:
+        raise InputError(given, f"expected a query as JSON ({error})") from None
+    if not isinstance(found, dict) or "{query}" not in json.dumps(found):
+        raise InputError(given, 'expected a JSON object with "{query}" in it')
+    return found
+
+
+def _asked(engine: Engine, asked: pl.DataFrame, k: int, paths: _Paths, quiet: bool) -> list[tuple[str, Hits]]:
+    """What a server finds for each query, several of which are asked at a time."""
+
+    def read(text: str) -> Hits:
+        try:
+            answer = json.loads(text)
+        except (ValueError, RecursionError):
+            raise WrongAnswerError("expected JSON, found", text.strip()) from None
+        partly = isinstance(answer, dict) and engine.index is not None
+        if partly and (answer.get("timed_out") or _at(answer, "_shards.failed")):
+            raise WrongAnswerError("expected an answer of all shards in time, found", _brief(answer))
+        return paths.read(answer, k)
+
+    with (
+        progress("retrieving", asked.height, quiet=quiet) as advance,
+        closing(Session(engine, Counter())) as session,
+    ):
+        found = []
+        texts = asked["text"].to_list()
+        asking = ((text, partial(_ask, session, engine, text, k, read)) for text in texts)
+        for query, answer in zip(asked["query_id"], session.in_order(asking), strict=True):
+            found.append((query, answer))
+            advance(1)
+    return found
+
+
+def _ask(session: Session, engine: Engine, query: str, k: int, read: Callable[[str], Hits]) -> Hits:
+    body, url = engine.asked(query, k)
+    return session.ask(body, f"the query {quoted(query)}", read, url)
+
+
+def _called(source: Any, asked: pl.DataFrame, k: int, paths: _Paths, quiet: bool) -> list[tuple[str, Hits]]:
+    """What a retriever in Python finds for each query."""
+    names = ("invoke", "get_relevant_documents", "retrieve")
+    call = next((method for name in names if callable(method := getattr(source, name, None))), source)
+    if not callable(call):
+        raise EvenrankError(f"`source`: expected an address, a command or a retriever, found {shown(source)}")
+    found = []
+    with progress("retrieving", asked.height, quiet=quiet) as advance:
+        for query, text in asked.select("query_id", "text").iter_rows():
+            try:
+                found.append((query, paths.read(call(text), k)))
+            except WrongAnswerError as error:
+                problem, *said = error.args
+                raise EvenrankError(f"`source`: {quoted(text)}: {problem} {quoted(' '.join(said), 200)}") from None
+            advance(1)
+    return found
+
+
+def _run_command(command: str, asked: pl.DataFrame, k: int, timeout: float | None) -> list[tuple[str, Hits]]:
+    """What a command writes that is given all queries."""
+    given = asked.select("query_id", "text", pl.lit(k).alias("k")).write_ndjson().encode()
+    what = f"the command {quoted(command)}"
+    try:
+        done = subprocess.run(shlex.split(command), input=given, stdout=subprocess.PIPE, timeout=timeout, check=False)
+    except subprocess.TimeoutExpired:
+        raise EvenrankError(f"{what}: no answer in {timeout:g} s") from None
+    except (OSError, ValueError, IndexError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "expected a program and its arguments"
+        raise EvenrankError(f"`source`: {what}: {reason}") from None
+    if done.returncode:
+        raise EvenrankError(f"{what}: it ended with the status {done.returncode}")
+    return list(_grouped(done.stdout, what, asked))
+
+
+def _grouped(data: bytes, what: str, asked: pl.DataFrame) -> Iterator[tuple[str, Hits]]:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        raise EvenrankError(f"{what}: expected UTF-8 on its standard output") from None
+    if not data.lstrip().startswith(b"{"):
+        raise EvenrankError(f"{what}: expected lines of JSON, found {quoted(data[:80].decode(errors='replace'))}")
+    run = Run.from_table(columns_in(what, data).table, what).table
+    unknown = run["query_id"].filter(~run["query_id"].is_in(asked["query_id"].implode()))
+    if len(unknown):
+        raise EvenrankError(f"{what}: expected the ids of the queries it was given, found {quoted(unknown[0])}")
+    for (query,), rows in run.group_by("query_id", maintain_order=True):
+        yield str(query), list(zip(rows["doc_id"], rows["score"], strict=True))

@@ -1,0 +1,283 @@
+"""One list of formats: whatever reads runs, judgements, collections or queries gives the same from each of them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import evenrank
+from evenrank import EvenrankError, InputError, TextFile, audit, beir
+from evenrank.files.streams import shard_batches, shards_of
+from evenrank.files.texts import map_passages, read_texts, scan_collection
+
+TEXTS = {
+    "d1": 'She said "well",\tand left',
+    "d2": "He said he did; é",
+    "d3": "nothing he knew, 'quoted",
+    "d4": "a word of her own",
+}
+QUERIES = {"q1": "who knew, and when", "q2": "who said nothing", "q3": "not judged"}
+RUN = {"q2": {"d4": 1.5, "d2": 1.5, "d1": 0.1 + 0.2}, "q1": {"d1": 3.25, "d3": 1e-17, "d2": 1e-17}}
+QRELS = {"q1": {"d1": 1, "d3": 2}, "q2": {"d2": 0, "d4": 1}}
+# A zst frame without compression: magic, descriptor of a frame with four bytes of size, one raw block.
+Write = Callable[[Path], object]
+
+
+def zst(data: bytes) -> bytes:
+    blocks = (1 | len(data) << 3).to_bytes(3, "little") + data
+    return b"\x28\xb5\x2f\xfd\xa0" + len(data).to_bytes(4, "little") + blocks
+
+
+def nested(given: dict[str, dict[str, Any]], *names: str) -> pl.DataFrame:
+    return pl.DataFrame([(q, d, v) for q, of in given.items() for d, v in of.items()], list(names), orient="row")
+
+
+def trec(given: dict[str, dict[str, Any]], form: str) -> str:
+    rows = [(q, d, n, v) for q, of in given.items() for n, (d, v) in enumerate(of.items(), 1)]
+    return "".join(form.format(query=q, doc=d, rank=n, value=repr(v)) for q, d, n, v in rows)
+
+
+def packed(text: str) -> dict[str, bytes]:
+    return {"plain": text.encode(), "gzip": gzip.compress(text.encode()), "zst": zst(text.encode())}
+
+
+def tables(frame: pl.DataFrame, kind: str) -> dict[str, Write]:
+    forms: dict[str, Write] = {
+        "csv": frame.write_csv,
+        "tsv": lambda path: frame.write_csv(path, separator="\t", quote_style="never"),
+        "jsonl": frame.write_ndjson,
+        "parquet": frame.write_parquet,
+    }
+    return {f"{kind}.{name}": write for name, write in forms.items()}
+
+
+def written(given: dict[str, bytes], kind: str) -> dict[str, Write]:
+    return {f"{kind}.{name}": lambda path, data=data: path.write_bytes(data) for name, data in given.items()}
+
+
+RUNS = {
+    **written(packed(trec(RUN, "{query} Q0 {doc} {rank} {value} t\n")), "trec"),
+    **written(packed(json.dumps(RUN, indent=1)), "json"),
+    **written(packed(nested(RUN, "query_id", "doc_id", "score").write_csv()), "packed"),
+    **tables(nested(RUN, "query_id", "doc_id", "score"), "named"),
+    **tables(nested(RUN, "qid", "docno", "score").with_columns(rank=0), "pyterrier"),
+}
+JUDGED = {
+    **written(packed(trec(QRELS, "{query} 0 {doc} {value}\n")), "trec"),
+    **written(packed(json.dumps(QRELS)), "json"),
+    **tables(nested(QRELS, "query-id", "corpus-id", "score"), "beir"),
+    **tables(nested(QRELS, "query_id", "doc_id", "relevance"), "named"),
+}
+
+
+def texts(given: dict[str, str]) -> dict[str, Write]:
+    frame = pl.DataFrame({"_id": list(given), "text": list(given.values())})
+    # A tab stays where it is in a TSV without a heading; with one, it would begin another value.
+    plain = frame.write_csv(include_header=False, separator="\t", quote_style="never")
+    titled = frame.with_columns(
+        title=pl.col("text").str.extract(r"^(\S+) "), text=pl.col("text").str.replace(r"^\S+ ", "")
+    )
+    found = {**written(packed(plain), "tsv"), **tables(frame, "named"), **tables(titled, "titled")}
+    del found["titled.tsv"]
+    return found | written(packed(titled.write_csv(separator=";")), "semicolons")
+
+
+COLLECTIONS, ASKED = texts(TEXTS), texts(QUERIES)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    """Each thing in its first form."""
+    made = {}
+    for name, forms in {"run": RUNS, "qrels": JUDGED, "collection": COLLECTIONS, "queries": ASKED}.items():
+        made[name] = tmp_path / f"{name}.first"
+        next(iter(forms.values()))(made[name])
+    return made
+
+
+COMMANDS = {
+    "audit": "audit r={run} --collection {collection} --qrels {qrels} --queries {queries} --json -"
+    " --measures 'nDCG@2 ARaB@2 RR@3'",
+    "rebalance": "rebalance {run} --collection {collection} --qrels {qrels} --method shift --strength 1 --seed 3"
+    " --out {out}",
+    "retrieve": "retrieve {collection} {queries} --out {out}",
+    "fuse": "fuse a={run} b={run} --weight 0.5 --out {out}",
+    "score": "score {collection} --out {out}",
+}
+FORMS = [
+    *[("run", form, write) for form, write in RUNS.items()],
+    *[("qrels", form, write) for form, write in JUDGED.items()],
+    *[("collection", form, write) for form, write in COLLECTIONS.items()],
+    *[("queries", form, write) for form, write in ASKED.items()],
+]
+PAIRS = [(c, role, form, w) for c, line in COMMANDS.items() for role, form, w in FORMS if f"{{{role}}}" in line]
+
+
+def figures(name: str, done: Any, out: Path) -> object:
+    if name == "audit":
+        return {key: value for key, value in json.loads(done.out).items() if key not in ("provenance", "notes")}
+    return pl.read_parquet(out).to_dicts() if name == "score" else lines(out)
+
+
+def lines(out: Path) -> list[list[str]]:
+    return [line.split()[:5] for line in out.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(("name", "role", "form", "write"), PAIRS, ids=[f"{c}-{r}-{f}" for c, r, f, _ in PAIRS])
+def test_every_command_reads_every_form(
+    name: str, role: str, form: str, write: Write, files: dict[str, Path], tmp_path: Path, evenrank: Any
+) -> None:
+    write(tmp_path / "given")
+    found = []
+    for given in (files, {**files, role: tmp_path / "given"}):
+        line = COMMANDS[name].format(**given, out=tmp_path / "out")
+        done = evenrank(*shlex.split(line))
+        assert done.status == 0, done.err
+        found.append(figures(name, done, tmp_path / "out"))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("order", ["score", "file"])
+@pytest.mark.parametrize("form", RUNS)
+def test_ties_are_in_the_same_order(form: str, order: Any, tmp_path: Path) -> None:
+    RUNS["trec.plain"](tmp_path / "trec")
+    RUNS[form](tmp_path / "run")
+    first, other = (evenrank.read_run(tmp_path / name, order=order).table for name in ("trec", "run"))
+    assert first.equals(other)
+    if order == "score":
+        assert first["doc_id"].to_list() == ["d4", "d2", "d1", "d1", "d3", "d2"]
+
+
+@pytest.mark.parametrize("form", COLLECTIONS)
+def test_parts_and_partitions(form: str, tmp_path: Path) -> None:
+    for year, half in enumerate((dict(list(TEXTS.items())[:2]), dict(list(TEXTS.items())[2:]))):
+        folder = tmp_path / "all" / f"year=202{year}" / "lang=en"
+        folder.mkdir(parents=True)
+        texts(half)[form](folder / "part")
+    (tmp_path / "all" / "other").mkdir()
+    (tmp_path / "all" / "other" / "left-out.tsv").write_text("d9\tx\n")
+    whole = pl.DataFrame({"doc_id": list(TEXTS), "text": list(TEXTS.values())})
+    assert pl.concat(scan_collection(tmp_path / "all")).equals(whole)
+    assert pl.concat(map_passages(tmp_path / "all", lambda batch: batch)).equals(whole)
+    assert pl.concat(batch for one in shards_of(tmp_path / "all", 1) for batch in shard_batches(one)).equals(whole)
+    assert read_texts(tmp_path / "all", pl.Series(["d3"])).equals(whole[2:3])
+
+
+@pytest.mark.parametrize("form", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_other_names_of_columns(form: str, files: dict[str, Path], tmp_path: Path, evenrank: Any) -> None:
+    frame = pl.DataFrame(
+        {"text": ["x"] * 4, "key": list(TEXTS), "abstract": [one.replace("\t", " ") for one in TEXTS.values()]}
+    )
+    tables(frame, "")[form](tmp_path / "given")
+    given = TextFile(tmp_path / "given", "key", "abstract")
+    assert [row for batch in scan_collection(given) for row in batch.rows()] == frame.select("key", "abstract").rows()
+    assert [row for one in shards_of(given, 1) for batch in shard_batches(one) for row in batch.rows()] == frame.select(
+        "key", "abstract"
+    ).rows()
+    command = ["retrieve", tmp_path / "given", files["queries"], "--id-column", "key", "--out", "-", "--quiet"]
+    done = evenrank(*command, "--text-column", "abstract")
+    usual = evenrank("retrieve", files["collection"], files["queries"], "--out", "-", "--quiet")
+    assert done.out == usual.out != ""
+    done = evenrank(*command, "--text-column", "abstrct")
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert "abstrct" in done.err
+
+
+def test_a_folder_of_beir(files: dict[str, Path], tmp_path: Path, evenrank: Any) -> None:
+    home = tmp_path / "set"
+    (home / "qrels").mkdir(parents=True)
+    COLLECTIONS["titled.jsonl"](home / "corpus.jsonl")
+    ASKED["named.jsonl"](home / "queries.jsonl")
+    JUDGED["beir.tsv"](home / "qrels" / "test.tsv")
+    run = tmp_path / "set.run"
+    assert evenrank("retrieve", "--beir", home, "--out", run).status == 0
+    # Those that are judged.
+    assert {query for query, *_ in lines(run)} == {"q1", "q2"}
+    measures = ("--measures", "nDCG@2 ARaB@2", "--json", "-")
+    done = evenrank("audit", run, "--beir", home, *measures)
+    apart = evenrank("audit", run, "--collection", files["collection"], "--qrels", files["qrels"], *measures)
+    assert figures("audit", done, run) == figures("audit", apart, run)
+    found = audit(run, **beir(home), measures="nDCG@2 ARaB@2")
+    assert found.to_dict()["runs"] == json.loads(done.out)["runs"]
+    done = evenrank("retrieve", "--beir", tmp_path, "--out", run)
+    assert (done.status, done.err) == (
+        2,
+        f"evenrank: {tmp_path}: expected a folder in BEIR's form, found no corpus.tsv or .jsonl in it\n",
+    )
+    done = evenrank("retrieve", "--out", run)
+    assert done.err == "evenrank retrieve: missing argument 'COLLECTION' (see evenrank retrieve --help)\n"
+
+
+def test_a_run_as_parquet(tmp_path: Path) -> None:
+    evenrank.write_run(RUN, tmp_path / "r.parquet")
+    assert pl.read_parquet(tmp_path / "r.parquet").equals(evenrank.Run.from_table(RUN).table)
+    assert evenrank.audit(tmp_path / "r.parquet", qrels=QRELS, measures="nDCG@2")["r"]["nDCG@2"].mean > 0.9
+
+
+BAD_RUNS = {
+    "query_id,doc_id\nq1,d1\n": "the table has no column score (its columns are query_id, doc_id)",
+    "query_id,doc_id,score\nq1,d1,x\n": "expected a finite number as score, found 'x' (query 'q1', document 'd1')",
+    "query_id,doc_id,score\nq1,d1,1\nq1,d1,2\n": "the document 'd1' appears twice for the query 'q1'",
+    '{"q1": {"d1": 1, "d1": 2}}': "the name 'd1' appears twice in an object",
+    '{"q1": {"d1": [1]}}': "expected a finite number as score, found [1]",
+    '{"q1": {"d1": 1}': "expected a JSON object, found",
+    ",,,\n": "expected 6 fields (query_id, Q0, doc_id, rank, score, tag) of a TREC run, found 1: ',,,'",
+    "[]": "expected 6 fields",
+}
+BAD_TEXTS = {
+    "id,text\nd1,a,b\n": "line 2: expected 2 values (id, text) and an id among them, found 'd1,a,b'",
+    'id,text\nd1,"a\n': "line 2: no valid CSV: unexpected end of data",
+    ",,,\n": "line 1: expected an id, a tab and a text, found ',,,' and no tab",
+    "id,text\n": "the file contains no texts",
+}
+
+
+@pytest.mark.parametrize("text", [*BAD_RUNS, *BAD_TEXTS])
+def test_bad_forms_are_one_line(text: str, files: dict[str, Path], tmp_path: Path, evenrank: Any) -> None:
+    path = tmp_path / "bad"
+    path.write_text(text)
+    for message, line in (
+        (BAD_RUNS.get(text), f"audit {path} --qrels {files['qrels']} --measures nDCG@2"),
+        (BAD_TEXTS.get(text), f"score {path} --out {tmp_path / 'out'}"),
+    ):
+        if message is not None:
+            done = evenrank(*line.split())
+            assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+            assert message in done.err
+            assert str(path) in done.err
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-3], lambda data: data[:9] + b"\xff" + data[10:]])
+def test_damaged_zst(damage: Any, tmp_path: Path) -> None:
+    (tmp_path / "run").write_bytes(damage(packed("q1 Q0 d1 1 1.0 t\n")["zst"]))
+    with pytest.raises(InputError):
+        evenrank.read_run(tmp_path / "run")
+
+
+def test_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evenrank: Any) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory")
+    with memory.open("/c/year=2025/a.tsv", "wb") as stream:
+        stream.write(b"d1\tshe\n")
+    assert pl.concat(scan_collection("memory://c")).rows() == [("d1", "she")]
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("(MaxRetryError) no route\nand much more " * 50)
+
+    monkeypatch.setattr(type(memory), "_open", broken)
+    with pytest.raises(InputError, match=r"^memory://c/x: cannot be reached: \(MaxRetryError\) no route$"):
+        list(scan_collection("memory://c/x"))
+    monkeypatch.undo()
+    monkeypatch.setattr("fsspec.core.url_to_fs", lambda _: (_ for _ in ()).throw(ImportError("Install s3fs")))
+    with pytest.raises(EvenrankError) as error:
+        list(scan_collection("s3://bucket/c.tsv"))
+    assert str(error.value) == (
+        's3://bucket/c.tsv: reading or writing a URL needs the extra [remote]: pip install "evenrank[remote]"'
+    )

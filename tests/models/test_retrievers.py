@@ -1,0 +1,286 @@
+"""Other retrievers: servers on this machine answer as real ones do, and their rankings come out as runs."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shlex
+import sys
+import time
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from evenrank import EvenrankError, read_run, retrieve_from
+from evenrank.models import endpoints
+from loopback import Body, Server, serving
+
+QUERIES = {"q1": "who knew: a/b & ü", "q2": "nothing", "q3": 'said "so"'}
+FOUND = {"q1": {"d2": 3.5, "d1": 0.1 + 0.2}, "q3": {"d9": 2.0, "d3": 2.0, "d1": -1.0}}
+RUN = {"q1": {"d2": 3.5, "d1": 0.1 + 0.2}, "q3": {"d9": 2.0, "d3": 2.0, "d1": -1.0}}
+BY_TEXT = {text: FOUND.get(query, {}) for query, text in QUERIES.items()}
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving() as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that would have been waited; they are not."""
+    seconds: list[float] = []
+    monkeypatch.setattr(endpoints, "sleep_using_event", lambda _: seconds.append)
+    return seconds
+
+
+def opensearch(server: Server, **more: Any) -> Any:
+    """How OpenSearch and Elasticsearch answer _search."""
+
+    def behave(number: int, body: Body) -> Any:
+        hits = [
+            {"_index": "docs", "_id": one, "_score": score}
+            for one, score in BY_TEXT[body["query"]["multi_match"]["query"]].items()
+        ]
+        total = {"value": len(hits), "relation": "eq"}
+        shards = {"total": 1, "successful": 1, "skipped": 0, "failed": 0}
+        return {"took": 3, "timed_out": False, "_shards": shards, "hits": {"total": total, "hits": hits}, **more}
+
+    return behave
+
+
+def searched(server: Server, named: str = "results", **names: str) -> Any:
+    """A server of one's own, asked with GET."""
+    row_id, score = names.get("id", "id"), names.get("score", "score")
+
+    def behave(number: int, body: Body) -> Any:
+        query = urllib.parse.parse_qs(urllib.parse.urlsplit(server.paths[number]).query)["q"][0]
+        return {named: [{row_id: one, score: value} for one, value in BY_TEXT[query].items()]}
+
+    return behave
+
+
+def test_an_index(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.behave = opensearch(server)
+    monkeypatch.setenv("KEY", "s3cret-key")
+    run = retrieve_from(server.url, QUERIES, k=5, index="docs", key="KEY", quiet=True)
+    assert run.to_dict() == RUN
+    assert run.name == "docs"
+    assert run.notes == ("docs: 1 query without results",)
+    assert set(server.paths) == {"/docs/_search"}
+    assert {headers["Authorization"] for headers in server.headers} == {"ApiKey s3cret-key"}
+    asked = [json.loads(body) for body in server.bodies]
+    assert {one["query"]["multi_match"]["query"] for one in asked} == set(QUERIES.values())
+    assert all(one["size"] == 5 and one["_source"] is False for one in asked)
+    assert run.card == {"stage": "retrieve", "k": 5, "retriever": f"{server.url}/docs/_search", "index": "docs"}
+
+
+def test_a_template(server: Server, tmp_path: Path) -> None:
+    server.behave = lambda number, body: {"hits": {"hits": [{"_id": "d1", "_score": 1.5}]}}
+    template = {"size": "{k}", "query": {"bool": {"must": [{"match": {"body": "in {query}"}}]}}, "from": 0}
+    (tmp_path / "t.json").write_text(json.dumps(template))
+    for given in (template, tmp_path / "t.json"):
+        retrieve_from(server.url, {"q1": 'a "b"\n{k}'}, k=7, index="docs", template=given, quiet=True)
+        asked = json.loads(server.bodies.pop())
+        assert asked == {"size": 7, "query": {"bool": {"must": [{"match": {"body": 'in a "b"\n{k}'}}]}}, "from": 0}
+    (tmp_path / "t.json").write_text("{")
+    with pytest.raises(EvenrankError, match="expected a query as JSON"):
+        retrieve_from(server.url, QUERIES, index="docs", template=tmp_path / "t.json", quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("named", "names", "paths"),
+    [
+        ("results", {}, {}),
+        ("docs", {"id": "doc_id", "score": "_score"}, {}),
+        ("found", {"id": "key", "score": "bm25"}, {"hits": "found", "id": "key", "score": "bm25"}),
+    ],
+)
+def test_an_address(named: str, names: Any, paths: Any, server: Server) -> None:
+    server.behave = searched(server, named, **names)
+    for concurrency in (1, 4):
+        run = retrieve_from(
+            f"{server.url}/search?q={{query}}&k={{k}}", QUERIES, k=2, concurrency=concurrency, quiet=True, **paths
+        )
+        # Two of a query, as scores and ids order them.
+        assert run.to_dict() == {"q1": RUN["q1"], "q3": {"d9": 2.0, "d3": 2.0}}
+    assert all("k=2" in path for path in server.paths)
+    assert run.card is not None
+    assert "who" not in json.dumps(run.card)
+
+
+def test_ids_alone(server: Server) -> None:
+    server.behave = lambda number, body: ["d3", 7, "d3", "d1"]
+    run = retrieve_from(f"{server.url}/?q={{query}}", {"q1": "a"}, name="mine", quiet=True)
+    assert run.to_dict() == {"q1": {"d3": -1.0, "7": -2.0, "d1": -4.0}}
+    assert run.notes == (
+        "mine: the answers have no scores; their order counted",
+        "mine: 1 hit of a document that was there before left out",
+    )
+
+
+BAD: list[tuple[Any, str]] = [
+    ((401, {}, {"error": {"reason": "no", "message": "unknown user"}}), r"status 401: 'unknown user'$"),
+    ((404, {}, {"error": "no such index"}), r"status 404: 'no such index'$"),
+    ((200, {}, b'{"hits": '), r"expected JSON, found '{\"hits\":'$"),
+    ({"hits": 5}, r"expected a list as hits.hits or hits or .*, found '{\"hits\": 5}'$"),
+    ({"hits": [{"title": "x"}]}, r"expected a document's id under a usual name .*, found"),
+    ({"hits": [{"id": "d1", "score": "high"}]}, r"expected a finite number as score, found"),
+    ({"hits": [{"id": "d1", "score": True}]}, r"expected a finite number as score, found"),
+    ((200, {}, b'{"hits": [{"id": "d1", "score": 1e999}]}'), r"expected a finite number as score, found"),
+    ((302, {"Location": "http://elsewhere/"}, b""), r"redirected to 'http://elsewhere/', which is not followed"),
+    ((200, {"Content-Encoding": "gzip"}, gzip.compress(b" " * (4 << 20))), r"an answer of more than 3 MiB"),
+    ((200, {}, b" " * (4 << 20)), r"an answer of more than 3 MiB"),
+]
+
+
+@pytest.mark.parametrize(("told", "message"), BAD, ids=range(len(BAD)))
+def test_wrong_answers_are_one_line(told: Any, message: str, server: Server) -> None:
+    server.behave = lambda *_: told
+    with pytest.raises(EvenrankError, match=message) as error:
+        retrieve_from(f"{server.url}/?q={{query}}", {"q1": "a"}, largest_answer=3, quiet=True)
+    assert len(str(error.value)) < 600
+    assert "the query 'a'" in str(error.value)
+
+
+def test_shards_that_failed(server: Server) -> None:
+    server.behave = opensearch(server, _shards={"total": 2, "successful": 1, "failed": 1})
+    with pytest.raises(EvenrankError, match="expected an answer of all shards in time"):
+        retrieve_from(server.url, QUERIES, index="docs", quiet=True)
+
+
+def test_servers_that_are_busy_are_asked_again(server: Server, waits: list[float]) -> None:
+    right = opensearch(server)
+    busy = [(429, {"Retry-After": "9"}, {"error": "busy"}), (500, {}, b""), "drop"]
+    server.behave = lambda number, body: busy[number] if number < len(busy) else right(number, body)
+    assert retrieve_from(server.url, QUERIES, index="docs", concurrency=1, quiet=True).to_dict() == RUN
+    assert waits == [9, 2, 4]
+    server.behave = lambda *_: (503, {}, {"message": "down"})
+    with pytest.raises(EvenrankError, match=r"status 503: 'down' \(7 tries\)$"):
+        retrieve_from(server.url, QUERIES, index="docs", quiet=True)
+
+
+def test_a_slow_server(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoints, "TRIES", 1)
+    server.behave = lambda *_: time.sleep(1) or []
+    with pytest.raises(EvenrankError, match=r"no answer in 0.2 s"):
+        retrieve_from(f"{server.url}/?q={{query}}", {"q1": "a"}, timeout=0.2, quiet=True)
+
+
+SECRET = "sk-Abc123+xyz/789"
+
+
+@pytest.mark.parametrize(
+    "shown", [SECRET, SECRET.upper(), " ".join(SECRET), SECRET[::-1], SECRET.encode().hex(), f"a {SECRET} b"]
+)
+def test_a_key_that_is_given_back_is_not_shown(
+    shown: str, server: Server, monkeypatch: pytest.MonkeyPatch, evenrank: Any, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KEY", SECRET)
+    (tmp_path / "q.tsv").write_text("q1\ta\n")
+    server.behave = lambda *_: (401, {}, {"message": f"wrong key {shown}"})
+    done = evenrank(
+        "retrieve", tmp_path / "q.tsv", "--from", f"{server.url}/?q={{query}}", "--key-env", "KEY", "--out", "-"
+    )
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert "status 401" in done.err
+    letters = "".join(one for one in done.err.lower() if one.isalnum())
+    for form in (SECRET, SECRET[::-1], SECRET.encode().hex()):
+        assert "".join(one for one in form.lower() if one.isalnum()) not in letters
+
+
+PROGRAM = """
+import json, sys
+found = json.loads(sys.argv[1])
+for line in sys.stdin:
+    asked = json.loads(line)
+    assert asked.keys() == {"query_id", "text", "k"}
+    for doc, score in found.get(asked["query_id"], {}).items():
+        print(json.dumps({"query_id": asked["query_id"], "doc_id": doc, "score": score}))
+"""
+
+
+def test_a_command(tmp_path: Path, evenrank: Any) -> None:
+    (tmp_path / "p.py").write_text(PROGRAM)
+    (tmp_path / "q.tsv").write_text("".join(f"{query}\t{text}\n" for query, text in QUERIES.items()))
+    command = shlex.join([sys.executable, str(tmp_path / "p.py"), json.dumps(FOUND)])
+    assert retrieve_from(command, QUERIES, quiet=True).to_dict() == RUN
+    done = evenrank("retrieve", tmp_path / "q.tsv", "--from", command, "--k", 2, "--out", tmp_path / "c.run")
+    assert done.status == 0, done.err
+    assert read_run(tmp_path / "c.run").to_dict() == {"q1": RUN["q1"], "q3": {"d9": 2.0, "d3": 2.0}}
+    assert json.loads((tmp_path / "c.run.card.json").read_text())["made_by"]["retriever"] == "a command"
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ("raise SystemExit(3)", "it ended with the status 3"),
+        ("print('hello')", "expected lines of JSON, found 'hello"),
+        ('print(\'{"query_id": "q1"}\')', "the table has no column doc_id, score"),
+        ('print(\'{"query_id": "x", "doc_id": "d", "score": 1}\')', "the ids of the queries it was given, found 'x'"),
+        ("pass", "expected lines of JSON, found ''"),
+        ("import time; time.sleep(9)", "no answer in 0.5 s"),
+    ],
+)
+def test_commands_that_fail(program: str, message: str) -> None:
+    with pytest.raises(EvenrankError, match=message):
+        retrieve_from(shlex.join([sys.executable, "-c", program]), QUERIES, timeout=0.5 if "sleep" in program else None)
+
+
+@pytest.mark.parametrize("source", ["", "no-such-program-here", "'", 5, "http://127.0.0.1:1/search", "ftp://x/{query}"])
+def test_what_is_no_retriever(source: Any) -> None:
+    with pytest.raises(EvenrankError):
+        retrieve_from(source, QUERIES, quiet=True)
+
+
+def test_retrievers_of_langchain_and_llamaindex() -> None:
+    """Duck-typed: documents of LangChain, with metadata, and nodes of LlamaIndex, with scores."""
+
+    class LangChain:
+        def invoke(self, query: str) -> list[Any]:
+            return [
+                SimpleNamespace(id="uuid", page_content="x", metadata={"doc_id": one, "source": "s"})
+                for one in BY_TEXT[query]
+            ]
+
+    class Early:
+        def get_relevant_documents(self, query: str) -> list[Any]:
+            return [
+                SimpleNamespace(page_content="x", metadata={"id": one, "score": score})
+                for one, score in BY_TEXT[query].items()
+            ]
+
+    class LlamaIndex:
+        def retrieve(self, query: str) -> list[Any]:
+            return [
+                SimpleNamespace(node=SimpleNamespace(node_id=one, metadata={}), score=score)
+                for one, score in BY_TEXT[query].items()
+            ]
+
+    assert retrieve_from(LangChain(), QUERIES, quiet=True).to_dict() == {
+        "q1": {"d2": -1.0, "d1": -2.0},
+        "q3": {"d9": -1.0, "d3": -2.0, "d1": -3.0},
+    }
+    for retriever in (Early(), LlamaIndex()):
+        assert retrieve_from(retriever, QUERIES, quiet=True).to_dict() == RUN
+    run = retrieve_from(LangChain(), QUERIES, id="metadata.source", quiet=True)
+    assert run.to_dict() == {"q1": {"s": -1.0}, "q3": {"s": -1.0}}
+    with pytest.raises(EvenrankError, match=r"`source`: 'who .*expected a document's id as metadata.key in a hit"):
+        retrieve_from(LangChain(), QUERIES, id="metadata.key", quiet=True)
+
+
+def test_options_that_do_not_go_together(tmp_path: Path, evenrank: Any) -> None:
+    (tmp_path / "q.tsv").write_text("q1\ta\n")
+    for more, message in (
+        (["--from", "cat", "--k1", "1"], "`--k1`: not with `--from`"),
+        (["--index", "docs"], "`--index` needs `--from`"),
+        (["--from", "cat", "--index", "x"], "`--index`: expected an address"),
+    ):
+        done = evenrank("retrieve", tmp_path / "q.tsv", tmp_path / "q.tsv", *more, "--out", "-")
+        assert (done.status, done.err.count("\n")) == (2, 1)
+        assert message.replace("`", "") in done.err.replace("`", "")

@@ -91,9 +91,10 @@ def test_a_tracker_that_is_missing(audited: AuditResult, monkeypatch: pytest.Mon
 
 def test_forms_of_the_hub(audited: AuditResult) -> None:
     hub: Any = pytest.importorskip("huggingface_hub", reason="needs the extra [neural]")
+    cards: Any = pytest.importorskip("huggingface_hub.repocard_data")
     figure = audited["new", "ARaB(magnitude='bool')@10"]
     index = callbacks.model_index(audited, "new", model="m", dataset="org/texts", dataset_name="Texts")
-    name, results = hub.repocard_data.model_index_to_eval_results(index)
+    name, results = cards.model_index_to_eval_results(index)
     assert name == "m"
     assert [(one.dataset_type, one.dataset_name, one.task_type) for one in results] == [
         ("org/texts", "Texts", "text-ranking")

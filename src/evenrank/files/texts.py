@@ -18,7 +18,7 @@ from . import irds
 from .arguments import checked
 from .convert import text_table
 from .errors import InputError, quoted
-from .reading import Block, files_of, line_blocks, open_parquet, polars_table, refuse_pipe
+from .reading import Block, files_of, line_blocks, open_parquet, refuse_pipe
 from .tables import IdIndex, csv_drops, first_repeat, is_parquet, lines_of
 from .threads import in_order
 
@@ -248,7 +248,7 @@ def _batches(path: str | os.PathLike[str], id_column: str) -> Iterator[Batch]:
 def file_batches(
     path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None = None
 ) -> Iterator[pl.DataFrame]:
-    """The batches of one file; ``span``: only those between two byte offsets (of Parquet: row groups)."""
+    """The batches of one file; ``span``: only those between two byte offsets (of Parquet: rows)."""
     return (batch() for batch in _file_batches(path, id_column, span))
 
 
@@ -339,7 +339,7 @@ def _parquet_batches(
     path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None
 ) -> Iterator[pl.DataFrame]:
     with open_parquet(path) as file:
-        names = file.schema_arrow.names
+        names = file.schema.names()
         row_id = next((name for name in IDS if name in names), None)
         text = next((name for name in TEXTS if name in names), None)
         if row_id is None or text is None:
@@ -348,10 +348,8 @@ def _parquet_batches(
                 f"expected a column of {', '.join(IDS)} and one of {', '.join(TEXTS)}, found {', '.join(names)}",
             )
         columns = [row_id, text] + (["title"] if "title" in names else [])
-        first, end = span or (0, file.num_row_groups)
-        start = sum(file.metadata.row_group(group).num_rows for group in range(first))
-        for part in file.iter_batches(batch_size=1 << 16, columns=columns, row_groups=list(range(first, end))):
-            table = polars_table(path, part)
+        start = span[0] if span else 0
+        for table in file.batches(1 << 16, columns, span):
             for name, kind in table.schema.items():
                 if not (isinstance(kind, _TEXT_TYPES) or (name == row_id and kind.is_integer())):
                     raise InputError(path, f"expected text in the column {name}, found {kind}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from evenrank import options as opt
 from evenrank.files import EvenrankError, Provenance
 from evenrank.files.arguments import check_ranges, checked
-from evenrank.files.errors import quoted, require_neural
+from evenrank.files.errors import FAST, quoted, require, require_neural
 
 from .checks import Need, Options
 
@@ -112,6 +112,7 @@ def study_of(
 ) -> Study[Any]:
     """The study of a name with the settings of a scale. Raises EvenrankError for an unknown name or scale."""
     require_neural("an experiment")
+    require("an experiment", "all", *FAST, "Stemmer", "altair", "vl_convert", "pydantic", "tomli_w")
     if name not in NAMES:
         raise EvenrankError(f"experiment: expected one of {', '.join(NAMES)}, found {quoted(name)}")
     if scale not in SCALES:

@@ -14,7 +14,7 @@ from evenrank.files.types import Array
 
 from .lexicon import Lexicon
 
-_ROOM = 1 << 21
+_ROOM = 1 << 23
 """Bytes of text that take about as long to count here as the compiler and its kernel take to load."""
 
 

@@ -225,7 +225,6 @@ def _failing(p, table, chance):
     return 0.0 if passed == 0 else 1 - passed
 
 
-@compiled(nogil=True)
 def fill_tables(shares, starts, alpha, tables, adjusted, failing):
     """For each p in ``shares`` [U], the m-table in ``tables[starts[u] : starts[u + 1]]`` with α corrected.
 

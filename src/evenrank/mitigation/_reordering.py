@@ -225,7 +225,7 @@ def _failing(p, table, chance):
     return 0.0 if passed == 0 else 1 - passed
 
 
-def fill_tables(shares, starts, alpha, tables, adjusted, failing):
+def fill_tables(shares: Array, starts: Array, alpha: float, tables: Array, adjusted: Array, failing: Array) -> None:
     """For each p in ``shares`` [U], the m-table in ``tables[starts[u] : starts[u + 1]]`` with α corrected.
 
     ``adjusted`` and ``failing`` [U] receive the corrected α, and the probability of failing the table by chance. The

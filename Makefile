@@ -53,7 +53,7 @@ chromium:  # the report's tests need a browser; without the right to install one
 # Needs uv. UV_FIND_LINKS names a folder with the CPU build of PyTorch.
 lock:  ## pin every version anew
 	sed -i 's/^torch==[0-9.]*$$/&+cpu/' requirements.lock
-	uv pip compile pyproject.toml --all-extras --python-version 3.11 --no-header --no-annotate --quiet --output-file requirements.lock
+	uv pip compile pyproject.toml --extra test --python-version 3.11 --no-header --no-annotate --quiet --output-file requirements.lock
 	sed -i 's/+cpu$$//' requirements.lock
 	! grep -E '^(nvidia|triton)' requirements.lock
 

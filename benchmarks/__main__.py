@@ -14,6 +14,7 @@ from pathlib import Path
 from . import table
 
 NAMES = (
+    "install",
     "startup",
     "scoring",
     "audits",

@@ -8,22 +8,11 @@ import sys
 from pathlib import Path
 
 # No extra can be found, as where it is not installed.
-WITHOUT_EXTRAS = """
+WITHOUT_EXTRAS = f"""
 import sys
-
-EXTRAS = {"torch", "transformers", "sentence_transformers", "accelerate", "safetensors", "gensim", "sklearn", "ray"}
-
-class Hiding:
-    def __init__(self, finder):
-        self.finder = finder
-
-    def __getattr__(self, name):
-        return getattr(self.finder, name)
-
-    def find_spec(self, name, path=None, target=None):
-        return None if name.partition(".")[0] in EXTRAS else self.finder.find_spec(name, path, target)
-
-sys.meta_path[:] = map(Hiding, sys.meta_path)
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from core_commands import EXTRAS, hide_extras
+hide_extras()
 """
 
 

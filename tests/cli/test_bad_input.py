@@ -188,8 +188,7 @@ CASES = {
     ),
     "damaged Parquet": case(
         labels(),
-        "labels: damaged Parquet file (Parquet magic bytes not found in footer. Either the file is corrupted or this is"
-        " not a parquet file.)",
+        "labels: damaged Parquet file (parquet: File out of specification: The file must end with PAR1 or PARE)",
         labels=b"PAR1" + b"x" * 100,
     ),
     "nan in Parquet": case(

@@ -56,7 +56,7 @@ def mutant(content: bytes, seed: str) -> bytes:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_damaged_parquet(tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str) -> None:
+def test_damaged_parquet(tmp_path: Path, name: str) -> None:
     read, table = TABLES[name]
     path = tmp_path / "x.parquet"
     table.write_parquet(path)
@@ -71,24 +71,24 @@ def test_damaged_parquet(tmp_path: Path, capfd: pytest.CaptureFixture[str], name
             said.append(str(error))
     assert all(re.match(rf"{path}(, line 1)?: ", message) for message in said)
     assert 10 < len(said) < 140
-    assert "panicked" not in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(("name", "column"), [("collection", "text"), ("scores", "count_f"), ("groups", "label")])
-def test_a_type_that_polars_panics_at(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str, column: str
-) -> None:
+@pytest.mark.parametrize(("name", "column"), [("collection", "text"), ("scores", "count_f")])
+def test_a_type_that_polars_does_not_know(tmp_path: Path, name: str, column: str) -> None:
     read, table = TABLES[name]
     arrow = table.to_arrow()
     wide: Any = pa.array([decimal.Decimal(1)] * table.height, pa.decimal256(50, 2))
-    if name == "groups":
-        wide = pa.array([[decimal.Decimal(1), decimal.Decimal(0)]], pa.list_(pa.decimal256(50, 2)))
     pq.write_table(arrow.set_column(arrow.column_names.index(column), column, wide), tmp_path / "x")
-    with pytest.raises(
-        InputError, match=rf"{tmp_path}/x: expected texts, numbers or lists of them in {column}, found "
-    ):
+    with pytest.raises(InputError, match=rf"{tmp_path}/x: .*\(precision must be between 1 and 38, got 50\)"):
         read(tmp_path / "x")
-    assert capfd.readouterr().err == ""
+
+
+def test_batches_that_end_early_are_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As they do where polars panics in one of its threads.
+    TABLES["scores"][1].write_parquet(tmp_path / "x")
+    monkeypatch.setattr(pl.LazyFrame, "collect_batches", lambda *_, **__: iter([]))
+    with pytest.raises(InputError, match="its pages do not hold the rows that it says it has"):
+        read_group_table(tmp_path / "x")
 
 
 @pytest.mark.parametrize("name", ["collection", "scores", "groups"])
@@ -110,7 +110,7 @@ def test_whatever_an_engine_raises(
     def fail(*_: object) -> None:
         raise raised
 
-    monkeypatch.setattr(reading, "_is_supported", fail)
+    monkeypatch.setattr(reading.ParquetFile, "__init__", fail)
     with pytest.raises(InputError, match=rf"^{tmp_path}/x: .*{message}$"):
         read(tmp_path / "x")
 
@@ -121,7 +121,7 @@ def test_an_interrupt_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         raise raised
 
     TABLES["scores"][1].write_parquet(tmp_path / "x")
-    monkeypatch.setattr(reading, "_is_supported", stop)
+    monkeypatch.setattr(reading.ParquetFile, "__init__", stop)
     with pytest.raises(raised):
         read_group_table(tmp_path / "x")
 

@@ -21,7 +21,7 @@ import pytest
 from endpoint_cases import REQUESTS, endpoint, every_file, expected, ranked, scores_of
 from evenrank import Endpoint
 from evenrank.files import EvenrankError
-from evenrank.models import endpoints
+from evenrank.models import endpoint_session
 from evenrank.models.endpoints import Address
 from loopback import Body, Server, answer_to, serving
 
@@ -38,7 +38,7 @@ def server() -> Iterator[Server]:
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that would have been waited; they are not."""
     seconds: list[float] = []
-    monkeypatch.setattr(endpoints, "sleep_using_event", lambda _: seconds.append)
+    monkeypatch.setattr(endpoint_session, "sleep_using_event", lambda _: seconds.append)
     return seconds
 
 
@@ -185,7 +185,7 @@ def test_slow_answers(server: Server, waits: list[float]) -> None:
 )
 def test_an_answer_in_drops(begin: bytes, drop: bytes, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each one comes soon, the whole never."""
-    monkeypatch.setattr(endpoints, "TRIES", 1)
+    monkeypatch.setattr(endpoint_session, "TRIES", 1)
     done, cut = threading.Event(), threading.Event()
 
     def drip(file: IO[bytes]) -> None:

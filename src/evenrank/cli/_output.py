@@ -51,13 +51,22 @@ def refuse_standard(*paths: str | None) -> None:
         raise EvenrankError("expected a file as output, found '-': this cannot go to standard output")
 
 
-def check(*paths: str | None, streams: tuple[str | None, ...] = (), inputs: Iterable[object] = ()) -> None:
+def check(
+    *paths: str | None,
+    report: str | None = None,
+    streams: tuple[str | None, ...] = (),
+    inputs: Iterable[object] = (),
+) -> None:
     """Checks outputs that the command itself writes, before any work: see :func:`evenrank.files.check_outputs`.
 
-    ``paths`` have to be files; one of ``streams`` may be ``-``, standard output.
+    ``paths`` have to be files, as has the page ``report``; one of ``streams`` may be ``-``, standard output.
     """
     from evenrank.files import EvenrankError, check_outputs
+    from evenrank.files.errors import require_report
 
+    if report is not None:
+        require_report()
+    paths = (*paths, report)
     refuse_standard(*paths)
     if streams.count(STANDARD) > 1:
         raise EvenrankError("expected one output to be '-' (standard output), found several")

@@ -84,7 +84,7 @@ def command(
         other = next((name for name in given.changed if name not in _OF_GROUPS), "values" if values else None)
         if other is not None:
             raise EvenrankError(f"`table` or `{other}`: an audit is of people in a table, or of runs")
-        _output.check(report, streams=(json, per_query), inputs=(table,))
+        _output.check(report=report, streams=(json, per_query), inputs=(table,))
         _output.will_write(json, report)
         found = impact_ratios(table, **people, **{name: given[name] for name in _OF_GROUPS})
         shown = found.impact_table() if tables else None
@@ -99,7 +99,7 @@ def command(
     paths = [*runs.values(), *stages.values()]
     more = [path for several in rankings.values() for path in several]
     inputs = (*paths, *files_beside(*paths), *more, *given.read)
-    _output.check(report, streams=(json, per_query), inputs=inputs)
+    _output.check(report=report, streams=(json, per_query), inputs=inputs)
     _output.will_write(json, report)
     result = audit(**{**given, "runs": runs, "stages": stages or None, "rankings": rankings})
     # Notes name arguments; here these are options.

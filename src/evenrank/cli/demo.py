@@ -37,6 +37,9 @@ def command(
     """
     import evenrank
     from evenrank.files import Provenance, check_apart
+    from evenrank.files.errors import FAST, require
+
+    require("the demo", "all", *FAST, "Stemmer", "altair", "vl_convert")
 
     def say(text: str) -> None:
         if not quiet:

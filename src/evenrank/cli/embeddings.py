@@ -79,7 +79,7 @@ def audit(
 ) -> None:
     from evenrank.search.embeddings_audit import EvaluationSettings, audit_file, parse_analogy
 
-    _output.check(report, streams=(json,), inputs=given.read)
+    _output.check(report=report, streams=(json,), inputs=given.read)
     _output.will_write(json, report)
     words, analogies = given["words"], given["analogies"]
     asked = {

@@ -35,7 +35,7 @@ def command(
     from evenrank import Encoding, debias_index
 
     _output.refuse_standard(given["out"])
-    _output.check(report, streams=(json,), inputs=given.read)
+    _output.check(report=report, streams=(json,), inputs=given.read)
     _output.will_write(json, report)
     result = debias_index(**given, encoding=Encoding(**encoded), quiet=quiet)
     _output.emit(result, json, report, full=full)

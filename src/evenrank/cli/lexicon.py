@@ -61,7 +61,7 @@ def check(
 ) -> None:
     from evenrank import check_lexicon
 
-    _output.check(report, streams=(json,), inputs=given.read)
+    _output.check(report=report, streams=(json,), inputs=given.read)
     _output.will_write(json, report)
     _output.emit(check_lexicon(**given), json, report, full=full)
 

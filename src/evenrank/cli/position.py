@@ -52,7 +52,7 @@ def answers(
 ) -> None:
     from evenrank import position_answers
 
-    _output.check(report, streams=(json,), inputs=given.read)
+    _output.check(report=report, streams=(json,), inputs=given.read)
     _output.will_write(json, report)
     _output.emit(position_answers(**given), json, report, full=full)
 
@@ -69,7 +69,7 @@ def similarity(
     from evenrank.files.errors import require_neural
 
     require_neural("position similarity")
-    _output.check(report, streams=(json,), inputs=given.read)
+    _output.check(report=report, streams=(json,), inputs=given.read)
     _output.will_write(json, report)
     result = position_similarity(**given, quiet=quiet)
     _output.emit(result, json, report, full=full)
@@ -103,7 +103,8 @@ def sensitivity(
     if chosen is None:
         raise EvenrankError("expected MODEL, or `url`")
     _output.check(
-        *filter(None, (report, _models.answers_of(chosen))),
+        _models.answers_of(chosen),
+        report=report,
         streams=(json,),
         inputs=(model if url is None else None, *given.read),
     )

@@ -60,7 +60,8 @@ def command(
     read = [path for path in (*named.values(), *placebos.values()) if path is not None]
     own = (model if url is None else None, *given.read, *files_beside(given["run"]))
     _output.check(
-        *filter(None, (report, _models.answers_of(chosen))),
+        _models.answers_of(chosen),
+        report=report,
         streams=(json,),
         inputs=(*own, *read, *map(manifest_path, read)),
     )

@@ -6,6 +6,7 @@ import math
 import os
 import re
 import reprlib
+from functools import cache
 from importlib.util import find_spec
 from numbers import Integral, Real
 
@@ -48,9 +49,29 @@ class MissingExtraError(EvenrankError):
 
 def require(what: str, extra: str, *modules: str) -> None:
     """Raises MissingExtraError if one of the ``modules`` that ``what`` needs is not installed."""
-    # Looked for, not imported: importing PyTorch takes seconds, too long to wait for an error message.
-    if any(find_spec(module) is None for module in modules):
+    if not installed(*modules):
         raise MissingExtraError(what, extra)
+
+
+@cache
+def installed(*modules: str) -> bool:
+    """Whether all of the ``modules`` are installed."""
+    # Looked for, not imported: importing PyTorch takes seconds, too long to wait for an error message.
+    return all(find_spec(module) is not None for module in modules)
+
+
+FAST = ("numba", "pyarrow")
+"""What compiled loops need, and the texts that they read."""
+
+
+def require_fast(what: str) -> None:
+    """Raises MissingExtraError if compiled loops, and the columns of Arrow that they read, are not installed."""
+    require(what, "fast", *FAST)
+
+
+def require_report(what: str = "a report") -> None:
+    """Raises MissingExtraError if what draws charts, which ``what`` needs, is not installed."""
+    require(what, "report", "altair", "vl_convert")
 
 
 def require_neural(what: str) -> None:

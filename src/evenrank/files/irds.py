@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .errors import EvenrankError, InputError
+from .errors import EvenrankError, InputError, require
 
 if TYPE_CHECKING:
     import polars as pl
@@ -61,6 +61,7 @@ def qrels(identifier: str) -> pl.DataFrame:
 
 
 def _load(identifier: str, kind: str) -> Any:
+    require(f"reading {identifier}", "datasets", "ir_datasets")
     import ir_datasets
 
     name = identifier.removeprefix(_PREFIX)

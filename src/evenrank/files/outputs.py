@@ -28,6 +28,8 @@ try:
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
+PARTS = ".parts"
+"""The ending of a folder beside a temporary file, of what it is made from."""
 _HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 
 
@@ -179,6 +181,7 @@ def remove_unlocked(path: Path) -> None:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             path.unlink()
+            shutil.rmtree(f"{path}{PARTS}", ignore_errors=True)
         finally:
             os.close(handle)
 

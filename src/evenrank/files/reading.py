@@ -6,9 +6,11 @@ import glob
 import gzip
 import io
 import os
+import shutil
 import stat
+import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +20,6 @@ from .errors import EvenrankError, InputError, MissingExtraError, quoted, reason
 
 if TYPE_CHECKING:
     import polars as pl
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
 BLOCK_BYTES = 1 << 24
 LINE_BYTES = 1 << 26
@@ -284,34 +284,69 @@ def refuse_pipe(path: str | os.PathLike[str]) -> None:
         raise InputError(path, "expected a file, found a pipe: it may be read more than once")
 
 
+class ParquetFile:
+    """A Parquet file whose rows are read when they are asked for; see :func:`open_parquet`."""
+
+    def __init__(self, path: str) -> None:
+        import polars as pl
+
+        # Neither a pattern nor part of a folder: whoever calls has chosen the file.
+        self._rows = pl.scan_parquet(path, glob=False, hive_partitioning=False)
+        self.schema = self._rows.collect_schema()
+        self.height = int(self._rows.select(pl.len()).collect().item())
+        self.metadata = {key: value for key, value in pl.read_parquet_metadata(path).items() if key != "ARROW:schema"}
+
+    def batches(
+        self, size: int, columns: Sequence[str] | None = None, span: tuple[int, int] | None = None
+    ) -> Iterator[pl.DataFrame]:
+        """The rows, or those of a ``span``, in tables of ``size`` rows; the last may be shorter."""
+        start, stop = span or (0, self.height)
+        rows = self._rows if columns is None else self._rows.select(columns)
+        left = stop - start
+        for table in rows.slice(start, left).collect_batches(chunk_size=size):
+            left -= table.height
+            yield table
+        # Where polars panics, its batches end without an error.
+        if left:
+            raise ValueError("its pages do not hold the rows that it says it has")
+
+    def read(self, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """All rows as one table."""
+        rows = self._rows if columns is None else self._rows.select(columns)
+        return rows.collect()
+
+
 @contextmanager
-def open_parquet(path: str | os.PathLike[str], problem: str = "damaged Parquet file") -> Iterator[pq.ParquetFile]:
+def open_parquet(path: str | os.PathLike[str], problem: str = "damaged Parquet file") -> Iterator[ParquetFile]:
     """A Parquet file or URL. Raises InputError if it does not exist.
 
-    Errors of pyarrow and polars in the block, which should only read, become InputError: see :func:`reading_parquet`.
+    Errors of polars in the block, which should only read, become InputError: see :func:`reading_parquet`.
     """
-    import pyarrow.parquet as pq
-
     if file_system(path) is None and not os.path.exists(path):
         raise InputError(path, "no such file")
     refuse_pipe(path)
     with reading_parquet(path, problem), ExitStack() as stack:
-        # Given a path, pyarrow reads without Python; it accepts only UTF-8 paths.
-        by_path = file_system(path) is None and is_utf8(os.fspath(path))
-        source = path if by_path else stack.enter_context(open_raw(path))
-        try:
-            file = stack.enter_context(pq.ParquetFile(source))
-            str(file.schema_arrow)  # decodes all names, nested ones too
-        except UnicodeDecodeError:
-            raise InputError(path, f"{problem} (the name of a column is not UTF-8)") from None
-        yield file
+        yield ParquetFile(_local(path, stack))
+
+
+def _local(path: str | os.PathLike[str], stack: ExitStack) -> str:
+    """A UTF-8 name of a file on this machine, which polars reads without Python; what is elsewhere is copied."""
+    if file_system(path) is None and is_utf8(os.fspath(path)):
+        return os.fspath(path)
+    part = os.path.join(stack.enter_context(tempfile.TemporaryDirectory()), "part")
+    if file_system(path) is None:
+        os.symlink(os.path.abspath(path), part)
+    else:
+        with open_raw(path) as source, open(part, "wb") as copy:
+            shutil.copyfileobj(source, copy)
+    return part
 
 
 @contextmanager
 def reading_parquet(path: str | os.PathLike[str], problem: str = "damaged Parquet file") -> Iterator[None]:
-    """Turns whatever pyarrow and polars raise in the block into an InputError that names the file.
+    """Turns whatever polars raises in the block into an InputError that names the file.
 
-    A damaged file can cause any of their errors, including polars' panics, which are not an ``Exception``.
+    A damaged file can cause any of its errors, including panics, which are not an ``Exception``.
     """
     try:
         yield
@@ -326,43 +361,13 @@ def reading_parquet(path: str | os.PathLike[str], problem: str = "damaged Parque
         raise InputError(path, f"{problem} ({reason})") from None
 
 
-def polars_table(path: str | os.PathLike[str], data: pa.Table | pa.RecordBatch) -> pl.DataFrame:
-    """A pyarrow table or batch as a polars table. Raises InputError for a column of an unsupported type.
-
-    Column metadata is dropped, since that of a damaged file can make polars panic.
-    """
-    import polars as pl
-    import pyarrow as pa
-
-    # pyarrow and polars trust the file on which columns are UTF-8.
-    data.validate(full=True)
-    for field in data.schema:
-        if not _is_supported(field.type):
-            raise InputError(path, f"expected texts, numbers or lists of them in {field.name}, found {field.type}")
-    return pl.DataFrame(pa.Table.from_arrays(list(data.columns), names=data.schema.names))
-
-
-def _is_supported(kind: pa.DataType) -> bool:
-    from pyarrow import types
-
-    if types.is_dictionary(kind) or types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        return _is_supported(kind.value_type)
-    if types.is_struct(kind):
-        return all(_is_supported(field.type) for field in kind)
-    if types.is_decimal256(kind) or types.is_float16(kind):
-        return False
-    texts = "string large_string string_view binary large_binary binary_view"
-    names = f"{texts} null boolean integer floating decimal".split()
-    return any(getattr(types, f"is_{name}")(kind) for name in names)
-
-
 def is_panic(error: BaseException) -> bool:
     """Whether an error is a panic of a Rust library such as polars."""
     return type(error).__module__ == "pyo3_runtime"
 
 
 def is_utf8(name: str) -> bool:
-    """Whether a file name is UTF-8: pyarrow and polars accept no other."""
+    """Whether a file name is UTF-8: polars accepts no other."""
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
 
 import polars as pl
 
-from .errors import EvenrankError, InputError, quoted
+from .errors import EvenrankError, InputError, quoted, require_fast
+from .outputs import PARTS
 from .reading import files_of, is_packed, open_parquet, open_raw, refuse_pipe
 from .texts import USUAL, Names, file_batches, has_heading
+from .threads import in_order
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,21 +44,14 @@ def check_tsv_ids(ids: pl.Series, out: str | os.PathLike[str]) -> None:
 class TableWriter:
     """Appends tables (polars or pyarrow, all with the same columns) to a Parquet, JSONL or headerless TSV file.
 
-    ``rows``: number of rows written. For Parquet only: ``metadata`` of the file, and ``dictionary``, the columns to
-    encode with a dictionary (True: all).
+    ``rows``: number of rows written.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        form: Form,
-        *,
-        metadata: dict[bytes, bytes] | None = None,
-        dictionary: bool | Sequence[str] = True,
-    ) -> None:
+    def __init__(self, path: Path, form: Form) -> None:
+        if form == "parquet":
+            require_fast("Parquet written part by part")
         self.path, self.form = path, form
         self.rows = 0
-        self._metadata, self._dictionary = metadata, dictionary
         self._file: IO[bytes] | None = None
         self._parquet: pq.ParquetWriter | None = None
 
@@ -72,8 +68,7 @@ class TableWriter:
     def encode(self, table: pl.DataFrame | pa.Table) -> pa.Table | memoryview:
         """A table encoded for :meth:`append`; can be called from any thread."""
         if self.form == "parquet":
-            arrow = table.to_arrow(compat_level=pl.CompatLevel.oldest()) if isinstance(table, pl.DataFrame) else table
-            return arrow if self._metadata is None else arrow.replace_schema_metadata(self._metadata)
+            return table.to_arrow(compat_level=pl.CompatLevel.oldest()) if isinstance(table, pl.DataFrame) else table
         frame = table if isinstance(table, pl.DataFrame) else pl.from_arrow(table)
         assert isinstance(frame, pl.DataFrame)
         stream = io.BytesIO()
@@ -95,9 +90,7 @@ class TableWriter:
         import pyarrow.parquet as pq
 
         if self._parquet is None:
-            self._parquet = pq.ParquetWriter(
-                self.path, encoded.schema, compression="zstd", use_dictionary=self._dictionary
-            )
+            self._parquet = pq.ParquetWriter(self.path, encoded.schema, compression="zstd")
         self._parquet.write_table(encoded)
 
     def write(self, table: pl.DataFrame | pa.Table) -> None:
@@ -105,6 +98,30 @@ class TableWriter:
         self.append(self.encode(table), table.height if isinstance(table, pl.DataFrame) else table.num_rows)
 
 
+def write_parquet(tables: Iterable[pl.DataFrame], path: Path, metadata: dict[str, str]) -> Iterator[int]:
+    """Writes tables with the same columns as one Parquet file with ``metadata``; yields the rows of each.
+
+    Memory holds a few of them. They are first written one by one to the folder ``path.parts``.
+    """
+    folder = Path(f"{path}{PARTS}")
+    folder.mkdir()
+
+    def write(numbered: tuple[int, pl.DataFrame]) -> int:
+        number, table = numbered
+        table.write_parquet(folder / f"{number:08}", compression="lz4", statistics=False)
+        return table.height
+
+    try:
+        # Beside the making of the next ones.
+        yield from in_order(write, enumerate(tables), 1)
+        parts = sorted(folder.iterdir())
+        if parts:
+            pl.scan_parquet(parts, glob=False).sink_parquet(path, metadata=metadata, row_group_size=_ROW_GROUP)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+_ROW_GROUP = 1 << 18
 SHARD_BYTES = 1 << 26
 
 
@@ -112,7 +129,7 @@ SHARD_BYTES = 1 << 26
 class Shard:
     """A part of a file that can be read independently.
 
-    ``start`` to ``stop`` (−1: all) are byte offsets of whole lines, or Parquet row groups.
+    ``start`` to ``stop`` (−1: all) are byte offsets of whole lines, or Parquet rows.
     """
 
     path: str
@@ -138,7 +155,7 @@ def shards_of(path: object, size: int = SHARD_BYTES) -> list[Shard]:
                 found.append(Shard(file, 0, -1, names))
                 continue
             if stream.read(4) == b"PAR1":
-                found += _row_groups(file, size, names)
+                found += _row_shards(file, max(1, round(stream.seek(0, os.SEEK_END) / size)), names)
                 continue
             end = stream.seek(0, os.SEEK_END)
             if end and has_heading(file, names):
@@ -160,15 +177,11 @@ def shards_of(path: object, size: int = SHARD_BYTES) -> list[Shard]:
     return found
 
 
-def _row_groups(file: str, size: int, names: Names) -> Iterator[Shard]:
+def _row_shards(file: str, parts: int, names: Names) -> Iterator[Shard]:
     with open_parquet(file) as opened:
-        metadata = opened.metadata
-    start = total = 0
-    for group in range(metadata.num_row_groups):
-        total += metadata.row_group(group).total_byte_size
-        if total >= size or group == metadata.num_row_groups - 1:
-            yield Shard(file, start, group + 1, names)
-            start, total = group + 1, 0
+        rows = opened.height
+    step = max(1, -(-rows // parts))
+    yield from (Shard(file, start, min(start + step, rows), names) for start in range(0, rows, step))
 
 
 def shard_batches(shard: Shard) -> Iterator[pl.DataFrame]:

@@ -18,8 +18,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from .errors import EvenrankError, InputError, quoted
-from .reading import BOM, Block, Headed, line_blocks, open_binary, open_parquet, polars_table, read_bytes, refuse_pipe
+from .errors import EvenrankError, InputError, quoted, require_fast
+from .reading import BOM, Block, Headed, line_blocks, open_binary, open_parquet, read_bytes, refuse_pipe
 from .types import Array
 
 Picked = TypeVar("Picked", pl.DataFrame, pl.Series)
@@ -160,6 +160,7 @@ def pick(values: Picked, rows: Array) -> Picked:
 
 def text_bytes(texts: pl.Series) -> tuple[Array, Array]:
     """The UTF-8 bytes [B] of texts [N], and the offsets [N + 1] of each text's start and the last one's end."""
+    require_fast("reading the bytes of texts")
     import pyarrow as pa
 
     column = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.large_string())
@@ -267,7 +268,7 @@ def read_columns(path: str | os.PathLike[str]) -> Columns:
     name = os.fspath(path)
     if is_parquet(path):
         with open_parquet(path) as file:
-            return Columns(polars_table(path, file.read()), name)
+            return Columns(file.read(), name)
     return columns_in(name, b"".join(block.data for block in line_blocks(path)))
 
 

@@ -20,17 +20,7 @@ from . import irds
 from .arguments import checked
 from .convert import text_table
 from .errors import InputError, quoted
-from .reading import (
-    Block,
-    exists,
-    files_of,
-    joined,
-    line_blocks,
-    line_limit,
-    open_parquet,
-    polars_table,
-    refuse_pipe,
-)
+from .reading import Block, exists, files_of, joined, line_blocks, line_limit, open_parquet, refuse_pipe
 from .runs import read_qrels
 from .tables import IdIndex, csv_drops, first_repeat, is_parquet, lines_of, names_in, separator_of
 from .threads import in_order
@@ -343,7 +333,7 @@ def _batches(path: str | os.PathLike[str], id_column: str) -> Iterator[Batch]:
 def file_batches(
     path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None = None, names: Names = USUAL
 ) -> Iterator[pl.DataFrame]:
-    """The batches of one file; ``span``: only those between two byte offsets (of Parquet: row groups)."""
+    """The batches of one file; ``span``: only those between two byte offsets (of Parquet: rows)."""
     return (batch() for batch in _file_batches(path, id_column, span, names))
 
 
@@ -512,16 +502,14 @@ def _parquet_batches(
     path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None, wanted: Names
 ) -> Iterator[pl.DataFrame]:
     with open_parquet(path) as file:
-        names = file.schema_arrow.names
+        names = file.schema.names()
         places = wanted.found(names)
         if places is None:
             raise InputError(path, f"{wanted.expected}, found {', '.join(names)}")
         row_id, text = (names[place] for place in places)
         columns = [row_id, text] + (["title"] if "title" in names else [])
-        first, end = span or (0, file.num_row_groups)
-        start = sum(file.metadata.row_group(group).num_rows for group in range(first))
-        for part in file.iter_batches(batch_size=1 << 16, columns=columns, row_groups=list(range(first, end))):
-            table = polars_table(path, part)
+        start = span[0] if span else 0
+        for table in file.batches(1 << 16, columns, span):
             for name, kind in table.schema.items():
                 if not (isinstance(kind, _TEXT_TYPES) or (name == row_id and kind.is_integer())):
                     raise InputError(path, f"expected text in the column {name}, found {kind}")

@@ -11,17 +11,8 @@ import math
 
 import numpy as np
 
-from evenrank.files.compiled import (
-    OFFSET,
-    PRIME,
-    WIDTH,
-    compiled,
-    eight_bytes,
-    equal_mask,
-    lowest_bit,
-    unwritable,
-    within_mask,
-)
+from evenrank.files.compiled import compiled, unwritable
+from evenrank.files.compiled_bytes import OFFSET, PRIME, WIDTH, eight_bytes, equal_mask, lowest_bit, within_mask
 from evenrank.files.tokens import CLITICS, Alphabet
 from evenrank.files.types import Array
 

@@ -14,7 +14,7 @@ from evenrank.files.types import Array
 
 from .lexicon import Lexicon
 
-_ROOM = 1 << 21
+_ROOM = 1 << 23
 """Bytes of text that take about as long to count here as the compiler and its kernel take to load."""
 
 
@@ -53,7 +53,7 @@ def count_entries(
     texts: pl.Series, lexicon: Lexicon, tokens: Tokens, by_entry: bool
 ) -> tuple[Array, Array, Array, Array, Array]:
     """What the compiled :func:`evenrank.groups._counting.count_entries` returns, to the last bit."""
-    # SciPy is loaded by the compiler.
+    # What the compiled loop loads.
     provenance.spared.update(("numba", "pyarrow", "scipy"))
     entries, groups = _entries(lexicon, tokens), range(len(lexicon.groups))
     total, count, tf_words, tf_literal = [], [], [], []

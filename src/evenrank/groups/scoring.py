@@ -16,11 +16,11 @@ from evenrank import options as opt
 from evenrank.files import EvenrankError, Provenance, as_batches, as_collection, atomic_path, check_apart, check_outputs
 from evenrank.files.arguments import check_ranges, checked
 from evenrank.files.convert import PathLike, Strings, TextsLike, is_path, strings
-from evenrank.files.errors import quoted
+from evenrank.files.errors import FAST, installed, quoted
 from evenrank.files.progress import progress
 from evenrank.files.provenance import SUFFIX
 from evenrank.files.ray import Cluster, cluster_of, write_parts
-from evenrank.files.streams import Shard, TableWriter, shard_batches, shards_of
+from evenrank.files.streams import Shard, shard_batches, shards_of, write_parquet
 from evenrank.files.tables import IdIndex, is_parquet, read_columns, text_bytes
 from evenrank.files.texts import map_passages, select_texts
 from evenrank.files.threads import in_order
@@ -214,19 +214,12 @@ def _score_shard(shard: Shard, path: str, scoring: Scoring) -> dict[str, int]:
 def _write_scores(
     tables: Iterable[pl.DataFrame], out: str | os.PathLike[str], scoring: Scoring, advance: Callable[[int], None]
 ) -> int:
-    metadata = {METADATA_KEY: json.dumps(scoring.describe()).encode()}
-    # Few distinct numbers of tokens and counts; a dictionary of the others costs more than it saves.
-    few = ["tokens", *(f"count_{group}" for group in scoring.lexicon.groups)]
-    with atomic_path(out) as part, TableWriter(part, "parquet", metadata=metadata, dictionary=few) as writer:
-
-        def write(table: pl.DataFrame) -> int:
-            writer.write(table)
-            return table.height
-
-        # Beside the reading of the next ones.
-        for rows in in_order(write, tables, 1):
+    total = 0
+    with atomic_path(out) as part:
+        for rows in write_parquet(tables, part, {METADATA_KEY: json.dumps(scoring.describe())}):
             advance(rows)
-    return writer.rows
+            total += rows
+    return total
 
 
 @checked
@@ -265,7 +258,7 @@ def scores_as_asked(
 
 def _count(texts: pl.Series, scoring: Scoring, by_word: bool) -> tuple[Array, Array, Array, Array, Array]:
     """Tokens [N], count [N, G], tf_words [N, G] and tf_literal [N, G] of each text, and (text, entry, count) [P, 3]."""
-    if texts.dtype == pl.String and _plain_counting.Room.has(texts):
+    if not installed(*FAST) or (texts.dtype == pl.String and _plain_counting.Room.has(texts)):
         return _plain_counting.count_entries(texts, scoring.lexicon, scoring.tokens, by_word)
     # The compiler takes half a second to import, which an audit of few or of scored documents can do without.
     from . import _counting as _kernel
@@ -549,12 +542,12 @@ def score_labels(source: GroupSource, out: str | os.PathLike[str]) -> tuple[int,
     check_outputs([out], [source.labels, source.collection])
     ids = None if source.collection is None else [_ids_of(batch) for batch in as_batches(source.collection)]
     found = source.known(ids)
-    metadata = {METADATA_KEY: json.dumps(found.settings).encode()}
-    with atomic_path(out) as part, TableWriter(part, "parquet", metadata=metadata) as writer:
-        writer.write(found.table)
-    return writer.rows, writer.rows if ids is None else sum(map(len, ids))
+    with atomic_path(out) as part:
+        found.table.write_parquet(part, metadata={METADATA_KEY: json.dumps(found.settings)})
+    rows = found.table.height
+    return rows, rows if ids is None else sum(map(len, ids))
 
 
 def _ids_of(batch: pl.DataFrame) -> pl.Series:
     # A copy: a long id may keep the text beside it in memory.
-    return pl.Series("doc_id", batch["doc_id"].to_arrow(compat_level=pl.CompatLevel.oldest()))
+    return pl.Series("doc_id", batch["doc_id"].to_list(), pl.String)

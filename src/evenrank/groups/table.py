@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -16,12 +16,9 @@ import polars as pl
 from evenrank.files.arguments import checked
 from evenrank.files.convert import Frame, PathLike, frame_of, id_column
 from evenrank.files.errors import EvenrankError, InputError, quoted, shown
-from evenrank.files.reading import files_of, open_parquet, polars_table, reading_parquet
+from evenrank.files.reading import files_of, open_parquet, reading_parquet
 from evenrank.files.tables import IdIndex, first_repeat, is_parquet
 from evenrank.files.types import Array
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Magnitude = Literal["count", "bool", "tf", "tf_words", "tf_literal"]
 ROUNDING = 1e-12
@@ -424,7 +421,7 @@ def _check_values(table: pl.DataFrame) -> None:
         raise EvenrankError(f"the document {document}: expected {expected} in {name}, found {value}")
 
 
-METADATA_KEY = b"evenrank"
+METADATA_KEY = "evenrank"
 _UNREADABLE = "no Parquet file that can be read"
 
 
@@ -435,27 +432,21 @@ def read_group_table(path: str | os.PathLike[str], *, ids: Sequence[pl.Series] |
     It is read whole if it is no longer than ``ids``. Raises InputError for a file that is no group table: not Parquet,
     a column missing, a repeated id.
     """
-    scores = _read(path, ids)
-    _release_memory()
-    return scores
-
-
-def _read(path: str | os.PathLike[str], ids: Sequence[pl.Series] | None) -> GroupTable:
     parts: list[pl.DataFrame] = []
-    kept: set[bytes | None] = set()
+    kept: set[str | None] = set()
     files = files_of(path)
     rows = 0
     for name in files:
         with open_parquet(name, _UNREADABLE) as file:
-            rows += file.metadata.num_rows
-            kept.add((file.metadata.metadata or {}).get(METADATA_KEY))
+            rows += file.height
+            kept.add(file.metadata.get(METADATA_KEY))
     index = IdIndex(ids) if ids is not None and sum(map(len, ids)) < rows else None
     for name in files:
         with open_parquet(name, _UNREADABLE) as file:
-            columns = [column for column in file.schema_arrow.names if _is_known(column)]
+            columns = [column for column in file.schema if _is_known(column)]
             if "doc_id" not in columns:
                 raise InputError(name, "no group table: it has no column doc_id")
-            parts += [_batch(name, batch, index) for batch in file.iter_batches(batch_size=1 << 18, columns=columns)]
+            parts += [_among(batch, index) for batch in file.batches(1 << 18, columns)]
     if not parts:
         raise InputError(path, "no group table: it has no rows")
     if len(kept) > 1:
@@ -483,13 +474,6 @@ def _read(path: str | os.PathLike[str], ids: Sequence[pl.Series] | None) -> Grou
     return scores
 
 
-def _release_memory() -> None:
-    """Gives back what pyarrow keeps for more files."""
-    import pyarrow as pa
-
-    pa.default_memory_pool().release_unused()
-
-
 def _is_known(column: str) -> bool:
     return column in ("doc_id", "tokens", "neutrality") or column.startswith(("count_", "magnitude_"))
 
@@ -500,15 +484,15 @@ def is_score_file(path: str | os.PathLike[str]) -> bool:
     if not is_parquet(name):
         return False
     with open_parquet(name, _UNREADABLE) as file:
-        return METADATA_KEY in (file.metadata.metadata or {})
+        return METADATA_KEY in file.metadata
 
 
 def scan_ids(path: str | os.PathLike[str]) -> Iterator[pl.DataFrame]:
     """The ids of a group table's documents, ``doc_id``, in batches. Raises InputError for what is no Parquet file."""
     for name in files_of(path):
         with open_parquet(name, _UNREADABLE) as file:
-            for batch in file.iter_batches(batch_size=1 << 18, columns=["doc_id"]):
-                yield _batch(name, batch, None)
+            for batch in file.batches(1 << 18, ["doc_id"]):
+                yield _among(batch, None)
 
 
 GroupTableLike = PathLike | GroupTable | Frame
@@ -551,8 +535,8 @@ def _checked(path: str | os.PathLike[str], settings: dict[str, object] | None) -
     return settings
 
 
-def _batch(path: str, batch: pa.RecordBatch, ids: IdIndex | None) -> pl.DataFrame:
-    table = polars_table(path, batch).with_columns(pl.col("doc_id").cast(pl.String))
+def _among(batch: pl.DataFrame, ids: IdIndex | None) -> pl.DataFrame:
+    table = batch.with_columns(pl.col("doc_id").cast(pl.String))
     return table if ids is None else table.filter(ids.among(table["doc_id"]))
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenrank.files.compiled import OFFSET, compiled, hashed, mixed
+from evenrank.files.compiled import compiled
+from evenrank.files.compiled_bytes import OFFSET, hashed, mixed
 from evenrank.files.hashing import GOLDEN
 
 _STEP = np.uint64(GOLDEN)

@@ -1,70 +1,22 @@
-"""The compiled loops of :mod:`.reorderings`: lists sorted, constrained by their prefixes, and the tables of FA*IR."""
+"""The loops of :mod:`.reorderings`: lists sorted, constrained by their prefixes, and the tables of FA*IR."""
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
 from evenrank.files.compiled import compiled
 from evenrank.files.types import Array
 
-# The compiler infers the types here; the docstrings describe those of the arguments.
-# mypy: ignore-errors
-
-
-_SHORT = 16
-
 
 def falling(offsets: Array, values: Array) -> Array:
     """The places [N] (int64) of the documents of each list by falling ``values`` [N]; stable."""
     order = np.empty(len(values), np.int64)
-    _sorted_falling(offsets, values, order)
+    for start, end in pairwise(offsets.tolist()):
+        order[start:end] = np.argsort(-values[start:end], kind="stable") + start
     return order
-
-
-@compiled(nogil=True)
-def _sorted_falling(offsets, values, order):
-    """Fills ``order`` [N] with the places of each list's documents by falling ``values`` [N]; stable.
-
-    Short stretches are sorted by insertion, which takes one pass where few documents move, and then merged.
-    """
-    longest = 0
-    for q in range(len(offsets) - 1):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    spare = np.empty(longest, np.int64)
-    for q in range(len(offsets) - 1):
-        start, end = offsets[q], offsets[q + 1]
-        for low in range(start, end, _SHORT):
-            for place in range(low, min(low + _SHORT, end)):
-                value, at = values[place], place
-                while at > low and values[order[at - 1]] < value:
-                    order[at] = order[at - 1]
-                    at -= 1
-                order[at] = place
-        width = _SHORT
-        while width < end - start:
-            for low in range(start, end - width, 2 * width):
-                _merged(values, order, spare, low, low + width, min(low + 2 * width, end))
-            width *= 2
-
-
-@compiled(nogil=True)
-def _merged(values, order, spare, low, middle, high):
-    """Merges two sorted stretches of ``order``; of equal documents, those of the first one come first."""
-    if not values[order[middle - 1]] < values[order[middle]]:
-        return
-    count = middle - low
-    spare[:count] = order[low:middle]
-    first, second, place = 0, middle, low
-    while first < count:
-        if second < high and values[spare[first]] < values[order[second]]:
-            order[place] = order[second]
-            second += 1
-        else:
-            order[place] = spare[first]
-            first += 1
-        place += 1
 
 
 # The compiler infers the types here; the docstrings describe those of the arguments.
@@ -216,7 +168,7 @@ _NEARLY = 1 - 3.3e-16
 """What scipy, and so fairsearchcore, lets rounding take from a distribution: F(0; 1, 0.9) reaches α = 0.1."""
 
 
-@compiled(inline="always")
+@compiled(nogil=True)
 def _minimum(p, alpha, table):
     """Fills ``table`` [k] with the least m with F(m; n, p) ≥ alpha for n = 1 … k; returns its sum.
 
@@ -240,7 +192,7 @@ def _minimum(p, alpha, table):
     return total
 
 
-@compiled(inline="always")
+@compiled(nogil=True)
 def _failing(p, table, chance):
     """The probability that a list of independent draws with ``p`` falls below ``table`` before its last place.
 
@@ -267,12 +219,13 @@ def _failing(p, table, chance):
             low = table[place]
         if low == most:
             break
-    passed = chance[low : most + 1].sum()
+    passed = 0.0
+    for count in range(low, most + 1):
+        passed += chance[count]
     return 0.0 if passed == 0 else 1 - passed
 
 
-@compiled(nogil=True)
-def fill_tables(shares, starts, alpha, tables, adjusted, failing):
+def fill_tables(shares: Array, starts: Array, alpha: float, tables: Array, adjusted: Array, failing: Array) -> None:
     """For each p in ``shares`` [U], the m-table in ``tables[starts[u] : starts[u + 1]]`` with α corrected.
 
     ``adjusted`` and ``failing`` [U] receive the corrected α, and the probability of failing the table by chance. The

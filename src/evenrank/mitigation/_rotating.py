@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenrank.files.compiled import (
+from evenrank.files.compiled import compiled, unwritable
+from evenrank.files.compiled_bytes import (
     OFFSET,
     PRIME,
     WIDTH,
-    compiled,
     copy_bytes,
     count_bits,
     equal_mask,
     hashed,
     lowest_bit,
     mixed,
-    unwritable,
     within_mask,
 )
 from evenrank.files.types import Array

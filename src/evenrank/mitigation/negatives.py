@@ -50,7 +50,7 @@ from evenrank.files import (
     write_text,
 )
 from evenrank.files.arguments import check_ranges, checked
-from evenrank.files.errors import quoted
+from evenrank.files.errors import quoted, require_fast
 from evenrank.files.json_values import json_text
 from evenrank.files.progress import progress
 from evenrank.files.streams import Form, TableWriter
@@ -720,6 +720,7 @@ def write_negatives(
     queries without a text, labels beside ``scores`` or what counts words, labels that know no candidate, and if no
     query is left.
     """
+    require_fast("a sample of negatives")
     settings = Settings(n, share, gendered_only, seed, depth)
     form = _form(out)
     source = GroupSource(collection, **groups)
@@ -816,6 +817,7 @@ def stream_negatives(
 
     Raises EvenrankError for documents that are not in the collection, and if no query is left.
     """
+    require_fast("a sample of negatives")
     documents = documents_of(GroupSource(collection, lexicon=lexicon, tokens=tokens), "abs_tf", True)
     # The files get their names when all are whole.
     with ExitStack() as files:

@@ -43,7 +43,7 @@ from evenrank.files import (
     scan_collection,
 )
 from evenrank.files.arguments import check_ranges, checked
-from evenrank.files.errors import quoted
+from evenrank.files.errors import quoted, require_fast
 from evenrank.files.hashing import FNV_OFFSET, GOLDEN, MASK, fnv, mix
 from evenrank.files.progress import progress
 from evenrank.files.ray import Cluster, cluster_of, write_parts
@@ -341,6 +341,7 @@ def rotate_collection(
     Raises EvenrankError for a setting out of range, InputError for input that cannot be read, for a paragraph that the
     collection lacks, and for an id that a TSV cannot represent.
     """
+    require_fast("a rotation")
     _check(seed, mode)
     cluster = cluster_of(engine, workers, cpus, local=True)
     if answers is not None and answers_out is None:

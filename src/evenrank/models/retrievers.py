@@ -26,7 +26,8 @@ from evenrank.files.reading import line_blocks
 from evenrank.files.tables import DOCUMENT, columns_in
 from evenrank.files.wording import counted
 
-from .endpoints import Address, Session, WrongAnswerError, secret_in
+from .endpoint_session import Session
+from .endpoints import Address, WrongAnswerError, secret_in
 
 Hits = list[tuple[str, float | None]]
 """The documents of an answer, best first, with their scores."""

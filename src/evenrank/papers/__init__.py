@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from evenrank import options as opt
 from evenrank.files import EvenrankError, Provenance
 from evenrank.files.arguments import check_ranges, checked
-from evenrank.files.errors import quoted, require_neural
+from evenrank.files.errors import FAST, quoted, require, require_neural
 
 from .checks import Need, Options
 
@@ -61,6 +61,8 @@ def run_experiment(
     everything that is missing, one line each.
     """
     from .checks import check
+
+    _require_extras()
     from .report import page_of
 
     check_ranges(jobs=jobs)
@@ -102,6 +104,11 @@ def folder_of(name: str, scale: str, out: opt.File | None) -> Path:
     return Path(f"experiments/{name}-{scale}" if out is None else out)
 
 
+def _require_extras() -> None:
+    require_neural("an experiment")
+    require("an experiment", "all", *FAST, "Stemmer", "altair", "vl_convert", "pydantic", "tomli_w")
+
+
 def study_of(
     name: str,
     scale: str = "tiny",
@@ -111,7 +118,7 @@ def study_of(
     say: Callable[[str], None] = lambda _: None,
 ) -> Study[Any]:
     """The study of a name with the settings of a scale. Raises EvenrankError for an unknown name or scale."""
-    require_neural("an experiment")
+    _require_extras()
     if name not in NAMES:
         raise EvenrankError(f"experiment: expected one of {', '.join(NAMES)}, found {quoted(name)}")
     if scale not in SCALES:

@@ -311,7 +311,7 @@ def _has_queries(path: str) -> bool:
     """Whether a file has a field or a column ``query_id`` besides ``doc_id``."""
     if is_parquet(path):
         with open_parquet(path) as file:
-            return set(_KEYS) <= set(file.schema_arrow.names)
+            return set(_KEYS) <= set(file.schema)
     for block in line_blocks(path):
         first = block.data.decode().lstrip()
         if not first:

@@ -27,7 +27,7 @@ from rich.cells import cell_len
 
 from evenrank._version import __version__
 from evenrank.files import Provenance, write_text
-from evenrank.files.errors import STEERING, EvenrankError, plain
+from evenrank.files.errors import STEERING, EvenrankError, plain, require_report
 from evenrank.files.outputs import atomic_path
 from evenrank.files.provenance import made_by_text
 from evenrank.files.wording import singular
@@ -239,6 +239,7 @@ def chart_libraries() -> str:
     Bundled once for the versions that are installed, then read from ``evenrank/`` in the user's cache
     (``XDG_CACHE_HOME``); where that cannot be written, it is bundled each time.
     """
+    require_report()
     import vl_convert
 
     versions = (
@@ -574,6 +575,8 @@ class Page:
 
     def html(self) -> str:
         """One self-contained HTML page; a content security policy forbids every request and every other script."""
+        if any(section.draw is not no_drawings for section in self.sections):
+            require_report()
         drawn = [tuple(section.draw()) for section in self.sections]
         numbers = itertools.count()
         sections = [

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evenrank.files import EvenrankError
 from evenrank.files.arguments import checked
-from evenrank.files.errors import quoted
+from evenrank.files.errors import quoted, require
 from evenrank.files.reading import line_blocks
 
 LANGUAGES = (
@@ -146,6 +146,7 @@ def _stem_words(stemmer: str | None) -> Callable[[list[str]], list[str]]:
     """A function that returns the stem of each word."""
     if stemmer is None:
         return lambda words: words
+    require(f"the stemmer {stemmer}", "stem", "Stemmer")
     import Stemmer
 
     if stemmer not in Stemmer.algorithms():

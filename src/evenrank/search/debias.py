@@ -25,6 +25,7 @@ import numpy as np
 
 from evenrank.files import EvenrankError, MissingExtraError
 from evenrank.files.arguments import checked, seed_32
+from evenrank.files.errors import require_fast
 from evenrank.files.json_values import fields_of
 from evenrank.files.types import Array
 from evenrank.models.vectors import (
@@ -440,6 +441,7 @@ def _equalised(rows: Doubles, basis: Doubles) -> Doubles:
 
 def neutralise(source: Floats, target: Floats, basis: Doubles, neutral: Flags) -> int:
     """Neutralises rows on all cores; rows are independent, so the number of cores changes no value."""
+    require_fast("debiasing vectors")
     from . import _dots
 
     threads = cores()

@@ -9,6 +9,7 @@ from typing import Annotated, Protocol, cast, runtime_checkable
 from evenrank import options as opt
 from evenrank.files import EvenrankError, Run, check_apart
 from evenrank.files.arguments import check_ranges, checked
+from evenrank.files.errors import FAST, require
 from evenrank.files.reading import is_index
 
 from .analysis import Analyzer, stop_word_set, words_digest
@@ -90,6 +91,7 @@ def build_index(
     and starts BM25 again. Raises EvenrankError for a folder that contains anything else, for settings out of range, and
     for BM25's settings beside a model; InputError for a collection that cannot be read and a disk that is full.
     """
+    require("an index", "search", *FAST)
     check_apart([out], [collection])
     if is_index(collection):
         raise EvenrankError(f"{collection}: is an index; expected a collection")
@@ -116,6 +118,7 @@ def open_index(path: str | os.PathLike[str], *, check: bool = False) -> FirstSta
     read again only if these have changed. ``check``: in any case. Raises InputError, in one line, for a folder that is
     no index, and for one that is unfinished, damaged or in another format.
     """
+    require("an index", "search", *FAST)
     manifest = read_manifest(path)
     verify(manifest, again=check)
     if manifest.kind == "bm25":
@@ -202,6 +205,7 @@ def retrieve(
     Raises EvenrankError for a setting or a weight out of range, for a setting that is not the index's, and if no query
     has a result; InputError for a collection that cannot be read and an index that is unfinished or damaged.
     """
+    require("a search", "search", *FAST)
     check_ranges(k=k, k1=k1, b=b)
     stemmer = None if stemmer == "none" else stemmer
     if is_index(collection):

@@ -10,7 +10,6 @@ from typing import Generic, TypeVar
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
 from evenrank.files import InputError
@@ -77,6 +76,8 @@ class TextsWriter:
 
     def append(self, texts: pl.Series) -> None:
         """Adds texts (polars strings, without nulls) at the end."""
+        import pyarrow as pa
+
         chunk = texts.to_arrow().cast(pa.large_string())
         for part in chunk.chunks if isinstance(chunk, pa.ChunkedArray) else [chunk]:
             _, offsets, data = part.buffers()
@@ -122,6 +123,8 @@ class Texts:
         return self._text.array[start:end].tobytes()
 
     def _some(self, rows: NDArray[np.integer]) -> pl.Series:
+        import pyarrow as pa
+
         starts, ends = self._offsets.array[rows], self._offsets.array[rows + 1]
         if (starts < 0).any() or (ends < starts).any() or (ends > len(self._text.array)).any():
             raise self._damaged()

@@ -37,7 +37,7 @@ from evenrank.files import (
 from evenrank.files.arguments import checked
 from evenrank.files.convert import frame_of
 from evenrank.files.errors import quoted
-from evenrank.files.reading import line_blocks, open_binary, open_parquet, polars_table, read_bytes, refuse_pipe
+from evenrank.files.reading import line_blocks, open_binary, open_parquet, read_bytes, refuse_pipe
 from evenrank.files.tables import lines_of
 from evenrank.files.types import Array
 from evenrank.files.wording import are, counted
@@ -143,10 +143,9 @@ _COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
 
 def _parquet_lists(path: str | os.PathLike[str]) -> pl.DataFrame:
     with open_parquet(path) as file:
-        if not {*_COLUMNS} <= {*file.schema_arrow.names}:
+        if not {*_COLUMNS} <= {*file.schema}:
             raise InputError(path, "expected query_id, and lists under doc_id and label")
-        arrow = file.read(columns=[*_COLUMNS])
-        table = polars_table(path, arrow)
+        table = file.read([*_COLUMNS])
         if not all(isinstance(table.schema[name], pl.List) for name in ("doc_id", "label")):
             raise InputError(path, "expected query_id, and lists under doc_id and label")
         return table.select(pl.col(name).cast(kind) for name, kind in _COLUMNS.items()).with_row_index("line", offset=1)
@@ -652,7 +651,7 @@ def _records(path: str | os.PathLike[str]) -> Iterator[tuple[int, object]]:
         is_parquet = read_bytes(path, stream, 4) == b"PAR1"
     if is_parquet:
         with open_parquet(path) as file:
-            yield from enumerate(polars_table(path, file.read()).iter_rows(named=True), start=1)
+            yield from enumerate(file.read().iter_rows(named=True), start=1)
         return
     for block in line_blocks(path):
         for line, content in lines_of(block).iter_rows():

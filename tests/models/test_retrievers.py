@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from evenrank import EvenrankError, read_run, retrieve_from
-from evenrank.models import endpoints
+from evenrank.models import endpoint_session
 from loopback import Body, Server, serving
 
 QUERIES = {"q1": "who knew: a/b & ü", "q2": "nothing", "q3": 'said "so"'}
@@ -35,7 +35,7 @@ def server() -> Iterator[Server]:
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that would have been waited; they are not."""
     seconds: list[float] = []
-    monkeypatch.setattr(endpoints, "sleep_using_event", lambda _: seconds.append)
+    monkeypatch.setattr(endpoint_session, "sleep_using_event", lambda _: seconds.append)
     return seconds
 
 
@@ -166,7 +166,7 @@ def test_servers_that_are_busy_are_asked_again(server: Server, waits: list[float
 
 
 def test_a_slow_server(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoints, "TRIES", 1)
+    monkeypatch.setattr(endpoint_session, "TRIES", 1)
     server.behave = lambda *_: time.sleep(1) or []
     with pytest.raises(EvenrankError, match=r"no answer in 0.2 s"):
         retrieve_from(f"{server.url}/?q={{query}}", {"q1": "a"}, timeout=0.2, quiet=True)

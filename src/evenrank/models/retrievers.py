@@ -13,21 +13,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 
 from evenrank import options as opt
 from evenrank.files import EvenrankError, InputError, Run, as_queries
 from evenrank.files.arguments import checked
-from evenrank.files.errors import quoted, shown
+from evenrank.files.errors import quoted, require, shown
 from evenrank.files.progress import progress
 from evenrank.files.reading import line_blocks
 from evenrank.files.tables import DOCUMENT, columns_in
 from evenrank.files.wording import counted
 
-from .endpoint_session import Session
 from .endpoints import Address, WrongAnswerError, secret_in
+
+if TYPE_CHECKING:
+    from .endpoint_session import Session
 
 Hits = list[tuple[str, float | None]]
 """The documents of an answer, best first, with their scores."""
@@ -288,6 +290,9 @@ def _asked(engine: Engine, asked: pl.DataFrame, k: int, paths: _Paths, quiet: bo
         if partly and (answer.get("timed_out") or _at(answer, "_shards.failed")):
             raise WrongAnswerError("expected an answer of all shards in time, found", _brief(answer))
         return paths.read(answer, k)
+
+    require("another retriever", "endpoints", "requests", "tenacity", "urllib3")
+    from .endpoint_session import Session
 
     with (
         progress("retrieving", asked.height, quiet=quiet) as advance,

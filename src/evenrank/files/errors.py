@@ -6,6 +6,7 @@ import math
 import os
 import re
 import reprlib
+import sys
 from functools import cache
 from importlib.util import find_spec
 from numbers import Integral, Real
@@ -53,11 +54,16 @@ def require(what: str, extra: str, *modules: str) -> None:
         raise MissingExtraError(what, extra)
 
 
-@cache
 def installed(*modules: str) -> bool:
     """Whether all of the ``modules`` are installed."""
+    # None stands for a module that must not be imported.
+    return all(sys.modules.get(module, module) is not None and _found(module) for module in modules)
+
+
+@cache
+def _found(module: str) -> bool:
     # Looked for, not imported: importing PyTorch takes seconds, too long to wait for an error message.
-    return all(find_spec(module) is not None for module in modules)
+    return find_spec(module) is not None
 
 
 FAST = ("numba", "pyarrow")

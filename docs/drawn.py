@@ -112,7 +112,7 @@ def _sampled(
         places = systematic(chance, n, seed)
         labelled, probability = np.full(len(could), -1), np.ones(len(could))
         labelled[places], probability[places] = rows[places], chance[places]
-        table = replace(truth, sample=DrawnLabels(could, labelled, probability, n, guess, guessed))
+        table = replace(truth, sample=DrawnLabels(could, labelled, probability, guess, guessed))
         evaluations = [Evaluation(run, table) for run in runs]
         values, part = HOW.values(evaluations[0]), HOW.drawn_part(evaluations[0])
         if len(runs) > 1:

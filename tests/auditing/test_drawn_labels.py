@@ -335,7 +335,9 @@ def test_what_labels_that_were_drawn_cannot_do(made: tuple[Path, dict[str, str]]
     folder, label = made
     deeper = audited(folder, measures="ARaB@10 NFaiRR@10 RaB@5")
     assert deeper["a", "NFaiRR@10"].mean is None
-    assert deeper["a", "RaB@5"].mean is not None
+    values = deeper["a", "RaB@5"].values
+    assert deeper["a", "RaB@5"].mean == pytest.approx(values.mean())
+    assert deeper["a", "RaB@5"].ci95 == compare(values, drawn=deeper["a", "RaB@5"].drawn).ci95
     with pytest.raises(EvenrankError, match="`unknown='skip'`: labels that were drawn stand for all"):
         audited(folder, unknown="skip")
     with pytest.raises(EvenrankError, match="`guess` helps labels that were drawn"):
@@ -354,7 +356,8 @@ def test_what_labels_that_were_drawn_cannot_do(made: tuple[Path, dict[str, str]]
     docs.write_text((folder / "docs.tsv").read_text() + "other\tit\n")
     found = evenrank.audit(new, labels=folder / "todo.csv", collection=docs, guess="gender-en", measures="ARaB@10")
     assert found["new", "ARaB@10"].mean is None
-    assert found["new", "ARaB@10"].bounds is not None
+    low, high = found["new", "ARaB@10"].bounds
+    assert -1 < low < 0 < high < 1
     assert "ARaB@10: bounds alone, as documents that could not be drawn are looked at" in " ".join(
         found.table().split()
     )
@@ -392,6 +395,13 @@ def test_a_file_that_is_not_as_it_was_drawn(made: tuple[Path, dict[str, str]], t
     (tmp_path / "x.csv.card.json").write_text(card[:100])
     with pytest.raises(EvenrankError, match=r"card\.json: damaged: it has to say which documents were drawn"):
         of(rows)
+
+
+def test_a_sample_without_a_label(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
+    folder, _ = made
+    write(tmp_path / "empty.csv", [{**row, "group": ""} for row in rows_of(folder / "todo.csv")])
+    with pytest.raises(EvenrankError, match="no document has a label yet: fill in the column group"):
+        audited(folder, tmp_path / "empty.csv")
 
 
 def test_a_labelled_sample_is_not_drawn_over(made: tuple[Path, dict[str, str]]) -> None:

@@ -53,7 +53,8 @@ def sample(
             drawn.to_json(values)
     if json != _output.STANDARD:
         _output.say(drawn.table())
-        _output.say(f'Next: evenrank labels ask {out} --groups "f m", or fill in its column group; none: of no group')
+        _output.say(f'Next: evenrank labels ask {out} --groups "f m"')
+        _output.say("      or fill in its column group (none: of no group)")
 
 
 def ask(

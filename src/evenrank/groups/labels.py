@@ -178,6 +178,10 @@ def _drawn(
     # Few labels may have none of a group.
     named = tuple(part.strip() for part in poles.split(",")) if poles is not None else ()
     more = (*more, *(pole for pole in named if pole not in (*more, REST)))
+    column = group_column or "group"
+    texts = column in table.columns and table[column].dtype in (pl.String, pl.Null)
+    if texts and (table[column].cast(pl.String).fill_null("").str.strip_chars() == "").all():
+        raise columns.error(f"no document has a label yet: fill in the column {column} (`evenrank labels ask` does)")
     spoken = _spoken(table, NO_LABEL, neutral)
     found = _read(replace(columns, table=table), None, [*neutral, *spoken], group_column, poles, more)
     every = _drawn_rows(columns, id_name)
@@ -210,7 +214,7 @@ def _drawn(
     # In a random order, so many of those that were drawn are a sample of them.
     labelled[:known] = places[:known]
     probability[:known] = every["chance"].to_numpy()[:known] * known / every.height
-    sample = DrawnLabels(could, labelled, probability, every.height, trusted=card is None)
+    sample = DrawnLabels(could, labelled, probability, trusted=card is None)
     return replace(found, sample=sample)
 
 

@@ -135,7 +135,6 @@ class DrawnLabels:
         documents: The ids [F] of the documents that could have been drawn.
         labelled: The row in the group table of each that was drawn [F], −1 of the others; ``probability``: with which
             it was drawn [F], 1 of the others.
-        drawn: How many were drawn, of which the first so many have a label.
         guess: The groups' weights as a group table, and ``guessed`` the row in it of each document [F], −1 where
             nothing is guessed: no group.
         trusted: Whether that all ranked documents could have been drawn is taken on trust.
@@ -144,7 +143,6 @@ class DrawnLabels:
     documents: pl.Series
     labelled: Array
     probability: Array
-    drawn: int
     guess: GroupTable | None = None
     guessed: Array | None = None
     trusted: bool = False

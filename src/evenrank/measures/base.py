@@ -420,7 +420,9 @@ class LinearMeasure(BiasMeasure):
     def _estimates(self, run: JoinedRun) -> Estimates:
         table = run.required_table
         assert table.sample is not None
-        return table.sample.estimates(self.documents, table)
+        if self not in run.estimates:
+            run.estimates[self] = table.sample.estimates(self.documents, table)
+        return run.estimates[self]
 
     def place_weights(self, run: JoinedRun, places: Array, *, tied: bool = False) -> tuple[Array, Array]:
         """The query and the weight [n] of documents, given by their places in the lists, in a query's value.

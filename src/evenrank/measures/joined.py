@@ -16,7 +16,7 @@ from evenrank.files.runs import Run
 from evenrank.files.tables import IdIndex, pick
 from evenrank.files.types import Array
 from evenrank.files.wording import are, counted
-from evenrank.groups.table import GroupTable, Magnitude, sides
+from evenrank.groups.table import Estimates, GroupTable, Magnitude, sides
 
 from .ranked_lists import (
     Column,
@@ -251,6 +251,8 @@ class JoinedRun:
         self.seed = seed
         self._target_shares: dict[TargetKind, tuple[Target, Background | None, Array]] = {}
         self._columns: dict[Hashable, Column] = {}
+        # What measures estimate of the documents that could have been drawn for labelling.
+        self.estimates: dict[Hashable, Estimates] = {}
         self._wins: dict[int, tuple[Wins, Array]] = {}
         # What was drawn over the orders of tied documents, by measure.
         self.over_orders: dict[Hashable, tuple[Array, Array, Array]] = {}

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from evenrank.probes.answers import AnswersResult, position_answers
     from evenrank.probes.probe_result import ProbeResult
     from evenrank.probes.probing import probe
+    from evenrank.probes.scan import ScanResult, scan, scan_queries
     from evenrank.probes.sensitivity import SensitivityResult, position_sensitivity
     from evenrank.probes.similarity import SimilarityResult, position_similarity
     from evenrank.probes.variants import variants
@@ -143,6 +144,11 @@ _HOMES = {
     ),
     "probes.probe_result": ("ProbeResult",),
     "probes.probing": ("probe",),
+    "probes.scan": (
+        "ScanResult",
+        "scan",
+        "scan_queries",
+    ),
     "probes.sensitivity": (
         "SensitivityResult",
         "position_sensitivity",
@@ -198,6 +204,7 @@ __all__ = [
     "ProbeResult",
     "Rebalanced",
     "Run",
+    "ScanResult",
     "Scoring",
     "SensitivityResult",
     "SimilarityResult",
@@ -243,6 +250,8 @@ __all__ = [
     "rotate_collection",
     "run_name",
     "sample_labels",
+    "scan",
+    "scan_queries",
     "score",
     "tokenize",
     "train",

@@ -32,6 +32,8 @@ from evenrank.files.wording import are, counted
 from evenrank.groups.scoring import GroupSource
 from evenrank.groups.table import largest_groups
 from evenrank.measures.inference import (
+    EQUAL,
+    LEAST,
     Comparison,
     Estimate,
     both,
@@ -279,6 +281,19 @@ class Asked:
     group: Array
     groups: tuple[str, ...]
 
+    @classmethod
+    def of(cls, queries: pl.DataFrame, group: Array, groups: tuple[str, ...]) -> Asked:
+        """Those of :class:`KnownItems`' ``queries``; ``group`` [P]: of each passage, in order of appearance."""
+        ids = queries["doc_id"].unique(maintain_order=True)
+        rows = pl.DataFrame({"doc_id": ids}).with_row_index("row")
+        passage = queries.select("doc_id").join(rows, on="doc_id", how="left", maintain_order="left")["row"]
+        number = passage.to_numpy().astype(np.int64)
+        place = queries["place"].to_numpy().astype(np.float64)
+        tenth = np.where(np.isnan(place), -1, np.minimum(np.nan_to_num(place) * TENTHS, TENTHS - 1)).astype(np.int64)
+        return cls(
+            number, tenth, np.searchsorted(np.array(LENGTHS), queries["words"].to_numpy()), group[number], groups
+        )
+
     def parts(self, read: Array | None) -> Iterator[tuple[str, str, Array]]:
         """What figures are said of: by what, which, and which queries [Q]."""
         for tenth in range(TENTHS):
@@ -379,49 +394,83 @@ def _within_contrast(
     of: tuple[str, str, str, str], values: Array, control: Array | None, asked: Asked, first: Array, last: Array
 ) -> Contrast:
     """First − last, in the passages that have both."""
-    name, by, one, other = of
     own = within(values, asked.passage, first, last)
-    each = np.arange(len(own[0]))
-    alone = compare_passages(own[0] - own[1], each)
-    beside, found = None, alone
     if not len(own[0]):
-        return Contrast(name, by, one, other, None, None, None, untold(None, 0, "no passage has both", UNIT), alone)
-    if control is not None:
-        theirs = within(control, asked.passage, first, last)
-        beside = float(theirs[0].mean()), float(theirs[1].mean())
-        found = both(alone, compare_passages(own[0] - own[1] - theirs[0] + theirs[1], each))
-    return Contrast(name, by, one, other, float(own[0].mean()), float(own[1].mean()), beside, found, alone)
+        none = untold(None, 0, "no passage has both", UNIT)
+        return Contrast(*of, None, None, None, none, none)
+    each = np.arange(len(own[0]))
+    shares = float(own[0].mean()), float(own[1].mean())
+    alone = compare_passages(own[0] - own[1], each)
+    if control is None:
+        return Contrast(*of, *shares, None, alone, alone)
+    theirs = within(control, asked.passage, first, last)
+    gap = compare_passages(own[0] - own[1] - theirs[0] + theirs[1], each)
+    beside = float(theirs[0].mean()), float(theirs[1].mean())
+    return Contrast(*of, *shares, beside, both(alone, gap), alone)
 
 
 def _group_contrast(
     of: tuple[str, str, str, str], values: Array, control: Array | None, asked: Asked, inside: Array, others: Array
 ) -> Contrast:
     """A group − others, of the same length and depth."""
-    name, by, one, other = of
     strata = asked.length * (TENTHS + 1) + asked.tenth + 1
-    alone = compare_groups(*matched(values, asked.passage, inside, others, strata), unit=UNIT)
-    shares = [float(values[part].mean()) if part.any() else None for part in (inside, others)]
-    beside, found = None, alone
-    if control is not None:
-        gap = compare_groups(*matched(values - control, asked.passage, inside, others, strata), unit=UNIT)
-        found = both(alone, gap)
-        if inside.any() and others.any():
-            beside = float(control[inside].mean()), float(control[others].mean())
-    return Contrast(name, by, one, other, shares[0], shares[1], beside, found, alone)
+    there = [len(np.unique(asked.passage[part])) for part in (inside, others)]
+    if min(there) < LEAST:
+        few = counted(min(there), "passage")
+        why = f"only {few} of {of[2 + int(there[1] < there[0])]} {'has' if min(there) == 1 else 'have'} queries"
+        none = untold(None, there[0], f"{why}, where {LEAST} are needed", UNIT)
+        return Contrast(*of, None, None, None, none, none)
+    shares = float(values[inside].mean()), float(values[others].mean())
+    alone, gap = (
+        _compare_matched(*matched(one, asked.passage, inside, others, strata))
+        for one in (values, values if control is None else values - control)
+    )
+    if control is None:
+        return Contrast(*of, *shares, None, alone, alone)
+    beside = float(control[inside].mean()), float(control[others].mean())
+    return Contrast(*of, *shares, beside, both(alone, gap), alone)
+
+
+def _compare_matched(inside: Array, others: Array) -> Comparison:
+    """Whether a group's values differ from the others'; of equal values no difference is shown."""
+    if not (np.abs(inside) > EQUAL).any() and not (np.abs(others) > EQUAL).any():
+        return Comparison(0.0, None, len(inside), UNIT, p=1.0, noticeable=0.0)
+    return compare_groups(inside, others, unit=UNIT)
 
 
 def contrasts_of(
-    name: str, values: Array, control: Array | None, asked: Asked, read: Array | None
-) -> Iterator[Contrast]:
-    """The contrasts of a retriever, not corrected: of values [Q], beside those of a ``control`` [Q]."""
+    names: Sequence[str], values: Sequence[Array], control: Array | None, asked: Asked, reads: Sequence[Array | None]
+) -> tuple[Contrast, ...]:
+    """The contrasts of one or two retrievers ``names``, with Holm's correction over all.
+
+    ``values``: of each whether it finds each query's passage [Q]; ``control``: whether BM25 does [Q], None if it is
+    BM25; ``reads``: whether each reads the query's sentence to its end [Q], None where that is unknown.
+    """
+    found = [
+        one
+        for name, value, read in zip(names, values, reads, strict=False)
+        for one in _contrasts(name, value, control, asked, read)
+    ]
+    if len(names) > 1:
+        ours, theirs = (cluster_means(one, asked.passage) for one in values[:2])
+        change = compare_passages(ours - theirs, np.arange(len(ours)))
+        shares = float(ours.mean()), float(theirs.mean())
+        found.append(Contrast(names[0], "retriever", names[0], names[1], *shares, None, change, change))
+    after = corrected([one.found for one in found])
+    return tuple(replace(one, found=kept) for one, kept in zip(found, after, strict=True))
+
+
+def _contrasts(name: str, values: Array, control: Array | None, asked: Asked, read: Array | None) -> Iterator[Contrast]:
     of = (name, "depth", "first tenth", "last tenth")
     yield _within_contrast(of, values, control, asked, asked.tenth == 0, asked.tenth == TENTHS - 1)
     if read is not None and not read.all():
         yield _within_contrast((name, "read", "read", "cut off"), values, control, asked, read, ~read)
-    for number, group in enumerate(asked.groups[:1] if len(asked.groups) == 2 else asked.groups):
-        others = asked.group == 1 if len(asked.groups) == 2 else (asked.group >= 0) & (asked.group != number)
-        other = asked.groups[1] if len(asked.groups) == 2 else "others"
-        yield _group_contrast((name, "group", group, other), values, control, asked, asked.group == number, others)
+    # Of two groups the one minus the other; of more each minus all others.
+    two = len(asked.groups) == 2
+    for number, group in enumerate(asked.groups[:1] if two else asked.groups):
+        others = asked.group == 1 if two else (asked.group >= 0) & (asked.group != number)
+        of = (name, "group", group, asked.groups[1] if two else "others")
+        yield _group_contrast(of, values, control, asked, asked.group == number, others)
 
 
 def edge_of(values: Array, word: Array) -> int:
@@ -687,25 +736,17 @@ def _result(
     queries = items.queries
     ids = queries["doc_id"].unique(maintain_order=True)
     texts = passages.texts(ids)
-    rows = pl.DataFrame({"doc_id": ids}).with_row_index("row")
-    passage = queries.select("doc_id").join(rows, on="doc_id", how="left", maintain_order="left")["row"].to_numpy()
-    passage = passage.astype(np.int64)
     of_passage, names = _groups(source, ids)
-    place = queries["place"].to_numpy().astype(np.float64)
-    tenth = np.where(np.isnan(place), -1, np.minimum(np.nan_to_num(place) * TENTHS, TENTHS - 1)).astype(np.int64)
-    length = np.searchsorted(np.array(LENGTHS), queries["words"].to_numpy())
-    asked = Asked(passage, tenth, length, of_passage[passage], names)
-    ends = queries["end"].to_numpy()
+    asked = Asked.of(queries, of_passage, names)
+    passage, ends = asked.passage, queries["end"].to_numpy()
     found, values, ranks, reads = [], [], [], []
     same = 0
     for one in searched:
         of, other = own_ranks(one.run, queries, passages, relevant)
         read_to = one.reads_to(texts["text"].to_list())
-        read = (
-            None
-            if read_to is None or (relevant is not None and queries["place"].is_null().all())
-            else ends <= read_to[passage]
-        )
+        # Without answers it is unknown where the part is that a question asks for.
+        placeless = relevant is not None and queries["place"].is_null().all()
+        read = None if read_to is None or placeless else ends <= read_to[passage]
         kept = _found(one, of, asked, read, passages, k)
         share = None if read_to is None else words_read(texts["text"], read_to)
         found.append(replace(kept, read=share, reads=one.reads if isinstance(one.reads, int) else None))
@@ -715,19 +756,12 @@ def _result(
         same = max(same, int(other.sum()))
     control = None if of_words else values[-1]
     tested = found if of_words else found[:-1]
-    contrasts = [
-        one
-        for place_, of in enumerate(tested)
-        for one in contrasts_of(of.name, values[place_], control, asked, reads[place_])
-    ]
+    contrasts = contrasts_of([one.name for one in tested], values, control, asked, reads)
     gone: tuple[str, ...] = ()
     won: tuple[str, ...] = ()
     if len(tested) > 1:
-        contrasts.append(_change(tested, values, passage))
         here, there = (np.maximum.reduceat(_by_passage(one, passage), _starts(passage)) > 0 for one in values[:2])
         gone, won = (tuple(ids.filter(pl.Series(one)).to_list()) for one in (there & ~here, here & ~there))
-    after = corrected([one.found for one in contrasts])
-    contrasts = [replace(one, found=kept) for one, kept in zip(contrasts, after, strict=True)]
     falls = any(one.verdict == "shown" and one.by == "depth" and (one.found.mean or 0) > 0 for one in contrasts[:1])
     word = queries["word"].to_numpy()
     beyond = values[0] if control is None else values[0] - control
@@ -737,7 +771,7 @@ def _result(
     ]
     return ScanResult(
         tuple(found),
-        tuple(contrasts),
+        contrasts,
         _lost(queries, passage, ranks, None if of_words else ranks[-1], of_passage, names),
         len(passages.ids),
         items.passages,
@@ -767,14 +801,6 @@ def _renamed(searched: Sequence[Lists]) -> list[Lists]:
         taken.add(name)
         found.append(replace(one, run=replace(one.run, name=name)))
     return found
-
-
-def _change(found: Sequence[Found], values: Sequence[Array], passage: Array) -> Contrast:
-    """The retriever's share minus the other's, paired."""
-    ours, theirs = (cluster_means(one, passage) for one in values[:2])
-    change = compare_passages(ours - theirs, np.arange(len(ours)))
-    names = found[0].name, found[1].name
-    return Contrast(names[0], "retriever", *names, float(ours.mean()), float(theirs.mean()), None, change, change)
 
 
 def _lost(

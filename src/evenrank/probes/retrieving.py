@@ -122,7 +122,8 @@ class Searching:
 
     def _indexed(self, index: FirstStage, model: object = None) -> Lists:
         if index.manifest.kind == BM25:
-            return Lists(index.search(self.queries, self.k, name=BM25, quiet=self.quiet))
+            name = index.manifest.path.name
+            return Lists(index.search(self.queries, self.k, name=name, quiet=self.quiet))
         run = index.search(self.queries, self.k, quiet=self.quiet, model=model, encoding=self.encoding)
         encoder = cast(Any, index).encoder(model, self.encoding)
 

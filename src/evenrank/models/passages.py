@@ -255,7 +255,8 @@ def cut_passages(
     ] = None,
     quiet: bool = True,
 ) -> CutCollection:
-    """Cut documents at sentence ends into passages that a model reads whole. A table says which document each is of.
+    """Cut long documents into passages that a model reads whole. They end with a sentence, and a table says which
+    document each is of.
 
     ``collection``: a path, ``{id: text}``, a frame or records; one on disk is read in one pass, batch by batch. Each
     document becomes passages of at most ``tokens`` words (white space separates them), or word pieces of ``model``,

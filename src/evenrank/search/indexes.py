@@ -245,7 +245,8 @@ def _documents(search: Callable[[object, int], Run], queries: object, k: int, pa
 
     ``search``: from queries and a depth to their first passages; ``passages``: as
     :func:`evenrank.files.passages.as_passages` returns them. A query is done when it has ``k`` documents and the last
-    passage found has a lower score than the last document, or when no more passages are found.
+    passage found has a lower score than the last document, or when no more passages are found; only others are searched
+    again. (A model encodes these in other batches then, which may change the last digits of their scores.)
     """
     asked, depth = as_queries(queries), 2 * k
     first: Run | None = None

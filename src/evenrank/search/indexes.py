@@ -251,7 +251,7 @@ def _documents(search: Callable[[object, int], Run], queries: object, k: int, pa
     asked, depth = as_queries(queries), 2 * k
     first: Run | None = None
     done: list[pl.DataFrame] = []
-    while asked.height:
+    while first is None or asked.height:
         depth = min(depth, passages.height + 1)
         found = search(asked, depth)
         run = folded(found, passages)
@@ -263,7 +263,6 @@ def _documents(search: Callable[[object, int], Run], queries: object, k: int, pa
         more = ends.join(own, on="query_id").filter((pl.col("passages") == depth) & open_)["query_id"].implode()
         done.append(best.filter(~pl.col("query_id").is_in(more)))
         asked, depth = asked.filter(pl.col("query_id").is_in(more)), 2 * depth
-    assert first is not None
     order = pl.DataFrame({"query_id": first.queries})
     table = order.join(pl.concat(done), on="query_id", how="left", maintain_order="left_right")
     return replace(first, table=table, card={**(first.card or {}), "depth": k})

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from evenrank.probes.answers import AnswersResult, position_answers
     from evenrank.probes.probe_result import ProbeResult
     from evenrank.probes.probing import probe
+    from evenrank.probes.scan import ScanResult, scan, scan_queries
     from evenrank.probes.sensitivity import SensitivityResult, position_sensitivity
     from evenrank.probes.similarity import SimilarityResult, position_similarity
     from evenrank.probes.variants import variants
@@ -150,6 +151,11 @@ _HOMES = {
     ),
     "probes.probe_result": ("ProbeResult",),
     "probes.probing": ("probe",),
+    "probes.scan": (
+        "ScanResult",
+        "scan",
+        "scan_queries",
+    ),
     "probes.sensitivity": (
         "SensitivityResult",
         "position_sensitivity",
@@ -206,6 +212,7 @@ __all__ = [
     "ProbeResult",
     "Rebalanced",
     "Run",
+    "ScanResult",
     "Scoring",
     "SensitivityResult",
     "SimilarityResult",
@@ -253,6 +260,8 @@ __all__ = [
     "rotate_collection",
     "run_name",
     "sample_labels",
+    "scan",
+    "scan_queries",
     "score",
     "tokenize",
     "train",

@@ -22,7 +22,7 @@ from . import _groups, _help, _streams, _words
 from ._signatures import made
 
 _PANELS = {
-    "Measure": ("audit", "probe", "position", "experiment", "demo"),
+    "Measure": ("audit", "scan", "probe", "position", "experiment", "demo"),
     "Decide": ("gate",),
     "Reduce": ("rebalance", "negatives", "train", "rotate", "embeddings", "index debias"),
     "Prepare": (

@@ -179,7 +179,8 @@ class Values(dict[str, Any]):
 
 def _of_files(names: set[str]) -> list[Given]:
     """The options that say where the files of a command with these parameters are, and what is in them."""
-    more = {"beir": opt.Beir} if len(names & {"collection", "queries", "qrels"}) > 1 else {}
+    whole = len(names & {"collection", "queries", "qrels"}) > 1 and "questions" not in names
+    more = {"beir": opt.Beir} if whole else {}
     if names & {"collection", "queries"}:
         more |= {"id_column": opt.IdColumn, "text_column": opt.TextColumn}
     kinds = ((name, get_args(kind)) for name, kind in more.items())

@@ -226,6 +226,7 @@ RANGES: dict[str, Range] = {
     "cap": _COUNT,
     "places": Range(2, 10_000),
     "sample": _COUNT,
+    "sentences": Range(1, 1000),
     "max_length": _COUNT,
     # Collections, seeds and workers.
     "validation": _FROM_0,

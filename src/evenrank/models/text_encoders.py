@@ -74,6 +74,10 @@ class TextEncoder:
         scorer = self._scorer
         return self._rows(scorer.watched(lambda: scorer.passages(list(texts), self._batch_size)))
 
+    def reads_to(self, texts: Sequence[str]) -> list[int] | None:
+        """How many characters of each document the model reads before it truncates; None if unknown."""
+        return self._scorer.reads_to([""] * len(texts), list(texts))
+
     def facts(self) -> dict[str, object]:
         """What the model is (see :meth:`Scorer.facts`), and its ``path``."""
         return {**self._scorer.facts(), "path": self._path}

@@ -40,6 +40,7 @@ from evenrank.measures.inference import (
     Comparison,
     Estimate,
     bootstrap_means,
+    both,
     cluster_means,
     cluster_parts,
     compare,
@@ -68,8 +69,6 @@ UNIT = "passages"
 """What an interval or a test of this folder counts: a passage, with all its queries."""
 _NO_MIDDLE = 2
 """So many places are the ends alone."""
-_TWO = 1.157
-"""How much larger a difference is that is noticed in 9 of 10 samples than in 8: in 8 of 10, then, by two tests."""
 _CHUNK = 4_000_000
 """Values that are compared at once: all candidates of many queries would take gigabytes."""
 
@@ -271,11 +270,8 @@ def position_curve(
 
 def _of_both(mean: Comparison, first: Comparison, last: Comparison) -> Comparison:
     """The ends' ``mean`` minus the middle, shown where both ends are on the same side."""
-    if first.p is None or last.p is None:
-        return replace(mean, p=None, noticeable=None, why=first.why or last.why)
-    same = (first.mean or 0.0) * (last.mean or 0.0) > 0
-    noticeable = _TWO * max(first.noticeable or 0.0, last.noticeable or 0.0)
-    return replace(mean, p=max(first.p, last.p) if same else 1.0, noticeable=noticeable, why=None)
+    of = both(first, last)
+    return replace(mean, p=of.p, noticeable=of.noticeable, why=of.why)
 
 
 def _index_test(index: SensitivityIndex | None) -> Comparison:

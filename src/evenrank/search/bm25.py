@@ -156,6 +156,18 @@ class Index:
         postings = Postings(data, indices, starts, *turns(doc_ids))
         return cls(doc_ids, analyzer, k1, b, postings, parts.whole() if forward else None)
 
+    @property
+    def frequencies(self) -> NDArray[np.int64]:
+        """In how many documents each of the analyzer's terms stands [terms]."""
+        return np.diff(self._postings.indptr)
+
+    @property
+    def forward(self) -> Forward:
+        """The terms of each document. Raises EvenrankError for an index built without ``forward``."""
+        if self._forward is None:
+            raise EvenrankError("RM3 needs an index built with forward=True")
+        return self._forward
+
     def search(
         self,
         queries: object,
@@ -227,11 +239,10 @@ class Index:
         return self._first(grouped.rename({"query": "text"}), k)
 
     def _expanded(self, terms: pl.DataFrame, found: pl.DataFrame, rm3: RM3) -> pl.DataFrame:
-        if self._forward is None:
-            raise EvenrankError("RM3 needs an index built with forward=True")
+        forward = self.forward
         own = terms.rename({"text": "query"}).group_by("query", "term", maintain_order=True).agg(pl.col("weight").sum())
         own = own.with_columns(pl.col("weight") / pl.col("weight").sum().over("query")).sort("query", "term")
-        return relevance_model(own, found, self._forward, self.analyzer.alphabetical, rm3)
+        return relevance_model(own, found, forward, self.analyzer.alphabetical, rm3)
 
     def _first(self, queries: pl.DataFrame, k: int) -> pl.DataFrame:
         """``query``, ``document``, ``score``, ``rank``: the first ``k`` of each of ``queries``, which has ``text`` (the

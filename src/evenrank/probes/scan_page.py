@@ -1,0 +1,441 @@
+"""What a scan says: its findings, its screen and its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from evenrank.files.errors import plain
+from evenrank.files.wording import counted
+from evenrank.measures.inference import Estimate
+from evenrank.results.finding import Finding, phrases
+from evenrank.results.page import COLOURS, Chip, Drawing, Page, Section, Tone, Verdicts, no_drawings, specification
+from evenrank.results.table import (
+    COUNT,
+    TEXT,
+    Column,
+    Table,
+    digits,
+    intervals,
+    p_value,
+    percents,
+    shorts,
+    with_interval,
+)
+
+from .scan import TENTH_NAMES
+
+if TYPE_CHECKING:
+    from .scan import Contrast, Found, LostPassage, Part, ScanResult
+
+_SAYS = phrases("scan")
+_SOURCE = "Known-item queries of single sentences; exposure as Bache & Azzopardi 2010"
+_READ_WHOLE = 0.95
+_LISTED = 50
+"""Passages that a page names; the JSON has all."""
+_EXCERPT = 60
+WIDTH, HEIGHT = 460, 300
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 10, 42
+_LONGEST = 36
+SVG_COLOURS = ("#d06000", "#1a7fd4", "#7f8794")
+"""With a contrast of at least 3 on white and on black."""
+
+
+def scan_page(result: ScanResult) -> Page:
+    """All that a scan found."""
+    found = result.retrievers
+    what = "question" if result.questions else "query"
+    return Page(
+        "scan",
+        f"Scan of {result.name}",
+        tuple(scan_findings(result)),
+        _short(result),
+        ("share of the queries whose passage is among the first 10",),
+        f"{counted(result.queries, what)}, {counted(result.passages, 'passage')}",
+        tuple(_next(result)),
+        Verdicts(("", "by depth", "by group", "passages lost"), tuple(_chips(result))),
+        curves_svg(result),
+        sections=tuple(_sections(result)),
+        facts=(
+            ("passages", f"{result.documents:,}"),
+            ("drawn", f"{result.passages:,}"),
+            (f"{what[:-1]}ies" if what == "query" else "questions", f"{result.queries:,}"),
+            *(
+                (f"{one.name} reads", "all" if one.read == 1 else f"{one.read:.0%} of words")
+                for one in found
+                if one.read
+            ),
+        ),
+        source=_SOURCE,
+        notes=tuple(_notes(result)),
+        provenance=result.provenance,
+    )
+
+
+# --- findings ---------------------------------------------------------------------------------------------------------
+
+
+def scan_findings(result: ScanResult) -> Iterator[Finding]:
+    """Whether depth matters, what has changed, who is lost, whose passages, and who is shown."""
+    own = [one for one in result.contrasts if one.name == result.name]
+    yield _depth(result, own[0])
+    for one in own:
+        if one.by == "retriever":
+            yield _change(result, one)
+    subject, other = result.retrievers[0], result.retrievers[-1]
+    count, of = round((subject.lost.mean or 0.0) * subject.lost.n), subject.lost.n
+    if count and other is subject:
+        yield _SAYS.find("lost_alone", "Passages", estimate=subject.lost, count=count, of=of)
+    elif count:
+        theirs = round((other.lost.mean or 0.0) * other.lost.n)
+        yield _SAYS.find("lost", "Passages", estimate=subject.lost, count=count, of=of, bm25=theirs)
+    for one in own:
+        if one.by == "read" and one.verdict == "shown" and one.bm25 is not None:
+            # The first line says it of depth.
+            yield _SAYS.find("read", "Reading", "shown", one.found, "detail", **_shares(one))
+    if result.edge is not None and subject.read is None:
+        yield _SAYS.find("edge", "Reading", "shown", None, edge=result.edge)
+    yield from _groups([one for one in own if one.by == "group"])
+    yield _exposure(result, subject, other)
+    if result.wordless:
+        yield _SAYS.find("wordless", place="note", count=result.wordless)
+    if result.same:
+        yield _SAYS.find("same", place="note", count=result.same, of=result.queries)
+
+
+def _shares(one: Contrast) -> dict[str, Any]:
+    bm25 = one.bm25 or (None, None)
+    return {"first": one.of_first, "last": one.of_last, "bm25_first": bm25[0], "bm25_last": bm25[1]}
+
+
+def _depth(result: ScanResult, one: Contrast) -> Finding:
+    subject = result.retrievers[0]
+    values: dict[str, Any] = {
+        "name": result.name,
+        "whole": subject.whole.at10.mean,
+        "why": one.found.why,
+        **_shares(one),
+    }
+    values |= {"noticed": one.found.noticeable}
+    key = "depth_same"
+    if result.questions and not any(part.by == "depth" for part in subject.parts):
+        key = "depth_unknown"
+    elif one.verdict == "cannot be told":
+        key = "depth_untold"
+    elif one.verdict == "shown":
+        cut = subject.read is not None and subject.read < _READ_WHOLE and subject.reads is not None
+        key = "depth_alone" if one.bm25 is None else "depth_read" if cut else "depth"
+        values |= {"beyond": 1 - (subject.read or 0.0), "reads": subject.reads}
+    elif one.bm25 is not None and one.alone.shown:
+        key = "depth_queries"
+    elif not one.found.noticeable:
+        key = "depth_equal"
+    level = "cannot be told" if key == "depth_unknown" else one.found.verdict
+    return _SAYS.find(key, result.name, level, one.found, "answer", **values)
+
+
+def _change(result: ScanResult, one: Contrast) -> Finding:
+    change = one.found
+    key = "change_same" if change.noticeable else "change_equal"
+    if one.verdict == "cannot be told":
+        key = "change_untold"
+    elif one.verdict == "shown":
+        key = "change_better" if (change.mean or 0.0) > 0 else "change_worse"
+    values: dict[str, Any] = {"other": one.last, "change": change, "noticed": change.noticeable, "why": change.why}
+    counts: dict[str, Any] = {"gone": len(result.gone), "won": len(result.won)}
+    return _SAYS.find(key, result.name, change.verdict, change, "answer", **values, **counts)
+
+
+def _groups(contrasts: Sequence[Contrast]) -> Iterator[Finding]:
+    """Of two groups what is known of them; of more the ones that differ, the largest difference first."""
+    several = len(contrasts) > 1
+    shown = [one for one in contrasts if one.verdict == "shown"]
+    for one in sorted(shown if several else contrasts, key=lambda one: -abs(one.found.mean or 0.0)):
+        change = one.found
+        key = "group_same" if change.noticeable else "group_equal"
+        if one.verdict == "cannot be told":
+            key = "group_untold"
+        elif one.verdict == "shown":
+            key = "group_more" if (change.mean or 0.0) > 0 else "group_less"
+        elif one.bm25 is not None and one.alone.shown:
+            key = "group_queries"
+        values: dict[str, Any] = {"group": one.first, "other": one.last, "change": change, "noticed": change.noticeable}
+        yield _SAYS.find(key, "Groups", change.verdict, change, why=change.why, **values)
+    if several and not shown:
+        told = any(one.verdict != "cannot be told" for one in contrasts)
+        yield _SAYS.find("groups_same", "Groups", "no difference shown" if told else "cannot be told")
+
+
+def _exposure(result: ScanResult, subject: Found, other: Found) -> Finding:
+    of = subject.exposure
+    values: dict[str, Any] = {"unseen": of.unseen, "passages": of.passages, "k": result.k, "gini": of.gini}
+    if other is subject:
+        return _SAYS.find("exposure_alone", "Exposure", place="detail", **values)
+    theirs = other.exposure
+    return _SAYS.find("exposure", "Exposure", place="detail", bm25=theirs.unseen, bm25_gini=theirs.gini, **values)
+
+
+def _notes(result: ScanResult) -> Iterator[str]:
+    if not result.questions:
+        yield (
+            "A query is the five rarest words of a sentence that stand nowhere else in its passage, in their order,"
+            " never three neighbours. Depth: 0 for the first sentence of a passage, 1 for the last."
+        )
+    yield (
+        "Intervals and tests are over passages, each with all its queries. A contrast is shown where it differs from 0"
+        " and from BM25's own on the same queries, with Holm's correction over all contrasts; groups are compared"
+        " within the same length and depth."
+    )
+    yield f"Exposure: r(d) = Σ 1 / ln(1 + rank) over all queries, up to rank {result.k}."
+    yield from result.notes
+
+
+def _next(result: ScanResult) -> Iterator[tuple[str, str]]:
+    """Cutting passages where the model does not read them whole; BM25 beside it where that finds what it does not."""
+    subject = result.retrievers[0]
+    path = result.settings.get("collection", "COLLECTION")
+    model = result.settings.get("model")
+    if subject.read is not None and subject.read < _READ_WHOLE and isinstance(model, str):
+        yield f"evenrank passages {path} --model {model} --out cut", "cut to what it reads"
+    elif result.edge is not None:
+        yield f"evenrank passages {path} --tokens {max(20, result.edge)} --out cut", "cut them"
+    if subject.lost.mean and len(result.retrievers) > 1:
+        yield "evenrank fuse", "with BM25's run"
+
+
+def _chips(result: ScanResult) -> Iterator[tuple[str, tuple[Chip, ...]]]:
+    # BM25 is what is compared with, not what is judged.
+    for found in result.retrievers[: max(1, len(result.retrievers) - 1)]:
+        own = [one for one in result.contrasts if one.name == found.name]
+        depth = next((one for one in own if one.by == "depth"), None)
+        groups = [one for one in own if one.by == "group"]
+        shown = [one for one in groups if one.verdict == "shown"]
+        lost = found.lost.mean or 0.0
+        chips = (
+            _chip(depth),
+            Chip(", ".join(f"{one.first} {'more' if (one.found.mean or 0) > 0 else 'less'}" for one in shown), "bad")
+            if shown
+            else _chip(groups[0] if groups else None),
+            Chip(f"{lost:.0%}", "bad" if lost else "good"),
+        )
+        yield found.name, chips
+
+
+def _chip(one: Contrast | None) -> Chip:
+    if one is None:
+        return Chip("–", "unknown")
+    tones: dict[str, Tone] = {"shown": "bad", "no difference shown": "same"}
+    words = one.verdict
+    if one.verdict == "shown":
+        words = "falls" if (one.found.mean or 0.0) > 0 else "rises"
+    return Chip(words, tones.get(one.verdict, "unknown"))
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def _short(result: ScanResult) -> Table:
+    """What each retriever finds by depth; by length, where depth is unknown."""
+    by = "depth" if any(one.by == "depth" for one in result.retrievers[0].parts) else "length"
+    names = [one.part for one in result.retrievers[0].parts if one.by == by]
+    cells = {(found.name, part.part): part for found in result.retrievers for part in found.parts if part.by == by}
+    columns = [Column(by, TEXT, by, lambda name: name)]
+    for found in result.retrievers:
+        columns += _pair(found.name, cells)
+    first = result.retrievers[0].name
+    columns.append(Column("queries", COUNT, of=lambda name: cells[first, name].queries))
+    return Table(f"Recall@10 by {by}", tuple(columns), names)
+
+
+def _pair(name: str, cells: dict[tuple[str, str], Part]) -> tuple[Column, Column]:
+    heading = "BM25" if name == "bm25" else name
+    return (
+        Column(name, shorts(2), heading, lambda part: cells[name, part].at10.mean),
+        Column((f"{name}_low", f"{name}_high"), intervals(2), "", lambda part: cells[name, part].at10.ci95),
+    )
+
+
+def _parts(result: ScanResult, by: str) -> Table:
+    rows = [(found.name, part) for found in result.retrievers for part in found.parts if part.by == by]
+    columns = (
+        Column("retriever", TEXT, of=lambda row: row[0]),
+        Column("part", TEXT, by, lambda row: row[1].part),
+        Column("R@1", digits(3), of=lambda row: row[1].at1.mean),
+        *with_interval("R@10", lambda row: row[1].at10),
+        Column(f"R@{result.k}", digits(3), of=lambda row: row[1].at_k.mean),
+        Column("RR", digits(3), of=lambda row: row[1].rr.mean),
+        Column("queries", COUNT, of=lambda row: row[1].queries),
+        Column("passages", COUNT, of=lambda row: row[1].at10.n),
+    )
+    return Table(f"By {by}", columns, rows)
+
+
+_CONTRASTS = (
+    Column("name", TEXT, "retriever"),
+    Column("by"),
+    Column("first"),
+    Column("last"),
+    Column("of_first", digits(3), "share"),
+    Column("of_last", digits(3), "share"),
+    *with_interval("difference", "found", sign=True),
+    Column("p", of=lambda one: p_value(one.found.holm_p if one.found.holm_p is not None else one.found.p)),
+    Column("noticeable", digits(3), "would be noticed", "found.noticeable"),
+    Column("verdict", TEXT),
+)
+
+
+def _sections(result: ScanResult) -> Iterator[Section]:
+    kinds = [by for by in ("depth", "group", "length", "read") if any(p.by == by for p in result.retrievers[0].parts)]
+    for by in kinds:
+        drawn = (lambda: [_strip(result)]) if by == "group" else no_drawings
+        yield Section(f"By {by}", (_parts(result, by),), drawn)
+    if result.lost:
+        yield Section(
+            "Passages that none of their sentences finds", (_lost_table(result),), hint=_more(len(result.lost))
+        )
+    if result.gone or result.won:
+        yield Section("What has changed", (_changed("Lost", result.gone), _changed("Won", result.won)))
+    yield Section("Exposure", (_exposures(result), _hubs(result)), lambda: [_lorenz(result)])
+    yield Section("Contrasts", (Table("Contrasts", _CONTRASTS, result.contrasts),))
+
+
+def _more(count: int) -> str:
+    return f"The first {_LISTED} of {count:,}; the JSON has all." if count > _LISTED else ""
+
+
+def _lost_table(result: ScanResult) -> Table:
+    rows: list[tuple[LostPassage, tuple[str, int, int, int | None]]] = [
+        (one, sentence) for one in result.lost[:_LISTED] for sentence in one.sentences
+    ]
+    columns = (
+        Column("passage", TEXT, of=lambda row: row[0].doc_id),
+        Column("group", TEXT, of=lambda row: row[0].group or "–"),
+        Column("words", COUNT, of=lambda row: row[0].words),
+        Column("from", COUNT, "from character", lambda row: row[1][1]),
+        Column("query", TEXT, of=lambda row: row[1][0][:_EXCERPT]),
+        Column("bm25", COUNT, "BM25's rank", lambda row: row[1][3]),
+    )
+    return Table("Passages that none of their sentences finds", columns, rows)
+
+
+def _changed(title: str, ids: Sequence[str]) -> Table:
+    return Table(
+        title, (Column("passage", TEXT, of=lambda row: row),), ids[:_LISTED], (_more(len(ids)),) * (len(ids) > _LISTED)
+    )
+
+
+def _exposures(result: ScanResult) -> Table:
+    columns = (
+        Column("retriever", TEXT, of=lambda one: one.name),
+        Column("gini", digits(3), "Gini", lambda one: one.exposure.gini),
+        Column("unseen", COUNT, "in no list", lambda one: one.exposure.unseen),
+        Column("share", percents(1), "share", lambda one: one.exposure.unseen / one.exposure.passages),
+    )
+    return Table("Exposure", columns, result.retrievers)
+
+
+def _hubs(result: ScanResult) -> Table:
+    rows = [(one.name, *hub) for one in result.retrievers for hub in one.exposure.hubs]
+    return Table("Shown most", (Column("retriever"), Column("passage"), Column("exposure", digits(1), "r(d)")), rows)
+
+
+# --- charts -----------------------------------------------------------------------------------------------------------
+
+
+def curves_svg(result: ScanResult) -> str:
+    """What each retriever finds by depth, with bands, as one SVG that needs no script; "" where depth is unknown."""
+    bottom, right = HEIGHT - _BOTTOM, WIDTH - _RIGHT
+    line, faint = 'stroke="currentColor" stroke-opacity="0.6"', 'stroke="currentColor" stroke-opacity="0.15"'
+    drawn, names = [], []
+    for number, found in enumerate(result.retrievers):
+        points = [
+            (_LEFT + (TENTH_NAMES.index(one.part) + 0.5) / 10 * (right - _LEFT), one.at10)
+            for one in found.parts
+            if one.by == "depth"
+        ]
+        colour = SVG_COLOURS[number]
+        at = {
+            end: [f"{x:.1f},{bottom - end(one) * (bottom - _TOP):.1f}" for x, one in points]
+            for end in (_low, _mid, _high)
+        }
+        drawn.append(f'<path d="M{"L".join([*at[_low], *reversed(at[_high])])}Z" fill="{colour}" fill-opacity="0.18"/>')
+        drawn.append(f'<path d="M{"L".join(at[_mid])}" fill="none" stroke="{colour}" stroke-width="2.5"/>')
+        name = found.name if len(found.name) <= _LONGEST else f"{found.name[: _LONGEST - 1]}…"
+        place = f'x="{_LEFT + 8}" y="{bottom - 10 - 16 * (len(result.retrievers) - 1 - number)}"'
+        names.append(f'<text {place} fill="{colour}" font-weight="bold">{escape(plain(name))}</text>')
+        if not points:
+            return ""
+    for tick in range(6):
+        across, up = _LEFT + tick / 5 * (right - _LEFT), bottom - tick / 5 * (bottom - _TOP)
+        drawn.append(f'<path d="M{across:.1f},{_TOP}V{bottom}M{_LEFT},{up:.1f}H{right}" {faint}/>')
+        drawn.append(f'<text x="{across:.1f}" y="{bottom + 16}" text-anchor="middle">{tick / 5:g}</text>')
+        drawn.append(f'<text x="{_LEFT - 6}" y="{up:.1f}" dy="4" text-anchor="end">{tick / 5:g}</text>')
+    bold = 'text-anchor="middle" font-weight="bold"'
+    turned = f'x="14" y="{(_TOP + bottom) / 2}" transform="rotate(-90 14 {(_TOP + bottom) / 2})"'
+    drawn.append(f'<path d="M{_LEFT},{_TOP}V{bottom}H{right}" fill="none" {line}/>')
+    drawn.append(f'<text x="{(_LEFT + right) / 2}" y="{HEIGHT - 6}" {bold}>depth (0 first sentence, 1 last)</text>')
+    drawn.append(f"<text {turned} {bold}>found among the first 10</text>")
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="What is found, by depth" width="460"'
+        f' height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" style="max-width:100%;height:auto;color:inherit"'
+        f' font-family="sans-serif" font-size="12" fill="currentColor">{"".join(drawn)}{"".join(names)}</svg>'
+    )
+
+
+def _low(one: Estimate) -> float:
+    return max(0.0, one.ci95[0] if one.ci95 else one.mean or 0.0)
+
+
+def _mid(one: Estimate) -> float:
+    return one.mean or 0.0
+
+
+def _high(one: Estimate) -> float:
+    return min(1.0, one.ci95[1] if one.ci95 else one.mean or 0.0)
+
+
+def _strip(result: ScanResult) -> Drawing:
+    import altair as alt
+
+    rows = [
+        {
+            "group": one.part,
+            "value": one.at10.mean,
+            "low": _low(one.at10),
+            "high": _high(one.at10),
+            "retriever": of.name,
+        }
+        for of in result.retrievers
+        for one in of.parts
+        if one.by == "group"
+    ]
+    data = alt.Chart(alt.Data(values=rows))
+    y = alt.Y("group:N", title=None, sort=None)
+    across = alt.X("value:Q", title="share found among the first 10", scale=alt.Scale(domain=[0, 1]))
+    colour = alt.Color("retriever:N", title=None, sort=None, scale=alt.Scale(range=COLOURS[:3]))
+    tips = [alt.Tooltip("retriever:N"), alt.Tooltip("value:Q", format=".3f")]
+    bars = data.mark_rule(strokeWidth=2, opacity=0.5).encode(y=y, x=alt.X("low:Q"), x2="high:Q", color=colour)
+    points = data.mark_point(filled=True, size=70).encode(y=y, x=across, color=colour, tooltip=tips)
+    chart = alt.layer(bars, points).properties(width=780, height={"step": 34})
+    return Drawing("groups", "What is found, by group", specification(chart), "Contrasts are within length and depth.")
+
+
+def _lorenz(result: ScanResult) -> Drawing:
+    import altair as alt
+
+    rows = [
+        {"x": place / (len(found.exposure.lorenz) - 1), "value": share, "retriever": found.name}
+        for found in result.retrievers
+        for place, share in enumerate(found.exposure.lorenz)
+        if share == share
+    ]
+    data = alt.Chart(alt.Data(values=rows))
+    colour = alt.Color("retriever:N", title=None, sort=None, scale=alt.Scale(range=COLOURS[:3]))
+    chart = data.mark_line().encode(
+        x=alt.X("x:Q", title="passages, those shown least first"),
+        y=alt.Y("value:Q", title="their share of exposure"),
+        color=colour,
+    )
+    hint = "A straight line would be equal exposure."
+    return Drawing("lorenz", "Lorenz curve of exposure", specification(chart.properties(width=780, height=260)), hint)

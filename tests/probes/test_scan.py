@@ -1,0 +1,323 @@
+"""What a scan finds of retrievers whose blind spots are planted, and its figures against loops."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from benchmarks.calibration.scan import World, world
+from hypothesis import given
+from hypothesis import strategies as st
+
+import evenrank
+from evenrank import EvenrankError, Run, ScanResult, retrieve, scan, scan_queries
+from evenrank.measures.retrievability import gini
+from evenrank.probes.retrieving import Passages
+from evenrank.probes.scan import AT, Asked, contrasts_of, edge_of, matched, own_ranks, within
+
+
+@pytest.fixture(scope="module")
+def made() -> World:
+    return world(117, (16,))
+
+
+def asked_of(made: World) -> pl.DataFrame:
+    return made.items.queries.select("query_id", "text")
+
+
+def searched(texts: pl.DataFrame, made: World, name: str = "planted") -> Run:
+    return retrieve(texts, asked_of(made), k=100, name=name, quiet=True)
+
+
+def contrast(found: ScanResult, by: str) -> Any:
+    return next(one for one in found.contrasts if one.by == by)
+
+
+def test_a_retriever_that_reads_the_first_words_is_found_with_its_edge(made: World) -> None:
+    cut = made.texts.with_columns(pl.col("text").map_elements(lambda text: " ".join(text.split()[:64]), pl.String))
+    found = scan(made.texts, run=searched(cut, made), sample=117)
+    depth = contrast(found, "depth")
+    assert depth.verdict == "shown"
+    assert depth.of_last == 0 < depth.of_first
+    assert depth.bm25[1] > 0.4
+    # Sentences have 12 words.
+    assert found.edge is not None
+    assert abs(found.edge - 64) <= 12
+    assert found.findings[0].key == "depth"
+    assert found.findings[0].text.startswith("planted finds a passage by its first tenth in ")
+    assert "falls the most about word" in found.table()
+    assert next(name for name, _ in found.page().next).startswith("evenrank passages COLLECTION --tokens 6")
+
+
+def test_a_retriever_that_lacks_a_group_is_found(made: World) -> None:
+    ids = made.items.queries["doc_id"].unique(maintain_order=True)
+    labels = {doc: "ab"[row % 2] for row, doc in enumerate(ids)}
+    lacking = made.texts.filter(~pl.col("doc_id").is_in([doc for doc, group in labels.items() if group == "b"]))
+    run = searched(lacking, made)
+    found = scan(made.texts, run=run, sample=117, labels=labels, poles="a,b")
+    group = contrast(found, "group")
+    assert (group.verdict, group.first, group.last, group.of_last) == ("shown", "a", "b", 0.0)
+    assert group.found.mean == pytest.approx(group.of_first, abs=0.1)
+    assert contrast(found, "depth").verdict == "no difference shown"
+    lost = [one.doc_id for one in found.lost]
+    assert {one for one, group in labels.items() if group == "b"} <= {*lost}
+    assert all(one.group == labels[one.doc_id] for one in found.lost)
+    assert len(lost) == pytest.approx(found.retrievers[0].lost.mean * 117)
+    said = {one.key: one.text for one in found.findings}
+    assert said["group_more"].startswith("Passages of a are found more often than those of b, of the same length")
+    assert said["lost"].startswith(f"{len(lost)} of 117 passages are found by none of their sentences (BM25: ")
+
+
+def test_what_is_lost_and_won_between_two_retrievers(made: World) -> None:
+    ids = made.items.queries["doc_id"].unique(maintain_order=True).to_list()
+    whole = searched(made.texts, made, "old")
+    without = whole.table.filter(~pl.col("doc_id").is_in(ids[:40]))
+    found = scan(made.texts, run=Run.from_table(without, "new"), against=whole, sample=117)
+    change = contrast(found, "retriever")
+    assert (change.verdict, change.first, change.last) == ("shown", "new", "old")
+    assert change.found.mean == pytest.approx(change.of_first - change.of_last)
+    assert set(found.gone) <= set(ids[:40])
+    assert len(found.gone) >= 30
+    assert found.won == ()
+    assert [one.name for one in found.retrievers] == ["new", "old", "bm25"]
+    assert f"{len(found.gone)} passages are lost, 0 won" in found.findings[1].text
+    same = scan(made.texts, run=Run.from_table(whole.table, "new"), against=whole, sample=117)
+    assert contrast(same, "retriever").verdict == "no difference shown"
+    assert same.findings[1].text == "It finds the same as old."
+
+
+def test_figures_are_those_of_a_loop(made: World) -> None:
+    run = searched(made.texts, made)
+    found = scan(made.texts, run=run, sample=117, k=50)
+    ranks: dict[str, float] = {}
+    exposure = dict.fromkeys(made.texts["doc_id"], 0.0)
+    for query, doc, rank in run.table.select("query_id", "doc_id", "rank").iter_rows():
+        if rank <= 50:
+            exposure[doc] += 1 / np.log(1 + rank)
+            if query.rpartition("@")[0] == doc:
+                ranks[query] = rank
+    whole = found.retrievers[0].whole
+    queries = made.items.queries
+    of = np.array([ranks.get(query, np.inf) for query in queries["query_id"]])
+    assert found.same == 0
+    assert (whole.queries, whole.at10.n) == (queries.height, 117)
+    assert whole.at1.mean == pytest.approx((of <= 1).mean())
+    assert whole.at10.mean == pytest.approx((of <= 10).mean())
+    assert whole.at_k.mean == pytest.approx((of <= 50).mean())
+    assert whole.rr.mean == pytest.approx((1 / of).mean())
+    values = np.array(list(exposure.values()))
+    shown = found.retrievers[0].exposure
+    assert shown.gini == pytest.approx(gini(values))
+    assert shown.unseen == (values == 0).sum()
+    assert [value for _, value in shown.hubs] == pytest.approx(sorted(values, reverse=True)[:10])
+    parts = {(one.by, one.part): one for one in found.retrievers[0].parts}
+    first = of[(queries["place"] < 0.1).to_numpy()]
+    assert parts["depth", "first tenth"].at10.mean == pytest.approx((first <= 10).mean())
+    assert parts["length", "101–200 words"].queries == queries.height
+    # BM25 is what was given here, and stands beside it.
+    assert found.retrievers[1].whole == whole
+    assert found.sentences is not None
+    assert found.sentences["rank_planted"].to_list() == [None if np.isinf(one) else one for one in of]
+
+
+TEXTS = {
+    "a": "alpha beta gamma delta epsilon zeta eta theta iota kappa",
+    "copy": "alpha beta gamma delta epsilon zeta eta theta iota kappa",
+    "near": "alpha beta gamma delta epsilon zeta eta theta iota lambda mu",
+    "other": "alpha beta gamma delta epsilon zeta eta theta nu xi",
+}
+
+
+@pytest.mark.parametrize(
+    ("order", "rank", "other"),
+    [
+        ("a copy near other", 1, False),
+        ("other copy a near", 2, True),
+        ("other near a copy", 2, True),
+        ("other a copy near", 2, False),
+        ("other", np.inf, False),
+        ("near", 1, True),
+    ],
+)
+def test_a_passage_with_the_same_words_stands_for_another(order: str, rank: float, other: bool) -> None:
+    passages = Passages.of(TEXTS, True)
+    items = pl.DataFrame({"query_id": ["q"], "doc_id": ["a"]})
+    names = order.split()
+    run = Run.from_table({"q": {doc: float(-place) for place, doc in enumerate(names)}}, "r")
+    found, by_other = own_ranks(run, items, passages, None)
+    assert (found[0], by_other[0]) == (rank, other)
+
+
+CELLS = st.lists(
+    st.tuples(st.integers(0, 4), st.integers(0, 2), st.booleans(), st.booleans(), st.floats(0, 1)),
+    min_size=1,
+    max_size=30,
+)
+
+
+@given(CELLS)
+def test_contrasts_are_loops(cells: list[tuple[int, int, bool, bool, float]]) -> None:
+    passage, strata, first, last, values = map(np.array, zip(*cells, strict=True))
+    last &= ~first
+    own = within(values, passage, first, last)
+    expected = []
+    for one in range(5):
+        parts = [values[(passage == one) & side] for side in (first, last)]
+        if all(map(len, parts)):
+            expected.append([part.mean() for part in parts])
+    assert pytest.approx(np.array(expected).reshape(-1, 2)) == np.array(own).T
+    # A group is of whole passages.
+    inside = passage < 2
+    found = matched(values, passage, inside, ~inside, strata)
+    total = weights = 0.0
+    for one in range(3):
+        a, b = values[inside & (strata == one)], values[~inside & (strata == one)]
+        if len(a) and len(b):
+            weight = len(a) * len(b) / (len(a) + len(b))
+            total, weights = total + weight * (a.mean() - b.mean()), weights + weight
+    if weights:
+        assert found[0].mean() - found[1].mean() == pytest.approx(total / weights, abs=1e-9)
+    else:
+        assert [len(one) for one in found] == [0, 0]
+
+
+def test_what_bm25_does_as_well_is_not_shown() -> None:
+    rng = np.random.default_rng(5)
+    place = np.tile([0.0, 1.0], 200)
+    queries = pl.DataFrame(
+        {"doc_id": np.repeat([f"d{row}" for row in range(200)], 2), "place": place, "words": np.full(400, 90)}
+    )
+    asked = Asked.of(queries, np.zeros(200, int), ("a", "b"))
+    falls = (rng.random(400) < 0.9 - 0.5 * place).astype(float)
+    as_well = (rng.random(400) < 0.9 - 0.5 * place).astype(float)
+    never = np.ones(400)
+    by = {}
+    for name, control in (("as well", as_well), ("never", never), ("none", None)):
+        by[name] = contrasts_of(["r"], [falls], control, asked, [None])[0]
+    assert [one.verdict for one in by.values()] == ["no difference shown", "shown", "shown"]
+    assert by["as well"].alone.shown
+    assert by["never"].found.mean == pytest.approx(0.5, abs=0.08)
+    # The group has no passage at all.
+    group = contrasts_of(["r"], [falls], None, asked, [None])[1]
+    assert group.found.why == "only 0 passages of b have queries, where 15 are needed"
+
+
+def test_the_edge_is_the_step_that_fits_best() -> None:
+    rng = np.random.default_rng(1)
+    word = np.sort(rng.integers(0, 300, 500))
+    values = np.where(word < 120, 0.9, 0.1) + 0.05 * rng.standard_normal(500)
+    assert edge_of(values, word) == (word[word < 120].max() + word[word >= 120].min()) // 2
+
+
+def test_another_search_by_the_command(made: World, tmp_path: Path, evenrank: Any) -> None:
+    docs = tmp_path / "docs.tsv"
+    made.texts.write_csv(docs, separator="\t", include_header=False)
+    done = evenrank("scan", docs, "--save-queries", tmp_path / "known.tsv", "--sample", 60)
+    assert (done.status, done.out.split(";")[0]) == (0, f"{tmp_path / 'known.tsv'}: 300 queries")
+    done = evenrank("retrieve", docs, tmp_path / "known.tsv", "--k", 100, "--out", tmp_path / "found.run")
+    assert done.status == 0
+    own = evenrank("scan", docs, "--run", tmp_path / "found.run", "--sample", 60, "--json", "-")
+    bm25 = evenrank("scan", docs, "--model", "bm25", "--sample", 60, "--json", "-")
+    found, expected = (json.loads(one.out) for one in (own, bm25))
+    assert found["retrievers"][0]["whole"] == found["retrievers"][1]["whole"] == expected["retrievers"][0]["whole"]
+    assert len(expected["retrievers"]) == 1
+    assert (found["documents"], found["passages"], found["queries"]) == (600, 60, 300)
+    shown = evenrank("scan", docs, "--run", tmp_path / "found.run", "--sample", 60)
+    assert max(map(len, shown.out.splitlines())) <= 80
+    assert shown.out.count("\n") <= 25
+    done = evenrank("scan", docs, "--run", tmp_path / "found.run", "--sample", 50)
+    assert done.status == 2
+    assert re.fullmatch(
+        r"evenrank: run found\.run: its query 'p\d+@\d+-\d+' is not one of the 250 that are asked: --sample,"
+        r" --sentences and --seed have to be those that they were made with\n",
+        done.err,
+    )
+
+
+def test_a_ranker_that_cannot_search_ranks_bm25s_first(made: World) -> None:
+    def shortest(query: str, passages: list[str]) -> list[float]:
+        return [float(passage.count(query.split()[0])) for passage in passages]
+
+    found = scan(made.texts, model=shortest, sample=20, k=20)
+    assert found.notes == (f"{found.name} cannot search by itself: it ranks BM25's first 20.",)
+    assert found.retrievers[0].whole.at_k == found.retrievers[1].whole.at_k
+
+
+def test_real_questions_are_placed_by_their_answers() -> None:
+    texts = {f"p{row}": f"Start{row} of it. Middle{row} of it. End{row} of it." for row in range(40)}
+    questions = {f"q{row}": f"end{row}" for row in range(40)}
+    qrels = {f"q{row}": {f"p{row}": 1} for row in range(40)}
+    spans = pl.DataFrame(
+        {
+            "query_id": list(questions),
+            "doc_id": list(texts),
+            "answer_start": [text.index("End") for text in texts.values()],
+            "answer_end": [text.index("End") + 3 for text in texts.values()],
+        }
+    )
+    found = scan(texts, model="bm25", questions=questions, qrels=qrels, answers=spans)
+    assert [(one.part, one.queries) for one in found.retrievers[0].parts if one.by == "depth"] == [("last tenth", 40)]
+    assert found.retrievers[0].whole.at1.mean == 1.0
+    without = scan(texts, model="bm25", questions=questions, qrels=qrels)
+    assert without.findings[0].key == "depth_unknown"
+    assert without.findings[0].text.startswith("bm25 finds 100% of the passages that the questions should find")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "expected one of `model`, `index` and `run`, found none"),
+        ({"model": "bm25", "run": {"q": {"a": 1.0}}}, "expected one of `model`, `index` and `run`, found model, run"),
+        ({"model": "bm25", "k": 5}, "`k`: expected 10 or more, found 5"),
+        (
+            {"model": "bm25", "qrels": {"q": {"a": 1}}},
+            "`questions` need `qrels`, and the reverse: give both or neither",
+        ),
+        ({"model": "bm25", "answers": "a.json"}, "`answers`: only for `questions`"),
+        ({"model": "bm25", "against": "bm25"}, "`against`: BM25 stands beside in any case"),
+        ({"run": {"q": {"a": 1.0}}}, "its query 'q' is not one of the"),
+        ({"model": "bm25", "sentences": 0}, "`sentences`: expected"),
+    ],
+)
+def test_mistakes_are_one_line(given: dict[str, Any], message: str, made: World) -> None:
+    with pytest.raises(EvenrankError) as error:
+        scan(made.texts, sample=20, **given)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_run_of_another_collection_is_refused(made: World) -> None:
+    query = scan_queries(made.texts, sample=20)["query_id"][0]
+    with pytest.raises(EvenrankError, match=r"run r: 1 document of its lists is not in the collection: 'elsewhere'"):
+        scan(made.texts, run=Run.from_table({query: {"elsewhere": 1.0}}, "r"), sample=20)
+
+
+def test_a_models_vectors_are_kept(tmp_path: Path, made: World) -> None:
+    pytest.importorskip("sentence_transformers")
+    from planted_encoders import planted_encoder
+
+    words = {word: np.eye(8)[row % 8].tolist() for row, word in enumerate(" ".join(made.texts["text"]).split())}
+    model = planted_encoder(tmp_path / "model", words)
+    given: dict[str, Any] = {"model": model, "sample": 20, "keep": tmp_path / "kept"}
+    docs = tmp_path / "docs.tsv"
+    made.texts.write_csv(docs, separator="\t", include_header=False)
+    first = scan(docs, **given)
+    stamp = (tmp_path / "kept" / "model" / "vectors.bin").stat().st_mtime_ns
+    again = scan(docs, **given)
+    assert (tmp_path / "kept" / "model" / "vectors.bin").stat().st_mtime_ns == stamp
+    assert again.to_dict() == first.to_dict()
+    index = scan(docs, index=tmp_path / "kept" / "model", sample=20)
+    assert index.retrievers[0].whole == first.retrievers[0].whole
+    made.texts[:-1].write_csv(docs, separator="\t", include_header=False)
+    with pytest.raises(EvenrankError, match="was kept of another collection; remove it, or choose another `keep`"):
+        scan(docs, **given)
+
+
+def test_public_names() -> None:
+    assert evenrank.scan is scan
+    assert AT == 10

@@ -25,7 +25,6 @@ from evenrank.files.types import Array
 from evenrank.mitigation.rotation import draw, mixed_seed
 from evenrank.search.analysis import Analyzer
 
-
 WORDS = 5
 """Words of a query; a sentence with fewer than ``LEAST_WORDS`` rare ones of its own has no query."""
 LEAST_WORDS = 3

@@ -130,7 +130,7 @@ MITIGATIONS = (
         "rotation",
         "Rotation",
         "mitigation/rotation.py",
-        ("", "sentence_starts", "moved_span"),
+        ("", "moved_span"),
         '`evenrank rotate COLLECTION --out C2`; `rotate = "word"` under `[data]` in a recipe.',
     ),
     Subject(

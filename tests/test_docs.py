@@ -44,6 +44,7 @@ QUICK = (
     "guides/expansion",
     "guides/labels",
     "guides/probes",
+    "guides/passages",
     "guides/rebalance",
     "guides/rerank",
     "guides/integrations",

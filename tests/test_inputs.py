@@ -177,6 +177,8 @@ def pyterrier_rebalanced(**given: Any) -> object:
 def others(out: Path) -> list[tuple[Callable[..., Any], dict[str, Any]]]:
     """Public names that are not called to the end: what they take is refused before they begin."""
     found: list[tuple[Callable[..., Any], dict[str, Any]]] = [
+        (evenrank.best_passages, {"run": {"q": {"a#1": 1.0}}, "passages": {"a#1": "a"}}),
+        (evenrank.cut_passages, {"collection": TEXTS, "out": out / "cut"}),
         (evenrank.debias_index, {"index": out, "out": out}),
         (evenrank.Encoding, {}),
         (evenrank.Endpoint, {"url": "http://localhost:1", "api": "tei"}),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from evenrank.decide.gate import GateResult, gate, initial_budget
     from evenrank.decide.rebalance import Rebalanced, rebalance
     from evenrank.files import EvenrankError, InputError, Run, read_qrels, read_queries, read_run, write_run
+    from evenrank.files.passages import best_passages
     from evenrank.files.public import fetch, public_data
     from evenrank.files.squad_collection import write_squad_collection
     from evenrank.files.synthetic import SyntheticConfig, generate
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from evenrank.mitigation.rotation import rotate_collection
     from evenrank.models.endpoints import Endpoint
     from evenrank.models.load import load_ranker
+    from evenrank.models.passages import CutCollection, cut_passages
     from evenrank.models.rerank import rerank
     from evenrank.models.retrievers import retrieve_from
     from evenrank.models.vectors import read_vectors
@@ -104,6 +106,7 @@ _HOMES = {
         "read_run",
         "write_run",
     ),
+    "files.passages": ("best_passages",),
     "files.public": (
         "fetch",
         "public_data",
@@ -135,6 +138,10 @@ _HOMES = {
     "mitigation.rotation": ("rotate_collection",),
     "models.endpoints": ("Endpoint",),
     "models.load": ("load_ranker",),
+    "models.passages": (
+        "CutCollection",
+        "cut_passages",
+    ),
     "models.rerank": ("rerank",),
     "models.retrievers": ("retrieve_from",),
     "models.vectors": ("read_vectors",),
@@ -190,6 +197,7 @@ __all__ = [
     "RM3",
     "AnswersResult",
     "AuditResult",
+    "CutCollection",
     "Encoding",
     "Endpoint",
     "EvenrankError",
@@ -214,9 +222,11 @@ __all__ = [
     "as_labels",
     "audit",
     "beir",
+    "best_passages",
     "build_index",
     "builtin_lexicons",
     "check_lexicon",
+    "cut_passages",
     "debias_index",
     "expand",
     "fetch",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 if TYPE_CHECKING:
     from evenrank.files.convert import QrelsLike, TextsLike
+    from evenrank.files.passages import PassagesLike
     from evenrank.groups import LexiconLike
 
 
@@ -69,6 +70,11 @@ TheQueries = Annotated["TextsLike", Option(TEXTS, metavar="QUERIES", reads=True)
 MaybeQueries = Annotated["TextsLike | None", Option(f"The queries: {TEXTS}", reads=True)]
 OnlyQueries = Annotated[bool, Option("Only the queries in --queries.", panel="Input", rare=True)]
 Qrels = Annotated["QrelsLike | None", Option(NO_QRELS, reads=True)]
+
+Passages = Annotated[
+    "PassagesLike | None",
+    Option("Rank documents by their best passage: the table of evenrank passages.", metavar="TABLE", reads=True),
+]
 
 # What every command that reads such files has, beside the parameters of its function.
 Beir = Annotated[

@@ -121,6 +121,8 @@ CASES = [
     ),
     ("rotate c.tsv --answers answers.json --out answers.json", "answers.json: cannot be written: it is an input"),
     ("rotate texts --out texts --engine ray", "texts: cannot be written: it is an input"),
+    ("passages texts --out texts", "texts/passages.jsonl: cannot be written: it lies in an input (texts)"),
+    ("passages c.tsv --answers answers.json --out .", "answers.json: cannot be written: it is an input"),
     ("variants c.tsv --kind swap --out c.tsv", "c.tsv: cannot be written: it is an input"),
     ("variants o.tsv.manifest.json --kind swap --out o.tsv", "o.tsv.manifest.json: cannot be written: it is an input"),
     ("variants texts --kind swap --out texts/v.jsonl", "texts/v.jsonl: cannot be written: it lies in an input (texts)"),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from evenrank.files import EvenrankError, InputError
+from evenrank.files.sentences import sentence_starts
 from evenrank.files.squad import load_squad
 from evenrank.files.threads import in_order
 from evenrank.mitigation.rotation import (
@@ -25,7 +26,6 @@ from evenrank.mitigation.rotation import (
     rotate_collection,
     rotate_texts,
     rotated,
-    sentence_starts,
 )
 
 XQUAD = Path(__file__).parents[3] / "shared" / "data" / "xquad" / "xquad.en.json"

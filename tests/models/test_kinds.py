@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 
 from evenrank.models.load import load_ranker
-from evenrank.models.scorers import Scorer
+from evenrank.models.scorers import SHORTER, Scorer
 from evenrank.models.stored import ModelFolder, find_model, load_encoder
 from kind_factories import KINDS, own_scores, saved
 
@@ -232,7 +232,7 @@ def test_a_prompt_that_loses_its_end_is_counted(restored: bool, folders: dict[st
     # "." ends no passage.
     assert found.lost_end == (0 if restored else found.cut)
     lines = found.notes("llama")
-    assert lines[0] == f"llama: {found.cut} of 30 pairs are longer than the 24 tokens that it reads"
+    assert lines[0] == f"llama: {found.cut} of 30 pairs are longer than the 24 tokens that it reads{SHORTER}"
     lost = f"llama: {found.lost_end} pairs lost the end of the prompt, from which the score is read"
     assert lines[1:] == (() if restored else (lost,))
 

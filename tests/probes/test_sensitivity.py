@@ -83,7 +83,8 @@ def test_answers_that_are_cut_off_are_counted_apart(home: Path) -> None:
         assert (one.verdict, one.p, one.holm_p, one.ci95) == ("cannot be told", None, None, None)
         assert one.why is not None
         assert one.why.endswith(
-            "% of the words of 6 passages are read; cut passages to what the model reads and try again"
+            "% of the words of 6 passages are read; cut passages to what the model reads and try again (evenrank"
+            " passages COLLECTION --model MODEL --answers SQUAD.json --out FOLDER)"
         )
     assert curve.first_last.mean is not None
     answer = result.findings[0]

@@ -79,12 +79,19 @@ def test_a_ranker_that_counts_tokens_says_how_many(many: Path) -> None:
             return {**super().facts(), "reads": 256}
 
     found = sensitivity(many, Counting(0.5, reads=20), places=5)
-    assert "; cut passages to the 256 tokens that the model reads and try again." in found.findings[0].text
+    assert (
+        "; cut passages to the 256 tokens that the model reads and try again (evenrank passages COLLECTION"
+        in found.findings[0].text
+    )
     moved = found.to_dict()["moved"]
     assert isinstance(moved, dict)
     for curve in (moved[name][side] for name in ("score", "rank", "nDCG@10") for side in ("answer", "difference")):
         for contrast in (curve["first_last"], curve["ends_middle"]):
-            assert (contrast["verdict"], contrast["p"], contrast["why"][-9:]) == ("cannot be told", None, "try again")
+            assert (contrast["verdict"], contrast["p"], contrast["why"][-12:]) == (
+                "cannot be told",
+                None,
+                "-out FOLDER)",
+            )
 
 
 def test_how_much_is_read() -> None:
@@ -98,6 +105,7 @@ def test_how_much_is_read() -> None:
     assert (
         why
         == "94% of the words of 3 passages are read; cut passages to the 8 tokens that the model reads and try again"
+        " (evenrank passages COLLECTION --model MODEL --answers SQUAD.json --out FOLDER)"
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from evenrank.mitigation.rotation import sentence_starts
+from evenrank.files.sentences import sentence_spans, sentence_starts
 from evenrank.probes.sentences import (
     control_moved,
     control_without,
@@ -19,7 +19,6 @@ from evenrank.probes.sentences import (
     only,
     padded,
     places,
-    sentence_spans,
     sentences_of,
     without,
 )

@@ -16,7 +16,8 @@ pytest.importorskip("sentence_transformers", reason="sentence-transformers is no
 from safetensors.torch import load_file
 
 from evenrank.files import EvenrankError, Run, write_run
-from evenrank.mitigation.rotation import cut_of, mixed_seed, rotated, sentence_starts
+from evenrank.files.sentences import sentence_starts
+from evenrank.mitigation.rotation import cut_of, mixed_seed, rotated
 from evenrank.training.lists import TrainingLists, build_lists
 from evenrank.training.recipes import load_recipe
 from evenrank.training.run import train_recipe as train

@@ -25,7 +25,19 @@ _PANELS = {
     "Measure": ("audit", "scan", "probe", "position", "experiment", "demo"),
     "Decide": ("gate",),
     "Reduce": ("rebalance", "negatives", "train", "rotate", "embeddings", "index debias"),
-    "Prepare": ("score", "index", "retrieve", "rerank", "expand", "fuse", "variants", "lexicon", "labels", "data"),
+    "Prepare": (
+        "score",
+        "passages",
+        "index",
+        "retrieve",
+        "rerank",
+        "expand",
+        "fuse",
+        "variants",
+        "lexicon",
+        "labels",
+        "data",
+    ),
 }
 """The commands under their headings in the help; the file of each has its name and in it ``command``."""
 _COMMANDS = {name: panel for panel, names in _PANELS.items() for name in names}

@@ -75,6 +75,7 @@ def command(
     # An index's own description has the digests of its files.
     first = ("index", f"{collection}/{INDEX}") if is_index(collection) else ("collection", collection)
     provenance = Provenance("evenrank.retrieve").add(*first).add("queries", queries)
+    provenance.add("passages", given["passages"])
     provenance.ahead(card is not None)
     table = read_queries(queries)
     if elsewhere:

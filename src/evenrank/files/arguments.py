@@ -218,6 +218,8 @@ RANGES: dict[str, Range] = {
     "min_count": _COUNT,
     # Positions.
     "passages": _COUNT,
+    "tokens": _COUNT,
+    "overlap": _FROM_0,
     "max_words": _COUNT,
     "min_pairs": _COUNT,
     "min_terms": _COUNT,

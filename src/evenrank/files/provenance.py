@@ -404,7 +404,8 @@ def made_by_text(card: Mapping[str, object]) -> str:
         unit = _short(truncated.get("unit", "passage"))
         text += f"; {_short(truncated['cut'])} of {_short(truncated.get('of'))} {unit}s truncated"
     resolved = _object(card.get("resolved_ties"))
-    return f"{text}; ties resolved in float32" if resolved.get("pairs") else text
+    text += "; ties resolved in float32" if resolved.get("pairs") else ""
+    return f"{text}; documents by their best passages" if card.get("passages") == "max" else text
 
 
 def ranker_note(name: str, ranker: Mapping[str, object]) -> str | None:

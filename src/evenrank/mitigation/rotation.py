@@ -4,9 +4,10 @@ Hofstätter et al., ECIR 2021, "Mitigating the position bias of transformer mode
 n words (white-space separated), r uniform in 1 … n, the result words[r−1:] + words[:r−1], joined by single spaces.
 
 When it misleads: a sentence that is cut in two reads badly, and a ranker trained on rotated text has learned from text
-that it will not see in use (``mode="sentence"`` cuts between sentences; its places are not quite uniform). An answer
-that the cut splits is left out. Rotation does not help if the answer is lost because the ranker reads too few words;
-and if answers do come early in the texts that people ask about, a ranker without the preference may be less effective.
+that it will not see in use (``mode="sentence"`` cuts between sentences,
+:func:`evenrank.files.sentences.sentence_starts`; its places are not quite uniform). An answer that the cut splits is
+left out. Rotation does not help if the answer is lost because the ranker reads too few words; and if answers do come
+early in the texts that people ask about, a ranker without the preference may be less effective.
 
 Worked example: five words, cut before the third (r = 3, two words move to the end).
 
@@ -23,7 +24,7 @@ import functools
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -47,6 +48,7 @@ from evenrank.files.errors import quoted, require_fast
 from evenrank.files.hashing import FNV_OFFSET, GOLDEN, MASK, fnv, mix
 from evenrank.files.progress import progress
 from evenrank.files.ray import Cluster, cluster_of, write_parts
+from evenrank.files.sentences import ABBREVIATIONS, sentence_starts
 from evenrank.files.squad import SquadAnswer, load_squad, paragraphs, question_id
 from evenrank.files.streams import Form, Shard, TableWriter, check_tsv_ids, form_of, shard_batches, shards_of
 from evenrank.files.tables import text_bytes
@@ -58,7 +60,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
-    "ABBREVIATIONS",
     "MODES",
     "Mode",
     "Rotated",
@@ -69,21 +70,11 @@ __all__ = [
     "rotate_collection",
     "rotate_texts",
     "rotated",
-    "sentence_starts",
 ]
 
 Mode = Literal["word", "sentence"]
 MODES = ("word", "sentence")
 _WORD = re.compile(r"\S+")
-_CLOSERS = "\"')]”’»"
-_OPENERS = "\"'(["
-ABBREVIATIONS = frozenset(
-    (  # noqa: SIM905 - easier to read
-        "mr mrs ms dr prof rev gen col capt lt sgt st jr sr inc ltd co corp vs etc e.g i.e cf al no nos vol pp fig figs"
-        " eq approx est jan feb mar apr jun jul aug sep sept oct nov dec u.s u.k u.n a.m p.m d.c ph.d"
-    ).split(" ")
-)
-"""Words whose full stop ends no sentence."""
 
 
 def mixed_seed(*parts: int) -> int:
@@ -97,28 +88,6 @@ def mixed_seed(*parts: int) -> int:
 def draw(doc_id: str, choices: int, seed: int) -> int:
     """A whole number from 0 to ``choices`` − 1, from the passage's id and a mixed seed alone."""
     return (mix(fnv(doc_id.encode(), FNV_OFFSET ^ seed)) * choices) >> 64
-
-
-def sentence_starts(words: Sequence[str]) -> list[int]:
-    """The numbers of the words that begin a sentence, 0 first.
-
-    A word ends a sentence with ``.``, ``!`` or ``?`` (closing quotes and brackets may follow), unless it is an initial
-    or one of ABBREVIATIONS. The next word begins one unless its first character is a lower-case ASCII letter.
-    """
-    starts = [0]
-    for number in range(1, len(words)):
-        word = words[number - 1]
-        while len(word.encode()) > 3 and word[-1] in _CLOSERS:
-            word = word[:-1]
-        if "a" <= words[number][0] <= "z" or word[-1] not in ".!?":
-            continue
-        if word[-1] == ".":
-            stem = word[:-1].lstrip(_OPENERS)
-            stem = "".join(c.lower() if c.isascii() else c for c in stem)
-            if len(stem.encode()) <= 1 or stem in ABBREVIATIONS:
-                continue
-        starts.append(number)
-    return starts
 
 
 def cut_of(text: str, doc_id: str, seed: int, mode: Mode = "word") -> int:

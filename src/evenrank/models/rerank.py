@@ -37,6 +37,7 @@ from evenrank.files import (
 from evenrank.files.arguments import checked
 from evenrank.files.convert import is_path
 from evenrank.files.errors import quoted
+from evenrank.files.passages import as_passages, folded, passages_in
 from evenrank.files.progress import progress
 from evenrank.files.provenance import card_path, file_facts, files_beside, ranker_note, write_card
 from evenrank.files.ray import Cluster, cluster_of, map_parts
@@ -378,6 +379,7 @@ def rerank(
     collection: opt.Collection,
     queries: opt.Queries,
     out: opt.File | None = None,
+    passages: opt.Passages = None,
     depth: Annotated[int, opt.Option("Documents per query to re-rank; the others are left out.")] = 1000,
     batch_size: opt.BatchSize = 32,
     kind: opt.Kind = None,
@@ -444,6 +446,11 @@ def rerank(
 
     An :class:`evenrank.Endpoint` is asked over HTTP; its answers are kept in ``OUT.answers.sqlite`` beside ``out``.
 
+    ``passages``: the table of a cut collection (``documents.csv`` of :func:`evenrank.cut_passages`, a frame with
+    ``passage_id`` and ``doc_id``, or ``{passage: document}``); ``collection`` has the passages. Documents come out,
+    each with the score of its best passage (MaxP; Dai & Callan 2019). Of a run of documents, all passages of the first
+    ``depth`` are scored; a run of passages is scored as it is, to the same ``depth``.
+
     ``transform`` changes the texts of queries and of documents, each [N], before they are scored (to mask words, say).
 
     ``listwise``: for a function or an endpoint that re-ranks, whose scores may depend on the other passages: each
@@ -468,12 +475,14 @@ def rerank(
         model = model.keeping_beside(out)
         answers = model.answers
     outputs = _outputs(out, listwise)
-    check_apart([*outputs, answers], [run, *files_beside(run), collection, queries, model])
+    check_apart([*outputs, answers], [run, *files_beside(run), collection, queries, model, passages])
     check_outputs(outputs)
     if answers is not None:
         check_writable(answers)
-    provenance = _provenance(run, collection, queries, model).ahead(card_path(out) is not None)
+    provenance = _provenance(run, collection, queries, model).add("passages", passages)
+    provenance.ahead(card_path(out) is not None)
     run, collection, queries = as_run(run), as_collection(collection), as_queries(queries)
+    of_passages = None if passages is None else as_passages(passages)
     provenance.add_card("run", run.card)
     # After the input, as a model on the hub may have to be downloaded.
     prompts = Prompts(query_prompt, document_prompt)
@@ -484,6 +493,8 @@ def rerank(
     if resolve_ties:
         check_resolvable(ranker)
     table = run.table.filter(pl.col("rank") <= depth)
+    if of_passages is not None:
+        table = passages_in(run, table, of_passages)
     scorer = check_listwise(ranker) if listwise else None
     pairs = TextPairs.of_run(run.described, table, collection, queries)
     if transform is not None:
@@ -516,6 +527,8 @@ def rerank(
         card=_made_by(found, settings, resolved, seed if listwise else None),
         orders=tuple(_ranked(table, scores, tag or ranker.name) for scores in found.of_shuffles),
     )
+    if of_passages is not None:
+        result = folded(result, of_passages)
     if out is not None:
         _write(result, out, provenance)
     found.forget()

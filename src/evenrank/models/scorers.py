@@ -295,6 +295,10 @@ _NO_LIMIT = 10**9
 """Tokenisers without a limit have a larger one."""
 
 
+SHORTER = " (evenrank passages COLLECTION --model MODEL --out FOLDER cuts them)"
+"""What can be done about texts that are longer than a model reads."""
+
+
 @dataclass(frozen=True, slots=True)
 class Truncation:
     """``cut`` of ``of`` distinct passages or pairs (``unit``) are longer than the ``reads`` tokens that a model reads.
@@ -323,7 +327,7 @@ class Truncation:
         if not self.cut:
             return ()
         limit = "it reads" if self.reads is None else f"the {counted(self.reads, 'token')} that it reads"
-        found = f"{model}: {self.cut:,} of {counted(self.of, self.unit)} {are(self.cut)} longer than {limit}"
+        found = f"{model}: {self.cut:,} of {counted(self.of, self.unit)} {are(self.cut)} longer than {limit}{SHORTER}"
         if not self.lost_end:
             return (found,)
         lost = self.unit if self.lost_end == 1 else plural(self.unit)

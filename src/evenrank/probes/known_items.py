@@ -20,11 +20,10 @@ import numpy as np
 import polars as pl
 
 from evenrank.files import EvenrankError
+from evenrank.files.sentences import sentence_spans
 from evenrank.files.types import Array
 from evenrank.mitigation.rotation import draw, mixed_seed
 from evenrank.search.analysis import Analyzer
-
-from .sentences import sentence_spans
 
 WORDS = 5
 """Words of a query; a sentence with fewer than ``LEAST_WORDS`` rare ones of its own has no query."""

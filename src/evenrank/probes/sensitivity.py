@@ -27,6 +27,7 @@ from evenrank.files import EvenrankError, Provenance, Run, as_collection, as_qre
 from evenrank.files.arguments import checked
 from evenrank.files.json_values import named
 from evenrank.files.progress import progress
+from evenrank.files.sentences import sentence_spans
 from evenrank.files.squad import answer_table, load_squad
 from evenrank.files.squad_collection import squad_collection
 from evenrank.files.types import Array
@@ -55,7 +56,7 @@ from evenrank.results.page import COLOURS, Drawing, Page, Section, specification
 from evenrank.results.result import Result
 from evenrank.results.table import COUNT, Column, Table, digits, intervals, number, p_value, short_intervals, shorts
 
-from .sentences import first_answers, holding, locate, sentence_spans
+from .sentences import first_answers, holding, locate
 
 if TYPE_CHECKING:
     from evenrank.models.load import RankerLike
@@ -732,6 +733,10 @@ def words_read(texts: pl.Series, reads: Array) -> float:
     return read / max(1, sum(map(len, ends)))
 
 
+AGAIN = " (evenrank passages COLLECTION --model MODEL --answers SQUAD.json --out FOLDER)"
+"""The command that cuts passages, with their answers."""
+
+
 def too_little_read(read: float | None, passages: int, tokens: object) -> str | None:
     """Why nothing can be told of a ranker that reads such a share of the words; None where it can.
 
@@ -743,7 +748,7 @@ def too_little_read(read: float | None, passages: int, tokens: object) -> str | 
     # Rounded down: what is below the limit must not look as if it reached it.
     return (
         f"{math.floor(100 * read)}% of the words of {counted(passages, 'passage')} are read;"
-        f" cut passages to {first} and try again"
+        f" cut passages to {first} and try again{AGAIN}"
     )
 
 

@@ -1,6 +1,6 @@
 """Edits of a passage's whole sentences: the answer's moved, kept alone or removed, others added.
 
-Sentences are cut as for rotation (:func:`evenrank.mitigation.rotation.sentence_starts`). Edits return sentences joined
+Sentences are cut as for rotation (:func:`evenrank.files.sentences.sentence_starts`). Edits return sentences joined
 by single spaces, or the text itself where nothing changes. An answer in several sentences moves them together.
 ``start`` and ``end`` are the answer's characters in the text, end excluded.
 
@@ -14,7 +14,6 @@ by single spaces, or the text itself where nothing changes. An answer in several
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,27 +25,16 @@ import polars as pl
 from evenrank.files import EvenrankError
 from evenrank.files.errors import quoted
 from evenrank.files.hashing import FNV_OFFSET, GOLDEN, MASK, fnv_array, mix, mix_array
+from evenrank.files.sentences import Span, sentence_spans
 from evenrank.files.squad import AnswerAlignment
 from evenrank.files.tables import text_bytes
 from evenrank.files.tokens import tokenize
 from evenrank.files.wording import are, counted
-from evenrank.mitigation.rotation import mixed_seed, sentence_starts
+from evenrank.mitigation.rotation import mixed_seed
 from evenrank.search.analysis import NLTK, stop_list
 
-_WORD = re.compile(r"\S+")
 _PAIRED = 50
 """In longer texts one sentence is removed: among so many, some are about as long as any other."""
-Span = tuple[int, int]
-
-
-def sentence_spans(text: str) -> list[Span]:
-    """The sentences' characters, end excluded, without the white space between them; none for a blank text."""
-    words = [found.span() for found in _WORD.finditer(text)]
-    if not words:
-        return []
-    starts = sentence_starts([text[start:end] for start, end in words])
-    lasts = [start - 1 for start in starts[1:]] + [len(words) - 1]
-    return [(words[first][0], words[last][1]) for first, last in zip(starts, lasts, strict=True)]
 
 
 def holding(spans: Sequence[Span], start: int, end: int) -> tuple[int, int]:

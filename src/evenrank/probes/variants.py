@@ -58,6 +58,7 @@ from evenrank.files.hashing import FNV_OFFSET, fnv, mix
 from evenrank.files.json_values import fields_of
 from evenrank.files.progress import progress
 from evenrank.files.ray import Cluster, cluster_of, write_parts
+from evenrank.files.sentences import sentence_spans
 from evenrank.files.squad import load_squad
 from evenrank.files.streams import Form, Shard, TableWriter, check_tsv_ids, form_of, shard_batches, shards_of
 from evenrank.files.threads import in_order
@@ -83,7 +84,6 @@ from .sentences import (
     only,
     padded,
     places,
-    sentence_spans,
     without,
 )
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Annotated, Protocol, cast, runtime_checkable
 
+import polars as pl
+
 from evenrank import options as opt
-from evenrank.files import EvenrankError, Run, check_apart
+from evenrank.files import EvenrankError, Run, as_queries, check_apart
 from evenrank.files.arguments import check_ranges, checked
 from evenrank.files.errors import FAST, require
+from evenrank.files.passages import as_passages, folded
 from evenrank.files.reading import is_index
 
 from .analysis import Analyzer, stop_word_set, words_digest
@@ -139,6 +144,7 @@ def retrieve(
     queries: opt.TheQueries,
     *,
     k: Annotated[int, opt.Option("Documents per query.")] = 1000,
+    passages: opt.Passages = None,
     k1: Annotated[
         float | None, opt.Option("BM25: term frequency saturation, from 0 (default: 0.9, or the index's).", rare=True)
     ] = None,
@@ -199,6 +205,11 @@ def retrieve(
     an index of a model's vectors, ``model``: where the model is now, if not where it was; ``encoding``: how queries are
     encoded. ``check``: compare every file of an index's folder with its digest, also if that was done before.
 
+    ``passages``: the table of a cut collection (``documents.csv`` of :func:`evenrank.cut_passages`, a frame with
+    ``passage_id`` and ``doc_id``, or ``{passage: document}``), where ``collection`` has the passages: the first ``k``
+    documents, each with the score of its best passage (MaxP; Dai & Callan 2019). Passages are searched twice as deep
+    as before for as long as one further down could change these, so that they are those of a search of all passages.
+
     Documents without a term of the query are left out, so a list can have fewer than ``k``. Ties are broken by
     descending document id, also at rank ``k``. The run's notes list the settings and count the queries without results.
 
@@ -212,17 +223,49 @@ def retrieve(
         collection = open_index(cast("str | os.PathLike[str]", collection), check=check)
     elif check:
         raise EvenrankError("`check`: only for an index by its folder")
+    of_passages = None if passages is None else as_passages(passages)
+    search: Callable[[object, int], Run]
     if isinstance(collection, FirstStage):
         check_settings(collection.manifest, k1=k1, b=b, stopwords=stopwords, stemmer=stemmer)
         settings = {"name": name, "quiet": quiet, "model": model, "encoding": encoding}
-        return collection.search(queries, k, rm3=rm3, weighted=weighted, **settings)  # type: ignore[arg-type]
-    refuse_model(model, encoding)
-    analyzer = Analyzer(
-        "english" if stopwords == "default" else stopwords, "english" if stemmer == "default" else stemmer
-    )
-    k1, b = 0.9 if k1 is None else k1, 0.4 if b is None else b
-    index = Index.build(collection, analyzer, k1=k1, b=b, forward=rm3 is not None, quiet=quiet)
-    return index.search(queries, k, rm3=rm3, weighted=weighted, name=name or "bm25", quiet=quiet)
+        search = partial(collection.search, rm3=rm3, weighted=weighted, **settings)  # type: ignore[arg-type]
+    else:
+        refuse_model(model, encoding)
+        analyzer = Analyzer(
+            "english" if stopwords == "default" else stopwords, "english" if stemmer == "default" else stemmer
+        )
+        k1, b = 0.9 if k1 is None else k1, 0.4 if b is None else b
+        index = Index.build(collection, analyzer, k1=k1, b=b, forward=rm3 is not None, quiet=quiet)
+        search = partial(index.search, rm3=rm3, weighted=weighted, name=name or "bm25", quiet=quiet)
+    return search(queries, k) if of_passages is None else _documents(search, queries, k, of_passages)
+
+
+def _documents(search: Callable[[object, int], Run], queries: object, k: int, passages: pl.DataFrame) -> Run:
+    """The first ``k`` documents of each query by their best passages, of those that ``search`` finds.
+
+    ``search``: from queries and a depth to their first passages; ``passages``: as
+    :func:`evenrank.files.passages.as_passages` returns them. A query is done when it has ``k`` documents and the last
+    passage found has a lower score than the last document, or when no more passages are found; only others are searched
+    again. (A model encodes these in other batches then, which may change the last digits of their scores.)
+    """
+    asked, depth = as_queries(queries), 2 * k
+    first: Run | None = None
+    done: list[pl.DataFrame] = []
+    while first is None or asked.height:
+        depth = min(depth, passages.height + 1)
+        found = search(asked, depth)
+        run = folded(found, passages)
+        first = first or run
+        best = run.table.filter(pl.col("rank") <= k)
+        ends = found.table.group_by("query_id").agg(pl.len().alias("passages"), pl.col("score").min().alias("last"))
+        own = best.group_by("query_id").agg(pl.len().alias("documents"), pl.col("score").min())
+        open_ = (pl.col("documents") < k) | (pl.col("last") >= pl.col("score"))
+        more = ends.join(own, on="query_id").filter((pl.col("passages") == depth) & open_)["query_id"].implode()
+        done.append(best.filter(~pl.col("query_id").is_in(more)))
+        asked, depth = asked.filter(pl.col("query_id").is_in(more)), 2 * depth
+    order = pl.DataFrame({"query_id": first.queries})
+    table = order.join(pl.concat(done), on="query_id", how="left", maintain_order="left_right")
+    return replace(first, table=table, card={**(first.card or {}), "depth": k})
 
 
 def _refuse_words(**given: object) -> None:

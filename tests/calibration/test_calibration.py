@@ -29,8 +29,8 @@ def test_each_verdict_of_the_core_has_its_cells() -> None:
     verdicts = re.compile(r"\b(Comparison|MeanBound|SizeBound|Mixed)\b")
     made = [one.name for one in functions if verdicts.search(ast.unparse(one.returns or one))] + ["guaranteed_lower"]
     used = "".join(path.read_text() for path in (ROOT / "benchmarks/calibration").glob("*.py"))
-    # What the probe's cells, those of position and those of limits call through their own functions.
-    helpers = {"untold", "corrected", "from_error", "bound_of_mean", "_of_drawn"}
+    # What the cells of probe, position, scan and limits call through their own functions.
+    helpers = {"untold", "corrected", "from_error", "bound_of_mean", "_of_drawn", "both"}
     assert {"compare", "compare_parts", "compare_sizes", "no_loss", "bound_of_size", "mixed_test"} <= set(made)
     assert [name for name in made if name not in helpers and f"{name}(" not in used] == []
 

@@ -147,9 +147,18 @@ def to_label(_: Path) -> Result:
     return evenrank.sample_labels({EVIL: run}, n=10)
 
 
+def scanned(_: Path) -> Result:
+    texts = evenrank.generate(evenrank.SyntheticConfig(passages=200, queries=10)).collection
+    texts = texts.with_columns(doc_id=EVIL + pl.col("doc_id"))
+    queries = evenrank.scan_queries(texts)
+    run = pl.DataFrame({"query_id": queries["query_id"], "doc_id": queries["doc_id"], "score": 1.0})
+    first, half = (evenrank.Run.from_table(run[rows], EVIL) for rows in (slice(0, 30), slice(20, 90)))
+    return evenrank.scan(texts, run=first, against=half)
+
+
 MADE: tuple[Callable[[Path], Result], ...] = (
     audited, gated, rebalanced, compared, checked, located, alike, moved, probed, of_vectors, debiased, of_index,
-    of_paper, fused, selected, to_label,
+    of_paper, fused, selected, to_label, scanned,
 )  # fmt: skip
 
 

@@ -9,16 +9,13 @@ from evenrank import options as opt
 from . import _models, _output
 from ._signatures import From, Values
 
-HELP = "Find what a retriever can't find: which parts of the passages, and whose. It needs no judgements."
 EXAMPLES = r"""
 # What can a model not find in these passages?
 evenrank scan docs.tsv --model sentence-transformers/all-MiniLM-L6-v2
-# Before and after a change of model, with a page.
-evenrank scan docs.tsv --model models/new --against models/old --keep vectors \
-    --report scan.html
-# Another search: write the queries, run them there, then scan what it found.
+# Before and after a change of model.
+evenrank scan docs.tsv --model models/new --against models/old --keep kept
+# The queries for another search, whose run --run takes then.
 evenrank scan docs.tsv --save-queries known.tsv
-evenrank scan docs.tsv --run found.run
 """
 
 

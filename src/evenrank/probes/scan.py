@@ -553,7 +553,7 @@ def scan(
     model: Annotated[
         object,
         opt.Option(
-            "A model as for evenrank index or evenrank rerank (with --endpoint: its name), or bm25.",
+            "As for evenrank index or rerank, or bm25.",
             metavar="MODEL",
             panel="Model",
         ),
@@ -563,32 +563,33 @@ def scan(
     ] = None,
     run: Annotated[
         object,
-        opt.Option("What another search found for the queries that --save-queries wrote.", reads=True, panel="Input"),
+        opt.Option("What another search found for --save-queries.", reads=True, panel="Input"),
     ] = None,
     questions: Annotated[
-        object, opt.Option("Real questions instead, with --qrels.", metavar="FILE", reads=True, panel="Input")
+        object,
+        opt.Option("Real questions instead, with --qrels.", metavar="FILE", reads=True, panel="Input", rare=True),
     ] = None,
-    qrels: Annotated[object, opt.Option("Which passages they should find.", reads=True, panel="Input")] = None,
+    qrels: Annotated[
+        object, opt.Option("Which passages they should find.", reads=True, panel="Input", rare=True)
+    ] = None,
     answers: Annotated[
         object,
         opt.Option("Where their answers are.", metavar="SQUAD.json", reads=True, panel="Input", rare=True),
     ] = None,
     against: Annotated[
         object,
-        opt.Option(
-            "Another model, index or run: what is lost and won since.", metavar="OTHER", reads=True, panel="Input"
-        ),
+        opt.Option("Another model, index or run: what is lost, won.", metavar="OTHER", reads=True, panel="Input"),
     ] = None,
-    k: Annotated[int, opt.Option("Passages per query.")] = 100,
+    k: Annotated[int, opt.Option("Passages per query.", rare=True)] = 100,
     sample: Annotated[
-        int, opt.Option("Passages whose sentences are asked for, drawn with --seed.", metavar="N", panel="Statistics")
+        int, opt.Option("Passages to draw, whose sentences are asked for.", metavar="N", panel="Statistics")
     ] = 2000,
     sentences: Annotated[
         int, opt.Option("Sentences of each, at most.", metavar="N", panel="Statistics", rare=True)
     ] = 5,
     keep: Annotated[
         opt.File | None,
-        opt.Option("Keep a model's vectors here; an interrupted scan goes on.", metavar="DIR", panel="Output"),
+        opt.Option("Keep a model's vectors here, to go on with.", metavar="DIR", panel="Output"),
     ] = None,
     kind: opt.Kind = None,
     query_prompt: opt.QueryPrompt = None,
@@ -599,7 +600,7 @@ def scan(
     quiet: bool = True,
     **groups: Unpack[opt.GroupOptions],
 ) -> ScanResult:
-    """Find what a retriever can't find: which parts of the passages, and whose. It needs no judgements.
+    """Find what a retriever can't find. Which parts of the passages, and whose: it needs no judgements.
 
     Of ``sample`` passages, up to five sentences each: a query of the sentence's rarest words, which should bring the
     passage back. A word that stands elsewhere in the passage is not used, so that this part alone can. A passage with

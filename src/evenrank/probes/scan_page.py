@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len, set_cell_size
+
 from evenrank.files.errors import plain
 from evenrank.files.wording import counted
 from evenrank.measures.inference import Estimate
@@ -17,13 +19,14 @@ from evenrank.results.table import (
     Column,
     Table,
     digits,
-    intervals,
     p_value,
     percents,
+    short_intervals,
     shorts,
     with_interval,
 )
 
+from .retrieving import BM25
 from .scan import TENTH_NAMES
 
 if TYPE_CHECKING:
@@ -37,7 +40,7 @@ _LISTED = 50
 _EXCERPT = 60
 WIDTH, HEIGHT = 460, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 10, 42
-_LONGEST = 36
+_LONGEST, _HEADING = 36, 20
 SVG_COLOURS = ("#d06000", "#1a7fd4", "#7f8794")
 """With a contrast of at least 3 on white and on black."""
 
@@ -248,12 +251,23 @@ def _short(result: ScanResult) -> Table:
     return Table(f"Recall@10 by {by}", tuple(columns), names)
 
 
-def _pair(name: str, cells: dict[tuple[str, str], Part]) -> tuple[Column, Column]:
-    heading = "BM25" if name == "bm25" else name
-    return (
-        Column(name, shorts(2), heading, lambda part: cells[name, part].at10.mean),
-        Column((f"{name}_low", f"{name}_high"), intervals(2), "", lambda part: cells[name, part].at10.ci95),
+def _pair(name: str, cells: dict[tuple[str, str], Part]) -> tuple[Column, ...]:
+    """The columns of a retriever's share and its interval; of BM25, which is compared with, the share alone."""
+    mean = Column(name, shorts(2), "BM25" if name == BM25 else "", lambda part: cells[name, part].at10.mean)
+    if name == BM25:
+        return (mean,)
+    ends = Column(
+        (f"{name}_low", f"{name}_high"),
+        short_intervals(2),
+        name,
+        lambda part: cells[name, part].at10.ci95,
+        _shortened(name),
     )
+    return mean, ends
+
+
+def _shortened(name: str) -> str:
+    return name if cell_len(name) <= _HEADING else f"{set_cell_size(name, _HEADING - 1).rstrip()}…"
 
 
 def _parts(result: ScanResult, by: str) -> Table:

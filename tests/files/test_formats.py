@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ TEXTS = {
     "d3": "nothing he knew, 'quoted",
     "d4": "a word of her own",
 }
-QUERIES = {"q1": "who knew, and when", "q2": "who said nothing", "q3": "not judged"}
+QUERIES = {"q1": "who knew, and when", "q2": "who said nothing", "q3": "said, not judged"}
 RUN = {"q2": {"d4": 1.5, "d2": 1.5, "d1": 0.1 + 0.2}, "q1": {"d1": 3.25, "d3": 1e-17, "d2": 1e-17}}
 QRELS = {"q1": {"d1": 1, "d3": 2}, "q2": {"d2": 0, "d4": 1}}
 # A zst frame without compression: magic, descriptor of a frame with four bytes of size, one raw block.
@@ -218,13 +220,54 @@ def test_other_names_of_columns(form: str, files: dict[str, Path], tmp_path: Pat
     assert "abstrct" in done.err
 
 
-def test_a_folder_of_beir(files: dict[str, Path], tmp_path: Path, evenrank: Any) -> None:
+@pytest.mark.parametrize("form", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_titles_alone(form: str, tmp_path: Path, evenrank: Any) -> None:
+    tables(pl.DataFrame({"id": ["d1", "d2"], "title": ["A", "He"], "text": ["x", "y"]}), "")[form](tmp_path / "c")
+    found = [batch.rows() for batch in scan_collection(TextFile(tmp_path / "c", text_column="title"))]
+    assert found == [[("d1", "A"), ("d2", "He")]]
+    done = evenrank("score", tmp_path / "c", "--text-column", "title", "--out", tmp_path / "s")
+    assert done.status == 0
+    assert pl.read_parquet(tmp_path / "s")["tokens"].to_list() == [1, 1]
+
+
+@pytest.mark.parametrize("of_queries", ["key", "id"])
+def test_other_names_of_columns_of_queries(of_queries: str, tmp_path: Path, evenrank: Any) -> None:
+    """Names are of whichever files have such columns."""
+    pl.DataFrame({"key": ["d1"], "text": ["a ship"]}).write_csv(tmp_path / "c.csv")
+    pl.DataFrame({of_queries: ["q1"], "body": ["ships"]}).write_csv(tmp_path / "q.csv")
+    command = ["retrieve", tmp_path / "c.csv", tmp_path / "q.csv", "--out", "-", "--quiet"]
+    done = evenrank(*command, "--id-column", "key", "--text-column", "body")
+    assert done.out.startswith("q1 Q0 d1 1 "), done.err
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder in BEIR's form."""
     home = tmp_path / "set"
     (home / "qrels").mkdir(parents=True)
     COLLECTIONS["titled.jsonl"](home / "corpus.jsonl")
     ASKED["named.jsonl"](home / "queries.jsonl")
     JUDGED["beir.tsv"](home / "qrels" / "test.tsv")
-    run = tmp_path / "set.run"
+    return home
+
+
+OF_BEIR = {name: COMMANDS[name] for name in ("audit", "gate", "rebalance", "negatives", "rerank", "probe", "labels")}
+
+
+@pytest.mark.parametrize("name", OF_BEIR)
+def test_a_folder_of_beir_stands_for_its_files(
+    name: str, home: Path, files: dict[str, Path], model: Path, tmp_path: Path, evenrank: Any
+) -> None:
+    found = []
+    for line in (COMMANDS[name], re.sub(r"--(collection|queries|qrels) \S+", "", COMMANDS[name]) + f" --beir {home}"):
+        done = evenrank(*shlex.split(line.format(**files, model=model, out=tmp_path / "out")))
+        assert done.status == (3 if name == "gate" else 0), done.err
+        found.append(figures(name, done, tmp_path / "out"))
+    assert found[0] == found[1]
+
+
+def test_a_folder_of_beir(home: Path, files: dict[str, Path], tmp_path: Path, evenrank: Any) -> None:
+    run, every = tmp_path / "set.run", tmp_path / "every.run"
     assert evenrank("retrieve", "--beir", home, "--out", run).status == 0
     # Those that are judged.
     assert {query for query, *_ in lines(run)} == {"q1", "q2"}
@@ -234,11 +277,26 @@ def test_a_folder_of_beir(files: dict[str, Path], tmp_path: Path, evenrank: Any)
     assert figures("audit", done, run) == figures("audit", apart, run)
     found = audit(run, **beir(home), measures="nDCG@2 ARaB@2")
     assert found.to_dict()["runs"] == json.loads(done.out)["runs"]
-    done = evenrank("retrieve", "--beir", tmp_path, "--out", run)
-    assert (done.status, done.err) == (
-        2,
-        f"evenrank: {tmp_path}: expected a folder in BEIR's form, found no corpus.tsv or .jsonl in it\n",
-    )
+    # A run of more than the judged queries, and judgements of others in their place.
+    assert evenrank("retrieve", files["collection"], files["queries"], "--out", every).status == 0
+    assert {query for query, *_ in lines(every)} == {"q1", "q2", "q3"}
+    (tmp_path / "dev.tsv").write_text("query-id\tcorpus-id\tscore\nq3\td1\t1\n")
+    for given in ([], ["--qrels", tmp_path / "dev.tsv"]):
+        assert evenrank("audit", every, "--beir", home, *given, *measures).status == 0
+    # Judgements in parts; without any, all queries are ranked.
+    whole = evenrank("audit", every, "--beir", home, *measures).out
+    (home / "qrels" / "test.tsv").unlink()
+    (home / "qrels" / "test").mkdir()
+    for query, of in QRELS.items():
+        nested({query: of}, "query-id", "corpus-id", "score").write_csv(home / "qrels" / "test" / query, separator="\t")
+    done = evenrank("audit", every, "--beir", home, *measures)
+    assert json.loads(done.out)["runs"] == json.loads(whole)["runs"]
+    shutil.rmtree(home / "qrels")
+    assert evenrank("retrieve", "--beir", home, "--out", run).status == 0
+    assert run.read_bytes() == every.read_bytes()
+    done = evenrank("audit", every, "--beir", home, *measures)
+    message = f"evenrank: {home}: expected a folder in BEIR's form, found no qrels/test.tsv or .jsonl in it\n"
+    assert (done.status, done.err) == (2, message)
     done = evenrank("retrieve", "--out", run)
     assert done.err == "evenrank retrieve: missing argument 'COLLECTION' (see evenrank retrieve --help)\n"
 

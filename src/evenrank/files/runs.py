@@ -19,6 +19,7 @@ from .convert import Frame, PathLike, qrels_table, run_table
 from .errors import EvenrankError, InputError, quoted, readable, shown
 from .outputs import atomic_path
 from .provenance import read_card
+from .reading import files_of
 from .tables import Layout, first_repeat, lines_or_columns, pick
 from .types import Array
 
@@ -296,7 +297,7 @@ _LAYOUT = Layout(
 
 @checked
 def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
-    """Reads relevance judgements from a file or ``irds:NAME``.
+    """Reads relevance judgements from a file, a folder of such or ``irds:NAME``.
 
     By content: TREC (separated by spaces or tabs); CSV, TSV, JSONL or Parquet with columns ``query_id``, ``doc_id`` and
     ``relevance`` (or PyTerrier's or BEIR's names); a JSON object ``{query: {document: grade}}``; all but Parquet plain,
@@ -308,6 +309,11 @@ def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
     """
     if irds.is_identifier(path):
         return irds.qrels(os.fspath(path))
+    files = files_of(path)
+    if files != [os.fspath(path)]:
+        parts = pl.concat(map(read_qrels, files))
+        with _of_file(path):
+            return qrels_table(parts, _FILE)
     table, other = lines_or_columns(path, _LAYOUT)
     if table is None:
         with _of_file(path):

@@ -7,6 +7,8 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,9 @@ import polars as pl
 import pytest
 
 import evenrank
-from evenrank import EvenrankError, InputError, TextFile, audit, beir
+from evenrank import EvenrankError, InputError, TextFile, audit, beir, read_qrels, read_run, write_run
 from evenrank.files.streams import shard_batches, shards_of
+from evenrank.files.tables import read_columns
 from evenrank.files.texts import map_passages, read_texts, scan_collection
 from ranker_factories import tk
 
@@ -34,8 +37,15 @@ Write = Callable[[Path], object]
 
 
 def zst(data: bytes) -> bytes:
+    """Behind a frame that is to be skipped, as parallel compressors write it."""
     blocks = (1 | len(data) << 3).to_bytes(3, "little") + data
-    return b"\x28\xb5\x2f\xfd\xa0" + len(data).to_bytes(4, "little") + blocks
+    return b"\x50\x2a\x4d\x18\x01\0\0\0x" + b"\x28\xb5\x2f\xfd\xa0" + len(data).to_bytes(4, "little") + blocks
+
+
+def zst_bomb(data: bytes, times: int) -> bytes:
+    """A frame of one block a byte, each many times: 128 KiB of ``data[i]`` in four bytes."""
+    block = b"".join(((1 << 17) << 3 | 1 << 1).to_bytes(3, "little") + bytes([one]) for one in data * times)
+    return b"\x28\xb5\x2f\xfd\x00\x58" + block + (1).to_bytes(3, "little")
 
 
 def nested(given: dict[str, dict[str, Any]], *names: str) -> pl.DataFrame:
@@ -301,10 +311,57 @@ def test_a_folder_of_beir(home: Path, files: dict[str, Path], tmp_path: Path, ev
     assert done.err == "evenrank retrieve: missing argument 'COLLECTION' (see evenrank retrieve --help)\n"
 
 
-def test_a_run_as_parquet(tmp_path: Path) -> None:
-    evenrank.write_run(RUN, tmp_path / "r.parquet")
-    assert pl.read_parquet(tmp_path / "r.parquet").equals(evenrank.Run.from_table(RUN).table)
-    assert evenrank.audit(tmp_path / "r.parquet", qrels=QRELS, measures="nDCG@2")["r"]["nDCG@2"].mean > 0.9
+def test_runs_are_written_by_their_endings(tmp_path: Path, files: dict[str, Path], evenrank: Any) -> None:
+    given = read_run(files["run"]).table
+    for ending in ("", ".parquet", ".csv", ".jsonl", ".json"):
+        done = evenrank(
+            "fuse", f"a={files['run']}", f"b={files['run']}", "--weight", 1, "--out", tmp_path / f"r{ending}"
+        )
+        assert done.status == 0, done.err
+        write_run(RUN, tmp_path / f"own{ending}")
+        assert read_run(tmp_path / f"own{ending}").table.sort("query_id").equals(given.sort("query_id"))
+        ids = ["query_id", "doc_id", "rank"]
+        assert read_run(tmp_path / f"r{ending}").table.select(ids).equals(read_run(tmp_path / "r").table.select(ids))
+    assert json.loads((tmp_path / "own.json").read_text()) == RUN
+    assert pl.read_csv(tmp_path / "own.csv").columns == ["query_id", "doc_id", "score", "rank"]
+    assert audit(tmp_path / "r.parquet", qrels=QRELS, measures="nDCG@2")["r"]["nDCG@2"].mean > 0.9
+    done = evenrank("score", files["collection"], "--out", tmp_path / "s.csv")
+    message = f"evenrank: {tmp_path / 's.csv'}: cannot be written: a group table is Parquet\n"
+    assert (done.status, done.err) == (2, message)
+
+
+@pytest.mark.parametrize("gap", ["", "\n"])
+def test_quotes_in_tsv(gap: str, tmp_path: Path) -> None:
+    """They are as any other character; where a line is empty, rows are read one by one."""
+    (tmp_path / "t").write_text(f'query_id\tdoc_id\tscore\trelevance\n{gap}"q"\t"d1"\t1.5\t1\n')
+    for table in (read_run(tmp_path / "t").table, read_qrels(tmp_path / "t"), read_columns(tmp_path / "t").table):
+        assert table.row(0)[:2] == ('"q"', '"d1"')
+
+
+def test_a_run_in_one_long_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVENRANK_MAX_LINE_BYTES", "20")
+    text = json.dumps(RUN)
+    (tmp_path / "run").write_text(text)
+    assert read_run(tmp_path / "run").to_dict() == {query: dict(of) for query, of in RUN.items()}
+    for form in ("gzip", "zst"):
+        (tmp_path / "run").write_bytes(packed(text)[form])
+        with pytest.raises(InputError, match="expected lines of at most 20 bytes"):
+            read_run(tmp_path / "run")
+
+
+def test_a_small_file_that_unpacks_to_much(tmp_path: Path) -> None:
+    """It is refused after the longest line, as of gzip, in little memory."""
+    (tmp_path / "bomb").write_bytes(zst_bomb(b"x", 40_000))
+    code = (
+        "import sys, evenrank\n"
+        "try: evenrank.read_run(sys.argv[1])\n"
+        "except evenrank.InputError as error: print(error)\n"
+        "print([int(line.split()[1]) // 1024 for line in open('/proc/self/status') if 'VmHWM' in line][0])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "bomb"], capture_output=True, text=True, check=True)
+    message, megabytes = done.stdout.splitlines()
+    assert "line 1: expected lines of at most 67108864 bytes" in message
+    assert int(megabytes) < 600
 
 
 BAD_RUNS = {
@@ -315,7 +372,8 @@ BAD_RUNS = {
     '{"q1": {"d1": [1]}}': "expected a finite number as score, found [1]",
     '{"q1": {"d1": 1}': "expected a JSON object, found",
     ",,,\n": "expected 6 fields (query_id, Q0, doc_id, rank, score, tag) of a TREC run, found 1: ',,,'",
-    "[]": "expected 6 fields",
+    '[{"query_id": "q1"}]': "line 1: expected a TREC run, CSV, TSV, JSONL or Parquet with named columns, or a"
+    " JSON object, found a list: ",
 }
 BAD_TEXTS = {
     "id,text\nd1,a,b\n": "line 2: expected 2 values (id, text) and an id among them, found 'd1,a,b'",

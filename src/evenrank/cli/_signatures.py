@@ -204,6 +204,8 @@ def _take_beir(typed: dict[str, Any], folder: str, options: Sequence[Given]) -> 
 
     for one in options:
         unused = one.option.needs is not None and not typed[one.option.needs]
+        # Another retriever has a collection of its own.
+        unused = unused or (one.name == "collection" and typed.get("source") is not None)
         if one.name not in BEIR or typed[one.name] not in (None, []) or unused:
             continue
         typed[one.name] = beir_part(folder, one.name)

@@ -61,9 +61,10 @@ def command(
     elsewhere = source is not None
     if elsewhere:
         # Alone, the one argument is the queries.
+        alone = {"k", "queries"} | ({"collection"} if queries is None else set())
         collection, queries = None, collection if queries is None else queries
         changed = [*given.changed, *(["rm3"] if rm3 else []), *encoded.changed]
-        other = next((name for name in changed if name not in ("collection", "queries", "k")), None)
+        other = next((name for name in changed if name not in alone), None)
         if other is not None:
             raise EvenrankError(f"`{other}`: not with `source`")
     elif asked.changed:

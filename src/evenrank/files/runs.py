@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from . import irds
 from .arguments import checked
 from .convert import Frame, PathLike, qrels_table, run_table
 from .errors import EvenrankError, InputError, quoted, readable, shown
+from .json_values import json_text
 from .outputs import atomic_path
 from .provenance import read_card
 from .reading import files_of
@@ -181,16 +183,24 @@ def _read(path: str | os.PathLike[str], order: Order) -> tuple[pl.DataFrame, int
 
 @checked
 def write_run(run: object, path: str | os.PathLike[str]) -> None:
-    """Writes a run in TREC format, atomically and with the full precision of its scores; to ``.parquet`` as Parquet.
+    """Writes a run, atomically and with the full precision of its scores: in TREC format, or by the ending of ``path``
+    as Parquet, CSV or JSONL with named columns, or as JSON ``{query: {document: score}}``.
 
     ``run`` is a :class:`Run` or anything else that :func:`as_run` accepts. Raises InputError for an id that is
     empty or contains white space, which TREC's format does not allow, and EvenrankError for what is not a run.
     """
     run = as_run(run)
     table = run.table
-    if os.fspath(path).endswith(".parquet"):
+    forms: dict[str, Callable[[Path], object]] = {
+        ".parquet": table.write_parquet,
+        ".csv": table.write_csv,
+        ".jsonl": table.write_ndjson,
+        ".json": lambda part: part.write_text(json_text(run.to_dict()) + "\n", encoding="utf-8"),
+    }
+    write = forms.get(os.path.splitext(os.fspath(path))[1])
+    if write is not None:
         with atomic_path(path) as part:
-            table.write_parquet(part)
+            write(part)
         return
     for column in ("query_id", "doc_id"):
         bad = table[column].filter(table[column].str.contains(r"^$|[ \t\r\n]"))

@@ -13,7 +13,16 @@ import numpy as np
 import polars as pl
 
 from evenrank import options as opt
-from evenrank.files import EvenrankError, Provenance, as_batches, as_collection, atomic_path, check_apart, check_outputs
+from evenrank.files import (
+    EvenrankError,
+    InputError,
+    Provenance,
+    as_batches,
+    as_collection,
+    atomic_path,
+    check_apart,
+    check_outputs,
+)
 from evenrank.files.arguments import check_ranges, checked
 from evenrank.files.convert import PathLike, Strings, TextsLike, is_path, strings
 from evenrank.files.errors import FAST, installed, quoted
@@ -512,6 +521,8 @@ def score(
     source.check()
     if source.scores is not None:
         raise EvenrankError("`scores` are what this makes: give `collection` or `labels`")
+    if os.fspath(out).endswith((".csv", ".tsv", ".json", ".jsonl")):
+        raise InputError(out, "cannot be written: a group table is Parquet")
     if engine == "local" and workers is not None:
         raise EvenrankError("`workers` needs `engine='ray'`: locally, all cores are used")
     cluster = cluster_of(engine, workers, cpus) if engine != "local" else None

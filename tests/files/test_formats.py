@@ -418,6 +418,15 @@ def test_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evenrank: An
     monkeypatch.setattr(type(memory), "_open", broken)
     with pytest.raises(InputError, match=r"^memory://c/x: cannot be reached: \(MaxRetryError\) no route$"):
         list(scan_collection("memory://c/x"))
+
+    def absent(*_: object, **__: object) -> None:
+        cause = RuntimeError("404, message='Not Found', url='http://h/x'")
+        cause.status = 404  # type: ignore[attr-defined]
+        raise FileNotFoundError("http://h/x") from cause
+
+    monkeypatch.setattr(type(memory), "_open", absent)
+    with pytest.raises(InputError, match=r"^memory://c/x: no such file$"):
+        list(scan_collection("memory://c/x"))
     monkeypatch.undo()
     monkeypatch.setattr("fsspec.core.url_to_fs", lambda _: (_ for _ in ()).throw(ImportError("Install s3fs")))
     with pytest.raises(EvenrankError) as error:
@@ -425,3 +434,37 @@ def test_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evenrank: An
     assert str(error.value) == (
         's3://bucket/c.tsv: reading or writing a URL needs the extra [remote]: pip install "evenrank[remote]"'
     )
+
+
+def test_what_is_secret_in_addresses_is_not_shown(files: dict[str, Path], tmp_path: Path, evenrank: Any) -> None:
+    """The values of a query, a name and a password: not in messages, names, commands or inputs."""
+    fsspec = pytest.importorskip("fsspec")
+    for name in ("run", "collection"):
+        with fsspec.filesystem("memory").open(f"/h/{name}?X-Sig=SIG/NED&v=1", "wb") as stream:
+            stream.write(files[name].read_bytes())
+    of = "?X-Sig=SIG/NED&v=1"
+    out = [tmp_path / "r.json", tmp_path / "r.csv", tmp_path / "r.html"]
+    command = ["audit", f"memory://h/run{of}", "--collection", f"memory://h/collection{of}", "--measures", "ARaB@2"]
+    done = evenrank(*command, "--json", out[0], "--per-query", out[1], "--report", out[2])
+    assert done.status == 0, done.err
+    written = json.loads(out[0].read_text())["provenance"]
+    assert [one["path"] for one in written["files"]][:2] == [
+        f"memory://h/{n}?X-Sig=…&v=…" for n in ("run", "collection")
+    ]
+    assert "memory://h/collection?X-Sig=…&v=…" in written["command"]
+    for text in (done.out, done.err, *(path.read_text() for path in out)):
+        assert "SIG/NED" not in text
+    for path, shown in (
+        (f"memory://h/no{of}", "memory://h/no?X-Sig=…&v=…"),
+        ("memory://me:NED@h/no", "memory://…@h/no"),
+    ):
+        done = evenrank("score", path, "--out", tmp_path / "s.parquet")
+        assert (done.status, done.err.count("\n")) == (2, 1)
+        assert done.err.startswith(f"evenrank: {shown}: ")
+    command = ["retrieve", files["queries"], "--from", "sh -c 'cat >&2; exit 1' NED", "--out", tmp_path / "c.run"]
+    done = evenrank(*command)
+    assert done.err == "evenrank: the command 'sh': it ended with the status 1\n"
+    code = """echo '{"query_id": "q1", "doc_id": "d1", "score": 1}'"""
+    for given in (["--from", f"sh -c {shlex.quote(code)} NED"], [f"--from=sh -c {shlex.quote(code)} NED"]):
+        assert evenrank("retrieve", files["queries"], *given, "--out", tmp_path / "c.run").status == 0
+        assert "NED" not in (tmp_path / "c.run.card.json").read_text()

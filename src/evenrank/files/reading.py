@@ -247,7 +247,8 @@ def reaching(path: str | os.PathLike[str]) -> Iterator[None]:
     except FileNotFoundError as error:
         # fsspec says the same of a server that it cannot reach.
         cause = error.__cause__
-        if isinstance(cause, Exception) and not isinstance(cause, FileNotFoundError):
+        absent = isinstance(cause, FileNotFoundError) or getattr(cause, "status", None) == 404
+        if isinstance(cause, Exception) and not absent:
             raise InputError(path, f"cannot be reached: {_first_line(cause)}") from None
         raise InputError(path, "no such file") from None
     except OSError as error:

@@ -97,10 +97,12 @@ def without_secrets(text: str) -> str:
 
     text = re.sub(r"://[^/?#\s]*@", "://…@", text)
     # A query ends where a sentence goes on.
-    return re.sub(r"""(://[^?#\s'"]*\?)([^#\s'"]*[^#\s'":,.;)])""", lambda found: found[1] + _hidden(found[2]), text)
+    query = r"""(://[^?#\s'"]*\?)([^#\s'"]*[^#\s'":,.;)])"""
+    return re.sub(query, lambda found: found[1] + without_values(found[2]), text)
 
 
-def _hidden(query: str) -> str:
+def without_values(query: str) -> str:
+    """The query of an address without its values."""
     import re
 
     return re.sub(r"(^|&)([^=&]*=)?[^&]+", r"\1\2…", query)

@@ -194,7 +194,9 @@ ROOT = Path(__file__).parents[1]
 def pip(*arguments: object) -> None:
     """``python -m pip`` in this environment; skips where there is no network, but not in CI."""
     command = [str(argument) for argument in arguments]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    # What else Python finds here is not installed there.
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=environment)
     if ended.returncode and not os.environ.get("CI"):
         pytest.skip(f"pip failed: {ended.stderr.strip()[-200:]}")
     assert ended.returncode == 0, ended.stderr

@@ -133,7 +133,7 @@ def test_ids_alone(server: Server) -> None:
     )
 
 
-def test_orders_that_contradict_scores(server: Server) -> None:
+def test_orders_that_contradict_scores(server: Server, tmp_path: Path, evenrank: Any) -> None:
     """Distances, or the scores of a first stage."""
     found = {"a": [["d1", 0.1], ["d2", 0.4], ["d2", 0.7]], "b": [["d3", 9.0], ["d1", 9.0]], "c": [["d5", 1], ["d4", 2]]}
 
@@ -147,6 +147,13 @@ def test_orders_that_contradict_scores(server: Server) -> None:
     assert run.notes[0] == "f: the order of 2 answers contradicts the scores, which decided (`score=''`: the order)"
     run = retrieve_from(retriever, queries, score="", quiet=True)
     assert run.table["doc_id"].to_list() == ["d1", "d2", "d3", "d1", "d5", "d4"]
+    server.behave = lambda *_: retriever("c")
+    (tmp_path / "q.tsv").write_text("q1\ta\n")
+    command = ["retrieve", tmp_path / "q.tsv", "--from", f"{server.url}/?q={{query}}", "--out", "-"]
+    assert (
+        "the order of 1 answer contradicts the scores, which decided (--score '': the order)" in evenrank(*command).err
+    )
+    assert [line.split()[2] for line in evenrank(*command, "--score", "").out.splitlines()] == ["d5", "d4"]
 
 
 BAD: list[tuple[Any, str]] = [

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from evenrank import options as opt
 
-from . import _output
+from . import _output, _words
 from ._signatures import From, Values
 from .index_debias import SEARCH
 
@@ -93,6 +93,6 @@ def command(
     if card is not None:
         write_card(run.card or {}, out, provenance)
     for note in run.notes:
-        _output.say(note, err=True)
+        _output.say(_words.said(note), err=True)
     if out != _output.STANDARD:
         _output.say(f"{counted(run.queries.len(), 'query')} ranked: {out}", err=True)

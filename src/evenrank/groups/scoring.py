@@ -201,6 +201,7 @@ def score_collection(
     compared over the whole collection, and a second call resumes a stopped one.
     """
     (check_outputs if cluster is None else check_apart)([out], [collection])
+    _check_ending(out)
     if cluster is not None:
         shards = shards_of(collection)
         write = functools.partial(_score_shard, scoring=scoring)
@@ -521,8 +522,6 @@ def score(
     source.check()
     if source.scores is not None:
         raise EvenrankError("`scores` are what this makes: give `collection` or `labels`")
-    if os.fspath(out).endswith((".csv", ".tsv", ".json", ".jsonl")):
-        raise InputError(out, "cannot be written: a group table is Parquet")
     if engine == "local" and workers is not None:
         raise EvenrankError("`workers` needs `engine='ray'`: locally, all cores are used")
     cluster = cluster_of(engine, workers, cpus) if engine != "local" else None
@@ -551,12 +550,19 @@ def score_labels(source: GroupSource, out: str | os.PathLike[str]) -> tuple[int,
     make the same bytes. Raises EvenrankError for labels that cannot be used, or that know no document of it.
     """
     check_outputs([out], [source.labels, source.collection])
+    _check_ending(out)
     ids = None if source.collection is None else [_ids_of(batch) for batch in as_batches(source.collection)]
     found = source.known(ids)
     with atomic_path(out) as part:
         found.table.write_parquet(part, metadata={METADATA_KEY: json.dumps(found.settings)})
     rows = found.table.height
     return rows, rows if ids is None else sum(map(len, ids))
+
+
+def _check_ending(out: str | os.PathLike[str]) -> None:
+    """Raises InputError for a file whose name promises another form."""
+    if os.fspath(out).endswith((".csv", ".tsv", ".json", ".jsonl")):
+        raise InputError(out, "cannot be written: a group table is Parquet")
 
 
 def _ids_of(batch: pl.DataFrame) -> pl.Series:

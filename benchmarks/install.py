@@ -1,8 +1,10 @@
 """The core alone, as a first user gets it in a container: its size and packages, and the seconds of its installation
-and of its first audit, where nothing is compiled or cached yet."""
+and of its first audit, where nothing is compiled or cached yet. And what commands compile at first, with the extras of
+this environment: the seconds that they take longer with an empty cache of numba's than with the one they have made."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -20,6 +22,38 @@ def make(folder: Path) -> None:
     evenrank.generate(evenrank.SyntheticConfig(male_share=0.6, relevance_male_share=0.8)).write(folder)
     run = evenrank.retrieve(folder / "collection.tsv", folder / "queries.test.tsv", k=100, quiet=True)
     evenrank.write_run(run, folder / "bm25.run")
+    texts = (folder / "collection.tsv").read_text(encoding="utf-8").splitlines()
+    lines = (f"{n}-{text}\n" for n in range(1 + (9 << 20) // sum(map(len, texts))) for text in texts)
+    (folder / "large.tsv").write_text("".join(lines), encoding="utf-8")
+
+
+_TEXTS = "--collection {0}/collection.tsv"
+COMPILING = {
+    "retrieve": "retrieve {0}/collection.tsv {0}/queries.test.tsv --out {0}/x.run",
+    "index": "index {0}/collection.tsv --out {0}/x.index",
+    "rotate": "rotate {0}/collection.tsv --out {0}/x.tsv",
+    "score (more than 8 MB)": "score {0}/large.tsv --out {0}/x.parquet",
+    "negatives": f"negatives {{0}}/bm25.run {_TEXTS} --qrels {{0}}/qrels.txt --out {{0}}/x.jsonl",
+    "lexicon check": f"lexicon check gender-en {_TEXTS}",
+    "rebalance --method fair": f"rebalance {{0}}/bm25.run {_TEXTS} --method fair --strength 1 --out {{0}}/x.run",
+    "rebalance --frontier": f"rebalance {{0}}/bm25.run {_TEXTS} --qrels {{0}}/qrels.txt --frontier {{0}}/x.html",
+}
+"""Commands that have compiled loops."""
+
+
+def compiling(folder: Path) -> list[Row]:
+    """How long each command compiles before its first result."""
+    found = []
+    for name, command in COMPILING.items():
+        cache = folder / "cache"
+        shutil.rmtree(cache, ignore_errors=True)
+        seconds = []
+        for _ in range(2):
+            shutil.rmtree(folder / "x.index", ignore_errors=True)
+            typed = [sys.executable, "-m", "evenrank", *command.format(folder).split()]
+            seconds.append(run_command(["env", f"NUMBA_CACHE_DIR={cache}", *typed]).seconds)
+        found.append(Row(f"`{name}`: compiling at first", max(0.0, seconds[0] - seconds[1]), "s", most=3))
+    return found
 
 
 def rows(folder: Path) -> list[Row]:
@@ -41,4 +75,5 @@ def rows(folder: Path) -> list[Row]:
         Row("`pip install evenrank`: packages", len(list(site.glob("*.dist-info"))), "packages", most=25),
         Row("`pip install evenrank`: time, from the network or pip's cache", seconds, "s"),
         Row("the first audit after it, of the built-in collection", first, "s"),
+        *compiling(folder),
     ]

@@ -108,6 +108,15 @@ def test_github_action_installs(tmp_path: Path, version: str, installed: str) ->
     assert done.stdout == f"-m|pip|install|--quiet|{installed}|"
 
 
+def test_github_action_twice_in_a_job(folder: Path, tmp_path: Path) -> None:
+    given = {"run": "new=new run.run", "baseline": "old=old.run", "qrels": "qrels.txt", "budget": "holds.toml"}
+    assert [on_github(folder, tmp_path, **given | {"run": run}).returncode for run in ("new run.run", "no.run")] == [
+        0,
+        2,
+    ]
+    assert (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8").count("**HOLDS") == 1
+
+
 def test_pipelines_of_the_guide(folder: Path, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "guides" / "gate.md").read_text(encoding="utf-8")
     files = dict(re.findall(r'^```(?:toml|yaml) title="([^"]+)"\n(.*?)^```$', page, re.MULTILINE | re.DOTALL))

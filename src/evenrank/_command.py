@@ -79,13 +79,30 @@ def _identity(path: str) -> object:
 
 
 def _without_secrets(arguments: Sequence[str]) -> Iterator[str]:
-    """The arguments without names and passwords in addresses, and without the values in an endpoint's query."""
-    import re
-
+    """The arguments without what is secret in addresses, and without those of a command."""
     before = ""
     for argument in arguments:
-        shown = re.sub(r"://[^/?#]*@", "://…@", argument)
-        if {"--endpoint", "--from"} & {before, argument.partition("=")[0]}:
-            shown = re.sub(r"\?.*", "?…", shown, flags=re.DOTALL)
-        yield shown
+        flag, equals, value = argument.rpartition("--from=") if argument.startswith("--from=") else ("", "", argument)
+        if (equals or before == "--from") and "://" not in value:
+            value = f"{value.split()[0]} …" if len(value.split()) > 1 else value
+        yield flag + equals + without_secrets(value)
         before = argument
+
+
+def without_secrets(text: str) -> str:
+    """A text without names and passwords in its addresses, and without the values in their queries."""
+    if "://" not in text:
+        return text
+    import re
+
+    text = re.sub(r"://[^/?#\s]*@", "://…@", text)
+    # A query ends where a sentence goes on.
+    query = r"""(://[^?#\s'"]*\?)([^#\s'"]*[^#\s'":,.;)])"""
+    return re.sub(query, lambda found: found[1] + without_values(found[2]), text)
+
+
+def without_values(query: str) -> str:
+    """The query of an address without its values."""
+    import re
+
+    return re.sub(r"(^|&)([^=&]*=)?[^&]+", r"\1\2…", query)

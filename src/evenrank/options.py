@@ -30,6 +30,7 @@ class Option:
         flag: Its name on the command line, where that is not the parameter's; ``metavar``: what stands for its value.
         typed: What is typed, where the parameter's type doesn't tell; ``list``: texts, by repeating the option.
         reads: Whether it names a file that is read, which no output may replace.
+        needs: The option without which it is not given; then ``--beir`` doesn't stand for it.
         shown: Whether the help shows the default.
         panel: The heading that it stands under in the help; without one: Input if it ``reads`` a file, else Method.
         rare: Whether ``--help`` leaves it out, for ``--help-all`` to show.
@@ -40,6 +41,7 @@ class Option:
     metavar: str | None = None
     typed: type | None = None
     reads: bool = False
+    needs: str | None = None
     shown: bool = True
     panel: Panel | None = None
     rare: bool = False
@@ -68,6 +70,7 @@ MaybeCollection = Annotated["TextsLike | None", Option(f"The documents: {TEXTS}"
 Queries = Annotated["TextsLike", Option(TEXTS, reads=True)]
 TheQueries = Annotated["TextsLike", Option(TEXTS, metavar="QUERIES", reads=True)]
 MaybeQueries = Annotated["TextsLike | None", Option(f"The queries: {TEXTS}", reads=True)]
+QueriesAlone = Annotated["TextsLike | None", Option(f"The queries: {TEXTS}", reads=True, needs="only_queries")]
 OnlyQueries = Annotated[bool, Option("Only the queries in --queries.", panel="Input", rare=True)]
 Qrels = Annotated["QrelsLike | None", Option(NO_QRELS, reads=True)]
 
@@ -89,7 +92,7 @@ Beir = Annotated[
 IdColumn = Annotated[
     str | None,
     Option(
-        "The column of ids in the collection (without one, in the queries), if its name is another than doc_id, id, ….",
+        "The column of ids in the collection, the queries or both, if its name is another than doc_id, id, ….",
         panel="Input",
         rare=True,
     ),

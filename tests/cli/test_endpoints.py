@@ -114,7 +114,7 @@ def test_position_sensitivity(server: Server, tmp_path: Path, evenrank: Callable
     found = json.loads((tmp_path / "s.json").read_text())
     (model,) = [one for one in found["provenance"]["files"] if one["role"] == "model"]
     assert model == {"role": "model", "path": f"{server.url}/v1/rerank?token=…", "note": "asked over HTTP"}
-    assert f"--endpoint 'http://…@{server.url[7:]}/v1?…'" in found["provenance"]["command"]
+    assert f"--endpoint 'http://…@{server.url[7:]}/v1?token=…'" in found["provenance"]["command"]
     assert (tmp_path / "s.json.answers.sqlite").exists()
     for path, content in every_file(tmp_path):
         assert b"pass-word-1" not in content, path

@@ -80,7 +80,7 @@ def test_quoted_fields(tmp_path: Path) -> None:
     ]
     # Of a row with line breaks, the first line.
     assert [found.line(row) for row in range(3)] == ["line 2", "line 5", "line 6"]
-    found = read(tmp_path, 'doc_id\t"a\nname"\na\t"x\ty"\n')
+    found = read(tmp_path, 'doc_id,"a\nname"\na,"x\ty"\n')
     assert found.table.to_dict(as_series=False) == {"doc_id": ["a"], "a\nname": ["x\ty"]}
     assert found.line(0) == "line 3"
 
@@ -100,7 +100,12 @@ def test_what_csv_writes_is_read(place: Path, names: list[str], values: list[lis
     writer = csv.writer(
         buffer, delimiter=by, lineterminator="\n", quoting=csv.QUOTE_ALL if always else csv.QUOTE_MINIMAL
     )
-    writer.writerows([names, *values])
+    if by == "\t":
+        # In TSV, quotes are as any other character: values have neither tabs nor line ends.
+        values = [[value.replace("\t", " ").replace("\n", " ") for value in row] for row in values]
+        buffer.writelines("\t".join(row) + "\n" for row in [names, *values])
+    else:
+        writer.writerows([names, *values])
     if len(set(names)) < len(names):
         with pytest.raises(InputError, match="two columns are named"):
             read(place, buffer.getvalue())

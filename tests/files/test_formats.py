@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shlex
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +17,9 @@ import polars as pl
 import pytest
 
 import evenrank
-from evenrank import EvenrankError, InputError, TextFile, audit, beir
+from evenrank import EvenrankError, InputError, TextFile, audit, beir, read_qrels, read_run, write_run
 from evenrank.files.streams import shard_batches, shards_of
+from evenrank.files.tables import read_columns
 from evenrank.files.texts import map_passages, read_texts, scan_collection
 from ranker_factories import tk
 
@@ -24,7 +29,7 @@ TEXTS = {
     "d3": "nothing he knew, 'quoted",
     "d4": "a word of her own",
 }
-QUERIES = {"q1": "who knew, and when", "q2": "who said nothing", "q3": "not judged"}
+QUERIES = {"q1": "who knew, and when", "q2": "who said nothing", "q3": "said, not judged"}
 RUN = {"q2": {"d4": 1.5, "d2": 1.5, "d1": 0.1 + 0.2}, "q1": {"d1": 3.25, "d3": 1e-17, "d2": 1e-17}}
 QRELS = {"q1": {"d1": 1, "d3": 2}, "q2": {"d2": 0, "d4": 1}}
 # A zst frame without compression: magic, descriptor of a frame with four bytes of size, one raw block.
@@ -32,8 +37,15 @@ Write = Callable[[Path], object]
 
 
 def zst(data: bytes) -> bytes:
+    """Behind a frame that is to be skipped, as parallel compressors write it."""
     blocks = (1 | len(data) << 3).to_bytes(3, "little") + data
-    return b"\x28\xb5\x2f\xfd\xa0" + len(data).to_bytes(4, "little") + blocks
+    return b"\x50\x2a\x4d\x18\x01\0\0\0x" + b"\x28\xb5\x2f\xfd\xa0" + len(data).to_bytes(4, "little") + blocks
+
+
+def zst_bomb(data: bytes, times: int) -> bytes:
+    """A frame of one block a byte, each many times: 128 KiB of ``data[i]`` in four bytes."""
+    block = b"".join(((1 << 17) << 3 | 1 << 1).to_bytes(3, "little") + bytes([one]) for one in data * times)
+    return b"\x28\xb5\x2f\xfd\x00\x58" + block + (1).to_bytes(3, "little")
 
 
 def nested(given: dict[str, dict[str, Any]], *names: str) -> pl.DataFrame:
@@ -218,13 +230,54 @@ def test_other_names_of_columns(form: str, files: dict[str, Path], tmp_path: Pat
     assert "abstrct" in done.err
 
 
-def test_a_folder_of_beir(files: dict[str, Path], tmp_path: Path, evenrank: Any) -> None:
+@pytest.mark.parametrize("form", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_titles_alone(form: str, tmp_path: Path, evenrank: Any) -> None:
+    tables(pl.DataFrame({"id": ["d1", "d2"], "title": ["A", "He"], "text": ["x", "y"]}), "")[form](tmp_path / "c")
+    found = [batch.rows() for batch in scan_collection(TextFile(tmp_path / "c", text_column="title"))]
+    assert found == [[("d1", "A"), ("d2", "He")]]
+    done = evenrank("score", tmp_path / "c", "--text-column", "title", "--out", tmp_path / "s")
+    assert done.status == 0
+    assert pl.read_parquet(tmp_path / "s")["tokens"].to_list() == [1, 1]
+
+
+@pytest.mark.parametrize("of_queries", ["key", "id"])
+def test_other_names_of_columns_of_queries(of_queries: str, tmp_path: Path, evenrank: Any) -> None:
+    """Names are of whichever files have such columns."""
+    pl.DataFrame({"key": ["d1"], "text": ["a ship"]}).write_csv(tmp_path / "c.csv")
+    pl.DataFrame({of_queries: ["q1"], "body": ["ships"]}).write_csv(tmp_path / "q.csv")
+    command = ["retrieve", tmp_path / "c.csv", tmp_path / "q.csv", "--out", "-", "--quiet"]
+    done = evenrank(*command, "--id-column", "key", "--text-column", "body")
+    assert done.out.startswith("q1 Q0 d1 1 "), done.err
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder in BEIR's form."""
     home = tmp_path / "set"
     (home / "qrels").mkdir(parents=True)
     COLLECTIONS["titled.jsonl"](home / "corpus.jsonl")
     ASKED["named.jsonl"](home / "queries.jsonl")
     JUDGED["beir.tsv"](home / "qrels" / "test.tsv")
-    run = tmp_path / "set.run"
+    return home
+
+
+OF_BEIR = {name: COMMANDS[name] for name in ("audit", "gate", "rebalance", "negatives", "rerank", "probe", "labels")}
+
+
+@pytest.mark.parametrize("name", OF_BEIR)
+def test_a_folder_of_beir_stands_for_its_files(
+    name: str, home: Path, files: dict[str, Path], model: Path, tmp_path: Path, evenrank: Any
+) -> None:
+    found = []
+    for line in (COMMANDS[name], re.sub(r"--(collection|queries|qrels) \S+", "", COMMANDS[name]) + f" --beir {home}"):
+        done = evenrank(*shlex.split(line.format(**files, model=model, out=tmp_path / "out")))
+        assert done.status == (3 if name == "gate" else 0), done.err
+        found.append(figures(name, done, tmp_path / "out"))
+    assert found[0] == found[1]
+
+
+def test_a_folder_of_beir(home: Path, files: dict[str, Path], tmp_path: Path, evenrank: Any) -> None:
+    run, every = tmp_path / "set.run", tmp_path / "every.run"
     assert evenrank("retrieve", "--beir", home, "--out", run).status == 0
     # Those that are judged.
     assert {query for query, *_ in lines(run)} == {"q1", "q2"}
@@ -234,19 +287,81 @@ def test_a_folder_of_beir(files: dict[str, Path], tmp_path: Path, evenrank: Any)
     assert figures("audit", done, run) == figures("audit", apart, run)
     found = audit(run, **beir(home), measures="nDCG@2 ARaB@2")
     assert found.to_dict()["runs"] == json.loads(done.out)["runs"]
-    done = evenrank("retrieve", "--beir", tmp_path, "--out", run)
-    assert (done.status, done.err) == (
-        2,
-        f"evenrank: {tmp_path}: expected a folder in BEIR's form, found no corpus.tsv or .jsonl in it\n",
-    )
+    # A run of more than the judged queries, and judgements of others in their place.
+    assert evenrank("retrieve", files["collection"], files["queries"], "--out", every).status == 0
+    assert {query for query, *_ in lines(every)} == {"q1", "q2", "q3"}
+    (tmp_path / "dev.tsv").write_text("query-id\tcorpus-id\tscore\nq3\td1\t1\n")
+    for given in ([], ["--qrels", tmp_path / "dev.tsv"]):
+        assert evenrank("audit", every, "--beir", home, *given, *measures).status == 0
+    # Judgements in parts; without any, all queries are ranked.
+    whole = evenrank("audit", every, "--beir", home, *measures).out
+    (home / "qrels" / "test.tsv").unlink()
+    (home / "qrels" / "test").mkdir()
+    for query, of in QRELS.items():
+        nested({query: of}, "query-id", "corpus-id", "score").write_csv(home / "qrels" / "test" / query, separator="\t")
+    done = evenrank("audit", every, "--beir", home, *measures)
+    assert json.loads(done.out)["runs"] == json.loads(whole)["runs"]
+    shutil.rmtree(home / "qrels")
+    assert evenrank("retrieve", "--beir", home, "--out", run).status == 0
+    assert run.read_bytes() == every.read_bytes()
+    done = evenrank("audit", every, "--beir", home, *measures)
+    message = f"evenrank: {home}: expected a folder in BEIR's form, found no qrels/test.tsv or .jsonl in it\n"
+    assert (done.status, done.err) == (2, message)
     done = evenrank("retrieve", "--out", run)
     assert done.err == "evenrank retrieve: missing argument 'COLLECTION' (see evenrank retrieve --help)\n"
 
 
-def test_a_run_as_parquet(tmp_path: Path) -> None:
-    evenrank.write_run(RUN, tmp_path / "r.parquet")
-    assert pl.read_parquet(tmp_path / "r.parquet").equals(evenrank.Run.from_table(RUN).table)
-    assert evenrank.audit(tmp_path / "r.parquet", qrels=QRELS, measures="nDCG@2")["r"]["nDCG@2"].mean > 0.9
+def test_runs_are_written_by_their_endings(tmp_path: Path, files: dict[str, Path], evenrank: Any) -> None:
+    given = read_run(files["run"]).table
+    for ending in ("", ".parquet", ".csv", ".jsonl", ".json"):
+        done = evenrank(
+            "fuse", f"a={files['run']}", f"b={files['run']}", "--weight", 1, "--out", tmp_path / f"r{ending}"
+        )
+        assert done.status == 0, done.err
+        write_run(RUN, tmp_path / f"own{ending}")
+        assert read_run(tmp_path / f"own{ending}").table.sort("query_id").equals(given.sort("query_id"))
+        ids = ["query_id", "doc_id", "rank"]
+        assert read_run(tmp_path / f"r{ending}").table.select(ids).equals(read_run(tmp_path / "r").table.select(ids))
+    assert json.loads((tmp_path / "own.json").read_text()) == RUN
+    assert pl.read_csv(tmp_path / "own.csv").columns == ["query_id", "doc_id", "score", "rank"]
+    assert audit(tmp_path / "r.parquet", qrels=QRELS, measures="nDCG@2")["r"]["nDCG@2"].mean > 0.9
+    done = evenrank("score", files["collection"], "--out", tmp_path / "s.csv")
+    message = f"evenrank: {tmp_path / 's.csv'}: cannot be written: a group table is Parquet\n"
+    assert (done.status, done.err) == (2, message)
+
+
+@pytest.mark.parametrize("gap", ["", "\n"])
+def test_quotes_in_tsv(gap: str, tmp_path: Path) -> None:
+    """They are as any other character; where a line is empty, rows are read one by one."""
+    (tmp_path / "t").write_text(f'query_id\tdoc_id\tscore\trelevance\n{gap}"q"\t"d1"\t1.5\t1\n')
+    for table in (read_run(tmp_path / "t").table, read_qrels(tmp_path / "t"), read_columns(tmp_path / "t").table):
+        assert table.row(0)[:2] == ('"q"', '"d1"')
+
+
+def test_a_run_in_one_long_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVENRANK_MAX_LINE_BYTES", "20")
+    text = json.dumps(RUN)
+    (tmp_path / "run").write_text(text)
+    assert read_run(tmp_path / "run").to_dict() == {query: dict(of) for query, of in RUN.items()}
+    for form in ("gzip", "zst"):
+        (tmp_path / "run").write_bytes(packed(text)[form])
+        with pytest.raises(InputError, match="expected lines of at most 20 bytes"):
+            read_run(tmp_path / "run")
+
+
+def test_a_small_file_that_unpacks_to_much(tmp_path: Path) -> None:
+    """It is refused after the longest line, as of gzip, in little memory."""
+    (tmp_path / "bomb").write_bytes(zst_bomb(b"x", 40_000))
+    code = (
+        "import sys, evenrank\n"
+        "try: evenrank.read_run(sys.argv[1])\n"
+        "except evenrank.InputError as error: print(error)\n"
+        "print([int(line.split()[1]) // 1024 for line in open('/proc/self/status') if 'VmHWM' in line][0])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "bomb"], capture_output=True, text=True, check=True)
+    message, megabytes = done.stdout.splitlines()
+    assert "line 1: expected lines of at most 67108864 bytes" in message
+    assert int(megabytes) < 600
 
 
 BAD_RUNS = {
@@ -257,7 +372,8 @@ BAD_RUNS = {
     '{"q1": {"d1": [1]}}': "expected a finite number as score, found [1]",
     '{"q1": {"d1": 1}': "expected a JSON object, found",
     ",,,\n": "expected 6 fields (query_id, Q0, doc_id, rank, score, tag) of a TREC run, found 1: ',,,'",
-    "[]": "expected 6 fields",
+    '[{"query_id": "q1"}]': "line 1: expected a TREC run, CSV, TSV, JSONL or Parquet with named columns, or a"
+    " JSON object, found a list: ",
 }
 BAD_TEXTS = {
     "id,text\nd1,a,b\n": "line 2: expected 2 values (id, text) and an id among them, found 'd1,a,b'",
@@ -302,6 +418,15 @@ def test_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evenrank: An
     monkeypatch.setattr(type(memory), "_open", broken)
     with pytest.raises(InputError, match=r"^memory://c/x: cannot be reached: \(MaxRetryError\) no route$"):
         list(scan_collection("memory://c/x"))
+
+    def absent(*_: object, **__: object) -> None:
+        cause = RuntimeError("404, message='Not Found', url='http://h/x'")
+        cause.status = 404  # type: ignore[attr-defined]
+        raise FileNotFoundError("http://h/x") from cause
+
+    monkeypatch.setattr(type(memory), "_open", absent)
+    with pytest.raises(InputError, match=r"^memory://c/x: no such file$"):
+        list(scan_collection("memory://c/x"))
     monkeypatch.undo()
     monkeypatch.setattr("fsspec.core.url_to_fs", lambda _: (_ for _ in ()).throw(ImportError("Install s3fs")))
     with pytest.raises(EvenrankError) as error:
@@ -309,3 +434,37 @@ def test_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evenrank: An
     assert str(error.value) == (
         's3://bucket/c.tsv: reading or writing a URL needs the extra [remote]: pip install "evenrank[remote]"'
     )
+
+
+def test_what_is_secret_in_addresses_is_not_shown(files: dict[str, Path], tmp_path: Path, evenrank: Any) -> None:
+    """The values of a query, a name and a password: not in messages, names, commands or inputs."""
+    fsspec = pytest.importorskip("fsspec")
+    for name in ("run", "collection"):
+        with fsspec.filesystem("memory").open(f"/h/{name}?X-Sig=SIG/NED&v=1", "wb") as stream:
+            stream.write(files[name].read_bytes())
+    of = "?X-Sig=SIG/NED&v=1"
+    out = [tmp_path / "r.json", tmp_path / "r.csv", tmp_path / "r.html"]
+    command = ["audit", f"memory://h/run{of}", "--collection", f"memory://h/collection{of}", "--measures", "ARaB@2"]
+    done = evenrank(*command, "--json", out[0], "--per-query", out[1], "--report", out[2])
+    assert done.status == 0, done.err
+    written = json.loads(out[0].read_text())["provenance"]
+    assert [one["path"] for one in written["files"]][:2] == [
+        f"memory://h/{n}?X-Sig=…&v=…" for n in ("run", "collection")
+    ]
+    assert "memory://h/collection?X-Sig=…&v=…" in written["command"]
+    for text in (done.out, done.err, *(path.read_text() for path in out)):
+        assert "SIG/NED" not in text
+    for path, shown in (
+        (f"memory://h/no{of}", "memory://h/no?X-Sig=…&v=…"),
+        ("memory://me:NED@h/no", "memory://…@h/no"),
+    ):
+        done = evenrank("score", path, "--out", tmp_path / "s.parquet")
+        assert (done.status, done.err.count("\n")) == (2, 1)
+        assert done.err.startswith(f"evenrank: {shown}: ")
+    command = ["retrieve", files["queries"], "--from", "sh -c 'cat >&2; exit 1' NED", "--out", tmp_path / "c.run"]
+    done = evenrank(*command)
+    assert done.err == "evenrank: the command 'sh': it ended with the status 1\n"
+    code = """echo '{"query_id": "q1", "doc_id": "d1", "score": 1}'"""
+    for given in (["--from", f"sh -c {shlex.quote(code)} NED"], [f"--from=sh -c {shlex.quote(code)} NED"]):
+        assert evenrank("retrieve", files["queries"], *given, "--out", tmp_path / "c.run").status == 0
+        assert "NED" not in (tmp_path / "c.run.card.json").read_text()

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.files import InputError, read_queries, read_texts, reading, scan_collection
+from evenrank.files.convert import TEXT_COLUMNS, text_table
 from evenrank.files.tables import IdIndex, first_repeat
 
 Rows = list[tuple[str, str]]
@@ -120,16 +121,42 @@ def test_jsonl(tmp_path: Path, block_bytes: Callable[[int], None], content: str,
     assert collection(written(tmp_path, gzip.compress(content.encode()))) == rows
 
 
-@pytest.mark.parametrize("name", ["doc_id", "query_id", "id", "_id", "docid", "docno", "pid", "qid"])
-def test_names_of_the_id(tmp_path: Path, name: str) -> None:
-    assert collection(written(tmp_path, json.dumps({"other": 1, name: "a", "text": "one"}))) == [("a", "one")]
-    assert collection(written(tmp_path, parquet(other=[1], **{name: ["a"]}, text=["one"]))) == [("a", "one")]
+NAMES = [
+    (kind, column, name) for kind, columns in TEXT_COLUMNS.items() for column, of in columns.items() for name in of
+]
 
 
-@pytest.mark.parametrize("name", ["text", "contents", "body", "passage", "query"])
-def test_names_of_the_text(tmp_path: Path, name: str) -> None:
-    assert collection(written(tmp_path, json.dumps({"id": "a", name: "one"}))) == [("a", "one")]
-    assert collection(written(tmp_path, parquet(id=["a"], **{name: ["one"]}))) == [("a", "one")]
+@pytest.mark.parametrize(("kind", "column", "name"), NAMES)
+def test_names_of_columns(tmp_path: Path, kind: str, column: str, name: str) -> None:
+    read = {"doc_id": collection, "query_id": lambda path: read_queries(path).rows()}[kind]
+    names = ("id", name) if column == "text" else (name, "text")
+    rows = dict(zip(names, ("a", "one"), strict=True))
+    for content in (json.dumps({"other": 1, **rows}), parquet(other=[1], **{key: [one] for key, one in rows.items()})):
+        assert read(written(tmp_path, content)) == [("a", "one")]
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "parquet"])
+def test_rows_of_documents_and_queries(tmp_path: Path, form: str) -> None:
+    """The rows of a ranking hold the ids and texts of both; a file gives what the same frame does."""
+    frame = pl.DataFrame({"query": ["who sails"], "docno": ["d1"], "text": ["a ship"], "qid": ["q1"]})
+    write = {
+        "csv": frame.write_csv,
+        "tsv": lambda path: frame.write_csv(path, separator="\t"),
+        "jsonl": frame.write_ndjson,
+        "parquet": frame.write_parquet,
+    }
+    write[form](tmp_path / "file")
+    assert collection(tmp_path / "file") == text_table(frame, "").rows() == [("d1", "a ship")]
+    queries = read_queries(tmp_path / "file").rows()
+    assert queries == text_table(frame, "", "query_id").rows() == [("q1", "who sails")]
+
+
+@pytest.mark.parametrize("heading", ["title\tdoc_id\ttext", "text\tdoc_id", "title\ttext\tid", "doc_id\ttext\ttitle"])
+def test_headings_of_tsv(tmp_path: Path, heading: str) -> None:
+    row = {"title": "T", "doc_id": "d1", "id": "d1", "text": "a ship"}
+    columns = heading.split("\t")
+    found = collection(written(tmp_path, heading + "\n" + "\t".join(row[one] for one in columns) + "\n"))
+    assert found == [("d1", "T a ship" if "title" in columns else "a ship")]
 
 
 def test_parquet(tmp_path: Path) -> None:
@@ -302,11 +329,11 @@ def test_an_id_that_stands_twice(
         ),
         ('{"id": "1", "text": "a"}\n["2", "b"]\n', 2, 'expected a JSON object, found \'["2", "b"]\''),
         ('{"id": "1", "text": "a"}\n2\tb\n', 2, "expected a JSON object, found '2\\tb'"),
-        ('\n{"text": "a"}\n', 2, "expected a string or an integer under one of doc_id, query_id, id, _id,"),
+        ('\n{"text": "a"}\n', 2, "expected a string or an integer under one of doc_id, docno, docid,"),
         ('{"id": 1.5, "text": "a"}\n', 1, "expected a string or an integer under one of doc_id,"),
         ('{"id": true, "text": "a"}\n', 1, "expected a string or an integer under one of doc_id,"),
         ('{"id": "", "text": "a"}\n', 1, "expected a string or an integer under one of doc_id,"),
-        ('{"id": 1}\n', 1, "expected a string under one of text, contents, body, passage, query, found '{\"id\": 1}'"),
+        ('{"id": 1}\n', 1, "expected a string under one of text, contents, body, passage, found '{\"id\": 1}'"),
         ('{"id": 1, "text": null}\n', 1, "expected a string under one of text,"),
         ('{"id": 1, "text": ["a"]}\n', 1, "expected a string under one of text,"),
         ('{"id": 1, "text": "a"}\n{"id": 2, "text": "\\ud800"}\n', 2, "expected Unicode, found half a surrogate pair"),
@@ -333,10 +360,7 @@ def test_lines_that_are_no_text(
         ("\n\n", "the file contains no texts"),
         ("id\ttext\n", "the file contains no texts"),
         (parquet(id=pa.array([], pa.string()), text=pa.array([], pa.string())), "the file contains no texts"),
-        (
-            parquet(name=["1"], text=["a"]),
-            "expected a column of doc_id, query_id, id, _id, docid, docno, pid, qid and one of",
-        ),
+        (parquet(name=["1"], text=["a"]), "expected a column of "),
         (parquet(id=["1", "2", "3", None], text=list("abcd")), "row 4: the id or the text is missing"),
         (parquet(id=["1", "2", "3"], text=["a", "b", None]), "row 3: the id or the text is missing"),
         (parquet(id=["1", ""], text=["a", "b"]), "row 2: the id or the text is missing"),

@@ -265,10 +265,12 @@ def test_long_and_wide_are_the_same(
     lines = [lines[i] for i in order if i < len(lines)]
     wide = {doc: [float(g in groups) / len({*groups}) for g in "mfx"] for doc, groups in members.items() if groups}
     frame = pl.DataFrame(lines, ["doc_id", "group"], orient="row")
-    frame.write_csv(place / "long", separator=separator)
+    # In TSV, quotes are as any other character.
+    style = "never" if separator == "\t" else "necessary"
+    frame.write_csv(place / "long", separator=separator, quote_style=style)
     rows = [(doc, *of) for doc, of in wide.items()] + [(doc, None, None, None) for doc, of in members.items() if not of]
     schema = {"doc_id": pl.String, "m": pl.Float64, "f": pl.Float64, "x": pl.Float64}
-    pl.DataFrame(rows, schema, orient="row").write_csv(place / "wide", separator=separator)
+    pl.DataFrame(rows, schema, orient="row").write_csv(place / "wide", separator=separator, quote_style=style)
     want = {doc: dict(zip("mfx", of, strict=True)) for doc, of in wide.items()}
     tables = [
         as_labels(place / "long", neutral=["none"]),

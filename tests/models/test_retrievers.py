@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shlex
 import sys
 import time
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -85,12 +87,18 @@ def test_a_template(server: Server, tmp_path: Path) -> None:
     template = {"size": "{k}", "query": {"bool": {"must": [{"match": {"body": "in {query}"}}]}}, "from": 0}
     (tmp_path / "t.json").write_text(json.dumps(template))
     for given in (template, tmp_path / "t.json"):
-        retrieve_from(server.url, {"q1": 'a "b"\n{k}'}, k=7, index="docs", template=given, quiet=True)
+        run = retrieve_from(server.url, {"q1": 'a "b"\n{k}'}, k=7, index="docs", template=given, quiet=True)
         asked = json.loads(server.bodies.pop())
         assert asked == {"size": 7, "query": {"bool": {"must": [{"match": {"body": 'in a "b"\n{k}'}}]}}, "from": 0}
-    (tmp_path / "t.json").write_text("{")
-    with pytest.raises(EvenrankError, match="expected a query as JSON"):
-        retrieve_from(server.url, QUERIES, index="docs", template=tmp_path / "t.json", quiet=True)
+        assert run.card is not None
+        assert run.card["template"] == template
+    nowhere = {"{query}": {"size": "{k}", "query": "{Query}"}}
+    for text, message in (("{", "expected a query as JSON"), (json.dumps(nowhere), "in one of its values")):
+        (tmp_path / "t.json").write_text(text)
+        with pytest.raises(EvenrankError, match=message):
+            retrieve_from(server.url, QUERIES, index="docs", template=tmp_path / "t.json", quiet=True)
+    with pytest.raises(EvenrankError, match="`template`: expected a JSON object with"):
+        retrieve_from(server.url, QUERIES, index="docs", template=nowhere, quiet=True)
 
 
 @pytest.mark.parametrize(
@@ -112,6 +120,7 @@ def test_an_address(named: str, names: Any, paths: Any, server: Server) -> None:
     assert all("k=2" in path for path in server.paths)
     assert run.card is not None
     assert "who" not in json.dumps(run.card)
+    assert {name: run.card.get(name) for name in paths} == paths
 
 
 def test_ids_alone(server: Server) -> None:
@@ -120,8 +129,31 @@ def test_ids_alone(server: Server) -> None:
     assert run.to_dict() == {"q1": {"d3": -1.0, "7": -2.0, "d1": -4.0}}
     assert run.notes == (
         "mine: the answers have no scores; their order counted",
-        "mine: 1 hit of a document that was there before left out",
+        "mine: 1 hit of a document that is there several times left out",
     )
+
+
+def test_orders_that_contradict_scores(server: Server, tmp_path: Path, evenrank: Any) -> None:
+    """Distances, or the scores of a first stage."""
+    found = {"a": [["d1", 0.1], ["d2", 0.4], ["d2", 0.7]], "b": [["d3", 9.0], ["d1", 9.0]], "c": [["d5", 1], ["d4", 2]]}
+
+    def retriever(query: str) -> list[dict[str, object]]:
+        return [{"id": one, "score": score} for one, score in found[query]]
+
+    queries = {"q1": "a", "q2": "b", "q3": "c"}
+    run = retrieve_from(retriever, queries, quiet=True, name="f")
+    assert run.table["doc_id"].to_list() == ["d2", "d1", "d3", "d1", "d4", "d5"]
+    assert run.table["score"].to_list() == [0.7, 0.1, 9, 9, 2, 1]
+    assert run.notes[0] == "f: the order of 2 answers contradicts the scores, which decided (`score=''`: the order)"
+    run = retrieve_from(retriever, queries, score="", quiet=True)
+    assert run.table["doc_id"].to_list() == ["d1", "d2", "d3", "d1", "d5", "d4"]
+    server.behave = lambda *_: retriever("c")
+    (tmp_path / "q.tsv").write_text("q1\ta\n")
+    command = ["retrieve", tmp_path / "q.tsv", "--from", f"{server.url}/?q={{query}}", "--out", "-"]
+    assert (
+        "the order of 1 answer contradicts the scores, which decided (--score '': the order)" in evenrank(*command).err
+    )
+    assert [line.split()[2] for line in evenrank(*command, "--score", "").out.splitlines()] == ["d5", "d4"]
 
 
 BAD: list[tuple[Any, str]] = [
@@ -219,6 +251,9 @@ def test_a_command(tmp_path: Path, evenrank: Any) -> None:
 @pytest.mark.parametrize(
     ("program", "message"),
     [
+        ("import sys\nwhile True: sys.stdout.write('{' * 99999)", "an answer of more than 1 MiB"),
+        ("import os\nif os.fork(): os._exit(0)\nwhile True: os.write(1, b'{' * 99999)", "an answer of more than 1 MiB"),
+        ("import os, time\nif os.fork(): os._exit(0)\ntime.sleep(9)", "no answer in 0.5 s"),
         ("raise SystemExit(3)", "it ended with the status 3"),
         ("print('hello')", "expected lines of JSON, found 'hello"),
         ('print(\'{"query_id": "q1"}\')', "the table has no column doc_id, score"),
@@ -228,8 +263,12 @@ def test_a_command(tmp_path: Path, evenrank: Any) -> None:
     ],
 )
 def test_commands_that_fail(program: str, message: str) -> None:
-    with pytest.raises(EvenrankError, match=message):
-        retrieve_from(shlex.join([sys.executable, "-c", program]), QUERIES, timeout=0.5 if "sleep" in program else None)
+    command = shlex.join([sys.executable, "-c", program, "--key", SECRET])
+    with pytest.raises(EvenrankError, match=message) as error:
+        retrieve_from(command, QUERIES, k=9, largest_answer=1, timeout=0.5 if "sleep" in program else None)
+    # Of its arguments, nothing is said.
+    assert f"the command '{os.path.basename(sys.executable)}': " in str(error.value)
+    assert SECRET not in str(error.value)
 
 
 @pytest.mark.parametrize("source", ["", "no-such-program-here", "'", 5, "http://127.0.0.1:1/search", "ftp://x/{query}"])
@@ -256,9 +295,24 @@ def test_retrievers_of_langchain_and_llamaindex() -> None:
             ]
 
     class LlamaIndex:
+        """With nodes that were split off documents: an id of their own, which is random, and a worse part of each."""
+
         def retrieve(self, query: str) -> list[Any]:
             return [
-                SimpleNamespace(node=SimpleNamespace(node_id=one, metadata={}), score=score)
+                SimpleNamespace(
+                    node=SimpleNamespace(node_id=uuid4().hex, ref_doc_id=one, metadata={"file": "x"}),
+                    node_id="random",
+                    metadata={"file": "x"},
+                    score=score - less,
+                )
+                for less in (0, 9)
+                for one, score in BY_TEXT[query].items()
+            ]
+
+    class Whole:
+        def retrieve(self, query: str) -> list[Any]:
+            return [
+                SimpleNamespace(node=SimpleNamespace(node_id=one, ref_doc_id=None, metadata={}), score=score)
                 for one, score in BY_TEXT[query].items()
             ]
 
@@ -266,7 +320,7 @@ def test_retrievers_of_langchain_and_llamaindex() -> None:
         "q1": {"d2": -1.0, "d1": -2.0},
         "q3": {"d9": -1.0, "d3": -2.0, "d1": -3.0},
     }
-    for retriever in (Early(), LlamaIndex()):
+    for retriever in (Early(), LlamaIndex(), Whole()):
         assert retrieve_from(retriever, QUERIES, quiet=True).to_dict() == RUN
     run = retrieve_from(LangChain(), QUERIES, id="metadata.source", quiet=True)
     assert run.to_dict() == {"q1": {"s": -1.0}, "q3": {"s": -1.0}}
@@ -276,11 +330,17 @@ def test_retrievers_of_langchain_and_llamaindex() -> None:
 
 def test_options_that_do_not_go_together(tmp_path: Path, evenrank: Any) -> None:
     (tmp_path / "q.tsv").write_text("q1\ta\n")
-    for more, message in (
-        (["--from", "cat", "--k1", "1"], "`--k1`: not with `--from`"),
-        (["--index", "docs"], "`--index` needs `--from`"),
-        (["--from", "cat", "--index", "x"], "`--index`: expected an address"),
+    queries = [tmp_path / "q.tsv"]
+    url = "http://127.0.0.1:1/?q={query}"
+    for given, more, message in (
+        (queries, ["--from", "cat", "--k1", "1"], "--k1: not with --from"),
+        (queries * 2, ["--from", "cat"], "COLLECTION: not with --from"),
+        (queries * 2, ["--index", "docs"], "--index needs --from"),
+        (queries, ["--from", "cat", "--index", "x"], "--index needs an address with http:// or https:// as --from"),
+        (queries, ["--from", "cat", "--key-env", "X"], "--key-env needs an address"),
+        (queries, ["--from", "cat", "--hits", "x"], "--hits needs answers, which a command has not"),
+        (queries, ["--from", url, "--template", tmp_path / "q.tsv"], "--template needs --index"),
     ):
-        done = evenrank("retrieve", tmp_path / "q.tsv", tmp_path / "q.tsv", *more, "--out", "-")
+        done = evenrank("retrieve", *given, *more, "--out", "-")
         assert (done.status, done.err.count("\n")) == (2, 1)
-        assert message.replace("`", "") in done.err.replace("`", "")
+        assert message in done.err

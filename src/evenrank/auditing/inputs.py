@@ -10,6 +10,7 @@ from typing import Literal
 import polars as pl
 from ir_measures import Measure
 
+from evenrank._command import without_secrets
 from evenrank.files import (
     EvenrankError,
     InputError,
@@ -198,7 +199,7 @@ def name_runs(runs: object, order: Order) -> Mapping[str, object]:
 @checked
 def run_name(path: PathLike) -> str:
     """The name of a run file's run: the file's, without an ending such as ``.run``, ``.tsv.gz`` or ``.parquet``."""
-    name = readable(os.path.basename(os.fspath(path))).removesuffix(".gz").removesuffix(".zst")
+    name = readable(os.path.basename(without_secrets(os.fspath(path)))).removesuffix(".gz").removesuffix(".zst")
     stem, suffix = os.path.splitext(name)
     return stem if suffix in (".run", ".txt", ".tsv", ".trec", ".csv", ".json", ".jsonl", ".parquet") and stem else name
 
@@ -224,7 +225,8 @@ def _named(argument: PathLike | Run) -> tuple[str, PathLike | Run]:
         return argument.name, argument
     text = os.fspath(argument)
     name, equals, path = text.partition("=")
-    if equals and name and not os.path.exists(text):
+    # The equals sign of an address is in its query.
+    if equals and name and "://" not in name and not os.path.exists(text):
         return readable(name), path
     return readable(run_name(text)), text
 

@@ -9,6 +9,7 @@ import ast
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -187,27 +188,53 @@ def _of_files(names: set[str]) -> list[Given]:
     return [Given(name, type_, option, None, positional=False) for name, (type_, option) in kinds]
 
 
-def _name_files(typed: dict[str, Any]) -> None:
+def _name_files(typed: dict[str, Any], options: Sequence[Given]) -> None:
     """Puts what ``--beir``, ``--id-column`` and ``--text-column`` say into the values of the files they are about."""
     folder = typed.pop("beir", None)
     columns = {name: typed.pop(name) for name in ("id_column", "text_column")}
     if folder is not None:
-        from evenrank.files.texts import beir
-
-        typed |= {name: path for name, path in beir(folder).items() if name in typed and typed[name] in (None, [])}
+        _take_beir(typed, folder, options)
     if any(columns.values()):
-        from evenrank.files import EvenrankError
-        from evenrank.files.reading import is_index
-        from evenrank.files.texts import TextFile
+        _name_columns(typed, {name: column for name, column in columns.items() if column})
 
-        named = [name for name in ("collection", "queries") if typed.get(name) and not is_index(typed[name])]
-        if not named:
-            raise EvenrankError("`id_column` and `text_column` need `collection` or `queries`")
-        of = typed[named[0]]
-        several = of if isinstance(of, list) else [of]
-        judged = of.judged if isinstance(of, TextFile) else None
-        files = [TextFile(str(path), judged=judged, **columns) for path in several]
-        typed[named[0]] = files if isinstance(of, list) else files[0]
+
+def _take_beir(typed: dict[str, Any], folder: str, options: Sequence[Given]) -> None:
+    """Fills in the files of a folder in BEIR's form that are not given, and that the command uses."""
+    from evenrank.files import InputError
+    from evenrank.files.texts import BEIR, TextFile, beir_part
+
+    for one in options:
+        unused = one.option.needs is not None and not typed[one.option.needs]
+        # Another retriever has a collection of its own.
+        unused = unused or (one.name == "collection" and typed.get("source") is not None)
+        if one.name not in BEIR or typed[one.name] not in (None, []) or unused:
+            continue
+        typed[one.name] = beir_part(folder, one.name)
+        if one.name == "queries" and not typed.keys() & {"qrels", "run", "runs"}:
+            # All that says which of them to rank.
+            with suppress(InputError):
+                typed["queries"] = TextFile(typed["queries"], judged=beir_part(folder, "qrels"))
+
+
+def _name_columns(typed: dict[str, Any], columns: Mapping[str, str]) -> None:
+    """Has columns of these names read in the collection, the queries or both: where there are such."""
+    from evenrank.files import EvenrankError
+    from evenrank.files.reading import is_index
+    from evenrank.files.texts import TextFile, columns_of
+
+    named = [name for name in ("collection", "queries") if typed.get(name) and not is_index(typed[name])]
+    if not named:
+        raise EvenrankError("`id_column` and `text_column` need `collection` or `queries`")
+    several = {name: typed[name] if isinstance(typed[name], list) else [typed[name]] for name in named}
+    there = {name: columns_of(files[0]) for name, files in several.items()}
+    anywhere = {one for has in there.values() for one in has}
+    for name, files in several.items():
+        # What is nowhere is missed where the first of them is read.
+        nowhere = set(columns.values()) - anywhere if name == named[0] else ()
+        own = {option: one for option, one in columns.items() if one in (*there[name], *nowhere)}
+        if own:
+            found = [TextFile(path, judged=getattr(path, "judged", None), **own) for path in files]
+            typed[name] = found if isinstance(typed[name], list) else found[0]
 
 
 def made(function: Callable[..., None]) -> Callable[..., None]:
@@ -239,7 +266,7 @@ def made(function: Callable[..., None]) -> Callable[..., None]:
 
         check_ranges(**{name: value for name, value in typed.items() if name in RANGES and type(value) in (int, float)})
         if files:
-            _name_files(typed)
+            _name_files(typed, [one for chosen in options.values() for one in chosen])
         values = {}
         for name, chosen in options.items():
             found = Values(

@@ -84,6 +84,6 @@ def translated(message: str, command: Command) -> str:
             return str(parameter.metavar or found["name"].upper())
         option = max(parameter.opts, key=len)
         value = (found["value"] or "True").strip("'\"")
-        return option if value == "True" else f"{option} {value}"
+        return option if value == "True" else f"{option} {value or repr(value)}"
 
     return _ARGUMENT.sub(typed, message)

@@ -39,7 +39,7 @@ def command(
     from evenrank.files import Provenance, check_apart
     from evenrank.files.errors import FAST, require
 
-    require("the demo", "all", *FAST, "Stemmer", "altair", "vl_convert")
+    require("the demo", "search,report", *FAST, "Stemmer", "altair", "vl_convert")
 
     def say(text: str) -> None:
         if not quiet:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from evenrank import options as opt
 
-from . import _output
+from . import _output, _words
 from ._signatures import From, Values
 from .index_debias import SEARCH
 
@@ -61,9 +61,10 @@ def command(
     elsewhere = source is not None
     if elsewhere:
         # Alone, the one argument is the queries.
+        alone = {"k", "queries"} | ({"collection"} if queries is None else set())
         collection, queries = None, collection if queries is None else queries
         changed = [*given.changed, *(["rm3"] if rm3 else []), *encoded.changed]
-        other = next((name for name in changed if name not in ("collection", "queries", "k")), None)
+        other = next((name for name in changed if name not in alone), None)
         if other is not None:
             raise EvenrankError(f"`{other}`: not with `source`")
     elif asked.changed:
@@ -93,6 +94,6 @@ def command(
     if card is not None:
         write_card(run.card or {}, out, provenance)
     for note in run.notes:
-        _output.say(note, err=True)
+        _output.say(_words.said(note), err=True)
     if out != _output.STANDARD:
         _output.say(f"{counted(run.queries.len(), 'query')} ranked: {out}", err=True)

@@ -838,7 +838,7 @@ def rebalance(
         ),
     ] = None,
     qrels: opt.Qrels = None,
-    queries: opt.MaybeQueries = None,
+    queries: opt.QueriesAlone = None,
     only_queries: opt.OnlyQueries = False,
     tune_queries: Annotated[
         object,

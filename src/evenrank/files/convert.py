@@ -25,11 +25,12 @@ _DOCUMENT = ("doc_id", "docno", "docid", "corpus-id")
 _RUN = {"query_id": QUERY, "doc_id": _DOCUMENT, "score": ("score",)}
 # BEIR calls grades scores.
 _QRELS = {"query_id": QUERY, "doc_id": _DOCUMENT, "relevance": ("relevance", "label", "rel", "score")}
-_TEXTS = {
+TEXT_COLUMNS = {
     "doc_id": {"doc_id": DOCUMENT, "text": ("text", "contents", "body", "passage")},
     # The rows of a ranking hold the texts of both: a query's own comes first.
     "query_id": {"query_id": (*QUERY, "id", "_id"), "text": ("query", "text", "contents", "body")},
 }
+"""What the columns of ids and texts may be called, in files and in frames: of documents and of queries."""
 
 PathLike = str | os.PathLike[str]
 Strings = str | Sequence[str]
@@ -109,7 +110,7 @@ def text_table(given: object, what: str, id_column: str = "doc_id") -> pl.DataFr
     noun = "document" if id_column == "doc_id" else "query"
     if isinstance(given, Mapping):
         given = pl.DataFrame({id_column: _series(list(given)), "text": _series(list(given.values()))})
-    table = _table(given, _TEXTS[id_column], what, f"a path, {{{noun}: text}}")
+    table = _table(given, TEXT_COLUMNS[id_column], what, f"a path, {{{noun}: text}}")
     text = table["text"]
     if text.dtype != pl.String:
         strings = isinstance(text.dtype, pl.Categorical | pl.Enum)

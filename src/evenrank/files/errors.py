@@ -11,6 +11,8 @@ from functools import cache
 from importlib.util import find_spec
 from numbers import Integral, Real
 
+from evenrank._command import without_secrets
+
 _LONGEST = 1000
 """Maximum length of a message about a file, in characters: it may list names that are thousands of characters long."""
 
@@ -18,10 +20,12 @@ _LONGEST = 1000
 class EvenrankError(Exception):
     """An error in the input. The command prints it as one line and exits with status 2.
 
-    Line ends and control characters in the message (file names can contain them) are escaped.
+    Line ends and control characters in the message (file names can contain them) are escaped; of addresses, what may be
+    secret is left out.
     """
 
     def __init__(self, message: str) -> None:
+        message = without_secrets(message)
         super().__init__(message if message.isprintable() else _printable(message))
 
 

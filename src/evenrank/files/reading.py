@@ -8,15 +8,21 @@ import io
 import os
 import shutil
 import stat
+import sys
 import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
 from .errors import EvenrankError, InputError, MissingExtraError, quoted, reason_of
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,7 +30,8 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 1 << 24
 LINE_BYTES = 1 << 26
 LINE_LIMIT_VARIABLE = "EVENRANK_MAX_LINE_BYTES"
-_GZIP_MAGIC, _ZST_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_GZIP_MAGIC, _ZST_MAGIC = b"\x1f\x8b", (b"\x28\xb5\x2f\xfd", *(bytes([n]) + b"\x2a\x4d\x18" for n in range(80, 96)))
+"""The first bytes of packed files; of zst also those of a frame to skip."""
 BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -55,22 +62,23 @@ def line_blocks(
     block_bytes: int = BLOCK_BYTES,
     span: tuple[int, int] | None = None,
     stream: Readable | None = None,
+    limit: int | None = None,
 ) -> Iterator[Block]:
     """The lines of a plain, gzip or zst text file, in blocks of about ``block_bytes``.
 
     ``span``: only the whole lines between two byte offsets of a plain file; their line numbers start at 1 if the span
     starts with the file, otherwise at 2. ``stream``: the file, if it is already open. Raises InputError for a missing,
-    empty or damaged file, for bytes that are not UTF-8 and for a line longer than :func:`line_limit`: a small gzip file
-    can contain one that fills the memory.
+    empty or damaged file, for bytes that are not UTF-8 and for a line longer than ``limit`` (by default
+    :func:`line_limit`): a small gzip file can contain one that fills the memory.
     """
     if stream is None:
         with open_binary(path) as opened:
             if span is not None:
                 opened.seek(span[0])
-            yield from line_blocks(path, block_bytes=block_bytes, span=span, stream=opened)
+            yield from line_blocks(path, block_bytes=block_bytes, span=span, stream=opened, limit=limit)
         return
     line = 1 if span is None or span[0] == 0 else 2
-    limit = line_limit()
+    limit = line_limit() if limit is None else limit
     try:
         for data in _raw_blocks(path, stream, block_bytes, None if span is None else span[1] - span[0], limit):
             if line == 1 and data.startswith(BOM):
@@ -146,12 +154,12 @@ class Headed:
     """An open file from its start, although its first bytes were already read: a pipe cannot be rewound."""
 
     def __init__(self, head: bytes, rest: Readable) -> None:
-        self._head, self._rest = head, rest
+        self._head, self.rest = head, rest
 
     def read(self, size: int, /) -> bytes:
         """Up to ``size`` bytes (1 or more)."""
         if not self._head:
-            return self._rest.read(size)
+            return self.rest.read(size)
         part, self._head = self._head[:size], self._head[size:]
         return part
 
@@ -165,8 +173,9 @@ def read_bytes(path: str | os.PathLike[str], stream: Readable, size: int) -> byt
     """Up to ``size`` bytes of an open file. Raises InputError if it is damaged or cannot be read."""
     try:
         return stream.read(size)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(path, f"damaged gzip file ({error})") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile, zstd.ZstdError) as error:
+        form = "zst" if isinstance(getattr(stream, "rest", stream), zstd.ZstdFile) else "gzip"
+        raise InputError(path, f"damaged {form} file ({error})") from None
     except OSError as error:
         raise InputError(path, f"cannot be read: {reason_of(error)}") from None
 
@@ -238,7 +247,8 @@ def reaching(path: str | os.PathLike[str]) -> Iterator[None]:
     except FileNotFoundError as error:
         # fsspec says the same of a server that it cannot reach.
         cause = error.__cause__
-        if isinstance(cause, Exception) and not isinstance(cause, FileNotFoundError):
+        absent = isinstance(cause, FileNotFoundError) or getattr(cause, "status", None) == 404
+        if isinstance(cause, Exception) and not absent:
             raise InputError(path, f"cannot be reached: {_first_line(cause)}") from None
         raise InputError(path, "no such file") from None
     except OSError as error:
@@ -381,50 +391,22 @@ def open_binary(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     with open_raw(path) as plain:
         # Peeked at, not read: neither a pipe nor every URL can be rewound.
         stream = plain if hasattr(plain, "peek") else io.BufferedReader(plain)  # type: ignore[type-var]
-        head = stream.peek(len(_ZST_MAGIC))
+        head = stream.peek(4)
         if head.startswith(_GZIP_MAGIC):
             with gzip.open(stream, "rb") as unpacked:
                 yield unpacked  # type: ignore[misc]
         elif head.startswith(_ZST_MAGIC):
-            yield io.BufferedReader(_Zst(path, stream))
+            with zstd.open(stream, "rb") as unpacked:
+                yield unpacked  # type: ignore[misc]
         else:
             yield stream
-
-
-class _Zst(io.RawIOBase):
-    """The lines of a zst file, which polars unpacks as they are read: Python itself can since 3.14 alone."""
-
-    def __init__(self, path: str | os.PathLike[str], stream: IO[bytes]) -> None:
-        import polars as pl
-
-        self._path, self._left = path, memoryview(b"")
-        by_path = isinstance(stream, io.BufferedReader) and os.path.isfile(path) and is_utf8(os.fspath(path))
-        lines = pl.scan_lines(os.fspath(path) if by_path else stream.read(), glob=False)
-        self._parts = iter(lines.collect_batches(chunk_size=1 << 16))
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        while not self._left:
-            try:
-                with reading_parquet(self._path, "damaged zst file, or no UTF-8"):
-                    part = next(self._parts, None)
-            except OSError as error:
-                raise InputError(self._path, f"damaged zst file ({error})") from None
-            if part is None:
-                return 0
-            self._left = memoryview("\n".join([*part["line"], ""]).encode())
-        size = min(len(buffer), len(self._left))
-        buffer[:size], self._left = self._left[:size], self._left[size:]
-        return size
 
 
 def is_packed(stream: IO[bytes]) -> bool:
     """Whether an open file, at its start, is gzip or zst; its position does not change."""
     head = stream.read(4)
     stream.seek(0)
-    return head.startswith((_GZIP_MAGIC, _ZST_MAGIC))
+    return head.startswith((_GZIP_MAGIC, *_ZST_MAGIC))
 
 
 UNFINISHED = "_unfinished.json"

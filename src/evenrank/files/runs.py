@@ -5,20 +5,25 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import polars as pl
 
+from evenrank._command import without_secrets
+
 from . import irds
 from .arguments import checked
 from .convert import Frame, PathLike, qrels_table, run_table
 from .errors import EvenrankError, InputError, quoted, readable, shown
+from .json_values import json_text
 from .outputs import atomic_path
 from .provenance import read_card
+from .reading import files_of
 from .tables import Layout, first_repeat, lines_or_columns, pick
 from .types import Array
 
@@ -145,7 +150,7 @@ def read_run(path: str | os.PathLike[str], *, name: str | None = None, order: Or
     finite number, and a document that appears twice for a query.
     """
     table, contradictions = _read(path, order)
-    name = readable(os.path.basename(os.fspath(path)) if name is None else name)
+    name = readable(os.path.basename(without_secrets(os.fspath(path))) if name is None else name)
     notes: tuple[str, ...] = ()
     if contradictions:
         used = "scores" if order == "score" else "order of the file"
@@ -180,16 +185,24 @@ def _read(path: str | os.PathLike[str], order: Order) -> tuple[pl.DataFrame, int
 
 @checked
 def write_run(run: object, path: str | os.PathLike[str]) -> None:
-    """Writes a run in TREC format, atomically and with the full precision of its scores; to ``.parquet`` as Parquet.
+    """Writes a run, atomically and with the full precision of its scores: in TREC format, or by the ending of ``path``
+    as Parquet, CSV or JSONL with named columns, or as JSON ``{query: {document: score}}``.
 
     ``run`` is a :class:`Run` or anything else that :func:`as_run` accepts. Raises InputError for an id that is
     empty or contains white space, which TREC's format does not allow, and EvenrankError for what is not a run.
     """
     run = as_run(run)
     table = run.table
-    if os.fspath(path).endswith(".parquet"):
+    forms: dict[str, Callable[[Path], object]] = {
+        ".parquet": table.write_parquet,
+        ".csv": table.write_csv,
+        ".jsonl": table.write_ndjson,
+        ".json": lambda part: part.write_text(json_text(run.to_dict()) + "\n", encoding="utf-8"),
+    }
+    write = forms.get(os.path.splitext(os.fspath(path))[1])
+    if write is not None:
         with atomic_path(path) as part:
-            table.write_parquet(part)
+            write(part)
         return
     for column in ("query_id", "doc_id"):
         bad = table[column].filter(table[column].str.contains(r"^$|[ \t\r\n]"))
@@ -296,7 +309,7 @@ _LAYOUT = Layout(
 
 @checked
 def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
-    """Reads relevance judgements from a file or ``irds:NAME``.
+    """Reads relevance judgements from a file, a folder of such or ``irds:NAME``.
 
     By content: TREC (separated by spaces or tabs); CSV, TSV, JSONL or Parquet with columns ``query_id``, ``doc_id`` and
     ``relevance`` (or PyTerrier's or BEIR's names); a JSON object ``{query: {document: grade}}``; all but Parquet plain,
@@ -308,6 +321,11 @@ def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
     """
     if irds.is_identifier(path):
         return irds.qrels(os.fspath(path))
+    files = files_of(path)
+    if files != [os.fspath(path)]:
+        parts = pl.concat(map(read_qrels, files))
+        with _of_file(path):
+            return qrels_table(parts, _FILE)
     table, other = lines_or_columns(path, _LAYOUT)
     if table is None:
         with _of_file(path):

@@ -15,7 +15,7 @@ import polars as pl
 from .errors import EvenrankError, InputError, quoted, require_fast
 from .outputs import PARTS
 from .reading import files_of, is_packed, open_parquet, open_raw, refuse_pipe
-from .texts import USUAL, Names, file_batches, has_heading
+from .texts import Names, file_batches, has_heading
 from .threads import in_order
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class Shard:
     path: str
     start: int
     stop: int
-    names: Names = USUAL
+    names: Names
 
 
 def shards_of(path: object, size: int = SHARD_BYTES) -> list[Shard]:
@@ -147,7 +147,7 @@ def shards_of(path: object, size: int = SHARD_BYTES) -> list[Shard]:
         name = os.fspath(path) if isinstance(path, str | os.PathLike) else "`collection`"
         raise EvenrankError(f"{name}: `engine='ray'` reads files: TSV, CSV, JSONL or Parquet")
     found: list[Shard] = []
-    names = Names.of(path)
+    names = Names.of(path, "doc_id")
     for file in files_of(path):
         refuse_pipe(file)
         with open_raw(file) as stream:
@@ -191,7 +191,7 @@ def shard_batches(shard: Shard) -> Iterator[pl.DataFrame]:
     """
     span = None if shard.stop < 0 else (shard.start, shard.stop)
     try:
-        yield from (batch for batch in file_batches(shard.path, "doc_id", span, shard.names) if batch.height)
+        yield from (batch for batch in file_batches(shard.path, "doc_id", shard.names, span) if batch.height)
     except InputError as error:
         if error.line is None or shard.start == 0:
             raise

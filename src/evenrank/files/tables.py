@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -305,13 +306,18 @@ def lines_or_columns(
         head = read_bytes(path, stream, len(_PARQUET_MAGIC))
         if head == _PARQUET_MAGIC:
             return None, read_columns(path).table
-        blocks = line_blocks(path, stream=Headed(head, stream))
+        # JSON may be one line; what is packed could unpack to any length.
+        whole = head.removeprefix(BOM).lstrip()[:1] == b"{" and isinstance(stream, io.BufferedReader)
+        blocks = line_blocks(path, stream=Headed(head, stream), limit=sys.maxsize if whole else None)
         first = next(blocks)
         line = first.data.lstrip().partition(b"\n")[0].decode()
         if line.startswith("{"):
             data = b"".join(block.data for block in (first, *blocks))
             nested = _nested(name, data)
             return None, columns_in(name, data).table if nested is None else nested
+        if line.startswith("["):
+            expected = f"expected {layout.what}, CSV, TSV, JSONL or Parquet with named columns, or a JSON object"
+            raise InputError(path, f"{expected}, found a list: {quoted(line)}", line=first.first_line)
         if not set(QUERY).isdisjoint(names_in(line)):
             return None, columns_in(name, b"".join(block.data for block in (first, *blocks))).table
         table = pl.concat([parse_block(path, block, layout) for block in itertools.chain([first], blocks)])
@@ -344,7 +350,12 @@ def _from_csv(path: str, data: bytes) -> Columns:
         return _named(path, head.split(separator), values, np.arange(1, len(values[0]) + 2))
     rows: list[list[str]] = []
     lines: list[int] = []
-    reader = csv.reader(io.StringIO(data.decode(), newline=""), delimiter=separator, strict=True)
+    reader = csv.reader(
+        io.StringIO(data.decode(), newline=""),
+        delimiter=separator,
+        quoting=csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL,
+        strict=True,
+    )
     line = 1
     try:
         for row in reader:
@@ -365,10 +376,15 @@ def _from_csv(path: str, data: bytes) -> Columns:
 
 
 def _regular(data: bytes, head: str, separator: str) -> list[pl.Series] | None:
-    """The columns of a CSV file without quotes, empty lines or lines of another length; None for any other."""
+    """The columns of a TSV file, or a CSV file without quotes, whose lines are all as long as the first; else None."""
     lines, separators = data.count(b"\n"), head.count(separator)
     # polars takes a line that is too short for one with empty values, and refuses one that is too long.
-    if not separators or b'"' in data or b"\r" in data or data.count(separator.encode()) != separators * lines:
+    if (
+        not separators
+        or (b'"' in data and separator != "\t")
+        or b"\r" in data
+        or data.count(separator.encode()) != separators * lines
+    ):
         return None
     if f"\n{separator * separators}\n".encode() in data:
         return None

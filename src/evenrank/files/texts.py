@@ -9,6 +9,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -18,16 +19,12 @@ from numpy.typing import NDArray
 
 from . import irds
 from .arguments import checked
-from .convert import text_table
+from .convert import TEXT_COLUMNS, text_table
 from .errors import InputError, quoted
 from .reading import Block, exists, files_of, joined, line_blocks, line_limit, open_parquet, refuse_pipe
 from .runs import read_qrels
 from .tables import IdIndex, csv_drops, first_repeat, is_parquet, lines_of, names_in, separator_of
 from .threads import in_order
-
-IDS = ("doc_id", "query_id", "id", "_id", "docid", "docno", "pid", "qid")
-TEXTS = ("text", "contents", "body", "passage", "query")
-"""What the columns of ids and texts may be called."""
 
 
 @dataclass(frozen=True)
@@ -54,18 +51,17 @@ class TextFile(os.PathLike[str]):
 class Names(NamedTuple):
     """What the columns of a file's ids and texts may be called."""
 
-    ids: tuple[str, ...] = IDS
-    texts: tuple[str, ...] = TEXTS
+    ids: tuple[str, ...]
+    texts: tuple[str, ...]
+    asked_for: bool = False
 
     @classmethod
-    def of(cls, path: object) -> Names:
-        """Those of a path, which may be a :class:`TextFile`."""
-        if not isinstance(path, TextFile):
-            return cls()
-        return cls(
-            IDS if path.id_column is None else (path.id_column,),
-            TEXTS if path.text_column is None else (path.text_column,),
-        )
+    def of(cls, path: object, id_column: str) -> Names:
+        """Those of a path, which may be a :class:`TextFile`, to documents (``doc_id``) or queries (``query_id``)."""
+        usual = TEXT_COLUMNS[id_column]
+        found = (path.id_column, path.text_column) if isinstance(path, TextFile) else (None, None)
+        ids, texts = (one if name is None else (name,) for one, name in zip(usual.values(), found, strict=True))
+        return cls(ids, texts, found != (None, None))
 
     @property
     def expected(self) -> str:
@@ -79,33 +75,35 @@ class Names(NamedTuple):
         return None if row_id is None or text is None else (row_id, text)
 
 
-USUAL = Names()
-
-
-def beir(folder: str | os.PathLike[str], split: str = "test") -> dict[str, str | TextFile]:
-    """A folder in BEIR's form as ``collection``, ``queries`` (those that are judged) and ``qrels``.
+def beir(folder: str | os.PathLike[str], split: str = "test") -> dict[str, str]:
+    """A folder in BEIR's form as ``collection``, ``queries`` (all: ``TextFile(…, judged=…)`` has those that are judged)
+    and ``qrels``.
 
     ``folder``, a path or URL, holds ``corpus``, ``queries`` and ``qrels/SPLIT``, each a file (``corpus.jsonl``,
     ``.jsonl.gz``, ``.parquet``, ``.tsv`` …) or a folder of such. Raises InputError for one that lacks one of them::
 
         evenrank.audit("bm25.run", **evenrank.beir("scifact"))
     """
-    found = {}
-    for role, name in (("collection", "corpus"), ("queries", "queries"), ("qrels", f"qrels/{split}")):
-        paths = [joined(folder, f"{name}{ending}") for ending in _ENDINGS]
-        path = next(filter(exists, paths), None)
-        if path is None:
-            raise InputError(folder, f"expected a folder in BEIR's form, found no {name}.tsv or .jsonl in it")
-        found[role] = path
-    return {**found, "queries": TextFile(found["queries"], judged=found["qrels"])}
+    return {role: beir_part(folder, role, split) for role in BEIR}
+
+
+BEIR = {"collection": "corpus", "queries": "queries", "qrels": "qrels/{split}"}
+"""What is where in a folder in BEIR's form."""
+
+
+def beir_part(folder: str | os.PathLike[str], role: str, split: str = "test") -> str:
+    """One part of :func:`beir`. Raises InputError for a folder without it."""
+    name = BEIR[role].format(split=split)
+    path = next(filter(exists, (joined(folder, f"{name}{ending}") for ending in _ENDINGS)), None)
+    if path is None:
+        raise InputError(folder, f"expected a folder in BEIR's form, found no {name}.tsv or .jsonl in it")
+    return path
 
 
 _ENDINGS = [*(f".{form}{packed}" for form in ("jsonl", "tsv", "csv") for packed in ("", ".gz", ".zst")), ".parquet", ""]
 
 
-def parse_jsonl(
-    path: str | os.PathLike[str], block: Block, id_column: str, first: bool, names: Names = USUAL
-) -> pl.DataFrame:
+def parse_jsonl(path: str | os.PathLike[str], block: Block, id_column: str, first: bool, names: Names) -> pl.DataFrame:
     try:
         rows = [json_row(value, names) for value in map(json.loads, filter(str.strip, block.data.decode().split("\n")))]
         return pl.DataFrame(rows, schema={id_column: pl.String, "text": pl.String}, orient="row")
@@ -127,16 +125,17 @@ class _FieldError(ValueError):
     pass
 
 
-def json_row(value: object, names: Names = USUAL) -> tuple[str, str]:
+def json_row(value: object, names: Names) -> tuple[str, str]:
     if not isinstance(value, dict):
         raise _FieldError("expected a JSON object")
     row_id = next((value[name] for name in names.ids if name in value), None)
-    text = next((value[name] for name in names.texts if name in value), None)
+    text_name = next((name for name in names.texts if name in value), None)
+    text = None if text_name is None else value[text_name]
     if isinstance(row_id, bool) or not isinstance(row_id, str | int) or row_id == "":
         raise _FieldError(f"expected a string or an integer under one of {', '.join(names.ids)}")
     if not isinstance(text, str):
         raise _FieldError(f"expected a string under one of {', '.join(names.texts)}")
-    title = value.get("title")
+    title = None if text_name == "title" else value.get("title")
     return str(row_id), f"{title} {text}" if isinstance(title, str) and title else text
 
 
@@ -285,7 +284,7 @@ def _refuse_repeat(path: str | os.PathLike[str], id_column: str, hashes: pl.Seri
     repeat = first_repeat(suspects, [id_column])
     if repeat is not None:
         first, again = (suspects.row(row, named=True) for row in repeat)
-        lines = _lines_with(path, again[id_column])
+        lines = _lines_with(path, id_column, again[id_column])
         if len(lines) > 1:
             message = f"the id {quoted(again[id_column])} appears twice (first in line {lines[0]})"
             raise InputError(path, message, line=lines[1])
@@ -294,12 +293,12 @@ def _refuse_repeat(path: str | os.PathLike[str], id_column: str, hashes: pl.Seri
         )
 
 
-def _lines_with(path: str | os.PathLike[str], wanted: str) -> list[int]:
+def _lines_with(path: str | os.PathLike[str], id_column: str, wanted: str) -> list[int]:
     """The line numbers of a text file with the id ``wanted``; none for other formats and for several files."""
     if irds.is_identifier(path) or files_of(path) != [os.fspath(path)] or is_parquet(path):
         return []
     found = []
-    names = Names.of(path)
+    names = Names.of(path, id_column)
     for block in line_blocks(path):
         if _heading(block, names):
             return []
@@ -327,18 +326,18 @@ def _batches(path: str | os.PathLike[str], id_column: str) -> Iterator[Batch]:
             yield table.clone
         return
     for file in files_of(path):
-        yield from _file_batches(file, id_column, names=Names.of(path))
+        yield from _file_batches(file, id_column, Names.of(path, id_column))
 
 
 def file_batches(
-    path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None = None, names: Names = USUAL
+    path: str | os.PathLike[str], id_column: str, names: Names, span: tuple[int, int] | None = None
 ) -> Iterator[pl.DataFrame]:
     """The batches of one file; ``span``: only those between two byte offsets (of Parquet: rows)."""
-    return (batch() for batch in _file_batches(path, id_column, span, names))
+    return (batch() for batch in _file_batches(path, id_column, names, span))
 
 
 def _file_batches(
-    path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None = None, names: Names = USUAL
+    path: str | os.PathLike[str], id_column: str, names: Names, span: tuple[int, int] | None = None
 ) -> Iterator[Batch]:
     refuse_pipe(path)
     if is_parquet(path):
@@ -382,16 +381,16 @@ def _parser(block: Block, names: Names) -> Parse:
     return _parse_tsv
 
 
-def has_heading(path: str | os.PathLike[str], names: Names = USUAL) -> bool:
+def has_heading(path: str | os.PathLike[str], names: Names) -> bool:
     """Whether a text file is CSV, or TSV with a heading that names more than an id and a text in this order.
 
-    Raises InputError if it is no JSONL and has no columns of those names, unless these are the usual ones.
+    Raises InputError if it is no JSONL and has no columns of names that were asked for.
     """
     for block in line_blocks(path, block_bytes=1 << 16):
         if block.data.decode().strip(_WHITE):
             heading = _heading(block, names)
             line = _first_line(block)
-            if not heading and names != USUAL and not line.startswith("{"):
+            if not heading and names.asked_for and not line.startswith("{"):
                 raise InputError(path, f"{names.expected}, found {quoted(line)}", line=1)
             return heading
     return False
@@ -407,10 +406,27 @@ def _heading(block: Block, names: Names) -> bool:
         return False
     found = names_in(line)
     places = names.found(found)
-    if places is None or names != USUAL or separator_of(line) != "\t":
+    if places is None or names.asked_for or separator_of(line) != "\t":
         return places is not None
-    # Of an id and a text, the line is dropped where it is met; a text without a heading can have tabs.
-    return places[0] == 0 and len(found) > 2
+    # An id and a text in this order may be a row; as a heading, it is dropped where it is met.
+    return places != (0, 1) or len(found) > 2
+
+
+def columns_of(path: str | os.PathLike[str]) -> list[str]:
+    """The names of the columns of texts; of several files the first's, of TSV without a heading its first values."""
+    if irds.is_identifier(path):
+        return []
+    file = files_of(path)[0]
+    refuse_pipe(file)
+    if is_parquet(file):
+        with open_parquet(file) as opened:
+            return opened.schema.names()
+    line = _first_line(next(line_blocks(file, block_bytes=1 << 16)))
+    if not line.startswith("{"):
+        return names_in(line)
+    with suppress(ValueError, RecursionError):
+        return list(json.loads(line))
+    return []
 
 
 def _csv_batches(path: str | os.PathLike[str], id_column: str, names: Names) -> Iterator[pl.DataFrame]:
@@ -422,7 +438,7 @@ def _csv_batches(path: str | os.PathLike[str], id_column: str, names: Names) -> 
     columns, separator = names_in(head), separator_of(head)
     places = names.found(columns)
     assert places is not None
-    title = columns.index("title") if "title" in columns else None
+    title = columns.index("title") if "title" in columns and columns[places[1]] != "title" else None
     reader = csv.reader(
         numbered, delimiter=separator, quoting=csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL, strict=True
     )
@@ -495,7 +511,11 @@ def _header_rows(table: pl.DataFrame) -> int:
     if not table.height:
         return 0
     first, text = table.row(0)
-    return int(first.lower() in IDS and text.lower() in TEXTS)
+    return int(first.lower() in _HEADINGS[0] and text.lower() in _HEADINGS[1])
+
+
+_HEADINGS = [set(itertools.chain(*names)) for names in zip(*map(dict.values, TEXT_COLUMNS.values()), strict=True)]
+"""The names of ids, and those of texts, whatever the texts are."""
 
 
 def _parquet_batches(
@@ -507,7 +527,8 @@ def _parquet_batches(
         if places is None:
             raise InputError(path, f"{wanted.expected}, found {', '.join(names)}")
         row_id, text = (names[place] for place in places)
-        columns = [row_id, text] + (["title"] if "title" in names else [])
+        titled = "title" in names and text != "title"
+        columns = [row_id, text] + (["title"] if titled else [])
         start = span[0] if span else 0
         for table in file.batches(1 << 16, columns, span):
             for name, kind in table.schema.items():
@@ -515,7 +536,7 @@ def _parquet_batches(
                     raise InputError(path, f"expected text in the column {name}, found {kind}")
             table = table.select(
                 pl.col(row_id).cast(pl.String).alias(id_column),
-                _titled(pl.col(text).cast(pl.String), "title" in names).alias("text"),
+                _titled(pl.col(text).cast(pl.String), titled).alias("text"),
             )
             bad = table.with_row_index("row").filter(pl.any_horizontal(pl.all().is_null(), pl.col(id_column) == ""))
             if bad.height:

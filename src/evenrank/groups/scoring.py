@@ -13,7 +13,16 @@ import numpy as np
 import polars as pl
 
 from evenrank import options as opt
-from evenrank.files import EvenrankError, Provenance, as_batches, as_collection, atomic_path, check_apart, check_outputs
+from evenrank.files import (
+    EvenrankError,
+    InputError,
+    Provenance,
+    as_batches,
+    as_collection,
+    atomic_path,
+    check_apart,
+    check_outputs,
+)
 from evenrank.files.arguments import check_ranges, checked
 from evenrank.files.convert import PathLike, Strings, TextsLike, is_path, strings
 from evenrank.files.errors import FAST, installed, quoted
@@ -192,6 +201,7 @@ def score_collection(
     compared over the whole collection, and a second call resumes a stopped one.
     """
     (check_outputs if cluster is None else check_apart)([out], [collection])
+    _check_ending(out)
     if cluster is not None:
         shards = shards_of(collection)
         write = functools.partial(_score_shard, scoring=scoring)
@@ -540,12 +550,19 @@ def score_labels(source: GroupSource, out: str | os.PathLike[str]) -> tuple[int,
     make the same bytes. Raises EvenrankError for labels that cannot be used, or that know no document of it.
     """
     check_outputs([out], [source.labels, source.collection])
+    _check_ending(out)
     ids = None if source.collection is None else [_ids_of(batch) for batch in as_batches(source.collection)]
     found = source.known(ids)
     with atomic_path(out) as part:
         found.table.write_parquet(part, metadata={METADATA_KEY: json.dumps(found.settings)})
     rows = found.table.height
     return rows, rows if ids is None else sum(map(len, ids))
+
+
+def _check_ending(out: str | os.PathLike[str]) -> None:
+    """Raises InputError for a file whose name promises another form."""
+    if os.fspath(out).endswith((".csv", ".tsv", ".json", ".jsonl")):
+        raise InputError(out, "cannot be written: a group table is Parquet")
 
 
 def _ids_of(batch: pl.DataFrame) -> pl.Series:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from evenrank._command import without_values
 from evenrank.files import EvenrankError
 from evenrank.files.arguments import checked
 from evenrank.files.errors import quoted, readable, require
@@ -148,7 +149,7 @@ class Address:
             name, word = (urllib.parse.unquote(one) for one in login.partition(":")[::2])
             header = f"Basic {base64.b64encode(f'{name}:{word}'.encode()).decode()}"
             secrets |= {login, f"{name}:{word}", login.partition(":")[2], word} - {""}
-        hidden = re.sub(r"(^|&)([^=&]*=)?[^&]+", r"\1\2…", parts.query)
+        hidden = without_values(parts.query)
         used = parts._replace(netloc=place, path=path, fragment="")
         return cls(used.geturl(), used._replace(query=hidden).geturl(), header, frozenset(secrets))
 

@@ -6,11 +6,14 @@ import json
 import math
 import os
 import shlex
+import signal
 import subprocess
+import tempfile
+import threading
 import urllib.parse
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -35,9 +38,14 @@ Hits = list[tuple[str, float | None]]
 """The documents of an answer, best first, with their scores."""
 HITS = ("hits.hits", "hits", "results", "documents", "docs", "response.docs", "data", "matches")
 """Where servers put the list of what they found."""
-IDS = (*(f"{place}{name}" for place in ("metadata.", "node.metadata.", "") for name in DOCUMENT), "node.node_id")
+IDS = (
+    *(f"{place}{name}" for place in ("metadata.", "node.metadata.", "") for name in DOCUMENT),
+    "node.ref_doc_id",
+    "node.node_id",
+)
 SCORES = tuple(f"{place}{name}" for place in ("", "metadata.") for name in ("score", "_score", "relevance_score"))
-"""Where a document's id and score are in a hit: of search engines, of LangChain's documents, of LlamaIndex's nodes."""
+"""Where a document's id and score are in a hit: of search engines, of LangChain's documents, of LlamaIndex's nodes (the
+id of one that was split off a document is its own, and random)."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +131,7 @@ def retrieve_from(
     ] = None,
     score: Annotated[
         str | None,
-        opt.Option("from: a hit's score (default: the usual names, or the order).", panel="Input", rare=True),
+        opt.Option("from: a hit's score (default: the usual names); '': the order counts.", panel="Input", rare=True),
     ] = None,
     key: Annotated[
         str | None,
@@ -132,7 +140,7 @@ def retrieve_from(
     concurrency: Annotated[int, opt.Option("from: requests in flight.", panel="Input", rare=True)] = 4,
     timeout: Annotated[
         float | None,
-        opt.Option("from: seconds for an answer (default: 60; a command: none).", panel="Input", rare=True),
+        opt.Option("from: seconds for an answer (default: 60; a command: 60 a query).", panel="Input", rare=True),
     ] = None,
     largest_answer: int = 64,
     name: str | None = None,
@@ -151,35 +159,48 @@ def retrieve_from(
       query that returns such documents, or dicts or ids.
 
     ``hits``, ``id``, ``score``: where the list is in an answer, and id and score in each of its hits, as names with
-    dots between them; by default the usual ones. Without any score the order counts. Of a document that is there twice,
-    as of several parts of it, the first is taken.
+    dots between them; by default the usual ones. Scores rank the hits, and a note says how many answers are in another
+    order, as those with distances, or with scores that a re-ranker left as they were. Without any score, and with
+    ``score=""``, the order counts. A document that is there several times, as of its parts, is where its best is.
 
     ``key``: the *name* of the environment variable with a key, sent as bearer token or, to an ``index``, as ``ApiKey``.
     ``concurrency``, ``timeout``, ``largest_answer`` (MiB), further tries and what is kept out of messages: as for
-    :class:`evenrank.Endpoint`. ``name``: of the run.
+    :class:`evenrank.Endpoint`; a command has ``timeout`` for all queries, and 256 bytes more for each document that it
+    is asked for. ``name``: of the run.
 
     Raises EvenrankError for a server that does not answer, for an answer without hits, ids or finite scores, for a
     command that fails, and if no query has a result.
     """
     asked = as_queries(queries)
     paths = _Paths(hits, id, score)
-    if isinstance(source, str | os.PathLike):
-        text = os.fspath(source)
-        if text.startswith(("http://", "https://")):
-            engine = Engine(text, index, _template(template), key, concurrency, timeout or 60.0, largest_answer)
-            facts, label = {"retriever": engine.address.shown, "index": index}, index or engine.address.place
-            rows = _asked(engine, asked, k, paths, quiet)
-        elif index is not None:
-            raise EvenrankError(
-                f"`index`: expected an address with http:// or https:// as `source`, found {shown(text)}"
-            )
-        else:
-            facts, label = {"retriever": "a command"}, "command"
-            rows = _run_command(text, asked, k, timeout)
-    else:
-        facts = {"retriever": f"{type(source).__module__}.{type(source).__qualname__}"}
+    text = os.fspath(source) if isinstance(source, str | os.PathLike) else None
+    served = text is not None and text.startswith(("http://", "https://"))
+    if not served:
+        _refuse("an address with http:// or https:// as `source`", index=index, key=key)
+    if index is None:
+        _refuse("`index`", template=template)
+    if text is None:
+        facts: dict[str, object] = {"retriever": f"{type(source).__module__}.{type(source).__qualname__}"}
         label, rows = type(source).__name__, _called(source, asked, k, paths, quiet)
+    elif served:
+        filled = None if template is None else _template(template)
+        engine = Engine(text, index, filled, key, concurrency, timeout or 60.0, largest_answer)
+        facts = {"retriever": engine.address.shown, "index": index}
+        label, rows = index or engine.address.place, _asked(engine, asked, k, paths, quiet)
+        facts |= {} if filled is None else {"template": filled}
+    else:
+        _refuse("answers, which a command has not", hits=hits, id=id, score=score)
+        facts, label = {"retriever": "a command"}, "command"
+        rows = _run_command(text, asked, k, timeout, largest_answer)
+    facts |= {place: one for place, one in (("hits", hits), ("id", id), ("score", score)) if one is not None}
     return _as_run(rows, asked, k, name or label, {"stage": "retrieve", "k": k, **facts})
+
+
+def _refuse(needed: str, **given: object) -> None:
+    """Raises EvenrankError for what is given and says nothing here."""
+    for name, value in given.items():
+        if value is not None:
+            raise EvenrankError(f"`{name}` needs {needed}")
 
 
 def _as_run(rows: Sequence[tuple[str, Hits]], asked: pl.DataFrame, k: int, name: str, card: dict[str, object]) -> Run:
@@ -199,10 +220,14 @@ def _as_run(rows: Sequence[tuple[str, Hits]], asked: pl.DataFrame, k: int, name:
         notes.append(f"{name}: the answers have no scores; their order counted")
         table = [(query, one, -float(rank)) for query, found in rows for rank, (one, _) in enumerate(found, 1)]
     frame = pl.DataFrame(table, {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}, orient="row")
-    first = frame.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
+    falling = frame.group_by("query_id").agg((pl.col("score").diff() <= 0).all())["score"]
+    if not falling.all():
+        rising = counted(int((~falling).sum()), "answer")
+        notes.append(f"{name}: the order of {rising} contradicts the scores, which decided (`score=''`: the order)")
+    first = frame.group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("score").max())
     if first.height < frame.height:
         notes.append(
-            f"{name}: {counted(frame.height - first.height, 'hit')} of a document that was there before left out"
+            f"{name}: {counted(frame.height - first.height, 'hit')} of a document that is there several times left out"
         )
     run = Run.from_table(first, name, notes=tuple(notes))
     return replace(run, table=run.table.filter(pl.col("rank") <= k), card=card)
@@ -210,7 +235,7 @@ def _as_run(rows: Sequence[tuple[str, Hits]], asked: pl.DataFrame, k: int, name:
 
 @dataclass(frozen=True)
 class _Paths:
-    """Where the hits are in an answer, and id and score in a hit; None: by the usual names."""
+    """Where the hits are in an answer, and id and score in a hit; None: by the usual names; no score: ``""``."""
 
     hits: str | None
     id: str | None
@@ -232,8 +257,8 @@ class _Paths:
         if not isinstance(row_id, str | int) or isinstance(row_id, bool) or row_id == "":
             place = "under a usual name (`id` names another)" if self.id is None else f"as {self.id}"
             raise WrongAnswerError(f"expected a document's id {place} in a hit, found", _brief(hit))
-        value = _first(hit, SCORES if self.score is None else (self.score,))
-        if value is None and self.score is None:
+        value = _first(hit, SCORES if self.score is None else filter(None, (self.score,)))
+        if value is None and not self.score:
             return str(row_id), None
         try:
             number = math.nan if isinstance(value, bool | str) else float(value)  # type: ignore[arg-type]
@@ -244,7 +269,7 @@ class _Paths:
         return str(row_id), number
 
 
-def _first(hit: object, places: Sequence[str]) -> object:
+def _first(hit: object, places: Iterable[str]) -> object:
     return next((found for found in (_at(hit, place) for place in places) if found is not None), None)
 
 
@@ -264,17 +289,17 @@ def _brief(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=shown)
 
 
-def _template(given: object) -> object:
-    if given is None or isinstance(given, dict):
-        return given
-    if not isinstance(given, str | os.PathLike):
-        raise EvenrankError(f"`template`: expected a file or a dict, found {shown(given)}")
-    try:
-        found = json.loads(b"".join(block.data for block in line_blocks(given)))
-    except (ValueError, RecursionError) as error:
-        raise InputError(given, f"expected a query as JSON ({error})") from None
-    if not isinstance(found, dict) or "{query}" not in json.dumps(found):
-        raise InputError(given, 'expected a JSON object with "{query}" in it')
+def _template(given: object) -> dict[str, object]:
+    """A template, of a dict or a file, in whose values the query has its place."""
+    found = given
+    if isinstance(given, str | os.PathLike):
+        try:
+            found = json.loads(b"".join(block.data for block in line_blocks(given)))
+        except (ValueError, RecursionError) as error:
+            raise InputError(given, f"expected a query as JSON ({error})") from None
+    if not isinstance(found, dict) or _filled(found, "a", 1) == _filled(found, "b", 1):
+        told = 'expected a JSON object with "{query}" in one of its values'
+        raise InputError(given, told) if isinstance(given, str | os.PathLike) else EvenrankError(f"`template`: {told}")
     return found
 
 
@@ -330,20 +355,56 @@ def _called(source: Any, asked: pl.DataFrame, k: int, paths: _Paths, quiet: bool
     return found
 
 
-def _run_command(command: str, asked: pl.DataFrame, k: int, timeout: float | None) -> list[tuple[str, Hits]]:
+def _run_command(
+    command: str, asked: pl.DataFrame, k: int, timeout: float | None, largest: int
+) -> list[tuple[str, Hits]]:
     """What a command writes that is given all queries."""
-    given = asked.select("query_id", "text", pl.lit(k).alias("k")).write_ndjson().encode()
-    what = f"the command {quoted(command)}"
+    seconds = 60.0 * asked.height if timeout is None else timeout
+    most = (largest << 20) + 256 * asked.height * k
+    late = threading.Event()
     try:
-        done = subprocess.run(shlex.split(command), input=given, stdout=subprocess.PIPE, timeout=timeout, check=False)
-    except subprocess.TimeoutExpired:
-        raise EvenrankError(f"{what}: no answer in {timeout:g} s") from None
-    except (OSError, ValueError, IndexError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "expected a program and its arguments"
-        raise EvenrankError(f"`source`: {what}: {reason}") from None
-    if done.returncode:
-        raise EvenrankError(f"{what}: it ended with the status {done.returncode}")
-    return list(_grouped(done.stdout, what, asked))
+        words = shlex.split(command)
+        # Its arguments may hold a key.
+        what = f"the command {quoted(os.path.basename(words[0]))}"
+    except (ValueError, IndexError):
+        raise EvenrankError("`source`: expected a program and its arguments") from None
+    with tempfile.TemporaryFile() as given:
+        asked.select("query_id", "text", pl.lit(k).alias("k")).write_ndjson(given)
+        given.seek(0)
+        try:
+            # In a session of its own, which ends with it: what it starts may hold the pipe.
+            process = subprocess.Popen(words, stdin=given, stdout=subprocess.PIPE, start_new_session=True)
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "expected a program and its arguments"
+            raise EvenrankError(f"`source`: {what}: {reason}") from None
+        timer = threading.Timer(seconds, lambda: _end(process, late))
+        timer.start()
+        assert process.stdout is not None
+        with process.stdout:
+            try:
+                data = process.stdout.read(most + 1)
+                if len(data) <= most:
+                    process.wait()
+            finally:
+                timer.cancel()
+                _end(process)
+    if late.is_set():
+        raise EvenrankError(f"{what}: no answer in {seconds:g} s")
+    if len(data) > most:
+        raise EvenrankError(f"{what}: an answer of more than {most >> 20} MiB")
+    if process.returncode:
+        raise EvenrankError(f"{what}: it ended with the status {process.returncode}")
+    return list(_grouped(data, what, asked))
+
+
+def _end(process: subprocess.Popen[bytes], late: threading.Event | None = None) -> None:
+    """Ends a program that still runs, and all that it has started; notes that it was ``late``."""
+    if process.returncode is None:
+        if late is not None:
+            late.set()
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _grouped(data: bytes, what: str, asked: pl.DataFrame) -> Iterator[tuple[str, Hits]]:

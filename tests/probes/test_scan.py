@@ -318,6 +318,13 @@ def test_a_models_vectors_are_kept(tmp_path: Path, made: World) -> None:
         scan(docs, **given)
 
 
+def test_a_run_that_is_called_like_bm25(made: World) -> None:
+    whole = searched(made.texts, made, "bm25")
+    found = scan(made.texts, run=whole, against=Run.from_table(whole.table, "bm25"), sample=117)
+    assert [one.name for one in found.retrievers] == ["bm25′′", "bm25′", "bm25"]
+    assert [one.name for one in found.contrasts if one.by == "depth"] == ["bm25′′", "bm25′"]
+
+
 def test_public_names() -> None:
     assert evenrank.scan is scan
     assert AT == 10

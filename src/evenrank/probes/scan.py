@@ -786,15 +786,15 @@ def _result(
 
 
 def _renamed(searched: Sequence[Lists]) -> list[Lists]:
-    """The lists, each under a name of its own."""
+    """The lists, each under a name of its own; BM25's, the last, keep theirs."""
     taken: set[str] = set()
-    found = []
-    for one in searched:
+    found: list[Lists] = []
+    for one in reversed(searched):
         name = one.run.name
         while name in taken:
             name += "′"
         taken.add(name)
-        found.append(replace(one, run=replace(one.run, name=name)))
+        found.insert(0, replace(one, run=replace(one.run, name=name)))
     return found
 
 

@@ -307,6 +307,11 @@ def test_a_folder_of_beir(home: Path, files: dict[str, Path], tmp_path: Path, ev
     done = evenrank("audit", every, "--beir", home, *measures)
     message = f"evenrank: {home}: expected a folder in BEIR's form, found no qrels/test.tsv or .jsonl in it\n"
     assert (done.status, done.err) == (2, message)
+    done = evenrank("score", home, "--out", run)
+    message = (
+        f"evenrank: {home}: expected files of one kind, found corpus and queries: a folder in BEIR's form is given"
+    )
+    assert (done.status, done.err) == (2, f"{message} given as `beir`, or its parts by name\n")
     done = evenrank("retrieve", "--out", run)
     assert done.err == "evenrank retrieve: missing argument 'COLLECTION' (see evenrank retrieve --help)\n"
 
@@ -372,6 +377,7 @@ BAD_RUNS = {
     '{"q1": {"d1": [1]}}': "expected a finite number as score, found [1]",
     '{"q1": {"d1": 1}': "expected a JSON object, found",
     ",,,\n": "expected 6 fields (query_id, Q0, doc_id, rank, score, tag) of a TREC run, found 1: ',,,'",
+    "query-id\tcorpus-id\tscore\nq1\td1\t1\n": "expected a run, found BEIR's judgements (query-id, corpus-id, score)",
     '[{"query_id": "q1"}]': "line 1: expected a TREC run, CSV, TSV, JSONL or Parquet with named columns, or a"
     " JSON object, found a list: ",
 }
@@ -380,7 +386,27 @@ BAD_TEXTS = {
     'id,text\nd1,"a\n': "line 2: no valid CSV: unexpected end of data",
     ",,,\n": "line 1: expected an id, a tab and a text, found ',,,' and no tab",
     "id,text\n": "the file contains no texts",
+    "query-id\tcorpus-id\tscore\nq1\td1\t1\n": "line 1: expected a column of doc_id, docno, docid, corpus-id, pid,",
 }
+NAMES = "expected a column of doc_id, docno, docid, corpus-id, pid, id, _id and one of text, contents, body, passage"
+OTHERS = "(--id-column and --text-column name others)"
+
+
+@pytest.mark.parametrize("form", [".csv", ".parquet"])
+def test_unknown_names_of_columns(form: str, tmp_path: Path, evenrank: Any) -> None:
+    tables(pl.DataFrame({"key": ["d1"], "abstract": ["he"]}), "")[form](tmp_path / f"c{form}")
+    done = evenrank("score", tmp_path / f"c{form}", "--out", tmp_path / "s")
+    line, found = (", line 1", "'key,abstract'") if form == ".csv" else ("", "key, abstract")
+    assert done.err == f"evenrank: {tmp_path / f'c{form}'}{line}: {NAMES} {OTHERS}, found {found}\n"
+
+
+@pytest.mark.parametrize("output", ["audit {run} --labels x --per-query", "labels sample {run} --collection c --out"])
+def test_csv_is_not_written_under_another_name(
+    output: str, files: dict[str, Path], tmp_path: Path, evenrank: Any
+) -> None:
+    done = evenrank(*output.format(**files).split(), tmp_path / "todo.parquet")
+    message = f"evenrank: {tmp_path / 'todo.parquet'}: cannot be written: expected a name that ends in .csv\n"
+    assert (done.status, done.err) == (2, message)
 
 
 @pytest.mark.parametrize("text", [*BAD_RUNS, *BAD_TEXTS])

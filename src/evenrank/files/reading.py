@@ -468,6 +468,10 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
     kept = [file for file in kept if not file.endswith(".manifest.json")]
     if not kept:
         raise InputError(name, "contains no files")
+    parts = {os.path.basename(file).partition(".")[0]: file for file in kept}
+    if {"corpus", "queries"} <= parts.keys():
+        whole = "a folder in BEIR's form is given as `beir`"
+        raise InputError(name, f"expected files of one kind, found corpus and queries: {whole}, or its parts by name")
     return kept
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import re
 import shlex
 import shutil
@@ -261,7 +262,7 @@ def home(tmp_path: Path) -> Path:
     return home
 
 
-OF_BEIR = {name: COMMANDS[name] for name in ("audit", "gate", "rebalance", "negatives", "rerank", "probe", "labels")}
+OF_BEIR = ("audit", "gate", "rebalance", "negatives", "rerank", "probe", "labels", "variants")
 
 
 @pytest.mark.parametrize("name", OF_BEIR)
@@ -269,7 +270,8 @@ def test_a_folder_of_beir_stands_for_its_files(
     name: str, home: Path, files: dict[str, Path], model: Path, tmp_path: Path, evenrank: Any
 ) -> None:
     found = []
-    for line in (COMMANDS[name], re.sub(r"--(collection|queries|qrels) \S+", "", COMMANDS[name]) + f" --beir {home}"):
+    short = re.sub(r"(--\w+ )?{(collection|queries|qrels)}", "", COMMANDS[name])
+    for line in (COMMANDS[name], f"{short} --beir {home}"):
         done = evenrank(*shlex.split(line.format(**files, model=model, out=tmp_path / "out")))
         assert done.status == (3 if name == "gate" else 0), done.err
         found.append(figures(name, done, tmp_path / "out"))
@@ -311,7 +313,7 @@ def test_a_folder_of_beir(home: Path, files: dict[str, Path], tmp_path: Path, ev
     message = (
         f"evenrank: {home}: expected files of one kind, found corpus and queries: a folder in BEIR's form is given"
     )
-    assert (done.status, done.err) == (2, f"{message} given as `beir`, or its parts by name\n")
+    assert (done.status, done.err) == (2, f"{message} as `beir`, or its parts by name\n")
     done = evenrank("retrieve", "--out", run)
     assert done.err == "evenrank retrieve: missing argument 'COLLECTION' (see evenrank retrieve --help)\n"
 
@@ -431,7 +433,7 @@ def test_damaged_zst(damage: Any, tmp_path: Path) -> None:
         evenrank.read_run(tmp_path / "run")
 
 
-def test_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evenrank: Any) -> None:
+def test_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     fsspec = pytest.importorskip("fsspec")
     memory = fsspec.filesystem("memory")
     with memory.open("/c/year=2025/a.tsv", "wb") as stream:
@@ -444,6 +446,15 @@ def test_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evenrank: An
     monkeypatch.setattr(type(memory), "_open", broken)
     with pytest.raises(InputError, match=r"^memory://c/x: cannot be reached: \(MaxRetryError\) no route$"):
         list(scan_collection("memory://c/x"))
+
+    def nameless(*_: object, **__: object) -> None:
+        logging.getLogger("gcsfs").error("a traceback")
+        raise OSError(-2, "Name or service not known")
+
+    monkeypatch.setattr(type(memory), "_open", nameless)
+    with pytest.raises(InputError, match=r"^memory://c/x: cannot be read: .*Name or service not known$"):
+        list(scan_collection("memory://c/x"))
+    assert not caplog.records
 
     def absent(*_: object, **__: object) -> None:
         cause = RuntimeError("404, message='Not Found', url='http://h/x'")

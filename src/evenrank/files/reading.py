@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import gzip
 import io
+import logging
 import os
 import shutil
 import stat
@@ -224,6 +225,8 @@ def file_system(path: str | os.PathLike[str]) -> tuple[FileSystem, str] | None:
     """
     if "://" not in os.fspath(path):
         return None
+    # It logs whole tracebacks of what it then raises.
+    logging.getLogger("gcsfs").setLevel(logging.CRITICAL)
     try:
         from fsspec.core import url_to_fs
     except ImportError:

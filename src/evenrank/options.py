@@ -30,7 +30,8 @@ class Option:
         flag: Its name on the command line, where that is not the parameter's; ``metavar``: what stands for its value.
         typed: What is typed, where the parameter's type doesn't tell; ``list``: texts, by repeating the option.
         reads: Whether it names a file that is read, which no output may replace.
-        needs: The option without which it is not given; then ``--beir`` doesn't stand for it.
+        needs: The option without which it is not given; then ``--beir`` doesn't stand for it. ``unless``: the one
+            beside which it is not.
         shown: Whether the help shows the default.
         panel: The heading that it stands under in the help; without one: Input if it ``reads`` a file, else Method.
         rare: Whether ``--help`` leaves it out, for ``--help-all`` to show.
@@ -42,6 +43,7 @@ class Option:
     typed: type | None = None
     reads: bool = False
     needs: str | None = None
+    unless: str | None = None
     shown: bool = True
     panel: Panel | None = None
     rare: bool = False

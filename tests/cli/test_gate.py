@@ -100,6 +100,21 @@ def test_every_output_and_the_json_of_an_audit(folder, evenrank):
     assert evenrank("gate", "a.json", "--budget", "holds.toml", "--run", "old", "--baseline", "new").status == 1
 
 
+def test_json_is_told_by_its_content(folder, evenrank):
+    """A run may be JSON, and an audit's JSON may have any name."""
+    from evenrank import read_run, write_run
+
+    for name in ("new", "old"):
+        write_run(read_run(name), f"{name}.json")
+    expected = evenrank(*RUNS, "--budget", "holds.toml").out
+    for new in ("new.json", "new=new.json"):
+        done = evenrank("gate", new, "--baseline", "old=old.json", *RUNS[4:], "--budget", "holds.toml")
+        assert (done.status, done.out.replace("new.json", "new")) == (0, expected), done.err
+    audit = ("audit", "new", "old", *RUNS[2:], "--measures", "RR@10", "--json", "audit.txt", "--values")
+    assert evenrank(*audit).status == 0
+    assert evenrank("gate", "audit.txt", "--budget", "holds.toml").status == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import re
 import shlex
 import shutil
@@ -261,7 +262,7 @@ def home(tmp_path: Path) -> Path:
     return home
 
 
-OF_BEIR = {name: COMMANDS[name] for name in ("audit", "gate", "rebalance", "negatives", "rerank", "probe", "labels")}
+OF_BEIR = ("audit", "gate", "rebalance", "negatives", "rerank", "probe", "labels", "variants")
 
 
 @pytest.mark.parametrize("name", OF_BEIR)
@@ -269,7 +270,8 @@ def test_a_folder_of_beir_stands_for_its_files(
     name: str, home: Path, files: dict[str, Path], model: Path, tmp_path: Path, evenrank: Any
 ) -> None:
     found = []
-    for line in (COMMANDS[name], re.sub(r"--(collection|queries|qrels) \S+", "", COMMANDS[name]) + f" --beir {home}"):
+    short = re.sub(r"(--\w+ )?{(collection|queries|qrels)}", "", COMMANDS[name])
+    for line in (COMMANDS[name], f"{short} --beir {home}"):
         done = evenrank(*shlex.split(line.format(**files, model=model, out=tmp_path / "out")))
         assert done.status == (3 if name == "gate" else 0), done.err
         found.append(figures(name, done, tmp_path / "out"))
@@ -307,6 +309,11 @@ def test_a_folder_of_beir(home: Path, files: dict[str, Path], tmp_path: Path, ev
     done = evenrank("audit", every, "--beir", home, *measures)
     message = f"evenrank: {home}: expected a folder in BEIR's form, found no qrels/test.tsv or .jsonl in it\n"
     assert (done.status, done.err) == (2, message)
+    done = evenrank("score", home, "--out", run)
+    message = (
+        f"evenrank: {home}: expected files of one kind, found corpus and queries: a folder in BEIR's form is given"
+    )
+    assert (done.status, done.err) == (2, f"{message} as `beir`, or its parts by name\n")
     done = evenrank("retrieve", "--out", run)
     assert done.err == "evenrank retrieve: missing argument 'COLLECTION' (see evenrank retrieve --help)\n"
 
@@ -372,6 +379,7 @@ BAD_RUNS = {
     '{"q1": {"d1": [1]}}': "expected a finite number as score, found [1]",
     '{"q1": {"d1": 1}': "expected a JSON object, found",
     ",,,\n": "expected 6 fields (query_id, Q0, doc_id, rank, score, tag) of a TREC run, found 1: ',,,'",
+    "query-id\tcorpus-id\tscore\nq1\td1\t1\n": "expected a run, found BEIR's judgements (query-id, corpus-id, score)",
     '[{"query_id": "q1"}]': "line 1: expected a TREC run, CSV, TSV, JSONL or Parquet with named columns, or a"
     " JSON object, found a list: ",
 }
@@ -380,7 +388,27 @@ BAD_TEXTS = {
     'id,text\nd1,"a\n': "line 2: no valid CSV: unexpected end of data",
     ",,,\n": "line 1: expected an id, a tab and a text, found ',,,' and no tab",
     "id,text\n": "the file contains no texts",
+    "query-id\tcorpus-id\tscore\nq1\td1\t1\n": "line 1: expected a column of doc_id, docno, docid, corpus-id, pid,",
 }
+NAMES = "expected a column of doc_id, docno, docid, corpus-id, pid, id, _id and one of text, contents, body, passage"
+OTHERS = "(--id-column and --text-column name others)"
+
+
+@pytest.mark.parametrize("form", [".csv", ".parquet"])
+def test_unknown_names_of_columns(form: str, tmp_path: Path, evenrank: Any) -> None:
+    tables(pl.DataFrame({"key": ["d1"], "abstract": ["he"]}), "")[form](tmp_path / f"c{form}")
+    done = evenrank("score", tmp_path / f"c{form}", "--out", tmp_path / "s")
+    line, found = (", line 1", "'key,abstract'") if form == ".csv" else ("", "key, abstract")
+    assert done.err == f"evenrank: {tmp_path / f'c{form}'}{line}: {NAMES} {OTHERS}, found {found}\n"
+
+
+@pytest.mark.parametrize("output", ["audit {run} --labels x --per-query", "labels sample {run} --collection c --out"])
+def test_csv_is_not_written_under_another_name(
+    output: str, files: dict[str, Path], tmp_path: Path, evenrank: Any
+) -> None:
+    done = evenrank(*output.format(**files).split(), tmp_path / "todo.parquet")
+    message = f"evenrank: {tmp_path / 'todo.parquet'}: cannot be written: expected a name that ends in .csv\n"
+    assert (done.status, done.err) == (2, message)
 
 
 @pytest.mark.parametrize("text", [*BAD_RUNS, *BAD_TEXTS])
@@ -405,7 +433,7 @@ def test_damaged_zst(damage: Any, tmp_path: Path) -> None:
         evenrank.read_run(tmp_path / "run")
 
 
-def test_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evenrank: Any) -> None:
+def test_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     fsspec = pytest.importorskip("fsspec")
     memory = fsspec.filesystem("memory")
     with memory.open("/c/year=2025/a.tsv", "wb") as stream:
@@ -418,6 +446,15 @@ def test_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evenrank: An
     monkeypatch.setattr(type(memory), "_open", broken)
     with pytest.raises(InputError, match=r"^memory://c/x: cannot be reached: \(MaxRetryError\) no route$"):
         list(scan_collection("memory://c/x"))
+
+    def nameless(*_: object, **__: object) -> None:
+        logging.getLogger("gcsfs").error("a traceback")
+        raise OSError(-2, "Name or service not known")
+
+    monkeypatch.setattr(type(memory), "_open", nameless)
+    with pytest.raises(InputError, match=r"^memory://c/x: cannot be read: .*Name or service not known$"):
+        list(scan_collection("memory://c/x"))
+    assert not caplog.records
 
     def absent(*_: object, **__: object) -> None:
         cause = RuntimeError("404, message='Not Found', url='http://h/x'")

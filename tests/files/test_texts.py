@@ -333,7 +333,7 @@ def test_an_id_that_stands_twice(
         ('{"id": 1.5, "text": "a"}\n', 1, "expected a string or an integer under one of doc_id,"),
         ('{"id": true, "text": "a"}\n', 1, "expected a string or an integer under one of doc_id,"),
         ('{"id": "", "text": "a"}\n', 1, "expected a string or an integer under one of doc_id,"),
-        ('{"id": 1}\n', 1, "expected a string under one of text, contents, body, passage, found '{\"id\": 1}'"),
+        ('{"id": 1}\n', 1, "expected a string under one of text, contents, body, passage (`id_column` and "),
         ('{"id": 1, "text": null}\n', 1, "expected a string under one of text,"),
         ('{"id": 1, "text": ["a"]}\n', 1, "expected a string under one of text,"),
         ('{"id": 1, "text": "a"}\n{"id": 2, "text": "\\ud800"}\n', 2, "expected Unicode, found half a surrogate pair"),

@@ -82,6 +82,7 @@ def test_poles_that_are_none(poles: str) -> None:
     ("content", "line", "message"),
     [
         ("she,f\nhe,m\nthey\n", 3, "expected word,group, found 'they'"),
+        ("query_id,doc_id,score\nq1,d1,2\n", 1, "expected word,group, found 3 columns: 'query_id,doc_id,score'"),
         ("she,f\nhe,\n", 2, "expected word,group, found 'he,'"),
         ("she,f\n,m\n", 2, "expected word,group, found ',m'"),
         ("she,f\n\nhe,m\nShe,m\n", 4, "'She' is in two groups, f (line 1) and m"),

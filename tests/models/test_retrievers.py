@@ -186,12 +186,18 @@ def test_shards_that_failed(server: Server) -> None:
         retrieve_from(server.url, QUERIES, index="docs", quiet=True)
 
 
-def test_servers_that_are_busy_are_asked_again(server: Server, waits: list[float]) -> None:
+def test_servers_that_are_busy_are_asked_again(server: Server, waits: list[float], capsys: Any) -> None:
     right = opensearch(server)
     busy = [(429, {"Retry-After": "9"}, {"error": "busy"}), (500, {}, b""), "drop"]
     server.behave = lambda number, body: busy[number] if number < len(busy) else right(number, body)
     assert retrieve_from(server.url, QUERIES, index="docs", concurrency=1, quiet=True).to_dict() == RUN
     assert waits == [9, 2, 4]
+    assert capsys.readouterr().err == ""
+    # Told once, at the first of them.
+    seen = len(server.bodies)
+    server.behave = lambda number, body: busy[number - seen] if number < seen + 3 else right(number, body)
+    assert retrieve_from(server.url, QUERIES, index="docs", concurrency=1).to_dict() == RUN
+    assert capsys.readouterr().err == f"{server.url}/docs/_search: status 429: 'busy'; asked again, up to 7 tries\n"
     server.behave = lambda *_: (503, {}, {"message": "down"})
     with pytest.raises(EvenrankError, match=r"status 503: 'down' \(7 tries\)$"):
         retrieve_from(server.url, QUERIES, index="docs", quiet=True)

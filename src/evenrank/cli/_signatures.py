@@ -205,6 +205,7 @@ def _take_beir(typed: dict[str, Any], folder: str, options: Sequence[Given]) -> 
 
     for one in options:
         unused = one.option.needs is not None and not typed[one.option.needs]
+        unused = unused or (one.option.unless is not None and typed[one.option.unless] is not None)
         # Another retriever has a collection of its own.
         unused = unused or (one.name == "collection" and typed.get("source") is not None)
         if one.name not in BEIR or typed[one.name] not in (None, []) or unused:

@@ -76,6 +76,7 @@ def command(
 ) -> None:
     from evenrank import EvenrankError, audit, impact_ratios, named_runs
     from evenrank.files.errors import quoted
+    from evenrank.files.outputs import check_csv
     from evenrank.files.provenance import files_beside
 
     if tables not in (None, "impact"):
@@ -85,6 +86,7 @@ def command(
         if other is not None:
             raise EvenrankError(f"`table` or `{other}`: an audit is of people in a table, or of runs")
         _output.check(report=report, streams=(json, per_query), inputs=(table,))
+        check_csv(per_query)
         _output.will_write(json, report)
         found = impact_ratios(table, **people, **{name: given[name] for name in _OF_GROUPS})
         shown = found.impact_table() if tables else None
@@ -100,6 +102,7 @@ def command(
     more = [path for several in rankings.values() for path in several]
     inputs = (*paths, *files_beside(*paths), *more, *given.read)
     _output.check(report=report, streams=(json, per_query), inputs=inputs)
+    check_csv(per_query)
     _output.will_write(json, report)
     result = audit(**{**given, "runs": runs, "stages": stages or None, "rankings": rankings})
     # Notes name arguments; here these are options.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import replace
+from os.path import isfile
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,7 +74,10 @@ def command(
             as_budget(path)
         return
     _check_named(runs)
-    made = runs[0] if len(runs) == 1 and runs[0].lower().endswith(".json") else None
+    alone = runs[0] if len(runs) == 1 else ""
+    # What is not there is named by its ending.
+    absent = alone.lower().endswith(".json") and "=" not in alone and not isfile(alone)
+    made = alone if absent or _is_audit(alone) else None
     named = {} if made else evenrank.named_runs(runs)
     first, base = next(iter(named), None), own["baseline"]
     if base is not None and base not in named and made is None:
@@ -126,15 +132,26 @@ def _files(runs: Collection[object]) -> tuple[object, ...]:
     return (*runs, *files_beside(*runs))
 
 
+def _is_audit(path: str) -> bool:
+    """Whether a file is a result's JSON, by its keys: a run may be JSON, too."""
+    with suppress(OSError, ValueError, RecursionError):
+        if isfile(path):
+            with open(path, encoding="utf-8") as file:
+                head = file.read(1000)
+                found = json.loads(head + file.read()) if head.lstrip().startswith("{") else None
+            return isinstance(found, dict) and not found.keys().isdisjoint(("evenrank", "runs"))
+    return False
+
+
 def _check_named(runs: Collection[str]) -> None:
     """Raises EvenrankError for a file among the runs that is none: a budget, or an audit beside others."""
     from evenrank import EvenrankError
 
     for run in runs:
-        kind = PurePath(run).suffix.lower()
-        if kind == ".toml":
+        if PurePath(run).suffix.lower() == ".toml":
             raise EvenrankError(f"{run}: not a run; a budget is named by `budget`")
-        if kind == ".json" and (len(runs) > 1 or "=" in run):
+        named = "=" in run and not isfile(run)
+        if (named or len(runs) > 1) and _is_audit(run.partition("=")[2] if named else run):
             raise EvenrankError(f"{run}: an audit's JSON stands alone, without runs beside it and without a name")
 
 

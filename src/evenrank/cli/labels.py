@@ -42,9 +42,11 @@ def sample(
     json: opt.Json = None,
 ) -> None:
     from evenrank import named_runs, sample_labels
+    from evenrank.files.outputs import check_csv
     from evenrank.files.provenance import SUFFIX
 
     runs = named_runs(given["runs"])
+    check_csv(out)
     _output.check(out, f"{out}{SUFFIX}", streams=(json,), inputs=(*runs.values(), *given.read))
     drawn = sample_labels(**{**given, "runs": runs})
     drawn.write(out)

@@ -19,6 +19,9 @@ evenrank train recipe.toml --resume
 
 
 def command(*, given: Annotated[Values, From("training.run", "train_recipe")]) -> None:
+    from evenrank.files.errors import require_neural
+
+    require_neural("training")
     from evenrank import train_recipe, training_summary
 
     told: list[str] = []

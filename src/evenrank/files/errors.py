@@ -134,4 +134,7 @@ def shown(value: object) -> str:
 
 def reason_of(error: OSError) -> str:
     """The operating system's own message, without the text that pyarrow puts before it or polars after it."""
-    return os.strerror(error.errno) if error.errno else re.sub(r" \(os error \d+\)$", "", str(error))
+    # Where a name has no address, the number is below 0, and none of the system's.
+    return (
+        os.strerror(error.errno) if error.errno and error.errno > 0 else re.sub(r" \(os error \d+\)$", "", str(error))
+    )

@@ -239,6 +239,13 @@ def check_outputs(outputs: Iterable[object], inputs: Iterable[object] = ()) -> N
         _command.note_output(os.fspath(path))
 
 
+def check_csv(*paths: str | None) -> None:
+    """Raises InputError for an output whose name says another format than CSV, which it is written in."""
+    for path in paths:
+        if path is not None and Path(path).suffix.lower() in (".json", ".jsonl", ".parquet", ".tsv"):
+            raise InputError(path, "cannot be written: expected a name that ends in .csv")
+
+
 def check_apart(outputs: Iterable[object], inputs: Iterable[object] = ()) -> None:
     """Raises InputError for an output that is an input or another output, or that is inside a folder that is an input.
 

@@ -56,7 +56,7 @@ class ProgressLines:
         write: Callable[[str], None] | None = None,
     ) -> None:
         self._what, self._total = what, total
-        self._clock, self._write = clock, write or _to_standard_error
+        self._clock, self._write = clock, write or to_standard_error
         self._started = self._last = clock()
         self._done = 0
 
@@ -84,7 +84,8 @@ def _clock_time(seconds: float) -> str:
     return str(timedelta(seconds=round(seconds)))
 
 
-def _to_standard_error(line: str) -> None:
+def to_standard_error(line: str) -> None:
+    """Writes a line."""
     # Work continues even if standard error is closed.
     with suppress(OSError, ValueError):
         print(line, file=sys.stderr, flush=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import gzip
 import io
+import logging
 import os
 import shutil
 import stat
@@ -224,6 +225,8 @@ def file_system(path: str | os.PathLike[str]) -> tuple[FileSystem, str] | None:
     """
     if "://" not in os.fspath(path):
         return None
+    # It logs whole tracebacks of what it then raises.
+    logging.getLogger("gcsfs").setLevel(logging.CRITICAL)
     try:
         from fsspec.core import url_to_fs
     except ImportError:
@@ -468,6 +471,10 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
     kept = [file for file in kept if not file.endswith(".manifest.json")]
     if not kept:
         raise InputError(name, "contains no files")
+    parts = {os.path.basename(file).partition(".")[0]: file for file in kept}
+    if {"corpus", "queries"} <= parts.keys():
+        whole = "a folder in BEIR's form is given as `beir`"
+        raise InputError(name, f"expected files of one kind, found corpus and queries: {whole}, or its parts by name")
     return kept
 
 

@@ -167,6 +167,8 @@ def _read(path: str | os.PathLike[str], order: Order) -> tuple[pl.DataFrame, int
     if table is None:
         with _of_file(path):
             table = run_table(other, _FILE)
+        if isinstance(other, pl.DataFrame) and set(other.columns) == _JUDGED and (table["score"] % 1 == 0).all():
+            raise InputError(path, f"expected a run, found BEIR's judgements ({', '.join(other.columns)})")
         return _ranked(table, _query_numbers(table["query_id"]), order), 0
     if not table.height:
         raise InputError(path, "the file has no lines")
@@ -181,6 +183,10 @@ def _read(path: str | os.PathLike[str], order: Order) -> tuple[pl.DataFrame, int
         )
     number = _query_numbers(table["query_id"])
     return _ranked(table.select(_COLUMNS), number, order), _rank_contradictions(table, number)
+
+
+_JUDGED = {"query-id", "corpus-id", "score"}
+"""The columns of BEIR's judgements, whose grades are whole numbers."""
 
 
 @checked

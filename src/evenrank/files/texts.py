@@ -23,7 +23,7 @@ from .convert import TEXT_COLUMNS, text_table
 from .errors import InputError, quoted
 from .reading import Block, exists, files_of, joined, line_blocks, line_limit, open_parquet, refuse_pipe
 from .runs import read_qrels
-from .tables import IdIndex, csv_drops, first_repeat, is_parquet, lines_of, names_in, separator_of
+from .tables import DOCUMENT, QUERY, IdIndex, csv_drops, first_repeat, is_parquet, lines_of, names_in, separator_of
 from .threads import in_order
 
 
@@ -66,7 +66,12 @@ class Names(NamedTuple):
     @property
     def expected(self) -> str:
         """The columns, for a message."""
-        return f"expected a column of {', '.join(self.ids)} and one of {', '.join(self.texts)}"
+        return f"expected a column of {', '.join(self.ids)} and one of {', '.join(self.texts)}{self.others}"
+
+    @property
+    def others(self) -> str:
+        """What gives them other names, for a message."""
+        return "" if self.asked_for else " (`id_column` and `text_column` name others)"
 
     def found(self, names: Sequence[str]) -> tuple[int, int] | None:
         """The places of the columns of ids and texts among ``names``."""
@@ -132,9 +137,9 @@ def json_row(value: object, names: Names) -> tuple[str, str]:
     text_name = next((name for name in names.texts if name in value), None)
     text = None if text_name is None else value[text_name]
     if isinstance(row_id, bool) or not isinstance(row_id, str | int) or row_id == "":
-        raise _FieldError(f"expected a string or an integer under one of {', '.join(names.ids)}")
+        raise _FieldError(f"expected a string or an integer under one of {', '.join(names.ids)}{names.others}")
     if not isinstance(text, str):
-        raise _FieldError(f"expected a string under one of {', '.join(names.texts)}")
+        raise _FieldError(f"expected a string under one of {', '.join(names.texts)}{names.others}")
     title = None if text_name == "title" else value.get("title")
     return str(row_id), f"{title} {text}" if isinstance(title, str) and title else text
 
@@ -384,16 +389,23 @@ def _parser(block: Block, names: Names) -> Parse:
 def has_heading(path: str | os.PathLike[str], names: Names) -> bool:
     """Whether a text file is CSV, or TSV with a heading that names more than an id and a text in this order.
 
-    Raises InputError if it is no JSONL and has no columns of names that were asked for.
+    Raises InputError if it is no JSONL and has not the columns that were asked for, or others: CSV, or judgements.
     """
     for block in line_blocks(path, block_bytes=1 << 16):
         if block.data.decode().strip(_WHITE):
             heading = _heading(block, names)
             line = _first_line(block)
-            if not heading and names.asked_for and not line.startswith("{"):
+            if not heading and not line.startswith("{") and (names.asked_for or _is_other(path, line)):
                 raise InputError(path, f"{names.expected}, found {quoted(line)}", line=1)
             return heading
     return False
+
+
+def _is_other(path: str | os.PathLike[str], line: str) -> bool:
+    """Whether a first line names columns of something else: in CSV, or of a run or judgements."""
+    columns = set(names_in(line))
+    named = ".csv" in os.path.basename(os.fspath(path)) and "\t" not in line
+    return named or not (columns.isdisjoint(QUERY) or columns.isdisjoint(DOCUMENT))
 
 
 def _first_line(block: Block) -> str:

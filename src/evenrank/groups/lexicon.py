@@ -236,6 +236,9 @@ def _from_lines(path: str) -> Lexicon:
         for line, content in lines_of(block).iter_rows():
             if line == 1 and content.strip().casefold() == "word,group":
                 continue
+            if not words and content.count(",") > 1:
+                columns = content.count(",") + 1
+                raise InputError(path, f"expected word,group, found {columns} columns: {quoted(content)}", line=line)
             word, comma, group = (part.strip() for part in content.rpartition(","))
             if not comma or not word or not group:
                 raise InputError(path, f"expected word,group, found {quoted(content)}", line=line)

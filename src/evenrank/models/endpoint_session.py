@@ -74,9 +74,11 @@ class Session:
     """The connections and the kept answers of one call of an endpoint, for its threads.
 
     ``counts``: where it counts requests ("asked"), questions answered before ("kept") and other tries ("again").
+    ``tell`` is called with a line, once, before a question is asked again: that may take a minute.
     """
 
-    def __init__(self, endpoint: Asked, counts: Counter[str]) -> None:
+    def __init__(self, endpoint: Asked, counts: Counter[str], tell: Callable[[str], None] = lambda _: None) -> None:
+        self._tell, self._told = tell, False
         key, address = endpoint.secret(), endpoint.address
         self.endpoint, self._counts, self._lock = endpoint, counts, threading.Lock()
         self._header = address.login if key is None else f"{endpoint.scheme} {key}"
@@ -158,6 +160,7 @@ class Session:
             wait=_wait,
             stop=stop_after_attempt(TRIES),
             sleep=sleep_using_event(self._stopped),
+            before_sleep=self._before_sleep,
             reraise=True,
         )
         # The library's errors, which say the whole address, are in no traceback of ours: ``from None``.
@@ -175,6 +178,12 @@ class Session:
         if self._stopped.is_set():
             raise EvenrankError("nothing more is asked")
         self.count("asked" if state.attempt_number == 1 else "again")
+
+    def _before_sleep(self, state: RetryCallState) -> None:
+        with self._lock:
+            told, self._told = self._told, True
+        if not told and state.outcome and (error := state.outcome.exception()):
+            self._tell(f"{self.endpoint.address.shown}: {error.args[0]}; asked again, up to {counted(TRIES, 'try')}")
 
     def _send(self, question: bytes | None, about: str, url: str) -> str:
         """What the server answers. Raises _AgainError where another try may help."""

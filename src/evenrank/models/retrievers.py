@@ -24,7 +24,7 @@ from evenrank import options as opt
 from evenrank.files import EvenrankError, InputError, Run, as_queries
 from evenrank.files.arguments import checked
 from evenrank.files.errors import quoted, require, shown
-from evenrank.files.progress import progress
+from evenrank.files.progress import progress, to_standard_error
 from evenrank.files.reading import line_blocks
 from evenrank.files.tables import DOCUMENT, columns_in
 from evenrank.files.wording import counted
@@ -321,7 +321,7 @@ def _asked(engine: Engine, asked: pl.DataFrame, k: int, paths: _Paths, quiet: bo
 
     with (
         progress("retrieving", asked.height, quiet=quiet) as advance,
-        closing(Session(engine, Counter())) as session,
+        closing(Session(engine, Counter(), (lambda _: None) if quiet else to_standard_error)) as session,
     ):
         found = []
         texts = asked["text"].to_list()

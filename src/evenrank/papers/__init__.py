@@ -60,9 +60,9 @@ def run_experiment(
     Raises EvenrankError for an unknown name or scale, for a folder begun with other settings, and, before any work, for
     everything that is missing, one line each.
     """
-    from .checks import check
-
+    _check_named(name)
     _require_extras()
+    from .checks import check
     from .report import page_of
 
     check_ranges(jobs=jobs)
@@ -104,6 +104,11 @@ def folder_of(name: str, scale: str, out: opt.File | None) -> Path:
     return Path(f"experiments/{name}-{scale}" if out is None else out)
 
 
+def _check_named(name: str) -> None:
+    if name not in NAMES:
+        raise EvenrankError(f"experiment: expected one of {', '.join(NAMES)}, found {quoted(name)}")
+
+
 def _require_extras() -> None:
     require_neural("an experiment")
     require("an experiment", "all", *FAST, "Stemmer", "altair", "vl_convert", "pydantic", "tomli_w")
@@ -118,9 +123,8 @@ def study_of(
     say: Callable[[str], None] = lambda _: None,
 ) -> Study[Any]:
     """The study of a name with the settings of a scale. Raises EvenrankError for an unknown name or scale."""
+    _check_named(name)
     _require_extras()
-    if name not in NAMES:
-        raise EvenrankError(f"experiment: expected one of {', '.join(NAMES)}, found {quoted(name)}")
     if scale not in SCALES:
         raise EvenrankError(f"`scale`: expected one of {', '.join(SCALES)}, found {quoted(scale)}")
     check_ranges(seeds=seeds)

@@ -714,7 +714,7 @@ def variants(
         object, opt.Option("repeated: the queries: TSV, CSV, JSONL, Parquet or irds:NAME.", reads=True)
     ] = None,
     run: Annotated[object, opt.Option("repeated: the run whose passages are changed.", reads=True)] = None,
-    qrels: Annotated[object, opt.Option("repeated: judgements, instead of a run.", reads=True)] = None,
+    qrels: Annotated[object, opt.Option("repeated: judgements, instead of a run.", reads=True, unless="run")] = None,
     depth: Annotated[int, opt.Option("Ranks of the run.", panel="Input", rare=True)] = 100,
     mode: Annotated[
         Literal["word", "sentence"] | None,

@@ -81,7 +81,7 @@ def world(number: int, sentences: tuple[int, ...] = (8,), shared_last: bool = Fa
     passages = Passages.of(texts, True)
     items = passages.items(number, 5, 0)
     asked = items.queries.select("query_id", "text")
-    run = Searching(passages, asked, True, 10, None, Encoding(), None, True).bm25().run
+    run = Searching(passages, asked, True, 10, Encoding(), None, True).bm25().run
     return World(texts, items, (own_ranks(run, items.queries, passages, None)[0] <= AT).astype(float))
 
 

@@ -13,7 +13,7 @@ EXAMPLES = r"""
 # What can a model not find in these passages?
 evenrank scan docs.tsv --model sentence-transformers/all-MiniLM-L6-v2
 # Before and after a change of model.
-evenrank scan docs.tsv --model models/new --against models/old --keep kept
+evenrank scan docs.tsv --model models/new --against models/old
 # The queries for another search, whose run --run takes then.
 evenrank scan docs.tsv --save-queries known.tsv
 """
@@ -37,15 +37,18 @@ def command(
     quiet: opt.Quiet = False,
 ) -> None:
     import evenrank
-    from evenrank.files import write_text
+    from evenrank.files import EvenrankError, write_text
 
     _output.check(save_queries, report=report, streams=(json,), inputs=given.read)
     _output.will_write(save_queries, json, report)
     model = given.pop("model")
+    if save_queries is not None and given["questions"] is not None:
+        raise EvenrankError("`save_queries`: only without `questions`")
     if save_queries is not None:
         names = ("collection", "sample", "sentences", "seed")
         queries = evenrank.scan_queries(**{name: given[name] for name in names}, quiet=quiet)
-        write_text(save_queries, queries.select("query_id", "text").write_csv(separator="\t", include_header=False))
+        table = queries.select("query_id", "text")
+        write_text(save_queries, table.write_csv(separator="\t", include_header=False, quote_style="never"))
         if model is None and url is None and not any(given[name] for name in ("index", "run")):
             said = f"{save_queries}: {queries.height:,} queries; search with them, then scan what was found (--run)"
             _output.say(said)

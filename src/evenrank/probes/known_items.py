@@ -21,6 +21,7 @@ import polars as pl
 
 from evenrank.files import EvenrankError
 from evenrank.files.sentences import sentence_spans
+from evenrank.files.tokens import word_spans
 from evenrank.files.types import Array
 from evenrank.mitigation.rotation import draw, mixed_seed
 from evenrank.search.analysis import Analyzer
@@ -32,7 +33,7 @@ NEIGHBOURS = 2
 """So many neighbouring words may be copied as they stand: three would be a quotation."""
 RARE = 0.1
 """The share of the passages in which a rare word stands at most."""
-_WORD = re.compile(r"\w+")
+_SPACE = re.compile(r"\s")
 _SCHEMA = {
     "query_id": pl.String,
     "text": pl.String,
@@ -49,10 +50,10 @@ _SCHEMA = {
 class KnownItems:
     """Queries, each with the passage that it should bring back.
 
-    ``queries``: ``query_id`` (``DOC@START-END``, the sentence's characters), ``text``, ``doc_id``, ``start``, ``end``,
-    ``place`` (where the sentence stands: 0 first, 1 last; null for the only one), ``word`` (how many words precede it)
-    and ``words`` (of the passage). ``passages``: how many were drawn; ``wordless``: how many sentences were left out,
-    for lack of rare words of their own.
+    ``queries``: ``query_id`` (``DOC@START-END``, the sentence's characters; white space in ids as ``%20``), ``text``,
+    ``doc_id``, ``start``, ``end``, ``place`` (where the sentence stands: 0 first, 1 last; null for the only one),
+    ``word`` (how many words precede it) and ``words`` (of the passage). ``passages``: how many were drawn;
+    ``wordless``: how many sentences have no query.
     """
 
     queries: pl.DataFrame
@@ -76,21 +77,31 @@ def known_items(
     mixed = mixed_seed(seed)
     rows: list[tuple[object, ...]] = []
     wordless = 0
-    words = [list(_WORD.finditer(text)) for text in texts["text"].to_list()]
-    numbers = _terms({one.group().lower() for own in words for one in own}, analyzer)
+    distinct: set[str] = set()
+    for text in texts["text"]:
+        distinct.update(text[start:end].lower() for start, end in word_spans(text))
+    numbers = _terms(distinct, analyzer)
     most = max(1, int(RARE * documents))
-    for (doc_id, text), own in zip(texts.select("doc_id", "text").iter_rows(), words, strict=True):
-        terms = [numbers[one.group().lower()] for one in own]
+    for doc_id, text in texts.select("doc_id", "text").iter_rows():
+        own = word_spans(text)
+        terms = [numbers[text[start:end].lower()] for start, end in own]
         found, without = _passage(text, own, terms, frequency, most)
         wordless += without
         for start, end, query, place, word, size in _spread(found, sentences, doc_id, mixed):
-            rows.append((f"{doc_id}@{start}-{end}", query, doc_id, start, end, place, word, size))
+            rows.append((f"{_one_word(doc_id)}@{start}-{end}", query, doc_id, start, end, place, word, size))
     if not rows:
         raise EvenrankError("no sentence has three rare words that its passage has in no other place")
     return KnownItems(pl.DataFrame(rows, _SCHEMA, orient="row"), texts.height, wordless)
 
 
 _Sentence = tuple[int, int, str, float | None, int, int]
+
+
+def _one_word(doc_id: str) -> str:
+    """An id without white space, which ids of a TREC run cannot have."""
+    if not _SPACE.search(doc_id):
+        return doc_id
+    return _SPACE.sub(lambda found: f"%{ord(found.group()):02X}", doc_id.replace("%", "%25"))
 
 
 def _terms(words: Iterable[str], analyzer: Analyzer) -> dict[str, int]:
@@ -102,7 +113,7 @@ def _terms(words: Iterable[str], analyzer: Analyzer) -> dict[str, int]:
 
 
 def _passage(
-    text: str, spans: Sequence[re.Match[str]], numbers: Sequence[int], frequency: Array, most: int
+    text: str, spans: Sequence[tuple[int, int]], numbers: Sequence[int], frequency: Array, most: int
 ) -> tuple[list[_Sentence], int]:
     """The sentences of a passage that make a query, and how many do not; ``numbers``: the terms of its words."""
     times = Counter(numbers)
@@ -111,7 +122,7 @@ def _passage(
     without = 0
     for start, end in sentence_spans(text):
         last = first
-        while last < len(spans) and spans[last].start() < end:
+        while last < len(spans) and spans[last][0] < end:
             last += 1
         own = [
             (int(frequency[numbers[at]]), at)
@@ -122,7 +133,7 @@ def _passage(
         if len(chosen) >= LEAST_WORDS:
             others = len(spans) - (last - first)
             place = first / others if others else None
-            found.append((start, end, " ".join(spans[at].group() for at in chosen), place, first, len(spans)))
+            found.append((start, end, " ".join(text[slice(*spans[at])] for at in chosen), place, first, len(spans)))
         else:
             without += 1
         first = last
@@ -165,7 +176,7 @@ def placed(answers: pl.DataFrame, texts: pl.DataFrame) -> pl.DataFrame:
     of the answer (null: unknown), whose sentence gives the place. ``texts``: ``doc_id``, ``text`` of their passages."""
     sentences = {}
     for doc_id, text in texts.select("doc_id", "text").iter_rows():
-        sentences[doc_id] = sentence_spans(text), [one.start() for one in _WORD.finditer(text)]
+        sentences[doc_id] = sentence_spans(text), [start for start, _ in word_spans(text)]
     rows: list[tuple[object, ...]] = []
     for query_id, query, doc_id, start, end in answers.select("query_id", "text", "doc_id", "start", "end").iter_rows():
         spans, words = sentences[doc_id]

@@ -66,12 +66,20 @@ class Passages:
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """A retriever's lists; how far it reads each of some texts, in characters (None: unknown), and how many tokens."""
+    """A retriever's lists; how far it reads each of some texts, in characters (None: unknown), and how many tokens.
+
+    ``depth``: how long the lists of a given run are at most; None for lists that were made here.
+    """
 
     run: Run
     reads_to: Callable[[list[str]], Array | None] = lambda _: None
     reads: int | None = None
     notes: tuple[str, ...] = ()
+    depth: int | None = None
+
+    def first(self, k: int) -> Lists:
+        """The lists down to a rank."""
+        return replace(self, run=replace(self.run, table=self.run.table.filter(pl.col("rank") <= k)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +88,13 @@ class Searching:
 
     Attributes:
         queries: ``query_id``, ``text``; ``known``: whether they are known-item queries, and not real questions.
-        keep: Where the vectors of models are kept (None: for this once); ``encoding``, ``kind``: how they are loaded.
+        encoding, kind: How models are loaded.
     """
 
     passages: Passages
     queries: pl.DataFrame
     known: bool
     k: int
-    keep: Path | None
     encoding: Encoding
     kind: str | None
     quiet: bool
@@ -106,7 +113,7 @@ class Searching:
             return self._indexed(open_index(given))
         if isinstance(given, Run | pl.DataFrame | Mapping) or (is_path(given) and os.path.isfile(given)):
             return self._of_run(given, role)
-        return self._of_model(given, role)
+        return self.of_model(given)
 
     def _of_run(self, given: object, role: str) -> Lists:
         run = as_run(given, what=f"`{role}`")
@@ -118,9 +125,10 @@ class Searching:
                 f"run {run.name}: its query {quoted(other)} is not one of the {self.queries.height:,} that are asked"
                 f"{':' * bool(how)}{how}"
             )
-        return Lists(replace(run, table=asked.filter(pl.col("rank") <= self.k)))
+        return Lists(replace(run, table=asked), depth=int(run.table["rank"].to_numpy().max()))
 
     def _indexed(self, index: FirstStage, model: object = None) -> Lists:
+        self._check(index)
         if index.manifest.kind == BM25:
             name = index.manifest.path.name
             return Lists(index.search(self.queries, self.k, name=name, quiet=self.quiet))
@@ -132,7 +140,8 @@ class Searching:
 
         return Lists(run, reads_to, cast("int | None", encoder.facts().get("reads")), run.notes)
 
-    def _of_model(self, model: object, role: str) -> Lists:
+    def of_model(self, model: object, folder: str | os.PathLike[str] | None = None) -> Lists:
+        """The lists of a model, with its index in ``folder`` (made if it is not there), or in one for this once."""
         from evenrank.models.encoder_scorers import BiEncoderScorer, SparseScorer
         from evenrank.models.load import Prompts, StoredRanker, find_ranker
 
@@ -144,25 +153,28 @@ class Searching:
         else:
             searches = isinstance(ranker, BiEncoderScorer | SparseScorer)
         if not searches:
+            if folder is not None:
+                raise EvenrankError(f"`index`: {ranker.name} gives no vectors of passages that could be kept")
             return self._reranked(ranker)
         encoding = replace(self.encoding, kind=self.kind if self.kind in ("bi", "sparse") else None)
         with ExitStack() as opened:
-            folder = self.keep / role if self.keep is not None else None
             if folder is None:
                 folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="evenrank-scan-"))) / "index"
-            if not (folder / "index.json").exists():
-                folder.parent.mkdir(parents=True, exist_ok=True)
+            elif not is_path(self.passages.source) or not is_path(model):
+                raise EvenrankError("`index` with `model`: expected a collection in a file and a model in a folder")
+            if not os.path.exists(os.path.join(folder, "index.json")):
                 build_index(self.passages.source, out=folder, model=model, encoding=encoding, quiet=self.quiet)
-            index = open_index(folder)
-            self._check_kept(index)
-            search = replace(self, encoding=Encoding(batch_size=encoding.batch_size, device=encoding.device))
-            return search._indexed(index, model)
+            return self._indexed(open_index(folder), model)
 
-    def _check_kept(self, index: FirstStage) -> None:
+    def _check(self, index: FirstStage) -> None:
+        """Raises EvenrankError for an index of another collection, and for one made with another prompt."""
         manifest = index.manifest
-        made = collection_digest(self.passages.source).get("sha256")
-        if manifest.documents != len(self.passages.ids) or manifest.collection.get("sha256") not in (None, made):
-            raise EvenrankError(f"{manifest.path}: was kept of another collection; remove it, or choose another `keep`")
+        given, own = (one.get("sha256") for one in (collection_digest(self.passages.source), manifest.collection))
+        if manifest.documents != len(self.passages.ids) or (given and own and given != own):
+            raise EvenrankError(f"{manifest.path}: is an index of another collection")
+        prompt = self.encoding.document_prompt
+        if prompt is not None and prompt != manifest.settings.get("document_prompt"):
+            raise EvenrankError(f"{manifest.path}: was made with another `document_prompt`")
 
     def _reranked(self, ranker: Any) -> Lists:
         """BM25's first k, in the order of a ranker that cannot search."""

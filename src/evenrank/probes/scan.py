@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Annotated, Unpack, cast
 
 import numpy as np
@@ -34,6 +33,7 @@ from evenrank.groups.table import largest_groups
 from evenrank.measures.inference import (
     EQUAL,
     LEAST,
+    SIGNIFICANT,
     Comparison,
     Estimate,
     both,
@@ -42,6 +42,7 @@ from evenrank.measures.inference import (
     compare_groups,
     corrected,
     estimate,
+    proportion,
     untold,
 )
 from evenrank.measures.retrievability import gini, lorenz, retrievability
@@ -61,12 +62,13 @@ UNIT = "passages"
 AT = 10
 """The rank up to which a passage counts as found, in tests and sentences."""
 SAME = 0.9
-"""A passage that has this share of another's words stands for it."""
+"""Passages that share so many of the words of either stand for each other."""
 TENTHS = 10
 LENGTHS = (50, 100, 200, 400, 800)
 """The greatest numbers of words of passages whose figures stand together; a last row has the longer ones."""
 HUBS = 10
-_PAIRS = 50_000
+_TERMS = 4_000_000
+"""Terms of pairs of passages that are compared at once."""
 NONE = "neutral"
 """The row of passages that no group's words are in, or several groups' as often."""
 
@@ -117,6 +119,7 @@ class Found:
         whole: Over all queries; ``parts``: by depth, length, group and what is read.
         lost: The passages that none of their sentences finds among the first 10, as a share of those with queries.
         exposure: Of every passage of the collection.
+        unlisted: Queries that it has no list of, which count as not found.
         read: The share of the words of the passages drawn that the model reads (None: unknown or all), of ``reads``
             tokens a passage.
     """
@@ -126,6 +129,7 @@ class Found:
     parts: tuple[Part, ...]
     lost: Estimate
     exposure: Exposure
+    unlisted: int
     read: float | None = None
     reads: int | None = None
 
@@ -159,14 +163,24 @@ class Contrast:
 
 
 @dataclass(frozen=True, slots=True)
+class LostSentence:
+    """What was asked for, the characters and the text of the sentence, and BM25's rank (None: beyond k)."""
+
+    query: str
+    start: int
+    end: int
+    text: str
+    bm25: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class LostPassage:
-    """A passage that none of its sentences finds: its ``words`` and ``group``, and of each sentence the query, the
-    characters, and BM25's rank (None: beyond k)."""
+    """A passage that none of its sentences finds, with its ``words`` and ``group`` (None: none, or several)."""
 
     doc_id: str
     words: int
     group: str | None
-    sentences: tuple[tuple[str, int, int, int | None], ...]
+    sentences: tuple[LostSentence, ...]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -183,6 +197,8 @@ class ScanResult(Result):
         passages: How many were drawn, of ``documents``; ``queries``: of their sentences, or real questions;
             ``wordless``: sentences left out, as they have no three rare words of their own.
         same: Queries for which a passage with the same words stood for their own.
+        questions: Whether they are real; ``unjudged``: left out, as no passage of the collection is relevant for them.
+        grouped: Whether groups were asked for, which by default are those of ``gender-en``.
     """
 
     retrievers: tuple[Found, ...]
@@ -198,6 +214,8 @@ class ScanResult(Result):
     gone: tuple[str, ...] = ()
     won: tuple[str, ...] = ()
     questions: bool = False
+    unjudged: int = 0
+    grouped: bool = field(default=False, metadata=LEFT_OUT)
     settings: Mapping[str, object] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     sentences: pl.DataFrame | None = field(default=None, metadata=LEFT_OUT, compare=False)
@@ -219,7 +237,7 @@ class ScanResult(Result):
 
 
 def own_ranks(run: Run, items: pl.DataFrame, passages: Passages, relevant: pl.DataFrame | None) -> tuple[Array, Array]:
-    """The rank of each query's passage [Q], or of one that has nine tenths of its words; infinite beyond the list.
+    """The rank of each query's passage [Q], or of one that shares nine tenths of its words; infinite beyond the list.
 
     And whether it is another than the passage itself [Q]. ``relevant``: ``query_id``, ``doc_id`` of real questions.
     """
@@ -253,18 +271,20 @@ def own_ranks(run: Run, items: pl.DataFrame, passages: Passages, relevant: pl.Da
 
 
 def _same_words(index: Index, mine: Array, others: Array) -> Array:
-    """Whether passages ``others`` [n] have at least nine tenths of the distinct words of the passages ``mine`` [n]."""
+    """Whether passages ``others`` [n] and ``mine`` [n] share nine tenths of the distinct words of either."""
     from scipy.sparse import csr_array
 
     forward = index.forward
     size = len(forward.starts) - 1, index.analyzer.size
     words = csr_array((np.ones(len(forward.terms), np.int32), forward.terms, forward.starts), shape=size)
-    own = np.diff(forward.starts)
+    sizes = np.diff(forward.starts)
     found = np.zeros(len(mine), np.bool_)
-    for start in range(0, len(mine), _PAIRS):
-        part = slice(start, start + _PAIRS)
-        common = (words[mine[part]] * words[others[part]]).sum(axis=1)
-        found[part] = (common >= SAME * own[mine[part]]) & (own[mine[part]] > 0)
+    # Long passages a few at a time.
+    part = np.cumsum(sizes[mine] + sizes[others]) // _TERMS
+    for rows in np.split(np.arange(len(mine)), np.flatnonzero(np.diff(part)) + 1):
+        common = (words[mine[rows]] * words[others[rows]]).sum(axis=1)
+        larger = np.maximum(sizes[mine[rows]], sizes[others[rows]])
+        found[rows] = (common >= SAME * larger) & (larger > 0)
     return found
 
 
@@ -319,10 +339,25 @@ def _length(row: int) -> str:
     return f"{LENGTHS[row - 1] + 1 if row else 1}–{LENGTHS[row]} words"
 
 
+def _share(values: Array, passage: Array) -> Estimate:
+    """The mean of values [Q] from 0 to 1, its interval over passages within 0 and 1; of fewer than 15 none.
+
+    Where all are 0 or all are 1, the interval is Wilson's of as many passages.
+    """
+    found = estimate(cluster_parts(values, passage), unit=UNIT)
+    mean, ci95 = found.mean or 0.0, found.ci95
+    if found.n < LEAST:
+        ci95 = None
+    elif ci95 is not None:
+        ci95 = max(0.0, ci95[0]), min(1.0, ci95[1])
+    elif mean in (0.0, 1.0):
+        ci95 = proportion(round(mean * found.n), found.n)
+    return replace(found, ci95=ci95)
+
+
 def _part(by: str, part: str, ranks: Array, passage: Array, k: int) -> Part:
     values = [(ranks <= most).astype(np.float64) for most in (1, AT, k)] + [1 / ranks]
-    at1, at10, at_k, rr = (estimate(cluster_parts(one, passage), unit=UNIT) for one in values)
-    return Part(by, part, len(ranks), at1, at10, at_k, rr)
+    return Part(by, part, len(ranks), *(_share(one, passage) for one in values))
 
 
 def _found(searched: Lists, ranks: Array, asked: Asked, read: Array | None, passages: Passages, k: int) -> Found:
@@ -338,7 +373,8 @@ def _found(searched: Lists, ranks: Array, asked: Asked, read: Array | None, pass
     hubs = tuple((passages.ids[int(row)], float(shown[row])) for row in most if shown[row])
     exposure = Exposure(gini(shown), int((shown == 0).sum()), len(shown), hubs, tuple(lorenz(shown).tolist()))
     whole = _part("whole", "all", ranks, asked.passage, k)
-    return Found(searched.run.name, whole, parts, estimate(nothing, unit=UNIT), exposure, reads=searched.reads)
+    lost, unlisted = _share(nothing, np.arange(len(nothing))), len(ranks) - rows["query_id"].n_unique()
+    return Found(searched.run.name, whole, parts, lost, exposure, unlisted)
 
 
 def _by_passage(values: Array, passage: Array) -> Array:
@@ -368,11 +404,12 @@ def within(values: Array, passage: Array, first: Array, last: Array) -> tuple[Ar
 
 
 def matched(values: Array, passage: Array, inside: Array, others: Array, strata: Array) -> tuple[Array, Array]:
-    """One value a passage of a group, and of the others, whose means differ by what their queries [Q] differ within
+    """One value a passage of a group, and of the others, whose means are those of their queries [Q] within the same
     strata [Q].
 
-    Σ_s w_s (ā_s − b̄_s) / Σ w_s with w_s = n_a n_b / (n_a + n_b): of each query its difference from the mean of its
-    stratum, so that a stratum with a single query of the group varies too.
+    Σ_s w_s ā_s / Σ w_s and Σ_s w_s b̄_s / Σ w_s with w_s = n_a n_b / (n_a + n_b), over the strata that have both. What
+    is made of each query is its difference from the mean of its stratum, so that a stratum with a single query of the
+    group varies too. Passages without a query in such strata have no value.
     """
     size = int(strata.max(initial=-1)) + 1
     of_group, of_others = (np.bincount(strata[one], minlength=size).astype(np.float64) for one in (inside, others))
@@ -387,8 +424,30 @@ def matched(values: Array, passage: Array, inside: Array, others: Array, strata:
         share = weight[strata[used]] / count[strata[used]] / max(weight.sum(), 1e-300)
         _, place = np.unique(passage[used], return_inverse=True)
         parts = np.bincount(place, share * (values[used] - mean[strata[used]]))
-        found.append(parts * len(parts))
+        level = float(weight @ mean) / max(weight.sum(), 1e-300)
+        found.append(level + parts * len(parts))
     return found[0], found[1]
+
+
+def _beyond(alone: Comparison, gap: Comparison) -> Comparison:
+    """The difference ``alone``, shown where it is there and the ``gap`` to BM25's own is on the same side.
+
+    One that is not there is not shown, whatever can be told of the gap.
+    """
+    if alone.p is not None and alone.p >= SIGNIFICANT and gap.p is None:
+        return alone
+    return both(alone, gap)
+
+
+def _compare_within(first: Array, last: Array) -> Comparison:
+    """Whether the shares [P] of two parts of the same passages differ."""
+    found = compare_passages(first - last, np.arange(len(first)))
+    differ = int((np.abs(first - last) > EQUAL).sum())
+    if found.p is None and found.n:
+        of = f"{differ} of {counted(found.n, 'passage')}" if found.n >= LEAST else f"{counted(found.n, 'passage')}"
+        what = f"only {of} {'tell' if differ != 1 else 'tells'} the two apart, where {LEAST} are needed"
+        return replace(found, why=what if found.n >= LEAST else f"only {of} have both, where {LEAST} are needed")
+    return found
 
 
 def _within_contrast(
@@ -399,15 +458,14 @@ def _within_contrast(
     if not len(own[0]):
         none = untold(None, 0, "no passage has both", UNIT)
         return Contrast(*of, None, None, None, none, none)
-    each = np.arange(len(own[0]))
     shares = float(own[0].mean()), float(own[1].mean())
-    alone = compare_passages(own[0] - own[1], each)
+    alone = _compare_within(*own)
     if control is None:
         return Contrast(*of, *shares, None, alone, alone)
     theirs = within(control, asked.passage, first, last)
-    gap = compare_passages(own[0] - own[1] - theirs[0] + theirs[1], each)
+    gap = _compare_within(own[0] - theirs[0], own[1] - theirs[1])
     beside = float(theirs[0].mean()), float(theirs[1].mean())
-    return Contrast(*of, *shares, beside, both(alone, gap), alone)
+    return Contrast(*of, *shares, beside, _beyond(alone, gap), alone)
 
 
 def _group_contrast(
@@ -415,27 +473,32 @@ def _group_contrast(
 ) -> Contrast:
     """A group − others, of the same length and depth."""
     strata = asked.length * (TENTHS + 1) + asked.tenth + 1
-    there = [len(np.unique(asked.passage[part])) for part in (inside, others)]
-    if min(there) < LEAST:
-        few = counted(min(there), "passage")
-        why = f"only {few} of {of[2 + int(there[1] < there[0])]} {'has' if min(there) == 1 else 'have'} queries"
-        none = untold(None, there[0], f"{why}, where {LEAST} are needed", UNIT)
-        return Contrast(*of, None, None, None, none, none)
-    shares = float(values[inside].mean()), float(values[others].mean())
-    alone, gap = (
-        _compare_matched(*matched(one, asked.passage, inside, others, strata))
-        for one in (values, values if control is None else values - control)
-    )
+    own = matched(values, asked.passage, inside, others, strata)
+    for there, what in (
+        ([len(np.unique(asked.passage[part])) for part in (inside, others)], "have queries"),
+        ([len(one) for one in own], "have their like in length and depth"),
+    ):
+        if min(there) < LEAST:
+            fewest = of[2 + int(there[1] < there[0])]
+            why = f"only {counted(min(there), 'passage')} of {fewest} {what}, where {LEAST} are needed"
+            none = untold(None, there[0], why, UNIT)
+            return Contrast(*of, None, None, None, none, none)
+    shares = float(own[0].mean()), float(own[1].mean())
+    alone = _compare_matched(*own)
     if control is None:
         return Contrast(*of, *shares, None, alone, alone)
-    beside = float(control[inside].mean()), float(control[others].mean())
-    return Contrast(*of, *shares, beside, both(alone, gap), alone)
+    theirs = matched(control, asked.passage, inside, others, strata)
+    gap = _compare_matched(*matched(values - control, asked.passage, inside, others, strata))
+    beside = float(theirs[0].mean()), float(theirs[1].mean())
+    return Contrast(*of, *shares, beside, _beyond(alone, gap), alone)
 
 
 def _compare_matched(inside: Array, others: Array) -> Comparison:
-    """Whether a group's values differ from the others'; of equal values no difference is shown."""
-    if not (np.abs(inside) > EQUAL).any() and not (np.abs(others) > EQUAL).any():
-        return Comparison(0.0, None, len(inside), UNIT, p=1.0, noticeable=0.0)
+    """Whether a group's values differ from the others'; constants differ, or no difference is shown."""
+    if np.ptp(inside) < EQUAL and np.ptp(others) < EQUAL:
+        gap = float(inside.mean() - others.mean())
+        same = abs(gap) < EQUAL
+        return Comparison(0.0 if same else gap, None, len(inside), UNIT, p=float(same), noticeable=0.0)
     return compare_groups(inside, others, unit=UNIT)
 
 
@@ -525,7 +588,10 @@ def scan_queries(
 
 
 def _questions(queries: pl.DataFrame, qrels: pl.DataFrame, answers: object, passages: Passages) -> KnownItems:
-    """Real questions, each with the relevant passage that its first answer is in, or its first relevant one."""
+    """Real questions, each with the relevant passage that its first answer is in, or its first relevant one.
+
+    Of those without a relevant passage in the collection there are ``wordless``.
+    """
     relevant = qrels.filter(pl.col("relevance") >= 1).select("query_id", "doc_id")
     asked = queries.join(relevant, on="query_id", how="inner", maintain_order="left_right")
     asked = asked.filter(pl.col("doc_id").is_in(passages.ids.implode()))
@@ -543,7 +609,7 @@ def _questions(queries: pl.DataFrame, qrels: pl.DataFrame, answers: object, pass
     )
     located = queries.select("query_id").join(located, on="query_id", how="inner", maintain_order="left")
     texts = passages.texts(located["doc_id"].unique(maintain_order=True))
-    return KnownItems(placed(located, texts), texts.height)
+    return KnownItems(placed(located, texts), texts.height, queries.height - located.height)
 
 
 @checked
@@ -559,7 +625,13 @@ def scan(
         ),
     ] = None,
     index: Annotated[
-        object, opt.Option("An index of the collection (evenrank index).", metavar="DIR", reads=True, panel="Input")
+        object,
+        opt.Option(
+            "An index of the collection (evenrank index); with --model, made there.",
+            metavar="DIR",
+            reads=True,
+            panel="Input",
+        ),
     ] = None,
     run: Annotated[
         object,
@@ -587,10 +659,6 @@ def scan(
     sentences: Annotated[
         int, opt.Option("Sentences of each, at most.", metavar="N", panel="Statistics", rare=True)
     ] = 5,
-    keep: Annotated[
-        opt.File | None,
-        opt.Option("Keep a model's vectors here, to go on with.", metavar="DIR", panel="Output"),
-    ] = None,
     kind: opt.Kind = None,
     query_prompt: opt.QueryPrompt = None,
     document_prompt: opt.DocumentPrompt = None,
@@ -618,13 +686,13 @@ def scan(
         collection: As for :func:`evenrank.retrieve`.
         model: A folder, a name on the hub, a loaded model, or ``"bm25"``. A model that cannot search (a cross-encoder,
             an ``Endpoint``, a function) ranks BM25's first ``k``.
-        index: An index of the collection, open or by its folder, in place of a model.
+        index: An index of the collection, open or by its folder, in place of a model; with ``model``, the folder of its
+            index, which is made if it is not there: an interrupted scan goes on, a later one finds the vectors.
         run: What another search found, in place of both, for the queries of :func:`evenrank.scan_queries` with the same
             ``sample``, ``sentences`` and ``seed``.
         questions, qrels: Real questions instead, and which passages they should find; their depth is that of their
             ``answers`` (a SQuAD file, or a frame as of :func:`evenrank.position_sensitivity`) in a relevant passage.
         against: Another model, index or run, for the same queries.
-        keep: A folder for the vectors of a model: an interrupted scan goes on there, a later one finds them.
         groups: Of the passages, as :func:`evenrank.audit` takes them: words of ``gender-en`` without any.
 
     Raises:
@@ -632,7 +700,7 @@ def scan(
             sentence has a query; for a run or an index that is of another collection.
     """
     given = {name: one for name, one in (("model", model), ("index", index), ("run", run)) if one is not None}
-    if len(given) != 1:
+    if len(given) != 1 and list(given) != ["model", "index"]:
         raise EvenrankError(f"expected one of `model`, `index` and `run`, found {', '.join(given) or 'none'}")
     if (questions is None) != (qrels is None):
         raise EvenrankError("`questions` need `qrels`, and the reverse: give both or neither")
@@ -646,7 +714,7 @@ def scan(
     source = GroupSource(collection, **groups)
     source.check()
     made = Provenance("evenrank.scan")
-    ((role, retriever),) = given.items()
+    role, retriever = next(iter(given.items()))
     for name, one in ((role, retriever), ("against", against)):
         _note(made, name, one)
     for name, one in (("questions", questions), ("qrels", qrels)):
@@ -666,17 +734,10 @@ def scan(
     encoding = Encoding(
         batch_size=batch_size, device=device, query_prompt=query_prompt, document_prompt=document_prompt
     )
-    search = Searching(
-        passages,
-        items.queries.select("query_id", "text"),
-        questions is None,
-        k,
-        None if keep is None else Path(keep),
-        encoding,
-        kind,
-        quiet,
-    )
-    searched = [search.with_any(retriever, role)]
+    asked = items.queries.select("query_id", "text")
+    search = Searching(passages, asked, questions is None, k, encoding, kind, quiet)
+    folder = cast("str | None", index) if len(given) > 1 else None
+    searched = [search.of_model(model, folder) if folder is not None else search.with_any(retriever, role)]
     if against is not None:
         searched.append(search.with_any(against, "against"))
     of_words = isinstance(retriever, str) and retriever == BM25
@@ -684,11 +745,13 @@ def scan(
     settings: dict[str, object] = {
         name: os.fspath(one) if is_path(one) else type(one).__name__ for name, one in named.items() if one is not None
     }
-    settings |= {"sample": sample, "sentences": sentences, "seed": seed, "k": k}
+    settings |= {"k": k} if questions is not None else {"sample": sample, "sentences": sentences, "seed": seed, "k": k}
     if not of_words:
         searched.append(search.bm25())
+    # Longer lists would show more than those of a run that are cut.
+    k = min([k, *(max(AT, one.depth) for one in searched if one.depth is not None)])
     return _result(
-        searched,
+        [one.first(k) for one in searched],
         of_words,
         items,
         passages,
@@ -735,7 +798,7 @@ def _result(
     asked = Asked.of(queries, of_passage, names)
     passage, ends = asked.passage, queries["end"].to_numpy()
     found, values, ranks, reads = [], [], [], []
-    same = 0
+    others: list[int] = []
     for one in searched:
         of, other = own_ranks(one.run, queries, passages, relevant)
         read_to = one.reads_to(texts["text"].to_list())
@@ -748,7 +811,7 @@ def _result(
         values.append((of <= AT).astype(np.float64))
         ranks.append(of)
         reads.append(read)
-        same = max(same, int(other.sum()))
+        others.append(int(other.sum()))
     control = None if of_words else values[-1]
     tested = found if of_words else found[:-1]
     contrasts = contrasts_of([one.name for one in tested], values, control, asked, reads)
@@ -767,17 +830,19 @@ def _result(
     return ScanResult(
         tuple(found),
         contrasts,
-        _lost(queries, passage, ranks, None if of_words else ranks[-1], of_passage, names),
+        _lost(queries, texts, asked, ranks[0], ranks[-1]),
         len(passages.ids),
         items.passages,
         queries.height,
-        items.wordless,
-        same,
+        items.wordless if relevant is None else 0,
+        others[0],
         k,
         edge_of(beyond, word) if falls else None,
         gone,
         won,
         relevant is not None,
+        items.wordless if relevant is not None else 0,
+        any(one is not None for one in (source.scores, source.labels, source.lexicon, source.poles)),
         settings,
         tuple(note for one in searched for note in one.notes),
         queries.with_columns(columns),
@@ -800,23 +865,25 @@ def _renamed(searched: Sequence[Lists]) -> list[Lists]:
 
 def _lost(
     queries: pl.DataFrame,
-    passage: Array,
-    ranks: Sequence[Array],
-    control: Array | None,
-    group: Array,
-    names: Sequence[str],
+    texts: pl.DataFrame,
+    asked: Asked,
+    ranks: Array,
+    beside: Array,
 ) -> tuple[LostPassage, ...]:
     """The passages that none of their sentences finds, those that BM25 finds best first."""
-    best = np.minimum.reduceat(_by_passage(ranks[0], passage), _starts(passage))
-    beside = ranks[0] if control is None else control
-    lost = []
+    order, starts = np.argsort(asked.passage, kind="stable"), _starts(asked.passage)
+    best = np.minimum.reduceat(ranks[order], starts)
+    columns = queries.select("text", "start", "end", "words").rows()
+    lost: list[LostPassage] = []
     for row in np.flatnonzero(best > AT):
-        own = np.flatnonzero(passage == row)
-        kept = queries[own]
-        sentences = tuple(
-            (text, start, end, None if np.isinf(beside[at]) else int(beside[at]))
-            for (text, start, end), at in zip(kept.select("text", "start", "end").iter_rows(), own, strict=True)
-        )
-        of = names[group[row]] if group[row] >= 0 else None
-        lost.append(LostPassage(kept["doc_id"][0], kept["words"][0], of, sentences))
-    return tuple(sorted(lost, key=lambda one: min(s[3] or np.inf for s in one.sentences)))
+        own = order[starts[row] : starts[row + 1] if row + 1 < len(starts) else len(order)]
+        text = texts["text"][int(row)]
+        sentences = []
+        for at in own.tolist():
+            query, start, end, _ = columns[at]
+            rank = None if np.isinf(beside[at]) else int(beside[at])
+            sentences.append(LostSentence(query, start, end, text[start:end], rank))
+        group = asked.group[own[0]]
+        name = asked.groups[group] if group >= 0 else None
+        lost.append(LostPassage(texts["doc_id"][int(row)], columns[own[0]][3], name, tuple(sentences)))
+    return tuple(sorted(lost, key=lambda one: min(s.bm25 or np.inf for s in one.sentences)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.cells import cell_len, set_cell_size
 
 from evenrank.files.errors import plain
-from evenrank.files.wording import counted
+from evenrank.files.wording import counted, percent, plural
 from evenrank.measures.inference import Estimate
 from evenrank.results.finding import Finding, phrases
 from evenrank.results.page import COLOURS, Chip, Drawing, Page, Section, Tone, Verdicts, no_drawings, specification
@@ -27,17 +28,17 @@ from evenrank.results.table import (
 )
 
 from .retrieving import BM25
-from .scan import TENTH_NAMES
+from .scan import AT, TENTH_NAMES
 
 if TYPE_CHECKING:
-    from .scan import Contrast, Found, LostPassage, Part, ScanResult
+    from .scan import Contrast, Found, LostPassage, LostSentence, Part, ScanResult
 
 _SAYS = phrases("scan")
 _SOURCE = "Known-item queries of single sentences; exposure as Bache & Azzopardi 2010"
 _READ_WHOLE = 0.95
 _LISTED = 50
 """Passages that a page names; the JSON has all."""
-_EXCERPT = 60
+_EXCERPT = 120
 WIDTH, HEIGHT = 460, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 10, 42
 _LONGEST, _HEADING = 36, 20
@@ -63,12 +64,8 @@ def scan_page(result: ScanResult) -> Page:
         facts=(
             ("passages", f"{result.documents:,}"),
             ("drawn", f"{result.passages:,}"),
-            (f"{what[:-1]}ies" if what == "query" else "questions", f"{result.queries:,}"),
-            *(
-                (f"{one.name} reads", "all" if one.read == 1 else f"{one.read:.0%} of words")
-                for one in found
-                if one.read
-            ),
+            (plural(what), f"{result.queries:,}"),
+            *((f"{one.name} reads", f"{percent(one.read)} of words") for one in found if one.read is not None),
         ),
         source=_SOURCE,
         notes=tuple(_notes(result)),
@@ -82,29 +79,41 @@ def scan_page(result: ScanResult) -> Page:
 def scan_findings(result: ScanResult) -> Iterator[Finding]:
     """Whether depth matters, what has changed, who is lost, whose passages, and who is shown."""
     own = [one for one in result.contrasts if one.name == result.name]
-    yield _depth(result, own[0])
+    depth = _depth(result, own[0])
+    yield depth
     for one in own:
         if one.by == "retriever":
             yield _change(result, one)
     subject, other = result.retrievers[0], result.retrievers[-1]
-    count, of = round((subject.lost.mean or 0.0) * subject.lost.n), subject.lost.n
-    if count and other is subject:
-        yield _SAYS.find("lost_alone", "Passages", estimate=subject.lost, count=count, of=of)
-    elif count:
-        theirs = round((other.lost.mean or 0.0) * other.lost.n)
-        yield _SAYS.find("lost", "Passages", estimate=subject.lost, count=count, of=of, bm25=theirs)
+    if subject.read is not None and subject.read < _READ_WHOLE and subject.reads and depth.key != "depth_read":
+        yield _SAYS.find("cut", place="warning", name=result.name, read=subject.read, reads=subject.reads)
+    if subject.unlisted:
+        yield _SAYS.find("unlisted", place="warning", name=result.name, count=subject.unlisted, of=result.queries)
+    counts: dict[str, Any] = {"count": _lost(subject), "of": subject.lost.n, "bm25": _lost(other)}
+    counts["asked"] = "questions" if result.questions else "sentences"
+    if _lost(subject):
+        key = "lost_alone" if other is subject else "lost"
+        yield _SAYS.find(key, "Passages", estimate=subject.lost, **counts)
     for one in own:
         if one.by == "read" and one.verdict == "shown" and one.bm25 is not None:
             # The first line says it of depth.
             yield _SAYS.find("read", "Reading", "shown", one.found, "detail", **_shares(one))
     if result.edge is not None and subject.read is None:
         yield _SAYS.find("edge", "Reading", "shown", None, edge=result.edge)
-    yield from _groups([one for one in own if one.by == "group"])
+    yield from _groups(
+        [one for one in own if one.by == "group" and (result.grouped or one.verdict != "cannot be told")]
+    )
     yield _exposure(result, subject, other)
-    if result.wordless:
-        yield _SAYS.find("wordless", place="note", count=result.wordless)
-    if result.same:
-        yield _SAYS.find("same", place="note", count=result.same, of=result.queries)
+    if not result.questions and 2 * sum(one.queries for one in subject.parts if one.by == "depth") < result.queries:
+        yield _SAYS.find("short", place="note")
+    for key, count in (("wordless", result.wordless), ("unjudged", result.unjudged), ("same", result.same)):
+        if count:
+            yield _SAYS.find(key, place="note", count=count, of=result.queries)
+
+
+def _lost(found: Found) -> int:
+    """How many passages a retriever does not find."""
+    return round((found.lost.mean or 0.0) * found.lost.n)
 
 
 def _shares(one: Contrast) -> dict[str, Any]:
@@ -128,6 +137,7 @@ def _depth(result: ScanResult, one: Contrast) -> Finding:
         key = "depth_untold"
     elif one.verdict == "shown":
         cut = subject.read is not None and subject.read < _READ_WHOLE and subject.reads is not None
+        cut &= (one.found.mean or 0.0) > 0
         key = "depth_alone" if one.bm25 is None else "depth_read" if cut else "depth"
         values |= {"beyond": 1 - (subject.read or 0.0), "reads": subject.reads}
     elif one.bm25 is not None and one.alone.shown:
@@ -164,7 +174,7 @@ def _groups(contrasts: Sequence[Contrast]) -> Iterator[Finding]:
         elif one.bm25 is not None and one.alone.shown:
             key = "group_queries"
         values: dict[str, Any] = {"group": one.first, "other": one.last, "change": change, "noticed": change.noticeable}
-        yield _SAYS.find(key, "Groups", change.verdict, change, why=change.why, **values)
+        yield _SAYS.find(key, "Groups", change.verdict, change, why=change.why, first=one.of_first, **values)
     if several and not shown:
         told = any(one.verdict != "cannot be told" for one in contrasts)
         yield _SAYS.find("groups_same", "Groups", "no difference shown" if told else "cannot be told")
@@ -182,29 +192,32 @@ def _exposure(result: ScanResult, subject: Found, other: Found) -> Finding:
 def _notes(result: ScanResult) -> Iterator[str]:
     if not result.questions:
         yield (
-            "A query is the five rarest words of a sentence that stand nowhere else in its passage, in their order,"
-            " never three neighbours. Depth: 0 for the first sentence of a passage, 1 for the last."
+            "A query is three to five of the rarest words of a sentence that stand nowhere else in its passage, in"
+            " their order, never three neighbours. Depth: 0 for the first sentence of a passage, 1 for the last."
         )
+    own = "" if len(result.retrievers) == 1 else " and from BM25's own on the same queries"
     yield (
-        "Intervals and tests are over passages, each with all its queries. A contrast is shown where it differs from 0"
-        " and from BM25's own on the same queries, with Holm's correction over all contrasts; groups are compared"
-        " within the same length and depth."
+        f"A contrast is shown where it differs from 0{own}, with Holm's correction over all of them, by tests over"
+        " passages: first and last tenth of those that have both, groups within the same length and depth. The tables"
+        " have all queries, with intervals over passages."
     )
     yield f"Exposure: r(d) = Σ 1 / ln(1 + rank) over all queries, up to rank {result.k}."
+    if result.k < AT * AT:
+        yield f"Lists are compared down to rank {result.k}."
     yield from result.notes
 
 
 def _next(result: ScanResult) -> Iterator[tuple[str, str]]:
     """Cutting passages where the model does not read them whole; BM25 beside it where that finds what it does not."""
     subject = result.retrievers[0]
-    path = result.settings.get("collection", "COLLECTION")
+    path = shlex.quote(str(result.settings.get("collection", "COLLECTION")))
     model = result.settings.get("model")
     if subject.read is not None and subject.read < _READ_WHOLE and isinstance(model, str):
-        yield f"evenrank passages {path} --model {model} --out cut", "cut to what it reads"
+        yield f"evenrank passages {path} --model {shlex.quote(model)} --out cut", "cut to what it reads"
     elif result.edge is not None:
         yield f"evenrank passages {path} --tokens {max(20, result.edge)} --out cut", "cut them"
     if subject.lost.mean and len(result.retrievers) > 1:
-        yield "evenrank fuse", "with BM25's run"
+        yield "evenrank fuse", "with a run of BM25"
 
 
 def _chips(result: ScanResult) -> Iterator[tuple[str, tuple[Chip, ...]]]:
@@ -220,7 +233,7 @@ def _chips(result: ScanResult) -> Iterator[tuple[str, tuple[Chip, ...]]]:
             Chip(", ".join(f"{one.first} {'more' if (one.found.mean or 0) > 0 else 'less'}" for one in shown), "bad")
             if shown
             else _chip(groups[0] if groups else None),
-            Chip(f"{lost:.0%}", "bad" if lost else "good"),
+            Chip(percent(lost), "bad" if lost else "good"),
         )
         yield found.name, chips
 
@@ -305,9 +318,7 @@ def _sections(result: ScanResult) -> Iterator[Section]:
         drawn = (lambda: [_strip(result)]) if by == "group" else no_drawings
         yield Section(f"By {by}", (_parts(result, by),), drawn)
     if result.lost:
-        yield Section(
-            "Passages that none of their sentences finds", (_lost_table(result),), hint=_more(len(result.lost))
-        )
+        yield Section("Lost passages", (_lost_table(result),), hint=_more(len(result.lost)))
     if result.gone or result.won:
         yield Section("What has changed", (_changed("Lost", result.gone), _changed("Won", result.won)))
     yield Section("Exposure", (_exposures(result), _hubs(result)), lambda: [_lorenz(result)])
@@ -319,18 +330,22 @@ def _more(count: int) -> str:
 
 
 def _lost_table(result: ScanResult) -> Table:
-    rows: list[tuple[LostPassage, tuple[str, int, int, int | None]]] = [
+    rows: list[tuple[LostPassage, LostSentence]] = [
         (one, sentence) for one in result.lost[:_LISTED] for sentence in one.sentences
     ]
     columns = (
         Column("passage", TEXT, of=lambda row: row[0].doc_id),
         Column("group", TEXT, of=lambda row: row[0].group or "–"),
         Column("words", COUNT, of=lambda row: row[0].words),
-        Column("from", COUNT, "from character", lambda row: row[1][1]),
-        Column("query", TEXT, of=lambda row: row[1][0][:_EXCERPT]),
-        Column("bm25", COUNT, "BM25's rank", lambda row: row[1][3]),
+        Column("start", COUNT, "from character", lambda row: row[1].start),
+        Column("sentence", TEXT, of=lambda row: _excerpt(row[1].text or row[1].query)),
+        Column("bm25", COUNT, "BM25's rank", lambda row: row[1].bm25),
     )
-    return Table("Passages that none of their sentences finds", columns, rows)
+    return Table("Lost passages", columns, rows)
+
+
+def _excerpt(text: str) -> str:
+    return text if len(text) <= _EXCERPT else f"{text[: _EXCERPT - 1].rstrip()}…"
 
 
 def _changed(title: str, ids: Sequence[str]) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from hypothesis import strategies as st
 
 import evenrank
 from evenrank import EvenrankError, Run, ScanResult, retrieve, scan, scan_queries
+from evenrank.measures.inference import Comparison, both, holm
 from evenrank.measures.retrievability import gini
+from evenrank.models.scorers import FunctionScorer
 from evenrank.probes.retrieving import Passages
 from evenrank.probes.scan import AT, Asked, contrasts_of, edge_of, matched, own_ranks, within
 
@@ -214,6 +217,176 @@ def test_what_bm25_does_as_well_is_not_shown() -> None:
     # The group has no passage at all.
     group = contrasts_of(["r"], [falls], None, asked, [None])[1]
     assert group.found.why == "only 0 passages of b have queries, where 15 are needed"
+
+
+def passages_of(number: int, words: Any = 90) -> pl.DataFrame:
+    """Two queries of each passage, of its first and of its last sentence."""
+    ids = np.repeat([f"d{row}" for row in range(number)], 2)
+    return pl.DataFrame(
+        {"doc_id": ids, "place": np.tile([0.0, 1.0], number), "words": np.broadcast_to(words, 2 * number)}
+    )
+
+
+def test_a_group_that_bm25_finds_less_of_as_well_is_not_shown() -> None:
+    rng = np.random.default_rng(3)
+    group = np.arange(300) % 2
+    asked = Asked.of(passages_of(300), group, ("a", "b"))
+    less = np.repeat(np.where(group == 1, 0.4, 0.8), 2)
+    found, as_well = (rng.random(600) < less).astype(float), (rng.random(600) < less).astype(float)
+    own, beside, perfect = (
+        contrasts_of(["r"], [found], control, asked, [None])[1] for control in (None, as_well, np.ones(600))
+    )
+    assert [one.verdict for one in (own, beside, perfect)] == ["shown", "no difference shown", "shown"]
+    of = np.repeat(group, 2)
+    assert own.found.mean == pytest.approx(found[of == 0].mean() - found[of == 1].mean(), abs=0.01)
+    assert (own.first, own.last, own.found.mean > 0) == ("a", "b", True)
+    assert beside.bm25 == pytest.approx((as_well[of == 0].mean(), as_well[of == 1].mean()), abs=0.02)
+
+
+def test_groups_are_compared_at_the_same_length_and_depth() -> None:
+    length = np.repeat(np.arange(300) % 3, 2)
+    queries = passages_of(300, np.array([40, 90, 150])[length])
+    # Half of the long passages are of b, a tenth of the short ones.
+    group = (np.arange(300) % 20 < np.array([2, 6, 12])[np.arange(300) % 3]).astype(int)
+    asked = Asked.of(queries, group, ("a", "b"))
+    by_part = 0.9 - 0.25 * length - 0.2 * queries["place"].to_numpy()
+    found = contrasts_of(["r"], [by_part], None, asked, [None])[1]
+    assert found.found.mean == pytest.approx(0, abs=1e-12)
+    assert found.verdict == "no difference shown"
+    # Without a like in length nothing can be compared.
+    asked = Asked.of(queries, (np.arange(300) % 3 == 2).astype(int), ("a", "b"))
+    why = contrasts_of(["r"], [by_part], None, asked, [None])[1].found.why
+    assert why == "only 0 passages of a have their like in length and depth, where 15 are needed"
+
+
+def test_a_group_of_which_nothing_is_found() -> None:
+    group = np.arange(60) % 2
+    asked = Asked.of(passages_of(60), group, ("a", "b"))
+    found = contrasts_of(["r"], [np.repeat(1.0 - group, 2)], None, asked, [None])[1]
+    assert (found.verdict, found.found.mean, found.of_first, found.of_last) == ("shown", 1.0, 1.0, 0.0)
+
+
+def test_several_groups_are_each_compared_with_all_others() -> None:
+    group = np.tile([0, 1, 2, -1, -2], 40)
+    asked = Asked.of(passages_of(200), group, ("a", "b", "c"))
+    values = np.repeat(np.select([group == 1, group < 0], [0.2, 0.9], 0.6), 2) + 0.01 * np.tile([1, -1], 200)
+    found = {one.first: one for one in contrasts_of(["r"], [values], None, asked, [None]) if one.by == "group"}
+    assert [found[name].found.mean for name in "abc"] == pytest.approx([0.2, -0.4, 0.2])
+    assert [one.last for one in found.values()] == ["others"] * 3
+
+
+def test_all_contrasts_are_corrected_together() -> None:
+    rng = np.random.default_rng(2)
+    asked = Asked.of(passages_of(100), np.arange(100) % 2, ("a", "b"))
+    values = [(rng.random(200) < 0.6 - 0.1 * asked.tenth / 9).astype(float) for _ in range(2)]
+    read = asked.tenth == 0
+    found = contrasts_of(["new", "old"], values, None, asked, [read, None])
+    assert [(one.name, one.by) for one in found] == [
+        ("new", "depth"),
+        ("new", "read"),
+        ("new", "group"),
+        ("old", "depth"),
+        ("old", "group"),
+        ("new", "retriever"),
+    ]
+    assert [one.found.holm_p for one in found] == holm([one.found.p for one in found])
+    assert found[1].of_first == found[0].of_first
+    assert found[5].found.mean == pytest.approx(values[0].mean() - values[1].mean())
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "p"),
+    [
+        ((0.3, 0.2), (0.4, 0.01), 0.2),
+        ((0.3, 0.01), (0.4, 0.2), 0.2),
+        ((0.3, 0.01), (-0.4, 0.02), 1.0),
+        ((-1, 0.01), (-2, 0.02), 0.02),
+    ],
+)
+def test_both_have_to_be_shown_on_the_same_side(first: tuple[float, float], second: Any, p: float) -> None:
+    one, other = (Comparison(mean, None, 50, p=value, noticeable=0.1) for mean, value in (first, second))
+    assert (both(one, other).mean, both(one, other).p) == (first[0], p)
+    untested = replace(other, p=None, noticeable=None, why="too few")
+    assert (both(one, untested).p, both(one, untested).why) == (None, "too few")
+
+
+class ReadsSome(FunctionScorer):
+    """Counts a query's words among the first 64 of a passage, and says that it reads no more."""
+
+    def facts(self) -> dict[str, object]:
+        return {**super().facts(), "reads": 64}
+
+    def reads_to(self, queries: Any, passages: Any) -> list[int]:
+        return [[*re.finditer(r"\S+", text)][63].end() for text in passages]
+
+
+def test_a_model_that_cuts_passages_off(made: World) -> None:
+    def within_64(query: str, passages: list[str]) -> list[float]:
+        return [float(sum(f"{word}" in text.split()[:64] for word in query.split())) for text in passages]
+
+    found = scan(made.texts, model=ReadsSome(within_64, "short"), sample=117)
+    read = contrast(found, "read")
+    assert (read.verdict, read.first, read.last) == ("shown", "read", "cut off")
+    assert read.of_first > 0.5 > 0.3 > read.of_last
+    parts = {one.part: one.queries for one in found.retrievers[0].parts if one.by == "read"}
+    # Sentences have 12 words: the fifth ends with the 60th.
+    whole = int((made.items.queries["word"] <= 48).sum())
+    assert parts == {"read": whole, "cut off": found.queries - whole}
+    assert found.retrievers[0].read == pytest.approx(64 / (16 * 12))
+    answer = found.findings[0]
+    assert answer.key == "depth_read"
+    assert answer.text.endswith(": 67% of words are beyond the 64 tokens that it reads.")
+    (name, chips), *_ = found.page().verdicts.rows  # type: ignore[union-attr]
+    assert (name, chips[0].text) == ("short", "falls")
+    turned = replace(
+        found.contrasts[0], found=found.contrasts[0].found.__class__(-0.4, None, 90, p=0.001, holm_p=0.001)
+    )
+    assert replace(found, contrasts=(turned,)).findings[0].key == "depth"
+
+
+def test_the_lost_are_listed_with_what_bm25_finds(made: World) -> None:
+    run = searched(made.texts.head(400), made)
+    found = scan(made.texts, run=run, sample=117)
+    bm25 = dict(found.sentences.select("query_id", "rank_bm25").iter_rows())  # type: ignore[union-attr]
+    texts = dict(made.texts.iter_rows())
+    ranks = []
+    for one in found.lost:
+        for sentence in one.sentences:
+            assert sentence.bm25 == bm25[f"{one.doc_id}@{sentence.start}-{sentence.end}"]
+            assert sentence.text == texts[one.doc_id][sentence.start : sentence.end]
+        ranks.append(min((sentence.bm25 or 999) for sentence in one.sentences))
+    assert ranks == sorted(ranks)
+    assert len(ranks) > 20
+    exposure = next(one.text for one in found.findings if one.key == "exposure")
+    theirs = found.retrievers[1].exposure
+    own = found.retrievers[0].exposure
+    assert exposure.startswith(f"In no list of 100: {own.unseen} of 600 passages (BM25: {theirs.unseen}).")
+    assert own.unseen > theirs.unseen + 150
+
+
+def test_queries_without_a_list_are_said(made: World) -> None:
+    whole = searched(made.texts, made)
+    some = whole.table.filter(pl.col("query_id").is_in(whole.queries.head(500).implode()))
+    found = scan(made.texts, run=Run.from_table(some, "planted"), sample=117)
+    said = next(one for one in found.findings if one.key == "unlisted")
+    assert (said.place, said.text) == (
+        "warning",
+        f"Queries of which planted has no list, which count as not found: {found.queries - 500} of {found.queries}.",
+    )
+
+
+def test_a_short_run_shortens_all_lists(made: World) -> None:
+    whole = searched(made.texts, made)
+    found = scan(made.texts, run=Run.from_table(whole.table.filter(pl.col("rank") <= 20), "planted"), sample=117)
+    assert found.k == 20
+    assert found.retrievers[0].exposure == found.retrievers[1].exposure
+    assert found.retrievers[0].whole == found.retrievers[1].whole
+
+
+def test_the_sample_is_drawn_with_the_seed(made: World) -> None:
+    one, same, other = (scan_queries(made.texts, sample=20, seed=seed)["doc_id"].unique().sort() for seed in (1, 1, 2))
+    assert one.equals(same)
+    assert not one.equals(other)
 
 
 def test_the_edge_is_the_step_that_fits_best() -> None:

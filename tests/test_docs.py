@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -78,7 +79,12 @@ SMALLER = {
 @pytest.fixture(scope="module")
 def hooks() -> ModuleType:
     pytest.importorskip("mkdocs", reason="mkdocs is not installed")
-    spec = importlib.util.spec_from_file_location("docs_hooks", DOCS / "_hooks.py")
+    return script("_hooks")
+
+
+def script(name: str) -> ModuleType:
+    """A file of docs/ as a module."""
+    spec = importlib.util.spec_from_file_location(f"docs{name}", DOCS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -145,6 +151,14 @@ def test_pictures_are_small_and_shown() -> None:
     for picture in pictures:
         assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
         assert picture.stat().st_size < 150_000, picture.name
+
+
+def test_table_of_scans_is_what_was_measured() -> None:
+    module = script("scan")
+    rows = json.loads(module.KEPT.read_text(encoding="utf-8"))["rows"]
+    page = module.PAGE.read_text(encoding="utf-8")
+    assert module.page(page, rows) == page
+    assert {row["ranker"] for row in rows} == {module.BM25, module.MINILM, module.TINY, module.STATIC}
 
 
 # --- measures and mitigations -----------------------------------------------------------------------------------------

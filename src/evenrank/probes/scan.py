@@ -620,8 +620,10 @@ def scan(
         index: An index of the collection, open or by its folder, in place of a model.
         run: What another search found, in place of both, for the queries of :func:`evenrank.scan_queries` with the same
             ``sample``, ``sentences`` and ``seed``.
-        questions, qrels: Real questions instead, and which passages they should find; their depth is that of their
-            ``answers`` (a SQuAD file, or a frame as of :func:`evenrank.position_sensitivity`) in a relevant passage.
+        questions: Real questions instead.
+        qrels: Which passages they should find.
+        answers: Where their answers are: a SQuAD file, or a frame as of :func:`evenrank.position_sensitivity`. A
+            question's depth is that of its answer in a relevant passage.
         against: Another model, index or run, for the same queries.
         keep: A folder for the vectors of a model: an interrupted scan goes on there, a later one finds them.
         groups: Of the passages, as :func:`evenrank.audit` takes them: words of ``gender-en`` without any.

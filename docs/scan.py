@@ -116,7 +116,7 @@ def table(rows: list[dict[str, Any]]) -> str:
         ends = "" if row["ci95"] is None else " [{:+.2f}, {:+.2f}]".format(*row["ci95"])
         cells = (
             *(row["ranker"], row["cut"], reads, read, *shares),
-            *(f"{row['difference']:+.2f}{ends}", row["verdict"]),
+            *(f"{row['difference']:+.2f}{ends}" if row["difference"] else "0", row["verdict"]),
             *(f"{row['lost']} of {row['passages']}", f"{row['gini']:.2f}"),
         )
         lines.append("| " + " | ".join(cells) + " |")

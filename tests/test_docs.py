@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -47,6 +48,7 @@ QUICK = (
     "guides/passages",
     "guides/rebalance",
     "guides/rerank",
+    "guides/scan",
     "guides/integrations",
     "api/index",
     "extend/lexicon",
@@ -60,6 +62,8 @@ REAL = "tutorials/decide"
 """The page on Grep-BiasIR: slow, and skipped where the data are not."""
 LABELLED = "tutorials/few-labels"
 """The page on people's labels of Grep-BiasIR, skipped where the data are not."""
+SCANNED = "tutorials/scan"
+"""The page on SQuAD's articles: slow, and skipped where the data are not."""
 PYTHON = "python"
 """The page "From Python": quick, but it needs PyTorch."""
 SMALLER = {
@@ -75,7 +79,12 @@ SMALLER = {
 @pytest.fixture(scope="module")
 def hooks() -> ModuleType:
     pytest.importorskip("mkdocs", reason="mkdocs is not installed")
-    spec = importlib.util.spec_from_file_location("docs_hooks", DOCS / "_hooks.py")
+    return script("_hooks")
+
+
+def script(name: str) -> ModuleType:
+    """A file of docs/ as a module."""
+    spec = importlib.util.spec_from_file_location(f"docs{name}", DOCS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -142,6 +151,14 @@ def test_pictures_are_small_and_shown() -> None:
     for picture in pictures:
         assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
         assert picture.stat().st_size < 150_000, picture.name
+
+
+def test_table_of_scans_is_what_was_measured() -> None:
+    module = script("scan")
+    rows = json.loads(module.KEPT.read_text(encoding="utf-8"))["rows"]
+    page = module.PAGE.read_text(encoding="utf-8")
+    assert module.page(page, rows) == page
+    assert {row["ranker"] for row in rows} == {module.BM25, module.MINILM, module.TINY, module.STATIC}
 
 
 # --- measures and mitigations -----------------------------------------------------------------------------------------
@@ -350,6 +367,13 @@ def test_few_labels_of_real_text(shared_data: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_what_a_model_cannot_find(shared_data: Path, tmp_path: Path) -> None:
+    need_models(tmp_path)
+    (tmp_path / "squad2").symlink_to(shared_data / "squad2")
+    run_page(SCANNED, tmp_path)
+
+
+@pytest.mark.slow
 def test_five_tasks_from_python(tmp_path: Path) -> None:
     need_models(tmp_path)
     run_page(PYTHON, tmp_path)
@@ -358,7 +382,7 @@ def test_five_tasks_from_python(tmp_path: Path) -> None:
 def test_every_page_is_run_or_has_nothing_to_run() -> None:
     pages = {str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md")}
     runnable = {page for page in pages if any(language != "text" for language, _, _ in blocks(page))}
-    assert runnable == {*QUICK, *NEURAL, REAL, LABELLED, PYTHON}
+    assert runnable == {*QUICK, *NEURAL, REAL, LABELLED, SCANNED, PYTHON}
 
 
 @cache

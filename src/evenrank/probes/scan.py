@@ -690,8 +690,10 @@ def scan(
             index, which is made if it is not there: an interrupted scan goes on, a later one finds the vectors.
         run: What another search found, in place of both, for the queries of :func:`evenrank.scan_queries` with the same
             ``sample``, ``sentences`` and ``seed``.
-        questions, qrels: Real questions instead, and which passages they should find; their depth is that of their
-            ``answers`` (a SQuAD file, or a frame as of :func:`evenrank.position_sensitivity`) in a relevant passage.
+        questions: Real questions instead.
+        qrels: Which passages they should find.
+        answers: Where their answers are: a SQuAD file, or a frame as of :func:`evenrank.position_sensitivity`. A
+            question's depth is that of its answer in a relevant passage.
         against: Another model, index or run, for the same queries.
         groups: Of the passages, as :func:`evenrank.audit` takes them: words of ``gender-en`` without any.
 

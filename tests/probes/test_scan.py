@@ -415,7 +415,7 @@ def test_another_search_by_the_command(made: World, tmp_path: Path, evenrank: An
     done = evenrank("scan", docs, "--run", tmp_path / "found.run", "--sample", 50)
     assert done.status == 2
     assert re.fullmatch(
-        r"evenrank: run found\.run: its query 'p\d+@\d+-\d+' is not one of the 250 that are asked: --sample,"
+        r"evenrank: run found: its query 'p\d+@\d+-\d+' is not one of the 250 that are asked: --sample,"
         r" --sentences and --seed have to be those that they were made with\n",
         done.err,
     )

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
+from evenrank.auditing.inputs import run_name
 from evenrank.files import EvenrankError, Run, as_collection, as_run, read_texts
 from evenrank.files.convert import is_path
 from evenrank.files.errors import FAST, quoted, require
@@ -116,7 +117,7 @@ class Searching:
         return self.of_model(given)
 
     def _of_run(self, given: object, role: str) -> Lists:
-        run = as_run(given, what=f"`{role}`")
+        run = as_run(given, run_name(given) if is_path(given) else None, what=f"`{role}`")
         asked = run.table.join(self.queries.select("query_id"), on="query_id", how="semi")
         if not asked.height or (self.known and asked.height < run.table.height):
             other = run.table.join(asked, on="query_id", how="anti")["query_id"][0]

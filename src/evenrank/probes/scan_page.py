@@ -216,9 +216,9 @@ def _next(result: ScanResult) -> Iterator[tuple[str, str]]:
     path = shlex.quote(str(result.settings.get("collection", "COLLECTION")))
     model = result.settings.get("model")
     if subject.read is not None and subject.read < _READ_WHOLE and isinstance(model, str):
-        yield f"evenrank passages {path} --model {shlex.quote(model)} --out cut", "cut to what it reads"
-    elif result.edge is not None:
-        yield f"evenrank passages {path} --tokens {max(20, result.edge)} --out cut", "cut them"
+        yield f"evenrank passages {path} --model {shlex.quote(model)} --out DIR", "cut to what it reads"
+    elif result.edge is not None and subject.read is None:
+        yield f"evenrank passages {path} --tokens {max(20, result.edge)} --out DIR", "cut them"
     if subject.lost.mean and len(result.retrievers) > 1:
         yield "evenrank fuse", "with a run of BM25"
 

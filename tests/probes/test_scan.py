@@ -125,6 +125,15 @@ def test_figures_are_those_of_a_loop(made: World) -> None:
     assert shown.gini == pytest.approx(gini(values))
     assert shown.unseen == (values == 0).sum()
     assert [value for _, value in shown.hubs] == pytest.approx(sorted(values, reverse=True)[:10])
+    # Each passage counts once, with all its queries of a tenth.
+    depth = contrast(found, "depth")
+    both_ends = [[], []]
+    for _, own in queries.with_columns(found=pl.Series(of <= 10)).group_by("doc_id"):
+        ends = own.filter(pl.col("place") < 0.1)["found"], own.filter(pl.col("place") >= 0.9)["found"]
+        if all(map(len, ends)):
+            for part, end in zip(both_ends, ends, strict=True):
+                part.append(end.mean())
+    assert (depth.of_first, depth.of_last) == pytest.approx(tuple(np.mean(part) for part in both_ends))
     parts = {(one.by, one.part): one for one in found.retrievers[0].parts}
     first = of[(queries["place"] < 0.1).to_numpy()]
     assert parts["depth", "first tenth"].at10.mean == pytest.approx((first <= 10).mean())
@@ -213,6 +222,7 @@ def test_what_bm25_does_as_well_is_not_shown() -> None:
         by[name] = contrasts_of(["r"], [falls], control, asked, [None])[0]
     assert [one.verdict for one in by.values()] == ["no difference shown", "shown", "shown"]
     assert by["as well"].alone.shown
+    assert by["as well"].bm25 == pytest.approx((as_well[::2].mean(), as_well[1::2].mean()))
     assert by["never"].found.mean == pytest.approx(0.5, abs=0.08)
     # The group has no passage at all.
     group = contrasts_of(["r"], [falls], None, asked, [None])[1]
@@ -245,9 +255,11 @@ def test_a_group_that_bm25_finds_less_of_as_well_is_not_shown() -> None:
 
 def test_groups_are_compared_at_the_same_length_and_depth() -> None:
     length = np.repeat(np.arange(300) % 3, 2)
-    queries = passages_of(300, np.array([40, 90, 150])[length])
-    # Half of the long passages are of b, a tenth of the short ones.
+    # Half of the long passages are of b, a tenth of the short ones; most of b have no query of their end.
     group = (np.arange(300) % 20 < np.array([2, 6, 12])[np.arange(300) % 3]).astype(int)
+    kept = np.tile([True, False], 300) | (np.repeat(group, 2) == 0) | (np.arange(600) % 8 == 3)
+    queries = passages_of(300, np.array([40, 90, 150])[length]).filter(pl.Series(kept))
+    length = length[kept]
     asked = Asked.of(queries, group, ("a", "b"))
     by_part = 0.9 - 0.25 * length - 0.2 * queries["place"].to_numpy()
     found = contrasts_of(["r"], [by_part], None, asked, [None])[1]

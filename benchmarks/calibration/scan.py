@@ -46,7 +46,9 @@ def made_passages(sentences: tuple[int, ...], seed: int, *, shared_last: bool = 
         shared = np.linspace(0.3, 0.95, count) if shared_last else np.full(count, 0.66)
         for _ in range(_FAMILY):
             own = rng.random(count) >= shared
-            rows.append(" ".join(_sentence(rng) if new else one for new, one in zip(own, family, strict=True)))
+            rows.append(
+                " ".join(_sentence(rng) if new else _alike(rng, one) for new, one in zip(own, family, strict=True))
+            )
     return pl.DataFrame({"doc_id": [f"p{row}" for row in range(PASSAGES)], "text": rows})
 
 
@@ -54,6 +56,11 @@ def _sentence(rng: np.random.Generator) -> str:
     chances = 1 / np.arange(3, 4003) ** 0.7
     words = rng.choice(len(chances), _WORDS, p=chances / chances.sum())
     return " ".join(f"Wo{word}rd" for word in words) + "."
+
+
+def _alike(rng: np.random.Generator, sentence: str) -> str:
+    """The words of a sentence in another order: to BM25 the same, and yet another sentence."""
+    return " ".join(rng.permutation(sentence.removesuffix(".").split())) + "."
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,10 @@ def test_a_retriever_that_lacks_a_group_is_found(made: World) -> None:
     assert all(one.group == labels[one.doc_id] for one in found.lost)
     assert len(lost) == pytest.approx(found.retrievers[0].lost.mean * 117)
     said = {one.key: one.text for one in found.findings}
-    assert said["group_more"].startswith("Passages of a are found more often than those of b, of the same length")
+    first = "Passages of a are found in 68% of cases, those of b of the same length and depth in 0%: +.68 ["
+    assert [one.text for one in found.findings if one.place == "answer"] == [said["group_differs"]]
+    assert said["group_differs"].startswith(first)
+    assert next(one.place for one in found.findings if one.key == "depth_same") == "finding"
     bm25 = sum(1 for one in scan(made.texts, model="bm25", sample=117).lost)
     assert 0 < bm25 < len(lost)
     assert said["lost"] == f"Found by none of their sentences: {len(lost)} of 117 passages (BM25: {bm25})."
@@ -162,12 +165,13 @@ TEXTS = {
         ("other a copy near", 2, False),
         ("other", np.inf, False),
         ("near", 1, True),
-        ("all a", 2, False),
+        # It holds the sentence, "theta iota kappa".
+        ("all a", 1, True),
     ],
 )
 def test_a_passage_with_the_same_words_stands_for_another(order: str, rank: float, other: bool) -> None:
     passages = Passages.of(TEXTS, True)
-    items = pl.DataFrame({"query_id": ["q"], "doc_id": ["a"]})
+    items = pl.DataFrame({"query_id": ["q"], "doc_id": ["a"], "start": [40], "end": [56]})
     names = order.split()
     run = Run.from_table({"q": {doc: float(-place) for place, doc in enumerate(names)}}, "r")
     found, by_other = own_ranks(run, items, passages, None)

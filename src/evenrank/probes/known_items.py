@@ -33,7 +33,7 @@ NEIGHBOURS = 2
 """So many neighbouring words may be copied as they stand: three would be a quotation."""
 RARE = 0.1
 """The share of the passages in which a rare word stands at most."""
-_SPACE = re.compile(r"\s")
+_SPACE, _PLACE = re.compile(r"\s"), re.compile(r"\S+")
 _SCHEMA = {
     "query_id": pl.String,
     "text": pl.String,
@@ -53,12 +53,13 @@ class KnownItems:
     ``queries``: ``query_id`` (``DOC@START-END``, the sentence's characters; white space in ids as ``%20``), ``text``,
     ``doc_id``, ``start``, ``end``, ``place`` (where the sentence stands: 0 first, 1 last; null for the only one),
     ``word`` (how many words precede it) and ``words`` (of the passage). ``passages``: how many were drawn;
-    ``wordless``: how many sentences have no query.
+    ``wordless``: how many of their ``sentences`` have no query.
     """
 
     queries: pl.DataFrame
     passages: int
     wordless: int = 0
+    sentences: int = 0
 
 
 def known_items(
@@ -76,7 +77,7 @@ def known_items(
     """
     mixed = mixed_seed(seed)
     rows: list[tuple[object, ...]] = []
-    wordless = 0
+    wordless = total = 0
     distinct: set[str] = set()
     for text in texts["text"]:
         distinct.update(text[start:end].lower() for start, end in word_spans(text))
@@ -87,11 +88,12 @@ def known_items(
         terms = [numbers[text[start:end].lower()] for start, end in own]
         found, without = _passage(text, own, terms, frequency, most)
         wordless += without
+        total += len(found) + without
         for start, end, query, place, word, size in _spread(found, sentences, doc_id, mixed):
             rows.append((f"{_one_word(doc_id)}@{start}-{end}", query, doc_id, start, end, place, word, size))
     if not rows:
         raise EvenrankError("no sentence has three rare words that its passage has in no other place")
-    return KnownItems(pl.DataFrame(rows, _SCHEMA, orient="row"), texts.height, wordless)
+    return KnownItems(pl.DataFrame(rows, _SCHEMA, orient="row"), texts.height, wordless, total)
 
 
 _Sentence = tuple[int, int, str, float | None, int, int]
@@ -117,6 +119,7 @@ def _passage(
 ) -> tuple[list[_Sentence], int]:
     """The sentences of a passage that make a query, and how many do not; ``numbers``: the terms of its words."""
     times = Counter(numbers)
+    places = [one.start() for one in _PLACE.finditer(text)]
     first = 0
     found: list[_Sentence] = []
     without = 0
@@ -131,13 +134,21 @@ def _passage(
         ]
         chosen = _rarest(own)
         if len(chosen) >= LEAST_WORDS:
-            others = len(spans) - (last - first)
-            place = first / others if others else None
-            found.append((start, end, " ".join(text[slice(*spans[at])] for at in chosen), place, first, len(spans)))
+            found.append((start, end, " ".join(text[slice(*spans[at])] for at in chosen), *_place(places, start, end)))
         else:
             without += 1
         first = last
     return found, without
+
+
+def _place(places: Sequence[int], start: int, end: int) -> tuple[float | None, int, int]:
+    """Where a sentence stands, how many words precede it, and how many there are, from where they begin.
+
+    0 for the first sentence and 1 for the last: the words before it as a share of all that are not its own.
+    """
+    word, after = bisect_left(places, start), bisect_left(places, end)
+    others = len(places) - (after - word)
+    return word / others if others else None, word, len(places)
 
 
 def _rarest(own: Sequence[tuple[int, int]]) -> list[int]:
@@ -176,14 +187,12 @@ def placed(answers: pl.DataFrame, texts: pl.DataFrame) -> pl.DataFrame:
     of the answer (null: unknown), whose sentence gives the place. ``texts``: ``doc_id``, ``text`` of their passages."""
     sentences = {}
     for doc_id, text in texts.select("doc_id", "text").iter_rows():
-        sentences[doc_id] = sentence_spans(text), [start for start, _ in word_spans(text)]
+        sentences[doc_id] = sentence_spans(text), [one.start() for one in _PLACE.finditer(text)]
     rows: list[tuple[object, ...]] = []
     for query_id, query, doc_id, start, end in answers.select("query_id", "text", "doc_id", "start", "end").iter_rows():
-        spans, words = sentences[doc_id]
+        spans, places = sentences[doc_id]
         own = [span for span in spans if start is not None and span[0] <= start < span[1]]
         begin, stop = own[0] if own else (start or 0, end or 0)
-        word, after = bisect_left(words, begin), bisect_left(words, stop)
-        others = len(words) - (after - word)
-        place = word / others if others and own else None
-        rows.append((query_id, query, doc_id, begin, stop, place, word, len(words)))
+        place, word, words = _place(places, begin, stop)
+        rows.append((query_id, query, doc_id, begin, stop, place if own else None, word, words))
     return pl.DataFrame(rows, _SCHEMA, orient="row")

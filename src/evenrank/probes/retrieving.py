@@ -108,6 +108,10 @@ class Searching:
         """The lists of whatever is given: ``bm25``, a run, an index, or a model."""
         if isinstance(given, str) and given == BM25:
             return self.bm25()
+        if role == "run":
+            return self._of_run(given, role)
+        if role == "index" and is_path(given):
+            return self._indexed(open_index(given))
         if isinstance(given, FirstStage):
             return self._indexed(given)
         if is_path(given) and is_index(given):
@@ -143,6 +147,8 @@ class Searching:
 
     def of_model(self, model: object, folder: str | os.PathLike[str] | None = None) -> Lists:
         """The lists of a model, with its index in ``folder`` (made if it is not there), or in one for this once."""
+        if isinstance(model, str) and model == BM25:
+            raise EvenrankError("`index`: for the vectors of a model, and bm25 has none")
         from evenrank.models.encoder_scorers import BiEncoderScorer, SparseScorer
         from evenrank.models.load import Prompts, StoredRanker, find_ranker
 

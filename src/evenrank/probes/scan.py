@@ -195,7 +195,7 @@ class ScanResult(Result):
             this by none; ``won``: the reverse.
         edge: Where the share that is found falls the most, in words from the beginning, where it falls by depth.
         passages: How many were drawn, of ``documents``; ``queries``: of their sentences, or real questions;
-            ``wordless``: sentences left out, as they have no three rare words of their own.
+            ``wordless``: of ``of_sentences``, those left out, as they have no three rare words of their own.
         same: Queries for which a passage with the same words stood for their own.
         questions: Whether they are real; ``unjudged``: left out, as no passage of the collection is relevant for them.
         grouped: Whether groups were asked for, which by default are those of ``gender-en``.
@@ -215,6 +215,7 @@ class ScanResult(Result):
     won: tuple[str, ...] = ()
     questions: bool = False
     unjudged: int = 0
+    of_sentences: int = 0
     grouped: bool = field(default=False, metadata=LEFT_OUT)
     settings: Mapping[str, object] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -237,9 +238,11 @@ class ScanResult(Result):
 
 
 def own_ranks(run: Run, items: pl.DataFrame, passages: Passages, relevant: pl.DataFrame | None) -> tuple[Array, Array]:
-    """The rank of each query's passage [Q], or of one that shares nine tenths of its words; infinite beyond the list.
+    """The rank of each query's passage [Q], or of one that holds its sentence or shares nine tenths of its words;
+    infinite beyond the list.
 
-    And whether it is another than the passage itself [Q]. ``relevant``: ``query_id``, ``doc_id`` of real questions.
+    And whether it is another than the passage itself [Q]. ``relevant``: ``query_id``, ``doc_id`` of real questions, of
+    which no other passage holds the sentence.
     """
     number = pl.DataFrame({"doc_id": passages.ids}).with_row_index("document")
     asked = items.select("query_id", pl.col("doc_id").alias("own")).with_row_index("query")
@@ -258,16 +261,25 @@ def own_ranks(run: Run, items: pl.DataFrame, passages: Passages, relevant: pl.Da
     ranks[own["query"].to_numpy()] = own["rank"].to_numpy()
     before = lists.filter(pl.col("rank") < pl.Series(ranks)[lists["query"].to_numpy()]) if lists.height else lists
     before = before.join(number.rename({"doc_id": "own", "document": "mine"}), on="own", how="left")
-    alike = before.filter(
-        pl.Series(
-            _same_words(passages.index, before["mine"].to_numpy(), before["document"].to_numpy()), dtype=pl.Boolean
-        )
-    )
+    stands = _same_words(passages.index, before["mine"].to_numpy(), before["document"].to_numpy())
+    if relevant is None:
+        stands |= _holding(passages, items, before)
+    alike = before.filter(pl.Series(stands, dtype=pl.Boolean))
     first = alike.group_by("query").agg(pl.col("rank").min())
     other = np.zeros(items.height, np.bool_)
     ranks[first["query"].to_numpy()] = first["rank"].to_numpy()
     other[first["query"].to_numpy()] = True
     return ranks, other
+
+
+def _holding(passages: Passages, items: pl.DataFrame, rows: pl.DataFrame) -> Array:
+    """Whether the document of each row holds the sentence that its query is of, as passages that overlap do."""
+    texts = passages.texts(pl.concat([rows["doc_id"], items["doc_id"]]).unique())
+    by_id = dict(texts.iter_rows())
+    places = items.select("doc_id", "start", "end").rows()
+    sentences = [by_id[doc_id][start:end] for doc_id, start, end in places]
+    pairs = rows.select("query", "doc_id").iter_rows()
+    return np.array([sentences[query] in by_id[doc_id] for query, doc_id in pairs], np.bool_)
 
 
 def _same_words(index: Index, mine: Array, others: Array) -> Array:
@@ -444,9 +456,9 @@ def _compare_within(first: Array, last: Array) -> Comparison:
     found = compare_passages(first - last, np.arange(len(first)))
     differ = int((np.abs(first - last) > EQUAL).sum())
     if found.p is None and found.n:
-        of = f"{differ} of {counted(found.n, 'passage')}" if found.n >= LEAST else f"{counted(found.n, 'passage')}"
-        what = f"only {of} {'tell' if differ != 1 else 'tells'} the two apart, where {LEAST} are needed"
-        return replace(found, why=what if found.n >= LEAST else f"only {of} have both, where {LEAST} are needed")
+        there = counted(found.n, "passage")
+        what = f"there are only {there} with both" if found.n < LEAST else f"the two differ in only {differ} of {there}"
+        return replace(found, why=f"{what}, where {LEAST} are needed")
     return found
 
 
@@ -483,14 +495,19 @@ def _group_contrast(
             why = f"only {counted(min(there), 'passage')} of {fewest} {what}, where {LEAST} are needed"
             none = untold(None, there[0], why, UNIT)
             return Contrast(*of, None, None, None, none, none)
-    shares = float(own[0].mean()), float(own[1].mean())
+    shares = _mean(own[0]), _mean(own[1])
     alone = _compare_matched(*own)
     if control is None:
         return Contrast(*of, *shares, None, alone, alone)
     theirs = matched(control, asked.passage, inside, others, strata)
     gap = _compare_matched(*matched(values - control, asked.passage, inside, others, strata))
-    beside = float(theirs[0].mean()), float(theirs[1].mean())
+    beside = _mean(theirs[0]), _mean(theirs[1])
     return Contrast(*of, *shares, beside, _beyond(alone, gap), alone)
+
+
+def _mean(shares: Array) -> float:
+    """The mean of shares; what rounding leaves beyond 0 and 1 goes."""
+    return min(1.0, max(0.0, float(shares.mean())))
 
 
 def _compare_matched(inside: Array, others: Array) -> Comparison:
@@ -537,9 +554,9 @@ def _contrasts(name: str, values: Array, control: Array | None, asked: Asked, re
         yield _group_contrast(of, values, control, asked, asked.group == number, others)
 
 
-def edge_of(values: Array, word: Array) -> int:
-    """About which word the mean of values [Q] falls the most: the step that fits best, ``word`` [Q] being where each
-    query's sentence begins."""
+def edge_of(values: Array, word: Array) -> int | None:
+    """About which word the mean of values [Q] falls to less than half: the step that fits best, ``word`` [Q] being
+    where each query's sentence begins. None where it falls by less."""
     order = np.argsort(word, kind="stable")
     at, of = word[order], values[order]
     before = np.arange(1, len(of))
@@ -547,7 +564,8 @@ def edge_of(values: Array, word: Array) -> int:
     gap = so_far / before - (of.sum() - so_far) / (len(of) - before)
     gain = np.where((np.diff(at) > 0) & (gap > 0), gap**2 * before * (len(of) - before), 0.0)
     step = int(gain.argmax())
-    return int(at[step] + at[step + 1]) // 2
+    left, right = of[: step + 1].mean(), of[step + 1 :].mean()
+    return int(at[step] + at[step + 1]) // 2 if right < left / 2 else None
 
 
 def _groups(source: GroupSource, ids: pl.Series) -> tuple[Array, tuple[str, ...]]:
@@ -726,6 +744,8 @@ def scan(
     source.note(made)
     made.ahead()
     passages = Passages.of(collection, quiet)
+    if len(passages.ids) <= AT:
+        raise EvenrankError(f"`collection`: expected more than {AT} passages, found {len(passages.ids)}")
     relevant = None
     if questions is None:
         items = passages.items(sample, sentences, seed)
@@ -824,7 +844,6 @@ def _result(
         gone, won = (tuple(ids.filter(pl.Series(one)).to_list()) for one in (there & ~here, here & ~there))
     falls = any(one.verdict == "shown" and one.by == "depth" and (one.found.mean or 0) > 0 for one in contrasts[:1])
     word = queries["word"].to_numpy()
-    beyond = values[0] if control is None else values[0] - control
     columns = [
         pl.Series(f"rank_{of.name}", [None if np.isinf(one) else int(one) for one in rank], pl.Int64)
         for of, rank in zip(found, ranks, strict=True)
@@ -839,11 +858,12 @@ def _result(
         items.wordless if relevant is None else 0,
         others[0],
         k,
-        edge_of(beyond, word) if falls else None,
+        edge_of(values[0], word) if falls else None,
         gone,
         won,
         relevant is not None,
         items.wordless if relevant is not None else 0,
+        items.sentences,
         any(one is not None for one in (source.scores, source.labels, source.lexicon, source.poles)),
         settings,
         tuple(note for one in searched for note in one.notes),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +14,7 @@ from rich.cells import cell_len, set_cell_size
 from evenrank.files.errors import plain
 from evenrank.files.wording import counted, percent, plural
 from evenrank.measures.inference import Estimate
-from evenrank.results.finding import Finding, phrases
+from evenrank.results.finding import Finding, Place, phrases
 from evenrank.results.page import COLOURS, Chip, Drawing, Page, Section, Tone, Verdicts, no_drawings, specification
 from evenrank.results.table import (
     COUNT,
@@ -77,10 +79,23 @@ def scan_page(result: ScanResult) -> Page:
 
 
 def scan_findings(result: ScanResult) -> Iterator[Finding]:
-    """Whether depth matters, what has changed, who is lost, whose passages, and who is shown."""
+    """Whether depth matters, what has changed, who is lost, whose passages, and who is shown.
+
+    Where nothing is shown of depth, what is shown of reading or of groups stands first.
+    """
     own = [one for one in result.contrasts if one.name == result.name]
     depth = _depth(result, own[0])
-    yield depth
+    # Of groups that nobody asked for, what cannot be told is not said.
+    groups = [one for one in own if one.by == "group"]
+    of_groups = list(_groups([one for one in groups if result.grouped or one.verdict != "cannot be told"]))
+    reading = list(_reading(result, own, depth.level != "shown"))
+    if depth.level != "shown" and depth.key != "depth_queries":
+        first = [*reading, *(one for one in of_groups if one.level == "shown")][:1]
+        yield from (replace(one, place="answer") for one in first)
+        of_groups, reading = ([one for one in some if one not in first] for some in (of_groups, reading))
+        yield replace(depth, place="finding", subject="Depth") if first else depth
+    else:
+        yield depth
     for one in own:
         if one.by == "retriever":
             yield _change(result, one)
@@ -93,25 +108,28 @@ def scan_findings(result: ScanResult) -> Iterator[Finding]:
     counts["asked"] = "questions" if result.questions else "sentences"
     if _lost(subject):
         key = "lost_alone" if other is subject else "lost"
-        yield _SAYS.find(key, "Passages", estimate=subject.lost, **counts)
-    for one in own:
-        if one.by == "read" and one.verdict == "shown" and one.bm25 is not None:
-            # The first line says it of depth.
-            yield _SAYS.find("read", "Reading", "shown", one.found, "detail", **_shares(one))
+        yield _SAYS.find(key, "Passages", estimate=subject.lost, example=result.lost[0].doc_id, **counts)
+    yield from reading
     if result.edge is not None and subject.read is None:
         yield _SAYS.find("edge", "Reading", "shown", None, edge=result.edge)
-    yield from _groups(
-        [one for one in own if one.by == "group" and (result.grouped or one.verdict != "cannot be told")]
-    )
+    yield from of_groups
     yield _exposure(result, subject, other)
     if not result.questions and 2 * sum(one.queries for one in subject.parts if one.by == "depth") < result.queries:
         yield _SAYS.find("short", place="note")
     if result.wordless:
-        yield _SAYS.find("wordless", place="note", count=result.wordless)
+        yield _SAYS.find("wordless", place="note", count=result.wordless, of=result.of_sentences)
     if result.unjudged:
         yield _SAYS.find("unjudged", place="note", count=result.unjudged)
     if result.same:
         yield _SAYS.find("same", place="note", count=result.same, of=result.queries)
+
+
+def _reading(result: ScanResult, own: Sequence[Contrast], first: bool) -> Iterator[Finding]:
+    """What is found of what is read and of what is cut off; where depth is shown, the first line says it."""
+    for one in own:
+        if one.by == "read" and one.verdict == "shown" and one.bm25 is not None:
+            place: Place = "finding" if first else "detail"
+            yield _SAYS.find("read", "Reading", "shown", one.found, place, name=result.name, **_shares(one))
 
 
 def _lost(found: Found) -> int:
@@ -173,14 +191,20 @@ def _groups(contrasts: Sequence[Contrast]) -> Iterator[Finding]:
         if one.verdict == "cannot be told":
             key = "group_untold"
         elif one.verdict == "shown":
-            key = "group_more" if (change.mean or 0.0) > 0 else "group_less"
+            key = "group_differs"
         elif one.bm25 is not None and one.alone.shown:
             key = "group_queries"
         values: dict[str, Any] = {"group": one.first, "other": one.last, "change": change, "noticed": change.noticeable}
-        yield _SAYS.find(key, "Groups", change.verdict, change, why=change.why, first=one.of_first, **values)
-    if several and not shown:
-        told = any(one.verdict != "cannot be told" for one in contrasts)
-        yield _SAYS.find("groups_same", "Groups", "no difference shown" if told else "cannot be told")
+        values |= {"first": one.of_first, "last": one.of_last}
+        yield _SAYS.find(key, "Groups", change.verdict, change, why=change.why, **values)
+    told = [one for one in contrasts if one.verdict != "cannot be told"]
+    if several and told and not shown:
+        most = max(told, key=lambda one: abs(one.found.mean or 0.0))
+        change, size = most.found, most.found.noticeable
+        values = {"group": most.first, "change": change, "noticed": size}
+        yield _SAYS.find("groups_same", "Groups", "no difference shown", change, **values)
+    elif several and not told:
+        yield _SAYS.find("groups_untold", "Groups", "cannot be told", why=contrasts[0].found.why)
 
 
 def _exposure(result: ScanResult, subject: Found, other: Found) -> Finding:
@@ -213,14 +237,18 @@ def _notes(result: ScanResult) -> Iterator[str]:
 def _next(result: ScanResult) -> Iterator[tuple[str, str]]:
     """Cutting passages where the model does not read them whole; BM25 beside it where that finds what it does not."""
     subject = result.retrievers[0]
-    path = shlex.quote(str(result.settings.get("collection", "COLLECTION")))
+    given = str(result.settings.get("collection", "COLLECTION"))
+    # Passages that are cut already are cut anew of their documents.
+    cut_already = os.path.isfile(os.path.join(os.path.dirname(given), "documents.csv"))
+    path = "DOCUMENTS" if cut_already else shlex.quote(given)
     model = result.settings.get("model")
+    then = "cut to what it reads; documents then rank by their best passage: evenrank retrieve --passages"
     if subject.read is not None and subject.read < _READ_WHOLE and isinstance(model, str):
-        yield f"evenrank passages {path} --model {shlex.quote(model)} --out DIR", "cut to what it reads"
+        yield f"evenrank passages {path} --model {shlex.quote(model)} --out DIR", then
     elif result.edge is not None and subject.read is None:
-        yield f"evenrank passages {path} --tokens {max(20, result.edge)} --out DIR", "cut them"
-    if subject.lost.mean and len(result.retrievers) > 1:
-        yield "evenrank fuse", "with a run of BM25"
+        yield f"evenrank passages {path} --tokens {max(20, result.edge)} --out DIR", then
+    if subject.lost.mean and len(result.retrievers) > 1 and "run" not in result.settings:
+        yield "evenrank fuse", "its run with one of BM25"
 
 
 def _chips(result: ScanResult) -> Iterator[tuple[str, tuple[Chip, ...]]]:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank
-from evenrank import EvenrankError, Run, ScanResult, retrieve, scan, scan_queries
+from evenrank import EvenrankError, Run, ScanResult, cut_passages, retrieve, scan, scan_queries
 from evenrank.measures.inference import Comparison, both, holm
 from evenrank.measures.retrievability import gini
 from evenrank.models.scorers import FunctionScorer
@@ -79,7 +79,7 @@ def test_a_retriever_that_lacks_a_group_is_found(made: World) -> None:
     assert next(one.place for one in found.findings if one.key == "depth_same") == "finding"
     bm25 = sum(1 for one in scan(made.texts, model="bm25", sample=117).lost)
     assert 0 < bm25 < len(lost)
-    assert said["lost"] == f"Found by none of their sentences: {len(lost)} of 117 passages (BM25: {bm25})."
+    assert said["lost"] == f"Found by none of their sentences: {len(lost)} of 117 passages (BM25: {bm25}), such as p2."
 
 
 def test_what_is_lost_and_won_between_two_retrievers(made: World) -> None:
@@ -399,6 +399,22 @@ def test_a_short_run_shortens_all_lists(made: World) -> None:
     assert found.retrievers[0].whole == found.retrievers[1].whole
 
 
+def test_a_passage_that_overlaps_holds_the_sentence_too(tmp_path: Path, made: World) -> None:
+    texts = made.texts.gather_every(30)
+    cut = cut_passages(texts, tokens=72, overlap=24, out=tmp_path / "cut")
+    found = scan(tmp_path / "cut" / "passages.jsonl", model="bm25", sample=30)
+    assert cut.passages > 60
+    assert found.same > 10
+    assert found.retrievers[0].whole.at1.mean == pytest.approx(0.97, abs=0.03)
+    # The documents are what is to be cut anew.
+    assert all("DOCUMENTS" in command for command, _ in found.page().next if "passages" in command)
+
+
+def test_a_collection_that_is_all_found(made: World) -> None:
+    with pytest.raises(EvenrankError, match="`collection`: expected more than 10 passages, found 8"):
+        scan(made.texts.head(8), model="bm25")
+
+
 def test_the_sample_is_drawn_with_the_seed(made: World) -> None:
     one, same, other = (scan_queries(made.texts, sample=20, seed=seed)["doc_id"].unique().sort() for seed in (1, 1, 2))
     assert one.equals(same)
@@ -410,6 +426,9 @@ def test_the_edge_is_the_step_that_fits_best() -> None:
     word = np.sort(rng.integers(0, 300, 500))
     values = np.where(word < 120, 0.9, 0.1) + 0.05 * rng.standard_normal(500)
     assert edge_of(values, word) == (word[word < 120].max() + word[word >= 120].min()) // 2
+    # A slope has none, nor has what rises.
+    assert edge_of(0.9 - word / 600, word) is None
+    assert edge_of(1 - values, word) is None
 
 
 def test_another_search_by_the_command(made: World, tmp_path: Path, evenrank: Any) -> None:
@@ -480,6 +499,9 @@ def test_real_questions_are_placed_by_their_answers() -> None:
         ({"model": "bm25", "against": "bm25"}, "`against`: BM25 stands beside in any case"),
         ({"run": {"q": {"a": 1.0}}}, "its query 'q' is not one of the"),
         ({"model": "bm25", "sentences": 0}, "`sentences`: expected"),
+        ({"run": "nosuch.run"}, "nosuch.run: no such file"),
+        ({"index": "nosuch"}, "nosuch: expected an index"),
+        ({"model": "bm25", "index": "kept"}, "`index`: for the vectors of a model, and bm25 has none"),
     ],
 )
 def test_mistakes_are_one_line(given: dict[str, Any], message: str, made: World) -> None:

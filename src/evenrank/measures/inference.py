@@ -945,6 +945,8 @@ class RateRatio(Comparison):
 
 def large_enough(people: Array) -> Array:
     """Which of groups of so many ``people`` [G] are large enough for a verdict."""
+    # Sums of weights are whole but for rounding.
+    people = people + EQUAL
     found: Array = (people >= LEAST_PEOPLE) & (people >= LEAST_SHARE * people.sum())
     return found
 

@@ -53,12 +53,13 @@ class KnownItems:
     ``queries``: ``query_id`` (``DOC@START-END``, the sentence's characters; white space in ids as ``%20``), ``text``,
     ``doc_id``, ``start``, ``end``, ``place`` (where the sentence stands: 0 first, 1 last; null for the only one),
     ``word`` (how many words precede it) and ``words`` (of the passage). ``passages``: how many were drawn;
-    ``wordless``: how many of their ``sentences`` have no query.
+    ``left_out``: how many of their ``sentences`` have no query; of real questions, how many
+    have no passage here.
     """
 
     queries: pl.DataFrame
     passages: int
-    wordless: int = 0
+    left_out: int = 0
     sentences: int = 0
 
 

@@ -608,7 +608,7 @@ def scan_queries(
 def _questions(queries: pl.DataFrame, qrels: pl.DataFrame, answers: object, passages: Passages) -> KnownItems:
     """Real questions, each with the relevant passage that its first answer is in, or its first relevant one.
 
-    Of those without a relevant passage in the collection there are ``wordless``.
+    Those without a relevant passage in the collection are left out.
     """
     relevant = qrels.filter(pl.col("relevance") >= 1).select("query_id", "doc_id")
     asked = queries.join(relevant, on="query_id", how="inner", maintain_order="left_right")
@@ -689,8 +689,8 @@ def scan(
     """Find what a retriever can't find. Which parts of the passages, and whose: it needs no judgements.
 
     Of ``sample`` passages, up to five sentences each: a query of the sentence's rarest words, which should bring the
-    passage back. A word that stands elsewhere in the passage is not used, so that this part alone can. A passage with
-    nine tenths of the words counts as well. How often the passage is among the first 1, 10 and ``k``, by the tenth of
+    passage back. A word that stands elsewhere in the passage is not used, so that this part alone can. A passage that
+    holds the sentence, or shares nine tenths of the words, counts as well. How often the passage is among the first 1, 10 and ``k``, by the tenth of
     the passage where the sentence begins (0 the first sentence, 1 the last, as in position sensitivity), by length, by
     group and by whether the model reads so far; and how often each passage of the collection is shown at all.
 
@@ -855,14 +855,14 @@ def _result(
         len(passages.ids),
         items.passages,
         queries.height,
-        items.wordless if relevant is None else 0,
+        items.left_out if relevant is None else 0,
         others[0],
         k,
         edge_of(values[0], word) if falls else None,
         gone,
         won,
         relevant is not None,
-        items.wordless if relevant is not None else 0,
+        items.left_out if relevant is not None else 0,
         items.sentences,
         any(one is not None for one in (source.scores, source.labels, source.lexicon, source.poles)),
         settings,

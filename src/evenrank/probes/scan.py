@@ -690,9 +690,10 @@ def scan(
 
     Of ``sample`` passages, up to five sentences each: a query of the sentence's rarest words, which should bring the
     passage back. A word that stands elsewhere in the passage is not used, so that this part alone can. A passage that
-    holds the sentence, or shares nine tenths of the words, counts as well. How often the passage is among the first 1, 10 and ``k``, by the tenth of
-    the passage where the sentence begins (0 the first sentence, 1 the last, as in position sensitivity), by length, by
-    group and by whether the model reads so far; and how often each passage of the collection is shown at all.
+    holds the sentence, or shares nine tenths of the words, counts as well. How often the passage is among the first 1,
+    10 and ``k``, by the tenth of the passage where the sentence stands (0 the first sentence, 1 the last, as in
+    position sensitivity), by length, by group and by whether the model reads so far; and how often each passage of the
+    collection is shown at all.
 
     BM25 over the same passages stands beside it: it cannot see places, so what falls as its curve does is the queries'
     own. A contrast is *shown* where it differs from 0 and from BM25's own, by tests over passages, with Holm's

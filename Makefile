@@ -6,7 +6,7 @@ BIN := .venv/bin
 # A process that crashes ends the run: with another in its place, pytest-xdist waits for ever.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
-.PHONY: help setup demo test test-all mutants freeze lint bench bench-large docs lock clean
+.PHONY: help setup demo test test-all mutants freeze size lint bench bench-large docs lock clean
 help:  ## what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
 
@@ -32,6 +32,9 @@ mutants: setup  ## mistakes that have to change verdicts on real text (half an h
 
 freeze: setup  ## the figures of every command and study, compared with those of the commit in freeze/base (about 4 minutes)
 	$(BIN)/python -m freeze
+
+size: setup  ## lines of source and tests, words of docs and options, now and at the last release (into CONTRIBUTING.md)
+	$(BIN)/python ci/size.py
 
 lint: setup  ## ruff and mypy
 	$(BIN)/ruff check .

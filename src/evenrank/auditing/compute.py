@@ -45,7 +45,6 @@ from .notes import (
     make_notes,
     misleading,
     query_notes,
-    tie_notes,
 )
 from .served import as_query_groups, as_query_weights, on_axis, served, served_notes, settings_of
 from .stages import decompose, name_stages, stage_notes
@@ -389,7 +388,6 @@ def _result(
     notes += make_notes(
         evaluated.runs, evaluated.neutral_first, evaluated.normaliser, inputs.qrels, inputs.measures, results
     )
-    notes += tie_notes(evaluated.runs, documents.tied_texts)
     queries = inputs.queries
     if queries is not None:
         queries = queries.filter(pl.col("query_id").is_in(measured.queries.implode()))

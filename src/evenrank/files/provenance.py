@@ -403,8 +403,6 @@ def made_by_text(card: Mapping[str, object]) -> str:
     if truncated.get("cut"):
         unit = _short(truncated.get("unit", "passage"))
         text += f"; {_short(truncated['cut'])} of {_short(truncated.get('of'))} {unit}s truncated"
-    resolved = _object(card.get("resolved_ties"))
-    text += "; ties resolved in float32" if resolved.get("pairs") else ""
     return f"{text}; documents by their best passages" if card.get("passages") == "max" else text
 
 

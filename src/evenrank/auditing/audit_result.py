@@ -71,6 +71,17 @@ class AuditResult(AuditFigures):
             self._write(path, text + "\n")
         return text
 
+    def metrics(self) -> dict[str, float]:
+        """The figures by name, as trackers of experiments take them: ``ARaB@10``, ``ARaB@10/low``, ``ARaB@10/high``.
+
+        The interval is the 95% one. If there are several runs, the run's name stands first (``BM25/ARaB@10``), and
+        ``result["BM25"].metrics()`` has those of one run. What is undefined is left out.
+        """
+        if len(self.given) == 1:
+            return self.given[0].metrics()
+        runs = {run.name.replace("/", "_"): run.metrics() for run in self.given}
+        return {f"{run}/{name}": value for run, metrics in runs.items() for name, value in metrics.items()}
+
     def frames(self) -> dict[str, pl.DataFrame]:
         """:meth:`to_polars` and :meth:`per_query`, by name; with groups of queries also their table."""
         groups = {"query_groups": query_groups_table(self).frame()} if self.query_groups else {}

@@ -20,7 +20,7 @@ from evenrank.measures import Lacking, Share, is_bias, parse_measure, resolve
 from evenrank.measures.inference import EQUAL, SIGNIFICANT, Drawn, Estimate, MeanBound
 from evenrank.measures.inference import Comparison as Tested
 from evenrank.results.finding import Finding
-from evenrank.results.result import Result
+from evenrank.results.result import Result, metric_entries
 from evenrank.results.table import Interval, equation
 
 from .impact import GroupImpact
@@ -483,6 +483,11 @@ class RunAudit:
             f"{name} {'none' if figure.mean is None else f'{figure.mean:.4f}'}" for name, figure in self.figures.items()
         )
         return f"RunAudit({self.name}: {counted(self.queries, 'query')}, {means})"
+
+    def metrics(self) -> dict[str, float]:
+        """The figures by name, with their 95% intervals: ``ARaB@10``, ``ARaB@10/low``, ``ARaB@10/high``."""
+        entries = [metric_entries(name, figure.mean, figure.ci95) for name, figure in self.figures.items()]
+        return {name: value for entry in entries for name, value in entry.items()}
 
     @property
     def reference(self) -> bool:

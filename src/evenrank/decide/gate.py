@@ -46,7 +46,7 @@ from evenrank.measures.inference import (
 from evenrank.measures.inference import outcome as outcome_of
 from evenrank.results.finding import Finding, phrases
 from evenrank.results.page import Chip, Page, Section, Verdicts
-from evenrank.results.result import Result
+from evenrank.results.result import Result, metric_entries
 from evenrank.results.table import COUNT, NONE, Column, P, Table, digits, short, true_minus, wrapped
 
 from .budget import ALPHA, BASELINE, Budget, Facts, Rule, as_budget
@@ -572,6 +572,15 @@ class GateResult(Result):
 
     def __repr__(self) -> str:
         return self.table()
+
+    def metrics(self) -> dict[str, float]:
+        """Each rule's value by name, as trackers of experiments take it, with its one-sided limits, and ``status``.
+
+        ``nDCG@10 vs old``, ``nDCG@10 vs old/low``, ``nDCG@10 vs old/high``; ``status``: 0 holds, 1 broken, 3 not shown.
+        """
+        entries = [metric_entries(ruling.name, ruling.value, ruling.limits) for ruling in self.rulings]
+        values = {name: value for entry in entries for name, value in entry.items()}
+        return values | {"status": float(self.status())}
 
     def table(self, *, full: bool = False, width: int = 80) -> str:
         """The outcome and the rules for a terminal: no line of it is a command to a pipeline."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, Unpack
 
@@ -21,10 +21,7 @@ from .audit_result import AuditResult
 from .comparison import (
     compare_pairs,
     group_shares,
-    load_orders,
-    order_notes,
     with_excesses,
-    with_orders,
     with_statistics,
 )
 from .data import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, RunAudit
@@ -163,8 +160,7 @@ def audit(
     Args:
         runs: One run, a list of run files, or runs by name. A run is the path of a TREC file, a :class:`Run`,
             ``{query: {document: score}}``, a polars or pandas frame with ``query_id``, ``doc_id`` and ``score`` (or
-            ``qid`` and ``docno``), or an iterable of records such as ``ir_measures.ScoredDoc``. Of a listwise
-            re-ranking every figure is also computed over the other orders of its passages.
+            ``qid`` and ``docno``), or an iterable of records such as ``ir_measures.ScoredDoc``.
         stages: The stages of a pipeline in order, each re-ranking the one before: names of runs, or runs by name, which
             are audited like the others. For each bias measure the result says what the collection and the first
             stage's candidates hold and what each stage adds; the first stage is the baseline unless there is another.
@@ -256,8 +252,6 @@ def audit(
     results = with_statistics(measured.rankings, inputs.measures, baseline, measured.queries if guaranteed else None)
     references = {run.name: (evaluated.background, run) for run in measured.rankings[len(measured.given) :]}
     results = with_excesses(results, evaluated.runs, measured.given, references, measured.queries)
-    orders = load_orders(inputs.runs, order)
-    results = with_orders(results, orders, inputs.measures, measured.queries, evaluated.of_order)
     result = _result(inputs, documents, options, evaluated, measured, results, provenance)
     first = next((run for run in evaluated.runs if stage_names and run.run.name == stage_names[0]), None)
     # The random reference is of the background's candidates.
@@ -268,8 +262,7 @@ def audit(
     )
     weights = measured.given[0].weights
     groups_of_queries = None if read is None else on_axis(read, measured.queries)["query_group"]
-    notes = (*orders.notes, *order_notes(results), *stage_notes(inputs.runs, stage_names))
-    notes += tuple(served_notes(groups_of_queries, weights, measured.queries))
+    notes = (*stage_notes(inputs.runs, stage_names), *served_notes(groups_of_queries, weights, measured.queries))
     notes += tuple(sampled) if taken_apart is not None and taken_apart.measures else ()
     return replace(
         result,
@@ -298,8 +291,6 @@ class _Evaluated:
     neutral_first: Evaluation | None
     normaliser: Background | None
     lacking: list[Lacking | None]
-    of_order: Callable[[Run], Evaluation]
-    """The evaluation of another order of a run."""
 
 
 def _evaluate(inputs: Inputs, documents: Documents, options: Options, target: Target | None) -> _Evaluated:
@@ -319,20 +310,15 @@ def _evaluate(inputs: Inputs, documents: Documents, options: Options, target: Ta
     background = next((e for e in runs if e.run is inputs.background), None) or evaluation(inputs.background)
     lacking = [each.check_missing(options.missing_limit, inputs.measures) for each in runs]
     if documents.groups is None:
-        return _Evaluated(runs, background, None, None, lacking, evaluation)
+        return _Evaluated(runs, background, None, None, lacking)
     background.check_missing(options.missing_limit, inputs.measures, [options.background_depth])
     normaliser = background.as_background(inputs.background.name, options.background_depth)
     for each in [*runs, background]:
         each.background = normaliser
 
-    def of_order(run: Run) -> Evaluation:
-        order = evaluation(run)
-        order.background = normaliser
-        return order
-
     # Which documents are neutral is not known of those that were not drawn.
     ideal = background.neutral_first() if documents.groups.sample is None else None
-    return _Evaluated(runs, background, ideal, normaliser, lacking, of_order)
+    return _Evaluated(runs, background, ideal, normaliser, lacking)
 
 
 @dataclass(frozen=True, slots=True)

@@ -352,8 +352,6 @@ class Figure:
         known: With labels, how many of the rows that the measure looks at are known, and how many it looks at.
         bounds: The smallest and largest figure over every way to label the unknown documents; None where that is not
             known exactly.
-        order_mean: Of a listwise re-ranking, the mean over the orders in which passages were given to the ranker;
-            ``order_range``: the smallest and largest value. None for any other run.
         added: What the run's order adds to its own candidates in random order; ``beyond_relevance``: what it has beyond
             a perfect ranking of them, by falling grade. None for reference rankings and for measures that are no
             weighted sum over ranks, the second also without judgements.
@@ -376,8 +374,6 @@ class Figure:
     vs_baseline: Comparison | None = None
     known: Known | None = field(default=None, metadata=IF_KNOWN)
     bounds: Interval | None = None
-    order_mean: float | None = field(default=None, metadata=IF_KNOWN)
-    order_range: Interval | None = field(default=None, metadata=IF_KNOWN)
     added: Excess | None = None
     beyond_relevance: Excess | None = None
     lean: Tested | None = field(default=None, metadata=IF_KNOWN)
@@ -397,18 +393,11 @@ class Figure:
     @property
     def tie_sensitive(self) -> bool:
         """Whether the order of tied documents moves the figure by more than the width of its confidence interval."""
-        return self._wider(self.tie_range)
-
-    @property
-    def order_sensitive(self) -> bool:
-        """Whether the order in which passages were given moves the figure by more than its interval is wide."""
-        return self._wider(self.order_range)
-
-    def _wider(self, ends: Interval | None) -> bool:
-        if ends is None:
+        if self.tie_range is None:
             return False
         # A single query has no interval: any effect counts.
-        return ends[1] - ends[0] > (EQUAL if self.ci95 is None else self.ci95[1] - self.ci95[0])
+        interval = EQUAL if self.ci95 is None else self.ci95[1] - self.ci95[0]
+        return self.tie_range[1] - self.tie_range[0] > interval
 
     @property
     def whole_run(self) -> bool:

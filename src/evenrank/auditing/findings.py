@@ -98,8 +98,6 @@ def how_good(run: RunAudit, base: RunAudit, measure: Measure, weights: Array | N
     figure, other = run.figures[str(measure)], base.figures[str(measure)]
     compared = figure.vs_baseline
     assert compared is not None
-    if figure.order_sensitive or other.order_sensitive:
-        return "passage_order", "cannot be told"
     key, level = _how_good(compared)
     both = _in_common([run, base])
     if key in ("better", "worse", "keeps") and not both.all():
@@ -614,12 +612,9 @@ def _no_group_apart(result: AuditFigures, measures: Mapping[str, Measure]) -> Fi
 
 
 def _notes(result: AuditFigures) -> Iterator[Finding]:
-    moved = _moved(result, "tie")
+    moved = _moved(result)
     if moved:
         yield _SAYS.find("ties", level="cannot be told", place="note", figures=moved)
-    moved = _moved(result, "order")
-    if moved:
-        yield _SAYS.find("orders", level="cannot be told", place="note", figures=moved)
     if result.unequal_depth:
         measures = [shown_name(one) for one in result.measures if str(one) in result.unequal_depth]
         yield _SAYS.find("unequal_depth", level="cannot be told", place="note", measures=measures)
@@ -640,16 +635,12 @@ def _no_figures(result: AuditFigures) -> Iterator[Finding]:
         yield _SAYS.find("no_figure", level="cannot be told", place="note", measures=measures, why=why)
 
 
-def _moved(result: AuditFigures, by: str) -> list[str]:
-    """What ties, or the order of passages, could move further than the interval is wide: one measure a run."""
+def _moved(result: AuditFigures) -> list[str]:
+    """What ties could move further than the interval is wide: one measure a run."""
     found, called = [], short_names(result)
     for run in result.given:
-        figures = [one for one in run.figures.values() if is_bias(one.measure) or by == "order"]
-        ends = [
-            (one.measure, one.tie_range if by == "tie" else one.order_range)
-            for one in figures
-            if (one.tie_sensitive if by == "tie" else one.order_sensitive)
-        ]
+        figures = [one for one in run.figures.values() if is_bias(one.measure)]
+        ends = [(one.measure, one.tie_range) for one in figures if one.tie_sensitive]
         for measure, (low, high) in ((measure, of) for measure, of in ends[:1] if of is not None):
             found.append(
                 _SAYS.say("moved_figure", measure=shown_name(measure), run=called[run.name], low=low, high=high)

@@ -142,8 +142,6 @@ def figure_columns(result: AuditFigures) -> tuple[Column, ...]:
             "Smallest and largest value over all orders of tied documents; sorts by its width",
             mark=lambda row: TIES if row.figure.tie_sensitive else "",
         ),
-        Column("order_mean", _VALUE, of="figure.order_mean"),
-        Column(("order_low", "order_high"), _ENDS, of="figure.order_range"),
         Column(
             "difference",
             _VALUE,

@@ -1,15 +1,10 @@
-"""Re-ranking: the first documents of a run get new scores from any ranker.
-
-In listwise re-ranking a score may depend on the other passages of the list and on their order. Each query's whole list
-is then given to the ranker at once, in the run's order and in five shuffles of it, so that an audit can say how much
-of a figure is the order in which passages were given.
-"""
+"""Re-ranking: the first documents of a run get new scores from any ranker."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,10 +30,9 @@ from evenrank.files import (
 )
 from evenrank.files.arguments import checked
 from evenrank.files.convert import is_path
-from evenrank.files.errors import quoted
 from evenrank.files.passages import as_passages, folded, passages_in
 from evenrank.files.progress import progress
-from evenrank.files.provenance import card_path, file_facts, files_beside, ranker_note, write_card
+from evenrank.files.provenance import card_path, files_beside, ranker_note, write_card
 from evenrank.files.ray import Cluster, cluster_of, map_parts
 from evenrank.files.work import Report, Work
 
@@ -52,7 +46,7 @@ _WINDOW = 64
 
 @dataclass(frozen=True, slots=True)
 class ScoredPairs:
-    """All scores [pairs]; ``of_shuffles``: those of other orders of each list.
+    """All scores [pairs].
 
     ``facts``: those of the ranker as it was loaded, here or by a worker; ``truncated``: how many texts it cut, None if
     that is unknown; ``resumed``: how many of the scores an interrupted run left; ``work``: where they are kept.
@@ -60,7 +54,6 @@ class ScoredPairs:
 
     scores: Scores
     facts: dict[str, object]
-    of_shuffles: tuple[Scores, ...] = ()
     truncated: Truncation | None = None
     resumed: int = 0
     work: Work | None = None
@@ -129,7 +122,7 @@ class ScoringJob:
         known = list(reports.values())
         # Of one that was loaded now, if any was.
         facts = known[-1]["facts"] if known else self.scorer().facts()
-        return ScoredPairs(scores, facts, (), truncated_in_all([one["truncated"] for one in known]), resumed, work)
+        return ScoredPairs(scores, facts, truncated_in_all([one["truncated"] for one in known]), resumed, work)
 
     def _scored(
         self, numbers: list[int], windows: list[Rows], scorer: Scorer | None, cluster: Cluster | None
@@ -179,73 +172,6 @@ def _file(number: int) -> str:
     return f"scores-{number:06d}.part"
 
 
-SHUFFLES = 5
-# Queries whose lists a ranker is given in one call: a remote one can be asked for several at once.
-_QUERIES = 64
-
-
-def check_listwise(ranker: StoredRanker | Scorer) -> Scorer:
-    """The ranker, if its scores can depend on other passages. Raises EvenrankError for any other."""
-    if isinstance(ranker, Scorer) and ranker.listwise_capable:
-        return ranker
-    raise EvenrankError(
-        f"`listwise`: expected a function or an endpoint that re-ranks: the scores of {ranker.name} do not depend on"
-        " other passages"
-    )
-
-
-def shuffled(rows: Rows, query: str, seed: int, number: int) -> Rows:
-    """The rows [n] of a query's list in the order of shuffle ``number`` (from 1); 0: as they are.
-
-    A shuffle depends on the seed, its number, the query's id and the length of the list, not on other queries.
-    """
-    if not number:
-        return rows
-    own = int.from_bytes(hashlib.sha256(query.encode(errors="surrogatepass")).digest()[:8], "little")
-    return np.random.default_rng([seed, number, own]).permutation(rows)
-
-
-def listwise_scores(
-    scorer: Scorer, pairs: TextPairs, queries: list[str], batch_size: int, seed: int, *, quiet: bool
-) -> list[Scores]:
-    """The scores [pairs] of every pair in the order given, then in each shuffle; ``queries``: the id of each query."""
-    lists = pairs.windows("query", 1)
-    found = []
-    before = scorer.listwise
-    scorer.listwise = True
-    try:
-        score = scorer.bind(pairs, batch_size)
-        with progress("re-ranking", pairs.size * (1 + SHUFFLES), quiet=quiet) as advance:
-            for number in range(1 + SHUFFLES):
-                scores = np.empty(pairs.size)
-                for start in range(0, len(lists), _QUERIES):
-                    part = lists[start : start + _QUERIES]
-                    asked = np.concatenate(
-                        [shuffled(rows, queries[int(pairs.query[rows[0]])], seed, number) for rows in part]
-                    )
-                    scores[asked] = score(asked)
-                    advance(len(asked))
-                found.append(scores)
-    finally:
-        scorer.listwise = before
-    return found
-
-
-def order_path(out: str | os.PathLike[str], number: int) -> str:
-    """The file of the run of shuffle ``number``, beside ``out``."""
-    return f"{os.fspath(out)}.order-{number}"
-
-
-def write_orders(run: Run, out: str | os.PathLike[str]) -> list[dict[str, object]]:
-    """Writes the runs of the shuffles beside ``out``; what the card says of each: ``file``, ``bytes``, ``sha256``."""
-    listed = []
-    for number, order in enumerate(run.orders, 1):
-        path = order_path(out, number)
-        write_run(order, path)
-        listed.append({"file": os.path.basename(path), **file_facts(path)})
-    return listed
-
-
 @checked
 def rerank(
     run: Annotated[object, opt.Option("The run to re-rank.", metavar="RUN", reads=True)],
@@ -279,14 +205,6 @@ def rerank(
         ),
     ] = None,
     transform: Callable[[pl.Series], pl.Series] | None = None,
-    listwise: Annotated[
-        bool,
-        opt.Option(
-            "Scores depend on the other passages: also score five shuffles of each list (OUT.order-1 … OUT.order-5).",
-            rare=True,
-        ),
-    ] = False,
-    seed: Annotated[int, opt.Option("Seed of the shuffles of --listwise.", rare=True)] = 0,
     engine: opt.Engine = "local",
     workers: opt.Workers = None,
     cpus: opt.Cpus = 1,
@@ -325,15 +243,10 @@ def rerank(
 
     ``transform`` changes the texts of queries and of documents, each [N], before they are scored (to mask words, say).
 
-    ``listwise``: for a function or an endpoint that re-ranks, whose scores may depend on the other passages: each
-    query's whole list is scored at once in the run's order, and in five shuffles that ``seed`` determines, which become
-    the run's ``orders``.
-
-    ``out``: also write the run there, what made it into ``OUT.card.json`` (see :mod:`evenrank.files.provenance`), and
-    with ``listwise`` the shuffles' runs into ``OUT.order-1`` to ``OUT.order-5``. If ``model`` is a folder or a name, an
-    interrupted call resumes when it is made again, and writes the same run. ``engine="ray"``: the workers of a Ray
-    cluster (``workers``, with ``cpus`` and ``gpus`` each) load the model and score the pairs; the folder must be
-    available on every machine.
+    ``out``: also write the run there, and what made it into ``OUT.card.json`` (see :mod:`evenrank.files.provenance`).
+    If ``model`` is a folder or a name, an interrupted call resumes when it is made again, and writes the same run.
+    ``engine="ray"``: the workers of a Ray cluster (``workers``, with ``cpus`` and ``gpus`` each) load the model and
+    score the pairs; the folder must be available on every machine.
 
     Raises EvenrankError for a setting out of range, for queries or documents of the run without a text, and for scores
     that are not finite; InputError for a model or a collection that cannot be used; MissingExtraError without the extra
@@ -344,7 +257,7 @@ def rerank(
     if isinstance(model, Endpoint | Scorer):
         model = model.keeping_beside(out)
         answers = model.answers
-    outputs = _outputs(out, listwise)
+    outputs = [out, card_path(out)]
     check_apart([*outputs, answers], [run, *files_beside(run), collection, queries, model, passages])
     check_outputs(outputs)
     if answers is not None:
@@ -363,19 +276,11 @@ def rerank(
     table = run.table.filter(pl.col("rank") <= depth)
     if of_passages is not None:
         table = passages_in(run, table, of_passages)
-    scorer = check_listwise(ranker) if listwise else None
     pairs = TextPairs.of_run(run.described, table, collection, queries)
     if transform is not None:
         pairs = pairs.transformed(transform)
-    if scorer is not None:
-        ids = table["query_id"].unique(maintain_order=True).to_list()
-        own, *others = listwise_scores(scorer, pairs, ids, batch_size, seed, quiet=quiet)
-        found = ScoredPairs(own, scorer.facts(), tuple(others))
-    else:
-        job = ScoringJob(ranker, pairs, batch_size)
-        found = job.run(out, cluster if engine == "ray" else None, quiet)
-    for scores in (found.scores, *found.of_shuffles):
-        check_finite(scores, str(model) if is_path(model) else ranker.name)
+    found = ScoringJob(ranker, pairs, batch_size).run(out, cluster if engine == "ray" else None, quiet)
+    check_finite(found.scores, str(model) if is_path(model) else ranker.name)
     said = ranker_note(ranker.name, found.facts)
     notes = run.notes if said is None else (*run.notes, said)
     if found.resumed:
@@ -385,60 +290,23 @@ def rerank(
     if isinstance(ranker, Scorer):
         notes += ranker.notes()
     settings = {"depth": depth, "batch_size": batch_size, "transformed": transform is not None, "engine": engine}
+    scored = table.with_columns(pl.Series("score", found.scores))
     result = replace(
-        _ranked(table, found.scores, tag or ranker.name, notes),
-        card=_made_by(found, settings, seed if listwise else None),
-        orders=tuple(_ranked(table, scores, tag or ranker.name) for scores in found.of_shuffles),
+        Run.from_table(scored, tag or ranker.name, notes=notes),
+        # What made the run.
+        card={"stage": "rerank", "ranker": found.facts, **settings, "truncated": found.truncated},
     )
     if of_passages is not None:
         result = folded(result, of_passages)
     if out is not None:
-        _write(result, out, provenance)
+        if card_path(out) is not None:
+            provenance.finish()
+        write_run(result, out)
+        write_card(result.card or {}, out, provenance)
     found.forget()
     return result
-
-
-def _ranked(table: pl.DataFrame, scores: Scores, name: str, notes: tuple[str, ...] = ()) -> Run:
-    return Run.from_table(table.with_columns(pl.Series("score", scores)), name, notes=notes)
-
-
-# --- what is written --------------------------------------------------------------------------------------------------
-
-
-def _outputs(out: str | os.PathLike[str] | None, listwise: bool) -> list[object]:
-    """Every file that a re-ranking into ``out`` writes. Raises EvenrankError for several into what is no local file."""
-    card = card_path(out)
-    if out is None or not listwise:
-        return [out, card]
-    if card is None:
-        raise EvenrankError(f"`listwise` writes several files: expected a local file as `out`, found {quoted(out)}")
-    return [out, card, *(order_path(out, number) for number in range(1, 1 + SHUFFLES))]
 
 
 def _provenance(run: object, collection: object, queries: object, model: object) -> Provenance:
     made = Provenance("evenrank.rerank").add("run", run).add("collection", collection).add("queries", queries)
     return made.add_model("model", model) if is_path(model) else made
-
-
-def _made_by(found: ScoredPairs, settings: Mapping[str, object], seed: int | None) -> dict[str, object]:
-    """What made the run, for its card."""
-    return {
-        "stage": "rerank",
-        "ranker": found.facts,
-        **settings,
-        "truncated": found.truncated,
-        "listwise": None if seed is None else {"seed": seed, "shuffles": len(found.of_shuffles)},
-    }
-
-
-def _write(run: Run, out: str | os.PathLike[str], provenance: Provenance) -> None:
-    """Writes the run, and beside it those of shuffles and the card."""
-    if card_path(out) is not None:
-        provenance.finish()
-    orders = write_orders(run, out)
-    write_run(run, out)
-    made_by = dict(run.card or {})
-    listwise = made_by.get("listwise")
-    if isinstance(listwise, dict):
-        made_by["listwise"] = {**listwise, "orders": orders}
-    write_card(made_by, out, provenance)

@@ -115,7 +115,7 @@ class AuditResult(AuditFigures):
     def per_query(self, path: str | os.PathLike[str] | None = None) -> pl.DataFrame:
         """Every value: ``query_id``, ``run`` and one column per measure, null if undefined; also as CSV to ``path``.
 
-        With groups and weights of queries, ``query_group`` and ``query_weight`` stand behind the run.
+        With groups of queries, ``query_group`` stands behind the run.
 
         In the CSV, an id or name that a spreadsheet would take for a formula is prefixed with an apostrophe.
         """
@@ -125,7 +125,6 @@ class AuditResult(AuditFigures):
                     "query_id": self.queries,
                     "run": [run.name] * len(self.queries),
                     **({} if self.query_group is None else {"query_group": self.query_group}),
-                    **({} if self.query_weight is None else {"query_weight": self.query_weight}),
                     **{name: pl.Series(figure.values).fill_nan(None) for name, figure in run.figures.items()},
                 }
             )

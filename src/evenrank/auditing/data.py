@@ -341,8 +341,7 @@ class Figure:
 
     Attributes:
         mean: The mean over queries, or the value of a measure of the whole run; None if undefined.
-        n: Number of queries with a value, with weights as many equal ones as tell as much; ``undefined``: number of
-            queries that should have one but do not.
+        n: Number of queries with a value; ``undefined``: number of queries that should have one but do not.
         ci95: 95% interval of the mean; None with fewer than two queries, and where documents without a label could
             change it.
         lean: Of a signed measure, whether it differs from 0, after Holm's correction over the runs; None of others.
@@ -583,8 +582,6 @@ class AuditFigures(Result):
     """The figures by group of query, where groups were given."""
     query_group: pl.Series | None = field(default=None, repr=False, metadata=BY_QUERY)
     """The group of each query [Q], null of one without; None where no groups were given."""
-    query_weight: Array | None = field(default=None, repr=False, metadata=BY_QUERY)
-    """The weight of each query [Q] in the figures; None where all weigh the same."""
     impact: tuple[GroupImpact, ...] = field(default=(), repr=False, metadata=IF_KNOWN)
     """The groups' impact ratios, all queries together, where some ImpactRatio was measured."""
     cautions: tuple[Finding, ...] = field(default=(), metadata=LEFT_OUT)

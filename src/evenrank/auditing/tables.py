@@ -393,7 +393,7 @@ def origins_table(result: AuditFigures, relevance: bool) -> Table:
         if run.figures[str(measure)].added is not None
     ]
     beyond = (
-        Column("perfect", _APART, "Perfect ranking adds", lambda row: perfect(row.figure, row.result.query_weight)),
+        Column("perfect", _APART, "Perfect ranking adds", lambda row: perfect(row.figure)),
         Column(
             "beyond_relevance",
             _APART,

@@ -41,26 +41,3 @@ def slow_compare(values: Sequence[float]) -> tuple[float, float, float]:
             inside, outside = (middle, outside) if rejects(middle, side) > 0.025 else (inside, middle)
         ends.append(inside)
     return p, ends[0], ends[1]
-
-
-def slow_weighted(values: Sequence[float], weights: Sequence[float]) -> float:
-    """p that a weighted mean is 0: of w·x, as far as that is not 0, which are as many values as Kish says."""
-    present = [(x * w, w) for x, w in zip(values, weights, strict=True) if abs(x) > 1e-12]
-    worth = math.fsum(w for _, w in present) ** 2 / math.fsum(w * w for _, w in present)
-    sample = [y for y, _ in present]
-    mean = math.fsum(sample) / len(sample)
-    side = 1 if mean >= 0 else -1
-    reach = max(abs(y - mean) for y in sample)
-    samples = [(sample, worth)] + ([([*sample, mean - side * reach], worth + 1)] if worth < 150 else [])
-    return min(1.0, 2 * max(_of_sample(one, count, side) for one, count in samples))
-
-
-def _of_sample(sample: Sequence[float], worth: float, side: int) -> float:
-    """The larger p of t and Hall's t that the mean is on a side of 0."""
-    n = len(sample)
-    mean = math.fsum(sample) / n
-    second = math.fsum((y - mean) ** 2 for y in sample) / n
-    t = mean / math.sqrt(second / (n - 1))
-    a = (1 + 6 / worth) * (math.fsum((y - mean) ** 3 for y in sample) / n) / second**1.5 / math.sqrt(n)
-    hall = t + a * t**2 / 3 + a**2 * t**3 / 27 + a / 6
-    return max(float(stats.t.sf(side * one, worth - 1)) for one in (t, hall))

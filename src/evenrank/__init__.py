@@ -188,7 +188,7 @@ _HOMES = {
 """The public names by the module that defines them."""
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _FOLDERS = (
-    "callbacks", "decide", "files", "groups", "measures", "mitigation", "models", "probes", "search", "training",
+    "decide", "files", "groups", "measures", "mitigation", "models", "probes", "search", "training",
 )  # fmt: skip
 """What ``evenrank.measures.provider(...)`` and the like reach without an import of their own."""
 

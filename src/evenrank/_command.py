@@ -48,7 +48,7 @@ def running(arguments: Sequence[str]) -> Iterator[dict[str, object]]:
     import shlex
 
     noted: dict[str, object] = {}
-    command = shlex.join(["evenrank", *_without_secrets(arguments)])
+    command = shlex.join(["evenrank", *map(without_secrets, arguments)])
     tokens = typed.set(command), writes.set(False), outputs.set(noted)
     try:
         yield noted
@@ -76,17 +76,6 @@ def _identity(path: str) -> object:
     except (OSError, ValueError):
         return None
     return found.st_dev, found.st_ino, found.st_mtime_ns
-
-
-def _without_secrets(arguments: Sequence[str]) -> Iterator[str]:
-    """The arguments without what is secret in addresses, and without those of a command."""
-    before = ""
-    for argument in arguments:
-        flag, equals, value = argument.rpartition("--from=") if argument.startswith("--from=") else ("", "", argument)
-        if (equals or before == "--from") and "://" not in value:
-            value = f"{value.split()[0]} …" if len(value.split()) > 1 else value
-        yield flag + equals + without_secrets(value)
-        before = argument
 
 
 def without_secrets(text: str) -> str:

@@ -34,7 +34,7 @@ def test_the_long_form(audit: evenrank.AuditResult) -> None:
     assert table.columns == [
         "run", "measure", "mean", "n", "undefined", "low", "high", "these_low", "these_high", "contradict", "known",
         "known_of", "bound_low", "bound_high",
-        "tie_mean", "tie_low", "tie_high", "order_mean", "order_low", "order_high",
+        "tie_mean", "tie_low", "tie_high",
         "difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p", "holm_p", "p",
         "difference_low", "difference_high",
         "added", "added_low", "added_high", "added_p", "added_tie_mean",

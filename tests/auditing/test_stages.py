@@ -257,7 +257,6 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evenrank: 
     assert twice == "evenrank: --stage: expected one run named 'A', found several\n"
     over = refused("--stage", "A=a.run", "--stage", "B=b.run", "--json", "b.run")
     assert over == "evenrank: b.run: cannot be written: it is an input\n"
-    for name in ("a.run.card.json", "b.run.order-2"):
-        Path(name).write_text("{}")
-        over = refused("--stage", "A=a.run", "--stage", "B=b.run", "--report", name)
-        assert over.startswith(f"evenrank: {name}: cannot be written: it is an input")
+    Path("a.run.card.json").write_text("{}")
+    over = refused("--stage", "A=a.run", "--stage", "B=b.run", "--report", "a.run.card.json")
+    assert over == "evenrank: a.run.card.json: cannot be written: it is an input\n"

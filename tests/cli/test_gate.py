@@ -153,7 +153,7 @@ AUDIT_OPTIONS = {
     "--threshold": "2", "--background-depth": "20", "--background": "new", "--target": "uniform", "--labels": "l.csv",
     "--guess": "gender-en", "--intersect": None,
     "--lexicon": "gender", "--scores": "s.tsv", "--collection": "c.tsv", "--queries": "q.tsv", "--qrels": "qrels",
-    "--query-groups": "g.csv", "--query-weights": "w.csv",
+    "--query-groups": "g.csv",
 }  # fmt: skip
 
 

@@ -498,10 +498,3 @@ def test_what_is_secret_in_addresses_is_not_shown(files: dict[str, Path], tmp_pa
         done = evenrank("score", path, "--out", tmp_path / "s.parquet")
         assert (done.status, done.err.count("\n")) == (2, 1)
         assert done.err.startswith(f"evenrank: {shown}: ")
-    command = ["retrieve", files["queries"], "--from", "sh -c 'cat >&2; exit 1' NED", "--out", tmp_path / "c.run"]
-    done = evenrank(*command)
-    assert done.err == "evenrank: the command 'sh': it ended with the status 1\n"
-    code = """echo '{"query_id": "q1", "doc_id": "d1", "score": 1}'"""
-    for given in (["--from", f"sh -c {shlex.quote(code)} NED"], [f"--from=sh -c {shlex.quote(code)} NED"]):
-        assert evenrank("retrieve", files["queries"], *given, "--out", tmp_path / "c.run").status == 0
-        assert "NED" not in (tmp_path / "c.run.card.json").read_text()

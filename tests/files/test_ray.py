@@ -139,16 +139,16 @@ def test_the_card_of_a_run_is_that_of_one_machine(tmp_path: Path, monkeypatch: p
     call = functools.partial(
         rerank, {"q": {"d1": 2.0, "d2": 1.0}}, model=model, collection=texts, queries=queries, device="cpu", quiet=True
     )
-    here = call(precision="bfloat16", resolve_ties=True)
+    here = call(precision="bfloat16")
     monkeypatch.setattr(Work, "remove", lambda self: None)
     settings = {"engine": "ray", "workers": 1, "precision": "bfloat16", "out": tmp_path / "run"}
-    there = call(resolve_ties=True, **settings)
+    there = call(**settings)
     assert here.card is not None
     assert here.card["ranker"]["precision"] == "bfloat16"  # type: ignore[index]
     assert here.card["ranker"]["query_prompt"] == "query: "  # type: ignore[index]
     assert there.card == {**here.card, "engine": "ray"}
     # All of it kept from an interrupted run.
-    again = call(resolve_ties=True, **settings)
+    again = call(**settings)
     assert "2 of 2 scores kept" in " ".join(again.notes)
     assert again.card == there.card
 

@@ -17,7 +17,7 @@ import evenrank
 from endpoint_cases import DOCUMENTS, QUERIES, endpoint, expected, ranked, scores_of
 from evenrank import Endpoint
 from evenrank.files import EvenrankError
-from evenrank.models.endpoints import RerankEndpointScorer, answer_in, question
+from evenrank.models.endpoints import answer_in, question
 from evenrank.models.scorers import TextPairs
 from loopback import Body, Server, answer_to, score_of, serving, slow_cosine, vector_of
 
@@ -144,16 +144,6 @@ def test_ties_stay_ties(server: Server) -> None:
     }
     result = ranked(endpoint(server))
     assert set(scores_of(result).values()) == {1.0}
-
-
-def test_whole_lists_in_their_order(server: Server) -> None:
-    scorer = endpoint(server).scorer()
-    assert isinstance(scorer, RerankEndpointScorer)
-    scorer.listwise = True
-    passages = [DOCUMENTS[f"d{number}"] for number in (5, 2, 8, 0)]
-    found = scorer.score([QUERIES["q0"]] * 4, passages, batch_size=2)
-    assert [json.loads(body)["documents"] for body in server.bodies] == [passages]
-    assert found.tolist() == [score_of(QUERIES["q0"], passage) for passage in passages]
 
 
 def test_vectors_of_another_model_in_the_answers(server: Server, tmp_path: Path) -> None:

@@ -78,7 +78,6 @@ def test_scores_do_not_depend_on_the_batch(name: str, folders: dict[str, ModelFo
     order = np.random.default_rng(0).permutation(30)
     shuffled = scorer.score([QUERIES[row] for row in order], [PASSAGES[row] for row in order], 7)
     np.testing.assert_allclose(shuffled, alone[order], rtol=1e-5, atol=2e-5)
-    assert not scorer.listwise
 
 
 def test_a_loaded_model_is_left_as_it_was(name: str, folders: dict[str, ModelFolder]) -> None:

@@ -62,7 +62,6 @@ def test_scores_are_the_same_again_and_do_not_depend_on_the_batch(model: Any) ->
     order = np.random.default_rng(0).permutation(30)
     shuffled = scorer.score([QUERIES[row] for row in order], [PASSAGES[row] for row in order], 7)
     np.testing.assert_allclose(shuffled, found[order], rtol=1e-5, atol=2e-5)
-    assert not scorer.listwise
 
 
 def test_what_a_ranker_is(model: Any, kind: Other) -> None:

@@ -295,8 +295,6 @@ def test_rerank_by_hand(folder: Path) -> None:
     card = json.loads(Path("out.run.card.json").read_text())
     assert card["made_by"]["passages"] == "max"
     assert [one["role"] for one in card["inputs"]] == ["run", "collection", "queries", "passages"]
-    several = evenrank.rerank(passages, passages=table, listwise=True, **given)
-    assert [order.table.equals(found.table) for order in several.orders] == [True] * 5
 
 
 @pytest.mark.parametrize(

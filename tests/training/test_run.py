@@ -46,6 +46,9 @@ def test_what_a_run_leaves(home, done):
     audited = json.loads((done / "audit.json").read_text())["runs"]["tiny"]["measures"]["nDCG@10"]
     figures = {one["type"]: one["value"] for one in results["metrics"]}
     assert (index["name"], figures["nDCG@10"], figures["nDCG@10/low"]) == ("tiny", audited["mean"], audited["ci95"][0])
+    cards = pytest.importorskip("huggingface_hub.repocard_data")
+    name, metrics = cards.model_index_to_eval_results([index])
+    assert (name, {one.metric_type: one.metric_value for one in metrics}) == ("tiny", figures)
     assert set(json.loads((done / "audit.json").read_text())["runs"]) == {
         "first stage",
         "tiny",

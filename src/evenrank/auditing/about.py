@@ -8,7 +8,6 @@ from ir_measures import Measure
 from rich.cells import cell_len
 
 from evenrank.files.errors import plain
-from evenrank.files.types import Array
 from evenrank.files.wording import counted
 from evenrank.measures import is_bias, resolve
 from evenrank.measures.base import mean_of
@@ -25,14 +24,11 @@ def with_origins(result: AuditFigures) -> list[Measure]:
     return [m for m in result.measures if any(run.figures[str(m)].added is not None for run in result.given)]
 
 
-def perfect(figure: Figure, weights: Array | None = None) -> float | None:
-    """What a perfect ranking of the candidates would add to a figure, over the queries where that is defined.
-
-    ``weights`` [Q]: those of the queries, if they have any.
-    """
+def perfect(figure: Figure) -> float | None:
+    """What a perfect ranking of the candidates would add to a figure, over the queries where that is defined."""
     if figure.added is None or figure.beyond_relevance is None:
         return None
-    return mean_of(figure.added.values - figure.beyond_relevance.values, weights)
+    return mean_of(figure.added.values - figure.beyond_relevance.values)
 
 
 def origins_title(result: AuditFigures) -> str:

@@ -9,10 +9,8 @@ from typing import TypedDict
 
 from ir_measures import Measure
 
-from evenrank.files.types import Array
 from evenrank.files.wording import counted
 from evenrank.measures import describe, is_bias, is_linear, resolve
-from evenrank.measures.inference import number
 from evenrank.results.finding import Finding
 from evenrank.results.page import CITATIONS, Page, asset, render
 from evenrank.results.table import NONE, Column, Table
@@ -136,7 +134,7 @@ def origins_chart(result: AuditFigures) -> dict[str, object]:
     found = with_origins(result)
     return {
         str(place): [
-            {"run": run.name, "marks": _marks(run.figures[str(measure)], result.query_weight)}
+            {"run": run.name, "marks": _marks(run.figures[str(measure)])}
             for run in result.given
             if run.figures[str(measure)].added is not None
         ]
@@ -145,13 +143,13 @@ def origins_chart(result: AuditFigures) -> dict[str, object]:
     }
 
 
-def _marks(figure: Figure, weights: Array | None) -> list[tuple[object, ...]]:
+def _marks(figure: Figure) -> list[tuple[object, ...]]:
     marks: list[tuple[object, ...]] = []
     for kind, of in (("added", figure.added), ("beyond", figure.beyond_relevance)):
         if of is not None:
             low, high = of.ci95 or (None, None)
             marks.append((kind, rounded(of.mean), rounded(low), rounded(high), rounded(of.test.p)))
-    would = perfect(figure, weights)
+    would = perfect(figure)
     if would is not None:
         marks.insert(1, ("perfect", rounded(would), None, None, None))
     return marks
@@ -329,7 +327,7 @@ def audit_page(result: AuditFigures) -> Page:
         findings,
         screen_table(result),
         legend=legend(result),
-        aside=_aside(result),
+        aside=counted(len(result.queries), "query"),
         next=next_commands(result, findings),
         verdicts=verdicts(result),
         plane=plane_svg(result),
@@ -338,11 +336,6 @@ def audit_page(result: AuditFigures) -> Page:
         lines=22 + 8 * max(0, len(result.given) - 2) // 3 + 4 * bool(result.query_groups),
         provenance=result.provenance,
     )
-
-
-def _aside(result: AuditFigures) -> str:
-    queries, weights = counted(len(result.queries), "query"), result.query_weight
-    return queries if weights is None else f"{queries}, weighted (n = {number(weights, weights)})"
 
 
 def next_commands(result: AuditFigures, findings: Sequence[Finding]) -> tuple[tuple[str, str], ...]:

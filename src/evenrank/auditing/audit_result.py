@@ -71,6 +71,17 @@ class AuditResult(AuditFigures):
             self._write(path, text + "\n")
         return text
 
+    def metrics(self) -> dict[str, float]:
+        """The figures by name, as trackers of experiments take them: ``ARaB@10``, ``ARaB@10/low``, ``ARaB@10/high``.
+
+        The interval is the 95% one. If there are several runs, the run's name stands first (``BM25/ARaB@10``), and
+        ``result["BM25"].metrics()`` has those of one run. What is undefined is left out.
+        """
+        if len(self.given) == 1:
+            return self.given[0].metrics()
+        runs = {run.name.replace("/", "_"): run.metrics() for run in self.given}
+        return {f"{run}/{name}": value for run, metrics in runs.items() for name, value in metrics.items()}
+
     def frames(self) -> dict[str, pl.DataFrame]:
         """:meth:`to_polars` and :meth:`per_query`, by name; with groups of queries also their table."""
         groups = {"query_groups": query_groups_table(self).frame()} if self.query_groups else {}
@@ -81,7 +92,7 @@ class AuditResult(AuditFigures):
 
         Columns: ``run``, ``measure``, ``mean``, ``n``, ``undefined``, ``low`` and ``high`` (of the 95% interval); with
         labels ``known`` of ``known_of`` rows that the measure looks at, and ``bound_low`` and ``bound_high``;
-        ``tie_mean``, ``tie_low``, ``tie_high``; of a listwise re-ranking ``order_mean``, ``order_low``, ``order_high``;
+        ``tie_mean``, ``tie_low``, ``tie_high``;
         of the comparison with the baseline ``difference``, ``relative``, ``better``, ``equal``, ``worse``, ``t_p``,
         ``wilcoxon_p``, ``holm_p``, ``p``, ``difference_low`` and ``difference_high``; of
         what the run's order adds to its candidates ``added``, ``added_low``, ``added_high``, ``added_p`` and
@@ -104,7 +115,7 @@ class AuditResult(AuditFigures):
     def per_query(self, path: str | os.PathLike[str] | None = None) -> pl.DataFrame:
         """Every value: ``query_id``, ``run`` and one column per measure, null if undefined; also as CSV to ``path``.
 
-        With groups and weights of queries, ``query_group`` and ``query_weight`` stand behind the run.
+        With groups of queries, ``query_group`` stands behind the run.
 
         In the CSV, an id or name that a spreadsheet would take for a formula is prefixed with an apostrophe.
         """
@@ -114,7 +125,6 @@ class AuditResult(AuditFigures):
                     "query_id": self.queries,
                     "run": [run.name] * len(self.queries),
                     **({} if self.query_group is None else {"query_group": self.query_group}),
-                    **({} if self.query_weight is None else {"query_weight": self.query_weight}),
                     **{name: pl.Series(figure.values).fill_nan(None) for name, figure in run.figures.items()},
                 }
             )

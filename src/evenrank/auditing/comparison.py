@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.files import EvenrankError, Order, Run, read_run
-from evenrank.files.provenance import same_file
 from evenrank.files.types import Array, unequally_deep
 from evenrank.measures import Evaluation, Lacking, Share, facts, greatest_value, is_bias, is_linear, resolve, signs
 from evenrank.measures import inference as st
 from evenrank.measures.base import mean_of
-from evenrank.results.table import Interval, number
+from evenrank.results.table import Interval
 
 from .data import (
     RANDOM,
@@ -51,8 +48,8 @@ def with_statistics(
         leans = _leans(measured, measure)
         for r, run in enumerate(measured):
             parts = run.parts[key]
-            mean = run.means.get(key, how.figure(parts, run.weights))
-            count = st.number(*st.defined(run.values[key] if len(parts) == 1 else np.fmax.reduce(parts), run.weights))
+            mean = run.means.get(key, how.figure(parts))
+            count = len(st.defined(run.values[key] if len(parts) == 1 else np.fmax.reduce(parts)))
             tie_mean, tie_range = run.ties[key]
             if run.name in (RANDOM, RELEVANCE_FIRST) and not np.isnan(mean):
                 tie_mean, tie_range = mean, (mean, mean)
@@ -102,10 +99,10 @@ def _interval(run: Measured, measure: Measure, lean: st.Comparison | None) -> In
         return lean.ci95
     if len(parts) == 1 and not how.whole_run:
         part = drawn_part(run, key)
-        ends = st.estimate(parts[0], run.weights, drawn=part).ci95
+        ends = st.estimate(parts[0], drawn=part).ci95
         # An estimate may be beyond what a figure can be; its interval holds it.
         return possible(ends, measure) if part is None else ends
-    return st.size_of(st.compare_parts(parts, signs(measure), run.weights)).ci95
+    return st.size_of(st.compare_parts(parts, signs(measure))).ci95
 
 
 def possible(ends: Interval | None, measure: Measure) -> Interval | None:
@@ -126,11 +123,11 @@ def _leans(measured: list[Measured], measure: Measure) -> list[st.Comparison | N
     found: list[st.Comparison] = []
     for run in measured:
         if run.partly_known(key):
-            mean = mean_of(run.values[key], run.weights) if len(run.parts[key]) == 1 else None
+            mean = mean_of(run.values[key]) if len(run.parts[key]) == 1 else None
             found.append(st.untold(mean, run.known_queries.get(key, 0), _why_untold(run)))
         else:
             part = drawn_part(run, key)
-            found.append(st.compare_parts(run.parts[key], signs(measure), run.weights, drawn=part))
+            found.append(st.compare_parts(run.parts[key], signs(measure), drawn=part))
     given = [r for r, run in enumerate(measured) if run.name not in REFERENCES]
     for r, lean in zip(given, st.corrected([found[r] for r in given]), strict=True):
         found[r] = lean
@@ -213,7 +210,7 @@ def _against(run: Measured, base: Measured, measure: Measure, guaranteed: pl.Ser
     if resolve(measure).signed and run.name not in REFERENCES:
         parts = run.parts[str(measure)], base.parts[str(measure)]
         drawn = drawn_part(run, str(measure)), drawn_part(base, str(measure))
-        found = replace(found, sizes=st.compare_sizes(*parts, signs(measure), run.weights, drawn=drawn))
+        found = replace(found, sizes=st.compare_sizes(*parts, signs(measure), drawn=drawn))
     return found
 
 
@@ -271,32 +268,28 @@ def _compare_queries(run: Measured, base: Measured, measure: Measure) -> Compari
     else:
         gain = values[both] - baseline[both]
     better, worse = int((gain > st.EQUAL).sum()), int((gain < -st.EQUAL).sum())
-    n, weights = st.number(*st.defined(values - baseline, run.weights)), run.weights
-    means = [mean_of(np.where(both, of, np.nan), weights) for of in (values, baseline)]
-    if weights is not None:
-        # The conventional tests are of queries that all weigh the same.
-        paired = st.Paired(n, mean_of(values - baseline, weights), None, None)
+    means = [mean_of(np.where(both, of, np.nan)) for of in (values, baseline)]
     tied = tied_loss = None
     greatest = greatest_value(measure)
     if key in run.expected and key in base.expected:
         over_ties = run.expected[key], base.expected[key]
-        tied = st.compare(over_ties[0] - over_ties[1], weights, drawn=drawn_part(run, key, base, tied=True))
+        tied = st.compare(over_ties[0] - over_ties[1], drawn=drawn_part(run, key, base, tied=True))
         moved = not all(map(_same, over_ties, (values, baseline)))
         lossy = moved and not is_bias(measure)
-        tied_loss = st.no_loss(*over_ties, greatest=greatest, weights=weights) if lossy else None
+        tied_loss = st.no_loss(*over_ties, greatest=greatest) if lossy else None
     return Comparison(
         paired.difference,
-        st.compare(values - baseline, weights, drawn=drawn_part(run, key, base)),
+        st.compare(values - baseline, drawn=drawn_part(run, key, base)),
         _relative(paired.difference, means[1]),
         better,
         int(both.sum()) - better - worse,
         worse,
         paired.t_p,
         paired.wilcoxon_p,
-        loss=None if is_bias(measure) else st.no_loss(values, baseline, greatest=greatest, weights=weights),
+        loss=None if is_bias(measure) else st.no_loss(values, baseline, greatest=greatest),
         tied=tied,
         tied_loss=tied_loss,
-        n=n,
+        n=paired.n,
         mean=means[0],
         baseline_mean=means[1],
         partial=_partial([(values, baseline)]),
@@ -322,18 +315,18 @@ def _compare_whole(run: Measured, base: Measured, measure: Measure) -> Compariso
     """A figure of the whole run, on the queries (of each part) where both runs have a value."""
     pairs = _whole_pairs(run, base, str(measure))
     parts = [common(*pair) for pair in pairs]
-    n, n_poles = _counted(pairs, run.weights)
+    n, n_poles = _counted(pairs)
     how = resolve(measure)
     if any(not len(part) for part in parts):
         test = st.untold(None, n, "no query has a value in both runs")
         return Comparison(None, test, n=n, n_poles=n_poles, partial=_partial(pairs))
-    means = how.combine([_means(*pair, run.weights) for pair in pairs])
+    means = how.combine([_means(*pair) for pair in pairs])
     difference = float(means[0] - means[1])
     if how.signed:
-        test = st.compare_parts([values - baseline for values, baseline in pairs], signs(measure), run.weights)
+        test = st.compare_parts([values - baseline for values, baseline in pairs], signs(measure))
     else:
         own, other = run.parts[str(measure)], base.parts[str(measure)]
-        test = st.compare_sizes(own, other, signs(measure), run.weights)
+        test = st.compare_sizes(own, other, signs(measure))
     return Comparison(
         difference,
         replace(test, n=n),
@@ -350,13 +343,13 @@ def _compare_drawn(run: Measured, base: Measured, measure: Measure) -> Compariso
     """A figure that was drawn, and so has no value for single queries, against the baseline's: without a test."""
     pairs = _whole_pairs(run, base, str(measure))
     parts = [common(*pair) for pair in pairs]
-    n, n_poles = _counted(pairs, run.weights)
+    n, n_poles = _counted(pairs)
     test = st.untold(None, n, "its figure was drawn over random orders")
     # A figure drawn over all queries is not available for some of them.
     if _partial(pairs) or any(not len(part) for part in parts):
         return Comparison(None, test, n=n, n_poles=n_poles, partial=_partial(pairs))
     mean = run.means[str(measure)]
-    baseline = float(resolve(measure).combine([_means(*pair, run.weights) for pair in pairs])[1])
+    baseline = float(resolve(measure).combine([_means(*pair) for pair in pairs])[1])
     return Comparison(
         mean - baseline,
         replace(test, mean=mean - baseline),
@@ -374,12 +367,11 @@ def _whole_pairs(run: Measured, base: Measured, key: str) -> list[tuple[Array, A
     return list(zip(run.parts[key], base.parts[key], strict=True))
 
 
-def _counted(pairs: list[tuple[Array, Array]], weights: Array | None) -> tuple[int, tuple[int, int] | None]:
+def _counted(pairs: list[tuple[Array, Array]]) -> tuple[int, tuple[int, int] | None]:
     """How many queries have a value in both runs, and how many in each pole where there are two."""
     differences = [values - baseline for values, baseline in pairs]
-    poles = [st.number(*st.defined(one, weights)) for one in differences]
-    some = st.number(*st.defined(np.fmax.reduce(differences), weights))
-    return some, (poles[0], poles[1]) if len(poles) > 1 else None
+    poles = [len(st.defined(one)) for one in differences]
+    return len(st.defined(np.fmax.reduce(differences))), (poles[0], poles[1]) if len(poles) > 1 else None
 
 
 def common(values: Array, baseline: Array) -> Array:
@@ -388,10 +380,10 @@ def common(values: Array, baseline: Array) -> Array:
     return np.stack([values[both], baseline[both]], axis=1)
 
 
-def _means(values: Array, baseline: Array, weights: Array | None) -> Array:
+def _means(values: Array, baseline: Array) -> Array:
     """Both runs' means [2] over the queries where both have a value."""
     both = values + baseline
-    means = (mean_of(np.where(np.isnan(both), np.nan, of), weights) for of in (values, baseline))
+    means = (mean_of(np.where(np.isnan(both), np.nan, of)) for of in (values, baseline))
     return np.array([np.nan if mean is None else mean for mean in means])
 
 
@@ -491,121 +483,9 @@ def _excess(pair: _Pair) -> Excess | None:
         compared.baseline_mean,
         compared.tied,
         pair.run.values[key] - pair.reference.values[key],
-        st.compare(pair.reference.values[key], pair.reference.weights, drawn=drawn_part(pair.reference, key)),
+        st.compare(pair.reference.values[key], drawn=drawn_part(pair.reference, key)),
         drawn_part(pair.run, key, pair.reference),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Orders:
-    """The runs of other orders by the name of their run, and notes on those that cannot be used."""
-
-    runs: dict[str, tuple[Run, ...]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-
-def load_orders(runs: list[Run], order: Order) -> Orders:
-    """The other orders of listwise runs: in memory, or in the files that a run's card names, if they are unchanged."""
-    found: dict[str, tuple[Run, ...]] = {}
-    notes = []
-    for run in runs:
-        others, problem = (run.orders, None) if run.orders else _of_card(run, order)
-        others = tuple(_on_queries_of(run, other) for other in others)
-        if problem is None and not all(_same_documents(run, other) for other in others):
-            problem = "a run of another order ranks other documents"
-        if problem is not None:
-            notes.append(f"{run.name}: {problem}: how far the order of passages moves its figures is unknown.")
-        elif others:
-            found[run.name] = others
-    return Orders(found, tuple(notes))
-
-
-def with_orders(
-    results: list[RunAudit],
-    orders: Orders,
-    measures: list[Measure],
-    axis: pl.Series,
-    evaluation: Callable[[Run], Evaluation],
-) -> list[RunAudit]:
-    """The results with each figure of a listwise run over all its orders; ``evaluation``: that of a run."""
-    return [
-        _over_orders(result, [_figures(evaluation(run), measures, axis) for run in orders.runs[result.name]])
-        if result.name in orders.runs
-        else result
-        for result in results
-    ]
-
-
-def order_notes(results: list[RunAudit]) -> list[str]:
-    """The figures of listwise runs over all orders, and which of them the order moves further than chance does."""
-    notes = []
-    for run in results:
-        moved = {key: figure for key, figure in run.figures.items() if figure.order_range is not None}
-        if not moved:
-            continue
-        shown = ", ".join(f"{key} {_spread(figure)}" for key, figure in moved.items())
-        notes.append(f"{run.name}: mean and range over the orders in which its passages were given: {shown}.")
-        flagged = [key for key, figure in moved.items() if figure.order_sensitive]
-        if flagged:
-            notes.append(
-                f"{run.name}: the order in which passages were given moves {', '.join(flagged)} by more than its"
-                " interval is wide."
-            )
-    return notes
-
-
-def _spread(figure: Figure) -> str:
-    low, high = figure.order_range or (None, None)
-    return f"{number(figure.order_mean)} ({number(low)} to {number(high)})"
-
-
-def _figures(run: Evaluation, measures: list[Measure], axis: pl.Series) -> dict[str, Figure]:
-    return with_statistics([measure_run(run, run.run.name, measures, axis)], measures, None)[0].figures
-
-
-def _over_orders(result: RunAudit, others: list[dict[str, Figure]]) -> RunAudit:
-    figures = {}
-    for key, figure in result.figures.items():
-        means = [mean for one in (figure, *(other[key] for other in others)) if (mean := one.mean) is not None]
-        if len(means) == 1 + len(others):
-            figure = replace(figure, order_mean=sum(means) / len(means), order_range=(min(means), max(means)))
-        figures[key] = figure
-    return replace(result, figures=figures)
-
-
-# --- files -----------------------------------------------------------------------------------------------------------
-
-
-def _of_card(run: Run, order: Order) -> tuple[tuple[Run, ...], str | None]:
-    """The orders that a run's card names, and why they cannot be used; none of a run without."""
-    listwise = (run.card or {}).get("listwise")
-    named = listwise.get("orders") if isinstance(listwise, Mapping) else None
-    if run.source is None or not isinstance(named, list) or not named:
-        return (), None
-    runs = []
-    for one in named:
-        name = one.get("file") if isinstance(one, Mapping) else None
-        # A card names files beside its run, and no others.
-        if not isinstance(name, str) or not name or os.path.basename(name) != name:
-            return (), "its card does not name the runs of other orders"
-        path = os.path.join(os.path.dirname(run.source), name)
-        if not same_file(path, one):
-            return (), f"the run of another order, {name}, is missing or has changed"
-        try:
-            runs.append(read_run(path, name=run.name, order=order))
-        except EvenrankError:
-            return (), f"the run of another order, {name}, cannot be read"
-    return tuple(runs), None
-
-
-def _on_queries_of(run: Run, other: Run) -> Run:
-    """The ``other`` run of the same name, on the queries that the first has."""
-    return replace(other, name=run.name, table=other.table.filter(pl.col("query_id").is_in(run.queries.implode())))
-
-
-def _same_documents(run: Run, other: Run) -> bool:
-    keys = ["query_id", "doc_id"]
-    return run.table.height == other.table.height and run.table.join(other.table, on=keys, how="anti").is_empty()
 
 
 def compare_pairs(given: Sequence[Measured], measures: Sequence[Measure], baseline: str | None) -> tuple[Pair, ...]:
@@ -635,16 +515,13 @@ def _compare_pair(first: Measured, second: Measured, measure: Measure) -> Compar
     return replace(found, test=st.untold(found.difference, found.n, "the lists differ in length"), tied=None)
 
 
-def group_shares(results: Sequence[RunAudit], weights: Array | None = None) -> tuple[GroupShare, ...]:
-    """The groups' shares against those of the candidates, of a perfect ranking, and of the baseline.
-
-    ``weights`` [Q]: those of the queries.
-    """
+def group_shares(results: Sequence[RunAudit]) -> tuple[GroupShare, ...]:
+    """The groups' shares against those of the candidates, of a perfect ranking, and of the baseline."""
     rows = [(run.name, one) for run in results for one in run.figures.values() if type(one.measure) is type(Share)]
     # Of documents without labels, and so of what a random order would add, nothing is known.
     known = [(run, one, one.added) for run, one in rows if one.added is not None and one.mean is not None]
-    added = _over_groups([of for _, _, of in known], weights)
-    beyond = _over_groups([one.beyond_relevance for _, one, _ in known], weights)
+    added = _over_groups([of for _, _, of in known])
+    beyond = _over_groups([one.beyond_relevance for _, one, _ in known])
     compared = [one.vs_baseline for _, one, _ in known]
     against = [None if of is None or of.unequal_depth else unless_tied(of.test, of.tied) for of in compared]
     return tuple(
@@ -654,11 +531,11 @@ def group_shares(results: Sequence[RunAudit], weights: Array | None = None) -> t
     )
 
 
-def _over_groups(found: Sequence[Excess | None], weights: Array | None) -> list[st.Comparison | None]:
+def _over_groups(found: Sequence[Excess | None]) -> list[st.Comparison | None]:
     """Whether there is an excess, whatever the order of ties; Holm over all of them."""
     tests: list[st.Comparison | None] = [None] * len(found)
     known = [(place, of) for place, of in enumerate(found) if of is not None]
-    corrected = st.corrected([st.compare(of.values, weights, drawn=of.drawn) for _, of in known])
+    corrected = st.corrected([st.compare(of.values, drawn=of.drawn) for _, of in known])
     for (place, of), test in zip(known, corrected, strict=True):
         tests[place] = unless_tied(test, of.tied)
     return tests

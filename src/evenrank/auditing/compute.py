@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, Unpack
 
 import polars as pl
 
 from evenrank import options as opt
-from evenrank.files import EvenrankError, Provenance, Run
+from evenrank.files import Provenance, Run
 from evenrank.files.arguments import checked
 from evenrank.files.convert import TextsLike, is_path
+from evenrank.files.errors import readable
 from evenrank.files.runs import RunLike, RunsLike
 from evenrank.groups import GroupSource
 from evenrank.measures import Background, Evaluation, Lacking, MeasuresLike, Target, is_bias
@@ -21,10 +22,7 @@ from .audit_result import AuditResult
 from .comparison import (
     compare_pairs,
     group_shares,
-    load_orders,
-    order_notes,
     with_excesses,
-    with_orders,
     with_statistics,
 )
 from .data import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, RunAudit
@@ -45,9 +43,8 @@ from .notes import (
     make_notes,
     misleading,
     query_notes,
-    tie_notes,
 )
-from .served import as_query_groups, as_query_weights, on_axis, served, served_notes, settings_of
+from .served import as_query_groups, lacking_groups, on_axis, served
 from .stages import decompose, name_stages, stage_notes
 from .words import Words, find_words
 
@@ -125,10 +122,6 @@ def audit(
         object,
         opt.Option("Of queries or users: query_id,group.", reads=True, panel="Groups"),
     ] = None,
-    query_weights: Annotated[
-        object,
-        opt.Option("Traffic, for weighted means: query_id,weight.", reads=True, panel="Statistics"),
-    ] = None,
     missing: Annotated[
         Literal["error", "skip", "neutral"],
         opt.Option("What to do with documents without text.", panel="Input", rare=True),
@@ -164,8 +157,7 @@ def audit(
     Args:
         runs: One run, a list of run files, or runs by name. A run is the path of a TREC file, a :class:`Run`,
             ``{query: {document: score}}``, a polars or pandas frame with ``query_id``, ``doc_id`` and ``score`` (or
-            ``qid`` and ``docno``), or an iterable of records such as ``ir_measures.ScoredDoc``. Of a listwise
-            re-ranking every figure is also computed over the other orders of its passages.
+            ``qid`` and ``docno``), or an iterable of records such as ``ir_measures.ScoredDoc``.
         stages: The stages of a pipeline in order, each re-ranking the one before: names of runs, or runs by name, which
             are audited like the others. For each bias measure the result says what the collection and the first
             stage's candidates hold and what each stage adds; the first stage is the baseline unless there is another.
@@ -187,9 +179,6 @@ def audit(
         query_groups: The group of each query, or of the user who asked it: a file of ``query_id,group``,
             ``{query: group}``, a frame or a Series. The result has each measure by group, whether a group's queries
             differ from those of the other groups, and on which groups a run differs from the baseline.
-        query_weights: The weight of each query, such as its traffic, above 0 on any scale: a file of
-            ``query_id,weight``, ``{query: weight}``, a frame or a Series. Every figure is then a weighted mean, and n
-            the number of equal queries that tell as much, (Σw)²/Σw². Not with ``guaranteed``; words are left out.
         background: The run against which NFaiRR is normalised; by default the baseline, or the first run.
         background_depth: How many of the background's documents per query are used.
         missing: What to do about documents of a run without text: "error", "skip" (leave them out of bias measures)
@@ -219,8 +208,7 @@ def audit(
         provenance = Provenance("evenrank.audit")
         sources = {"qrels": qrels, "queries": queries}
         sources |= {"target": target if is_path(target) and os.path.exists(target) else None}
-        given = {"query groups": query_groups, "query weights": query_weights}
-        sources |= {role: one for role, one in given.items() if is_path(one)}
+        sources |= {"query groups": query_groups if is_path(query_groups) else None}
         sources |= {f"rankings {name}": runs for name, runs in (rankings or {}).items() if is_path(runs)}
         note_sources(provenance, named, background, source, sources)
     provenance.ahead()
@@ -238,16 +226,10 @@ def audit(
         options=options,
     )
     inputs = replace(inputs, of_relevant=isinstance(target, str) and target == "relevant")
-    if query_weights is not None:
-        if guaranteed:
-            raise EvenrankError("`guaranteed` is a bound of queries that weigh the same: not with `query_weights`")
-        inputs = replace(inputs, query_weights=as_query_weights(query_weights, inputs.asked, inputs.measures))
     read = None if query_groups is None else as_query_groups(query_groups, inputs.asked)
     documents = describe_documents(inputs, source)
     known = documents.groups
     options = options.of_labels(known)
-    if inputs.query_weights is not None and known is not None and known.sample is not None:
-        raise EvenrankError("`query_weights`: labels were drawn for queries that weigh the same")
     if measures is None and known is not None:
         inputs = replace(inputs, measures=usual_measures(known, inputs.qrels is not None))
     wanted = load_target(target, known, inputs.qrels is not None)
@@ -257,8 +239,6 @@ def audit(
     results = with_statistics(measured.rankings, inputs.measures, baseline, measured.queries if guaranteed else None)
     references = {run.name: (evaluated.background, run) for run in measured.rankings[len(measured.given) :]}
     results = with_excesses(results, evaluated.runs, measured.given, references, measured.queries)
-    orders = load_orders(inputs.runs, order)
-    results = with_orders(results, orders, inputs.measures, measured.queries, evaluated.of_order)
     result = _result(inputs, documents, options, evaluated, measured, results, provenance)
     first = next((run for run in evaluated.runs if stage_names and run.run.name == stage_names[0]), None)
     # The random reference is of the background's candidates.
@@ -267,23 +247,20 @@ def audit(
     taken_apart = decompose(
         stage_names, evaluated.runs, measured.given, inputs.measures, measured.queries, held, everything
     )
-    weights = measured.given[0].weights
     groups_of_queries = None if read is None else on_axis(read, measured.queries)["query_group"]
-    notes = (*orders.notes, *order_notes(results), *stage_notes(inputs.runs, stage_names))
-    notes += tuple(served_notes(groups_of_queries, weights, measured.queries))
+    groups_file = readable(os.path.basename(query_groups)) if is_path(query_groups) else "in memory"
+    notes = (*stage_notes(inputs.runs, stage_names), *lacking_groups(groups_of_queries, measured.queries))
     notes += tuple(sampled) if taken_apart is not None and taken_apart.measures else ()
     return replace(
         result,
         notes=(*result.notes, *notes),
         stages=taken_apart,
         pairs=compare_pairs(measured.given, inputs.measures, baseline),
-        shares=group_shares(results, weights),
-        # Its people count alike.
-        impact=impacts_of_runs(evaluated.runs, inputs.measures, source) if weights is None else (),
+        shares=group_shares(results),
+        impact=impacts_of_runs(evaluated.runs, inputs.measures, source),
         query_groups=served(measured.given, inputs.measures, baseline, groups_of_queries),
         query_group=groups_of_queries,
-        query_weight=weights,
-        settings={**result.settings, **settings_of(query_groups, query_weights)},
+        settings={**result.settings, **({} if query_groups is None else {"query_groups": groups_file})},
     )
 
 
@@ -299,17 +276,13 @@ class _Evaluated:
     neutral_first: Evaluation | None
     normaliser: Background | None
     lacking: list[Lacking | None]
-    of_order: Callable[[Run], Evaluation]
-    """The evaluation of another order of a run."""
 
 
 def _evaluate(inputs: Inputs, documents: Documents, options: Options, target: Target | None) -> _Evaluated:
     def evaluation(run: Run) -> Evaluation:
-        found = Evaluation(
+        return Evaluation(
             run, documents.groups, inputs.qrels, missing=options.missing, target=target, seed=options.seed
         )
-        found.query_weights = inputs.query_weights
-        return found
 
     runs = [evaluation(run) for run in inputs.runs]
     for each in runs:
@@ -320,20 +293,15 @@ def _evaluate(inputs: Inputs, documents: Documents, options: Options, target: Ta
     background = next((e for e in runs if e.run is inputs.background), None) or evaluation(inputs.background)
     lacking = [each.check_missing(options.missing_limit, inputs.measures) for each in runs]
     if documents.groups is None:
-        return _Evaluated(runs, background, None, None, lacking, evaluation)
+        return _Evaluated(runs, background, None, None, lacking)
     background.check_missing(options.missing_limit, inputs.measures, [options.background_depth])
     normaliser = background.as_background(inputs.background.name, options.background_depth)
     for each in [*runs, background]:
         each.background = normaliser
 
-    def of_order(run: Run) -> Evaluation:
-        order = evaluation(run)
-        order.background = normaliser
-        return order
-
     # Which documents are neutral is not known of those that were not drawn.
     ideal = background.neutral_first() if documents.groups.sample is None else None
-    return _Evaluated(runs, background, ideal, normaliser, lacking, of_order)
+    return _Evaluated(runs, background, ideal, normaliser, lacking)
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,7 +357,6 @@ def _result(
     notes += make_notes(
         evaluated.runs, evaluated.neutral_first, evaluated.normaliser, inputs.qrels, inputs.measures, results
     )
-    notes += tie_notes(evaluated.runs, documents.tied_texts)
     queries = inputs.queries
     if queries is not None:
         queries = queries.filter(pl.col("query_id").is_in(measured.queries.implode()))
@@ -448,9 +415,6 @@ def _driving_words(
     """The words that drive the figures; None without texts or without a measure of bias."""
     ideal = evaluated.neutral_first
     if documents.groups is None or documents.words is None or ideal is None or not any(map(is_bias, inputs.measures)):
-        return None
-    if inputs.query_weights is not None:
-        # They are counted with equal weights.
         return None
     rankings = [(evaluation.run.name, evaluation, False) for evaluation in evaluated.runs]
     rankings += [(RANDOM, evaluated.background, True), (NEUTRAL_FIRST, ideal, False)]

@@ -20,7 +20,7 @@ from evenrank.measures import Lacking, Share, is_bias, parse_measure, resolve
 from evenrank.measures.inference import EQUAL, SIGNIFICANT, Drawn, Estimate, MeanBound
 from evenrank.measures.inference import Comparison as Tested
 from evenrank.results.finding import Finding
-from evenrank.results.result import Result
+from evenrank.results.result import Result, metric_entries
 from evenrank.results.table import Interval, equation
 
 from .impact import GroupImpact
@@ -341,8 +341,7 @@ class Figure:
 
     Attributes:
         mean: The mean over queries, or the value of a measure of the whole run; None if undefined.
-        n: Number of queries with a value, with weights as many equal ones as tell as much; ``undefined``: number of
-            queries that should have one but do not.
+        n: Number of queries with a value; ``undefined``: number of queries that should have one but do not.
         ci95: 95% interval of the mean; None with fewer than two queries, and where documents without a label could
             change it.
         lean: Of a signed measure, whether it differs from 0, after Holm's correction over the runs; None of others.
@@ -352,8 +351,6 @@ class Figure:
         known: With labels, how many of the rows that the measure looks at are known, and how many it looks at.
         bounds: The smallest and largest figure over every way to label the unknown documents; None where that is not
             known exactly.
-        order_mean: Of a listwise re-ranking, the mean over the orders in which passages were given to the ranker;
-            ``order_range``: the smallest and largest value. None for any other run.
         added: What the run's order adds to its own candidates in random order; ``beyond_relevance``: what it has beyond
             a perfect ranking of them, by falling grade. None for reference rankings and for measures that are no
             weighted sum over ranks, the second also without judgements.
@@ -376,8 +373,6 @@ class Figure:
     vs_baseline: Comparison | None = None
     known: Known | None = field(default=None, metadata=IF_KNOWN)
     bounds: Interval | None = None
-    order_mean: float | None = field(default=None, metadata=IF_KNOWN)
-    order_range: Interval | None = field(default=None, metadata=IF_KNOWN)
     added: Excess | None = None
     beyond_relevance: Excess | None = None
     lean: Tested | None = field(default=None, metadata=IF_KNOWN)
@@ -397,18 +392,11 @@ class Figure:
     @property
     def tie_sensitive(self) -> bool:
         """Whether the order of tied documents moves the figure by more than the width of its confidence interval."""
-        return self._wider(self.tie_range)
-
-    @property
-    def order_sensitive(self) -> bool:
-        """Whether the order in which passages were given moves the figure by more than its interval is wide."""
-        return self._wider(self.order_range)
-
-    def _wider(self, ends: Interval | None) -> bool:
-        if ends is None:
+        if self.tie_range is None:
             return False
         # A single query has no interval: any effect counts.
-        return ends[1] - ends[0] > (EQUAL if self.ci95 is None else self.ci95[1] - self.ci95[0])
+        interval = EQUAL if self.ci95 is None else self.ci95[1] - self.ci95[0]
+        return self.tie_range[1] - self.tie_range[0] > interval
 
     @property
     def whole_run(self) -> bool:
@@ -483,6 +471,11 @@ class RunAudit:
             f"{name} {'none' if figure.mean is None else f'{figure.mean:.4f}'}" for name, figure in self.figures.items()
         )
         return f"RunAudit({self.name}: {counted(self.queries, 'query')}, {means})"
+
+    def metrics(self) -> dict[str, float]:
+        """The figures by name, with their 95% intervals: ``ARaB@10``, ``ARaB@10/low``, ``ARaB@10/high``."""
+        entries = [metric_entries(name, figure.mean, figure.ci95) for name, figure in self.figures.items()]
+        return {name: value for entry in entries for name, value in entry.items()}
 
     @property
     def reference(self) -> bool:
@@ -589,8 +582,6 @@ class AuditFigures(Result):
     """The figures by group of query, where groups were given."""
     query_group: pl.Series | None = field(default=None, repr=False, metadata=BY_QUERY)
     """The group of each query [Q], null of one without; None where no groups were given."""
-    query_weight: Array | None = field(default=None, repr=False, metadata=BY_QUERY)
-    """The weight of each query [Q] in the figures; None where all weigh the same."""
     impact: tuple[GroupImpact, ...] = field(default=(), repr=False, metadata=IF_KNOWN)
     """The groups' impact ratios, all queries together, where some ImpactRatio was measured."""
     cautions: tuple[Finding, ...] = field(default=(), metadata=LEFT_OUT)

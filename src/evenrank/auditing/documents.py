@@ -33,7 +33,6 @@ from evenrank.measures import is_bias, is_linear
 
 from .data import NEUTRAL_FIRST
 from .inputs import Inputs
-from .notes import TiedTexts
 from .words import count_words
 
 _UNIT = 2.0**-53
@@ -55,15 +54,13 @@ class Documents:
 
     ``groups``: their group table, None if the audit needs none; ``words``: the words counted in them, None without
     texts; ``lexicon``: the lexicon that the group table was made with, None if it is not known; ``notes``: remarks
-    for the audit's reader; ``tied_texts``: hashes of the texts of tied documents, None if no texts were read;
-    ``scoring``: how texts were scored, None if they were not.
+    for the audit's reader; ``scoring``: how texts were scored, None if they were not.
     """
 
     groups: GroupTable | None
     words: WordCounts | None
     lexicon: Lexicon | None
     notes: list[str]
-    tied_texts: pl.DataFrame | None = None
     scoring: Scoring | None = None
 
 
@@ -83,23 +80,21 @@ def describe_documents(inputs: Inputs, source: GroupSource) -> Documents:
         return Documents(None, None, None, [note])
     if source.scores is None:
         scoring = source.scoring()
-        tied = TiedTexts(inputs.runs)
-        groups, words = _score_documents(inputs, scoring, tied)
-        return Documents(groups, words, _if_known(lexicon, groups), [], tied.hashes, scoring)
+        groups, words = _score_documents(inputs, scoring)
+        return Documents(groups, words, _if_known(lexicon, groups), [], scoring)
     groups = source.known(ids)
     if groups.labelled:
         return Documents(groups, None, None, [])
-    tied = TiedTexts(inputs.runs)
-    counted = _count_words(groups, inputs, lexicon, tied)
+    counted = _count_words(groups, inputs, lexicon)
     notes = [] if counted is not None else [_why_no_words(groups, inputs, lexicon)]
-    return Documents(groups, counted, _if_known(lexicon, groups), notes, tied.hashes)
+    return Documents(groups, counted, _if_known(lexicon, groups), notes)
 
 
 def _if_known(lexicon: Lexicon, groups: GroupTable) -> Lexicon | None:
     return lexicon if lexicon.name == groups.settings.get("lexicon") else None
 
 
-def _score_documents(inputs: Inputs, scoring: Scoring, tied: TiedTexts) -> tuple[GroupTable, WordCounts]:
+def _score_documents(inputs: Inputs, scoring: Scoring) -> tuple[GroupTable, WordCounts]:
     """The runs' documents scored, and the words in them, from the collection's texts as they are read."""
     collection = inputs.collection
     if collection is None:
@@ -107,16 +102,16 @@ def _score_documents(inputs: Inputs, scoring: Scoring, tied: TiedTexts) -> tuple
             "an audit needs the documents' texts (`collection`), a group table (`scores`) or labels (`labels`)"
         )
     source = f"the collection {os.fspath(collection)}" if is_path(collection) else "the collection"
-    groups, words = score_with_words(tied.watching(_texts(inputs, collection)), scoring)
+    groups, words = score_with_words(_texts(inputs, collection), scoring)
     return replace(groups, source=source), words
 
 
-def _count_words(groups: GroupTable, inputs: Inputs, lexicon: Lexicon, tied: TiedTexts) -> WordCounts | None:
+def _count_words(groups: GroupTable, inputs: Inputs, lexicon: Lexicon) -> WordCounts | None:
     """The words of documents that were scored before; None without a collection or if the lexicon is not known."""
     tokens = groups.settings.get("tokens")
     if inputs.collection is None or not _if_known(lexicon, groups) or tokens not in ("word", "whitespace"):
         return None
-    return count_words(groups, tied.watching(_texts(inputs, inputs.collection)), Scoring(lexicon, tokens))
+    return count_words(groups, _texts(inputs, inputs.collection), Scoring(lexicon, tokens))
 
 
 def _texts(inputs: Inputs, collection: PathLike | pl.DataFrame) -> Iterator[pl.DataFrame]:

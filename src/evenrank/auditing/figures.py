@@ -11,7 +11,7 @@ from ir_measures import Measure
 
 from evenrank.files.types import Array
 from evenrank.measures import Evaluation, Lacking, LinearMeasure, RunMeasure, greatest_value, is_bias, resolve
-from evenrank.measures.base import TieFigures, mean_of, means_by_relevance, tie_figures
+from evenrank.measures.base import mean_of, means_by_relevance
 from evenrank.measures.inference import Drawn
 from evenrank.measures.joined import JoinedRun
 from evenrank.measures.ranked_lists import expand
@@ -65,9 +65,6 @@ class Measured:
 
     intervals: dict[str, Interval] = field(default_factory=dict)
     """Per measure the interval of the figure, where it is not that of the mean of the values."""
-    weights: Array | None = None
-    """The weights [Q] of the queries in means, on the axis; None where all weigh the same."""
-
     only_known: bool = False
     """Whether documents without a label are left out, so that figures are of the others alone."""
     of_labelled: set[str] = field(default_factory=set)
@@ -103,14 +100,6 @@ def place_values(values: Array, queries: pl.Series, axis: pl.Series) -> Array:
     return laid
 
 
-def weights_on(evaluation: Evaluation, queries: pl.Series) -> Array | None:
-    """The weights [Q] of these queries in means; None where all weigh the same."""
-    table = evaluation.query_weights
-    if table is None:
-        return None
-    return table.join(queries.to_frame("query_id"), "query_id", "right", maintain_order="right")["weight"].to_numpy()
-
-
 def measure_run(
     evaluation: Evaluation,
     name: str,
@@ -139,7 +128,6 @@ def measure_run(
         labels=known_labels(evaluation, SHOWN_DEPTH) if not over else None,
         only_known=evaluation.missing == "skip",
         guessed=evaluation.guessed,
-        weights=weights_on(evaluation, axis),
     )
     labelled = evaluation.group_table is not None and evaluation.group_table.labelled
     for measure in measures:
@@ -175,22 +163,10 @@ def _measure(run: Measured, evaluation: Evaluation, measure: Measure, axis: pl.S
     if (ends := how.interval(evaluation)) is not None:
         run.intervals[key] = ends
     of_ties = how.ties(evaluation)
-    weights = weights_on(evaluation, queries)
-    if weights is not None:
-        of_ties = _weighted(of_ties, how, evaluation, own, weights)
     # The range of estimates is not that of the figure.
     run.ties[key] = of_ties.mean, None if key in run.drawn else of_ties.range
     if of_ties.expected is not None:
         run.expected[key] = place_values(of_ties.expected, queries, axis)
-
-
-def _weighted(
-    found: TieFigures, how: RunMeasure, evaluation: Evaluation, own: tuple[Array, ...], weights: Array
-) -> TieFigures:
-    """What ties do to a mean with weights [Q]; of a figure of several parts that was drawn with equal ones."""
-    if how.whole_run or found.expected is None or found.range is None:
-        return TieFigures(found.expected, None, None)
-    return tie_figures(found.expected, *how.bounds(evaluation), given=own[0], weights=weights)
 
 
 def _parts(how: RunMeasure, run: Evaluation, over: Over | None) -> tuple[Array, ...]:
@@ -264,8 +240,7 @@ def _note_labels(run: Measured, evaluation: Evaluation, measure: Measure, over: 
             bounds = how.label_bounds_by_relevance(evaluation)
         else:
             bounds = how.label_bounds(evaluation, random=over == "random")
-        weights = weights_on(evaluation, how.queries(evaluation))
-        ends = None if bounds is None else tuple(mean_of(end, weights) for end in bounds)
+        ends = None if bounds is None else tuple(map(mean_of, bounds))
         if ends is not None and ends[0] is not None and ends[1] is not None:
             run.bounds[key] = how.bounds_of_figure((ends[0], ends[1]))
 
@@ -320,7 +295,7 @@ def _profile(evaluation: Evaluation, over: Over | None) -> pl.DataFrame:
     The weights, in columns named ``weight_<group>``, only of labels and of groups without poles.
     """
     lists = evaluation.scored_lists
-    depth, weights = min(PROFILE_DEPTH, int(lists.lengths.max(initial=0))), weights_on(evaluation, evaluation.queries)
+    depth = min(PROFILE_DEPTH, int(lists.lengths.max(initial=0)))
     ranks = np.arange(1, depth + 1)
     counts = np.minimum(ranks, lists.lengths[:, None])
     columns: dict[str, Any] = {"rank": ranks}
@@ -340,9 +315,5 @@ def _profile(evaluation: Evaluation, over: Over | None) -> pl.DataFrame:
             top = means_by_relevance(evaluation, values, depth) if over else values.first(lists, depth)
             running = np.cumsum(top, axis=1)
         by_query = np.divide(running, counts, where=counts > 0, out=np.full(running.shape, np.nan))
-        if weights is None:
-            columns[name] = np.nanmean(by_query, axis=0)
-        else:
-            has = lists.lengths > 0
-            columns[name] = np.average(by_query[has], axis=0, weights=weights[has])
+        columns[name] = np.nanmean(by_query, axis=0)
     return pl.DataFrame(columns)

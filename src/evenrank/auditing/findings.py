@@ -73,11 +73,11 @@ def _better(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Fin
 
     Of several measures, those that show it are named.
     """
-    found = {measure: how_good(run, base, measure, result.query_weight) for measure in utility_measures(result)}
+    found = {measure: how_good(run, base, measure) for measure in utility_measures(result)}
     if not found:
         return
     leading = next(iter(found))
-    key, level = how_good(run, base, leading, result.query_weight)
+    key, level = how_good(run, base, leading)
     better = [measure for measure, (one, _) in found.items() if one == "better"]
     worse = [measure for measure, (one, _) in found.items() if one in ("worse", "worse_within")]
     if len(found) > 1 and (better or worse):
@@ -90,23 +90,17 @@ def _better(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Fin
     yield _SAYS.find(key, run.name, level, compared.test, "answer", **values)
 
 
-def how_good(run: RunAudit, base: RunAudit, measure: Measure, weights: Array | None = None) -> tuple[str, Level]:
-    """The template of how a run compares with the baseline on a measure of effectiveness, and how sure that is.
-
-    ``weights`` [Q]: those of the queries, if they have any.
-    """
+def how_good(run: RunAudit, base: RunAudit, measure: Measure) -> tuple[str, Level]:
+    """The template of how a run compares with the baseline on a measure of effectiveness, and how sure that is."""
     figure, other = run.figures[str(measure)], base.figures[str(measure)]
     compared = figure.vs_baseline
     assert compared is not None
-    if figure.order_sensitive or other.order_sensitive:
-        return "passage_order", "cannot be told"
     key, level = _how_good(compared)
     both = _in_common([run, base])
     if key in ("better", "worse", "keeps") and not both.all():
         # A query that a run lacks counts as 0: what only that decides is not said.
         own, before = figure.values[both], other.values[both]
-        of = None if weights is None else weights[both]
-        test, loss = st.compare(own - before, of), st.no_loss(own, before, greatest=figure.greatest, weights=of)
+        test, loss = st.compare(own - before), st.no_loss(own, before, greatest=figure.greatest)
         held = loss is not None and loss.p_holds() <= st.SIGNIFICANT
         again = held if key == "keeps" else test.shown and (test.mean or 0.0) * (compared.difference or 0.0) > 0
         return (key, level) if again else ("better_by_missing", "cannot be told")
@@ -223,7 +217,7 @@ def _orders(result: AuditFigures) -> Iterator[Finding]:
 
 def _order(result: AuditFigures, measure: Measure, tests: Sequence[Pair], apart: set[tuple[str, str]]) -> Finding:
     both = _in_common(result.given)
-    means = {run.name: _mean(run.figures[str(measure)], both, result.query_weight) for run in result.given}
+    means = {run.name: _mean(run.figures[str(measure)], both) for run in result.given}
     ranked = sorted((name for name, mean in means.items() if mean is not None), key=lambda name: means[name] or 0.0)
     key, order = _in_order(ranked, apart, short_names(result))
     noticed = [one.test.noticeable for one in tests if one.test.noticeable is not None]
@@ -246,9 +240,9 @@ def _order(result: AuditFigures, measure: Measure, tests: Sequence[Pair], apart:
     return _SAYS.find(key, "", level, None, "answer", **values)
 
 
-def _mean(figure: Figure, both: Array, weights: Array | None) -> float | None:
+def _mean(figure: Figure, both: Array) -> float | None:
     """A figure's mean over the queries that ``both`` runs have, as the tests of two runs see them."""
-    known = None if both.all() else mean_of(np.where(both, figure.values, np.nan), weights)
+    known = None if both.all() else mean_of(np.where(both, figure.values, np.nan))
     return figure.mean if known is None else known
 
 
@@ -614,12 +608,9 @@ def _no_group_apart(result: AuditFigures, measures: Mapping[str, Measure]) -> Fi
 
 
 def _notes(result: AuditFigures) -> Iterator[Finding]:
-    moved = _moved(result, "tie")
+    moved = _moved(result)
     if moved:
         yield _SAYS.find("ties", level="cannot be told", place="note", figures=moved)
-    moved = _moved(result, "order")
-    if moved:
-        yield _SAYS.find("orders", level="cannot be told", place="note", figures=moved)
     if result.unequal_depth:
         measures = [shown_name(one) for one in result.measures if str(one) in result.unequal_depth]
         yield _SAYS.find("unequal_depth", level="cannot be told", place="note", measures=measures)
@@ -640,16 +631,12 @@ def _no_figures(result: AuditFigures) -> Iterator[Finding]:
         yield _SAYS.find("no_figure", level="cannot be told", place="note", measures=measures, why=why)
 
 
-def _moved(result: AuditFigures, by: str) -> list[str]:
-    """What ties, or the order of passages, could move further than the interval is wide: one measure a run."""
+def _moved(result: AuditFigures) -> list[str]:
+    """What ties could move further than the interval is wide: one measure a run."""
     found, called = [], short_names(result)
     for run in result.given:
-        figures = [one for one in run.figures.values() if is_bias(one.measure) or by == "order"]
-        ends = [
-            (one.measure, one.tie_range if by == "tie" else one.order_range)
-            for one in figures
-            if (one.tie_sensitive if by == "tie" else one.order_sensitive)
-        ]
+        figures = [one for one in run.figures.values() if is_bias(one.measure)]
+        ends = [(one.measure, one.tie_range) for one in figures if one.tie_sensitive]
         for measure, (low, high) in ((measure, of) for measure, of in ends[:1] if of is not None):
             found.append(
                 _SAYS.say("moved_figure", measure=shown_name(measure), run=called[run.name], low=low, high=high)

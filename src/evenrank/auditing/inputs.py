@@ -93,8 +93,6 @@ class Inputs:
     rankings: dict[str, list[Run]]
     """More rankings of the runs of these names."""
     notes: list[str]
-    query_weights: pl.DataFrame | None = None
-    """The weights of the queries, ``query_id`` and ``weight``; None where all weigh the same."""
     of_relevant: bool = False
     """Whether the target is the shares of the relevant documents."""
 

@@ -327,7 +327,7 @@ _UNKNOWN, _NONE = Chip("cannot be told", "unknown"), Chip("–", "unknown")
 def _effective(result: AuditFigures, run: RunAudit, measure: Measure) -> Chip:
     if result.baseline is None or run.name == result.baseline:
         return Chip("baseline")
-    return _EFFECTIVE.get(how_good(run, result[result.baseline], measure, result.query_weight)[0], _UNKNOWN)
+    return _EFFECTIVE.get(how_good(run, result[result.baseline], measure)[0], _UNKNOWN)
 
 
 def _leaning(result: AuditFigures, run: RunAudit, measure: Measure) -> Iterator[Chip]:

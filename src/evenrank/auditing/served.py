@@ -1,8 +1,7 @@
-"""Who is served: figures by group of query or of user, and weights of queries, such as their traffic."""
+"""Who is served: figures by group of query or of user."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -11,13 +10,12 @@ import polars as pl
 from ir_measures import Measure
 
 from evenrank.files.convert import frame_of, id_column, is_path
-from evenrank.files.errors import EvenrankError, quoted, readable, shown
+from evenrank.files.errors import EvenrankError, quoted, shown
 from evenrank.files.tables import QUERY, Columns, column_named, first_repeat, read_columns
 from evenrank.files.types import Array
 from evenrank.files.wording import counted
 from evenrank.measures import inference as st
 from evenrank.measures import resolve
-from evenrank.measures.base import AbsoluteFigure
 
 from .comparison import ONLY_KNOWN, PARTLY, corrected_by_kind, depth_decides, drawn_part, possible, unless_tied
 from .data import QueryGroup
@@ -39,7 +37,7 @@ def as_query_groups(given: object, queries: pl.Series) -> pl.DataFrame:
     ``given``: a CSV, TSV, JSONL or Parquet file of ``query_id,group``, ``{query: group}``, a frame or a Series. Raises
     EvenrankError for a query that is repeated, and for fewer than two groups among these queries.
     """
-    columns, name = _by_query(given, "group", "`query_groups`")
+    columns, name = _by_query(given)
     values = columns.table[name]
     if values.dtype.is_float() or values.dtype.is_nested() or values.dtype in (pl.Object, pl.Binary):
         raise columns.error(f"expected names of groups in the column {name}, found other values")
@@ -59,56 +57,24 @@ def on_axis(table: pl.DataFrame, queries: pl.Series) -> pl.DataFrame:
     return table.join(queries.to_frame("query_id"), "query_id", "right", maintain_order="right")
 
 
-def as_query_weights(given: object, queries: pl.Series, measures: Sequence[Measure] = ()) -> pl.DataFrame | None:
-    """The weights of the ``queries`` [Q], ``query_id`` and ``weight``; None where all weigh the same.
-
-    ``given``: a CSV, TSV, JSONL or Parquet file of ``query_id,weight``, ``{query: weight}``, a frame or a Series.
-    Raises EvenrankError for a weight that is not above 0, for a query without one, and for a measure without weights.
-    """
-    columns, name = _by_query(given, "weight", "`query_weights`")
-    values = columns.table[name]
-    if not (values.dtype.is_numeric() or values.dtype in (pl.String, pl.Null)):
-        raise columns.error(f"expected numbers in the column {name}, found other values")
-    weights = values.cast(pl.Float64, strict=False)
-    bad = ~(weights.is_finite() & (weights > 0)).fill_null(False)
-    if bad.any():
-        row = int(bad.arg_max() or 0)
-        raise columns.error(f"expected a weight above 0, found {quoted(str(values[row]))}", row)
-    table = columns.table.select("query_id", weights.alias("weight"))
-    lacking = queries.filter(~queries.is_in(table["query_id"].implode()))
-    if len(lacking):
-        some = f"{', '.join(map(quoted, lacking[:_SHOWN]))}{', …' if len(lacking) > _SHOWN else ''}"
-        raise columns.error(f"no weight for {len(lacking)} of the {counted(len(queries), 'query')}: {some}")
-    table = table.filter(pl.col("query_id").is_in(queries.implode()))
-    if table["weight"].n_unique() == 1:
-        return None
-    absolute = next((str(one) for one in measures if isinstance(resolve(one), AbsoluteFigure)), None)
-    if absolute is not None:
-        instead = absolute.replace("|", "")
-        raise EvenrankError(f"`query_weights`: {absolute} has no weights, as ties draw it: expected {instead}")
-    pooled = next((str(one) for one in measures if one.params.get("pooled")), None)
-    if pooled is not None:
-        raise EvenrankError(f"`query_weights`: {pooled} counts every person alike")
-    return table
-
-
-def _by_query(given: object, value: str, what: str) -> tuple[Columns, str]:
-    """A table with ``query_id``, each once, and the name of its column of values."""
+def _by_query(given: object) -> tuple[Columns, str]:
+    """A table with ``query_id``, each once, and the name of its column of groups."""
+    what = "`query_groups`"
     if is_path(given):
         columns = read_columns(given)
     elif isinstance(given, Mapping):
         ids = pl.Series(list(given), dtype=pl.Object) if given else pl.Series([], dtype=pl.String)
-        values = pl.Series(value, list(given.values()), strict=False)
+        values = pl.Series("group", list(given.values()), strict=False)
         columns = Columns(pl.DataFrame([id_column(ids, "query_id", what), values]), what=what)
     else:
-        frame = frame_of(given, what, ("query_id", value))
+        frame = frame_of(given, what, ("query_id", "group"))
         if frame is None:
-            kinds = f"a path, {{query: {value}}} or a table with query_id and {value}"
+            kinds = "a path, {query: group} or a table with query_id and group"
             raise EvenrankError(f"{what}: expected {kinds}, found {shown(given)}")
         columns = Columns(frame, what=what)
     id_name = column_named(columns, QUERY)
     others = [name for name in columns.table.columns if name != id_name]
-    name = others[0] if len(others) == 1 else column_named(columns, (value,))
+    name = others[0] if len(others) == 1 else column_named(columns, ("group",))
     ids = id_column(columns.table[id_name], "query_id", columns.path or what)
     columns = replace(columns, table=pl.DataFrame([ids, columns.table[name]]))
     again = first_repeat(columns.table, ["query_id"])
@@ -119,29 +85,13 @@ def _by_query(given: object, value: str, what: str) -> tuple[Columns, str]:
     return columns, name
 
 
-def settings_of(groups: object, weights: object) -> dict[str, str]:
-    """The settings of what is given: the names of files."""
-    given = {"query_groups": groups, "query_weights": weights}
-    named = {key: readable(os.path.basename(one)) if is_path(one) else "in memory" for key, one in given.items()}
-    return {key: name for key, name in named.items() if given[key] is not None}
-
-
-def served_notes(groups: pl.Series | None, weights: Array | None, queries: pl.Series) -> list[str]:
-    """Notes on queries without a group, and on what the weights leave of the queries."""
-    notes = []
-    if groups is not None and groups.null_count():
-        lacking = queries.filter(groups.is_null())
-        some = f"{', '.join(map(quoted, lacking[:_SHOWN]))}{', …' if len(lacking) > _SHOWN else ''}"
-        notes.append(
-            f"Query groups: {len(lacking)} of {counted(len(queries), 'query')} have none, and are left out: {some}."
-        )
-    if weights is not None:
-        worth = counted(st.number(weights, weights), "query")
-        notes.append(
-            f"Query weights: every figure is a weighted mean; the {counted(len(queries), 'query')} tell as much as"
-            f" {worth} of equal weight (Kish), which is the n of figures and tests."
-        )
-    return notes
+def lacking_groups(groups: pl.Series | None, queries: pl.Series) -> list[str]:
+    """A note on the queries without a group, if there are any."""
+    if groups is None or not groups.null_count():
+        return []
+    lacking = queries.filter(groups.is_null())
+    some = f"{', '.join(map(quoted, lacking[:_SHOWN]))}{', …' if len(lacking) > _SHOWN else ''}"
+    return [f"Query groups: {len(lacking)} of {counted(len(queries), 'query')} have none, and are left out: {some}."]
 
 
 # --- figures by group -------------------------------------------------------------------------------------------------
@@ -198,31 +148,31 @@ def _of(values: Array, where: Array) -> Array:
 
 def _figure(run: Measured, measure: Measure, where: Array) -> st.Estimate:
     part = drawn_part(run, str(measure))
-    found = st.estimate(_of(run.values[str(measure)], where), run.weights, drawn=part)
+    found = st.estimate(_of(run.values[str(measure)], where), drawn=part)
     return replace(found, ci95=None if run.partly_known(str(measure)) else possible(found.ci95, measure))
 
 
 def _from_others(run: Measured, measure: Measure, where: Array, others: Array) -> _Tests:
     """Whether a run's mean over a group's queries differs from that over the other groups'."""
     key = str(measure)
-    test = _compared(run.values[key], where, others, run.weights)
+    test = _compared(run.values[key], where, others)
     if run.partly_known(key):
         return _unlabelled(test, run), None
     if key in run.drawn:
         return st.untold(test.mean, test.n, "labels were drawn for all queries together"), None
     tied = run.expected.get(key)
-    return test, None if tied is None else _compared(tied, where, others, run.weights)
+    return test, None if tied is None else _compared(tied, where, others)
 
 
-def _compared(values: Array, where: Array, others: Array, weights: Array | None) -> st.Comparison:
-    return st.compare_groups(_of(values, where), _of(values, others), weights)
+def _compared(values: Array, where: Array, others: Array) -> st.Comparison:
+    return st.compare_groups(_of(values, where), _of(values, others))
 
 
 def _from_baseline(run: Measured, base: Measured, measure: Measure, where: Array) -> _Tests:
     """Whether a run differs from the baseline on a group's queries."""
     key = str(measure)
     difference = _of(run.values[key] - base.values[key], where)
-    test = st.compare(difference, run.weights, drawn=drawn_part(run, key, base))
+    test = st.compare(difference, drawn=drawn_part(run, key, base))
     if run.partly_known(key) or base.partly_known(key):
         return _unlabelled(test, run), None
     if depth_decides(run, base, measure):
@@ -230,7 +180,7 @@ def _from_baseline(run: Measured, base: Measured, measure: Measure, where: Array
     if key not in run.expected or key not in base.expected:
         return test, None
     tied = _of(run.expected[key] - base.expected[key], where)
-    return test, st.compare(tied, run.weights, drawn=drawn_part(run, key, base, tied=True))
+    return test, st.compare(tied, drawn=drawn_part(run, key, base, tied=True))
 
 
 def _unlabelled(test: st.Comparison, run: Measured) -> st.Comparison:

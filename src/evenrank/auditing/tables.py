@@ -142,8 +142,6 @@ def figure_columns(result: AuditFigures) -> tuple[Column, ...]:
             "Smallest and largest value over all orders of tied documents; sorts by its width",
             mark=lambda row: TIES if row.figure.tie_sensitive else "",
         ),
-        Column("order_mean", _VALUE, of="figure.order_mean"),
-        Column(("order_low", "order_high"), _ENDS, of="figure.order_range"),
         Column(
             "difference",
             _VALUE,
@@ -395,7 +393,7 @@ def origins_table(result: AuditFigures, relevance: bool) -> Table:
         if run.figures[str(measure)].added is not None
     ]
     beyond = (
-        Column("perfect", _APART, "Perfect ranking adds", lambda row: perfect(row.figure, row.result.query_weight)),
+        Column("perfect", _APART, "Perfect ranking adds", lambda row: perfect(row.figure)),
         Column(
             "beyond_relevance",
             _APART,

@@ -24,10 +24,9 @@ evenrank retrieve dense.index queries.tsv --out dense.run
 Source = Annotated[
     str | None,
     opt.Option(
-        "Ask another retriever: a URL with {query} (and {k}) that answers JSON; a server and --index; or a command "
-        "that reads queries as JSONL and writes query_id, doc_id, score.",
+        "Ask another retriever: a URL with {query} (and {k}) that answers JSON, or a server and --index.",
         flag="--from",
-        metavar="URL|COMMAND",
+        metavar="URL",
         panel="Input",
     ),
 ]

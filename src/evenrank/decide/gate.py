@@ -33,12 +33,10 @@ from evenrank.measures.inference import (
     MeanBound,
     Outcome,
     SizeBound,
-    average,
     bound_of_mean,
     bound_of_size,
     factor_to_decide,
     guaranteed_lower,
-    number,
     on_queries,
     outcome,
     queries_to_hold,
@@ -46,7 +44,7 @@ from evenrank.measures.inference import (
 from evenrank.measures.inference import outcome as outcome_of
 from evenrank.results.finding import Finding, phrases
 from evenrank.results.page import Chip, Page, Section, Verdicts
-from evenrank.results.result import Result
+from evenrank.results.result import Result, metric_entries
 from evenrank.results.table import COUNT, NONE, Column, P, Table, digits, short, true_minus, wrapped
 
 from .budget import ALPHA, BASELINE, Budget, Facts, Rule, as_budget
@@ -82,29 +80,26 @@ def tested(
     guaranteed: Sequence[object] | None,
     alpha: float,
     drawn: DrawnPair,
-    weights: Array | None,
 ) -> Tested:
     """The test of a rule on the values [Q] of a run's parts, and those of the run that it is against.
 
     ``drawn``: what they owe to labels that were drawn.
 
     ``greatest``: the size of the greatest value that the measure can take, infinite if that is not known;
-    ``guaranteed``: the ids [Q] of the queries where the betting bound is asked for, else None; ``weights`` [Q]: those
-    of the queries in means, if they have any. Raises EvenrankError for a share of a mean that is not above 0.
+    ``guaranteed``: the ids [Q] of the queries where the betting bound is asked for, else None. Raises EvenrankError for
+    a share of a mean that is not above 0.
     """
     gone = [np.isnan(v) if others is None else np.isnan(v) | np.isnan(others[k]) for k, v in enumerate(values)]
     own = [v[~out] for v, out in zip(values, gone, strict=True)]
     other = None if others is None else [v[~out] for v, out in zip(others, gone, strict=True)]
-    of = [None if weights is None else weights[~out] for out in gone]
-    some = np.asarray(~np.stack(gone).all(axis=0))
-    n = number(some[some], None if weights is None else weights[some])
+    n = int((~np.stack(gone).all(axis=0)).sum())
     drawn = on_queries(drawn, ~gone[0])
     left_out = 0
     if others is not None:
         lone = [np.isnan(v) != np.isnan(o) for v, o in zip(values, others, strict=True)]
         left_out = int(np.any(lone, axis=0).sum())
     factors = _factors(rule, len(values))
-    mean, of_other = _mean(own, factors, of), None if other is None else _mean(other, factors, of)
+    mean, of_other = _mean(own, factors), None if other is None else _mean(other, factors)
     if min(map(len, own)) < 2:
         return Tested(None, n, left_out, mean, of_other)
     if guaranteed is not None and (not np.isfinite(rule.facts.most) or rule.absolute or len(own) > 1):
@@ -113,7 +108,7 @@ def tested(
         )
     if rule.absolute:
         size = max(map(abs, _range(rule, greatest)))
-        within_size = bound_of_size(own, other, rule.bound, size, factors, of, drawn=drawn)
+        within_size = bound_of_size(own, other, rule.bound, size, factors, drawn=drawn)
         return Tested(within_size, n, left_out, mean, of_other)
     if rule.relative and (of_other is None or of_other <= NEAR_ZERO):
         raise EvenrankError(f"a share of {rule.measure} of {of_other or 0:.3g} means nothing: expected a number")
@@ -123,7 +118,7 @@ def tested(
     sign = 1 if rule.floor else -1
     share = -(1 + rule.bound) if rule.relative else -1.0
     part, loss = drawn[0] and drawn[0].plus(drawn[1], share), -ends[0]
-    test = bound_of_mean(within, loss, bound=rule.bound, sign=sign, unit=unit, factors=factors, weights=of, drawn=part)
+    test = bound_of_mean(within, loss, bound=rule.bound, sign=sign, unit=unit, factors=factors, drawn=part)
     if_equal = needed = None
     margin = -sign * rule.bound * unit
     if other is not None and margin > NEAR_ZERO and math.isfinite(most - least) and guaranteed is None:
@@ -163,10 +158,10 @@ def _factors(rule: Rule, parts: int) -> list[float]:
     return list(rule.facts.signs) if len(rule.facts.signs) == parts else [1.0] * parts
 
 
-def _mean(parts: list[Array], factors: list[float], weights: list[Array | None]) -> float | None:
+def _mean(parts: list[Array], factors: list[float]) -> float | None:
     if not all(map(len, parts)):
         return None
-    return sum(factor * average(part, of) for factor, part, of in zip(factors, parts, weights, strict=True))
+    return sum(factor * float(part.mean()) for factor, part in zip(factors, parts, strict=True))
 
 
 REFERENCES = ("random", "neutral-first", "relevance-first")
@@ -282,17 +277,6 @@ class Audited:
             known = ", ".join(sorted({group for group in found if isinstance(group, str)}))
             raise EvenrankError(f"queries: no query group {quoted(rule.queries)} (the groups are {known})")
         return inside
-
-    @property
-    def weights(self) -> Array | None:
-        """The weights [Q] of the queries in means; None where all weigh the same."""
-        found = self.data.get("query_weight")
-        if found is None:
-            return None
-        weights = self._array(found)
-        if not (weights > 0).all():
-            raise self.fail("no audit's JSON: query_weight: expected numbers above 0")
-        return weights
 
     def drawn(self, run: str, rule: Rule) -> Drawn | None:
         """What the values of a rule's quantity of a run owe to labels that were drawn; None of others."""
@@ -573,6 +557,15 @@ class GateResult(Result):
     def __repr__(self) -> str:
         return self.table()
 
+    def metrics(self) -> dict[str, float]:
+        """Each rule's value by name, as trackers of experiments take it, with its one-sided limits, and ``status``.
+
+        ``nDCG@10 vs old``, ``nDCG@10 vs old/low``, ``nDCG@10 vs old/high``; ``status``: 0 holds, 1 broken, 3 not shown.
+        """
+        entries = [metric_entries(ruling.name, ruling.value, ruling.limits) for ruling in self.rulings]
+        values = {name: value for entry in entries for name, value in entry.items()}
+        return values | {"status": float(self.status())}
+
     def table(self, *, full: bool = False, width: int = 80) -> str:
         """The outcome and the rules for a terminal: no line of it is a command to a pipeline."""
         return "\n".join(map(_printed, self.page().text(full=full, width=width).split("\n")))
@@ -683,9 +676,6 @@ def gate(
                 raise values.fail(f"no audit's JSON: {rule.measure} has parts in only one of {gated} and {other}")
             greatest = values.greatest(rule, [gated, *([] if other is None else [other])])
             ids = values.ids if rules.guaranteed else None
-            if ids is not None and values.weights is not None:
-                raise EvenrankError("guaranteed is a bound of queries that weigh the same: not with `query_weights`")
-            of = values.weights
             of_labels = values.drawn(gated, rule), None if other is None else values.drawn(other, rule)
             test = tested(
                 rule,
@@ -695,7 +685,6 @@ def gate(
                 guaranteed=ids,
                 alpha=rules.alpha,
                 drawn=of_labels,
-                weights=of,
             )
             unknown = values.partly_labelled([gated, *([] if other is None else [other])], rule)
             if unknown or values.few_labels(gated, rule):
@@ -1264,9 +1253,9 @@ def _try(values: Audited, runs: Sequence[str], limit: Mapping[str, object]) -> _
     base = runs[0]
     parts = values.parts(base, rule)
     others = None if rule.against is None else parts
-    size, of, part = values.greatest(rule, [base]), values.weights, values.drawn(base, rule)
+    size, part = values.greatest(rule, [base]), values.drawn(base, rule)
     labels = part, None if rule.against is None else part
-    found = tested(rule, parts, others, greatest=size, guaranteed=None, alpha=ALPHA, drawn=labels, weights=of)
+    found = tested(rule, parts, others, greatest=size, guaranteed=None, alpha=ALPHA, drawn=labels)
     holds = found.test is not None and outcome(found.test, found.test.p_broken(), ALPHA) == "holds"
     return _Tried(limit, holds, found.if_equal, found.n)
 

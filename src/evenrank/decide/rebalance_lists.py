@@ -124,7 +124,7 @@ class RunLists:
             rows[self.rows[moved]] = self.rows[order[moved]]
             documents = documents.gather(rows)
         made = pl.DataFrame([table["query_id"], documents, _falling_scores(table), table["rank"]])
-        return replace(self.run, table=made, notes=(), source=None, card=None, orders=())
+        return replace(self.run, table=made, notes=(), source=None, card=None)
 
     def cut(self, depth: int) -> RunLists:
         """The same lists of the run's first ``depth`` documents of each query, which must include theirs."""

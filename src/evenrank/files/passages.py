@@ -62,8 +62,8 @@ def best_passages(run: object, passages: object) -> Run:
 
     ``run``: a path, a :class:`Run`, ``{query: {passage: score}}``, a frame or records. ``passages``: the table from
     passages to their documents: ``documents.csv`` of :func:`evenrank.cut_passages`, a frame with ``passage_id`` and
-    ``doc_id``, or ``{passage: document}``. Ties are broken by descending document id. A run's listwise ``orders`` are
-    taken along, and its card then says ``passages``: ``max``.
+    ``doc_id``, or ``{passage: document}``. Ties are broken by descending document id. Its card then says
+    ``passages``: ``max``.
 
     A run of the first k passages has fewer than k documents, and some of their best passages may be missing:
     :func:`evenrank.retrieve` with ``passages`` searches as deep as k documents need.
@@ -89,8 +89,7 @@ def folded(run: Run, passages: pl.DataFrame) -> Run:
     note = f"{run.name}: each document has the score of its best passage (MaxP)"
     found = Run.from_table(best.rename({"document": "doc_id"}), run.name, notes=(*run.notes, note))
     card = None if run.card is None else {**run.card, "passages": "max"}
-    orders = tuple(replace(folded(order, passages), notes=order.notes) for order in run.orders)
-    return replace(found, source=run.source, card=card, orders=orders)
+    return replace(found, source=run.source, card=card)
 
 
 def passages_in(run: Run, rows: pl.DataFrame, passages: pl.DataFrame) -> pl.DataFrame:

@@ -305,9 +305,8 @@ def card_path(path: str | os.PathLike[str] | None) -> str | None:
 
 
 def files_beside(*runs: object) -> list[str]:
-    """The cards of runs that are files, and patterns of the runs of other orders, which no output may replace."""
-    paths = [path for path in map(card_path, filter(is_path, runs)) if path is not None]
-    return [*paths, *(f"{path.removesuffix(SUFFIX)}.order-[0-9]" for path in paths)]
+    """The cards of runs that are files, which no output may replace."""
+    return [path for path in map(card_path, filter(is_path, runs)) if path is not None]
 
 
 def write_card(made_by: Mapping[str, object], path: str | os.PathLike[str], provenance: Provenance) -> None:
@@ -321,26 +320,22 @@ def write_card(made_by: Mapping[str, object], path: str | os.PathLike[str], prov
         "command": made["command"],
         "date": made["date"],
         "versions": made["versions"],
-        **file_facts(path, "run_"),
+        "run_bytes": os.stat(path).st_size,
+        "run_sha256": file_digest(os.fspath(path)),
         "made_by": dict(made_by),
         "inputs": made["files"],
     }
     write_text(target, json_text(values) + "\n")
 
 
-def file_facts(path: str | os.PathLike[str], prefix: str = "") -> dict[str, object]:
-    """The size and the SHA-256 of a file, as ``bytes`` and ``sha256``."""
-    return {f"{prefix}bytes": os.stat(path).st_size, f"{prefix}sha256": file_digest(os.fspath(path))}
-
-
-def same_file(path: str | os.PathLike[str], facts: Mapping[str, object], prefix: str = "") -> bool:
-    """Whether a file is the one with these :func:`file_facts`; its size is compared first."""
+def _is_of(card: Mapping[str, object], path: str | os.PathLike[str]) -> bool:
+    """Whether a card is that of the run at ``path``; its size is compared first."""
     try:
         size = os.stat(path).st_size
     except OSError:
         return False
-    known = facts.get(f"{prefix}sha256")
-    return size == facts.get(f"{prefix}bytes") and isinstance(known, str) and file_digest(os.fspath(path)) == known
+    known = card.get("run_sha256")
+    return size == card.get("run_bytes") and isinstance(known, str) and file_digest(os.fspath(path)) == known
 
 
 def read_card(path: str | os.PathLike[str]) -> tuple[Mapping[str, object] | None, str | None]:
@@ -357,7 +352,7 @@ def read_card(path: str | os.PathLike[str]) -> tuple[Mapping[str, object] | None
     made_by = card.get("made_by") if card is not None else None
     if card is None or not isinstance(made_by, dict) or not isinstance(made_by.get("stage"), str):
         return None, f"its card {name} is damaged and was ignored"
-    if not same_file(path, card, "run_"):
+    if not _is_of(card, path):
         return None, f"its card {name} is of another run and was ignored"
     return {**made_by, **{key: card[key] for key in _OUTER if key in card}}, None
 
@@ -403,8 +398,6 @@ def made_by_text(card: Mapping[str, object]) -> str:
     if truncated.get("cut"):
         unit = _short(truncated.get("unit", "passage"))
         text += f"; {_short(truncated['cut'])} of {_short(truncated.get('of'))} {unit}s truncated"
-    resolved = _object(card.get("resolved_ties"))
-    text += "; ties resolved in float32" if resolved.get("pairs") else ""
     return f"{text}; documents by their best passages" if card.get("passages") == "max" else text
 
 

@@ -64,8 +64,6 @@ class Run:
     """The file that the run was read from, for messages."""
     card: Mapping[str, object] | None = field(default=None, repr=False)
     """What made the run, as JSON values: see :mod:`evenrank.files.provenance`; None if it is not known."""
-    orders: tuple[Run, ...] = field(default=(), repr=False)
-    """A listwise re-ranking's runs of the same documents, given to the ranker in other orders."""
 
     @property
     def described(self) -> str:

@@ -21,7 +21,7 @@ from evenrank.files.errors import EvenrankError
 from evenrank.files.types import Array
 from evenrank.groups.table import MAGNITUDES, Estimates, GroupTable
 
-from .inference import Drawn, average, defined
+from .inference import Drawn
 from .joined import TIE_DRAWS, JoinedRun
 from .ranked_lists import Column, count_within, expand, number_within
 
@@ -89,13 +89,11 @@ class TieFigures:
     range: tuple[float, float] | None
 
 
-def tie_figures(
-    expected: Array, low: Array, high: Array, *, given: Array | None = None, weights: Array | None = None
-) -> TieFigures:
+def tie_figures(expected: Array, low: Array, high: Array, *, given: Array | None = None) -> TieFigures:
     """What ties do to a mean, from each query's expectation, smallest and largest value [Q] over its orders.
 
     ``given`` [Q]: the values in the run's order, where a query can have one in some orders only. All figures are then
-    of the queries that have one there, as the run's mean is, and the range holds it. ``weights`` [Q]: of the queries.
+    of the queries that have one there, as the run's mean is, and the range holds it.
     """
     if given is not None:
         # Where the value is NaN, the ends become so too.
@@ -104,7 +102,7 @@ def tie_figures(
             np.minimum(low, given),
             np.maximum(high, given),
         )
-    mean, least, most = (mean_of(ends, weights) for ends in (expected, low, high))
+    mean, least, most = (mean_of(ends) for ends in (expected, low, high))
     if mean is None or least is None or most is None:
         return TieFigures(expected, mean, None)
     # A mean of equal values is no other value.
@@ -189,9 +187,9 @@ class RunMeasure:
         """The run's figure from the means of its parts, or figures [...] from as many means [...]."""
         return self.per_query(means)
 
-    def figure(self, parts: Sequence[Array], weights: Array | None = None) -> float:
-        """The run's figure; NaN if a part has no value. ``weights`` [Q]: those of the queries."""
-        means = (mean_of(part, weights) for part in parts)
+    def figure(self, parts: Sequence[Array]) -> float:
+        """The run's figure; NaN if a part has no value."""
+        means = map(mean_of, parts)
         return float(self.combine([np.asarray(np.nan if mean is None else mean) for mean in means]))
 
     def by_relevance(self, run: JoinedRun) -> Array:
@@ -322,11 +320,8 @@ class BiasMeasure(Measure, RunMeasure):  # type: ignore[misc]
         return first, second
 
 
-def mean_of(values: Array, weights: Array | None = None) -> float | None:
-    """The mean of the values [Q] that are defined, with the queries' ``weights`` [Q]; None if none is."""
-    if weights is not None:
-        known = defined(values, weights)
-        return average(*known) if len(known[0]) else None
+def mean_of(values: Array) -> float | None:
+    """The mean of the values [Q] that are defined; None if none is."""
     return float(np.nanmean(values)) if (~np.isnan(values)).any() else None
 
 

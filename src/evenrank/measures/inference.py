@@ -7,7 +7,6 @@ they say is false, through the commands that say it (``python -m benchmarks cali
 
 [AEA23] Angelopoulos, Duchi & Zrnic (2023). PPI++: efficient prediction-powered inference. arXiv:2311.01453.
 [BERGER82] Berger (1982). Multiparameter Hypothesis Testing and Acceptance Sampling. Technometrics 24(4).
-[KISH65] Kish (1965). Survey sampling. Section 11.7.
 [HALL92] Hall (1992). On the removal of skewness by transformation. J. R. Statist. Soc. B 54(1).
 [WSR24] Waudby-Smith & Ramdas (2024). Estimating means of bounded random variables by betting. J. R. Statist. Soc. B
 86(1).
@@ -44,12 +43,10 @@ POWER = 0.8
 BOOTSTRAP_DRAWS = 2000
 LEAST_LABELS = 30
 """Fewer labels than this that were drawn tell nothing of the documents that were not."""
-_LEAST_FREEDOM = 0.5
 _GUARDED = 30
 """With fewer values the tail that a sample lacks decides: one more is added on the other side."""
 _GUARDED_GROUP = 200
-_GUARDED_WEIGHTED = 150
-"""The same of one of two samples of unlike sizes, and of weighted values, whose tails are longer."""
+"""The same of one of two samples of unlike sizes."""
 _ZERO = 1e-12
 _HELD = 0.6
 """The share of α at which a bound holds: the query that is added for caution makes up for the rest."""
@@ -174,15 +171,10 @@ class Mean:
         return Mean(-self.mean, self.error, self.freedom, -self.skew)
 
 
-def mean_of_samples(
-    samples: Sequence[Array], factors: Sequence[float] = (1.0,), worths: Sequence[float] | None = None
-) -> Mean:
-    """Σ factor × mean of each of the ``samples`` [n], which are of different queries and have two values or more.
-
-    ``worths``: of how many equal queries each is worth (:func:`worth`), where they were weighted; by default n.
-    """
+def mean_of_samples(samples: Sequence[Array], factors: Sequence[float] = (1.0,)) -> Mean:
+    """Σ factor × mean of each of the ``samples`` [n], which are of different queries and have two values or more."""
     mean = variance = plain = third = pooled = 0.0
-    for factor, sample, worthy in zip(factors, samples, worths or [*map(len, samples)], strict=True):
+    for factor, sample in zip(factors, samples, strict=True):
         n, centre = len(sample), float(sample.mean())
         apart = sample - centre
         squares = float(apart @ apart)
@@ -190,8 +182,8 @@ def mean_of_samples(
         mean += factor * centre
         variance += own
         plain += factor**2 * squares / n**2
-        third += factor**3 * (1 + 6 / worthy) * float((apart**3).mean()) / n**2
-        pooled += own**2 / max(worthy - 1, _LEAST_FREEDOM)
+        third += factor**3 * (1 + 6 / n) * float((apart**3).mean()) / n**2
+        pooled += own**2 / (n - 1)
     # What is left of equal values is rounding.
     if math.sqrt(variance * max(map(len, samples))) <= EQUAL:
         return Mean(mean, 0.0, 1.0)
@@ -276,17 +268,13 @@ class Guarded:
     most: Mean
 
     @classmethod
-    def of(cls, values: Array, worthy: float | None = None) -> Guarded:
-        """Of values [n], two or more, that are worth so many equal ones."""
-        worthy = len(values) if worthy is None else worthy
-        found = mean_of_samples([values], worths=[worthy])
-        enough = _GUARDED if worthy == len(values) else _GUARDED_WEIGHTED
-        if worthy >= enough or not found.error:
+    def of(cls, values: Array) -> Guarded:
+        """Of values [n], two or more."""
+        found = mean_of_samples([values])
+        if len(values) >= _GUARDED or not found.error:
             return cls(found, found, found)
         reach = float(np.abs(values - found.mean).max())
-        least, most = (
-            mean_of_samples([np.append(values, found.mean + end)], worths=[worthy + 1]) for end in (-reach, reach)
-        )
+        least, most = (mean_of_samples([np.append(values, found.mean + end)]) for end in (-reach, reach))
         return cls(found, least, most)
 
     def above(self, bound: float = 0.0) -> float:
@@ -429,76 +417,24 @@ def half_width(weights: Array, chance: Array, wrong: float) -> float:
     return quantile(max(2.0, 2 * wrong * labels), 0.975) * math.sqrt((wrong + 1 / labels) * squares)
 
 
-# --- weights of queries ----------------------------------------------------------------------------------------------
-
-
-def worth(values: Array, weights: Array | None = None) -> float:
-    """Of how many equal queries a mean of values [n] with ``weights`` [n] is as sure as: (Σw)²/Σw² [KISH65].
-
-    >>> worth(np.zeros(4), np.array([1.0, 1.0, 1.0, 1.0])), round(worth(np.zeros(4), np.array([9.0, 1.0, 1.0, 1.0])), 3)
-    (4.0, 1.714)
-    """
-    if weights is None or not len(weights):
-        return float(len(values))
-    weights = weights / weights.max()
-    return float(weights.sum() ** 2 / (weights @ weights))
-
-
-def number(values: Array, weights: Array | None = None) -> int:
-    """The whole number of queries that the values [n] are worth, which rules and readers go by."""
-    return math.floor(worth(values, weights) + NEAR_ZERO)
-
-
-def average(values: Array, weights: Array | None = None) -> float:
-    """The mean x̄_w = Σwx/Σw of values [n], one or more."""
-    return float(scaled(values, weights).mean())
-
-
-def scaled(values: Array, weights: Array | None = None) -> Array:
-    """w·x/w̄ [n], whose mean is the weighted one of values [n]: what is 0 stays 0."""
-    return values if weights is None else values * (weights / weights.mean())
-
-
-def linear(values: Array, weights: Array | None = None) -> Array:
-    """Values [n] whose mean is the weighted one, and whose spread is its error's, wherever it lies.
-
-    u = x̄_w + (w/w̄)(x − x̄_w) · (1 − 1/n)/(1 − w/Σw): what leaving out a query does to the mean. Without the last
-    factor, which is 1 where weights are equal, a query of much weight would lie next to the mean that it makes.
-    """
-    if weights is None or len(values) < 2:
-        return values
-    centre, share = average(values, weights), weights / weights.sum()
-    apart: Array = len(values) * share * (values - centre) * (1 - 1 / len(values)) / (1 - share)
-    values = centre + apart - apart.mean()
-    return values
-
-
-def typical(weights: Array) -> float:
-    """The weight of a random request's query, Σw²/Σw: as much of all as one of the queries that they are worth."""
-    return float(weights @ weights / weights.sum())
-
-
-def defined(values: Array, weights: Array | None = None) -> tuple[Array, Array | None]:
-    """The values that are not NaN, and their weights."""
-    known = ~np.isnan(values)
-    return values[known], None if weights is None else weights[known]
-
-
 # --- a mean over queries ---------------------------------------------------------------------------------------------
 
 
-def estimate(
-    values: Array, weights: Array | None = None, *, unit: str = "queries", drawn: Drawn | None = None
-) -> Estimate:
+def defined(values: Array) -> Array:
+    """The values that are not NaN."""
+    known: Array = values[~np.isnan(values)]
+    return known
+
+
+def estimate(values: Array, *, unit: str = "queries", drawn: Drawn | None = None) -> Estimate:
     """The mean of values [n] and its interval, of Student's t and Hall's t together: what neither of them rejects.
 
-    ``weights`` [n]: those of the queries in the mean (:func:`linear`). ``drawn``: the values are estimates from labels
-    that were drawn, and the interval is :meth:`Drawn.of_such`.
+    ``drawn``: the values are estimates from labels that were drawn, and the interval is :meth:`Drawn.of_such`.
 
     >>> estimate(np.array([0.0, 1.0, 0.5, 0.5, np.nan])).n
     4
     """
-    known, weights = defined(values, weights)
+    known = defined(values)
     if not len(known):
         return Estimate(None, None, 0, unit)
     if len(known) < 2:
@@ -506,13 +442,11 @@ def estimate(
     if drawn is not None:
         of_such = drawn.of_such(values)
         return Estimate(of_such.mean, ends(of_such) if of_such.error else None, len(known), unit)
-    found = Guarded.of(linear(known, weights), worth(known, weights))
-    return Estimate(average(known, weights), found.ends() if found.found.error else None, number(known, weights), unit)
+    found = Guarded.of(known)
+    return Estimate(float(known.mean()), found.ends() if found.found.error else None, len(known), unit)
 
 
-def compare(
-    values: Array, weights: Array | None = None, *, unit: str = "queries", drawn: Drawn | None = None
-) -> Comparison:
+def compare(values: Array, *, unit: str = "queries", drawn: Drawn | None = None) -> Comparison:
     """Whether the mean of values [n] differs from 0: a lean, what an order adds, a paired difference.
 
     Only the k values that are not 0 (within 1e-12) tell: zeros do not change the hypothesis. With their mean x̄, their
@@ -524,10 +458,6 @@ def compare(
     it.
 
     Values that share what was drawn, such as a passage, are averaged first (:func:`cluster_means`).
-
-    ``weights`` [n]: those of the queries in the mean. The test is of w·x/w̄ (:func:`scaled`), what is 0 being 0 still,
-    and k is what the weights of the k values are worth (:func:`worth`); the interval is that of :func:`estimate`, but
-    with 0 in it unless the test excludes 0.
 
     ``drawn``: the values are estimates from labels that were drawn. Then the test is t of :meth:`Drawn.of_such`, and
     fewer than 30 labels tell nothing.
@@ -541,30 +471,27 @@ def compare(
     (0.032, 'shown', 0.011)
     """
     given = values
-    values, weights = defined(values, weights)
-    count = number(values, weights)
-    if not count:
+    values = defined(values)
+    n = len(values)
+    if not n:
         return untold(None, 0, "no value is defined", unit)
-    mean = average(values, weights)
+    mean = float(values.mean())
     says = np.abs(values) > _ZERO
-    n, k = len(values), int(says.sum())
+    k = int(says.sum())
     if k < 2:
         what = "every value is 0" if not k else f"only one of {n} values is not 0"
-        return untold(mean, count, what, unit)
+        return untold(mean, n, what, unit)
     if drawn is not None:
         why = drawn.too_few or (few(k, n, unit) if k < LEAST else None)
         return _of_drawn(drawn.of_such(given), why, n, unit)
-    of_present = None if weights is None else weights[says]
-    guarded, share = Guarded.of(scaled(values, weights)[says], worth(values[says], of_present)), k / n
+    guarded, share = Guarded.of(values[says]), k / n
     found = guarded.found
-    ci95 = _ends_with_zeros(guarded, values, share) if found.error and weights is None else None
-    if found.error and weights is not None:
-        ci95 = _ends_with_weights(guarded, values, weights)
-    if number(values[says], of_present) < LEAST:
-        return untold(mean, count, few(k, n, unit, number(values[says], of_present)), unit, ci95)
+    ci95 = _ends_with_zeros(guarded, values, share) if found.error else None
+    if k < LEAST:
+        return untold(mean, n, few(k, n, unit), unit, ci95)
     if not found.error:
-        return Comparison(mean, None, count, unit, two_sided(replace(found, freedom=k - 1.0)), noticeable=0.0)
-    return Comparison(mean, ci95, count, unit, guarded.two_sided(), noticeable=share * guarded.noticeable())
+        return Comparison(mean, None, n, unit, two_sided(replace(found, freedom=k - 1.0)), noticeable=0.0)
+    return Comparison(mean, ci95, n, unit, guarded.two_sided(), noticeable=share * guarded.noticeable())
 
 
 def _of_drawn(found: Mean, why: str | None, n: int, unit: str) -> Comparison:
@@ -575,14 +502,9 @@ def _of_drawn(found: Mean, why: str | None, n: int, unit: str) -> Comparison:
     return Comparison(found.mean, ci95, n, unit, two_sided(found), noticeable=size, method="t, of labels drawn")
 
 
-def few(k: int, n: int, unit: str = "queries", worthy: int | None = None) -> str:
-    """Why few values tell nothing: ``only 12 of 40 queries differ from 0, where 15 are needed``.
-
-    ``worthy``: how many equally weighted ones the k are worth.
-    """
+def few(k: int, n: int, unit: str = "queries") -> str:
+    """Why few values tell nothing: ``only 12 of 40 queries differ from 0, where 15 are needed``."""
     of = f"{k} of {n}" if k < n else f"{k}"
-    if worthy is not None and k >= LEAST:
-        return f"the {of} {unit} that differ from 0 have the weight of {worthy} equal ones, where {LEAST} are needed"
     return f"only {of} {unit} differ from 0, where {LEAST} are needed"
 
 
@@ -598,20 +520,9 @@ def _ends_with_zeros(found: Guarded, values: Array, share: float) -> Interval:
     return min(low, least), max(high, most)
 
 
-def _ends_with_weights(found: Guarded, values: Array, weights: Array) -> Interval:
-    """The interval of a weighted mean, with 0 in it unless the test of :func:`compare`, ``found``, excludes that."""
-    low, high = Guarded.of(linear(values, weights), worth(values, weights)).ends()
-    of_test = found.ends()
-    if of_test[0] > 0 or of_test[1] < 0:
-        tiny = sys.float_info.min
-        return (max(low, tiny), high) if of_test[0] > 0 else (low, min(high, -tiny))
-    return min(low, 0.0), max(high, 0.0)
-
-
 def compare_parts(
     parts: Sequence[Array],
     factors: Sequence[float],
-    weights: Array | None = None,
     *,
     unit: str = "queries",
     drawn: Drawn | None = None,
@@ -619,23 +530,20 @@ def compare_parts(
     """Whether Σ factor × mean of the ``parts`` [n], which are of different queries, differs from 0.
 
     Of one part it is :func:`compare`; of several t and Hall's t of the sum, with Welch and Satterthwaite's degrees of
-    freedom, all values counted and none added. A part of fewer than 15 values tells nothing. ``weights`` [n]: those of
-    the queries in the means.
+    freedom, all values counted and none added. A part of fewer than 15 values tells nothing.
     """
     if len(parts) == 1:
-        return compare(factors[0] * parts[0], weights, unit=unit, drawn=drawn)
-    own = [defined(part, weights) for part in parts]
+        return compare(factors[0] * parts[0], unit=unit, drawn=drawn)
+    own = [defined(part) for part in parts]
     some = (~np.isnan(np.stack(parts))).any(axis=0) if len({len(p) for p in parts}) == 1 else np.zeros(0, np.bool_)
-    count = number(some[some], None if weights is None else weights[some]) if some.any() else 0
-    count = count or sum(len(part) for part, _ in own)
-    if not all(len(part) for part, _ in own):
+    count = int(some.sum()) or sum(map(len, own))
+    least = min(map(len, own))
+    if not least:
         return untold(None, count, "a group has no value", unit)
-    mean = sum(factor * average(*part) for factor, part in zip(factors, own, strict=True))
-    least = min(len(part) for part, _ in own)
+    mean = sum(factor * float(part.mean()) for factor, part in zip(factors, own, strict=True))
     if least < 2:
         return untold(mean, count, few(least, least, unit), unit)
-    least = min(number(*part) for part in own)
-    found = mean_of_samples([linear(*part) for part in own], factors, [worth(*part) for part in own])
+    found = mean_of_samples(own, factors)
     ci95 = ends(found) if found.error else None
     if least < LEAST:
         return untold(mean, count, f"a group has only {least} {unit}, where {LEAST} are needed", unit, ci95)
@@ -644,24 +552,23 @@ def compare_parts(
     return Comparison(mean, ci95, count, unit, two_sided(found), noticeable=noticeable(found.error, found.freedom))
 
 
-def compare_groups(inside: Array, others: Array, weights: Array | None = None, *, unit: str = "queries") -> Comparison:
+def compare_groups(inside: Array, others: Array, *, unit: str = "queries") -> Comparison:
     """Whether the mean of a group of queries differs from that of the others, from values [Q] that are NaN elsewhere.
 
     By t and Hall's t of the difference, with Welch and Satterthwaite's degrees of freedom. With a sample of fewer than
     200 that is tried with one value more as well, as far from its mean as the furthest, against the claim, as
     :class:`Guarded` does with 30: the skewness of a small sample is not cancelled by that of a large one. A sample of
-    fewer than 15 values tells nothing. ``weights`` [Q]: those of the queries in the means.
+    fewer than 15 values tells nothing.
     """
-    samples = [defined(part, weights) for part in (inside, others)]
-    count = number(*samples[0])
-    if not all(len(part) for part, _ in samples):
+    samples = [defined(part) for part in (inside, others)]
+    count, least = len(samples[0]), min(map(len, samples))
+    if not least:
         one = singular(unit)
         why = f"no {one} of the group has a value" if not count else f"no other {one} has a value"
         return untold(None, count, why, unit)
-    mean = average(*samples[0]) - average(*samples[1])
-    least = min(number(*part) for part in samples)
+    mean = float(samples[0].mean()) - float(samples[1].mean())
     why = f"the group has only {least} {unit}" if least == count else f"there are only {least} other {unit}"
-    if min(len(part) for part, _ in samples) < 2:
+    if least < 2:
         return untold(mean, count, f"{why}, where {LEAST} are needed", unit)
     found, low, high = (_difference(samples, side) for side in (0.0, -1.0, 1.0))
     guarded = Guarded(found, low, high)
@@ -686,17 +593,15 @@ def both(first: Comparison, second: Comparison) -> Comparison:
     return replace(first, p=max(first.p, second.p) if same else 1.0, noticeable=noticeable, why=None)
 
 
-def _difference(samples: Sequence[tuple[Array, Array | None]], side: float) -> Mean:
+def _difference(samples: Sequence[Array], side: float) -> Mean:
     """The first sample's mean less the second's; ``side``: with a value added to small ones that moves it there."""
-    parts, worths = [], []
-    for (values, weights), sign in zip(samples, (1.0, -1.0), strict=True):
-        part, worthy = linear(values, weights), worth(values, weights)
-        if side and worthy < _GUARDED_GROUP:
-            reach = float(np.abs(part - part.mean()).max())
-            part, worthy = np.append(part, part.mean() + side * sign * reach), worthy + 1
-        parts.append(part)
-        worths.append(worthy)
-    return mean_of_samples(parts, (1.0, -1.0), worths)
+    parts = []
+    for values, sign in zip(samples, (1.0, -1.0), strict=True):
+        if side and len(values) < _GUARDED_GROUP:
+            reach = float(np.abs(values - values.mean()).max())
+            values = np.append(values, values.mean() + side * sign * reach)
+        parts.append(values)
+    return mean_of_samples(parts, (1.0, -1.0))
 
 
 def from_error(found: Mean, n: int, unit: str, *, tests: int = 1, method: str = "t") -> Comparison:
@@ -1120,26 +1025,21 @@ def sizes(
     own: Sequence[Array],
     other: Sequence[Array] | None,
     factors: Sequence[float],
-    weights: Sequence[Array | None] | None = None,
     drawn: DrawnPair = (None, None),
 ) -> Sizes:
-    """The means of a run's parts [n], and of the other's on the same queries, whose ``weights`` are by part [n]."""
+    """The means of a run's parts [n], and of the other's on the same queries."""
     if drawn[0] is not None:
         mean = drawn[0].of_such(own[0])
         if other is None or drawn[1] is None:
             return Sizes(mean, _NOTHING, mean, mean)
         both = (drawn[0].plus(drawn[1], sign).of_such(own[0] + sign * other[0]) for sign in (1.0, -1.0))
         return Sizes(mean, drawn[1].of_such(other[0]), *both)
-    of = weights or [None] * len(own)
-    worths = [worth(part, one) for part, one in zip(own, of, strict=True)]
-    own = [linear(part, one) for part, one in zip(own, of, strict=True)]
-    mean = mean_of_samples(own, factors, worths)
+    mean = mean_of_samples(own, factors)
     if other is None:
         return Sizes(mean, _NOTHING, mean, mean)
-    other = [linear(part, one) for part, one in zip(other, of, strict=True)]
     pairs = list(zip(own, other, strict=True))
-    total, difference = (mean_of_samples([a + sign * b for a, b in pairs], factors, worths) for sign in (1, -1))
-    return Sizes(mean, mean_of_samples(other, factors, worths), total, difference)
+    total, difference = (mean_of_samples([a + sign * b for a, b in pairs], factors) for sign in (1, -1))
+    return Sizes(mean, mean_of_samples(other, factors), total, difference)
 
 
 def larger(found: Sizes, bound: float, *, reached: bool = False) -> float:
@@ -1189,25 +1089,22 @@ def compare_sizes(
     own: Sequence[Array],
     other: Sequence[Array],
     factors: Sequence[float],
-    weights: Array | None = None,
     *,
     drawn: DrawnPair = (None, None),
 ) -> Comparison:
     """Whether the size of a run's signed figure differs from that of another, from their parts [n] on the same queries.
 
-    Values that are undefined in one of them are left out of both. ``weights`` [n]: those of the queries in the means.
-    The interval holds the differences that neither of two one-sided tests (:func:`larger`, :func:`smaller`) rejects.
+    Values that are undefined in one of them are left out of both. The interval holds the differences that neither of
+    two one-sided tests (:func:`larger`, :func:`smaller`) rejects.
     """
     both = [~np.isnan(a - b) for a, b in zip(own, other, strict=True)]
     own, other = ([part[known] for part, known in zip(parts, both, strict=True)] for parts in (own, other))
-    of, drawn = [None if weights is None else weights[known] for known in both], on_queries(drawn, both[0])
-    counts = [number(part, one) for part, one in zip(own, of, strict=True)]
-    n, least = max(counts), min(counts)
-    says = [np.abs(a - b) > _ZERO for a, b in zip(own, other, strict=True)]
-    differ = sum(number(k[k], None if one is None else one[k]) for k, one in zip(says, of, strict=True))
-    if min(map(len, own)) < 2:
+    drawn = on_queries(drawn, both[0])
+    n, least = max(map(len, own)), min(map(len, own))
+    differ = sum(int((np.abs(a - b) > _ZERO).sum()) for a, b in zip(own, other, strict=True))
+    if least < 2:
         return untold(None, n, few(least, least))
-    found = sizes(own, other, factors, of, drawn)
+    found = sizes(own, other, factors, drawn)
     if not differ:
         return untold(0.0, n, "every value is 0")
     alpha = SIGNIFICANT / 2
@@ -1400,37 +1297,24 @@ def bound_of_mean(
     sign: int = 1,
     unit: float = 1.0,
     factors: Sequence[float] = (1.0,),
-    weights: Sequence[Array | None] | None = None,
     drawn: Drawn | None = None,
 ) -> MeanBound:
     """The test of z ≥ 0 from the parts of z [n], two values or more each; ``loss``: what the added query loses.
 
-    ``weights``: those of the queries, by part [n]. The test is of w·z (:func:`scaled`), and the added query has the
-    weight of a random request's (:func:`typical`): Σw²/Σw, more than the mean. ``drawn``: what z owes to labels that
-    were drawn.
+    ``drawn``: what z owes to labels that were drawn.
     """
     if drawn is not None:
         z, lost = within[0], loss if math.isfinite(loss) else 0.0
         found, held = drawn.of_such(z), drawn.of_such(np.append(z, -lost))
         k = int((np.abs(z) > _ZERO).sum())
         return MeanBound(found, found, held, bound, sign, loss, k, len(z), unit)
-    of = weights or [None] * len(within)
     lost = loss if math.isfinite(loss) else 0.0
     each = [np.append(part, -lost * np.sign(factor)) for part, factor in zip(within, factors, strict=True)]
-    more = [None if one is None else np.append(one, typical(one)) for one in of]
-    says = [np.abs(part) > _ZERO for part in within]
-    k = min(number(part[s], None if one is None else one[s]) for part, s, one in zip(within, says, of, strict=True))
-    n = min(number(part, one) for part, one in zip(within, of, strict=True))
-    found, held = (
-        mean_of_samples(
-            [scaled(part, one) for part, one in zip(parts, by, strict=True)],
-            factors,
-            [worth(part, one) for part, one in zip(parts, by, strict=True)],
-        )
-        for parts, by in ((within, of), (each, more))
-    )
-    most = Guarded.of(scaled(within[0], of[0]), worth(within[0], of[0])).most if len(within) == 1 else found
-    held = replace(held, skew=0.0)
+    k = min(int((np.abs(part) > _ZERO).sum()) for part in within)
+    n = min(map(len, within))
+    found = mean_of_samples(within, factors)
+    most = Guarded.of(within[0]).most if len(within) == 1 else found
+    held = replace(mean_of_samples(each, factors), skew=0.0)
     return MeanBound(found, most, held, bound, sign, loss, k, n, unit)
 
 
@@ -1440,51 +1324,41 @@ def bound_of_size(
     bound: float,
     greatest: float,
     factors: Sequence[float] = (1.0,),
-    weights: Sequence[Array | None] | None = None,
     drawn: DrawnPair = (None, None),
 ) -> SizeBound:
     """The test of |mean of own| − |mean of other| ≤ ``bound`` from the parts [n], two values or more each.
 
-    ``greatest``: the size of the greatest value that a query can have; infinite where that is not known. ``weights``:
-    as of :func:`bound_of_mean`; ``drawn``: what the values owe to labels that were drawn.
+    ``greatest``: the size of the greatest value that a query can have; infinite where that is not known. ``drawn``:
+    what the values owe to labels that were drawn.
     """
-    of = weights or [None] * len(own)
-    added = [None if one is None else np.append(one, typical(one)) for one in of]
-    found = sizes(own, other, factors, of, drawn)
+    found = sizes(own, other, factors, drawn)
     loss = greatest - bound
     greatest = greatest if math.isfinite(greatest) else 0.0
     towards = -1.0 if found.own.mean < 0 else 1.0
     # The query that leans as far as any can: of one part either way, of several parts in those that add to it.
     most = [towards * greatest] if len(own) == 1 else [greatest * (f * towards > 0) for f in factors]
     more = [np.append(part, one) for part, one in zip(own, most, strict=True)]
-    held = sizes(more, None if other is None else [np.append(part, 0.0) for part in other], factors, added, drawn)
+    held = sizes(more, None if other is None else [np.append(part, 0.0) for part in other], factors, drawn)
     plain = Sizes(*(replace(one, skew=0.0) for one in (held.own, held.other, held.total, held.difference)))
     least = found
-    if len(own) == 1 and worth(own[0], of[0]) < _GUARDED and drawn[0] is None:
-        centre = average(own[0], of[0])
+    if len(own) == 1 and len(own[0]) < _GUARDED and drawn[0] is None:
+        centre = float(own[0].mean())
         further = np.append(own[0], centre - towards * float(np.abs(own[0] - centre).max()))
-        beside = None if other is None else [np.append(other[0], average(other[0], of[0]))]
-        least = sizes([further], beside, factors, added)
+        beside = None if other is None else [np.append(other[0], float(other[0].mean()))]
+        least = sizes([further], beside, factors)
     apart = own if other is None else [a - b for a, b in zip(own, other, strict=True)]
     # Of a bound that is not 0, an equal value tells something too.
-    says = [np.abs(part) > _ZERO if not bound else np.ones(len(part), np.bool_) for part in apart]
-    k = min(number(part[s], None if one is None else one[s]) for part, s, one in zip(own, says, of, strict=True))
-    n = min(number(part, one) for part, one in zip(own, of, strict=True))
+    k = min(len(part) if bound else int((np.abs(part) > _ZERO).sum()) for part in apart)
+    n = min(map(len, own))
     return SizeBound(found, least, plain, bound, loss, k, n, other is None)
 
 
-def no_loss(
-    values: Array,
-    baseline: Array,
-    margin: float = MARGIN,
-    greatest: float | None = 1.0,
-    weights: Array | None = None,
-) -> MeanBound | None:
+def no_loss(values: Array, baseline: Array, margin: float = MARGIN, greatest: float | None = 1.0) -> MeanBound | None:
     """Whether the mean of values [Q] is at least (1 − ``margin``) times the baseline's: no more than that is lost.
 
     z = new − (1 − m) · base over the queries that both have, and one that loses the ``greatest`` value that the measure
-    can take, None where that is not known. ``weights`` [Q]: those of the queries in the means. None with fewer than two
-    queries, where the baseline's mean is not above 0, and without a ``greatest`` value.
+    can take, None where that is not known. None with fewer than two queries, where the baseline's mean is not above 0,
+    and without a ``greatest`` value.
 
     >>> base = np.full(20, 0.6)
     >>> no_loss(base, base).p_holds() < 0.05, no_loss(np.tile(base, 10), np.tile(base, 10)).p_holds() < 0.05
@@ -1492,11 +1366,10 @@ def no_loss(
     """
     both = ~np.isnan(values - baseline)
     new, base = values[both], baseline[both]
-    of = None if weights is None else weights[both]
-    if greatest is None or both.sum() < 2 or (mean := average(base, of)) <= NEAR_ZERO:
+    if greatest is None or both.sum() < 2 or (mean := float(base.mean())) <= NEAR_ZERO:
         return None
     within, lost = [new - (1 - margin) * base], (1 - margin) * greatest
-    return bound_of_mean(within, lost, bound=-margin, unit=mean, weights=[of])
+    return bound_of_mean(within, lost, bound=-margin, unit=mean)
 
 
 def one_in(margin: float, baseline: float, greatest: float = 1.0) -> float:

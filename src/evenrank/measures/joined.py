@@ -246,8 +246,6 @@ class JoinedRun:
         self.background = background
         self.target = target
         self.rankings: Sequence[JoinedRun] = ()
-        # The weights of queries in means: query_id and weight; None where all weigh the same.
-        self.query_weights: pl.DataFrame | None = None
         self.seed = seed
         self._target_shares: dict[TargetKind, tuple[Target, Background | None, Array]] = {}
         self._columns: dict[Hashable, Column] = {}
@@ -279,7 +277,6 @@ class JoinedRun:
         """The same candidates in another ``order`` [N] of their places, with other ``scores`` [N], falling."""
         other = type(self)(self.run, self.group_table, self.qrels, missing=self.missing, seed=self.seed)
         other.background, other.target = self.background, self.target
-        other.query_weights = self.query_weights
         other.rows = order
         other.lists, other.queries = RankedLists(self.lists.offsets, scores), self.queries
         if self.group_table is not None:

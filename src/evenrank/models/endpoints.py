@@ -350,14 +350,9 @@ class EndpointScorer(Scorer):
 
 
 class RerankEndpointScorer(EndpointScorer):
-    """The scores of a rerank service, which sees a query with ``batch_size`` of its passages in a request.
-
-    ``listwise``: with all of its passages of a call, in their order, for services whose scores depend on the others.
-    """
+    """The scores of a rerank service, which sees a query with ``batch_size`` of its passages in a request."""
 
     unit = "query"
-    listwise_capable = True
-    listwise = False
 
     def _scored(self, session: Session, pairs: TextPairs, batch_size: int, windows: Sequence[Rows]) -> Iterator[Scores]:
         cut = [(rows, list(self._requests(pairs.query[rows], batch_size))) for rows in windows]
@@ -372,8 +367,7 @@ class RerankEndpointScorer(EndpointScorer):
         """The places in a window of each request: passages of one ``query``, in the order of the window."""
         order = np.argsort(query, kind="stable")
         for places in np.split(order, np.flatnonzero(np.diff(query[order])) + 1):
-            size = max(len(places), 1) if self.listwise else batch_size
-            yield from (places[start : start + size] for start in range(0, len(places), size))
+            yield from (places[start : start + batch_size] for start in range(0, len(places), batch_size))
 
     def _question(self, session: Session, pairs: TextPairs, rows: Rows) -> tuple[bytes, Callable[[], Scores]]:
         endpoint = self.endpoint

@@ -1,18 +1,12 @@
-"""Re-ranking: the first documents of a run get new scores from any ranker.
-
-In listwise re-ranking a score may depend on the other passages of the list and on their order. Each query's whole list
-is then given to the ranker at once, in the run's order and in five shuffles of it, so that an audit can say how much
-of a figure is the order in which passages were given.
-"""
+"""Re-ranking: the first documents of a run get new scores from any ranker."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -36,13 +30,10 @@ from evenrank.files import (
 )
 from evenrank.files.arguments import checked
 from evenrank.files.convert import is_path
-from evenrank.files.errors import quoted
 from evenrank.files.passages import as_passages, folded, passages_in
 from evenrank.files.progress import progress
-from evenrank.files.provenance import card_path, file_facts, files_beside, ranker_note, write_card
+from evenrank.files.provenance import card_path, files_beside, ranker_note, write_card
 from evenrank.files.ray import Cluster, cluster_of, map_parts
-from evenrank.files.types import Array
-from evenrank.files.wording import counted
 from evenrank.files.work import Report, Work
 
 from .endpoints import Endpoint
@@ -55,7 +46,7 @@ _WINDOW = 64
 
 @dataclass(frozen=True, slots=True)
 class ScoredPairs:
-    """All scores [pairs]; ``of_shuffles``: those of other orders of each list.
+    """All scores [pairs].
 
     ``facts``: those of the ranker as it was loaded, here or by a worker; ``truncated``: how many texts it cut, None if
     that is unknown; ``resumed``: how many of the scores an interrupted run left; ``work``: where they are kept.
@@ -63,7 +54,6 @@ class ScoredPairs:
 
     scores: Scores
     facts: dict[str, object]
-    of_shuffles: tuple[Scores, ...] = ()
     truncated: Truncation | None = None
     resumed: int = 0
     work: Work | None = None
@@ -132,7 +122,7 @@ class ScoringJob:
         known = list(reports.values())
         # Of one that was loaded now, if any was.
         facts = known[-1]["facts"] if known else self.scorer().facts()
-        return ScoredPairs(scores, facts, (), truncated_in_all([one["truncated"] for one in known]), resumed, work)
+        return ScoredPairs(scores, facts, truncated_in_all([one["truncated"] for one in known]), resumed, work)
 
     def _scored(
         self, numbers: list[int], windows: list[Rows], scorer: Scorer | None, cluster: Cluster | None
@@ -182,195 +172,6 @@ def _file(number: int) -> str:
     return f"scores-{number:06d}.part"
 
 
-SHUFFLES = 5
-# Queries whose lists a ranker is given in one call: a remote one can be asked for several at once.
-_QUERIES = 64
-
-
-def check_listwise(ranker: StoredRanker | Scorer) -> Scorer:
-    """The ranker, if its scores can depend on other passages. Raises EvenrankError for any other."""
-    if isinstance(ranker, Scorer) and ranker.listwise_capable:
-        return ranker
-    raise EvenrankError(
-        f"`listwise`: expected a function or an endpoint that re-ranks: the scores of {ranker.name} do not depend on"
-        " other passages"
-    )
-
-
-def shuffled(rows: Rows, query: str, seed: int, number: int) -> Rows:
-    """The rows [n] of a query's list in the order of shuffle ``number`` (from 1); 0: as they are.
-
-    A shuffle depends on the seed, its number, the query's id and the length of the list, not on other queries.
-    """
-    if not number:
-        return rows
-    own = int.from_bytes(hashlib.sha256(query.encode(errors="surrogatepass")).digest()[:8], "little")
-    return np.random.default_rng([seed, number, own]).permutation(rows)
-
-
-def listwise_scores(
-    scorer: Scorer, pairs: TextPairs, queries: list[str], batch_size: int, seed: int, *, quiet: bool
-) -> list[Scores]:
-    """The scores [pairs] of every pair in the order given, then in each shuffle; ``queries``: the id of each query."""
-    lists = pairs.windows("query", 1)
-    found = []
-    before = scorer.listwise
-    scorer.listwise = True
-    try:
-        score = scorer.bind(pairs, batch_size)
-        with progress("re-ranking", pairs.size * (1 + SHUFFLES), quiet=quiet) as advance:
-            for number in range(1 + SHUFFLES):
-                scores = np.empty(pairs.size)
-                for start in range(0, len(lists), _QUERIES):
-                    part = lists[start : start + _QUERIES]
-                    asked = np.concatenate(
-                        [shuffled(rows, queries[int(pairs.query[rows[0]])], seed, number) for rows in part]
-                    )
-                    scores[asked] = score(asked)
-                    advance(len(asked))
-                found.append(scores)
-    finally:
-        scorer.listwise = before
-    return found
-
-
-def order_path(out: str | os.PathLike[str], number: int) -> str:
-    """The file of the run of shuffle ``number``, beside ``out``."""
-    return f"{os.fspath(out)}.order-{number}"
-
-
-def write_orders(run: Run, out: str | os.PathLike[str]) -> list[dict[str, object]]:
-    """Writes the runs of the shuffles beside ``out``; what the card says of each: ``file``, ``bytes``, ``sha256``."""
-    listed = []
-    for number, order in enumerate(run.orders, 1):
-        path = order_path(out, number)
-        write_run(order, path)
-        listed.append({"file": os.path.basename(path), **file_facts(path)})
-    return listed
-
-
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """What became of ties: numbers of pairs of different texts with equal scores for a query, and ``precision`` of
-    the first scores (None: not known)."""
-
-    pairs: int
-    remaining: int
-    precision: str | None
-
-    def note(self, name: str) -> str:
-        """What a run's notes say."""
-        if self.precision == "float32":
-            return f"{name} computes in float32 already: none of its ties was scored again"
-        if not self.pairs:
-            return f"{name}: no two texts have equal scores for a query, so no tie was scored again"
-        return (
-            f"{name}: of {counted(self.pairs, 'pair')} of different texts with equal scores, float32 put"
-            f" {self.pairs - self.remaining:,} in order; {self.remaining:,} remain equal"
-        )
-
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        return {"pairs": self.pairs, "remaining": self.remaining, "from": self.precision, "in": "float32"}
-
-
-def check_resolvable(ranker: StoredRanker | Scorer) -> None:
-    """Raises EvenrankError for a ranker that can neither be loaded in float32 nor computes in it."""
-    if isinstance(ranker, Scorer) and ranker.facts().get("precision") != "float32":
-        raise EvenrankError(
-            "`resolve_ties`: expected a model given by its folder or its name on the hub, which can be loaded in"
-            f" float32, found {ranker.name}"
-        )
-
-
-def resolved_ties(
-    ranker: StoredRanker | Scorer,
-    facts: Mapping[str, object],
-    pairs: TextPairs,
-    scores: Scores,
-    score_again: Callable[[Scorer, TextPairs], Scores],
-) -> tuple[Scores, Resolved]:
-    """Scores in which ties of different texts are ordered by the model's scores in float32.
-
-    ``facts``: those of the ranker as it was loaded; ``score_again``: the scores of some pairs.
-    """
-    known = facts.get("precision")
-    precision = known if isinstance(known, str) else None
-    if precision == "float32" or isinstance(ranker, Scorer):
-        return scores, Resolved(0, 0, "float32")
-    tied = tied_pairs(pairs, scores)
-    if not tied.height:
-        return scores, Resolved(0, 0, precision)
-    exact = replace(ranker, precision="float32", backend="torch").load()
-    rows = tied["row"].to_numpy()
-    again = score_again(exact, replace(pairs, query=pairs.query[rows], document=pairs.document[rows]))
-    below = _next_below(pairs.query, scores)
-    tied = tied.with_columns(again=pl.Series(again))
-    tied = ordered(tied.join(below, on=["query", "score"], how="left", maintain_order="left"))
-    result = scores.copy()
-    result[tied["row"].to_numpy()] = tied["written"].to_numpy()
-    return result, Resolved(pairs_of_texts(tied, "score"), pairs_of_texts(tied, "written"), precision)
-
-
-def tied_pairs(pairs: TextPairs, scores: Scores) -> pl.DataFrame:
-    """``query``, ``score``, ``text`` (equal for equal texts) and ``row`` of the pairs whose score for their query
-    another text has too."""
-    table = pl.DataFrame({"query": pairs.query, "score": scores, "document": pairs.document}).with_row_index("row")
-    table = table.filter(pl.len().over("query", "score") > 1)
-    documents = table["document"].unique()
-    texts = pl.DataFrame({"document": documents, "text": pairs.documents.gather(documents).rank("dense")})
-    table = table.join(texts, on="document", maintain_order="left")
-    return table.filter(pl.col("text").n_unique().over("query", "score") > 1).drop("document")
-
-
-def pairs_of_texts(table: pl.DataFrame, score: str) -> int:
-    """How many pairs of rows have the same ``query`` and score and another ``text``."""
-
-    def pairs(*keys: str) -> int:
-        sizes = table.group_by(*keys).len()["len"].cast(pl.Int64)
-        return int((sizes * (sizes - 1) // 2).sum())
-
-    return pairs("query", score) - pairs("query", score, "text")
-
-
-def _next_below(query: Array, scores: Scores) -> pl.DataFrame:
-    """``query``, ``score`` and ``below``: the next lower score of each query, −∞ below the lowest."""
-    table = pl.DataFrame({"query": query, "score": scores}).unique().sort("query", "score")
-    return table.with_columns(below=pl.col("score").shift(1).over("query").fill_null(-np.inf))
-
-
-def ordered(tied: pl.DataFrame) -> pl.DataFrame:
-    """Tied rows with the scores to write, ``written``: those of a block fall in the order of ``again``.
-
-    The first keeps the block's score, and each next text has the next smaller number of float32, which trec_eval reads
-    scores as; where the gap ``below`` the block is too narrow for that, of float64; a block that does not fit that
-    either keeps its score. Equal texts, and texts that are equal in float32 too, remain tied.
-    """
-    # Padding may change the last digits of a text's score: one of them counts.
-    tied = tied.with_columns(pl.col("again").first().over("query", "score", "text"))
-    place = pl.col("again").rank("dense", descending=True).over("query", "score").cast(pl.Int64) - 1
-    tied = tied.with_columns(place=place).with_columns(last=pl.col("place").max().over("query", "score"))
-    score, place_, last, below = (tied[name].to_numpy() for name in ("score", "place", "last", "below"))
-    written = score.copy()
-    fine = _stepped(score, last, "f8") > below
-    written[fine] = _stepped(score, place_, "f8")[fine]
-    coarse = (score.astype(np.float32) == score) & (_stepped(score, last, "f4") > below)
-    written[coarse] = _stepped(score, place_, "f4")[coarse]
-    return tied.with_columns(written=pl.Series(written))
-
-
-def _stepped(values: Array, steps: Array, kind: Literal["f4", "f8"]) -> Array:
-    """The numbers of float32 or float64 that are so many ``steps`` [N] below ``values`` [N]."""
-    whole = np.int32 if kind == "f4" else np.int64
-    least = int(np.iinfo(whole).min)
-    bits = values.astype(kind).view(whole).astype(np.int64)
-    # In the order of the numbers: negative ones have the sign bit and then grow away from 0.
-    rank = np.where(bits < 0, least - bits, bits) - steps
-    back = np.where(rank < 0, least - rank, rank)
-    stepped: Array = back.astype(whole).view(kind).astype(np.float64)
-    return stepped
-
-
 @checked
 def rerank(
     run: Annotated[object, opt.Option("The run to re-rank.", metavar="RUN", reads=True)],
@@ -404,17 +205,6 @@ def rerank(
         ),
     ] = None,
     transform: Callable[[pl.Series], pl.Series] | None = None,
-    listwise: Annotated[
-        bool,
-        opt.Option(
-            "Scores depend on the other passages: also score five shuffles of each list (OUT.order-1 … OUT.order-5).",
-            rare=True,
-        ),
-    ] = False,
-    resolve_ties: Annotated[
-        bool, opt.Option("Score different texts with equal scores again in float32.", rare=True)
-    ] = False,
-    seed: Annotated[int, opt.Option("Seed of the shuffles of --listwise.", rare=True)] = 0,
     engine: opt.Engine = "local",
     workers: opt.Workers = None,
     cpus: opt.Cpus = 1,
@@ -453,17 +243,10 @@ def rerank(
 
     ``transform`` changes the texts of queries and of documents, each [N], before they are scored (to mask words, say).
 
-    ``listwise``: for a function or an endpoint that re-ranks, whose scores may depend on the other passages: each
-    query's whole list is scored at once in the run's order, and in five shuffles that ``seed`` determines, which become
-    the run's ``orders``. ``resolve_ties``: different texts with equal scores for a query are scored again in float32
-    and ordered by it: the first keeps its score, each next one has the next smaller number of float32 (of float64, if
-    the gap to the next score is too narrow). Only for a folder or a name; nothing to do in float32.
-
-    ``out``: also write the run there, what made it into ``OUT.card.json`` (see :mod:`evenrank.files.provenance`), and
-    with ``listwise`` the shuffles' runs into ``OUT.order-1`` to ``OUT.order-5``. If ``model`` is a folder or a name, an
-    interrupted call resumes when it is made again, and writes the same run. ``engine="ray"``: the workers of a Ray
-    cluster (``workers``, with ``cpus`` and ``gpus`` each) load the model and score the pairs; the folder must be
-    available on every machine.
+    ``out``: also write the run there, and what made it into ``OUT.card.json`` (see :mod:`evenrank.files.provenance`).
+    If ``model`` is a folder or a name, an interrupted call resumes when it is made again, and writes the same run.
+    ``engine="ray"``: the workers of a Ray cluster (``workers``, with ``cpus`` and ``gpus`` each) load the model and
+    score the pairs; the folder must be available on every machine.
 
     Raises EvenrankError for a setting out of range, for queries or documents of the run without a text, and for scores
     that are not finite; InputError for a model or a collection that cannot be used; MissingExtraError without the extra
@@ -474,7 +257,7 @@ def rerank(
     if isinstance(model, Endpoint | Scorer):
         model = model.keeping_beside(out)
         answers = model.answers
-    outputs = _outputs(out, listwise)
+    outputs = [out, card_path(out)]
     check_apart([*outputs, answers], [run, *files_beside(run), collection, queries, model, passages])
     check_outputs(outputs)
     if answers is not None:
@@ -490,25 +273,15 @@ def rerank(
     if engine == "ray" and isinstance(ranker, Scorer):
         what = "an endpoint" if ranker.facts()["kind"] == "endpoint" else "a loaded model"
         raise EvenrankError(f"`engine='ray'`: expected a folder or a name on the hub as `model`, found {what}")
-    if resolve_ties:
-        check_resolvable(ranker)
     table = run.table.filter(pl.col("rank") <= depth)
     if of_passages is not None:
         table = passages_in(run, table, of_passages)
-    scorer = check_listwise(ranker) if listwise else None
     pairs = TextPairs.of_run(run.described, table, collection, queries)
     if transform is not None:
         pairs = pairs.transformed(transform)
-    if scorer is not None:
-        ids = table["query_id"].unique(maintain_order=True).to_list()
-        own, *others = listwise_scores(scorer, pairs, ids, batch_size, seed, quiet=quiet)
-        found = ScoredPairs(own, scorer.facts(), tuple(others))
-    else:
-        job = ScoringJob(ranker, pairs, batch_size)
-        found = job.run(out, cluster if engine == "ray" else None, quiet)
-    for scores in (found.scores, *found.of_shuffles):
-        check_finite(scores, str(model) if is_path(model) else ranker.name)
-    said, resolved = ranker_note(ranker.name, found.facts), None
+    found = ScoringJob(ranker, pairs, batch_size).run(out, cluster if engine == "ray" else None, quiet)
+    check_finite(found.scores, str(model) if is_path(model) else ranker.name)
+    said = ranker_note(ranker.name, found.facts)
     notes = run.notes if said is None else (*run.notes, said)
     if found.resumed:
         notes += (f"{ranker.name}: {found.resumed} of {pairs.size} scores kept from an interrupted run",)
@@ -516,77 +289,24 @@ def rerank(
         notes += found.truncated.notes(ranker.name)
     if isinstance(ranker, Scorer):
         notes += ranker.notes()
-    if resolve_ties:
-        again = partial(_scores_again, batch_size=batch_size, quiet=quiet)
-        scores, resolved = resolved_ties(ranker, found.facts, pairs, found.scores, again)
-        found = replace(found, scores=scores)
-        notes += (resolved.note(ranker.name),)
     settings = {"depth": depth, "batch_size": batch_size, "transformed": transform is not None, "engine": engine}
+    scored = table.with_columns(pl.Series("score", found.scores))
     result = replace(
-        _ranked(table, found.scores, tag or ranker.name, notes),
-        card=_made_by(found, settings, resolved, seed if listwise else None),
-        orders=tuple(_ranked(table, scores, tag or ranker.name) for scores in found.of_shuffles),
+        Run.from_table(scored, tag or ranker.name, notes=notes),
+        # What made the run.
+        card={"stage": "rerank", "ranker": found.facts, **settings, "truncated": found.truncated},
     )
     if of_passages is not None:
         result = folded(result, of_passages)
     if out is not None:
-        _write(result, out, provenance)
+        if card_path(out) is not None:
+            provenance.finish()
+        write_run(result, out)
+        write_card(result.card or {}, out, provenance)
     found.forget()
     return result
-
-
-def _ranked(table: pl.DataFrame, scores: Scores, name: str, notes: tuple[str, ...] = ()) -> Run:
-    return Run.from_table(table.with_columns(pl.Series("score", scores)), name, notes=notes)
-
-
-# --- what is written --------------------------------------------------------------------------------------------------
-
-
-def _outputs(out: str | os.PathLike[str] | None, listwise: bool) -> list[object]:
-    """Every file that a re-ranking into ``out`` writes. Raises EvenrankError for several into what is no local file."""
-    card = card_path(out)
-    if out is None or not listwise:
-        return [out, card]
-    if card is None:
-        raise EvenrankError(f"`listwise` writes several files: expected a local file as `out`, found {quoted(out)}")
-    return [out, card, *(order_path(out, number) for number in range(1, 1 + SHUFFLES))]
 
 
 def _provenance(run: object, collection: object, queries: object, model: object) -> Provenance:
     made = Provenance("evenrank.rerank").add("run", run).add("collection", collection).add("queries", queries)
     return made.add_model("model", model) if is_path(model) else made
-
-
-def _made_by(
-    found: ScoredPairs,
-    settings: Mapping[str, object],
-    resolved: Resolved | None,
-    seed: int | None,
-) -> dict[str, object]:
-    """What made the run, for its card."""
-    return {
-        "stage": "rerank",
-        "ranker": found.facts,
-        **settings,
-        "truncated": found.truncated,
-        "listwise": None if seed is None else {"seed": seed, "shuffles": len(found.of_shuffles)},
-        "resolved_ties": resolved,
-    }
-
-
-def _write(run: Run, out: str | os.PathLike[str], provenance: Provenance) -> None:
-    """Writes the run, and beside it those of shuffles and the card."""
-    if card_path(out) is not None:
-        provenance.finish()
-    orders = write_orders(run, out)
-    write_run(run, out)
-    made_by = dict(run.card or {})
-    listwise = made_by.get("listwise")
-    if isinstance(listwise, dict):
-        made_by["listwise"] = {**listwise, "orders": orders}
-    write_card(made_by, out, provenance)
-
-
-def _scores_again(scorer: Scorer, pairs: TextPairs, *, batch_size: int, quiet: bool) -> Scores:
-    """The scores [pairs] of pairs in their windows."""
-    return ScoringJob(scorer, pairs, batch_size).run(None, None, quiet).scores

@@ -1,19 +1,14 @@
-"""Runs of other retrievers: a search engine, a server that answers JSON, a command, LangChain's and LlamaIndex's."""
+"""Runs of other retrievers: a search engine, a server that answers JSON, LangChain's and LlamaIndex's."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-import shlex
-import signal
-import subprocess
-import tempfile
-import threading
 import urllib.parse
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,7 +21,7 @@ from evenrank.files.arguments import checked
 from evenrank.files.errors import quoted, require, shown
 from evenrank.files.progress import progress, to_standard_error
 from evenrank.files.reading import line_blocks
-from evenrank.files.tables import DOCUMENT, columns_in
+from evenrank.files.tables import DOCUMENT
 from evenrank.files.wording import counted
 
 from .endpoints import Address, WrongAnswerError, secret_in
@@ -138,10 +133,7 @@ def retrieve_from(
         opt.Option("from: the environment variable with the key to send.", flag="--key-env", panel="Input", rare=True),
     ] = None,
     concurrency: Annotated[int, opt.Option("from: requests in flight.", panel="Input", rare=True)] = 4,
-    timeout: Annotated[
-        float | None,
-        opt.Option("from: seconds for an answer (default: 60; a command: 60 a query).", panel="Input", rare=True),
-    ] = None,
+    timeout: Annotated[float, opt.Option("from: seconds for an answer.", panel="Input", rare=True)] = 60,
     largest_answer: int = 64,
     name: str | None = None,
     quiet: bool = False,
@@ -153,8 +145,6 @@ def retrieve_from(
     - an address with ``{query}`` and perhaps ``{k}`` in it, which is asked with GET and answers JSON;
     - with ``index``: the address of OpenSearch or Elasticsearch, which is asked ``template``: a dict, or a JSON file,
       in which ``"{query}"`` and ``"{k}"`` are filled in; by default one that searches all text fields;
-    - any other string: a command, which is run without a shell, reads lines of ``{"query_id", "text", "k"}`` and writes
-      lines of ``{"query_id", "doc_id", "score"}``;
     - a retriever of LangChain (``invoke``, ``get_relevant_documents``) or LlamaIndex (``retrieve``), or a function of a
       query that returns such documents, or dicts or ids.
 
@@ -165,33 +155,27 @@ def retrieve_from(
 
     ``key``: the *name* of the environment variable with a key, sent as bearer token or, to an ``index``, as ``ApiKey``.
     ``concurrency``, ``timeout``, ``largest_answer`` (MiB), further tries and what is kept out of messages: as for
-    :class:`evenrank.Endpoint`; a command has ``timeout`` for all queries, and 256 bytes more for each document that it
-    is asked for. ``name``: of the run.
+    :class:`evenrank.Endpoint`. ``name``: of the run.
 
-    Raises EvenrankError for a server that does not answer, for an answer without hits, ids or finite scores, for a
-    command that fails, and if no query has a result.
+    Raises EvenrankError for a server that does not answer, for an answer without hits, ids or finite scores, and if no
+    query has a result.
     """
     asked = as_queries(queries)
     paths = _Paths(hits, id, score)
-    text = os.fspath(source) if isinstance(source, str | os.PathLike) else None
-    served = text is not None and text.startswith(("http://", "https://"))
-    if not served:
-        _refuse("an address with http:// or https:// as `source`", index=index, key=key)
     if index is None:
         _refuse("`index`", template=template)
-    if text is None:
-        facts: dict[str, object] = {"retriever": f"{type(source).__module__}.{type(source).__qualname__}"}
-        label, rows = type(source).__name__, _called(source, asked, k, paths, quiet)
-    elif served:
+    if isinstance(source, str):
+        if not source.startswith(("http://", "https://")):
+            raise EvenrankError("`source`: expected an address with http:// or https://")
         filled = None if template is None else _template(template)
-        engine = Engine(text, index, filled, key, concurrency, timeout or 60.0, largest_answer)
-        facts = {"retriever": engine.address.shown, "index": index}
+        engine = Engine(source, index, filled, key, concurrency, timeout, largest_answer)
+        facts: dict[str, object] = {"retriever": engine.address.shown, "index": index}
         label, rows = index or engine.address.place, _asked(engine, asked, k, paths, quiet)
         facts |= {} if filled is None else {"template": filled}
     else:
-        _refuse("answers, which a command has not", hits=hits, id=id, score=score)
-        facts, label = {"retriever": "a command"}, "command"
-        rows = _run_command(text, asked, k, timeout, largest_answer)
+        _refuse("an address with http:// or https:// as `source`", index=index, key=key)
+        facts = {"retriever": f"{type(source).__module__}.{type(source).__qualname__}"}
+        label, rows = type(source).__name__, _called(source, asked, k, paths, quiet)
     facts |= {place: one for place, one in (("hits", hits), ("id", id), ("score", score)) if one is not None}
     return _as_run(rows, asked, k, name or label, {"stage": "retrieve", "k": k, **facts})
 
@@ -342,7 +326,7 @@ def _called(source: Any, asked: pl.DataFrame, k: int, paths: _Paths, quiet: bool
     names = ("invoke", "get_relevant_documents", "retrieve")
     call = next((method for name in names if callable(method := getattr(source, name, None))), source)
     if not callable(call):
-        raise EvenrankError(f"`source`: expected an address, a command or a retriever, found {shown(source)}")
+        raise EvenrankError(f"`source`: expected an address or a retriever, found {shown(source)}")
     found = []
     with progress("retrieving", asked.height, quiet=quiet) as advance:
         for query, text in asked.select("query_id", "text").iter_rows():
@@ -353,70 +337,3 @@ def _called(source: Any, asked: pl.DataFrame, k: int, paths: _Paths, quiet: bool
                 raise EvenrankError(f"`source`: {quoted(text)}: {problem} {quoted(' '.join(said), 200)}") from None
             advance(1)
     return found
-
-
-def _run_command(
-    command: str, asked: pl.DataFrame, k: int, timeout: float | None, largest: int
-) -> list[tuple[str, Hits]]:
-    """What a command writes that is given all queries."""
-    seconds = 60.0 * asked.height if timeout is None else timeout
-    most = (largest << 20) + 256 * asked.height * k
-    late = threading.Event()
-    try:
-        words = shlex.split(command)
-        # Its arguments may hold a key.
-        what = f"the command {quoted(os.path.basename(words[0]))}"
-    except (ValueError, IndexError):
-        raise EvenrankError("`source`: expected a program and its arguments") from None
-    with tempfile.TemporaryFile() as given:
-        asked.select("query_id", "text", pl.lit(k).alias("k")).write_ndjson(given)
-        given.seek(0)
-        try:
-            # In a session of its own, which ends with it: what it starts may hold the pipe.
-            process = subprocess.Popen(words, stdin=given, stdout=subprocess.PIPE, start_new_session=True)
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "expected a program and its arguments"
-            raise EvenrankError(f"`source`: {what}: {reason}") from None
-        timer = threading.Timer(seconds, lambda: _end(process, late))
-        timer.start()
-        assert process.stdout is not None
-        with process.stdout:
-            try:
-                data = process.stdout.read(most + 1)
-                if len(data) <= most:
-                    process.wait()
-            finally:
-                timer.cancel()
-                _end(process)
-    if late.is_set():
-        raise EvenrankError(f"{what}: no answer in {seconds:g} s")
-    if len(data) > most:
-        raise EvenrankError(f"{what}: an answer of more than {most >> 20} MiB")
-    if process.returncode:
-        raise EvenrankError(f"{what}: it ended with the status {process.returncode}")
-    return list(_grouped(data, what, asked))
-
-
-def _end(process: subprocess.Popen[bytes], late: threading.Event | None = None) -> None:
-    """Ends a program that still runs, and all that it has started; notes that it was ``late``."""
-    if process.returncode is None:
-        if late is not None:
-            late.set()
-        with suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def _grouped(data: bytes, what: str, asked: pl.DataFrame) -> Iterator[tuple[str, Hits]]:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        raise EvenrankError(f"{what}: expected UTF-8 on its standard output") from None
-    if not data.lstrip().startswith(b"{"):
-        raise EvenrankError(f"{what}: expected lines of JSON, found {quoted(data[:80].decode(errors='replace'))}")
-    run = Run.from_table(columns_in(what, data).table, what).table
-    unknown = run["query_id"].filter(~run["query_id"].is_in(asked["query_id"].implode()))
-    if len(unknown):
-        raise EvenrankError(f"{what}: expected the ids of the queries it was given, found {quoted(unknown[0])}")
-    for (query,), rows in run.group_by("query_id", maintain_order=True):
-        yield str(query), list(zip(rows["doc_id"], rows["score"], strict=True))

@@ -125,14 +125,10 @@ class Scorer(ABC):
     ``name``: the name of the runs that it ranks. ``settings``: what the scores depend on besides the model's files.
     ``progress_bar``: whether sentence-transformers shows its own. ``truncated``: how many of the passages or pairs
     scored so far the model cut, each distinct one counted once per call; None if it does not show it.
-    ``listwise_capable``: whether a score may depend on the other passages of the list; ``listwise``: whether rows come
-    as whole lists, in the order to give the passages in, all of a query together in one call. ``digest``: what computes
-    the SHA-256 of the model's files, if it has any.
+    ``digest``: what computes the SHA-256 of the model's files, if it has any.
     """
 
     unit: ClassVar[Unit] = "pair"
-    listwise_capable: ClassVar[bool] = False
-    listwise = False
     settings = ""
     progress_bar = False
     truncated: Truncation | None = None
@@ -238,7 +234,6 @@ class FunctionScorer(Scorer):
     """The scores of a function of a query and its passages, called once for each query of a call."""
 
     unit = "query"
-    listwise_capable = True
 
     def __init__(self, function: ScoreFunction, name: str) -> None:
         super().__init__(name)

@@ -14,6 +14,7 @@ from evenrank.files.json_values import LEFT_OUT, fields_of, json_text, json_valu
 
 from .finding import Finding
 from .page import Page
+from .table import Interval
 
 SCHEMA = 1
 """The number of the JSON's form: it rises where a key is renamed or taken out."""
@@ -81,6 +82,13 @@ class Result:
     def report(self, path: str | os.PathLike[str]) -> None:
         """Writes the report as one HTML page that opens without a network."""
         self._write(path, self.html())
+
+
+def metric_entries(name: str, value: float | None, ends: Interval | None) -> dict[str, float]:
+    """A figure as ``NAME``, ``NAME/low`` and ``NAME/high``; what is undefined is left out."""
+    if value is None:
+        return {}
+    return {name: value} | ({} if ends is None else {f"{name}/low": ends[0], f"{name}/high": ends[1]})
 
 
 def envelope(values: Mapping[str, object], provenance: Provenance | None) -> dict[str, object]:

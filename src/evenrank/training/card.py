@@ -10,7 +10,6 @@ from typing import Any
 
 from evenrank._version import __version__
 from evenrank.auditing.compute import audit
-from evenrank.auditing.published import model_index
 from evenrank.files import Provenance, Run, write_text
 from evenrank.files.arguments import checked
 from evenrank.files.errors import plain
@@ -88,8 +87,15 @@ def write_card(
         provenance=made,
     )
     found.to_json(folder / "audit.json")
-    index = model_index(found, recipe.name, model=recipe.name, dataset="validation", dataset_name="validation queries")
+    index = _model_index(recipe.name, found[recipe.name].metrics())
     write_text(folder / "model" / "README.md", _card(recipe, result, found.table(), index, made.to_dict()))
+
+
+def _model_index(name: str, values: Mapping[str, float]) -> list[dict[str, object]]:
+    """``model-index``, the form of results in the metadata of a model card on the Hub."""
+    metrics = [{"type": metric, "name": metric, "value": value} for metric, value in values.items()]
+    data = {"type": "validation", "name": "validation queries"}
+    return [{"name": name, "results": [{"task": {"type": "text-ranking"}, "dataset": data, "metrics": metrics}]}]
 
 
 @checked

@@ -217,7 +217,7 @@ def holds(margin: float, sample: Any) -> bool:
     return test is not None and test.p_holds() <= ALPHA
 
 
-def gated(rule: dict[str, object], outcome: str, sample: Any, **more: object) -> bool:
+def gated(rule: dict[str, object], outcome: str, sample: Any, guaranteed: bool = False, **more: object) -> bool:
     """Whether ``evenrank.gate`` says so of a rule, on an audit's JSON with these values."""
     values, base = sample
     measure = str(rule["measure"])
@@ -227,7 +227,7 @@ def gated(rule: dict[str, object], outcome: str, sample: Any, **more: object) ->
     }
     queries = [f"q{q}" for q in range(len(base))]
     audit = {"queries": queries, "baseline": "old", "measures": {measure: facts(parse_measure(measure))}, "runs": runs}
-    return evenrank.gate(audit, budget={"rule": [rule]}).outcome == outcome
+    return evenrank.gate(audit, budget={"rule": [rule], "guaranteed": guaranteed}).outcome == outcome
 
 
 def gate_margin(margin: float, sample: Any) -> bool:
@@ -437,6 +437,14 @@ def _losses() -> Iterator[Cell]:
         yield Cell("audit: no loss within 5%", "5% of queries ruined", n, draw, functools.partial(holds, 0.05), said)
         said = functools.partial(said_in_audit, ("loses",))
         yield Cell("audit: loses more than 5%", "5% of queries ruined", n, draw, loses, said)
+        yield Cell(
+            "guaranteed: no loss of more than 5%",
+            "5% of queries ruined",
+            n,
+            functools.partial(ruined, n, 0.05, 0.05, 1, False, 0.01),
+            _guaranteed,
+            _gate_guaranteed,
+        )
 
 
 def less(n: int, margin: float, jitter: float, rng: np.random.Generator) -> Any:
@@ -448,6 +456,16 @@ def less(n: int, margin: float, jitter: float, rng: np.random.Generator) -> Any:
 def _kept(sample: Any) -> bool:
     values, base = sample
     return outcome(Bound.parse("nDCG@10 >= 95%", "keep"), 0.0, values, base, 1.0).verdict == "holds"
+
+
+def _guaranteed(sample: Any) -> bool:
+    values, base = sample
+    ids = [f"q{q}" for q in range(len(base))]
+    return st.guaranteed_lower(values - 0.95 * base, ids, -0.95, 1.0, ALPHA) > 0
+
+
+def _gate_guaranteed(sample: Any) -> bool:
+    return gated({"measure": "nDCG@10", "against": "baseline", "at_least": "-5%"}, "holds", sample, guaranteed=True)
 
 
 LIMIT, GREATEST = 0.05, 2.0
@@ -534,7 +552,7 @@ def gate_broken(sample: Any) -> bool:
     return gated({"measure": "nDCG@10", "against": "baseline", "at_least": "-3%"}, "broken", sample)
 
 
-# --- figures of the whole run, seeds, stages, labels -----------------------------------------------------------------
+# --- figures of the whole run, seeds, labels --------------------------------------------------------------------------
 
 
 def poles(n: int, first: float, rng: np.random.Generator) -> Any:
@@ -589,18 +607,6 @@ def gate_added(values: Array) -> bool:
     return evenrank.gate(audit, budget={"rule": [rule]}).outcome == "holds"
 
 
-def copied(n: int, rng: np.random.Generator) -> Array:
-    return arab(rng, n) + 0.3
-
-
-def copy_adds(values: Array) -> bool:
-    """Whether an audit says that a stage that copies its input adds anything."""
-    table, run, _ = table_of(values)
-    found = evenrank.audit(stages={"first": run, "copy": run}, scores=table, measures="ARaB@1")
-    assert found.stages is not None
-    return found.stages.measures["ARaB@1"].steps[-1].shown(tied=False)
-
-
 def exchanged(n: int, share: float, rng: np.random.Generator) -> Any:
     """Two runs of ten documents exchanged at random query by query, and labels of a ``share`` of the documents."""
     queries = np.repeat([f"q{q}" for q in range(n)], 10)
@@ -649,9 +655,6 @@ def _others() -> Iterator[Cell]:
     for n in (5, 20, 50, 117, 1000):
         draw = functools.partial(added_less, n)
         yield Cell("an order adds at least −.02", "5% of queries ruined", n, draw, added_holds, gate_added)
-    for n in (5, 20, 117):
-        draw = functools.partial(copied, n)
-        yield Cell("a stage adds", "a copy of its input", n, draw, copy_adds, draws=200, quick=10)
     for n in (20, 117):
         for share in (0.05, 0.3):
             draw = functools.partial(exchanged, n, share)

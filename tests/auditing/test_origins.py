@@ -194,8 +194,8 @@ def leaning(count: int = 16, *, tied: bool = False) -> AuditResult:
 def test_what_is_shown_stands_in_the_table() -> None:
     result = leaning()
     added, beyond = excesses(result)
-    assert added.shown()
-    assert beyond.shown()
+    assert added.test.shown
+    assert beyond.test.shown
     table = result.table(full=True)
     assert "ARaB(magnitude='bool')@2, added to its candidates (n = 16 queries)" in table
     lines = table.split("\n")

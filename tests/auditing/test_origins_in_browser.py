@@ -10,11 +10,11 @@ import pytest
 
 from evenrank.auditing import AuditResult
 from page_parts import Opened
-from small_origins import excess, with_differences, with_stages
+from small_origins import excess, with_differences
 from small_reports import small_audit
 
 EVIL = ("<img src=x onerror='window.evil=1'>", "datum.evil ? toString.constructor('window.evil=1')() : 1")
-LONG = "bert-base-uncased.msmarco-passage.a-very-long-name-of-a-stage"
+LONG = "bert-base-uncased.msmarco-passage.a-very-long-name-of-a-run"
 
 TICKS = """chart => {
   const axes = [...chart.querySelectorAll('.role-axis')].filter(axis => axis.querySelector('.role-axis-tick line'));
@@ -33,7 +33,7 @@ def audited(names: tuple[str, str] = ("old", "new")) -> AuditResult:
     audit = small_audit(names)
     added, beyond = excess([0.1, 0.2, 0.6], 0.05, (0.1, 0.6), 0.03), excess([0.0, 0.1, 0.5], 0.15, (-0.1, 0.5), 0.2)
     alone = excess([-0.25] * 3, 0.5, None, None)
-    return with_stages(with_differences(audit, {first: (added, beyond), second: (alone, None)}), names)
+    return with_differences(audit, {first: (added, beyond), second: (alone, None)})
 
 
 def scale(opened: Opened, chart: str) -> tuple[float, float]:
@@ -46,11 +46,10 @@ def scale(opened: Opened, chart: str) -> tuple[float, float]:
 
 
 def shown(browser: Any, path: Path, audit: AuditResult, screen: str) -> Opened:
-    """The audit's page with what it says of origins and stages open."""
+    """The audit's page with what it says of origins open."""
     audit.report(path)
     opened = Opened(browser, path, screen)
     opened.open("origins")
-    opened.open("stages")
     return opened
 
 
@@ -86,7 +85,6 @@ def test_names_are_only_names_and_fit_a_phone(browser: Any, tmp_path: Path, name
     assert opened.page.evaluate("typeof window.evil") == "undefined"
     for name in names:
         assert name in opened.page.locator("#origins-chart").get_attribute("aria-label")
-        assert name in opened.page.text_content("#stages table")
         assert name in opened.page.text_content("#origins table")
     assert opened.page.locator("img").count() == 0
     opened.close()

@@ -11,10 +11,9 @@ import evenrank
 from evenrank.auditing import AuditResult
 from evenrank.auditing.about import perfect
 from evenrank.auditing.audit_page import render_page
-from evenrank.auditing.tables import stage_rows
 from page_parts import cells, data, section
 from small_audits import text_of
-from small_origins import LEAN, NEUTRAL, excess, told, with_differences, with_stages
+from small_origins import LEAN, NEUTRAL, excess, told, with_differences
 from small_reports import labelled_audit, small_audit
 
 NAN = float("nan")
@@ -71,11 +70,12 @@ MADE = {"he": "He runs.", "she": "She runs.", "it": "It runs.", "her": "Her run.
 
 
 def audited(queries: int, **options: Any) -> AuditResult:
-    """Two stages, each with the same five passages in another order for every query."""
+    """Two runs, each with the same five passages in another order for every query."""
     lists = [{f"q{q}": {f"{d}{q}": float((i * step + q) % 5) for i, d in enumerate(MADE)} for q in range(queries)}
              for step in (1, 2)]  # fmt: skip
     return evenrank.audit(
-        stages=dict(zip(("first", "second"), lists, strict=True)),
+        dict(zip(("first", "second"), lists, strict=True)),
+        baseline="first",
         collection={f"{doc}{q}": text for q in range(queries) for doc, text in MADE.items()},
         **{
             "measures": "nDCG@3 ARaB@3 NFaiRR@3",
@@ -100,7 +100,7 @@ def test_the_figures_of_an_audit_add_up_on_the_page() -> None:
         # Each row is two sums: candidates and order, a perfect ranking and what is beyond it.
         assert numbers[0] == pytest.approx(numbers[1] + numbers[2], abs=2e-4)
         assert numbers[0] == pytest.approx(numbers[1] + numbers[3] + numbers[4], abs=2e-4)
-        # The same candidates in both stages.
+        # The same candidates in both runs.
         assert numbers[1] + numbers[3] == pytest.approx(result["relevance-first", measure].mean, abs=2e-4)
     for shown in (
         "relevance-first",
@@ -109,10 +109,6 @@ def test_the_figures_of_an_audit_add_up_on_the_page() -> None:
         "what a perfect ranking would show",
     ):
         assert shown in text_of(page)
-    steps = [row for row in rows(page, "stages")[1:] if row[0] == "ARaB@3"]
-    assert steps[0][1] == "collection"
-    sums = [float(row[5].replace("−", "-")) for row in steps[-2:]]
-    assert sums == pytest.approx([result[run, "ARaB@3"].mean for run in ("first", "second")], abs=1e-4)
 
 
 def test_a_single_query_has_no_intervals() -> None:
@@ -120,7 +116,6 @@ def test_a_single_query_has_no_intervals() -> None:
     lines = rows(page, "origins")[1:]
     assert len(lines) == 4
     assert {line[column] for line in lines for column in (5, 6, 9, 10)} == {"–"}
-    assert {line[3] for line in rows(page, "stages")[1:]} == {"–"}
     assert all(mark[2:] == [None] * 3 for run in charts(page)["origins"]["1"] for mark in run["marks"])
 
 
@@ -180,34 +175,13 @@ def test_bounds_alone() -> None:
 
 def test_without_bias_there_is_no_section() -> None:
     page = render_page(small_audit(measures="nDCG@10", collection=None))
-    assert section(page, "origins") == section(page, "stages") == ""
+    assert section(page, "origins") == ""
 
 
-def test_the_table_of_stages(base: AuditResult) -> None:
-    page = render_page(with_stages(base))
-    lines = rows(page, "stages")
-    assert lines[0] == ["Measure", "Step", "Adds", "95% interval", "p", "Sum", "Tie mean", "Queries"]
-    assert lines[1:5] == [
-        [LEAN, "collection", "", "–", "", "0.0200", "–", "3"],
-        [LEAN, "candidates of first", "+0.0300", "[+0.0100, +0.0600]", "0.200", "0.0500", "–", "3"],
-        [LEAN, "first", "−0.1500~", "[−0.2500, −0.0500]", "0.010", "−0.1000", "+0.0500", "3"],
-        [LEAN, "second", "+0.4000", "[+0.3000, +0.5000]", "<0.001", "0.3000", "+0.4000", "3"],
-    ]
-    assert lines[5][:6] == [NEUTRAL, "candidates of first", "", "–", "", "0.9000"]
-    assert len(lines) == 8
-    assert "1,000 documents" in section(page, "stages")
-
-
-def test_stages_with_the_names_of_steps(base: AuditResult) -> None:
-    audit = with_stages(base, ("collection", "total"))
-    assert audit.stages is not None
-    names = [row.name for row in stage_rows(audit.stages.measures[LEAN])]
-    assert names == ["collection", "candidates of collection", "collection", "total"]
-
-
-def test_names_are_escaped(base: AuditResult) -> None:
-    audit = with_stages(base, (EVIL, "</script><b>"))
-    page = render_page(audit)
+def test_names_are_escaped() -> None:
+    names = (EVIL, "</script><b>")
+    audit = small_audit(names)
+    page = render_page(with_differences(audit, dict.fromkeys(names, (ADDED, BEYOND))))
     assert "<img" not in page.split("<script>")[0]
-    assert [line[1] for line in rows(page, "stages")[1:5]][2:] == [EVIL, "</script><b>"]
+    assert [line[1] for line in rows(page, "origins")[1:]] == [*names]
     assert "<img" not in audit._repr_html_()

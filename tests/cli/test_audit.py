@@ -44,6 +44,14 @@ def test_an_audit_with_everything(folder, evenrank):
     assert (folder / "r.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
+def test_no_output_replaces_a_run_or_its_card(folder, evenrank):
+    (folder / "one.run.card.json").write_text("{}", encoding="utf-8")
+    for name in ("one.run", "one.run.card.json"):
+        ended = evenrank("audit", folder / "one.run", "--collection", folder / "c.tsv", "--json", folder / name)
+        assert (ended.status, ended.out) == (2, "")
+        assert ended.err == f"evenrank: {folder / name}: cannot be written: it is an input\n"
+
+
 def test_without_qrels_the_first_lines_say_that_effectiveness_is_unknown(folder, evenrank):
     ended = evenrank("audit", folder / "one.run", "--collection", folder / "c.tsv")
     assert ended.status == 0

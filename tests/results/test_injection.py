@@ -117,7 +117,6 @@ def test_audit(browser: Any, tmp_path: Path) -> None:
         qrels=pl.DataFrame([(q, d, 1) for q, d in rows if d.endswith("1")], ["query_id", "doc_id", "relevance"],
                            orient="row"),
         baseline=EVIL[0],
-        stages=names,
         lexicon=load_lexicon(lexicon(tmp_path)),
     )  # fmt: skip
     result.report(tmp_path / "report.html")

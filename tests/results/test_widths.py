@@ -160,7 +160,6 @@ PAGES: dict[str, Made] = {
         [f"bert-base-uncased.msmarco-passage.run-{i}.{'long-' * 4}name" for i in range(9)],
         baseline="bert-base-uncased.msmarco-passage.run-0.long-long-long-long-name",
     ),
-    "stages with long names": lambda _: audit(["old", LONG, "a third"], stages=["old", LONG, "a third"]),
     "three groups": lambda _: audit(["old", "new"], groups=3, baseline="new"),
     "labels": lambda _: labelled_audit(),
     "labels, bounds alone": lambda _: labelled_audit("bounds"),

@@ -28,8 +28,6 @@ from .tables import (
     origins_table,
     query_groups_table,
     ranks_table,
-    stage_rows,
-    stages_table,
     words_table,
 )
 from .unknown_labels import about_depth, about_queries, labels_section, only_bounds, plane_bias
@@ -404,7 +402,6 @@ def _contents(result: AuditFigures) -> dict[str, object]:
         "labels": labels_section(result),
         "origins": origins_section(result),
         "impact": impact_table(result.impact) if result.impact else None,
-        "stages": _stages(result),
         "query_groups": query_groups_table(result) if result.query_groups else None,
         "unknown": {
             "only_bounds": only_bounds(result),
@@ -446,21 +443,6 @@ def _words(result: AuditFigures) -> dict[str, object] | None:
     listed = data.listed(result)
     runs = [(run, words_table(result, words, run, listed.index(run) if run in listed else None)) for run in words.runs]
     return {"measure": words.measure, "depth": words.depth, "documents": f"{words.documents:,}", "runs": runs}
-
-
-def _stages(result: AuditFigures) -> dict[str, object] | None:
-    """What each stage adds; None unless stages were named and some measure can be taken apart."""
-    stages = result.stages
-    if stages is None or not stages.measures:
-        return None
-    return {
-        "table": stages_table(result),
-        "collection": any(of.collection is not None for of in stages.measures.values()),
-        "documents": None if stages.documents is None else f"{stages.documents:,}",
-        "first": stages.names[0],
-        "last": stages.names[-1],
-        "ties": any(row.tie_sensitive for of in stages.measures.values() for row in stage_rows(of)),
-    }
 
 
 def _depth(result: AuditFigures) -> list[Table]:

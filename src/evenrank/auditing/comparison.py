@@ -33,11 +33,16 @@ from .data import (
 from .figures import Measured, Over, measure_run
 
 
-def with_statistics(measured: list[Measured], measures: list[Measure], baseline: str | None) -> list[RunAudit]:
-    """Every run with its figures, their intervals and leans, and its comparisons with the baseline."""
+def with_statistics(
+    measured: list[Measured], measures: list[Measure], baseline: str | None, guaranteed: pl.Series | None = None
+) -> list[RunAudit]:
+    """Every run with its figures, their intervals and leans, and its comparisons with the baseline.
+
+    ``guaranteed``: the ids of the queries [Q], where "no loss" has to hold for any values.
+    """
     figures: list[dict[str, Figure]] = [{} for _ in measured]
     base = next((run for run in measured if run.name == baseline), None)
-    compared = _compare(measured, measures, base)
+    compared = _compare(measured, measures, base, guaranteed)
     for measure in measures:
         key, how = str(measure), resolve(measure)
         leans = _leans(measured, measure)
@@ -172,11 +177,14 @@ def depth_decides(run: Measured, other: Measured, measure: Measure | None = None
 
 
 def _compare(
-    measured: list[Measured], measures: list[Measure], base: Measured | None
+    measured: list[Measured], measures: list[Measure], base: Measured | None, guaranteed: pl.Series | None
 ) -> dict[Measure, list[Comparison | None]]:
     """Every run's comparison with the baseline, by measure; those of the runs that were given corrected together."""
     found: dict[Measure, list[Comparison | None]] = {
-        measure: [None if base is None or run.name == base.name else _against(run, base, measure) for run in measured]
+        measure: [
+            None if base is None or run.name == base.name else _against(run, base, measure, guaranteed)
+            for run in measured
+        ]
         for measure in measures
     }
     given = [
@@ -192,9 +200,13 @@ def _compare(
     return found
 
 
-def _against(run: Measured, base: Measured, measure: Measure) -> Comparison:
+def _against(run: Measured, base: Measured, measure: Measure, guaranteed: pl.Series | None) -> Comparison:
     """A run's comparison with the baseline on one measure, not corrected."""
     found = replace(compare_runs(run, base, measure), unequal_depth=depth_decides(run, base, measure))
+    if guaranteed is not None and found.loss is not None:
+        within = run.values[str(measure)] - (1 - st.MARGIN) * base.values[str(measure)]
+        ends = -found.loss.loss, found.loss.loss / (1 - st.MARGIN)
+        found = replace(found, guaranteed=st.guaranteed_lower(within, guaranteed.to_list(), *ends))
     if resolve(measure).signed and run.name not in REFERENCES:
         parts = run.parts[str(measure)], base.parts[str(measure)]
         drawn = drawn_part(run, str(measure)), drawn_part(base, str(measure))
@@ -375,20 +387,17 @@ def _means(values: Array, baseline: Array) -> Array:
     return np.array([np.nan if mean is None else mean for mean in means])
 
 
-def on_common_queries(rankings: list[Measured], key: str) -> list[Measured]:
-    """The rankings with the values of one measure only for queries where, part by part, all have one."""
-    of_parts = zip(*(run.parts[key] for run in rankings), strict=True)
-    missing = [np.isnan(np.stack(parts)).any(axis=0) for parts in of_parts]
-    restricted = []
-    for run in rankings:
-        parts = tuple(np.where(gone, np.nan, part) for gone, part in zip(missing, run.parts[key], strict=True))
-        values = np.where(np.logical_and.reduce(missing), np.nan, run.values[key])
+def _on_common_queries(run: Measured, reference: Measured, key: str) -> tuple[Measured, Measured]:
+    """Both rankings with the values of one weighted sum over ranks only for queries where both have one."""
+    missing = np.isnan(run.values[key] + reference.values[key])
+
+    def restricted(of: Measured) -> Measured:
+        values = np.where(missing, np.nan, of.values[key])
         # The figure of a random order is its expectation already.
-        expected = {key: np.where(np.isnan(values), np.nan, run.expected.get(key, run.values[key]))}
-        whole = all((np.isnan(a) == np.isnan(b)).all() for a, b in zip(parts, run.parts[key], strict=True))
-        means = run.means if whole else {}
-        restricted.append(replace(run, parts={key: parts}, values={key: values}, expected=expected, means=means))
-    return restricted
+        expected = np.where(missing, np.nan, of.expected.get(key, of.values[key]))
+        return replace(of, parts={key: (values,)}, values={key: values}, expected={key: expected})
+
+    return restricted(run), restricted(reference)
 
 
 _FIELDS: dict[Over, tuple[str, str]] = {"random": ("added", RANDOM), "relevance": ("beyond_relevance", RELEVANCE_FIRST)}
@@ -431,8 +440,7 @@ def with_excesses(
             for measure in linear:
                 if run.partly_known(str(measure)) or reference.partly_known(str(measure)):
                     continue
-                own, other = on_common_queries([run, reference], str(measure))
-                pairs.append(_Pair(place, measure, key, own, other))
+                pairs.append(_Pair(place, measure, key, *_on_common_queries(run, reference, str(measure))))
     changed = [dict(result.figures) for result in results]
     for (measure, key), found in _by_measure(pairs).items():
         excesses = [(pair, _excess(pair)) for pair in found]

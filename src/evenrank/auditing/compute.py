@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, Unpack
 
@@ -26,7 +26,7 @@ from .comparison import (
     with_statistics,
 )
 from .data import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, RunAudit
-from .documents import Documents, describe_documents, sample_collection
+from .documents import Documents, describe_documents
 from .figures import SHOWN_DEPTH, Measured, measure_run, query_axis
 from .impact import impacts_of_runs
 from .inputs import Inputs, Options, load_inputs, name_runs, note_sources, usual_measures
@@ -45,7 +45,6 @@ from .notes import (
     query_notes,
 )
 from .served import as_query_groups, lacking_groups, on_axis, served
-from .stages import decompose, name_stages, stage_notes
 from .words import Words, find_words
 
 
@@ -55,16 +54,6 @@ def audit(
         RunsLike | None, opt.Option("TREC run files, with or without a name.", metavar="[NAME=]RUN…", typed=list)
     ] = None,
     *,
-    stages: Annotated[
-        Mapping[str, object] | Sequence[str] | None,
-        opt.Option(
-            "A stage of a pipeline; repeat it in order, to see what each adds to the bias.",
-            flag="--stage",
-            metavar="NAME=RUN",
-            typed=list,
-            panel="Input",
-        ),
-    ] = None,
     collection: opt.MaybeCollection = None,
     unknown: Annotated[
         Literal["bounds", "skip", "neutral"] | None,
@@ -94,6 +83,14 @@ def audit(
     qrels: opt.Qrels = None,
     queries: Annotated[TextsLike | None, opt.Option("Query texts, for the report.", reads=True)] = None,
     only_queries: Annotated[bool, opt.Option("Audit only the queries in --queries.", panel="Input", rare=True)] = False,
+    guaranteed: Annotated[
+        bool,
+        opt.Option(
+            'Say "no loss" by a bound that holds for any values, after any number of queries.',
+            panel="Statistics",
+            rare=True,
+        ),
+    ] = False,
     baseline: Annotated[
         str | None, opt.Option("The run to compare the others with.", metavar="NAME", panel="Statistics")
     ] = None,
@@ -150,10 +147,6 @@ def audit(
         runs: One run, a list of run files, or runs by name. A run is the path of a TREC file, a :class:`Run`,
             ``{query: {document: score}}``, a polars or pandas frame with ``query_id``, ``doc_id`` and ``score`` (or
             ``qid`` and ``docno``), or an iterable of records such as ``ir_measures.ScoredDoc``.
-        stages: The stages of a pipeline in order, each re-ranking the one before: names of runs, or runs by name, which
-            are audited like the others. For each bias measure the result says what the collection and the first
-            stage's candidates hold and what each stage adds; the first stage is the baseline unless there is another.
-            A ``collection`` is read a second time for this, if a bias measure is a weighted sum over ranks.
         collection: The documents' texts: a path, ``irds:NAME``, ``{document: text}``, a frame with ``doc_id`` and
             ``text``, or records.
         unknown: What to do about documents without a label: "bounds" (default: of a figure that looks at one, the
@@ -178,6 +171,8 @@ def audit(
         missing_limit: The largest share (0 to 1) of documents without text that "skip" and "neutral" tolerate, in a
             run as a whole or within the ranks that a measure looks at, whichever share is larger.
         only_queries: Restrict the audit to ``queries``.
+        guaranteed: "No loss" has to hold by a bound that is valid for any values, at any number of queries, and may be
+            looked at after every batch of them.
         seed: Seed of the orders that are drawn where no closed form is known.
         order: Rank by ``"score"`` (ties by descending document id) or in the order of the ``"file"``.
         measures: Measures, as one string separated by spaces, a measure, or a list.
@@ -192,8 +187,7 @@ def audit(
         EvenrankError: For input that cannot be used; InputError with file and line if it comes from a file.
     """
     source = GroupSource(collection, **groups, takes_drawn=True)
-    named, stage_names = name_stages({} if runs is None and stages is not None else name_runs(runs, order), stages)
-    baseline = stage_names[0] if baseline is None and stage_names else baseline
+    named = name_runs(runs, order)
     if provenance is None:
         provenance = Provenance("evenrank.audit")
         sources = {"qrels": qrels, "queries": queries}
@@ -202,7 +196,9 @@ def audit(
         sources |= {f"rankings {name}": runs for name, runs in (rankings or {}).items() if is_path(runs)}
         note_sources(provenance, named, background, source, sources)
     provenance.ahead()
-    options = Options(baseline, background_depth, missing, missing_limit, unknown, only_queries, seed, order)
+    options = Options(
+        baseline, background_depth, missing, missing_limit, unknown, only_queries, seed, order, guaranteed
+    )
     inputs = load_inputs(
         named,
         background=background,
@@ -224,25 +220,16 @@ def audit(
     add_cards(provenance, inputs.runs, inputs.background)
     evaluated = _evaluate(inputs, documents, options, wanted)
     measured = _measure(inputs, documents, evaluated)
-    results = with_statistics(measured.rankings, inputs.measures, baseline)
+    results = with_statistics(measured.rankings, inputs.measures, baseline, measured.queries if guaranteed else None)
     references = {run.name: (evaluated.background, run) for run in measured.rankings[len(measured.given) :]}
     results = with_excesses(results, evaluated.runs, measured.given, references, measured.queries)
     result = _result(inputs, documents, options, evaluated, measured, results, provenance)
-    first = next((run for run in evaluated.runs if stage_names and run.run.name == stage_names[0]), None)
-    # The random reference is of the background's candidates.
-    held = measured.rankings[len(measured.given)] if first is evaluated.background else None
-    everything, sampled = sample_collection(inputs, documents, source.scores, seed) if stage_names else (None, [])
-    taken_apart = decompose(
-        stage_names, evaluated.runs, measured.given, inputs.measures, measured.queries, held, everything
-    )
     groups_of_queries = None if read is None else on_axis(read, measured.queries)["query_group"]
     groups_file = readable(os.path.basename(query_groups)) if is_path(query_groups) else "in memory"
-    notes = (*stage_notes(inputs.runs, stage_names), *lacking_groups(groups_of_queries, measured.queries))
-    notes += tuple(sampled) if taken_apart is not None and taken_apart.measures else ()
+    notes = lacking_groups(groups_of_queries, measured.queries)
     return replace(
         result,
         notes=(*result.notes, *notes),
-        stages=taken_apart,
         pairs=compare_pairs(measured.given, inputs.measures, baseline),
         shares=group_shares(results),
         impact=impacts_of_runs(evaluated.runs, inputs.measures, source),
@@ -383,6 +370,7 @@ def _settings(inputs: Inputs, documents: Documents, options: Options, evaluated:
         **_of_missing(options, documents),
         **evaluated_settings(evaluated.runs[0], inputs.measures),
         "only_queries": options.only_queries,
+        "guaranteed": options.guaranteed,
         "background": inputs.background.name,
         "background_depth": options.background_depth,
         "seed": options.seed,

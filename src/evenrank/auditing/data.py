@@ -1,4 +1,4 @@
-"""The data of an audit: figures, comparisons, rankings, and what each stage adds."""
+"""The data of an audit: figures, comparisons and rankings."""
 
 from __future__ import annotations
 
@@ -29,58 +29,8 @@ from .words import Words
 _DIGITS = 4
 _WORDS = 3
 
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What a stage adds.
-
-    Attributes:
-        added: The stage's figure minus that of what it was given: of the candidates in random order for the first
-            stage, of the stage before for any other. ``test``: whether that differs from 0.
-        figure: The figure of the stage's run, on the queries that all stages have.
-        tied: The same between expectations over the orders of tied documents; None where there are none.
-        equal: Whether it changes no query's value, whatever the order of ties: there is nothing to say of it.
-    """
-
-    also: ClassVar = ("tie_added", "tie_p")
-    stage: str
-    added: float
-    test: Tested = field(metadata=INLINE)
-    figure: float
-    tied: Tested | None = field(default=None, metadata=LEFT_OUT)
-    equal: bool = False
-
-    @property
-    def tie_added(self) -> float | None:
-        """What the stage adds on average over the orders of tied documents."""
-        return None if self.tied is None else self.tied.mean
-
-    @property
-    def tie_p(self) -> float | None:
-        """Whether that differs from 0."""
-        return None if self.tied is None else self.tied.p
-
-    @property
-    def tie_sensitive(self) -> bool:
-        """Whether ties decide what is added: their mean lies outside the interval, or has another significance."""
-        return ties_decide(self.test, self.tied)
-
-    def shown(self, tied: bool) -> bool:
-        """Whether the stage is shown to add anything; ``tied``: averaged over the orders of tied documents."""
-        return shows(self.test, self.tied, tied=tied)
-
-
 ALL_ZERO = "every value is 0"
 """What a test says where no query differs."""
-
-
-def ties_decide(test: Tested, tied: Tested | None) -> bool:
-    """Whether a difference averaged over ties lies outside its own interval, or has another significance."""
-    if tied is None or tied.mean is None:
-        return False
-    outside = test.ci95 is not None and not test.ci95[0] <= tied.mean <= test.ci95[1]
-    p = 1.0 if tied.why == ALL_ZERO else tied.p
-    return outside or (test.p is not None and p is not None and (test.p < SIGNIFICANT) != (p < SIGNIFICANT))
 
 
 def decided_by_ties(test: Tested, tied: Tested | None) -> bool:
@@ -94,58 +44,6 @@ def decided_by_ties(test: Tested, tied: Tested | None) -> bool:
 def same_verdict(difference: float, of_ties: float, *, shown: bool, tied_shown: bool) -> bool:
     """Whether a difference averaged over ties says the same: shown or not as before and, where shown, on its side."""
     return shown == tied_shown and (not shown or difference * of_ties > 0)
-
-
-def shows(test: Tested, of_ties: Tested | None, *, tied: bool) -> bool:
-    """Whether a difference is shown; ``tied``: averaged over the orders of tied documents."""
-    return of_ties is not None and of_ties.shown if tied else test.shown
-
-
-@dataclass(frozen=True, slots=True)
-class Decomposition:
-    """One measure of the last stage, as the sum of what the candidates hold and what each step adds.
-
-    ``n``: the number of queries with a value in every stage; ``candidates``: the expectation over random orders of the
-    first stage's documents, with its interval. ``collection``: the expectation over random orders of the whole
-    collection, with lists as long as the first stage's, where its documents are known; ``retrieval``: the candidates
-    minus that, a step whose figure is ``candidates``.
-    """
-
-    measure: Measure
-    n: int
-    candidates: float
-    ci95: Interval | None
-    steps: tuple[Step, ...]
-    collection: float | None = None
-    retrieval: Step | None = None
-
-    @property
-    def total(self) -> float:
-        """The figure of the last stage."""
-        return self.steps[-1].figure
-
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        added = None if self.retrieval is None else self.retrieval.test
-        return {
-            "n": self.n,
-            "collection": None if self.collection is None else {"figure": self.collection},
-            "candidates": {"figure": self.candidates, "ci95": self.ci95, "added": added},
-            "steps": self.steps,
-            "total": self.total,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Stages:
-    """The stages of a pipeline by name, in order, and each bias measure taken apart, by its text.
-
-    ``documents``: how many documents of the collection are behind its figures; None if they are not known.
-    """
-
-    names: tuple[str, ...]
-    measures: dict[str, Decomposition]
-    documents: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +91,12 @@ class Excess:
     @property
     def tie_sensitive(self) -> bool:
         """Whether ties decide: the mean over them lies outside the interval, or has another significance."""
-        return ties_decide(self.test, self.tied)
-
-    def shown(self, *, tied: bool = False) -> bool:
-        """Whether a difference is shown; ``tied``: averaged over the orders of tied documents."""
-        return shows(self.test, self.tied, tied=tied)
+        test, tied = self.test, self.tied
+        if tied is None or tied.mean is None:
+            return False
+        outside = test.ci95 is not None and not test.ci95[0] <= tied.mean <= test.ci95[1]
+        p = 1.0 if tied.why == ALL_ZERO else tied.p
+        return outside or (test.p is not None and p is not None and (test.p < SIGNIFICANT) != (p < SIGNIFICANT))
 
 
 RANDOM, NEUTRAL_FIRST, RELEVANCE_FIRST = "random", "neutral-first", "relevance-first"
@@ -226,7 +125,8 @@ class Comparison:
         better, equal, worse: Numbers of queries; None for a measure of the whole run.
         t_p, wilcoxon_p: Two-sided p of the conventional paired tests, uncorrected; None for a measure of the whole run.
         loss: Of effectiveness, whether it is shown to be no more than 5% below the baseline's; None of bias, and
-            where there is nothing to lose.
+            where there is nothing to lose. ``guaranteed``: where it was asked for, the limit that decides instead of it
+            and holds for any values: above 0, no more is lost.
         tied: Whether the queries' expectations over the orders of tied documents differ, which do not depend on how
             ties are broken; ``tied_loss``: as ``loss``, of those. None where nothing is tied.
         sizes: Of a measure that is better nearer 0, whether one mean is further from it than the other, corrected
@@ -248,6 +148,7 @@ class Comparison:
     t_p: float | None = None
     wilcoxon_p: float | None = None
     loss: MeanBound | None = field(default=None, metadata=LEFT_OUT)
+    guaranteed: float | None = field(default=None, metadata=LEFT_OUT)
     tied: Tested | None = field(default=None, metadata=LEFT_OUT)
     tied_loss: MeanBound | None = field(default=None, metadata=LEFT_OUT)
     sizes: Tested | None = field(default=None, metadata=LEFT_OUT)
@@ -300,6 +201,8 @@ class Comparison:
     @property
     def no_loss(self) -> bool | None:
         """Whether effectiveness is shown to be no more than 5% below the baseline's; None of bias."""
+        if self.guaranteed is not None:
+            return self.guaranteed > 0
         if self.loss is None:
             return None
         return all(one.p_holds() <= SIGNIFICANT for one in (self.loss, self.tied_loss) if one is not None)
@@ -582,8 +485,6 @@ class AuditFigures(Result):
     """The groups' impact ratios, all queries together, where some ImpactRatio was measured."""
     cautions: tuple[Finding, ...] = field(default=(), metadata=LEFT_OUT)
     """Those of the notes that could change the answer."""
-    stages: Stages | None = field(default=None, repr=False, metadata=IF_KNOWN)
-    """What each stage of a pipeline adds to the bias of its candidates; None unless stages were named."""
 
     @overload
     def __getitem__(self, name: str) -> RunAudit: ...

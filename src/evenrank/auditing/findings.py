@@ -40,7 +40,7 @@ def audit_findings(result: AuditFigures) -> tuple[Finding, ...]:
         of_runs = [replace(one, place="detail") if one.key == "difference_untold" else one for one in of_runs]
     of_queries = _of_query_groups(result)
     found = [*answer, *_warnings(result), *of_runs, *impact_findings(result.impact), *of_queries]
-    found += [*_of_stages(result, of_runs), *_notes(result)]
+    found += _notes(result)
     if not any(one.place == "answer" for one in found):
         # Where effectiveness is not asked for and nothing is compared, the first finding answers.
         first = next((n for n, one in enumerate(found) if one.place == "finding"), None)
@@ -370,7 +370,7 @@ def _beyond(result: AuditFigures, run: RunAudit, lean: Measure) -> Iterator[Find
     key = lean_finding(result, run, lean).key
     if beyond is None or key not in ("leans_more", "leans_by_order", "leans_turned"):
         return
-    if beyond.shown() and not beyond.tie_sensitive and beyond.mean * mean > 0:
+    if beyond.test.shown and not beyond.tie_sensitive and beyond.mean * mean > 0:
         by = st.Estimate(beyond.mean, beyond.ci95, beyond.n)
         yield _SAYS.find("lean_beyond", run.name, "shown", beyond.test, beyond=by)
     else:
@@ -385,7 +385,7 @@ def _whose(shown: bool, figure: Figure, added: Excess | None) -> str:
         return "leans_by_ties"
     if added is None:
         return "no_lean" if not shown else "leans_alone" if is_linear(figure.measure) else "leans"
-    held, adds = added.leans.shown and abs(added.reference) > EQUAL, added.shown() and not added.tie_sensitive
+    held, adds = added.leans.shown and abs(added.reference) > EQUAL, added.test.shown and not added.tie_sensitive
     mean = figure.mean or 0.0
     if not shown:
         if held:
@@ -449,35 +449,9 @@ def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared:
     named |= {"tied": None if compared.tied is None else compared.tied.mean}
     named["baseline"] = in_short(str(result.baseline), "the baseline")
     named["difference"] = st.Estimate(compared.difference, test.ci95, test.n)
-    # Of several runs the table and the first line say which differ, of stages what each adds.
-    elsewhere = len(result.given) > 2 or (result.stages is not None and str(measure) in result.stages.measures)
-    place: Place = "detail" if elsewhere else "finding"
+    # Of several runs the table and the first line say which differ.
+    place: Place = "detail" if len(result.given) > 2 else "finding"
     yield _SAYS.find(key, run.name, test.verdict, test, place, **named)
-
-
-def _of_stages(result: AuditFigures, of_runs: Sequence[Finding]) -> Iterator[Finding]:
-    """What the stages of a pipeline hold and add, of the lean if there is one, where it was not said ``of_runs``."""
-    if result.stages is None or not result.stages.measures:
-        return
-    of = result.stages.measures.get(str(shown_lean(result)), next(iter(result.stages.measures.values())))
-    first, measure = of.steps[0].stage, str(of.measure)
-    if of.retrieval is None:
-        held = st.Estimate(of.candidates, of.ci95, of.n)
-        yield _SAYS.find("stages_hold", first, "shown", held, held=of.candidates, measure=measure)
-    else:
-        test = of.retrieval.test
-        key = "retrieval_adds" if test.shown else "retrieval_not_shown"
-        values: dict[str, Any] = {"measure": measure, "collection": of.collection, "held": of.candidates}
-        added = st.Estimate(of.retrieval.added, test.ci95, of.n)
-        yield _SAYS.find(key, first, test.verdict, test, added=added, **values)
-    said = {one.subject for one in of_runs if "{added" in _SAYS.templates[one.key]}
-    for place, step in enumerate(of.steps):
-        key = "stage_changes_nothing" if step.equal else "stage_adds" if step.test.shown else "stage_not_shown"
-        key = "stage_by_ties" if step.tie_sensitive and not step.equal else key
-        values = {"added": st.Estimate(step.added, step.test.ci95, step.test.n), "tied": step.tie_added}
-        # What the first stage adds to its candidates is what its order does.
-        where: Place = "detail" if place == 0 and step.stage in said else "finding"
-        yield _SAYS.find(key, step.stage, step.test.verdict, step.test, where, measure=measure, **values)
 
 
 # --- several groups --------------------------------------------------------------------------------------------------

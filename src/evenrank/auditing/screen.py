@@ -38,7 +38,6 @@ from .tables import (
     origins_terminal,
     pairs_table,
     query_groups_table,
-    stages_terminal,
     terminal_table,
     unknown,
     words_terminal,
@@ -366,11 +365,6 @@ def _shares(result: AuditFigures, run: RunAudit) -> Chip:
 
 
 _LEAST_WIDTH = 76
-_STAGES = (
-    "Stages: what the collection and the first one's candidates hold in random order, and what each stage adds (on the"
-    " queries that all stages have; p: t and Hall's t, uncorrected; tie mean: added on average over the orders of tied"
-    " documents)"
-)
 
 
 def render_text(result: AuditFigures, width: int = 120) -> str:
@@ -387,8 +381,6 @@ def render_text(result: AuditFigures, width: int = 120) -> str:
     if result.query_groups:
         table = query_groups_table(result)
         blocks.append(table.only(*(column.keys[0] for column in table.columns[1:])).text(width))
-    if result.stages is not None and result.stages.measures:
-        blocks.append(f"{wrapped(_STAGES, width)}\n{stages_terminal(result).text(width)}")
     if result.impact:
         blocks.append(impact_table(result.impact).text(width))
     if result.words is not None:

@@ -18,12 +18,9 @@ from evenrank.results.table import (
     Table,
     differences,
     digits,
-    interval,
     intervals,
-    number,
     short_intervals,
     shorts,
-    signed_interval,
 )
 
 from .about import (
@@ -37,7 +34,7 @@ from .about import (
     signed_measures,
     with_origins,
 )
-from .data import AuditFigures, Comparison, Decomposition, Excess, Figure, Pair, QueryGroup, RunAudit, Step
+from .data import AuditFigures, Comparison, Excess, Figure, Pair, QueryGroup, RunAudit
 from .unknown_labels import only_bounds
 from .words import Words, WordShare
 
@@ -431,100 +428,6 @@ def _added_of(row: FigureRow) -> str:
 def _beyond_of(row: FigureRow) -> str:
     added, beyond = row.figure.added, row.figure.beyond_relevance
     return "" if added is None or beyond is None or beyond.n == added.n else f"of {counted(beyond.n, 'query')}"
-
-
-# --- stages ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class StageRow:
-    """One step of a pipeline: a figure of its own (``added`` is None), or what is added to the sum before it.
-
-    ``of``: the measure's sum; ``total``: the sum so far; ``ci95`` and ``p``: of what is added, or of the figure.
-    ``held``: what documents hold in random order, not a stage.
-    """
-
-    of: Decomposition
-    name: str
-    added: float | None
-    ci95: tuple[float, float] | None
-    p: float | None
-    total: float
-    tie_added: float | None = None
-    tie_sensitive: bool = False
-    held: bool = False
-
-    @property
-    def ends(self) -> str:
-        """The interval, with signs if it is of what is added."""
-        return interval(self.ci95, _DIGITS) if self.added is None else signed_interval(self.ci95, _DIGITS)
-
-
-def stage_rows(of: Decomposition) -> list[StageRow]:
-    """The steps of one measure, from the collection (or the candidates where it is unknown) to the last stage."""
-    first = f"candidates of {of.steps[0].stage}"
-    held = [StageRow(of, first, None, of.ci95, None, of.candidates, held=True)]
-    if of.collection is not None and of.retrieval is not None:
-        collection = StageRow(of, "collection", None, None, None, of.collection, held=True)
-        held = [collection, replace(_step(of, of.retrieval), name=first, held=True)]
-    return [*held, *(_step(of, step) for step in of.steps)]
-
-
-def _step(of: Decomposition, step: Step) -> StageRow:
-    test = step.test
-    return StageRow(of, step.stage, step.added, test.ci95, test.p, step.figure, step.tie_added, step.tie_sensitive)
-
-
-def stages_table(result: AuditFigures) -> Table:
-    """What each step adds, by measure; the tie means where ties change one."""
-    rows = [row for of in _stages(result) for row in stage_rows(of)]
-    # Without ties, the two means coincide.
-    tied = any(abs((row.tie_added or 0.0) - (row.added or 0.0)) > EQUAL for row in rows if row.tie_added is not None)
-    columns = (
-        Column(_MEASURE, TEXT, "Measure", lambda row: str(row.of.measure)),
-        Column("step", TEXT, "Step", "name"),
-        Column(
-            "added",
-            _APART,
-            "Adds",
-            lambda row: "" if row.added is None else row.added,
-            mark=lambda row: TIES if row.tie_sensitive else "",
-        ),
-        Column("interval", _ENDS, "95% interval", "ends"),
-        Column("p", P, of=lambda row: "" if row.added is None else row.p),
-        Column("total", _VALUE, "Sum"),
-        *([Column("tie_added", _APART, "Tie mean")] if tied else []),
-        Column("n", COUNT, "Queries", "of.n"),
-    )
-    return Table("What each step adds", columns, rows, group=lambda row: str(row.of.measure))
-
-
-def stages_terminal(result: AuditFigures) -> Table:
-    """The same for the terminal, where figures of their own stand in brackets, and in the first column too."""
-
-    columns = (
-        Column("name", heading="", of=lambda row: f"({row.name.partition(' of ')[0]})" if row.held else row.name),
-        Column("added", _APART, "adds", _added_or_held),
-        Column("interval", _ENDS, "95% interval", "ends"),
-        Column("p", P, of=lambda row: "" if row.p is None else row.p),
-        Column("total", _VALUE, "sum"),
-        Column("tie_added", _APART, "tie mean", _tie_added),
-    )
-    rows = [row for of in _stages(result) for row in stage_rows(of)]
-    return Table("", columns, rows, group=lambda row: f"{row.of.measure} (n = {counted(row.of.n, 'query')})")
-
-
-def _added_or_held(row: StageRow) -> object:
-    return number(row.total, _DIGITS) if row.added is None else row.added
-
-
-def _tie_added(row: StageRow) -> object:
-    """Neither the collection nor the candidates have an order."""
-    return "" if row.held or row.tie_added is None else row.tie_added
-
-
-def _stages(result: AuditFigures) -> list[Decomposition]:
-    return [] if result.stages is None else list(result.stages.measures.values())
 
 
 # --- words and ranks -------------------------------------------------------------------------------------------------

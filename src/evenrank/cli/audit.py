@@ -96,15 +96,14 @@ def command(
         raise EvenrankError(f"`{people.changed[0]}` is of people in a table: it needs `table`")
     if values and json is None:
         raise EvenrankError("`values` are part of the JSON: it needs `json`")
-    runs, stages = named_runs(given["runs"] or []), named_once(given["stages"] or [], "stages")
+    runs = named_runs(given["runs"] or [])
     rankings = named(given["rankings"] or [], "rankings")
-    paths = [*runs.values(), *stages.values()]
     more = [path for several in rankings.values() for path in several]
-    inputs = (*paths, *files_beside(*paths), *more, *given.read)
+    inputs = (*runs.values(), *files_beside(*runs.values()), *more, *given.read)
     _output.check(report=report, streams=(json, per_query), inputs=inputs)
     check_csv(per_query)
     _output.will_write(json, report)
-    result = audit(**{**given, "runs": runs, "stages": stages or None, "rankings": rankings})
+    result = audit(**{**given, "runs": runs, "rankings": rankings})
     # Notes name arguments; here these are options.
     misleading, cautions = (
         tuple(replace(one, text=_words.said(one.text)) for one in found)

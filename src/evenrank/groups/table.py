@@ -6,7 +6,7 @@ import functools
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -483,14 +483,6 @@ def is_score_file(path: str | os.PathLike[str]) -> bool:
         return False
     with open_parquet(name, _UNREADABLE) as file:
         return METADATA_KEY in file.metadata
-
-
-def scan_ids(path: str | os.PathLike[str]) -> Iterator[pl.DataFrame]:
-    """The ids of a group table's documents, ``doc_id``, in batches. Raises InputError for what is no Parquet file."""
-    for name in files_of(path):
-        with open_parquet(name, _UNREADABLE) as file:
-            for batch in file.batches(1 << 18, ["doc_id"]):
-                yield _among(batch, None)
 
 
 GroupTableLike = PathLike | GroupTable | Frame

@@ -497,12 +497,6 @@ class LinearMeasure(BiasMeasure):
         weights, scale, column = self._terms(run)
         return _sums(weights, means_by_relevance(run, column, weights.shape[1])) * scale
 
-    def of_mean(self, run: JoinedRun, mean: float) -> Array:
-        """The value [Q] of each query if every document had this one: of random documents in lists as long."""
-        weights, scale = self._weights(run), self.scale(run)
-        value: Array = weights.sum(axis=1) * mean * scale
-        return value
-
     def greatest(self, run: JoinedRun) -> float:
         """The largest size that a query's value could have with the documents of a run."""
         weights, scale = self._weights(run), self.scale(run)

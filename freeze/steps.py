@@ -32,7 +32,7 @@ MEASURES = {
     " |ARaB|@10 AbsARaB@10 FaiRR@10 NFaiRR@10",
     "CLICKS": "APRF(group='m') APRF(group='f') DeltaAPRF |DeltaAPRF|",
     "EXPOSURE": "Share(group='f')@10 Exposure(group='f')@10 ExposureGap@10 ExposureGap(discount='rbp')@10 AWRF@10"
-    " AWRF(base=2)@10 NDKL@10 EED@10 EER@10 EEL@10 EEL(relevant=True)@10",
+    " AWRF(base=2)@10 NDKL@10",
 }
 
 BUDGET = """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -65,16 +65,6 @@ def ndkl(docs: Weights, k: int, target: Sequence[float], kind: str = "log", gamm
     return above / below if below and math.isfinite(above) and not math.isnan(target[0]) else NAN
 
 
-def ee(exposure: Sequence[float], target: Sequence[float], total: float) -> tuple[float, float, float]:
-    """EED, EER and EEL, ``total`` the exposure of all ranks."""
-    wanted = [total * one for one in target]
-    return (
-        sum(one * one for one in exposure),
-        sum(one * other for one, other in zip(exposure, wanted, strict=True)),
-        sum((one - other) ** 2 for one, other in zip(exposure, wanted, strict=True)),
-    )
-
-
 def mean_of_defined(values: Sequence[float]) -> float:
     known = [value for value in values if not math.isnan(value)]
     return sum(known) / len(known) if known else NAN
@@ -88,7 +78,7 @@ def labels(weights: dict[str, Sequence[float]], groups: str = "abc") -> GroupTab
 
 
 class Case:
-    """A run with ties, labels of some of its documents, and judgements; groups a, b and c."""
+    """A run with ties, and labels of some of its documents; groups a, b and c."""
 
     def __init__(self, seed: int, *, longest: int = 6, levels: int = 3, whole: bool = False) -> None:
         rng = np.random.default_rng(seed)
@@ -105,20 +95,7 @@ class Case:
         ]
         schema = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}
         self.run = Run.from_table(pl.DataFrame(rows, schema, orient="row"), "case")
-        self.grades = {
-            str(query): {name: int(rng.integers(3)) for name in names if rng.random() < 0.4} for query in range(4)
-        }
-        judged = [(query, name, grade) for query, of in self.grades.items() for name, grade in of.items()]
-        self.qrels = pl.DataFrame(judged, ["query_id", "doc_id", "relevance"], orient="row")
 
-    def of(self, docs: Sequence[str], *, relevant: str | None = None) -> Weights:
-        """The weights of documents; ``relevant``: of those that are relevant for this query alone."""
-        none = (0.0, 0.0, 0.0)
-        grades = self.grades[relevant] if relevant is not None else None
-        return [self.weights.get(d, none) if grades is None or grades.get(d, 0) > 0 else none for d in docs]
-
-
-def over(orders: Sequence[Sequence[str]], value: Callable[[Sequence[str]], Sequence[float]]) -> list[float]:
-    """The mean over orders of several values."""
-    found = [value(order) for order in orders]
-    return [sum(column) / len(found) for column in zip(*found, strict=True)]
+    def of(self, docs: Sequence[str]) -> Weights:
+        """The weights of documents."""
+        return [self.weights.get(doc, (0.0, 0.0, 0.0)) for doc in docs]

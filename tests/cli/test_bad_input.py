@@ -244,8 +244,6 @@ CASES = {
     "a relevant target without qrels": case(
         labels(target="relevant", qrels=None, measures="AWRF@10"), "--target relevant needs --qrels"
     ),
-    "rankings of no run": case(labels(rankings="mine=other"), "--rankings: no run 'mine' (the runs are run)"),
-    "rankings without a name": case(labels(rankings="other"), "--rankings: expected NAME=RUN, found 'other'"),
     # places to write
     "a folder that is not there": case(
         score(out="none/scores.parquet"), "none/scores.parquet: cannot be written: No such file or directory"

@@ -239,7 +239,7 @@ def test_what_the_audit_says_of_a_measure_is_what_the_measure_is() -> None:
     from evenrank.decide.budget import Facts, as_budget
     from evenrank.measures import facts, parse_measure
 
-    names = ("nDCG@10", "AP", "ARaB@10", "|ARaB|@5", "NFaiRR@10", "DeltaAPRF", "|DeltaAPRF|", "EED@10", "NDKL@10")
+    names = ("nDCG@10", "AP", "ARaB@10", "|ARaB|@5", "NFaiRR@10", "DeltaAPRF", "|DeltaAPRF|", "NDKL@10")
     known = {str(parse_measure(name)): Facts.of(facts(parse_measure(name))) for name in names}
     assert {one.signs for one in known.values() if one} == {(1.0,), (1.0, -1.0)}
     for name, found in known.items():

@@ -1,4 +1,4 @@
-"""Share, Exposure, ExposureGap, AWRF, NDKL, EED, EER, EEL: hand-worked, against slow versions, over ties, labels."""
+"""Share, Exposure, ExposureGap, AWRF, NDKL: hand-worked, against slow versions, over ties, labels."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 import evenrank
 import slow
 import slow_exposure as plain
-from evenrank.files import EvenrankError, Run
+from evenrank.files import Run
 from evenrank.groups import GroupTable
 from evenrank.measures import Evaluation, as_target, parse_measure, resolve
-from evenrank.measures.exposure import TieOrders, group_columns, rank_discounts
+from evenrank.measures.exposure import TieOrders, group_columns
 
 seeds = st.integers(0, 10_000)
 cutoffs = st.sampled_from([1, 2, 4, 10])
@@ -31,7 +31,7 @@ def close(a: Any, b: Any, atol: float = 1e-9) -> None:
 
 
 def evaluation(case: plain.Case, **more: Any) -> Evaluation:
-    return Evaluation(case.run, case.table, case.qrels, missing="neutral", **more)
+    return Evaluation(case.run, case.table, missing="neutral", **more)
 
 
 def one_list(docs: str, **more: Any) -> Evaluation:
@@ -63,7 +63,6 @@ JSD = (
     + 0.5 * math.log(0.5 / (P / 2 + 0.25))
     + 0.5 * math.log(0.5 / ((1 - P) / 2 + 0.25))
 ) / 2
-T = (1.5 + SECOND) / 2
 
 
 @pytest.mark.parametrize(
@@ -86,9 +85,6 @@ T = (1.5 + SECOND) / 2
             "NDKL@3",
             (math.log(2) + 0.5 * (math.log(4 / 3) * 2 / 3 + math.log(2 / 3) / 3)) / (1.5 + SECOND),
         ),
-        ("EED@3", 1.5**2 + SECOND**2),
-        ("EER@3", 1.5 * T + SECOND * T),
-        ("EEL@3", (1.5 - T) ** 2 + (SECOND - T) ** 2),
     ],
 )
 def test_hand_worked(measure: str, value: float) -> None:
@@ -107,9 +103,8 @@ def test_values_equal_the_slow_versions(seed: int, k: int, parameters: str) -> N
     target = {str(query): np.random.default_rng(seed + query).dirichlet([1, 1, 1]).tolist() for query in range(4)}
     given = as_target({q: dict(zip("abc", of, strict=True)) for q, of in target.items()}, "abc")
     found, how = evaluation(case, target=given), arguments(parameters)
-    total = sum(plain.discount(rank, **how) for rank in range(1, k + 1))
     names = ["Share(group='b')", "Exposure(group='b',{})", "ExposureGap(poles='a,c',{})", "AWRF({})", "NDKL({})"]
-    names += ["ExposureGap(poles='b,rest',{})", *(f"EE{kind}({{}})" for kind in "DRL")]
+    names += ["ExposureGap(poles='b,rest',{})"]
     values = {
         name: found.values(parse_measure(f"{name.format(parameters)}@{k}".replace(",)", ")").replace("()", "")))
         for name in names
@@ -120,10 +115,6 @@ def test_values_equal_the_slow_versions(seed: int, k: int, parameters: str) -> N
         shares = plain.normalised(exposure)
         expected = [plain.share(docs, k, 1), shares[1], shares[0] - shares[2], plain.awrf(exposure, target[query])]
         expected += [plain.ndkl(docs, k, target[query], **how), shares[1] - (shares[0] + shares[2]) / 2]
-        # With ties, those are of all orders.
-        orders = slow.orders(ranking)
-        expected_exposure = plain.over(orders, lambda order: plain.exposures(case.of(order), k, **how))
-        expected += plain.ee(expected_exposure, target[query], total)
         close([values[name][i] for name in names], expected)
 
 
@@ -132,10 +123,8 @@ def test_ties_and_random_orders_equal_all_orders(seed: int, k: int, parameters: 
     case = plain.Case(seed, longest=5, levels=2)
     found, how = evaluation(case), arguments(parameters)
     uniform = [1 / 3] * 3
-    total = sum(plain.discount(rank, **how) for rank in range(1, k + 1))
     share, ratio = written("Share", k, "group='a'"), written("Exposure", k, "group='a'", parameters)
     gap, awrf = written("ExposureGap", k, "poles='c,rest'", parameters), written("AWRF", k, parameters)
-    losses = [written(f"EE{kind}", k, parameters) for kind in "DRL"]
     low, high = {}, {}
     for m in (share, ratio, gap, awrf, written("NDKL", k, parameters)):
         low[m], high[m] = resolve(m).bounds(found)
@@ -144,11 +133,9 @@ def test_ties_and_random_orders_equal_all_orders(seed: int, k: int, parameters: 
             orders = slow.orders([(doc, 0.0) for doc, _ in ranking] if random else ranking)
             expected = found.random_values if random else lambda m: resolve(m).expected(found)
             close(expected(share)[i], sum(plain.share(case.of(docs), k, 0) for docs in orders) / len(orders))
-            exposure = plain.over(orders, lambda docs: plain.exposures(case.of(docs), k, **how))
             each = [plain.awrf(plain.exposures(case.of(docs), k, **how), uniform) for docs in orders]
             known = [value for value in each if not math.isnan(value)] or [math.nan]
             close(expected(awrf)[i], sum(known) / len(known), 0.06)
-            close([expected(one)[i] for one in losses], plain.ee(exposure, uniform, total))
         every = [plain.normalised(plain.exposures(case.of(docs), k, **how)) for docs in slow.orders(ranking)]
         for measure, of in ((ratio, lambda e: e[0]), (gap, lambda e: e[2] - (e[0] + e[1]) / 2)):
             defined = [of(shares) for shares in every if not math.isnan(shares[0])] or [math.nan]
@@ -220,8 +207,6 @@ def test_what_ties_do_to_a_figure() -> None:
     awrf = resolve(parse_measure("AWRF(base=2)@1")).ties(found)
     close([awrf.mean, *awrf.range], [awrf.mean] * 3)
     assert awrf.mean < 0.7
-    eel = resolve(parse_measure("EEL@1")).ties(found)
-    assert (eel.mean, eel.range) == (0.0, (0.0, 0.0))
 
 
 @pytest.mark.parametrize("anew", [False, True])
@@ -253,8 +238,6 @@ def test_what_has_no_group_is_undefined_not_zero() -> None:
         close(found.random_values(measure), [math.nan])
     assert resolve(parse_measure("AWRF@2")).ties(found).range is None
     close(found.values(parse_measure("Share(group='f')@2")), [0.0])
-    # No exposure is far from the target.
-    close([found.values(parse_measure(f"EE{kind}@1"))[0] for kind in "DRL"], [0.0, 0.0, 0.5])
     # A first document without a group has no shares: those of the second rank count alone.
     close(one_list("nm").values(parse_measure("NDKL@2")), [math.log(2)])
     # A target without one of the groups that are there: infinitely far.
@@ -271,7 +254,7 @@ def test_an_unknown_document_keeps_its_rank_or_is_skipped() -> None:
     close(skipped.values(parse_measure("Exposure(group='f')@3")), [1 / (1 + SECOND)])
     empty = one_list("xf")
     alone = Run.from_table(empty.run.table.filter(pl.col("doc_id") == "x0"))
-    for text in ("Share(group='f')@2", "Exposure(group='f')@2", "AWRF@2", "NDKL@2", "EED@2", "EEL@2"):
+    for text in ("Share(group='f')@2", "Exposure(group='f')@2", "AWRF@2", "NDKL@2"):
         close(Evaluation(alone, empty.group_table, missing="skip").values(parse_measure(text)), [math.nan])
 
 
@@ -303,49 +286,8 @@ def test_label_bounds_are_those_over_all_labels(seed: int, k: int, parameters: s
                 values.append(value([labels[doc] for doc in docs]))
             defined = [one for one in values if not math.isnan(one)] or [math.nan]
             close([bounds[0][i], bounds[1][i]], [min(defined), max(defined)])
-    for text in ("AWRF(target='candidates')@3", "NDKL@3", "EED@3", "nDCG@3", "DeltaAPRF"):
+    for text in ("AWRF(target='candidates')@3", "NDKL@3", "nDCG@3", "DeltaAPRF"):
         assert resolve(parse_measure(text)).label_bounds(found) is None
-
-
-def test_expected_exposure_over_several_rankings() -> None:
-    known = {"m": (0, 1), "f": (1, 0)}
-    table, qrels = plain.labels(known, "fm"), pl.DataFrame({"query_id": ["q"], "doc_id": ["m"], "relevance": [1]})
-    first, second = (
-        Run.from_table(pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row"))
-        for rows in (
-            [("q", "m", 2.0), ("q", "f", 1.0), ("r", "m", 2.0)],
-            [("q", "f", 2.0), ("q", "m", 1.0)],
-        )
-    )
-    found = Evaluation(first, table, qrels)
-    found.rankings = [Evaluation(second, table, qrels)]
-    half = (1 + SECOND) / 2
-    # The second query is in one ranking alone.
-    close(found.values(parse_measure("EED@2")), [2 * half**2, 1.0])
-    close(found.values(parse_measure("EEL@2")), [0.0, (1 - half) ** 2 + half**2])
-    # Only m is relevant, for the first query.
-    close(found.values(parse_measure("EED(relevant=True)@2")), [half**2, math.nan])
-    close(found.values(parse_measure("EEL(relevant=True)@2")), [half**2, math.nan])
-    # Only these look at other rankings.
-    close(found.values(parse_measure("Exposure(group='m')@1")), [1.0, 1.0])
-    # The reference random is over random orders of each.
-    close(found.random_values(parse_measure("EEL@2")), [0.0, (1 - half) ** 2 + half**2])
-
-
-@given(seeds, cutoffs)
-def test_exposure_of_relevant_documents_equals_the_slow_version(seed: int, k: int) -> None:
-    case = plain.Case(seed, longest=5, levels=2)
-    found, uniform = evaluation(case), [1 / 3] * 3
-    total = sum(plain.discount(rank) for rank in range(1, k + 1))
-    measures = [written(f"EE{kind}", k, "relevant=True") for kind in "DRL"]
-    for random in (False, True):
-        values = [(found.random_values if random else found.values)(measure) for measure in measures]
-        for i, (query, ranking) in enumerate(slow.rankings(case.run).items()):
-            orders = slow.orders([(doc, 0.0) for doc, _ in ranking] if random else ranking)
-            exposure = plain.over(orders, lambda docs, q=query: plain.exposures(case.of(docs, relevant=q), k))
-            judged = any(grade > 0 for grade in case.grades[query].values())
-            expected = plain.ee(exposure, uniform, total) if judged else [math.nan] * 3
-            close([value[i] for value in values], expected)
 
 
 def test_groups_from_words() -> None:
@@ -360,7 +302,7 @@ def test_groups_from_words() -> None:
 def test_in_an_audit() -> None:
     texts = {"a": "He met his brother.", "b": "It rained.", "c": "She met her sister."}
     run = pl.DataFrame({"query_id": ["q"] * 3, "doc_id": ["a", "b", "c"], "score": [3.0, 2.0, 1.0]})
-    measures = "Share(group='f')@3 Exposure(group='f')@3 ExposureGap@3 AWRF@3 NDKL@3 EED@3 EER@3 EEL@3"
+    measures = "Share(group='f')@3 Exposure(group='f')@3 ExposureGap@3 AWRF@3 NDKL@3"
     result = evenrank.audit({"one": run, "two": run}, collection=texts, measures=measures, baseline="one")
     close(result["two"].figures["ExposureGap@3"].mean, 1 / 3)
     close(result["random"].figures["ExposureGap@3"].mean, 0.0, 0.2)
@@ -369,12 +311,8 @@ def test_in_an_audit() -> None:
     middle = sum(plain.awrf(list(pair), [0.5, 0.5]) for pair in pairs) / 3
     close(result["random"].figures["AWRF@3"].mean, middle, 0.005)
     assert all(figure.vs_baseline.difference == 0 for figure in result["two"].figures.values())
-    with pytest.raises(EvenrankError, match="needs `qrels`"):
-        evenrank.audit(run, collection=texts, measures="EEL(relevant=True)@3")
 
 
 def test_a_deep_cutoff_is_no_long_array() -> None:
     found = one_list("mf")
     close(found.values(parse_measure("AWRF@2000000000")), found.values(parse_measure("AWRF@2")))
-    million = rank_discounts(3_000_000).sum()
-    close(found.values(parse_measure("EER@3000000")) / million, [(1 + SECOND) / 2])

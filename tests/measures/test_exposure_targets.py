@@ -20,9 +20,6 @@ from evenrank.files import EvenrankError, InputError, Run, read_qrels, read_run
 from evenrank.groups import GroupTable
 from evenrank.measures import (
     AWRF,
-    EED,
-    EEL,
-    EER,
     NDKL,
     Evaluation,
     Exposure,
@@ -186,8 +183,6 @@ def test_what_a_run_lacks() -> None:
         evaluation().values(AWRF(target="file") @ 2)
     with pytest.raises(EvenrankError, match="the target 'relevant' needs `qrels`"):
         Evaluation(evaluation().run, TABLE).values(AWRF(target="relevant") @ 2)
-    with pytest.raises(EvenrankError, match=r"EEL\(relevant=True\)@2 needs `qrels`"):
-        Evaluation(evaluation().run, TABLE).values(EEL(relevant=True) @ 2)
     with pytest.raises(EvenrankError, match="no group 'x' in the group table, which has f, m"):
         evaluation().values(Share(group="x") @ 2)
     with pytest.raises(EvenrankError, match="no group 'x' in the group table, which has f, m"):
@@ -195,7 +190,6 @@ def test_what_a_run_lacks() -> None:
     other = as_target({"z": 1.0}, "xyz")
     with pytest.raises(EvenrankError, match="`target`: no group 'x' in the labels, which have f, m"):
         evaluation(target=other).values(AWRF @ 2)
-    close(evaluation(target=as_target({"q": {"m": 1}}, "fm")).values(EED @ 1), [1.0, 1.0])
 
 
 # --- inside ir_measures -----------------------------------------------------------------------------------------------
@@ -205,7 +199,6 @@ def test_what_a_run_lacks() -> None:
     ("text", "written"),
     [
         ("AWRF(discount='trec',target='file')@20", "AWRF(discount='trec',target='file')@20"),
-        ("EEL(relevant=True)@20", "EEL(relevant=True)@20"),
         ("AWRF(base=2, discount='log') @ 5", "AWRF(base=2)@5"),
         ("NDKL(discount='rbp',gamma=0.5)@5", "NDKL(discount='rbp',gamma=0.5)@5"),
         ("ExposureGap(poles='a,rest')@5", "ExposureGap(poles='a,rest')@5"),
@@ -225,7 +218,6 @@ def test_names(text: str, written: str) -> None:
         ("AWRF(base=10)@10", "invalid param base=10"),
         ("AWRF(discount='rbp',gamma=1.5)@10", "invalid param gamma=1.5"),
         ("AWRF(discount='rbp',gamma=0)@10", "invalid param gamma=0"),
-        ("EED(relevant=3)@10", "invalid param relevant=3"),
         ("Share(group='f',discount='log')@10", "unsupported params found: ['discount']"),
     ],
 )
@@ -235,21 +227,21 @@ def test_what_is_no_measure(text: str, message: str) -> None:
     assert message in str(error.value)
 
 
-ALL = [Share(group="f"), Exposure(group="f"), ExposureGap, AWRF, NDKL, EED, EER, EEL]
+ALL = [Share(group="f"), Exposure(group="f"), ExposureGap, AWRF, NDKL]
 
 
 def test_every_measure_in_the_provider(tmp_path: Path) -> None:
     (tmp_path / "shares.csv").write_text(LONG)
     measures = [measure @ 2 for measure in ALL]
     measures += [AWRF(target=kind) @ 2 for kind in ("uniform", "candidates", "relevant", "file")]
-    measures += [EEL(relevant=True) @ 2, ir_measures.nDCG @ 2]
+    measures.append(ir_measures.nDCG @ 2)
     found = provider(TABLE, target=tmp_path / "shares.csv").calc_aggregate(measures, QRELS, RUN)
     evaluated = evaluation(target=as_target(SHARES, "fm"))
     for measure in measures:
         close(found[measure], np.nanmean(evaluated.values(measure)))
     assert found[AWRF @ 2] == found[AWRF(target="file") @ 2] != found[AWRF(target="uniform") @ 2]
     for shares in (SHARES, as_target(SHARES, "fm")):
-        assert provider(TABLE, target=shares).calc_aggregate([EEL @ 2], QRELS, RUN) == {EEL @ 2: found[EEL @ 2]}
+        assert provider(TABLE, target=shares).calc_aggregate([NDKL @ 2], QRELS, RUN) == {NDKL @ 2: found[NDKL @ 2]}
     # Bias needs no judgements.
     assert provider(TABLE).calc_aggregate([Share(group="f") @ 1], {}, RUN) == {Share(group="f") @ 1: 0.5}
 
@@ -276,21 +268,13 @@ def test_figures_of_the_trec_program(shared_data: Path) -> None:
     table = GroupTable.of(weights.with_columns(neutrality=pl.lit(0.0)), {"labels": "memberships.csv"})
     qrels, target = read_qrels(folder / "qrels.txt"), as_target(folder / "targets.csv", table.groups)
 
-    def evaluated(name: str) -> Evaluation:
-        # Its documents without a membership keep their ranks.
-        return Evaluation(read_run(folder / f"{name}.run"), table, qrels, missing="neutral", target=target)
-
-    single, first = evaluated("awrf"), evaluated("ranking0")
-    first.rankings = [evaluated(f"ranking{number}") for number in (1, 2, 3)]
+    # Its documents without a membership keep their ranks.
+    found = Evaluation(read_run(folder / "awrf.run"), table, qrels, missing="neutral", target=target)
     expected = json.loads((folder / "expected.json").read_text())["values"]
     assert len(expected) == 30
-    forms = {"AWRF": (single, "AWRF(discount='trec',target='file')@1000")}
-    for kind in "LDR":
-        forms[f"EE-{kind}"] = first, f"EE{kind}(discount='trec',target='file')@20"
-        forms[f"EE-{kind}-rel"] = first, f"EE{kind}(discount='trec',relevant=True)@20"
-    for name, (found, text) in forms.items():
-        values = dict(zip(found.queries, found.values(parse_measure(text)), strict=True))
-        close([values[query] for query in expected], [of[name] for of in expected.values()], 1e-5)
+    measure = parse_measure("AWRF(discount='trec',target='file')@1000")
+    values = dict(zip(found.queries, found.values(measure), strict=True))
+    close([values[query] for query in expected], [of["AWRF"] for of in expected.values()], 1e-5)
 
 
 @given(st.integers(0, 1000))

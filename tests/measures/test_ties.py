@@ -13,8 +13,8 @@ from evenrank.groups import GroupTable
 from evenrank.measures import Evaluation, parse_measure
 from evenrank.measures.registry import bias_measures, resolve, spelled
 
-# An absolute figure's range begins at 0 if the signed one can have either sign; EED, EER and EEL are of all orders.
-_NOT_ATTAINED = ("|ARaB|", "|DeltaAPRF|", "EED", "EER", "EEL")
+# An absolute figure's range begins at 0 if the signed one can have either sign.
+_NOT_ATTAINED = ("|ARaB|", "|DeltaAPRF|")
 
 _COLUMNS = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}
 

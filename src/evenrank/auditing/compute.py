@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, Unpack
 
@@ -36,13 +35,13 @@ from .notes import (
     cautions,
     depth_notes,
     evaluated_settings,
-    exposure_notes,
     first_documents,
     label_notes,
     load_target,
     make_notes,
     misleading,
     query_notes,
+    target_notes,
 )
 from .served import as_query_groups, lacking_groups, on_axis, served
 from .words import Words, find_words
@@ -62,21 +61,10 @@ def audit(
     target: Annotated[
         object,
         opt.Option(
-            "The groups' shares of exposure that AWRF, NDKL, EER and EEL compare with: uniform (default), candidates,"
+            "The groups' shares of exposure that AWRF and NDKL compare with: uniform (default), candidates,"
             " relevant, or a file of group,share or query_id,group,share.",
             reads=True,
             panel="Groups",
-            rare=True,
-        ),
-    ] = None,
-    rankings: Annotated[
-        Mapping[str, object] | None,
-        opt.Option(
-            "Another ranking of the run NAME, for EED, EER and EEL of a system that answers in several orders;"
-            " repeatable.",
-            metavar="NAME=RUN",
-            typed=list,
-            panel="Input",
             rare=True,
         ),
     ] = None,
@@ -156,11 +144,9 @@ def audit(
             ``ir_measures.Qrel``. Without them, effectiveness is unknown, and the result says so first.
         queries: The queries' texts, for the report, in the same forms as ``collection``.
         baseline: The name of the run to compare the others with.
-        target: The shares of exposure that AWRF, NDKL, EER and EEL compare with: "uniform" (default), "candidates"
+        target: The shares of exposure that AWRF and NDKL compare with: "uniform" (default), "candidates"
             (those of the background's documents), "relevant" (those of the query's relevant documents), a file of
             ``group,share`` or ``query_id,group,share``, ``{group: share}`` or ``{query: {group: share}}``.
-        rankings: More rankings of a run of that name, ``{name: run}`` or ``{name: [run, …]}``, for EED, EER and EEL:
-            a system that answers in several orders has their mean exposure. Other measures look at the first alone.
         query_groups: The group of each query, or of the user who asked it: a file of ``query_id,group``,
             ``{query: group}``, a frame or a Series. The result has each measure by group, whether a group's queries
             differ from those of the other groups, and on which groups a run differs from the baseline.
@@ -193,7 +179,6 @@ def audit(
         sources = {"qrels": qrels, "queries": queries}
         sources |= {"target": target if is_path(target) and os.path.exists(target) else None}
         sources |= {"query groups": query_groups if is_path(query_groups) else None}
-        sources |= {f"rankings {name}": runs for name, runs in (rankings or {}).items() if is_path(runs)}
         note_sources(provenance, named, background, source, sources)
     provenance.ahead()
     options = Options(
@@ -205,7 +190,6 @@ def audit(
         collection=collection,
         qrels=qrels,
         queries=queries,
-        rankings=rankings or {},
         measures=measures,
         options=options,
     )
@@ -260,11 +244,6 @@ def _evaluate(inputs: Inputs, documents: Documents, options: Options, target: Ta
         )
 
     runs = [evaluation(run) for run in inputs.runs]
-    for each in runs:
-        more = [evaluation(run) for run in inputs.rankings.get(each.run.name, ())]
-        for ranking in more:
-            ranking.check_missing(options.missing_limit)
-        each.rankings = more
     background = next((e for e in runs if e.run is inputs.background), None) or evaluation(inputs.background)
     lacking = [each.check_missing(options.missing_limit, inputs.measures) for each in runs]
     if documents.groups is None:
@@ -323,7 +302,7 @@ def _result(
     cautioned = tuple(cautions(documents.groups))
     notes = [one.text for one in misled] + [*inputs.notes, *documents.notes] + [one.text for one in cautioned]
     notes += label_notes(results)
-    notes += exposure_notes(evaluated.runs, inputs.measures)
+    notes += target_notes(evaluated.background.target, inputs.measures)
     notes += card_notes(inputs.runs)
     notes += [note for run in inputs.runs for note in run.notes]
     if inputs.query_ids is not None and inputs.qrels is not None:
@@ -359,8 +338,7 @@ def _partly_labelled(documents: Documents, evaluated: _Evaluated) -> bool:
     """Whether some ranked document has no label although others have one."""
     if documents.groups is None or not documents.groups.labelled:
         return False
-    rankings = [*evaluated.runs, evaluated.background, *(more for run in evaluated.runs for more in run.rankings)]
-    return any(bool((ranking.document < 0).any()) for ranking in rankings)
+    return any(bool((run.document < 0).any()) for run in [*evaluated.runs, evaluated.background])
 
 
 def _settings(inputs: Inputs, documents: Documents, options: Options, evaluated: _Evaluated) -> dict[str, object]:

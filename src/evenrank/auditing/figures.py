@@ -197,11 +197,7 @@ def _is_unknown(evaluation: Evaluation, measure: Measure, over: Over | None) -> 
     if not _known_rows(how, evaluation, over, ties=True).all():
         return True
     # Not of the candidates that a target is taken from: those without a label have no share in it.
-    if type(how).needs_background and background is not None and background.lacks_labels:
-        return True
-    return how.of_rankings and not all(
-        _known_rows(how, ranking, over, ties=True).all() for ranking in evaluation.rankings
-    )
+    return type(how).needs_background and background is not None and background.lacks_labels
 
 
 def _note_drawn(run: Measured, evaluation: Evaluation, measure: Measure, over: Over | None, axis: pl.Series) -> None:
@@ -226,8 +222,7 @@ def _note_drawn(run: Measured, evaluation: Evaluation, measure: Measure, over: O
 def _note_labels(run: Measured, evaluation: Evaluation, measure: Measure, over: Over | None) -> None:
     """Adds how many of the rows that a measure looks at are known, and its bounds."""
     how, key = resolve(measure), str(measure)
-    of_rankings = evaluation.rankings if how.of_rankings else ()
-    known = np.concatenate([_known_rows(how, one, over) for one in (evaluation, *of_rankings)])
+    known = _known_rows(how, evaluation, over)
     run.known[key] = Known(int(known.sum()), len(known))
     run.known_queries[key] = _known_queries(how, evaluation, over)
     background = evaluation.background

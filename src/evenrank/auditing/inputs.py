@@ -90,18 +90,15 @@ class Inputs:
     qrels: pl.DataFrame | None
     queries: pl.DataFrame | None
     collection: PathLike | pl.DataFrame | None
-    rankings: dict[str, list[Run]]
-    """More rankings of the runs of these names."""
     notes: list[str]
     of_relevant: bool = False
     """Whether the target is the shares of the relevant documents."""
 
     @property
     def all_runs(self) -> list[Run]:
-        """The runs, the background if it is not one of them, and further rankings."""
+        """The runs, and the background if it is not one of them."""
         own = any(self.background is run for run in self.runs)
-        runs = self.runs if own else [*self.runs, self.background]
-        return [*runs, *(run for more in self.rankings.values() for run in more)]
+        return self.runs if own else [*self.runs, self.background]
 
     @property
     def relevant_ids(self) -> list[pl.Series]:
@@ -129,7 +126,6 @@ def load_inputs(
     collection: object,
     qrels: object,
     queries: object,
-    rankings: Mapping[str, object],
     measures: MeasuresLike | None,
     options: Options,
 ) -> Inputs:
@@ -150,7 +146,6 @@ def load_inputs(
         judgements,
         query_texts,
         texts,
-        _load_rankings(rankings, loaded, options.order),
         notes,
     )
     if options.only_queries:
@@ -235,18 +230,6 @@ def load_runs(named: Mapping[str, object], order: Order) -> list[Run]:
     return [as_run(run, name, order=order, what=f"run {name}") for name, run in named.items()]
 
 
-def _load_rankings(given: Mapping[str, object], runs: list[Run], order: Order) -> dict[str, list[Run]]:
-    """More rankings of the runs, by name. Raises EvenrankError for a name that no run has."""
-    names = [run.name for run in runs]
-    loaded: dict[str, list[Run]] = {}
-    for name, more in given.items():
-        if name not in names:
-            raise EvenrankError(f"`rankings`: no run {quoted(name)} (the runs are {', '.join(names)})")
-        listed = more if isinstance(more, list | tuple) else [more]
-        loaded[name] = [as_run(run, order=order, what=f"`rankings`: a ranking of {name}") for run in listed]
-    return loaded
-
-
 def _load_background(background: object, runs: list[Run], options: Options) -> Run:
     """The run given or named as background; by default the baseline, or without one the first run."""
     if background is None:
@@ -271,7 +254,6 @@ def _restricted(inputs: Inputs) -> Inputs:
         inputs,
         runs=[restricted[id(run)] for run in inputs.runs],
         background=restricted[id(inputs.background)],
-        rankings={name: [restricted[id(run)] for run in more] for name, more in inputs.rankings.items()},
         qrels=qrels,
         notes=[*inputs.notes, f"`only_queries`: the audit is restricted to the {len(known):,} queries given."],
     )

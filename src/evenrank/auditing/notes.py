@@ -24,9 +24,7 @@ from evenrank.measures import (
     as_target,
     is_bias,
     is_estimable,
-    resolve,
 )
-from evenrank.measures.exposure import EED
 from evenrank.measures.inference import LEAST_LABELS
 from evenrank.measures.ranked_lists import tied_pair_share
 from evenrank.results.finding import Finding, Place, phrases
@@ -353,30 +351,13 @@ def evaluated_settings(evaluation: Evaluation, measures: Iterable[Measure]) -> d
     return {"target": "uniform" if evaluation.target is None else evaluation.target.described}
 
 
-def exposure_notes(evaluations: Sequence[Evaluation], measures: Sequence[Measure]) -> list[str]:
-    """Which target measures compare with, and how many rankings a run has."""
-    notes = []
-    comparing = [
-        str(m)
-        for m in measures
-        if "target" in m.SUPPORTED_PARAMS and m.params.get("target") is None and m.NAME != EED.NAME
-    ]
-    if comparing:
-        target = evaluations[0].target
-        described = "equal shares of all groups" if target is None else target.described
-        notes.append(f"Target of {', '.join(comparing)}: {described}.")
-    over = [str(measure) for measure in measures if resolve(measure).of_rankings]
-    for evaluation in evaluations:
-        if not evaluation.rankings:
-            continue
-        if not over:
-            notes.append(f"{evaluation.run.name}: no measure looks at more than one ranking; EED, EER and EEL would.")
-            continue
-        count = counted(len(evaluation.rankings) + 1, "ranking")
-        notes.append(
-            f"{evaluation.run.name}: {', '.join(over)} over {count}; all other measures look at the first alone."
-        )
-    return notes
+def target_notes(target: Target | None, measures: Sequence[Measure]) -> list[str]:
+    """Which target measures compare with that do not name one."""
+    comparing = [str(m) for m in measures if "target" in m.SUPPORTED_PARAMS and m.params.get("target") is None]
+    if not comparing:
+        return []
+    described = "equal shares of all groups" if target is None else target.described
+    return [f"Target of {', '.join(comparing)}: {described}."]
 
 
 def card_notes(runs: Iterable[Run]) -> list[str]:

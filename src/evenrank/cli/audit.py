@@ -97,13 +97,11 @@ def command(
     if values and json is None:
         raise EvenrankError("`values` are part of the JSON: it needs `json`")
     runs = named_runs(given["runs"] or [])
-    rankings = named(given["rankings"] or [], "rankings")
-    more = [path for several in rankings.values() for path in several]
-    inputs = (*runs.values(), *files_beside(*runs.values()), *more, *given.read)
+    inputs = (*runs.values(), *files_beside(*runs.values()), *given.read)
     _output.check(report=report, streams=(json, per_query), inputs=inputs)
     check_csv(per_query)
     _output.will_write(json, report)
-    result = audit(**{**given, "runs": runs, "rankings": rankings})
+    result = audit(**{**given, "runs": runs})
     # Notes name arguments; here these are options.
     misleading, cautions = (
         tuple(replace(one, text=_words.said(one.text)) for one in found)

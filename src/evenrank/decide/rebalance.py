@@ -97,7 +97,7 @@ class Bound:
         if is_bias(measure) != (what == "meet"):
             kind = "bias" if what == "meet" else "effectiveness"
             raise EvenrankError(f"`{what}`: expected a measure of {kind}, as in {example}, found {measure}")
-        if how.part_count > 1 or how.of_rankings:
+        if how.part_count > 1:
             raise EvenrankError(f"`{what}`: expected a measure that is a mean over queries, found {measure}")
         at_most = found["sign"] in ("<=", "≤")
         if how.signed and not at_most:

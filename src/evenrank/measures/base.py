@@ -118,8 +118,8 @@ class RunMeasure:
     ``better``: which change is an improvement; ``whole_run``: a figure of the run as a whole rather than a mean over
     queries; ``signed``: the sign of a value says towards which pole; ``drawn``: what ties do to it is drawn rather than
     computed; ``undirected``: neither a larger nor a smaller value is better by itself; ``least`` and ``most``: no value
-    is beyond, ``reach``: none is larger but for documents that the background lacks; ``of_rankings``: it looks at all
-    rankings of a system; ``meaning``: one sentence for readers of a report.
+    is beyond, ``reach``: none is larger but for documents that the background lacks; ``meaning``: one sentence for
+    readers of a report.
     """
 
     better: Better = "higher"
@@ -131,7 +131,6 @@ class RunMeasure:
     part_count = 1
     drawn = False
     undirected = False
-    of_rankings = False
     least, most = -np.inf, np.inf
     reach: float | None = None
     meaning = ""
@@ -292,7 +291,7 @@ class BiasMeasure(Measure, RunMeasure):  # type: ignore[misc]
 
     def label_bounds(self, run: JoinedRun, *, random: bool = False) -> tuple[Array, Array] | None:
         """The value [Q], or ``least`` and ``most`` where a document that it looks at has no label."""
-        alone = self.part_count == 1 and not (self.whole_run or self.of_rankings or self.needs_background)
+        alone = self.part_count == 1 and not (self.whole_run or self.needs_background)
         if random or not alone or not np.isfinite([self.least, self.most]).all():
             return None
         places = self.looked_at(run)

@@ -223,8 +223,7 @@ class JoinedRun:
 
     Q queries (``queries``), N documents in all; J judged queries (``judged``). With ``missing="skip"`` bias measures
     see only the N' documents that the group table knows (``scored_lists``). ``target``: the shares of exposure that the
-    groups should have, if not equal ones. ``rankings``: other runs of the same system, whose exposure EED, EER and EEL
-    average with this one's.
+    groups should have, if not equal ones.
     """
 
     def __init__(
@@ -245,7 +244,6 @@ class JoinedRun:
         self.missing: Missing = missing if group_table is None or group_table.sample is None else "bounds"
         self.background = background
         self.target = target
-        self.rankings: Sequence[JoinedRun] = ()
         self.seed = seed
         self._target_shares: dict[TargetKind, tuple[Target, Background | None, Array]] = {}
         self._columns: dict[Hashable, Column] = {}
@@ -514,13 +512,6 @@ class JoinedRun:
         again = table is not None and table.table.height < self.run.table.height and self.document.min() >= 0
         known = (table.table["doc_id"], self.document) if table is not None and again else None
         return find_rows(self.run.table, graded, known)
-
-    @functools.cached_property
-    def relevant(self) -> Array:
-        """Which of the documents [N'] that bias measures look at are relevant (grade 1 or more)."""
-        relevant = np.zeros(len(self.lists.scores), dtype=bool)
-        relevant[self.graded_rows["row"].to_numpy()] = True
-        return relevant if self.kept is None else relevant[self.kept]
 
     def wins(self, relevance: int = 1) -> tuple[Wins, Array]:
         """The wins of the clicked documents, those graded ``relevance`` or more, and their places [H] in the lists."""

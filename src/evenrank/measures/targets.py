@@ -1,4 +1,4 @@
-"""The shares of exposure that groups should have, which AWRF, NDKL, EER and EEL compare with; and their files."""
+"""The shares of exposure that groups should have, which AWRF and NDKL compare with; and their files."""
 
 from __future__ import annotations
 

@@ -94,10 +94,6 @@ CITATIONS = {
         "Zehlike et al.: FA*IR: a fair top-k ranking algorithm. CIKM 2017",
         "https://arxiv.org/abs/1706.06368",
     ),
-    "DIA20": Citation(
-        "Diaz et al.: Evaluating stochastic rankings with expected exposure. CIKM 2020",
-        "https://doi.org/10.1145/3340531.3411962",
-    ),
     "UGESP78": Citation(
         "Uniform guidelines on employee selection procedures, 29 CFR 1607.4 D (1978)",
         "https://www.ecfr.gov/current/title-29/section-1607.4",

@@ -72,9 +72,7 @@ def budget_of(names: list[str]) -> Budget:
 
 def test_of(budget: Budget, place: int, new: Array, old: Array) -> BoundTest | None:
     """The test of one rule on the values of two runs."""
-    return tested(
-        budget.rules[place], [new], [old], greatest=1.0, guaranteed=None, alpha=budget.alpha, weights=None
-    ).test
+    return tested(budget.rules[place], [new], [old], greatest=1.0, alpha=budget.alpha, drawn=(None, None)).test
 
 
 def broken(budget: Budget, pairs: list[Pair]) -> list[bool]:

@@ -217,7 +217,7 @@ def holds(margin: float, sample: Any) -> bool:
     return test is not None and test.p_holds() <= ALPHA
 
 
-def gated(rule: dict[str, object], outcome: str, sample: Any, guaranteed: bool = False, **more: object) -> bool:
+def gated(rule: dict[str, object], outcome: str, sample: Any, **more: object) -> bool:
     """Whether ``evenrank.gate`` says so of a rule, on an audit's JSON with these values."""
     values, base = sample
     measure = str(rule["measure"])
@@ -227,7 +227,7 @@ def gated(rule: dict[str, object], outcome: str, sample: Any, guaranteed: bool =
     }
     queries = [f"q{q}" for q in range(len(base))]
     audit = {"queries": queries, "baseline": "old", "measures": {measure: facts(parse_measure(measure))}, "runs": runs}
-    return evenrank.gate(audit, budget={"rule": [rule], "guaranteed": guaranteed}).outcome == outcome
+    return evenrank.gate(audit, budget={"rule": [rule]}).outcome == outcome
 
 
 def gate_margin(margin: float, sample: Any) -> bool:
@@ -437,14 +437,6 @@ def _losses() -> Iterator[Cell]:
         yield Cell("audit: no loss within 5%", "5% of queries ruined", n, draw, functools.partial(holds, 0.05), said)
         said = functools.partial(said_in_audit, ("loses",))
         yield Cell("audit: loses more than 5%", "5% of queries ruined", n, draw, loses, said)
-        yield Cell(
-            "guaranteed: no loss of more than 5%",
-            "5% of queries ruined",
-            n,
-            functools.partial(ruined, n, 0.05, 0.05, 1, False, 0.01),
-            _guaranteed,
-            _gate_guaranteed,
-        )
 
 
 def less(n: int, margin: float, jitter: float, rng: np.random.Generator) -> Any:
@@ -456,16 +448,6 @@ def less(n: int, margin: float, jitter: float, rng: np.random.Generator) -> Any:
 def _kept(sample: Any) -> bool:
     values, base = sample
     return outcome(Bound.parse("nDCG@10 >= 95%", "keep"), 0.0, values, base, 1.0).verdict == "holds"
-
-
-def _guaranteed(sample: Any) -> bool:
-    values, base = sample
-    ids = [f"q{q}" for q in range(len(base))]
-    return st.guaranteed_lower(values - 0.95 * base, ids, -0.95, 1.0, ALPHA) > 0
-
-
-def _gate_guaranteed(sample: Any) -> bool:
-    return gated({"measure": "nDCG@10", "against": "baseline", "at_least": "-5%"}, "holds", sample, guaranteed=True)
 
 
 LIMIT, GREATEST = 0.05, 2.0

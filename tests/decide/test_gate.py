@@ -15,7 +15,7 @@ from scipy import stats
 
 import evenrank
 from evenrank import EvenrankError, GateResult, gate
-from evenrank.measures.inference import guaranteed_lower, queries_to_hold
+from evenrank.measures.inference import queries_to_hold
 from evenrank.results.finding import Finding
 from gate_audits import LEAN, NOISE, OLD, QUERIES, audit, one, rule
 
@@ -115,18 +115,6 @@ def test_20_queries_of_two_equal_files_show_no_margin() -> None:
     assert one(audit({"nDCG@10": ruined}, {"nDCG@10": OLD[:20]}), rule(against="old", at_least="-3%")).outcome == (
         "broken"
     )
-
-
-def test_a_guaranteed_margin() -> None:
-    wide = {"nDCG@10": np.tile(OLD, 5)}
-    data = audit(wide, wide)
-    budget = {**rule(against="old", at_least="-5%"), "guaranteed": True}
-    found = one(data, budget)
-    limit = guaranteed_lower(0.05 * wide["nDCG@10"], data["queries"], -0.95, 1.0)
-    assert (found.outcome, found.limits[0]) == ("holds", pytest.approx(-0.05 + limit / OLD.mean()))
-    assert one(audit({"nDCG@10": OLD}, {"nDCG@10": OLD}), budget).outcome == "not shown"
-    with pytest.raises(EvenrankError, match=r"rule 1: no guaranteed bound of .ARaB@10."):
-        gate(audit({"ARaB@10": LEAN}), budget={**rule("ARaB@10", at_most=0.5), "guaranteed": True})
 
 
 def test_one_query_or_none_shows_nothing() -> None:

@@ -52,7 +52,7 @@ RULE = 'measure = "nDCG@10"\n'
         ("[rule]\n", "expected one [[rule]] or more"),
         ("rule = []\n", "expected one [[rule]] or more"),
         ("[[rule]\n", "no valid TOML: "),
-        (f"level = 1\n[[rule]]\n{RULE}at_least = 1", "unknown key 'level' (allowed: alpha, guaranteed, [[rule]])"),
+        (f"level = 1\n[[rule]]\n{RULE}at_least = 1", "unknown key 'level' (allowed: alpha, [[rule]])"),
         (f"alpha = 0.5\n[[rule]]\n{RULE}at_least = 1", "alpha: expected a number above 0 and below 0.5, found '0.5'"),
         (f"alpha = nan\n[[rule]]\n{RULE}at_least = 1", "alpha: expected a number above 0 and below 0.5, found 'nan'"),
         ("[[rule]]\nat_least = 1", "rule 1: expected a measure"),

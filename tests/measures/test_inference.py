@@ -20,7 +20,6 @@ from evenrank.measures.inference import (
     compare_sizes,
     corrected,
     estimate,
-    guaranteed_lower,
     holm,
     interval,
     no_loss,
@@ -273,15 +272,6 @@ def test_a_limit_needs_both_sides_and_a_query_that_leans_far() -> None:
     assert (low, high < 0.1) == (0.0, True)
     assert bound_of_size([values + 0.2], None, 0.1, 1.0).p_broken() < 0.001
     assert bound_of_size([-values - 0.2], None, 0.1, 1.0).p_broken() < 0.001
-
-
-def test_the_guaranteed_limit_is_below_the_mean_and_rises_with_n() -> None:
-    values = np.random.default_rng(4).beta(2, 2, 2000)
-    limits = [guaranteed_lower(values[:n], range(n), 0.0, 1.0) for n in (0, 20, 200, 2000)]
-    assert limits == sorted(limits)
-    assert limits[0] == 0.0
-    assert 0.46 < limits[-1] < values.mean()
-    assert guaranteed_lower(2 * values - 1, range(2000), -1.0, 1.0) == pytest.approx(2 * limits[-1] - 1, abs=1e-6)
 
 
 def test_proportions_are_wilsons() -> None:

@@ -33,16 +33,11 @@ from .data import (
 from .figures import Measured, Over, measure_run
 
 
-def with_statistics(
-    measured: list[Measured], measures: list[Measure], baseline: str | None, guaranteed: pl.Series | None = None
-) -> list[RunAudit]:
-    """Every run with its figures, their intervals and leans, and its comparisons with the baseline.
-
-    ``guaranteed``: the ids of the queries [Q], where "no loss" has to hold for any values.
-    """
+def with_statistics(measured: list[Measured], measures: list[Measure], baseline: str | None) -> list[RunAudit]:
+    """Every run with its figures, their intervals and leans, and its comparisons with the baseline."""
     figures: list[dict[str, Figure]] = [{} for _ in measured]
     base = next((run for run in measured if run.name == baseline), None)
-    compared = _compare(measured, measures, base, guaranteed)
+    compared = _compare(measured, measures, base)
     for measure in measures:
         key, how = str(measure), resolve(measure)
         leans = _leans(measured, measure)
@@ -177,14 +172,11 @@ def depth_decides(run: Measured, other: Measured, measure: Measure | None = None
 
 
 def _compare(
-    measured: list[Measured], measures: list[Measure], base: Measured | None, guaranteed: pl.Series | None
+    measured: list[Measured], measures: list[Measure], base: Measured | None
 ) -> dict[Measure, list[Comparison | None]]:
     """Every run's comparison with the baseline, by measure; those of the runs that were given corrected together."""
     found: dict[Measure, list[Comparison | None]] = {
-        measure: [
-            None if base is None or run.name == base.name else _against(run, base, measure, guaranteed)
-            for run in measured
-        ]
+        measure: [None if base is None or run.name == base.name else _against(run, base, measure) for run in measured]
         for measure in measures
     }
     given = [
@@ -200,13 +192,9 @@ def _compare(
     return found
 
 
-def _against(run: Measured, base: Measured, measure: Measure, guaranteed: pl.Series | None) -> Comparison:
+def _against(run: Measured, base: Measured, measure: Measure) -> Comparison:
     """A run's comparison with the baseline on one measure, not corrected."""
     found = replace(compare_runs(run, base, measure), unequal_depth=depth_decides(run, base, measure))
-    if guaranteed is not None and found.loss is not None:
-        within = run.values[str(measure)] - (1 - st.MARGIN) * base.values[str(measure)]
-        ends = -found.loss.loss, found.loss.loss / (1 - st.MARGIN)
-        found = replace(found, guaranteed=st.guaranteed_lower(within, guaranteed.to_list(), *ends))
     if resolve(measure).signed and run.name not in REFERENCES:
         parts = run.parts[str(measure)], base.parts[str(measure)]
         drawn = drawn_part(run, str(measure)), drawn_part(base, str(measure))

@@ -71,14 +71,6 @@ def audit(
     qrels: opt.Qrels = None,
     queries: Annotated[TextsLike | None, opt.Option("Query texts, for the report.", reads=True)] = None,
     only_queries: Annotated[bool, opt.Option("Audit only the queries in --queries.", panel="Input", rare=True)] = False,
-    guaranteed: Annotated[
-        bool,
-        opt.Option(
-            'Say "no loss" by a bound that holds for any values, after any number of queries.',
-            panel="Statistics",
-            rare=True,
-        ),
-    ] = False,
     baseline: Annotated[
         str | None, opt.Option("The run to compare the others with.", metavar="NAME", panel="Statistics")
     ] = None,
@@ -157,8 +149,6 @@ def audit(
         missing_limit: The largest share (0 to 1) of documents without text that "skip" and "neutral" tolerate, in a
             run as a whole or within the ranks that a measure looks at, whichever share is larger.
         only_queries: Restrict the audit to ``queries``.
-        guaranteed: "No loss" has to hold by a bound that is valid for any values, at any number of queries, and may be
-            looked at after every batch of them.
         seed: Seed of the orders that are drawn where no closed form is known.
         order: Rank by ``"score"`` (ties by descending document id) or in the order of the ``"file"``.
         measures: Measures, as one string separated by spaces, a measure, or a list.
@@ -181,9 +171,7 @@ def audit(
         sources |= {"query groups": query_groups if is_path(query_groups) else None}
         note_sources(provenance, named, background, source, sources)
     provenance.ahead()
-    options = Options(
-        baseline, background_depth, missing, missing_limit, unknown, only_queries, seed, order, guaranteed
-    )
+    options = Options(baseline, background_depth, missing, missing_limit, unknown, only_queries, seed, order)
     inputs = load_inputs(
         named,
         background=background,
@@ -204,7 +192,7 @@ def audit(
     add_cards(provenance, inputs.runs, inputs.background)
     evaluated = _evaluate(inputs, documents, options, wanted)
     measured = _measure(inputs, documents, evaluated)
-    results = with_statistics(measured.rankings, inputs.measures, baseline, measured.queries if guaranteed else None)
+    results = with_statistics(measured.rankings, inputs.measures, baseline)
     references = {run.name: (evaluated.background, run) for run in measured.rankings[len(measured.given) :]}
     results = with_excesses(results, evaluated.runs, measured.given, references, measured.queries)
     result = _result(inputs, documents, options, evaluated, measured, results, provenance)
@@ -348,7 +336,6 @@ def _settings(inputs: Inputs, documents: Documents, options: Options, evaluated:
         **_of_missing(options, documents),
         **evaluated_settings(evaluated.runs[0], inputs.measures),
         "only_queries": options.only_queries,
-        "guaranteed": options.guaranteed,
         "background": inputs.background.name,
         "background_depth": options.background_depth,
         "seed": options.seed,

@@ -125,8 +125,7 @@ class Comparison:
         better, equal, worse: Numbers of queries; None for a measure of the whole run.
         t_p, wilcoxon_p: Two-sided p of the conventional paired tests, uncorrected; None for a measure of the whole run.
         loss: Of effectiveness, whether it is shown to be no more than 5% below the baseline's; None of bias, and
-            where there is nothing to lose. ``guaranteed``: where it was asked for, the limit that decides instead of it
-            and holds for any values: above 0, no more is lost.
+            where there is nothing to lose.
         tied: Whether the queries' expectations over the orders of tied documents differ, which do not depend on how
             ties are broken; ``tied_loss``: as ``loss``, of those. None where nothing is tied.
         sizes: Of a measure that is better nearer 0, whether one mean is further from it than the other, corrected
@@ -148,7 +147,6 @@ class Comparison:
     t_p: float | None = None
     wilcoxon_p: float | None = None
     loss: MeanBound | None = field(default=None, metadata=LEFT_OUT)
-    guaranteed: float | None = field(default=None, metadata=LEFT_OUT)
     tied: Tested | None = field(default=None, metadata=LEFT_OUT)
     tied_loss: MeanBound | None = field(default=None, metadata=LEFT_OUT)
     sizes: Tested | None = field(default=None, metadata=LEFT_OUT)
@@ -201,8 +199,6 @@ class Comparison:
     @property
     def no_loss(self) -> bool | None:
         """Whether effectiveness is shown to be no more than 5% below the baseline's; None of bias."""
-        if self.guaranteed is not None:
-            return self.guaranteed > 0
         if self.loss is None:
             return None
         return all(one.p_holds() <= SIGNIFICANT for one in (self.loss, self.tied_loss) if one is not None)

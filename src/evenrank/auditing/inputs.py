@@ -50,7 +50,6 @@ class Options:
     only_queries: bool
     seed: int
     order: Order
-    guaranteed: bool = False
 
     def of_labels(self, groups: GroupTable | None) -> Options:
         """The options for documents that are labelled, of which some are unknown, or for all others.

@@ -128,15 +128,11 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Rules, and the level ``alpha`` of their one-sided limits. ``path``: the file that they were read from.
-
-    ``guaranteed``: a rule holds by a bound that is valid for any values, at any number of queries.
-    """
+    """Rules, and the level ``alpha`` of their one-sided limits. ``path``: the file that they were read from."""
 
     rules: tuple[Rule, ...]
     alpha: float = ALPHA
     path: str | None = None
-    guaranteed: bool = False
 
     @property
     def measures(self) -> list[Measure]:
@@ -181,12 +177,9 @@ def as_budget(
 
 
 def _parsed(path: str | None, data: Mapping[str, object], known: Mapping[str, Facts]) -> Budget:
-    unknown = sorted(set(map(str, data)) - {"rule", "alpha", "guaranteed"})
+    unknown = sorted(set(map(str, data)) - {"rule", "alpha"})
     if unknown:
-        raise _error(path, f"unknown key {quoted(unknown[0])} (allowed: alpha, guaranteed, [[rule]])")
-    guaranteed = data.get("guaranteed", False)
-    if not isinstance(guaranteed, bool):
-        raise _error(path, f"guaranteed: expected true or false, found {quoted(guaranteed)}")
+        raise _error(path, f"unknown key {quoted(unknown[0])} (allowed: alpha, [[rule]])")
     tables = data.get("rule")
     if not isinstance(tables, list | tuple) or not tables or not all(isinstance(one, Mapping) for one in tables):
         raise _error(path, "expected one [[rule]] or more")
@@ -202,7 +195,7 @@ def _parsed(path: str | None, data: Mapping[str, object], known: Mapping[str, Fa
         except EvenrankError as error:
             raise _error(path, f"rule {number}: {error}") from None
         rules.append(rule)
-    return Budget(tuple(rules), float(alpha), path, guaranteed)
+    return Budget(tuple(rules), float(alpha), path)
 
 
 def _error(path: str | None, message: str) -> EvenrankError:

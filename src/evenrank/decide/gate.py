@@ -36,7 +36,6 @@ from evenrank.measures.inference import (
     bound_of_mean,
     bound_of_size,
     factor_to_decide,
-    guaranteed_lower,
     on_queries,
     outcome,
     queries_to_hold,
@@ -55,10 +54,9 @@ class Tested:
     """A rule's test, None with fewer than two queries (of each part), and what it was made of.
 
     ``n``: queries used; ``left_out``: those with a value in only one of the runs; ``mean`` and ``other``: the runs'
-    figures over the queries used, with their signs. ``guaranteed``: the lower limit of how far the mean is within the
-    bound that holds for any values, where it was asked for. ``if_equal``: the number of queries that would show that
-    the rule holds if the runs were equal; ``one_in``: one query in so many that loses everything would use up the
-    margin. Both None where the rule has no margin between two runs.
+    figures over the queries used, with their signs. ``if_equal``: the number of queries that would show that the rule
+    holds if the runs were equal; ``one_in``: one query in so many that loses everything would use up the margin. Both
+    None where the rule has no margin between two runs.
     """
 
     test: BoundTest | None
@@ -66,7 +64,6 @@ class Tested:
     left_out: int
     mean: float | None
     other: float | None
-    guaranteed: float | None = None
     if_equal: int | None = None
     one_in: float | None = None
 
@@ -77,17 +74,13 @@ def tested(
     others: Sequence[Array] | None,
     *,
     greatest: float,
-    guaranteed: Sequence[object] | None,
     alpha: float,
     drawn: DrawnPair,
 ) -> Tested:
     """The test of a rule on the values [Q] of a run's parts, and those of the run that it is against.
 
-    ``drawn``: what they owe to labels that were drawn.
-
-    ``greatest``: the size of the greatest value that the measure can take, infinite if that is not known;
-    ``guaranteed``: the ids [Q] of the queries where the betting bound is asked for, else None. Raises EvenrankError for
-    a share of a mean that is not above 0.
+    ``greatest``: the size of the greatest value that the measure can take, infinite if that is not known; ``drawn``:
+    what the values owe to labels that were drawn. Raises EvenrankError for a share of a mean that is not above 0.
     """
     gone = [np.isnan(v) if others is None else np.isnan(v) | np.isnan(others[k]) for k, v in enumerate(values)]
     own = [v[~out] for v, out in zip(values, gone, strict=True)]
@@ -102,10 +95,6 @@ def tested(
     mean, of_other = _mean(own, factors), None if other is None else _mean(other, factors)
     if min(map(len, own)) < 2:
         return Tested(None, n, left_out, mean, of_other)
-    if guaranteed is not None and (not np.isfinite(rule.facts.most) or rule.absolute or len(own) > 1):
-        raise EvenrankError(
-            f"no guaranteed bound of {rule.subject}: that needs values between known ends, as effectiveness has"
-        )
     if rule.absolute:
         size = max(map(abs, _range(rule, greatest)))
         within_size = bound_of_size(own, other, rule.bound, size, factors, drawn=drawn)
@@ -113,22 +102,18 @@ def tested(
     if rule.relative and (of_other is None or of_other <= NEAR_ZERO):
         raise EvenrankError(f"a share of {rule.measure} of {of_other or 0:.3g} means nothing: expected a number")
     least, most = _range(rule, greatest)
-    within, ends = _within(rule, own, other, (least, most))
+    within, loss = _within(rule, own, other, (least, most))
     unit = of_other if rule.relative and of_other is not None else 1.0
     sign = 1 if rule.floor else -1
     share = -(1 + rule.bound) if rule.relative else -1.0
-    part, loss = drawn[0] and drawn[0].plus(drawn[1], share), -ends[0]
+    part = drawn[0] and drawn[0].plus(drawn[1], share)
     test = bound_of_mean(within, loss, bound=rule.bound, sign=sign, unit=unit, factors=factors, drawn=part)
     if_equal = needed = None
     margin = -sign * rule.bound * unit
-    if other is not None and margin > NEAR_ZERO and math.isfinite(most - least) and guaranteed is None:
+    if other is not None and margin > NEAR_ZERO and math.isfinite(most - least):
         spread = abs(rule.bound) * float(np.std(other[0], ddof=1)) if rule.relative else 0.0
-        if_equal, needed = queries_to_hold(margin, spread, -ends[0], alpha), (most - least) / margin
-    limit = None
-    if guaranteed is not None:
-        ids = [one for one, out in zip(guaranteed, gone[0], strict=True) if not out]
-        limit = guaranteed_lower(within[0], ids, *ends, alpha)
-    return Tested(test, n, left_out, mean, of_other, limit, if_equal, needed)
+        if_equal, needed = queries_to_hold(margin, spread, loss, alpha), (most - least) / margin
+    return Tested(test, n, left_out, mean, of_other, if_equal, needed)
 
 
 def _range(rule: Rule, greatest: float) -> tuple[float, float]:
@@ -141,16 +126,15 @@ def _range(rule: Rule, greatest: float) -> tuple[float, float]:
 
 def _within(
     rule: Rule, own: list[Array], other: list[Array] | None, ends: tuple[float, float]
-) -> tuple[list[Array], tuple[float, float]]:
-    """How far each query [n] of each part is within the bound, and the least and the most that one can be."""
+) -> tuple[list[Array], float]:
+    """How far each query [n] of each part is within the bound, and how far beyond it one can be."""
     sign, (least, most) = 1 if rule.floor else -1, ends
     share = 1 + rule.bound if rule.relative else 1.0
     bound = 0.0 if rule.relative else rule.bound
     others = [np.zeros(len(part)) for part in own] if other is None else [share * part for part in other]
     within = [sign * (a - b - bound) for a, b in zip(own, others, strict=True)]
     low, high = (0.0, 0.0) if other is None else (share * least, share * most)
-    far = sorted((sign * (least - high - bound), sign * (most - low - bound)))
-    return within, (far[0], far[1])
+    return within, -min(sign * (least - high - bound), sign * (most - low - bound))
 
 
 def _factors(rule: Rule, parts: int) -> list[float]:
@@ -675,17 +659,8 @@ def gate(
             if others is not None and len(others) != len(parts):
                 raise values.fail(f"no audit's JSON: {rule.measure} has parts in only one of {gated} and {other}")
             greatest = values.greatest(rule, [gated, *([] if other is None else [other])])
-            ids = values.ids if rules.guaranteed else None
             of_labels = values.drawn(gated, rule), None if other is None else values.drawn(other, rule)
-            test = tested(
-                rule,
-                parts,
-                others,
-                greatest=greatest,
-                guaranteed=ids,
-                alpha=rules.alpha,
-                drawn=of_labels,
-            )
+            test = tested(rule, parts, others, greatest=greatest, alpha=rules.alpha, drawn=of_labels)
             unknown = values.partly_labelled([gated, *([] if other is None else [other])], rule)
             if unknown or values.few_labels(gated, rule):
                 test = replace(test, test=None)
@@ -737,14 +712,12 @@ def _ruling(
         return Ruling(rule, other, "not shown", value, None, *counts, *nothing, alpha, level)
     p_holds = test.p_holds()
     outcome = outcome_of(test, corrected, alpha)
-    if found.guaranteed is not None and outcome != "broken":
-        outcome = "holds" if found.guaranteed > 0 else "not shown"
     return Ruling(
         rule,
         other,
         outcome,
         test.value,
-        _limits(test, found.guaranteed, alpha),
+        test.limits(alpha),
         found.n,
         found.left_out,
         found.mean,
@@ -760,14 +733,6 @@ def _ruling(
         level,
         test,
     )
-
-
-def _limits(test: BoundTest, guaranteed: float | None, alpha: float) -> Limits:
-    low, high = test.limits(alpha)
-    if guaranteed is None or not isinstance(test, MeanBound):
-        return low, high
-    end = test.bound + test.sign * guaranteed / test.unit
-    return (end, high) if test.sign > 0 else (low, end)
 
 
 def _value_of(rule: Rule, own: float | None, other: float | None) -> float | None:
@@ -829,7 +794,7 @@ def _queries_to_decide(test: BoundTest, found: Tested, alpha: float, level: floa
     if test.distance > 0:
         needed = queries_to_hold(test.distance, test.error * math.sqrt(n), test.loss, alpha, POWER)
         # As many as there are did not: what was added to the test is more than this formula knows of.
-        return needed if needed is not None and needed > n and found.guaranteed is None else None
+        return needed if needed is not None and needed > n else None
     # It is tested on both sides.
     factor = factor_to_decide(test.distance, test.error, level / 2)
     if factor is None or n * factor > _MOST_QUERIES:
@@ -1255,7 +1220,7 @@ def _try(values: Audited, runs: Sequence[str], limit: Mapping[str, object]) -> _
     others = None if rule.against is None else parts
     size, part = values.greatest(rule, [base]), values.drawn(base, rule)
     labels = part, None if rule.against is None else part
-    found = tested(rule, parts, others, greatest=size, guaranteed=None, alpha=ALPHA, drawn=labels)
+    found = tested(rule, parts, others, greatest=size, alpha=ALPHA, drawn=labels)
     holds = found.test is not None and outcome(found.test, found.test.p_broken(), ALPHA) == "holds"
     return _Tried(limit, holds, found.if_equal, found.n)
 

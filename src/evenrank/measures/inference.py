@@ -8,15 +8,12 @@ they say is false, through the commands that say it (``python -m benchmarks cali
 [AEA23] Angelopoulos, Duchi & Zrnic (2023). PPI++: efficient prediction-powered inference. arXiv:2311.01453.
 [BERGER82] Berger (1982). Multiparameter Hypothesis Testing and Acceptance Sampling. Technometrics 24(4).
 [HALL92] Hall (1992). On the removal of skewness by transformation. J. R. Statist. Soc. B 54(1).
-[WSR24] Waudby-Smith & Ramdas (2024). Estimating means of bounded random variables by betting. J. R. Statist. Soc. B
-86(1).
 [MN85] Miettinen & Nurminen (1985). Comparative analysis of two rates. Statistics in Medicine 4(2).
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -1448,50 +1445,6 @@ def factor_to_decide(distance: float, error: float, alpha: float) -> float | Non
     if abs(distance) <= EQUAL:
         return None
     return float(((ndtri(1 - alpha) + ndtri(POWER)) * error / distance) ** 2)
-
-
-def hashed_order(ids: Sequence[object]) -> Array:
-    """The queries [n] in an order that does not depend on their values: that of the hashes of their ids."""
-    hashed = [hashlib.sha256(str(one).encode()).digest() for one in ids]
-    return np.array(sorted(range(len(hashed)), key=hashed.__getitem__), np.int64)
-
-
-def guaranteed_lower(
-    values: Array, ids: Sequence[object], least: float, most: float, alpha: float = SIGNIFICANT
-) -> float:
-    """A lower limit of the mean of values [n] between ``least`` and ``most`` that holds at any n, for any such values.
-
-    The betting bound [WSR24, section 4]: who bets λ on each value in turn, λ chosen from those before, multiplies what
-    they have by 1 + λ(x − m). If the mean is m or less, they have 1/α times as much at any time in at most a share α of
-    all samples, so the limit may be looked at after every batch. The values come in the order of the hashes of their
-    ``ids`` [n], which does not depend on them; undefined ones are left out. λ = √(2 ln(1/α) / (σ̂² t ln(t + 1))), at
-    most 3/4 of what could lose all.
-
-    >>> guaranteed_lower(np.full(200, 0.6), range(200), 0.0, 1.0) > 0.5
-    True
-    """
-    scaled = (values[hashed_order(ids)] - least) / (most - least)
-    scaled = scaled[~np.isnan(scaled)]
-    if not ((scaled >= -EQUAL) & (scaled <= 1 + EQUAL)).all():
-        raise ValueError(f"expected values from {least:g} to {most:g}")
-    n = len(scaled)
-    if not n:
-        return least
-    times = np.arange(1, n + 1)
-    means = (0.5 + np.cumsum(scaled)) / (times + 1)
-    spreads = (0.25 + np.cumsum((scaled - means) ** 2)) / (times + 1)
-    before = np.concatenate([[0.25], spreads[:-1]])
-    bets = np.sqrt(2 * math.log(1 / alpha) / (before * times * np.log(times + 1)))
-
-    def wins(m: float) -> bool:
-        stakes = np.minimum(bets, 0.75 / max(m, _ZERO))
-        return bool(np.cumsum(np.log1p(stakes * (scaled - m))).max() >= -math.log(alpha))
-
-    low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if wins(middle) else (low, middle)
-    return least + low * (most - least)
 
 
 # --- conventional tests, for the reader's own eyes --------------------------------------------------------------------

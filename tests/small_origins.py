@@ -28,7 +28,7 @@ def excess(values: list[float], reference: float, ci95: Ends, p: float | None) -
     defined = found[~np.isnan(found)]
     mean = float(defined.mean())
     test = told(mean, ci95, p, len(defined))
-    return Excess(mean, len(defined), test, None, None, reference, None, found, told(reference, None, None))
+    return Excess(mean, len(defined), test, None, reference, None, found, told(reference, None, None))
 
 
 def with_differences(result: AuditResult, by_run: dict[str, tuple[Excess, Excess | None]]) -> AuditResult:

@@ -35,7 +35,7 @@ def test_the_long_form(audit: evenrank.AuditResult) -> None:
         "run", "measure", "mean", "n", "undefined", "low", "high", "these_low", "these_high", "contradict", "known",
         "known_of", "bound_low", "bound_high",
         "tie_mean", "tie_low", "tie_high",
-        "difference", "relative", "better", "equal", "worse", "t_p", "wilcoxon_p", "holm_p", "p",
+        "difference", "relative", "better", "equal", "worse", "t_p", "holm_p", "p",
         "difference_low", "difference_high",
         "added", "added_low", "added_high", "added_p", "added_tie_mean",
         "beyond_relevance", "beyond_relevance_low", "beyond_relevance_high", "beyond_relevance_p",

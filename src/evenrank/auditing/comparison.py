@@ -238,18 +238,18 @@ def compare_runs(run: Measured, base: Measured, measure: Measure) -> Comparison:
     found = (_compare_whole if resolve(measure).whole_run else _compare_queries)(run, base, measure)
     if key in run.drawn:
         # A query's own estimate is no value of it.
-        found = replace(found, better=None, equal=None, worse=None, t_p=None, wilcoxon_p=None)
+        found = replace(found, better=None, equal=None, worse=None, t_p=None)
     if run.partly_known(key) or base.partly_known(key):
         n = min(one.known_queries.get(key, found.n) for one in (run, base))
         test = st.untold(found.difference, n, _why_untold(run))
-        found = replace(found, test=test, n=n, t_p=None, wilcoxon_p=None, tied=None)
+        found = replace(found, test=test, n=n, t_p=None, tied=None)
     return found
 
 
 def _compare_queries(run: Measured, base: Measured, measure: Measure) -> Comparison:
     key = str(measure)
     values, baseline = run.values[key], base.values[key]
-    paired = st.paired_tests(values, baseline)
+    paired = st.paired_t_test(values, baseline)
     both = ~np.isnan(values - baseline)
     if resolve(measure).better == "nearer zero":
         gain = np.abs(baseline[both]) - np.abs(values[both])
@@ -273,7 +273,6 @@ def _compare_queries(run: Measured, base: Measured, measure: Measure) -> Compari
         int(both.sum()) - better - worse,
         worse,
         paired.t_p,
-        paired.wilcoxon_p,
         loss=None if is_bias(measure) else st.no_loss(values, baseline, greatest=greatest),
         tied=tied,
         tied_loss=tied_loss,
@@ -463,7 +462,6 @@ def _excess(pair: _Pair) -> Excess | None:
         compared.n,
         compared.test,
         compared.t_p,
-        compared.wilcoxon_p,
         compared.baseline_mean,
         compared.tied,
         pair.run.values[key] - pair.reference.values[key],

@@ -53,7 +53,7 @@ class Excess:
     Attributes:
         mean: Mean over queries of run minus reference; ``n``: number of queries.
         test: Whether the mean differs from 0; Holm's correction is over the runs.
-        t_p, wilcoxon_p: Two-sided p of the conventional paired tests, uncorrected.
+        t_p: Two-sided p of the conventional paired t-test, uncorrected.
         reference: The reference's figure over the same queries.
         tied: The same with the run's expectation over the orders of its tied documents; None where that is not known.
         values: The difference for each of the audit's queries, array of shape [Q]; NaN where it is undefined.
@@ -66,7 +66,6 @@ class Excess:
     n: int
     test: Tested = field(metadata=INLINE)
     t_p: float | None
-    wilcoxon_p: float | None
     reference: float
     tied: Tested | None = field(metadata=LEFT_OUT)
     values: Array = field(repr=False, metadata=BY_QUERY)
@@ -123,7 +122,7 @@ class Comparison:
             kind, effectiveness or bias.
         relative: The difference divided by the baseline's mean; None if that mean is within 1e-6 of 0.
         better, equal, worse: Numbers of queries; None for a measure of the whole run.
-        t_p, wilcoxon_p: Two-sided p of the conventional paired tests, uncorrected; None for a measure of the whole run.
+        t_p: Two-sided p of the conventional paired t-test, uncorrected; None for a measure of the whole run.
         loss: Of effectiveness, whether it is shown to be no more than 5% below the baseline's; None of bias, and
             where there is nothing to lose.
         tied: Whether the queries' expectations over the orders of tied documents differ, which do not depend on how
@@ -145,7 +144,6 @@ class Comparison:
     equal: int | None = None
     worse: int | None = None
     t_p: float | None = None
-    wilcoxon_p: float | None = None
     loss: MeanBound | None = field(default=None, metadata=LEFT_OUT)
     tied: Tested | None = field(default=None, metadata=LEFT_OUT)
     tied_loss: MeanBound | None = field(default=None, metadata=LEFT_OUT)

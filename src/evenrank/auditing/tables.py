@@ -74,10 +74,10 @@ _TERMINAL_OF_DRAWN = ("mean", "low", "these_low", "contradict", "known")
 _AGAINST_UNKNOWN = ("difference", "difference_low", "holm_p")
 """What the terminal shows; with labels, what is certain whatever the unknown ones are, and the share that is known."""
 _PAGE = (_MEASURE, _RUN, "mean", "low", "these_low", "contradict", "bound_low", "known", "tie_mean", "tie_low")
-_PAGE_AGAINST = ("difference", "difference_low", "p", "holm_p", "better", "t_p", "wilcoxon_p", "relative")
+_PAGE_AGAINST = ("difference", "difference_low", "p", "holm_p", "better", "t_p", "relative")
 _OF_DRAWN = {"these_low", "contradict"}
 _OF_LABELS = {"bound_low", "known", "difference_low", *_OF_DRAWN}
-_NOT_OF_BOUNDS = {"tie_mean", "better", "t_p", "wilcoxon_p", "relative"}
+_NOT_OF_BOUNDS = {"tie_mean", "better", "t_p", "relative"}
 _ALWAYS = {_MEASURE, _RUN, "mean", "n"}
 
 
@@ -163,9 +163,6 @@ def figure_columns(result: AuditFigures) -> tuple[Column, ...]:
             note=f"Queries better/equal/worse than {baseline}{nearer}; sorts by the better ones",
         ),
         Column("t_p", P, "t p", _against("t_p"), note=f"Paired t-test{of}, uncorrected"),
-        Column(
-            "wilcoxon_p", P, "Wilcoxon p", _against("wilcoxon_p"), note=f"Wilcoxon signed-rank test{of}, uncorrected"
-        ),
         Column(
             "holm_p",
             P,

@@ -49,8 +49,6 @@ _HELD = 0.6
 """The share of α at which a bound holds: the query that is added for caution makes up for the rest."""
 _CHUNK = 100
 _MOST_KEPT = 1 << 24
-_ALL_SIGNS = 13
-_EXACT = 50
 _HALVINGS = 30
 _HALVED = 1e-7
 _TWO = 1.157
@@ -1447,97 +1445,39 @@ def factor_to_decide(distance: float, error: float, alpha: float) -> float | Non
     return float(((ndtri(1 - alpha) + ndtri(POWER)) * error / distance) ** 2)
 
 
-# --- conventional tests, for the reader's own eyes --------------------------------------------------------------------
+# --- the conventional test, for the reader's own eyes -----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """A run against a baseline on the queries where both have a value, tests two-sided; None where there is none."""
+    """A run against a baseline on the queries where both have a value, p two-sided; None where there is none."""
 
     n: int
     difference: float | None
     t_p: float | None
-    wilcoxon_p: float | None
 
 
-def paired_tests(values: Array, baseline: Array) -> Paired:
-    """Paired t-test and Wilcoxon signed-rank test of values [Q] against baseline values [Q].
+def paired_t_test(values: Array, baseline: Array) -> Paired:
+    """Paired t-test of values [Q] against baseline values [Q].
 
-    Where no query differs both p are 1; with fewer than two queries there is no test, and no t-test where all queries
-    differ by the same.
+    Where no query differs p is 1; there is no test with fewer than two queries, and where all differ by the same.
     """
     difference = values - baseline
     difference = difference[~np.isnan(difference)]
     difference[np.abs(difference) <= EQUAL] = 0.0
     n = len(difference)
     if n == 0:
-        return Paired(0, None, None, None)
+        return Paired(0, None, None)
     mean = float(difference.mean())
     if n < 2:
-        return Paired(n, mean, None, None)
+        return Paired(n, mean, None)
     if not difference.any():
-        return Paired(n, mean, 1.0, 1.0)
+        return Paired(n, mean, 1.0)
     from scipy.special import stdtr
 
     spread = float(difference.std(ddof=1)) / np.sqrt(n)
     t_p = float(2 * stdtr(n - 1, -abs(mean) / spread)) if np.ptp(difference) > EQUAL else None
-    return Paired(n, mean, t_p, _signed_ranks_p(difference))
-
-
-def _signed_ranks_p(difference: Array) -> float:
-    """Two-sided p of Wilcoxon's signed-rank test, exact or by the normal approximation where SciPy's is."""
-    sizes = np.abs(difference)
-    plain = bool(sizes.all()) and len(np.unique(sizes)) == len(sizes)
-    if plain and len(sizes) <= _EXACT:
-        return _exact_p(difference)
-    # SciPy goes through the same signs, but takes up to two seconds for them.
-    return _all_signs_p(difference) if len(sizes) <= _ALL_SIGNS else _normal_p(difference)
-
-
-def _exact_p(difference: Array) -> float:
-    """Two-sided p of the signed ranks of differences without zeros and ties: SciPy's, whose import takes a second."""
-    n = len(difference)
-    chance = np.ones(1)
-    for rank in range(1, n + 1):
-        longer = np.zeros(len(chance) + rank)
-        longer[: len(chance)] = chance * 0.5
-        longer[rank:] += chance * 0.5
-        chance = longer
-    order = np.argsort(np.abs(difference), kind="stable")
-    positive = int((np.flatnonzero(difference[order] > 0) + 1).sum())
-    # Whole numbers of 2⁻ⁿ, so their sums are exact in any order.
-    return float(min(1.0, 2 * min(chance[: positive + 1].sum(), chance[positive:].sum())))
-
-
-def _ranks(sizes: Array) -> tuple[Array, Array]:
-    """The ranks [N] of sizes from 1, equal ones sharing their mean; and how many share each [T]."""
-    _, place, count = np.unique(sizes, return_inverse=True, return_counts=True)
-    return (np.cumsum(count) - (count - 1) / 2)[place], count
-
-
-def _normal_p(difference: Array) -> float:
-    """Two-sided p of the signed ranks by the normal approximation, corrected for ties; zeros are left out."""
-    from scipy.special import ndtr
-
-    present = difference[difference != 0]
-    n = len(present)
-    ranks, shared = _ranks(np.abs(present))
-    shared = shared.astype(np.float64)
-    variance = (n * (n + 1.0) * (2 * n + 1) - (shared**3 - shared).sum() / 2) / 24
-    z = (ranks[present > 0].sum() - n * (n + 1.0) / 4) / np.sqrt(variance)
-    return float(2 * ndtr(-abs(z)))
-
-
-def _all_signs_p(difference: Array) -> float:
-    """Two-sided p of Wilcoxon's signed ranks over every way to give the differences signs; zeros are left out."""
-    present = difference[difference != 0]
-    # Ranks that are shared are halves.
-    ranks = np.rint(2 * _ranks(np.abs(present))[0]).astype(np.int64)
-    sums = np.zeros(1, np.int64)
-    for rank in ranks:
-        sums = np.concatenate([sums, sums + rank])
-    observed = ranks[present > 0].sum()
-    return float(min(1.0, 2 * min((sums <= observed).mean(), (sums >= observed).mean())))
+    return Paired(n, mean, t_p)
 
 
 # --- figures that are no mean: the bootstrap, exchanges of two runs ---------------------------------------------------

@@ -36,7 +36,6 @@ COMPILING = {
     "negatives": f"negatives {{0}}/bm25.run {_TEXTS} --qrels {{0}}/qrels.txt --out {{0}}/x.jsonl",
     "lexicon check": f"lexicon check gender-en {_TEXTS}",
     "rebalance --method fair": f"rebalance {{0}}/bm25.run {_TEXTS} --method fair --strength 1 --out {{0}}/x.run",
-    "rebalance --frontier": f"rebalance {{0}}/bm25.run {_TEXTS} --qrels {{0}}/qrels.txt --frontier {{0}}/x.html",
 }
 """Commands that have compiled loops."""
 

@@ -131,7 +131,6 @@ def calls(folder: Path, out: Path) -> list[tuple[Callable[..., Any], dict[str, A
         (evenrank.build_index, {"collection": TEXTS, "out": out / "index", "quiet": True}),
         (evenrank.check_lexicon, {"lexicon": LEXICON, "collection": TEXTS, "labels": LABELS}),
         (evenrank.expand, {"queries": QUERIES, "vectors": VECTORS, "k": 1, "stopwords": ()}),
-        (evenrank.frontier, {"run": RUN, "qrels": QRELS, "collection": TEXTS, "lexicon": LEXICON, **FEW}),
         (evenrank.gate, {"audited": AUDIT, "budget": BUDGET}),
         (evenrank.interpolate, {"runs": {"a": RUN, "b": RUN}, "weights": [0.5, 0.5]}),
         (evenrank.named_runs, {"arguments": [folder / "run"]}),
@@ -218,7 +217,6 @@ def others(out: Path) -> list[tuple[Callable[..., Any], dict[str, Any]]]:
 
 
 OTHER = {"other": {document: f"{text}, he or she" for document, text in TEXTS.items()}}
-FEW = {"methods": ["neutral"], "strengths": [0.5]}
 OF_GROUPS = {"lexicon": LEXICON, "labels": LABELS, "scores": SCORES}
 AUDIT = evenrank.audit({"a": RUN, "b": RUN}, collection=TEXTS, qrels=QRELS, baseline="a")
 
@@ -265,7 +263,6 @@ def test_all_forms_of_a_thing_are_the_same(folder: Path, tmp_path: Path) -> None
 OBJECT = object()
 WRONG: dict[str, Any] = {"5": 5, "object": OBJECT, "function": print, "list": [1], "dict": {"a": OBJECT}}
 DATA = {*KINDS, "model", "ranker", "lists", "variants", "placebos", "answers", "given", "ids", "tune_queries", "target"}
-DATA |= {"beside"}
 """Converted where they are used, so that what is not used is not looked at."""
 FITTING = {"5": "int|float|Weight", "function": "Callable|RankerLike|Loss|Term", "list": "float\\]|Container"}
 FITTING["dict"] = "Mapping|Container"

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from evenrank.auditing.label_sample import LabelSample, sample_labels
     from evenrank.auditing.lexicon_check import LexiconCheck, check_lexicon
     from evenrank.decide.debiased_index import debias_index
-    from evenrank.decide.frontier import Frontier, frontier
     from evenrank.decide.gate import GateResult, gate, initial_budget
     from evenrank.decide.rebalance import Rebalanced, rebalance
     from evenrank.files import EvenrankError, InputError, Run, read_qrels, read_queries, read_run, write_run
@@ -84,10 +83,6 @@ _HOMES = {
         "check_lexicon",
     ),
     "decide.debiased_index": ("debias_index",),
-    "decide.frontier": (
-        "Frontier",
-        "frontier",
-    ),
     "decide.gate": (
         "GateResult",
         "gate",
@@ -201,7 +196,6 @@ __all__ = [
     "Encoding",
     "Endpoint",
     "EvenrankError",
-    "Frontier",
     "GateResult",
     "GroupTable",
     "ImpactRatios",
@@ -230,7 +224,6 @@ __all__ = [
     "debias_index",
     "expand",
     "fetch",
-    "frontier",
     "gate",
     "generate",
     "impact_ratios",

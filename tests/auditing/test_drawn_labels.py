@@ -526,13 +526,6 @@ def test_query_groups_of_drawn_labels(made: tuple[Path, dict[str, str]]) -> None
     assert row.test.why == "labels were drawn for all queries together"
 
 
-def test_a_frontier_is_refused(made: tuple[Path, dict[str, str]]) -> None:
-    folder, _ = made
-    given: dict[str, Any] = {"labels": folder / "todo.csv", "guess": "gender-en", "collection": folder / "docs.tsv"}
-    with pytest.raises(EvenrankError, match="a frontier is of many orders"):
-        evenrank.frontier(folder / "a.run", qrels=folder / "qrels.txt", **given)
-
-
 def test_ir_measures_has_the_estimates(made: tuple[Path, dict[str, str]]) -> None:
     folder, label = made
     sample = evenrank.sample_labels(folder / "a.run", n=60)

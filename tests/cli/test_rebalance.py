@@ -78,6 +78,22 @@ def test_a_bound(folder: Path, evenrank: Command) -> None:
     assert "3 queries (those given)" in " ".join(json.loads(ids.out)["notes"])
 
 
+def test_the_page_draws_the_strengths_that_were_tried(folder: Path, evenrank: Command) -> None:
+    given = ["rebalance", "r.run", "--scores", "s.parquet", "--qrels", "qrels", "--meet", "ARaB@10 <= 50%"]
+    done = evenrank(*given, "--out", "b&<b>.run", "--json", "f.json", "--report", "f.html")
+    assert done.status == 0, done.err
+    assert "report: f.html" in done.err
+    page, values = Path("f.html").read_text(), json.loads(Path("f.json").read_text())
+    assert [values["strengths"][name] for name in ("utility", "bias")] == ["nDCG@10", "ARaB@10"]
+    plane = page[page.index("<svg") : page.index("</svg>")]
+    for tried in values["strengths"]["tried"]:
+        name = f"neutral {tried['strength']:g}" if tried["strength"] else "r.run"
+        assert f"<title>{name}: nDCG@10 {tried['utility']:.4f}, " in plane
+        assert f"{tried['utility']:.4f}" in text_of(page)
+    assert "<title>b&amp;&lt;b&gt;: nDCG@10" in plane
+    assert "<b>.run" not in page
+
+
 def test_a_bound_that_nothing_meets(folder: Path, evenrank: Command) -> None:
     before = sorted(path.name for path in folder.iterdir())
     done = evenrank(
@@ -91,61 +107,21 @@ def test_a_bound_that_nothing_meets(folder: Path, evenrank: Command) -> None:
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
-def test_a_frontier(folder: Path, evenrank: Command) -> None:
-    blind = ["--strength", "0.9", "--out", "b&<b>.run"]
-    assert evenrank("rebalance", "r.run", "--scores", "s.parquet", *blind).status == 0
-    given = ["rebalance", "r.run", "--scores", "s.parquet", "--qrels", "qrels", "--frontier", "f.html"]
-    done = evenrank(*given, "--beside", "blind=b&<b>.run", "--beside", "<i>=r.run", "--json", "f.json")
-    assert done.status == 0, done.err
-    page = Path("f.html").read_text()
-    assert "b&amp;&lt;b&gt;.run" in page
-    assert "<i>" not in page.replace("<i></i>", "")
-    assert "At equal bias" in page
-    values = json.loads(Path("f.json").read_text())
-    assert {point["name"] for point in values["points"]} >= {"r.run", "neutral 0.5", "blind", "<i>", "random"}
-    measures = ["--utility", "P@5", "--bias", "NFaiRR@5", "--method", "fair", "--protected", "m", "--alpha", "0.2"]
-    done = evenrank(*given, *measures, "--json", "f.json")
-    assert done.status == 0, done.err
-    values = json.loads(Path("f.json").read_text())
-    assert (values["utility"], values["bias"]) == ("P@5", "NFaiRR@5")
-    assert "fair: protected m, alpha 0.2." in values["notes"]
-    assert "fair: protected m, alpha 0.2." in text_of(Path("f.html").read_text())
-
-
-@pytest.mark.slow
-def test_a_frontier_beside_the_run(folder: Path, evenrank: Command) -> None:
-    given = ["rebalance", "r.run", "--scores", "s.parquet", "--qrels", "qrels", "--frontier", "f.html"]
-    both = evenrank(*given, "--strength", "0.5", "--out", "new.run", "--json", "both.json")
-    assert both.status == 0, both.err
-    assert json.loads(Path("both.json").read_text())["frontier"]["points"]
-    assert "At 50%" in both.out
-    assert Path("new.run").exists()
-
-
 BAD = {
-    "nothing to write": (["--strength", "0.5"], "expected --out, --frontier or both"),
+    "nothing to write": (["--strength", "0.5"], "expected --out: where to write the new run"),
     "no strength": (["--out", "o"], "expected --strength, or --meet and/or --keep"),
-    "a strength without a run": (["--strength", "1", "--frontier", "f.html", "--qrels", "qrels"], "they need --out"),
     "an option of another method": (
-        ["--protected", "f", "--frontier", "f.html", "--qrels", "qrels"], "--protected is of the method fair, not of"
-    ),
-    "a strength of 0 alone": (["--strength", "0", "--frontier", "f.html", "--qrels", "qrels"], "they need --out"),
-    "bias without a frontier": (["--strength", "1", "--out", "o", "--bias", "ARaB@5"], "--bias is of --frontier"),
-    "a frontier without qrels": (["--frontier", "f.html"], "--frontier sets effectiveness against bias: it needs"),
-    "beside without a frontier": (["--strength", "1", "--out", "o", "--beside", "a=b"], "--beside is drawn on"),
-    "beside without a name": (
-        ["--frontier", "f.html", "--qrels", "qrels", "--beside", "r.run"], "--beside: expected NAME=RUN, found 'r.run'"
-    ),
-    "a name twice": (
-        ["--frontier", "f.html", "--qrels", "qrels", "--beside", "fair=r.run"],
-        "--beside: the name 'fair' is that of another point",
+        ["--strength", "1", "--out", "o", "--protected", "f"], "--protected is of the method fair, not of"
     ),
     "keep without qrels": (["--keep", "nDCG@10 >= 9%", "--out", "o"], "--keep is about effectiveness: it needs"),
     "an output that is an input": (["--strength", "1", "--out", "r.run"], "cannot be written: it is an input"),
+    "a page that is an input": (
+        ["--strength", "1", "--out", "o", "--report", "s.parquet"], "cannot be written: it is an input"
+    ),
     "no queries in the file": (
         ["--meet", "ARaB@10 <= 1", "--out", "o", "--tune-queries", "blank"], "blank: expected ids of queries"
     ),
-    "an unknown method": (["--method", "best", "--strength", "1", "--out", "o"], "--method: expected one of neutral"),
+    "an unknown method": (["--method", "best", "--strength", "1", "--out", "o"], "--method: expected neutral, fair"),
     "a target that is no file": (["--strength", "1", "--out", "o", "--target", "nothing"], "--target: expected"),
 }  # fmt: skip
 

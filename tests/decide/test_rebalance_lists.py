@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.decide.rebalance_lists import Grouping, MethodOptions, applied, grouped_lists
-from evenrank.files import EvenrankError
+from evenrank.decide.rebalance_lists import Grouping, MethodOptions, OrderFigures, applied, grouped_lists
+from evenrank.files import EvenrankError, Run
 from evenrank.groups import as_labels
-from evenrank.measures import as_target
+from evenrank.measures import as_target, parse_measure
 from evenrank.mitigation.reorderings import METHODS
 from small_rebalance import drawn, run, table
 
@@ -149,3 +149,11 @@ def test_cut_lists_are_the_same() -> None:
     order = np.concatenate([np.random.default_rng(q).permutation(10) + 10 * q for q in range(3)])
     whole = lists.reordered(order).table.filter(pl.col("rank") <= 12)["doc_id"]
     assert cut.reordered(order).table["doc_id"].equals(whole)
+
+
+def test_values_of_other_queries_are_refused() -> None:
+    run, groups, qrels = drawn(6, 14, 5)
+    figures = OrderFigures(run, Grouping(groups), qrels, [parse_measure("ARaB@10")])
+    other = run.table.with_columns(query_id=pl.lit("x") + pl.col("query_id"))
+    with pytest.raises(AssertionError, match="other queries"):
+        figures.values(Run.from_table(other.drop("rank")))

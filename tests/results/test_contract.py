@@ -19,9 +19,7 @@ from rich.cells import cell_len
 import evenrank
 from evenrank import InputError
 from evenrank.decide.debiased_index import DebiasedIndex, Measured, Probes, Rankings
-from evenrank.decide.frontier import Frontier, Plane, Ranking
 from evenrank.files import Provenance
-from evenrank.measures import parse_measure
 from evenrank.measures.inference import estimate, untold
 from evenrank.probes.sensitivity import Curves, MovedAnswers, SensitivityResult, Versions, position_curve
 from evenrank.probes.similarity import SimilarityResult, term_similarity
@@ -50,15 +48,6 @@ def rebalanced(_: Path) -> Result:
     texts = {f"d{i}": "he said" if i % 3 else "it said" for i in range(12)}
     run = {f"q{q}": {doc: 12.0 - i for i, doc in enumerate(texts)} for q in range(4)}
     return evenrank.rebalance(run, strength=0.5, collection=texts, qrels={"q1": {"d0": 1}, "q2": {"d3": 1}}, name=EVIL)
-
-
-def compared(_: Path) -> Result:
-    rankings = [Ranking(EVIL, np.array([0.5, 0.6, 0.7]), np.array([0.4, 0.4, 0.4]), None, None)]
-    rankings += [Ranking(f"shift {s}", np.array([0.5, 0.5, 0.7]) - s / 9, np.full(3, 0.4 - s / 3), "shift", s)
-                 for s in (0.5, 1.0)]  # fmt: skip
-    measures = parse_measure("nDCG@10"), parse_measure("ARaB@10")
-    plane = Plane(rankings, measures[1])
-    return Frontier(EVIL, plane.points(), plane.equal(), measures, 3, {"asked": EVIL}, (EVIL,))
 
 
 def fused(_: Path) -> Result:
@@ -157,7 +146,7 @@ def scanned(_: Path) -> Result:
 
 
 MADE: tuple[Callable[[Path], Result], ...] = (
-    audited, gated, rebalanced, compared, checked, located, alike, moved, probed, of_vectors, debiased, of_index,
+    audited, gated, rebalanced, checked, located, alike, moved, probed, of_vectors, debiased, of_index,
     of_paper, fused, selected, to_label, scanned,
 )  # fmt: skip
 

@@ -102,10 +102,11 @@ def emit(
     per_query: tuple[PerQuery, str | None] | None = None,
     to_json: Callable[[str], object] | None = None,
     table: Table | None = None,
+    err: bool = False,
 ) -> None:
     """Writes the files that were asked for, then prints the result's screen, or with ``full`` all of it.
 
-    ``table``: what is printed instead.
+    ``table``: what is printed instead; ``err``: on standard error.
 
     If one of the files is standard output, nothing else goes there. ``to_json``: how JSON is written, if not as usual.
     """
@@ -120,16 +121,16 @@ def emit(
     if table is not None and STANDARD not in (json, rows_path):
         say(table.text())
     elif STANDARD not in (json, rows_path):
-        show(result, full=full, more=() if report is not None else ("--report FILE",))
+        show(result, full=full, more=() if report is not None else ("--report FILE",), err=err)
     if report is not None:
         say(f"report: {report}", err=True)
 
 
-def show(*results: Result, full: bool = False, more: tuple[str, ...] = (), err: bool = False) -> None:
-    """Prints the screens of results, and where there is more; ``full``: all of it, as wide as the terminal."""
+def show(result: Result, *, full: bool = False, more: tuple[str, ...] = (), err: bool = False) -> None:
+    """Prints a result's screen, and where there is more; ``full``: all of it, as wide as the terminal."""
     width = max(100, shutil.get_terminal_size((120, 24)).columns) if full else SCREEN
-    screens = "\n\n".join(result.table(full=full, width=width) for result in results)
+    screen = result.table(full=full, width=width)
     if not full:
-        following = ", ".join(f"{command} ({what})" for command, what in results[-1].page().next)
-        screens += f"\nMore: {', '.join(('--full', *more))}" + (f"\nNext: {following}" if following else "")
-    say(_words.said(screens), err=err)
+        following = ", ".join(f"{command} ({what})" for command, what in result.page().next)
+        screen += f"\nMore: {', '.join(('--full', *more))}" + (f"\nNext: {following}" if following else "")
+    say(_words.said(screen), err=err)

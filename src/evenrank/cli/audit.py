@@ -26,32 +26,6 @@ _OF_GROUPS = ("group_column", "intersect", "neutral")
 """How the groups of people in a table are read, as those of labels are."""
 
 
-def named(arguments: list[str], option: str) -> dict[str, list[str]]:
-    """The runs of ``NAME=RUN`` arguments by name. Raises EvenrankError for one without a name."""
-    from evenrank import EvenrankError
-    from evenrank.files.errors import quoted
-
-    found: dict[str, list[str]] = {}
-    for argument in arguments:
-        name, equals, path = argument.partition("=")
-        if not (name and equals and path):
-            raise EvenrankError(f"`{option}`: expected NAME=RUN, found {quoted(argument)}")
-        found.setdefault(name, []).append(path)
-    return found
-
-
-def named_once(arguments: list[str], option: str) -> dict[str, str]:
-    """The same of names that stand for one run each. Raises EvenrankError for one that is repeated."""
-    from evenrank import EvenrankError
-    from evenrank.files.errors import quoted
-
-    found = named(arguments, option)
-    several = next((name for name, paths in found.items() if len(paths) > 1), None)
-    if several is not None:
-        raise EvenrankError(f"`{option}`: expected one run named {quoted(several)}, found several")
-    return {name: path for name, [path] in found.items()}
-
-
 def command(
     *,
     given: Annotated[Values, From("auditing.compute", "audit")],

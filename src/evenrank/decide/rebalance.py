@@ -22,11 +22,12 @@ from evenrank.auditing.data import ALL_ZERO, shown_name
 from evenrank.auditing.inputs import only_judged, usual_measures
 from evenrank.auditing.inputs import only_queries as restricted_to
 from evenrank.auditing.notes import absence_warning
+from evenrank.auditing.plane import Placed, PlanePoint, draw_plane
 from evenrank.files import InputError, Order, Provenance, as_qrels, as_queries, as_run, check_outputs, write_run
 from evenrank.files.arguments import check_ranges, checked
 from evenrank.files.convert import Strings, strings
 from evenrank.files.errors import EvenrankError, quoted
-from evenrank.files.json_values import INLINE, LEFT_OUT, fields_of, named
+from evenrank.files.json_values import IF_KNOWN, INLINE, LEFT_OUT, fields_of, named
 from evenrank.files.provenance import card_path, write_card
 from evenrank.files.reading import line_blocks
 from evenrank.files.runs import Run
@@ -40,7 +41,18 @@ from evenrank.mitigation.reorderings import GroupedLists, Reordering
 from evenrank.results.finding import Finding, phrases
 from evenrank.results.page import Page, Section
 from evenrank.results.result import Result
-from evenrank.results.table import Column, Interval, P, Table, mark, number, short_intervals, shorts, with_interval
+from evenrank.results.table import (
+    Column,
+    Interval,
+    P,
+    Table,
+    digits,
+    mark,
+    number,
+    short_intervals,
+    shorts,
+    with_interval,
+)
 
 from .budget import ALPHA
 from .rebalance_lists import (
@@ -51,7 +63,6 @@ from .rebalance_lists import (
     ListGroups,
     MethodOptions,
     OrderFigures,
-    RunLists,
     applied,
     check_top,
     grouped_lists,
@@ -195,6 +206,28 @@ class UnmetError(EvenrankError):
     """No strength meets the bounds: nothing is written, which is an answer rather than an error in the input."""
 
 
+@dataclass(frozen=True, slots=True)
+class TriedStrength:
+    """A strength, from 0, the run as it is, to 1, with its figures of effectiveness and of bias; None: undefined."""
+
+    strength: float
+    utility: float | None
+    bias: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Strengths:
+    """The strengths that were tried on the tuning queries, from the least.
+
+    ``utility``: the measure of effectiveness, that of the first bound on it, else nDCG@10; None without judgements.
+    ``bias``: that of the first bound on bias, else the measure by which a strength is chosen.
+    """
+
+    utility: Measure | None
+    bias: Measure
+    tried: tuple[TriedStrength, ...]
+
+
 class Tuning:
     """A method's figures on the queries that a strength is chosen on; each strength is computed once."""
 
@@ -210,7 +243,7 @@ class Tuning:
 
     def figure(self, bound: Bound, step: int) -> float:
         """The figure, with its sign."""
-        return float(bound.figure(_array(self._at(step)[self._figures.measures.index(bound.measure)])))
+        return self._figure(bound.measure, step)
 
     def size(self, bound: Bound, step: int) -> float:
         """The figure that is compared."""
@@ -218,10 +251,22 @@ class Tuning:
 
     def bias(self, measure: Measure, step: int) -> float:
         """How biased the order is: less is better; infinite where no query has a value."""
-        how = resolve(measure)
-        mean = self._at(step)[self._figures.measures.index(measure)]
-        figure = float(how.combine([_array(mean)]))
-        return math.inf if math.isnan(figure) else abs(figure) if how.signed else -figure
+        figure = self._figure(measure, step)
+        return math.inf if math.isnan(figure) else abs(figure) if resolve(measure).signed else -figure
+
+    def tried(self, utility: Measure | None, bias: Measure) -> Strengths:
+        """All strengths so far, with the figures of two of the measures."""
+
+        def figure(measure: Measure | None, step: int) -> float | None:
+            value = math.nan if measure is None else self._figure(measure, step)
+            return None if math.isnan(value) else value
+
+        steps = sorted(self._means)
+        rows = (TriedStrength(step / STEPS, figure(utility, step), figure(bias, step)) for step in steps)
+        return Strengths(utility, bias, tuple(rows))
+
+    def _figure(self, measure: Measure, step: int) -> float:
+        return float(resolve(measure).combine([_array(self._at(step)[self._figures.measures.index(measure)])]))
 
     def _at(self, step: int) -> tuple[float, ...]:
         if step not in self._means:
@@ -498,11 +543,15 @@ class Request:
         """
         table = grouping.table
         if tuning is None:
-            return Plan(self.method.make(_no_lists(table), table), self.strength or 0.0, None, {})
+            return Plan(self.method.make(_no_lists(table), table), self.strength or 0.0, None, {}, None)
         if not self.bounds:
             method = self.method.make(grouping.lists(tuning).lists, table)
-            return Plan(method, self.strength or 0.0, None, learnt(method, table.groups))
-        measures = list(dict.fromkeys([*(bound.measure for bound in self.bounds), usual_bias(table)]))
+            return Plan(method, self.strength or 0.0, None, learnt(method, table.groups), None)
+        bias = self.meet[0].measure if self.meet else usual_bias(table)
+        usual = None if qrels is None else parse_measure("nDCG@10")
+        utility = self.keep[0].measure if self.keep else usual
+        asked = [*(bound.measure for bound in self.bounds), bias, *([] if utility is None else [utility])]
+        measures = list(dict.fromkeys(asked))
         figures = OrderFigures(tuning, grouping, qrels, measures, self.seed, absent)
         if self.keep and not figures.judged:
             raise EvenrankError(
@@ -512,19 +561,24 @@ class Request:
         found = Tuning(method, figures)
         step = chosen_step(found, self.meet, self.keep, self.method.described, len(tuning.queries))
         if not self.meet:
-            step = least_biased(found, self.keep, usual_bias(table), step)
+            step = least_biased(found, self.keep, bias, step)
         sizes = tuple(found.size(bound, step) for bound in self.bounds)
-        return Plan(method, step / STEPS, sizes, learnt(method, table.groups))
+        tried = found.tried(utility, bias)
+        return Plan(method, step / STEPS, sizes, learnt(method, table.groups), tried)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A method and a strength. ``sizes``: the bounds' figures on the tuning queries; ``learnt``: the direction."""
+    """A method and a strength.
+
+    ``sizes``: the bounds' figures on the tuning queries; ``learnt``: the direction; ``strengths``: what was tried.
+    """
 
     method: Reordering
     strength: float
     sizes: tuple[float, ...] | None
     learnt: dict[str, object]
+    strengths: Strengths | None
 
 
 def restricted(run: Run, chosen: pl.Series) -> Run:
@@ -562,7 +616,7 @@ def notes_of(request: Request, plan: Plan, grouping: Grouping, changes: Changes,
         yield f"The groups compared are assumed to be {first} and {second}."
 
 
-def unknown_findings(name: str, of: Changes | RunLists, grouping: Grouping) -> tuple[Finding, ...]:
+def unknown_findings(name: str, of: Changes, grouping: Grouping) -> tuple[Finding, ...]:
     """What is said first of documents of a run that have no label or no text, if there are any."""
     if not of.lacking:
         return ()
@@ -607,6 +661,7 @@ class Rebalanced(Result):
         outcomes: The bounds of ``meet`` and ``keep``, on the tuning queries and on the others.
         audit: The run and its new order, named ``name``, on the other queries (on all if nothing was tuned); None if no
             figures were asked for. ``tuning``: likewise on the tuning queries.
+        strengths: What was tried on the tuning queries; None if the strength was given.
         settings, notes, provenance: How it was made; ``lacks``: what is said of judged queries that the run lacks, and
             of documents without a label or text.
     """
@@ -622,6 +677,7 @@ class Rebalanced(Result):
     tuning: AuditResult | None = field(metadata=LEFT_OUT)
     settings: dict[str, object]
     notes: tuple[str, ...]
+    strengths: Strengths | None = field(default=None, kw_only=True, metadata=IF_KNOWN)
     run: Run = field(kw_only=True, metadata=LEFT_OUT)
     lacks: tuple[Finding, ...] = field(default=(), kw_only=True, metadata=LEFT_OUT)
 
@@ -704,6 +760,8 @@ class Rebalanced(Result):
         if self.tuning is not None and sections is not None:
             title = "Figures on the tuning queries (chosen on these: no evidence)"
             sections.append(Section("On the tuning queries", (_figures(self.tuning, self.name, title),)))
+        if self.strengths is not None and sections is not None:
+            sections.append(Section("Strengths", (_strengths(self.strengths, self.strength),)))
         return Page(
             "rebalance",
             f"{self.name}: {self.method} at strength {self.strength:g}",
@@ -712,12 +770,31 @@ class Rebalanced(Result):
             ("● differs (p < .05, corrected)",),
             counted(queries, "query"),
             (("evenrank gate", "limits for pipelines"),),
+            plane=self._plane(),
             sections=tuple(sections or ()),
             facts=facts,
             source=_SOURCE,
             notes=(f"{self.method} at strength {self.strength:g}. {self.changes.sentence()}", *self.notes),
             provenance=self.provenance,
         )
+
+    def _plane(self) -> str:
+        """What was tried, of effectiveness against bias; "" without both."""
+        tried = self.strengths
+        if self.audit is None or tried is None or tried.utility is None:
+            return ""
+        points = [
+            PlanePoint(
+                f"{self.method} {one.strength:g}" if one.strength else self.audit.runs[0].name,
+                Placed(one.utility, None),
+                Placed(one.bias, None),
+                method=self.method if one.strength else None,
+            )
+            for one in tried.tried
+        ]
+        chosen = next(one for one in tried.tried if one.strength == self.strength)
+        points.append(PlanePoint(self.name, Placed(chosen.utility, None), Placed(chosen.bias, None)))
+        return draw_plane((tried.utility, tried.bias), points)
 
     def _beside(self) -> Mapping[str, object]:
         return {"figures": _values(self.audit, self.name), "tuning_figures": _values(self.tuning, self.name)}
@@ -766,6 +843,16 @@ def _figures(audit: AuditResult, name: str, title: str) -> Table:
     )
     note = "Difference: paired by query; p: t and Hall's t, not corrected."
     return Table(title, columns, _rows(audit, name), (note,))
+
+
+def _strengths(strengths: Strengths, chosen: float) -> Table:
+    measures = ("utility", strengths.utility), ("bias", strengths.bias)
+    columns = (
+        Column("strength", digits(3), mark=lambda row: "◂" if row.strength == chosen else ""),
+        *(Column(name, digits(4), shown_name(measure)) for name, measure in measures if measure is not None),
+    )
+    note = "◂ chosen, on the tuning queries, of which the figures are: no evidence."
+    return Table("Strengths that were tried", columns, strengths.tried, (note,))
 
 
 def _values(audit: AuditResult | None, name: str) -> dict[str, object] | None:
@@ -1059,6 +1146,7 @@ def rebalanced(
         _settings(request, grouping),
         tuple(notes),
         provenance=provenance,
+        strengths=plan.strengths,
         run=made,
         lacks=(*absence_findings(run.name, absent, qrels), *unknown_findings(run.name, changes, grouping), *moved),
     )

@@ -6,7 +6,6 @@ import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -401,9 +400,6 @@ def _plain(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-Orders = Literal["given", "random", "relevance"]
-
-
 class OrderFigures:
     """Measures of a run, and of the same documents in other orders.
 
@@ -430,10 +426,10 @@ class OrderFigures:
             0 if self._qrels is None else self._qrels["query_id"].n_unique() - (0 if absent is None else len(absent))
         )
         self._background: Background | None = None
-        self._background = self.evaluation(run).as_background(run.name)
+        self._background = self._evaluation(run).as_background(run.name)
         self.lists = _looked_at(grouping.lists(run), grouping.depth, measures)
 
-    def evaluation(self, run: Run) -> Evaluation:
+    def _evaluation(self, run: Run) -> Evaluation:
         """The evaluation of a run of these queries' documents."""
         made = Evaluation(
             untied(run),
@@ -448,31 +444,21 @@ class OrderFigures:
 
     def values(self, run: Run) -> tuple[Array, ...]:
         """The values [Q] of each measure; NaN where a query has none."""
-        return self.values_of(self.evaluation(run))
-
-    def values_of(self, evaluation: Evaluation, *, how: Orders = "given") -> tuple[Array, ...]:
-        """:meth:`values` of an evaluation.
-
-        ``how``: in the order "given"; or in expectation over "random" orders, or by falling grade ("relevance").
-        """
-        return tuple(self._laid(resolve(measure), evaluation, how) for measure in self.measures)
+        evaluation = self._evaluation(run)
+        return tuple(self._laid(resolve(measure), evaluation) for measure in self.measures)
 
     def means(self, run: Run) -> tuple[float, ...]:
         """The mean of each measure's values; NaN where no query has one."""
         found = map(mean_of, self.values(run))
         return tuple(np.nan if mean is None else mean for mean in found)
 
-    def _laid(self, measure: RunMeasure, evaluation: Evaluation, how: Orders) -> Array:
+    def _laid(self, measure: RunMeasure, evaluation: Evaluation) -> Array:
         queries = measure.queries(evaluation)
-        if how == "relevance":
-            found = measure.by_relevance(evaluation)
-        else:
-            found = measure.values(evaluation) if how == "given" else measure.expected(evaluation, random=True)
         laid = np.full(len(self.queries), np.nan)
         places = IdIndex([self.queries]).places(queries)
         # A place of −1 would be the last query's.
         assert (places >= 0).all(), "the evaluation has other queries than the run"
-        laid[places] = found
+        laid[places] = measure.values(evaluation)
         return laid
 
 

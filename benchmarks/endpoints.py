@@ -1,4 +1,4 @@
-"""Overhead of an endpoint: what a request costs beside a bare loop of ``requests.post`` to the same server."""
+"""Overhead of an endpoint: what a request costs beside a bare loop of urllib3 to the same server."""
 
 from __future__ import annotations
 
@@ -44,15 +44,14 @@ def _texts() -> tuple[dict[str, str], dict[str, str], dict[str, dict[str, float]
 
 
 def _bare(url: str) -> float:
-    import requests
+    import urllib3
 
     queries, passages, run = _texts()
     start = time.perf_counter()
-    with requests.Session() as session:
-        session.trust_env = False
+    with urllib3.PoolManager() as pool:
         for query, listed in run.items():
             body = {"query": queries[query], "texts": [passages[one] for one in listed], "truncate": True}
-            session.post(f"{url}/rerank", json=body, timeout=60).json()
+            pool.request("POST", f"{url}/rerank", json=body, timeout=60).json()
     return time.perf_counter() - start
 
 
@@ -83,5 +82,5 @@ def rows(folder: Path) -> list[Row]:
             _ours(url, Path(home) / "warm")  # imports
             ours, bare = _ours(url, Path(home) / "kept"), _bare(url)
         server.kill()
-    what = f"a request to an endpoint with {PASSAGES} passages, against `requests.post` alone"
+    what = f"a request to an endpoint with {PASSAGES} passages, against urllib3 alone"
     return [Row(what, ours / QUERIES * 1e3, "ms", bare / QUERIES * 1e3, compare="share")]

@@ -15,8 +15,8 @@ from typing import Any
 
 EXTRAS = frozenset(
     [
-        *("numba", "llvmlite", "pyarrow", "altair", "vl_convert", "ir_datasets", "ijson", "Stemmer", "requests"),
-        *("urllib3", "tenacity", "fsspec", "aiohttp", "s3fs", "gcsfs", "tomli_w", "torch", "transformers", "ray"),
+        *("numba", "llvmlite", "pyarrow", "altair", "vl_convert", "ir_datasets", "ijson", "Stemmer"),
+        *("urllib3", "fsspec", "aiohttp", "s3fs", "gcsfs", "tomli_w", "torch", "transformers", "ray"),
         *("sentence_transformers", "accelerate", "safetensors", "gensim", "sklearn", "onnx", "onnxruntime"),
         *("openvino", "pandas"),
     ]

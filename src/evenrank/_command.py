@@ -48,7 +48,7 @@ def running(arguments: Sequence[str]) -> Iterator[dict[str, object]]:
     import shlex
 
     noted: dict[str, object] = {}
-    command = shlex.join(["evenrank", *map(without_secrets, arguments)])
+    command = shlex.join(["evenrank", *map(redacted_address, arguments)])
     tokens = typed.set(command), writes.set(False), outputs.set(noted)
     try:
         yield noted
@@ -78,6 +78,22 @@ def _identity(path: str) -> object:
     return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
+def redacted_address(argument: str) -> str:
+    """A path or an argument without the name, the password and the values of an address that it ends with.
+
+    These may hold any character, and end where it ends; those in a sentence, where it goes on: see
+    :func:`without_secrets`.
+    """
+    import re
+
+    scheme, found, address = argument.partition("://")
+    server = re.split("[/?#]", address, maxsplit=1)[0]
+    path, question, query = address[len(server) :].partition("?")
+    _, at, host = server.rpartition("@")
+    shown = f"{scheme}{found}{'…' if at else ''}{at}{host}{path}{question}{without_values(query)}"
+    return without_secrets(shown) if found else argument
+
+
 def without_secrets(text: str) -> str:
     """A text without names and passwords in its addresses, and without the values in their queries."""
     if "://" not in text:
@@ -86,12 +102,12 @@ def without_secrets(text: str) -> str:
 
     text = re.sub(r"://[^/?#\s]*@", "://…@", text)
     # A query ends where a sentence goes on.
-    query = r"""(://[^?#\s'"]*\?)([^#\s'"]*[^#\s'":,.;)])"""
+    query = r"""(://[^?#\s'"]*\?)([^#\s]*[^#\s'":,.;)])"""
     return re.sub(query, lambda found: found[1] + without_values(found[2]), text)
 
 
 def without_values(query: str) -> str:
-    """The query of an address without its values."""
+    """The query of an address without its values; what ends in ``=`` is a value that was padded."""
     import re
 
-    return re.sub(r"(^|&)([^=&]*=)?[^&]+", r"\1\2…", query)
+    return re.sub(r"(^|&)([^=&]*=(?=[^=&]))?[^&]+", r"\1\2…", query)

@@ -22,8 +22,8 @@ import evenrank
 from endpoint_cases import DOCUMENTS, QUERIES, REQUESTS, RUN, command, endpoint, every_file, ranked
 from evenrank import Endpoint
 from evenrank.files import EvenrankError, InputError
-from evenrank.models import endpoint_session
-from evenrank.models.endpoint_session import Answers
+from evenrank.models import endpoints
+from evenrank.models.endpoints import Answers
 from forked import in_forks
 from loopback import Body, Server, serving
 
@@ -41,7 +41,7 @@ def server() -> Iterator[Server]:
 def test_death_midway_and_a_second_start(
     api: Any, concurrency: int, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoint_session, "sleep_using_event", lambda _: lambda seconds: None)
+    monkeypatch.setattr(endpoints.Session, "_wait", lambda *_: None)
     whole = ranked(endpoint(server, api), tmp_path / "whole")
     undisturbed = server.times_asked()
     server.bodies.clear()
@@ -71,7 +71,7 @@ def test_death_midway_and_a_second_start(
 
 KILLED = """
 import os, signal, sys
-from evenrank.models.endpoint_session import Answers
+from evenrank.models.endpoints import Answers
 save, saved = Answers.save, []
 def killing(self, answers):
     save(self, answers)

@@ -21,7 +21,7 @@ import pytest
 from endpoint_cases import REQUESTS, endpoint, every_file, expected, ranked, scores_of
 from evenrank import Endpoint
 from evenrank.files import EvenrankError
-from evenrank.models import endpoint_session
+from evenrank.models import endpoints
 from evenrank.models.endpoints import Address
 from loopback import Body, Server, answer_to, serving
 
@@ -38,7 +38,7 @@ def server() -> Iterator[Server]:
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that would have been waited; they are not."""
     seconds: list[float] = []
-    monkeypatch.setattr(endpoint_session, "sleep_using_event", lambda _: seconds.append)
+    monkeypatch.setattr(endpoints.Session, "_wait", lambda _, wait: seconds.append(wait))
     return seconds
 
 
@@ -55,6 +55,21 @@ def test_an_answer_is_unpacked_no_further_than_is_allowed(server: Server, tmp_pa
     server.behave = lambda *_: (302, {"Content-Encoding": "gzip", "Location": "/"}, answer)
     with pytest.raises(EvenrankError, match="an answer of more than 64 MiB"):
         ranked(endpoint(server, concurrency=1), tmp_path / "run")
+
+
+def test_an_answer_holds_no_more_values_than_is_allowed(server: Server) -> None:
+    """Three bytes can take seventy in memory."""
+    answer = b"[" + b"[]," * ((1 << 20) // 3) + b"[]]"
+    server.behave = lambda *_: (200, {"Content-Encoding": "gzip"}, gzip.compress(answer))
+    with pytest.raises(EvenrankError, match=r"an answer of more than 131,072 values \(`largest_answer`\)$"):
+        ranked(endpoint(server, concurrency=1, largest_answer=2))
+
+
+def test_an_answer_that_is_not_utf8_is_refused(server: Server) -> None:
+    answer = json.dumps({"results": [], "note": "é"}, ensure_ascii=False).encode("latin-1")
+    server.behave = lambda *_: (200, {}, answer)
+    with pytest.raises(EvenrankError, match=r"the query 'query 0': expected an answer in UTF-8, found other bytes$"):
+        ranked(endpoint(server, concurrency=1))
 
 
 def test_packed_answers(server: Server, tmp_path: Path) -> None:
@@ -180,19 +195,23 @@ def test_slow_answers(server: Server, waits: list[float]) -> None:
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n", b" "),
         (b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n[]", b" "),
         (b"HTTP/1.1 302 Found\r\nLocation: /\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+        (b"HTTP/1.1 200", b" "),
+        (b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"a"),
     ],
-    ids=["sized", "closing", "chunked"],
+    ids=["sized", "closing", "chunked", "status", "headers", "size of a chunk"],
 )
 def test_an_answer_in_drops(begin: bytes, drop: bytes, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each one comes soon, the whole never."""
-    monkeypatch.setattr(endpoint_session, "TRIES", 1)
+    monkeypatch.setattr(endpoints, "TRIES", 1)
     done, cut = threading.Event(), threading.Event()
 
     def drip(file: IO[bytes]) -> None:
         try:
             file.write(begin)
-            while not done.wait(0.01):
-                file.write(drop)
+            for _ in range(300):
+                if not done.wait(0.01):
+                    file.write(drop)
         except OSError:
             cut.set()
 
@@ -251,6 +270,20 @@ def test_a_proxy_is_for_other_machines(server: Server, monkeypatch: pytest.Monke
         assert not Address.of(f"http://{host}", "rerank").loopback
     for host in ("LOCALHOST:1", "a.localhost", "[::1]:80"):
         assert Address.of(f"http://{host}", "rerank").loopback
+
+
+@pytest.mark.parametrize("scheme", ["", "http://"])
+def test_a_proxy_of_the_environment(scheme: str, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("no_proxy", "NO_PROXY", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", f"{scheme}me:w%2Frd@{server.url[7:]}")
+    assert scores_of(ranked(Endpoint("http://ranker.invalid/v1", "cohere"))) == expected()
+    assert set(server.paths) == {"http://ranker.invalid/v1/rerank"}
+    login = base64.b64encode(b"me:w/rd").decode()
+    assert {headers["proxy-authorization"] for headers in server.headers} == {f"Basic {login}"}
+    monkeypatch.setenv("http_proxy", "socks5://127.0.0.1:9")
+    with pytest.raises(EvenrankError, match=r"^expected a proxy with http:// or https:// in the environment$"):
+        ranked(Endpoint("http://ranker.invalid/v1", "cohere"))
 
 
 def test_no_password_of_netrc_and_no_cookies(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,13 +365,13 @@ def test_forms_of_a_key(server: Server, monkeypatch: pytest.MonkeyPatch) -> None
         "json": json.dumps(key)[1:-1],
     }
     for form in forms.values():
-        # Where the message is cut, no part of it stays.
+        # Also where the message is cut.
         for before in ("no:", "x" * 190):
             content = {"message": f"{before} {form} {form}"}
             server.behave = lambda *_, content=content: (401, {}, content)
             with pytest.raises(EvenrankError) as error:
                 ranked(endpoint(server, "tei", concurrency=1, key="THE_KEY"))
-            assert str(error.value).endswith(f"status 401: '{before} … …'")
+            assert str(error.value).endswith(": status 401: a text that repeats what is secret")
 
 
 def test_a_header_that_cannot_be_read_is_not_logged(keyed: Endpoint, server: Server, seen: list[str]) -> None:
@@ -372,7 +405,7 @@ def test_a_login_in_the_address(server: Server, tmp_path: Path, seen: list[str],
         ranked(model, depth=2)
     seen += [repr(model), *run.notes, str(model.scorer().facts()), all_of(error.value)]
     assert model.address.shown == f"{server.url}/rerank"
-    assert str(error.value).endswith(": status 403: '… … …'")
+    assert str(error.value).endswith(": status 403: a text that repeats what is secret")
 
 
 @pytest.mark.parametrize("value", [None, "", " ", "a\nb", "kéy"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import time
+import threading
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 
 from evenrank import EvenrankError, retrieve_from
-from evenrank.models import endpoint_session
+from evenrank.models import endpoints
 from loopback import Body, Server, serving
 
 QUERIES = {"q1": "who knew: a/b & ü", "q2": "nothing", "q3": 'said "so"'}
@@ -34,7 +34,7 @@ def server() -> Iterator[Server]:
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that would have been waited; they are not."""
     seconds: list[float] = []
-    monkeypatch.setattr(endpoint_session, "sleep_using_event", lambda _: seconds.append)
+    monkeypatch.setattr(endpoints.Session, "_wait", lambda _, wait: seconds.append(wait))
     return seconds
 
 
@@ -161,6 +161,7 @@ BAD: list[tuple[Any, str]] = [
     ({"hits": [{"title": "x"}]}, r"expected a document's id under a usual name .*, found"),
     ({"hits": [{"id": "d1", "score": "high"}]}, r"expected a finite number as score, found"),
     ({"hits": [{"id": "d1", "score": True}]}, r"expected a finite number as score, found"),
+    ((200, {}, b'{"hits": [{"id": "\xe9"}]}'), r"expected an answer in UTF-8, found other bytes$"),
     ((200, {}, b'{"hits": [{"id": "d1", "score": 1e999}]}'), r"expected a finite number as score, found"),
     ((302, {"Location": "http://elsewhere/"}, b""), r"redirected to 'http://elsewhere/', which is not followed"),
     ((200, {"Content-Encoding": "gzip"}, gzip.compress(b" " * (4 << 20))), r"an answer of more than 3 MiB"),
@@ -175,6 +176,43 @@ def test_wrong_answers_are_one_line(told: Any, message: str, server: Server) -> 
         retrieve_from(f"{server.url}/?q={{query}}", {"q1": "a"}, largest_answer=3, quiet=True)
     assert len(str(error.value)) < 600
     assert "the query 'a'" in str(error.value)
+
+
+@pytest.mark.parametrize("query", ["..", ".", "../../admin", "a/../b", "%2e%2e", "?k=9#x", "{k}"])
+@pytest.mark.parametrize("place", ["/search/{query}/hits?n={k}", "/search?q={query}"])
+def test_a_query_stays_in_its_place(query: str, place: str, server: Server) -> None:
+    server.behave = lambda *_: ["d1"]
+    retrieve_from(f"{server.url}{place}", {"q1": query}, k=3, quiet=True)
+    (path,) = server.paths
+    before, _, after = place.replace("{k}", "3").partition("{query}")
+    assert path.startswith(before)
+    assert path.endswith(after)
+    escaped = path[len(before) : len(path) - len(after)]
+    assert not set(escaped) & set("./?#{}")
+    assert urllib.parse.unquote(escaped) == query
+
+
+@pytest.mark.parametrize("place", ["/search#{query}", "/a?b#c?q={query}"])
+def test_a_query_behind_a_fragment_is_refused(place: str, server: Server) -> None:
+    with pytest.raises(EvenrankError, match=r"^`source`: expected \{query\} behind the host, and before any #$"):
+        retrieve_from(f"{server.url}{place}", QUERIES, quiet=True)
+    assert server.paths == []
+
+
+@pytest.mark.parametrize("url", ["http://{query}", "http://{query}.example.org/", "http://me:{query}@127.0.0.1/"])
+def test_a_query_names_no_server(url: str) -> None:
+    with pytest.raises(EvenrankError, match=r"^`source`: expected \{query\} behind the host"):
+        retrieve_from(url, {"q1": "a"}, quiet=True)
+
+
+def test_an_id_that_no_run_can_hold(server: Server, tmp_path: Path, evenrank: Any) -> None:
+    server.behave = lambda *_: (200, {}, b'{"hits": [{"id": "\\ud800"}]}')
+    (tmp_path / "q.tsv").write_text("q1\ta\n")
+    out = ["--out", tmp_path / "out.run"]
+    done = evenrank("retrieve", tmp_path / "q.tsv", "--from", f"{server.url}/?q={{query}}", *out)
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert "the query 'a': expected a document's id under a usual name" in done.err
+    assert not (tmp_path / "out.run").exists()
 
 
 def test_shards_that_failed(server: Server) -> None:
@@ -201,10 +239,14 @@ def test_servers_that_are_busy_are_asked_again(server: Server, waits: list[float
 
 
 def test_a_slow_server(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoint_session, "TRIES", 1)
-    server.behave = lambda *_: time.sleep(1) or []
-    with pytest.raises(EvenrankError, match=r"no answer in 0.2 s"):
-        retrieve_from(f"{server.url}/?q={{query}}", {"q1": "a"}, timeout=0.2, quiet=True)
+    monkeypatch.setattr(endpoints, "TRIES", 1)
+    done = threading.Event()
+    server.behave = lambda *_: done.wait(60) and []
+    try:
+        with pytest.raises(EvenrankError, match=r"no answer in 0.2 s"):
+            retrieve_from(f"{server.url}/?q={{query}}", {"q1": "a"}, timeout=0.2, quiet=True)
+    finally:
+        done.set()
 
 
 SECRET = "sk-Abc123+xyz/789"

@@ -10,7 +10,7 @@ from typing import Literal
 import polars as pl
 from ir_measures import Measure
 
-from evenrank._command import without_secrets
+from evenrank._command import redacted_address
 from evenrank.files import (
     EvenrankError,
     InputError,
@@ -191,7 +191,7 @@ def name_runs(runs: object, order: Order) -> Mapping[str, object]:
 @checked
 def run_name(path: PathLike) -> str:
     """The name of a run file's run: the file's, without an ending such as ``.run``, ``.tsv.gz`` or ``.parquet``."""
-    name = readable(os.path.basename(without_secrets(os.fspath(path)))).removesuffix(".gz").removesuffix(".zst")
+    name = readable(os.path.basename(redacted_address(os.fspath(path)))).removesuffix(".gz").removesuffix(".zst")
     stem, suffix = os.path.splitext(name)
     return stem if suffix in (".run", ".txt", ".tsv", ".trec", ".csv", ".json", ".jsonl", ".parquet") and stem else name
 

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.util import find_spec
 from numbers import Integral, Real
 
-from evenrank._command import without_secrets
+from evenrank._command import redacted_address, without_secrets
 
 _LONGEST = 1000
 """Maximum length of a message about a file, in characters: it may list names that are thousands of characters long."""
@@ -41,7 +41,7 @@ class InputError(EvenrankError):
         self.path = os.fspath(path)
         self.message = message
         self.line = line
-        place = self.path if line is None else f"{self.path}, line {line}"
+        place = redacted_address(self.path) + ("" if line is None else f", line {line}")
         super().__init__(f"{place}: {message}")
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from evenrank import _command
 
 from .errors import STEERING, EvenrankError, InputError, reason_of
-from .reading import file_system, is_utf8
+from .reading import FileSystem, file_system, first_line, is_utf8
 
 if TYPE_CHECKING:
     import polars as pl
@@ -55,7 +55,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         with errors_naming(path, part):
             yield part
             if elsewhere is not None:
-                elsewhere[0].put_file(str(part), elsewhere[1])
+                _upload(path, part, *elsewhere)
             elif is_stream(path):
                 with part.open("rb") as source, open(path, "wb") as stream:
                     shutil.copyfileobj(source, stream)
@@ -63,6 +63,16 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
                 with _sibling(path) as (copy, target), errors_naming(path, copy):
                     shutil.copyfile(part, copy)
                     _move_into_place(copy, target)
+
+
+def _upload(path: str | os.PathLike[str], part: Path, system: FileSystem, place: str) -> None:
+    """Copies a finished file to a URL; the libraries behind it raise errors of their own."""
+    try:
+        system.put_file(str(part), place)
+    except FileNotFoundError:
+        raise InputError(path, "cannot be written: no such place") from None
+    except Exception as error:
+        raise InputError(path, f"cannot be written: {first_line(error)}") from None
 
 
 @contextmanager

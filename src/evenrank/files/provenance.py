@@ -220,7 +220,7 @@ def _entry(role: str, source: object, tree: bool) -> _Entry:
     if is_identifier(path):
         return _Entry(role, path, "ir_datasets, by name")
     if "://" in path:
-        return _Entry(role, _command.without_secrets(path), "an address, not digested")
+        return _Entry(role, _command.redacted_address(path), "an address, not digested")
     if path.startswith(("/dev/", "/proc/")):
         return _Entry(role, path, "a stream, not digested")
     try:

@@ -11,10 +11,12 @@ import shutil
 import stat
 import sys
 import tempfile
+import urllib.parse
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
@@ -231,15 +233,49 @@ def file_system(path: str | os.PathLike[str]) -> tuple[FileSystem, str] | None:
         from fsspec.core import url_to_fs
     except ImportError:
         raise MissingExtraError(f"{os.fspath(path)}: reading or writing a URL", "remote") from None
+    name = os.fspath(path)
     try:
-        found: tuple[FileSystem, str] = url_to_fs(os.fspath(path))
+        web = {scheme: _web_settings(LONGEST, SILENCE) for scheme in ("http", "https") if f"{scheme}://" in name}
+        found: tuple[FileSystem, str] = url_to_fs(name, **web)
     except ImportError:
         raise MissingExtraError(f"{os.fspath(path)}: reading or writing a URL", "remote") from None
     except (ValueError, OSError) as error:
         raise InputError(path, str(error).splitlines()[0]) from None
     except Exception as error:
-        raise InputError(path, f"cannot be reached: {_first_line(error)}") from None
+        raise InputError(path, f"cannot be reached: {first_line(error)}") from None
     return found
+
+
+LONGEST, SILENCE = 600.0, 30.0
+"""Seconds for a whole answer of ``http://``, and seconds in which something of it must come."""
+
+
+@cache
+def _web_settings(longest: float, silence: float) -> dict[str, object]:
+    """How fsspec asks a server of the web: with deadlines, and without following it to another one."""
+    import aiohttp
+
+    async def refuse_others(_: object, __: object, redirect: aiohttp.TraceRequestRedirectParams) -> None:
+        target = urllib.parse.urljoin(str(redirect.url), redirect.response.headers.get("Location", ""))
+        if _server(target) != _server(str(redirect.url)):
+            place = urllib.parse.urlsplit(target).netloc.rpartition("@")[2]
+            raise _RedirectedError(f"redirected to {quoted(place)}, which is not followed")
+
+    trace = aiohttp.TraceConfig()
+    trace.on_request_redirect.append(refuse_others)
+    timeout = aiohttp.ClientTimeout(longest, sock_connect=silence, sock_read=silence)
+    return {"client_kwargs": {"timeout": timeout, "trace_configs": [trace]}}
+
+
+class _RedirectedError(Exception):
+    """An answer that leads to another server."""
+
+
+def _server(url: str) -> tuple[str, int | None]:
+    """The host of an address, and its port unless it is the usual one."""
+    parts = urllib.parse.urlsplit(url)
+    usual = {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.hostname or "", None if parts.port in (None, usual) else parts.port
 
 
 @contextmanager
@@ -252,25 +288,27 @@ def reaching(path: str | os.PathLike[str]) -> Iterator[None]:
         cause = error.__cause__
         absent = isinstance(cause, FileNotFoundError) or getattr(cause, "status", None) == 404
         if isinstance(cause, Exception) and not absent:
-            raise InputError(path, f"cannot be reached: {_first_line(cause)}") from None
+            raise InputError(path, f"cannot be reached: {first_line(cause)}") from None
         raise InputError(path, "no such file") from None
     except OSError as error:
-        raise InputError(path, f"cannot be read: {reason_of(error)[:_LONGEST_REASON]}") from None
+        raise InputError(path, f"cannot be read: {first_line(error)}") from None
     except EvenrankError:
         raise
     except Exception as error:
         if "://" not in os.fspath(path):
             raise
-        raise InputError(path, f"cannot be reached: {_first_line(error)}") from None
+        raise InputError(path, f"cannot be reached: {first_line(error)}") from None
 
 
 _LONGEST_REASON = 200
 """Characters of what other libraries say."""
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """The beginning of what an error says, on one line."""
-    text = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    said = reason_of(error) if isinstance(error, OSError) else str(error)
+    nothing = "no answer in time" if isinstance(error, TimeoutError) else type(error).__name__
+    text = next(iter(said.strip().splitlines()), nothing)
     return text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 1]}…"
 
 

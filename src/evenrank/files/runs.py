@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
-from evenrank._command import without_secrets
+from evenrank._command import redacted_address
 
 from . import irds
 from .arguments import checked
@@ -148,7 +148,7 @@ def read_run(path: str | os.PathLike[str], *, name: str | None = None, order: Or
     finite number, and a document that appears twice for a query.
     """
     table, contradictions = _read(path, order)
-    name = readable(os.path.basename(without_secrets(os.fspath(path))) if name is None else name)
+    name = readable(os.path.basename(redacted_address(os.fspath(path))) if name is None else name)
     notes: tuple[str, ...] = ()
     if contradictions:
         used = "scores" if order == "score" else "order of the file"

@@ -1,4 +1,4 @@
-"""A ranker behind an address: what it is asked, what it answers, and the answers that are kept."""
+"""A ranker behind an address: its questions and answers, the connections, and the answers that are kept."""
 
 from __future__ import annotations
 
@@ -6,33 +6,42 @@ import base64
 import copy
 import hashlib
 import html
+import io
 import json
+import logging
 import os
 import re
+import threading
+import time
 import urllib.parse
 from abc import abstractmethod
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenrank._command import without_values
+from evenrank._version import __version__
 from evenrank.files import EvenrankError
 from evenrank.files.arguments import checked
 from evenrank.files.errors import quoted, readable, require
+from evenrank.files.kept import KeptValues
 from evenrank.files.outputs import is_stream
 from evenrank.files.wording import counted
 
 from .scorers import Rows, Scorer, Scores, TextPairs
 
 if TYPE_CHECKING:
-    from .endpoint_session import Session
+    import socket
+
+    from urllib3 import BaseHTTPResponse, PoolManager
 
 Api = Literal["cohere", "tei", "openai"]
 APIS: tuple[Api, ...] = get_args(Api)
@@ -100,19 +109,6 @@ def _numbers(values: object, api: Api) -> list[float]:
     return values if api != "openai" or np.array(values, np.float32).any() else []
 
 
-def message_in(text: str) -> str:
-    """A server's message, by the names that servers give it in JSON; of a page, its text."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        value = None
-    while isinstance(value, dict | list):
-        names = ("message", "error", "detail", "msg")
-        value = next(filter(None, value if isinstance(value, list) else map(value.get, names)), None)
-    page = re.sub(r"(?is)<(style|script)\b.*?</\1\s*>|<[^>]*>", " ", text[: 1 << 14])
-    return " ".join((value if isinstance(value, str) else html.unescape(page)).split())
-
-
 @dataclass(frozen=True, repr=False)
 class Address:
     """Where to ask. ``shown``: what may be written of it; ``login``: its name and password, as a header; ``secrets``:
@@ -140,7 +136,7 @@ class Address:
         login, _, place = parts.netloc.rpartition("@")
         path = parts.path.rstrip("/") if ending else parts.path
         path = path if not ending or path.endswith(f"/{ending}") else f"{path}/{ending}"
-        values = [part.partition("=")[2] or part for part in parts.query.split("&")]
+        values = [part.partition("=")[2].rstrip("=") or part for part in parts.query.split("&")]
         values += [urllib.parse.unquote_plus(value) for value in values]
         # A shorter one, such as a version, is in every text; {query} stands for a text.
         secrets = {value for value in values if len(value) > 5 and "{" not in value}
@@ -177,24 +173,326 @@ def secret_in(variable: str | None) -> str | None:
     return found
 
 
-class Asked(Protocol):
-    """What a :class:`Session` asks: an :class:`Endpoint`, or a search engine."""
+class Answers(KeptValues):
+    """Answers by the digest of their question."""
 
-    @property
-    def address(self) -> Address: ...
-    @property
-    def scheme(self) -> str: ...
-    @property
-    def concurrency(self) -> int: ...
-    @property
-    def timeout(self) -> float: ...
-    @property
-    def largest_answer(self) -> int: ...
-    @property
-    def answers(self) -> str | os.PathLike[str] | None: ...
+    noun, anew, application = "answers", "ask everything anew", 0x65766E72
 
-    def secret(self) -> str | None:
-        """The key."""
+
+TRIES = 7
+"""How often a question is asked while the server is busy, fails or cannot be reached: after 1, 2, 4, … 32 seconds."""
+LONGEST_WAIT = 300.0
+"""Seconds that a server may ask to wait (Retry-After) before the question is asked again."""
+VALUES = 1 << 16
+"""JSON values for each MiB that an answer may have: three bytes (`[],`) can take 70 in memory."""
+SHOWN = 200
+"""Characters of a server's own message."""
+_AHEAD = 4
+"""Questions that wait for their turn or for an earlier answer, per question in flight."""
+A = TypeVar("A")
+
+
+class Session:
+    """The connections to a server and the answers that are kept, of one call, for its threads.
+
+    ``counts``: where it counts requests ("asked"), questions answered before ("kept") and other tries ("again").
+    ``tell`` is called with a line, once, before a question is asked again: that may take a minute.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        key: str | None,
+        *,
+        scheme: str = "Bearer",
+        concurrency: int,
+        timeout: float,
+        largest_answer: int,
+        answers: str | os.PathLike[str] | None = None,
+        counts: Counter[str] | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        from urllib3.util import make_headers
+
+        self._address, self._timeout, self._largest = address, timeout, largest_answer
+        self._counts, self._tell, self._told = Counter[str]() if counts is None else counts, tell, False
+        kind = {"Content-Type": "application/json", "Accept": "application/json"}
+        self._headers = {"User-Agent": f"evenrank/{__version__}", **kind, **make_headers(accept_encoding=True)}
+        authorization = address.login if key is None else f"{scheme} {key}"
+        if authorization is not None:
+            self._headers["Authorization"] = authorization
+        secrets = address.secrets if key is None else {key, *address.secrets}
+        self._hidden = {form for secret in secrets for form in _forms(secret)}
+        if secrets:
+            for name in ("urllib3.connection", "urllib3.connectionpool"):
+                # They log the address with its values, and headers that cannot be read.
+                logging.getLogger(name).setLevel(logging.ERROR)
+        self._http = _pool_manager(address, concurrency)
+        pool: Any = self._http.connection_from_url(address.url)
+        pool.ConnectionCls = partial(_with_deadline, pool.ConnectionCls)
+        self.answers = Answers(answers)
+        self._lock, self._stopped = threading.Lock(), threading.Event()
+        self._failure: BaseException | None = None
+        self._concurrency, self._threads = concurrency, ThreadPoolExecutor(concurrency, "endpoint")
+
+    def in_order(self, questions: Iterable[tuple[object, Callable[[], A]]]) -> Iterator[A]:
+        """The answers in the order of the questions, ``concurrency`` of which are asked at a time.
+
+        Each is a key and what asks it. One whose key is being asked is not asked again: it gets the same answer.
+        """
+        waiting: deque[tuple[object, Future[A]]] = deque()
+        for key, ask in questions:
+            if len(waiting) == _AHEAD * self._concurrency:
+                yield waiting.popleft()[1].result()
+            same = next((future for other, future in waiting if other == key), None)
+            waiting.append((key, same or self._threads.submit(self._guarded, ask)))
+        while waiting:
+            yield waiting.popleft()[1].result()
+
+    def _guarded(self, ask: Callable[[], A]) -> A:
+        try:
+            return ask()
+        except BaseException as error:
+            # The first failure ends all: nothing more is asked, which may cost money.
+            self._failure = self._failure or error
+            self._stopped.set()
+            raise self._failure from None
+
+    def close(self) -> None:
+        """Asks nothing more, and waits for the answers that are on their way, so that they are kept."""
+        self._stopped.set()
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._http.clear()
+        self.answers.close()
+
+    def count(self, what: str) -> None:
+        """Counts one more."""
+        with self._lock:
+            self._counts[what] += 1
+
+    def error(self, about: str, problem: str) -> EvenrankError:
+        """The error of a question, which messages call ``about``."""
+        return EvenrankError(f"{self._address.shown}: {about}: {problem}")
+
+    def ask(self, question: bytes | None, about: str, read: Callable[[str], A], url: str | None = None) -> A:
+        """What ``read`` makes of the text that the server answers to a JSON text, or without one to a GET of ``url``.
+
+        Asked again, after 1, 2, 4, … seconds or as long as the server asks for, at a status of 429 or 500 and above,
+        a lost connection and no answer in time. Raises EvenrankError after TRIES, at any other status and for a wrong
+        answer; redirects are not followed, as they would take texts and key elsewhere.
+        """
+        from urllib3 import Retry
+        from urllib3.exceptions import HTTPError, MaxRetryError
+
+        method = "GET" if question is None else "POST"
+        retries = Retry(TRIES - 1, other=0, allowed_methods=None, status_forcelist=(429, *range(500, 600)))
+        while True:
+            if self._stopped.is_set():
+                raise EvenrankError("nothing more is asked")
+            self.count("again" if retries.history else "asked")
+            response, lost = None, None
+            # The library's errors, which say the whole address, are in no traceback of ours: ``from None``.
+            try:
+                response, content = self._answer(method, url or self._address.url, question, about)
+            except (HTTPError, OSError, ValueError) as error:
+                lost, reason = error, _reason(error, self._timeout)
+            else:
+                if 200 <= response.status < 300:
+                    return self._read(content, about, read)
+                reason = self._refusal(response, content)
+                if not retries.is_retry(method, response.status):
+                    raise self.error(about, reason)
+            try:
+                retries = retries.increment(method, self._address.shown, response, lost)
+            except MaxRetryError:
+                tries = counted(len(retries.history) + 1, "try")
+                raise self.error(about, f"{reason} ({tries})") from None
+            wait = 0.0
+            with suppress(HTTPError, ValueError, OverflowError):
+                wait = (retries.get_retry_after(response) if response else None) or 0.0
+            if wait > LONGEST_WAIT:
+                asked = f"it asks to wait {wait:,.0f} s, more than {LONGEST_WAIT:.0f}: start again later"
+                raise self.error(about, f"{reason}; {asked}")
+            with self._lock:
+                told, self._told = self._told, True
+            if not told:
+                self._tell(f"{self._address.shown}: {reason}; asked again, up to {counted(TRIES, 'try')}")
+            self._wait(max(2.0 ** (len(retries.history) - 1), wait))
+
+    def _wait(self, seconds: float) -> None:
+        self._stopped.wait(seconds)
+
+    def _answer(self, method: str, url: str, question: bytes | None, about: str) -> tuple[BaseHTTPResponse, bytearray]:
+        """What the server answers to one try. Raises EvenrankError for more than a limit, as it comes."""
+        from urllib3 import Timeout
+
+        content, values = bytearray(), 0
+        with self._http.urlopen(
+            method,
+            url,
+            body=question,
+            headers=self._headers,
+            timeout=Timeout(total=self._timeout),
+            retries=False,
+            redirect=False,
+            preload_content=False,
+        ) as response:
+            # Part by part: a few bytes can unpack to gigabytes.
+            while part := response.read1(1 << 16):
+                content += part
+                values += part.count(b",") + part.count(b"[") + part.count(b"{")
+                if len(content) > self._largest << 20:
+                    raise self.error(about, f"an answer of more than {self._largest} MiB (`largest_answer`)")
+                if values > self._largest * VALUES:
+                    most = self._largest * VALUES
+                    raise self.error(about, f"an answer of more than {most:,} values (`largest_answer`)")
+        return response, content
+
+    def _read(self, content: bytearray, about: str, read: Callable[[str], A]) -> A:
+        try:
+            return read(content.decode())
+        except UnicodeDecodeError:
+            raise self.error(about, "expected an answer in UTF-8, found other bytes") from None
+        except WrongAnswerError as error:
+            problem, *said = error.args
+            raise self.error(about, " ".join([problem, *map(self._said, said)])) from None
+
+    def _refusal(self, response: BaseHTTPResponse, content: bytearray) -> str:
+        """What a status other than of success means, with the server's own message."""
+        reason = f"status {response.status}"
+        if 300 <= response.status < 400:
+            target = re.sub("//[^/]*@", "//", re.split("[?#]", response.headers.get("Location", ""))[0])
+            return f"{reason}: redirected to {self._said(target)}, which is not followed"
+        if said := message_in(content.decode(errors="replace")):
+            reason += f": {self._said(said)}"
+        return reason + ("; try a smaller `batch_size`" if response.status == 413 else "")
+
+    def _said(self, text: str) -> str:
+        """What a server said, quoted and cut; nothing of it if it repeats a secret, also spaced or backwards."""
+        text = text[: 1 << 14]
+        letters = _letters(text)
+        for form in self._hidden:
+            part = _letters(form)
+            if form in text or (len(part) > 5 and (part in letters or part[::-1] in letters)):
+                return "a text that repeats what is secret"
+        return quoted(text, SHOWN)
+
+
+def message_in(text: str) -> str:
+    """A server's message, by the names that servers give it in JSON; of a page, its text."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    while isinstance(value, dict | list):
+        names = ("message", "error", "detail", "msg")
+        value = next(filter(None, value if isinstance(value, list) else map(value.get, names)), None)
+    page = re.sub(r"(?is)<(style|script)\b.*?</\1\s*>|<[^>]*>", " ", text[: 1 << 14])
+    return " ".join((value if isinstance(value, str) else html.unescape(page)).split())
+
+
+def _forms(secret: str) -> set[str]:
+    """A secret as a server may repeat it: as it is, in base64, in an address, in HTML and in JSON."""
+    packed = base64.b64encode(secret.encode()).decode().rstrip("=")
+    addresses = {urllib.parse.quote(secret), urllib.parse.quote_plus(secret)}
+    return {secret, packed, secret.encode().hex(), *addresses, html.escape(secret), json.dumps(secret)[1:-1]}
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[\W_]", "", text).lower()
+
+
+def _reason(error: BaseException, timeout: float) -> str:
+    """Why there is no answer: the operating system's reason, however deep; the texts above it repeat the address."""
+    from urllib3.exceptions import ProtocolError, ReadTimeoutError
+
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        if isinstance(cause, TimeoutError | ReadTimeoutError):
+            return f"no answer in {timeout:g} s"
+        cause = cause.__cause__ or cause.__context__
+    return "the connection was dropped" if isinstance(error, ProtocolError) else f"it failed ({type(error).__name__})"
+
+
+def _pool_manager(address: Address, concurrency: int) -> PoolManager:
+    """The connections to a server, by way of the environment's proxy unless it is this machine."""
+    from urllib.request import getproxies, proxy_bypass
+
+    from urllib3 import PoolManager, ProxyManager
+    from urllib3.util import make_headers, parse_url
+
+    proxies = {} if address.loopback or proxy_bypass(address.place) else getproxies()
+    proxy = proxies.get(urllib.parse.urlsplit(address.url).scheme) or proxies.get("all")
+    if not proxy:
+        return PoolManager(1, maxsize=concurrency)
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    try:
+        login = parse_url(proxy).auth
+        headers = make_headers(proxy_basic_auth=urllib.parse.unquote(login)) if login else None
+        return ProxyManager(proxy, 1, proxy_headers=headers, maxsize=concurrency)
+    except ValueError:
+        raise EvenrankError("expected a proxy with http:// or https:// in the environment") from None
+
+
+def _with_deadline(make: Callable[..., Any], **settings: Any) -> Any:
+    """A connection of urllib3 whose time-out is a deadline: for headers and body, however slowly they come."""
+    connection = make(**settings)
+    connect = connection.connect
+
+    def connect_with_deadline() -> None:
+        connect()
+        connection.sock = _DeadlineSocket(connection.sock, connection.timeout)
+
+    connection.connect = connect_with_deadline
+    return connection
+
+
+class _DeadlineSocket:
+    """A socket whose time-out is for all that is sent and received after it was set, not for each part anew."""
+
+    def __init__(self, connected: socket.socket, seconds: float) -> None:
+        self._socket = connected
+        self.settimeout(seconds)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._socket, name)
+
+    def settimeout(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def limit(self) -> None:
+        """Limits what comes next to the time that is left."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._socket.settimeout(left)
+
+    def sendall(self, data: bytes) -> None:
+        self.limit()
+        self._socket.sendall(data)
+
+    def makefile(self, *_: object) -> io.BufferedReader:
+        return io.BufferedReader(_DeadlineReader(self))
+
+
+class _DeadlineReader(io.RawIOBase):
+    """What a :class:`_DeadlineSocket` receives."""
+
+    def __init__(self, limited: _DeadlineSocket) -> None:
+        self._limit, self._bytes = limited.limit, limited._socket.makefile("rb", buffering=0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._limit()
+        return self._bytes.readinto(buffer)
+
+    def close(self) -> None:
+        self._bytes.close()
+        super().close()
 
 
 @checked
@@ -208,9 +506,10 @@ class Endpoint:
     Embeddings Inference), or "openai": vectors of texts, whose cosine is the score. ``model``: the server's name of it.
 
     ``key``: the *name* of the environment variable with the key, which is sent as a bearer token and written nowhere.
-    ``concurrency``: requests in flight. ``timeout``: seconds for an answer; ``largest_answer``: the MiB that it may
-    unpack to. ``query_prompt``, ``document_prompt``: put before each text. A request holds ``batch_size`` passages or
-    texts of the call that scores them.
+    ``concurrency``: requests in flight. ``timeout``: seconds for a whole answer, however slowly it comes.
+    ``largest_answer``: the MiB that it may unpack to, with 65,536 JSON values for each. ``query_prompt``,
+    ``document_prompt``: put before each text. A request holds ``batch_size`` passages or texts of the call that scores
+    them.
 
     ``answers``: an SQLite file that keeps the answers, so that nothing is asked twice; without one,
     :func:`evenrank.rerank` keeps them in ``OUT.answers.sqlite`` beside its ``out``. It holds digests and scores or
@@ -234,7 +533,7 @@ class Endpoint:
     document_prompt: str | None = None
 
     def __post_init__(self) -> None:
-        require("an endpoint", "endpoints", "requests", "tenacity", "urllib3")
+        require("an endpoint", "endpoints", "urllib3")
         if self.model is not None and not self.model.strip():
             raise EvenrankError(f"`model`: expected the server's name of a model, found {quoted(self.model)}")
         self.address  # noqa: B018 - an error now rather than later
@@ -249,18 +548,9 @@ class Endpoint:
         return Address.of(self.url, ENDINGS[self.api])
 
     @property
-    def scheme(self) -> str:
-        """How the key is sent."""
-        return "Bearer"
-
-    @property
     def name(self) -> str:
         """The name of the runs that it ranks: the last part of the model's name; without one, server and port."""
         return readable((self.model or "").rstrip("/").rpartition("/")[2].strip() or self.address.place)
-
-    def secret(self) -> str | None:
-        """The key. Raises EvenrankError, without what ``key`` says (it may be the key itself), if there is none."""
-        return secret_in(self.key)
 
     def keeping_beside(self, out: str | os.PathLike[str] | None) -> Endpoint:
         """The same with its answers kept in ``OUT.answers.sqlite``, unless they have a file or ``out`` is none here."""
@@ -276,7 +566,7 @@ class Endpoint:
 
     def scorer(self) -> EndpointScorer:
         """What scores pairs with it."""
-        self.secret()
+        secret_in(self.key)
         return EmbeddingEndpointScorer(self) if self.api == "openai" else RerankEndpointScorer(self)
 
 
@@ -328,9 +618,17 @@ class EndpointScorer(Scorer):
         return lambda rows: np.concatenate(list(self.each(pairs, batch_size, [rows])))
 
     def each(self, pairs: TextPairs, batch_size: int, windows: Sequence[Rows]) -> Iterator[Scores]:
-        from .endpoint_session import Session
-
-        with closing(Session(self.endpoint, self._counts)) as session:
+        endpoint = self.endpoint
+        session = Session(
+            endpoint.address,
+            secret_in(endpoint.key),
+            concurrency=endpoint.concurrency,
+            timeout=endpoint.timeout,
+            largest_answer=endpoint.largest_answer,
+            answers=endpoint.answers,
+            counts=self._counts,
+        )
+        with closing(session):
             yield from self._scored(session, pairs, batch_size, windows)
 
     @abstractmethod

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import urllib.parse
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import partial
+from typing import Annotated, Any
 
 import polars as pl
 
@@ -24,10 +24,7 @@ from evenrank.files.reading import line_blocks
 from evenrank.files.tables import DOCUMENT
 from evenrank.files.wording import counted
 
-from .endpoints import Address, WrongAnswerError, secret_in
-
-if TYPE_CHECKING:
-    from .endpoint_session import Session
+from .endpoints import Address, Session, WrongAnswerError, secret_in
 
 Hits = list[tuple[str, float | None]]
 """The documents of an answer, best first, with their scores."""
@@ -41,44 +38,6 @@ IDS = (
 SCORES = tuple(f"{place}{name}" for place in ("", "metadata.") for name in ("score", "_score", "relevance_score"))
 """Where a document's id and score are in a hit: of search engines, of LangChain's documents, of LlamaIndex's nodes (the
 id of one that was split off a document is its own, and random)."""
-
-
-@dataclass(frozen=True)
-class Engine:
-    """A search engine behind an address, asked as an :class:`evenrank.Endpoint` is (see there for what is shared)."""
-
-    url: str
-    index: str | None = None
-    template: object = None
-    key: str | None = None
-    concurrency: int = 4
-    timeout: float = 60
-    largest_answer: int = 64
-    answers: None = None
-
-    @cached_property
-    def address(self) -> Address:
-        """Where it is asked; ``{query}`` and ``{k}`` are still to be put in."""
-        if self.index is None and "{query}" not in self.url:
-            raise EvenrankError("`source`: expected {query} in the address, or `index` for OpenSearch or Elasticsearch")
-        return Address.of(self.url, "" if self.index is None else f"{urllib.parse.quote(self.index)}/_search")
-
-    @property
-    def scheme(self) -> str:
-        """How the key is sent."""
-        return "Bearer" if self.index is None else "ApiKey"
-
-    def secret(self) -> str | None:
-        """The key."""
-        return secret_in(self.key)
-
-    def asked(self, query: str, k: int) -> tuple[bytes | None, str | None]:
-        """The JSON that is posted for a query, or None, and the address that is asked instead of its own."""
-        if self.index is not None:
-            return json.dumps(_filled(self.template or _TEMPLATE, query, k)).encode(), None
-        # Of the name, too, so that a colon or a slash in a query leads nowhere else.
-        url = self.address.url.replace("{query}", urllib.parse.quote(query, safe=""))
-        return None, url.replace("{k}", str(k))
 
 
 _TEMPLATE = {"size": "{k}", "_source": False, "query": {"multi_match": {"query": "{query}"}}}
@@ -167,11 +126,21 @@ def retrieve_from(
     if isinstance(source, str):
         if not source.startswith(("http://", "https://")):
             raise EvenrankError("`source`: expected an address with http:// or https://")
-        filled = None if template is None else _template(template)
-        engine = Engine(source, index, filled, key, concurrency, timeout, largest_answer)
-        facts: dict[str, object] = {"retriever": engine.address.shown, "index": index}
-        label, rows = index or engine.address.place, _asked(engine, asked, k, paths, quiet)
-        facts |= {} if filled is None else {"template": filled}
+        address = _address(source, index)
+        search = None if index is None else _TEMPLATE if template is None else _template(template)
+        facts: dict[str, object] = {"retriever": address.shown, "index": index}
+        facts |= {} if template is None else {"template": search}
+        require("another retriever", "endpoints", "urllib3")
+        session = Session(
+            address,
+            secret_in(key),
+            scheme="Bearer" if index is None else "ApiKey",
+            concurrency=concurrency,
+            timeout=timeout,
+            largest_answer=largest_answer,
+            tell=(lambda _: None) if quiet else to_standard_error,
+        )
+        label, rows = index or address.place, _asked(session, address.url, search, asked, k, paths, quiet)
     else:
         _refuse("an address with http:// or https:// as `source`", index=index, key=key)
         facts = {"retriever": f"{type(source).__module__}.{type(source).__qualname__}"}
@@ -238,7 +207,9 @@ class _Paths:
     def _hit(self, hit: object) -> tuple[str, float | None]:
         alone = hit if isinstance(hit, str | int) and self.id is None else None
         row_id = _first(hit, IDS if self.id is None else (self.id,)) if alone is None else alone
-        if not isinstance(row_id, str | int) or isinstance(row_id, bool) or row_id == "":
+        # No run can hold half of a pair of UTF-16.
+        lone = isinstance(row_id, str) and re.search("[\ud800-\udfff]", row_id) is not None
+        if not isinstance(row_id, str | int) or isinstance(row_id, bool) or row_id == "" or lone:
             place = "under a usual name (`id` names another)" if self.id is None else f"as {self.id}"
             raise WrongAnswerError(f"expected a document's id {place} in a hit, found", _brief(hit))
         value = _first(hit, SCORES if self.score is None else filter(None, (self.score,)))
@@ -287,38 +258,57 @@ def _template(given: object) -> dict[str, object]:
     return found
 
 
-def _asked(engine: Engine, asked: pl.DataFrame, k: int, paths: _Paths, quiet: bool) -> list[tuple[str, Hits]]:
-    """What a server finds for each query, several of which are asked at a time."""
+def _address(url: str, index: str | None) -> Address:
+    """Where an index is searched, or an address with ``{query}``, which only its path and its values may have."""
+    if index is not None:
+        return Address.of(url, f"{urllib.parse.quote(index)}/_search")
+    before, found, _ = url.partition("{query}")
+    if not found:
+        raise EvenrankError("`source`: expected {query} in the address, or `index` for OpenSearch or Elasticsearch")
+    if not re.match(r"https?://[^/?#]+[/?][^#]*$", before):
+        raise EvenrankError("`source`: expected {query} behind the host, and before any #")
+    return Address.of(url, "")
+
+
+def _asked(
+    session: Session,
+    url: str,
+    search: Mapping[str, object] | None,
+    asked: pl.DataFrame,
+    k: int,
+    paths: _Paths,
+    quiet: bool,
+) -> list[tuple[str, Hits]]:
+    """What a server finds for each query, several of which are asked at a time.
+
+    ``search``: what an index is asked, with ``{query}`` and ``{k}`` in its values; None: they are in the ``url``.
+    """
 
     def read(text: str) -> Hits:
         try:
             answer = json.loads(text)
         except (ValueError, RecursionError):
             raise WrongAnswerError("expected JSON, found", text.strip()) from None
-        partly = isinstance(answer, dict) and engine.index is not None
+        partly = isinstance(answer, dict) and search is not None
         if partly and (answer.get("timed_out") or _at(answer, "_shards.failed")):
             raise WrongAnswerError("expected an answer of all shards in time, found", _brief(answer))
         return paths.read(answer, k)
 
-    require("another retriever", "endpoints", "requests", "tenacity", "urllib3")
-    from .endpoint_session import Session
+    def ask(query: str) -> Hits:
+        about = f"the query {quoted(query)}"
+        if search is not None:
+            return session.ask(json.dumps(_filled(search, query, k)).encode(), about, read)
+        # Its dots too: `..` leads to another path.
+        escaped = urllib.parse.quote(query, safe="").replace(".", "%2E")
+        return session.ask(None, about, read, url.replace("{k}", str(k)).replace("{query}", escaped))
 
-    with (
-        progress("retrieving", asked.height, quiet=quiet) as advance,
-        closing(Session(engine, Counter(), (lambda _: None) if quiet else to_standard_error)) as session,
-    ):
+    with progress("retrieving", asked.height, quiet=quiet) as advance, closing(session):
         found = []
-        texts = asked["text"].to_list()
-        asking = ((text, partial(_ask, session, engine, text, k, read)) for text in texts)
-        for query, answer in zip(asked["query_id"], session.in_order(asking), strict=True):
+        questions = ((text, partial(ask, text)) for text in asked["text"])
+        for query, answer in zip(asked["query_id"], session.in_order(questions), strict=True):
             found.append((query, answer))
             advance(1)
     return found
-
-
-def _ask(session: Session, engine: Engine, query: str, k: int, read: Callable[[str], Hits]) -> Hits:
-    body, url = engine.asked(query, k)
-    return session.ask(body, f"the query {quoted(query)}", read, url)
 
 
 def _called(source: Any, asked: pl.DataFrame, k: int, paths: _Paths, quiet: bool) -> list[tuple[str, Hits]]:

@@ -204,17 +204,9 @@ Engine = Annotated[
     Option("local: all cores of this machine; ray: a Ray cluster (RAY_ADDRESS).", panel="Machine", rare=True),
 ]
 Workers = Annotated[
-    int | tuple[int, int] | str | None,
-    Option(
-        "Parallel workers (default: as many as fit); ray: 2:16 scales.",
-        metavar="N",
-        typed=str,
-        panel="Machine",
-        rare=True,
-    ),
+    int | None, Option("ray: the most parallel workers (default: as many as fit).", panel="Machine", rare=True)
 ]
 Cpus = Annotated[float, Option("ray: cores per worker.", panel="Machine", rare=True)]
-Gpus = Annotated[float, Option("ray: GPUs per worker; 0.5: two workers share one.", panel="Machine", rare=True)]
 
 # --- word vectors -----------------------------------------------------------------------------------------------------
 

@@ -58,8 +58,6 @@ def test_rerank_from_end_to_end(server: Server, tmp_path: Path) -> None:
         (["--api", "tei", "--timeout", "0"], "--timeout: expected a number from 0.001 to 86400, found 0.0"),
         (["--api", "tei", "--device", "cpu"],
          "--device: only for a model given by its folder or its name on the hub"),
-        (["--api", "tei", "--engine", "ray"],
-         "--engine ray: expected a folder or a name on the hub as --model, found an endpoint"),
         (["--api", "tei", "--endpoint", "localhost:80"],
          "--endpoint: expected an address with http:// or https:// and a host, found 'localhost:80'"),
     ],

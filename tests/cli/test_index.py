@@ -82,15 +82,13 @@ def test_refusals(folder: Path, evenrank: Command) -> None:
     assert refused("index", "c.tsv", "--out", "-").startswith("expected a file as output, found '-'")
     assert refused("index", "no.tsv", "--out", "j") == "no.tsv: no such file"
     assert refused("index", "c.tsv", "--out", "j", "--stemmer", "klingon").startswith("--stemmer: expected one of ")
-    assert refused("index", "c.tsv", "--out", "j", "--engine", "ray").startswith("BM25 has no model: ")
+    assert refused("index", "c.tsv", "--out", "j", "--device", "cpu").startswith("BM25 has no model: ")
     with_model = ("index", "c.tsv", "--out", "j", "--model", "m")
     assert refused(*with_model, "--k1", "3", "--stemmer", "none", "--rm3") == (
         "--k1, --stemmer, --rm3: only for BM25, and the index is of the vectors of --model"
     )
     # The defaults, too, are refused if they are given.
     assert refused(*with_model, "--b", "0.4", "--stopwords", "english").startswith("--b, --stopwords: only for BM25")
-    for option in ("--workers", "--gpus"):
-        assert refused(*with_model, option, "2") == "--workers and --gpus need --engine ray"
     for path in (folder / "i").glob("scores.bin"):
         path.write_bytes(b"")
     assert refused(*search) == "i: the index is damaged: scores.bin has 0 bytes, expected 20"

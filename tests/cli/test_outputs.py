@@ -120,7 +120,6 @@ CASES = [
         "x.manifest.json: cannot be written: it is another output too",
     ),
     ("rotate c.tsv --answers answers.json --out answers.json", "answers.json: cannot be written: it is an input"),
-    ("rotate texts --out texts --engine ray", "texts: cannot be written: it is an input"),
     ("passages texts --out texts", "texts/passages.jsonl: cannot be written: it lies in an input (texts)"),
     ("passages c.tsv --answers answers.json --out .", "answers.json: cannot be written: it is an input"),
     ("variants c.tsv --kind swap --out c.tsv", "c.tsv: cannot be written: it is an input"),

@@ -114,9 +114,6 @@ def test_an_absurd_number_is_one_line(
         (["fuse", "a", "b", "--out", "o", "--qrels", "q", "--tune", f"nDCG@{HUGE}"], "nDCG"),
         (["data", "squad", "a", "--to", "o", "--shares", "nan 1 1"], "shares"),
         (["score", "c", "--out", "o", "--engine", "ray", "--workers", str(HUGE)], "workers"),
-        (["rerank", "r", "--model", "m", "--collection", "c", "--queries", "q", "--out", "o", "--engine", "ray",
-          "--workers", "1:10000000000000000000"], "workers"),
-        (["rotate", "c", "--out", "o.tsv", "--workers=-1"], "workers"),
     ],
 )  # fmt: skip
 def test_numbers_within_a_text_too(

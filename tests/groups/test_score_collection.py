@@ -81,7 +81,9 @@ def test_settings_come_back(tmp_path: Path) -> None:
     assert scores.table.equals(pl.read_parquet(out))
 
 
-def test_every_way_gives_the_same_table(tmp_path: Path, block_bytes: Callable[[int], None]) -> None:
+def test_every_way_gives_the_same_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: Callable[[int], None]
+) -> None:
     lines = "".join(f"d{i}\t{'she ' * (i % 4)}and {'he ' * (i % 3)}\n" for i in range(300))
     path = written(tmp_path, lines)
     scoring = Scoring(load_lexicon())
@@ -89,13 +91,15 @@ def test_every_way_gives_the_same_table(tmp_path: Path, block_bytes: Callable[[i
     assert expected["count_f"].to_list() == [i % 4 for i in range(300)]
     for size in (1 << 24, 1000, 50):
         block_bytes(size)
-        for workers in (1, 2, 7, None):
-            assert pl.concat(list(score_batches(scan_collection(path), scoring, workers=workers))).equals(expected)
+        for cores in (1, 2, 7, None):
+            monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+            assert pl.concat(list(score_batches(scan_collection(path), scoring))).equals(expected)
         score_collection(path, tmp_path / "scores.parquet", scoring)
         assert read_group_table(tmp_path / "scores.parquet").table.equals(expected)
 
 
-def test_the_reader_does_not_run_ahead() -> None:
+def test_the_reader_does_not_run_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
     read = 0
 
     def batches() -> Iterator[pl.DataFrame]:
@@ -103,7 +107,7 @@ def test_the_reader_does_not_run_ahead() -> None:
         for read in range(1, 21):
             yield pl.DataFrame({"doc_id": [str(read)], "text": ["she"]})
 
-    scored = score_batches(batches(), Scoring(load_lexicon()), workers=2)
+    scored = score_batches(batches(), Scoring(load_lexicon()))
     for count, table in enumerate(scored, start=1):
         assert table["doc_id"].to_list() == [str(count)]
         assert read <= count + 2

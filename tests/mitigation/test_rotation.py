@@ -1,4 +1,4 @@
-"""Rotation: eq. 7 of the paper, answers that move along, the same bytes for any number of workers."""
+"""Rotation: eq. 7 of the paper, answers that move along, the same bytes for any number of cores."""
 
 from __future__ import annotations
 
@@ -206,11 +206,7 @@ def test_white_space_alone_stays_within_its_line(tmp_path: Path) -> None:
     [
         (["--mode", "line"], "expected word or sentence, found 'line'"),
         (["--seed", "-1"], "expected 0 to 18446744073709551615, found -1"),
-        (["--workers", "0"], "expected 1 or more, or two rising numbers, found '0'"),
-        (["--workers", "2:4"], "`workers`: two numbers need `engine='ray'`, found 2:4"),
-        (["--workers", "many"], "expected a number, or two such as 2:16, found 'many'"),
         (["--answers-out", "x"], "`answers_out` needs `answers`"),
-        (["--engine", "spark"], "`engine`: expected local or ray, found 'spark'"),
     ],
 )
 def test_mistakes_are_told(home: Path, options: list[str], message: str) -> None:
@@ -284,14 +280,15 @@ def test_plausible_answers_move_but_are_not_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["tsv", "jsonl", "parquet"])
-def test_a_file_is_the_same_for_any_workers_and_blocks(tmp_path: Path, block_bytes, form: str) -> None:
+def test_a_file_is_the_same_for_any_cores_and_blocks(tmp_path: Path, monkeypatch, block_bytes, form: str) -> None:
     ids = ["0", "é", "日本", *map(str, range(1, 300))]
     frame = pl.DataFrame({"id": ids, "text": [f"w{i} x  y. Z\u00a0{'q “r” ' * (i % 7)}" for i in range(len(ids))]})
     frame.write_csv(tmp_path / "c.tsv", separator="\t", include_header=False, quote_style="never")
     contents = []
-    for size, workers in ((1 << 24, 1), (700, 4), (2000, 2)):
+    for size, cores in ((1 << 24, 1), (700, 4), (2000, 2)):
         block_bytes(size)
-        rotate_collection(tmp_path / "c.tsv", out=tmp_path / f"r.{form}", seed=5, workers=workers)
+        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        rotate_collection(tmp_path / "c.tsv", out=tmp_path / f"r.{form}", seed=5)
         read = pl.read_parquet if form == "parquet" else Path.read_bytes
         contents.append(read(tmp_path / f"r.{form}"))
     assert all(content.equals(contents[0]) if form == "parquet" else content == contents[0] for content in contents)

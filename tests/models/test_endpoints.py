@@ -316,12 +316,9 @@ def test_what_it_says_of_itself(server: Server) -> None:
     assert repr(endpoint(server)) == f"Endpoint('{server.url}/rerank', 'cohere', model='maker/ranks-2')"
 
 
-def test_other_settings_and_a_cluster_are_refused(server: Server) -> None:
+def test_other_settings_are_refused(server: Server) -> None:
     with pytest.raises(EvenrankError, match=r"^`device`: only for a model given by its folder or its name on the hub$"):
         ranked(endpoint(server), device="cpu")
-    message = r"^`engine='ray'`: expected a folder or a name on the hub as `model`, found an endpoint$"
-    with pytest.raises(EvenrankError, match=message):
-        ranked(endpoint(server), engine="ray")
     assert server.bodies == []
 
 

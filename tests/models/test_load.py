@@ -115,8 +115,6 @@ def test_what_is_no_model_is_refused() -> None:
     assert str(caught.value) == (
         "`kind`, `device`, `precision`: only for a model given by its folder or its name on the hub"
     )
-    with pytest.raises(EvenrankError, match="`engine='ray'`: expected a folder or a name on the hub as `model`"):
-        rerank(RUN, model=words, collection=TEXTS, queries=QUERIES, engine="ray")
 
 
 def test_scorers_score_lists_of_texts() -> None:

@@ -45,8 +45,6 @@ CASES = [
     ("--kind rotate --mode letter", "--mode: expected word or sentence, found 'letter'"),
     ("--kind swap --seed -1", "--seed: expected 0 to 18446744073709551615, found -1"),
     ("--kind repeated --depth 0", "--depth: expected 1 or more, found 0"),
-    ("--kind swap --engine spark", "--engine: expected local or ray, found 'spark'"),
-    ("--kind swap --workers 2:4", "--workers: two numbers need --engine ray, found 2:4"),
     ("--kind swap --lexicon l.csv", "--lexicon: l has no [pairs], the counterparts of its words"),
     ("--kind neutral --lexicon l.csv", "--lexicon: l has no [neutral], the neutral counterparts of its words"),
     ("--kind swap --lexicon none.toml", "--lexicon: no file and no built-in lexicon 'none.toml'"),
@@ -57,8 +55,6 @@ CASES = [
     ("--kind brief --answers other.json", "1 passage with answers is not in the collection c.tsv: 'z'"),
     ("--kind brief --answers c.tsv", "c.tsv: invalid JSON"),
     ("--kind brief --answers a.json --out v.tsv", "v.tsv: a TSV cannot hold a text per query and document: write"),
-    ("--kind brief --answers a.json --engine ray", "--engine ray: the kind reads few texts: use local"),
-    ("--kind swap --engine ray --out v.tsv", "v.tsv: expected .jsonl or .parquet parts, which can hold the edits"),
     ("--kind swap --out v.jsonl.gz", "v.jsonl.gz: expected a TSV, .jsonl or .parquet to write, found .gz"),
     ("--kind swap --out c.tsv", "c.tsv: cannot be written: it is an input"),
     ("--kind brief --answers a.json --out a.json", "a.json: a TSV cannot hold"),
@@ -115,11 +111,6 @@ def test_answers_that_are_none(answers: object, message: str) -> None:
     given = pl.DataFrame(answers) if isinstance(answers, dict) else answers
     with pytest.raises(EvenrankError, match=message):
         variants({"a": "She ran. He did not."}, kind="brief", answers=given)
-
-
-def test_ray_needs_a_folder() -> None:
-    with pytest.raises(EvenrankError, match=r"^`engine='ray'`: it writes a folder: expected `out`$"):
-        variants({"a": "She ran."}, kind="swap", engine="ray")
 
 
 def test_what_is_printed(folder: Path, evenrank: Run) -> None:

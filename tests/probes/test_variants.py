@@ -10,8 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evenrank.files import EvenrankError, scan_collection, streams
-from evenrank.files import ray as ray_engine
+from evenrank.files import EvenrankError, scan_collection
 from evenrank.groups import load_lexicon
 from evenrank.mitigation.rotation import rotate_texts
 from evenrank.probes.group_wording import neutralised, swapped
@@ -46,13 +45,14 @@ def read(path: Path) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("kind", ["swap", "padded", "placebo any"])
-def test_the_bytes_do_not_depend_on_workers_and_blocks(
-    folder: Path, block_bytes: Callable[[int], None], kind: str
+def test_the_bytes_do_not_depend_on_cores_and_blocks(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: Callable[[int], None], kind: str
 ) -> None:
     contents = set()
-    for number, (size, workers) in enumerate(((1 << 24, 1), (1 << 24, 4), (300, 4), (1000, 1))):
+    for number, (size, cores) in enumerate(((1 << 24, 1), (1 << 24, 4), (300, 4), (1000, 1))):
         block_bytes(size)
-        make(folder / "c.tsv", kind, folder / f"{number}.jsonl", workers=workers)
+        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        make(folder / "c.tsv", kind, folder / f"{number}.jsonl")
         contents.add((folder / f"{number}.jsonl").read_bytes())
     assert len(contents) == 1
 
@@ -147,27 +147,6 @@ def test_a_passage_cut_before_its_first_word_is_unchanged() -> None:
     assert table is not None
     assert table.row(0) == ("a", "One  sentence only.", 0)
     assert table["edits"][1] == 1
-
-
-@pytest.mark.parametrize("kind", ["swap", "padded", "placebo name"])
-def test_parts_hold_the_same_rows(folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """The work of a cluster, done here."""
-
-    def here(numbers: list[int], make: Callable[[], Callable[[int], object]], *_: object) -> object:
-        work = make()
-        return ((number, json.loads(json.dumps(work(number)))) for number in numbers)
-
-    monkeypatch.setattr(ray_engine, "map_parts", here)
-    monkeypatch.setattr(streams.shards_of, "__defaults__", (700,))
-    alone = make(folder / "c.tsv", kind, folder / "alone.jsonl")
-    assert make(folder / "c.tsv", kind, folder / "parts.jsonl", engine="ray") == alone
-    parts = sorted((folder / "parts.jsonl").iterdir())
-    assert len(parts) > 3
-    assert b"".join(part.read_bytes() for part in parts) == (folder / "alone.jsonl").read_bytes()
-    assert json.loads((folder / "parts.jsonl.manifest.json").read_text())["changed"] == alone.changed
-    (folder / "same.tsv").write_text("a\tIt rained.\n")
-    with pytest.raises(EvenrankError, match=r"same\.jsonl: no passage could be changed: the parts equal"):
-        variants(folder / "same.tsv", kind="swap", out=folder / "same.jsonl", engine="ray")
 
 
 def test_an_error_half_way_leaves_nothing(

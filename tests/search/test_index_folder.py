@@ -358,14 +358,11 @@ def test_a_collection_that_changes_is_no_index(tmp_path: Path) -> None:
         digest()
 
 
-def test_bm25_needs_no_cluster_and_no_device(tmp_path: Path) -> None:
+def test_bm25_needs_no_device(tmp_path: Path) -> None:
     from evenrank import Encoding
 
-    for encoding in (Encoding(engine="ray"), Encoding(device="cuda")):
-        with pytest.raises(EvenrankError, match=r"^BM25 has no model: "):
-            build_index(COLLECTION, out=tmp_path / "index", encoding=encoding)
-    with pytest.raises(EvenrankError, match=r"^`engine`: expected local or ray, found 'spark'$"):
-        build_index(COLLECTION, out=tmp_path / "index", encoding=Encoding(engine="spark"))
+    with pytest.raises(EvenrankError, match=r"^BM25 has no model: "):
+        build_index(COLLECTION, out=tmp_path / "index", encoding=Encoding(device="cuda"))
     assert list(tmp_path.iterdir()) == []
 
 

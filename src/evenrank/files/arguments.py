@@ -235,7 +235,6 @@ RANGES: dict[str, Range] = {
     "jobs": Range(1, 10_000),
     "workers": Range(1, 100_000),
     "cpus": Range(0, 100_000, whole=False),
-    "gpus": Range(0, 100_000, whole=False),
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import logging
 import os
@@ -13,101 +12,59 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from types import ModuleType
-from typing import Literal, Protocol
+from typing import Protocol
 
 from .arguments import check_ranges
 from .errors import EvenrankError, MissingExtraError, quoted
 from .progress import progress
-from .reading import joined, part_name
+from .reading import joined
 from .streams import Shard
 from .work import Report, Work, remove_file
 
-Engine = Literal["local", "ray"]
 Task = Callable[[int], Report]
 """Makes the part with a number; returns what is known of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The resources of a call: parallel ``workers``, each with ``cpus`` and ``gpus``.
+    """The resources of a call: at most so many parallel ``workers`` (None: as many as fit), each with ``cpus``."""
 
-    ``workers``: None: as many as fit; two numbers: the fewest and the most, for clusters that scale.
-    """
-
-    workers: int | tuple[int, int] | None = None
+    workers: int | None = None
     cpus: float = 1
-    gpus: float = 0
-
-    @property
-    def threads(self) -> int | None:
-        """The number of workers of local work; None: one a core."""
-        return None if isinstance(self.workers, tuple) else self.workers
 
     def __post_init__(self) -> None:
-        low, high = (self.workers, self.workers) if not isinstance(self.workers, tuple) else self.workers
-        if low is not None and high is not None and not 1 <= low <= high:
-            raise EvenrankError(f"`workers`: expected 1 or more, or two rising numbers, found {quoted(self.workers)}")
-        check_ranges(workers=high, cpus=self.cpus, gpus=self.gpus)
+        check_ranges(workers=self.workers, cpus=self.cpus)
 
 
-def cluster_of(
-    engine: str, workers: int | tuple[int, int] | str | None, cpus: float = 1, gpus: float = 0, *, local: bool = False
-) -> Cluster:
-    """The resources of a call.
+def cluster_of(engine: str, workers: int | None, cpus: float = 1) -> Cluster | None:
+    """The resources of a call; None for work on this machine.
 
-    Raises EvenrankError for an unknown engine, and for resources that local work does not have.
-
-    ``local``: whether that has a number of workers.
+    Raises EvenrankError for an unknown engine, and for workers of local work.
     """
     if engine not in ("local", "ray"):
         raise EvenrankError(f"`engine`: expected local or ray, found {quoted(engine)}")
-    found = Cluster(parse_workers(workers), cpus, gpus)
-    if engine == "local" and local and isinstance(found.workers, tuple):
-        raise EvenrankError(f"`workers`: two numbers need `engine='ray'`, found {workers}")
-    if engine == "local" and not local and (workers is not None or gpus):
-        raise EvenrankError("`workers` and `gpus` need `engine='ray'`")
-    return found
+    if engine == "ray":
+        return Cluster(workers, cpus)
+    if workers is not None:
+        raise EvenrankError("`workers` needs `engine='ray'`: locally, all cores are used")
+    return None
 
 
-def parse_workers(text: int | Sequence[int] | str | None) -> int | tuple[int, int] | None:
-    """Parses ``8`` or ``2:16``. Raises EvenrankError for anything else."""
-    if not isinstance(text, str):
-        return text if isinstance(text, int | None) else (text[0], text[1])
-    try:
-        numbers = [int(part) for part in text.split(":")]
-    except ValueError:
-        numbers = []
-    if len(numbers) not in (1, 2):
-        raise EvenrankError(f"`workers`: expected a number, or two such as 2:16, found {quoted(text)}")
-    return numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
-
-
-def map_parts(
-    numbers: Sequence[int], make: Callable[[], Task], cluster: Cluster | None, *, keep: bool = False
-) -> Iterator[tuple[int, Report]]:
+def map_parts(numbers: Sequence[int], task: Task, cluster: Cluster) -> Iterator[tuple[int, Report]]:
     """Makes the parts with these numbers, and returns the numbers and reports as they complete.
 
-    ``make`` returns the function that makes a part; with ``keep``, it is called once per worker, for models that take
-    long to load. Workers and machines that die are replaced, and their parts are made again. The cluster is the
-    connected one, or that of ``RAY_ADDRESS``, or else this machine; None: the parts are made in this process. Raises
-    MissingExtraError without Ray, and EvenrankError if the connection or the cluster fails, or if a task raises it.
+    Workers and machines that die are replaced, and their parts are made again. The cluster is the connected one, or
+    that of ``RAY_ADDRESS``, or else this machine. Raises MissingExtraError without Ray, and EvenrankError if the
+    connection or the cluster fails, or if a task raises it.
     """
     if not numbers:
         return
-    if cluster is None:
-        task = make()
-        yield from ((number, task(number)) for number in numbers)
-        return
     ray_data = _connect()
     data = ray_data.from_items([{"number": number} for number in numbers], override_num_blocks=len(numbers))
-    low, high = cluster.workers if isinstance(cluster.workers, tuple) else (cluster.workers, cluster.workers)
-    most = min(high or len(numbers), len(numbers))
-    options = {"batch_size": 1, "num_cpus": cluster.cpus, "num_gpus": cluster.gpus or None}
-    if keep:
-        pool = ray_data.ActorPoolStrategy(min_size=min(low or 1, most), max_size=most)
-        rows = data.map_batches(_Worker, compute=pool, fn_constructor_args=(make,), **options)
-    else:
-        rows = data.map_batches(_Task(make), compute=ray_data.TaskPoolStrategy(size=most if high else None), **options)
+    most = None if cluster.workers is None else min(cluster.workers, len(numbers))
+    rows = data.map_batches(
+        _Task(task), compute=ray_data.TaskPoolStrategy(size=most), batch_size=1, num_cpus=cluster.cpus
+    )
     for row in _iterate(rows):
         report = json.loads(row["report"])
         if "error" in report:
@@ -194,30 +151,22 @@ class _Task:
     """Runs tasks in a process of the cluster. Errors are returned as text: raised, they could not be distinguished from
     Ray's own."""
 
-    def __init__(self, make: Callable[[], Task]) -> None:
-        self.make = make
+    def __init__(self, task: Task) -> None:
+        self.task = task
 
     def __call__(self, batch: Mapping[str, Sequence[int]]) -> dict[str, list[int] | list[str]]:
         number = int(batch["number"][0])
         report: Report
         try:
-            report = self.make()(number)
+            report = self.task(number)
         except EvenrankError as error:
             report = {"error": str(error)}
         return {"number": [number], "report": [json.dumps(report)]}
 
 
-class _Worker(_Task):
-    """The same, calling ``make`` once."""
-
-    def __init__(self, make: Callable[[], Task]) -> None:
-        super().__init__(functools.cache(make))
-
-
 def write_parts(
     shards: Sequence[Shard],
     out: str | os.PathLike[str],
-    form: str,
     settings: Mapping[str, object],
     write: Callable[[Shard, str], Report],
     cluster: Cluster,
@@ -233,22 +182,26 @@ def write_parts(
     folder = os.fspath(out)
 
     def write_one(number: int) -> Report:
-        path = joined(folder, part_name(number, form))
+        path = joined(folder, _part_name(number))
         report = write(shards[number], path)
         if not report["rows"]:
-            # A file without rows may not be valid in its format.
+            # A part without a document is none.
             remove_file(path)
         return report
 
     made_from = {"parts": [asdict(shard) for shard in shards], **settings}
     with (
-        Work(folder, made_from, data=rf"part-\d{{6,}}\.{form}", shared=True) as work,
+        Work(folder, made_from, data=r"part-\d{6,}\.parquet", shared=True) as work,
         progress("parts", len(shards), quiet=quiet) as advance,
     ):
         advance(len(work.done))
         missing = [number for number in range(len(shards)) if number not in work.done]
-        for number, report in map_parts(missing, lambda: write_one, cluster):
-            work.keep(number, report, part_name(number, form) if report["rows"] else None)
+        for number, report in map_parts(missing, write_one, cluster):
+            work.keep(number, report, _part_name(number) if report["rows"] else None)
             advance(1)
         work.finish()
     return [work.done[number] for number in range(len(shards))]
+
+
+def _part_name(number: int) -> str:
+    return f"part-{number:06d}.parquet"

@@ -526,11 +526,6 @@ def _in_folder(name: str) -> Iterator[str]:
                 yield from _in_folder(entry.path)
 
 
-def part_name(number: int, form: str) -> str:
-    """The file name of a part: ``part-000012.parquet``."""
-    return f"part-{number:06d}.{form}"
-
-
 def exists(path: str | os.PathLike[str]) -> bool:
     """Whether a file or folder exists, local or at a URL."""
     elsewhere = file_system(path)

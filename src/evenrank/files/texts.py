@@ -222,10 +222,8 @@ def scan_texts(path: str | os.PathLike[str], ids: Sequence[pl.Series]) -> Iterat
         yield batch.filter(wanted.among(batch["doc_id"]))
 
 
-def map_passages(
-    path: str | os.PathLike[str], work: Callable[[pl.DataFrame], Done], workers: int | None = None
-) -> Iterator[Done]:
-    """``work`` applied to the batches of a collection, in order, on ``workers`` threads (default: one per core).
+def map_passages(path: str | os.PathLike[str], work: Callable[[pl.DataFrame], Done]) -> Iterator[Done]:
+    """``work`` applied to the batches of a collection, in order, on a thread for each core.
 
     They parse the batches, too: much faster than :func:`scan_collection`, whose errors it raises.
     """
@@ -235,7 +233,7 @@ def map_passages(
         table = batch()
         return table["doc_id"].hash().to_numpy(), work(table) if table.height else None
 
-    for hashes, done in in_order(parsed, _batches(path, "doc_id"), workers):
+    for hashes, done in in_order(parsed, _batches(path, "doc_id")):
         ids.add(hashes)
         if done is not None:
             yield done

@@ -136,11 +136,9 @@ def sides_of_texts(texts: Sequence[str] | pl.Series, scoring: Scoring) -> Array:
 # --- a whole collection --------------------------------------------------------------------------------------------
 
 
-def score_batches(
-    batches: Iterable[pl.DataFrame], scoring: Scoring, *, workers: int | None = None
-) -> Iterator[pl.DataFrame]:
-    """Group tables of batches of documents, in order, on ``workers`` threads (default: one a core)."""
-    return in_order(lambda batch: score_texts(batch, scoring), batches, workers)
+def score_batches(batches: Iterable[pl.DataFrame], scoring: Scoring) -> Iterator[pl.DataFrame]:
+    """Group tables of batches of documents, in order, on a thread for each core."""
+    return in_order(lambda batch: score_texts(batch, scoring), batches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +204,7 @@ def score_collection(
         shards = shards_of(collection)
         write = functools.partial(_score_shard, scoring=scoring)
         settings = {"command": "score", **scoring.describe(), "magnitudes": scoring.magnitudes}
-        parts = write_parts(shards, out, "parquet", settings, write, cluster, quiet=quiet)
+        parts = write_parts(shards, out, settings, write, cluster, quiet=quiet)
         return sum(part["rows"] for part in parts)
     with progress("documents", quiet=quiet) as advance:
         if isinstance(collection, str | os.PathLike):
@@ -509,7 +507,7 @@ def score(
         collection: A path, ``irds:NAME``, ``{document: text}``, or a frame. Of labels, only its documents are kept.
         out: The file, which appears whole or not at all; with Ray a folder, where a second call resumes a stopped one.
         magnitudes: Some of ``count``, ``bool``, ``tf``, ``tf_words`` and ``tf_literal``; none of labels.
-        engine: "local", one pass over all cores, or "ray", with ``workers`` of so many ``cpus``.
+        engine: "local", one pass over all cores, or "ray", with at most ``workers`` of so many ``cpus``.
         **groups: As :func:`evenrank.audit` takes them, but for ``scores``.
 
     Returns:
@@ -522,9 +520,7 @@ def score(
     source.check()
     if source.scores is not None:
         raise EvenrankError("`scores` are what this makes: give `collection` or `labels`")
-    if engine == "local" and workers is not None:
-        raise EvenrankError("`workers` needs `engine='ray'`: locally, all cores are used")
-    cluster = cluster_of(engine, workers, cpus) if engine != "local" else None
+    cluster = cluster_of(engine, workers, cpus)
     if source.labels is not None:
         if cluster is not None:
             raise EvenrankError(f"`labels` and `engine='{engine}'`: labels are read by this machine alone")

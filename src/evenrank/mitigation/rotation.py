@@ -24,7 +24,7 @@ import functools
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -41,16 +41,14 @@ from evenrank.files import (
     atomic_path,
     check_apart,
     check_outputs,
-    scan_collection,
 )
 from evenrank.files.arguments import check_ranges, checked
 from evenrank.files.errors import quoted, require_fast
 from evenrank.files.hashing import FNV_OFFSET, GOLDEN, MASK, fnv, mix
 from evenrank.files.progress import progress
-from evenrank.files.ray import Cluster, cluster_of, write_parts
 from evenrank.files.sentences import ABBREVIATIONS, sentence_starts
 from evenrank.files.squad import SquadAnswer, load_squad, paragraphs, question_id
-from evenrank.files.streams import Form, Shard, TableWriter, check_tsv_ids, form_of, shard_batches, shards_of
+from evenrank.files.streams import TableWriter, check_tsv_ids, form_of
 from evenrank.files.tables import text_bytes
 from evenrank.files.texts import map_passages
 from evenrank.files.threads import in_order
@@ -273,9 +271,7 @@ def _check(seed: int, mode: str) -> None:
 def rotate_collection(
     collection: Annotated[opt.File, opt.Option(opt.TEXTS, metavar="COLLECTION", reads=True)],
     *,
-    out: Annotated[
-        opt.File, opt.Option("The collection to write: TSV, .jsonl or .parquet (ray: a folder).", panel="Output")
-    ],
+    out: Annotated[opt.File, opt.Option("The collection to write: TSV, .jsonl or .parquet.", panel="Output")],
     answers: Annotated[
         opt.File | None,
         opt.Option("Answers in these documents; their spans move along.", metavar="SQUAD.json", reads=True),
@@ -290,46 +286,34 @@ def rotate_collection(
         Literal["word", "sentence"], opt.Option("Cut before any word, or only where a sentence begins.")
     ] = "word",
     seed: Annotated[int, opt.Option("A document's cut depends only on the seed and its id.", rare=True)] = 0,
-    engine: opt.Engine = "local",
-    workers: opt.Workers = None,
-    cpus: opt.Cpus = 1,
     quiet: bool = True,
 ) -> Rotated:
     """Rotate each document's words, against position bias. The cut is random, so that an answer's position carries no
     information.
 
-    One streaming pass; the same bytes for any number of ``workers``. ``out``: TSV, JSONL or Parquet, by its name
+    One streaming pass; the same bytes for any number of cores. ``out``: TSV, JSONL or Parquet, by its name
     (TSV unless it ends in ``.jsonl`` or ``.parquet``). ``answers``: a SQuAD file whose paragraphs are documents of
     the collection; its contexts and answer spans (realigned first, see :func:`evenrank.files.squad.load_squad`) move
     along into ``answers_out``, without the answers that a cut splits. ``OUT.manifest.json`` records the settings,
     the counts, and which answers were split. Files appear whole or not at all.
-
-    ``engine="ray"``: on a Ray cluster (``workers`` and ``cpus`` set its size); ``out`` is then a folder of parts with
-    the same rows, ids are not compared over the whole collection, and a second call resumes an interrupted one.
 
     Raises EvenrankError for a setting out of range, InputError for input that cannot be read, for a paragraph that the
     collection lacks, and for an id that a TSV cannot represent.
     """
     require_fast("a rotation")
     _check(seed, mode)
-    cluster = cluster_of(engine, workers, cpus, local=True)
     if answers is not None and answers_out is None:
         answers_out = f"{os.fspath(out)}.answers.json"
     if (answers is None) != (answers_out is None):
         raise EvenrankError("`answers_out` needs `answers`")
-    form = form_of(out)
     files = [f"{os.fspath(out)}.manifest.json", answers_out]
     check_apart([out, *files], [collection, answers])
-    check_outputs(files if engine == "ray" else [out, *files])
+    check_outputs([out, *files])
     made = Provenance("evenrank.mitigation.rotation.rotate_collection")
     made.add("collection", collection).add("answers", answers).ahead(True)
     spans = None if answers is None else RotatedAnswers(answers, seed, mode)
-    if engine == "ray":
-        done = _rotated_on_ray(collection, out, spans, mode, seed, cluster, quiet)
-    else:
-        with progress("documents", quiet=quiet) as advance:
-            run = functools.partial(map_passages, collection, workers=cluster.threads)
-            done = _rotate_into(out, form, run, seed, mode, advance, spans)
+    with progress("documents", quiet=quiet) as advance:
+        done = _rotate_into(out, collection, seed, mode, advance, spans)
     sources = {"collection": os.fspath(collection), "answers_file": None if answers is None else os.fspath(answers)}
     settings = {"evenrank": __version__, **sources, "mode": mode, "seed": seed}
     with atomic_path(f"{os.fspath(out)}.manifest.json") as manifest, ExitStack() as stack:
@@ -353,19 +337,15 @@ class _Batch:
     table: pl.DataFrame | None
 
 
-Run = Callable[[Callable[[pl.DataFrame], _Batch]], Iterator[_Batch]]
-"""Applies a function to each batch of a collection."""
-
-
 def _rotate_into(
     out: str | os.PathLike[str],
-    form: Form,
-    run: Run,
+    collection: str | os.PathLike[str],
     seed: int,
     mode: Mode,
     advance: Callable[[int], None],
     spans: RotatedAnswers | None,
 ) -> Rotated:
+    form = form_of(out)
     unmoved = total = 0
     with atomic_path(out) as part, TableWriter(part, form) as writer:
 
@@ -389,7 +369,7 @@ def _rotate_into(
             return batch
 
         # Written beside the reading of the next ones.
-        for batch in in_order(write, run(work), 1):
+        for batch in in_order(write, map_passages(collection, work), 1):
             if spans is not None and batch.table is not None:
                 spans.check(batch.table)
             unmoved += batch.unmoved
@@ -398,31 +378,3 @@ def _rotate_into(
         if spans is not None:
             spans.complete()
     return Rotated(writer.rows, unmoved, total)
-
-
-def _rotated_on_ray(
-    collection: str | os.PathLike[str],
-    out: str | os.PathLike[str],
-    spans: RotatedAnswers | None,
-    mode: Mode,
-    seed: int,
-    cluster: Cluster,
-    quiet: bool,
-) -> Rotated:
-    form = form_of(out)
-    settings = {"command": "rotate", "mode": mode, "seed": seed, "form": form}
-    write = functools.partial(_rotate_shard, seed=seed, mode=mode, form=form)
-    counts = write_parts(shards_of(collection), out, form, settings, write, cluster, quiet=quiet)
-    if spans is not None:
-        for batch in scan_collection(out, unique=False):
-            spans.check(batch)
-        spans.complete()
-    return Rotated(*(sum(one[name] for one in counts) for name in ("rows", "unmoved", "words")))
-
-
-def _rotate_shard(shard: Shard, path: str, seed: int, mode: Mode, form: Form) -> dict[str, int]:
-    def run(work: Callable[[pl.DataFrame], _Batch]) -> Iterator[_Batch]:
-        return map(work, shard_batches(shard))
-
-    done = _rotate_into(path, form, run, seed, mode, lambda _: None, None)
-    return {"rows": done.documents, "unmoved": done.unmoved, "words": done.words}

@@ -13,9 +13,9 @@ from evenrank.files import EvenrankError
 from evenrank.files.arguments import checked
 from evenrank.files.errors import quoted, readable, require_neural, shown
 
-from .encoder_scorers import ONE_PROMPT, KeptVectorScorer, VectorScorer, encoder_scorer
+from .encoder_scorers import ONE_PROMPT, KeptVectorScorer, encoder_scorer
 from .endpoints import Endpoint
-from .scorers import FunctionScorer, RankerScorer, ScoreFunction, Scorer, Unit
+from .scorers import FunctionScorer, RankerScorer, ScoreFunction, Scorer
 from .stored import (
     Architecture,
     Backend,
@@ -132,7 +132,7 @@ def _check_backend(backend: Backend, precision: Precision, device: str | None) -
 
 @dataclass(frozen=True, slots=True)
 class StoredRanker:
-    """A ranker that is found but not loaded: its folder and how it computes. Processes of a cluster load it anew."""
+    """A ranker that is found but not loaded: its folder and how it computes."""
 
     folder: ModelFolder
     precision: Precision = "auto"
@@ -144,11 +144,6 @@ class StoredRanker:
     def name(self) -> str:
         """The name of the runs that it ranks."""
         return self.folder.name
-
-    @property
-    def unit(self) -> Unit:
-        """What the windows of its pairs never split."""
-        return Scorer.unit if self.folder.architecture in ("cross", "kernel") else VectorScorer.unit
 
     def load(self) -> Scorer:
         """Loads the weights. Raises InputError for a model that cannot be used."""

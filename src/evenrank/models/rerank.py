@@ -16,7 +16,6 @@ import polars as pl
 from evenrank import options as opt
 from evenrank._version import __version__
 from evenrank.files import (
-    EvenrankError,
     Provenance,
     Run,
     as_collection,
@@ -33,7 +32,6 @@ from evenrank.files.convert import is_path
 from evenrank.files.passages import as_passages, folded, passages_in
 from evenrank.files.progress import progress
 from evenrank.files.provenance import card_path, files_beside, ranker_note, write_card
-from evenrank.files.ray import Cluster, cluster_of, map_parts
 from evenrank.files.work import Report, Work
 
 from .endpoints import Endpoint
@@ -48,7 +46,7 @@ _WINDOW = 64
 class ScoredPairs:
     """All scores [pairs].
 
-    ``facts``: those of the ranker as it was loaded, here or by a worker; ``truncated``: how many texts it cut, None if
+    ``facts``: those of the ranker as it was loaded; ``truncated``: how many texts it cut, None if
     that is unknown; ``resumed``: how many of the scores an interrupted run left; ``work``: where they are kept.
     """
 
@@ -66,44 +64,24 @@ class ScoredPairs:
 
 @dataclass(frozen=True, slots=True)
 class ScoringJob:
-    """Pairs to score in windows, in this process or in those of a cluster, to which it is sent; ``what``: the word for
-    it in the progress."""
+    """Pairs to score in windows; ``what``: the word for it in the progress."""
 
     ranker: StoredRanker | Scorer
     pairs: TextPairs
     batch_size: int
     what: str = "re-ranking"
 
-    def windows(self) -> list[Rows]:
-        """The rows of each window."""
-        return self.pairs.windows(self.ranker.unit, _WINDOW * self.batch_size)
-
-    def scorer(self) -> Scorer:
-        """The ranker, loaded."""
-        return self.ranker if isinstance(self.ranker, Scorer) else self.ranker.load()
-
-    def __call__(self) -> Callable[[int], Report]:
-        """What a worker of a cluster does: from the number of a window to its scores and what is known of them."""
-        scorer, windows = self.scorer(), self.windows()
-        score = scorer.bind(self.pairs, self.batch_size)
-
-        def reported(number: int) -> Report:
-            before = scorer.truncated
-            scores = score(windows[number]).tolist()
-            return {"scores": scores, "truncated": truncated_between(before, scorer.truncated), "facts": scorer.facts()}
-
-        return reported
-
-    def run(self, out: str | os.PathLike[str] | None, cluster: Cluster | None, quiet: bool) -> ScoredPairs:
+    def run(self, out: str | os.PathLike[str] | None, quiet: bool) -> ScoredPairs:
         """The scores of all pairs; those that an interrupted run left beside ``out`` are taken from there."""
-        windows, size = self.windows(), self.pairs.size
-        scorer = None if cluster is not None else self.scorer()
+        scorer = self.ranker if isinstance(self.ranker, Scorer) else self.ranker.load()
+        facts, size = scorer.facts(), self.pairs.size
+        windows = self.pairs.windows(scorer.unit, _WINDOW * self.batch_size)
         scores, resumed = np.empty(size), 0
         with ExitStack() as opened, progress(self.what, size, quiet=quiet) as advance:
             work = None
             if out is not None and card_path(out) is not None and isinstance(self.ranker, StoredRanker):
                 folder = Path(out).with_name(f".{Path(out).name}.rerank")
-                work = opened.enter_context(Work(folder, self._made_from(scorer, cluster), replace=True))
+                work = opened.enter_context(Work(folder, self._made_from(scorer), replace=True))
             reports = {} if work is None else dict(work.done)
             for number in reports:
                 assert work is not None
@@ -112,34 +90,26 @@ class ScoringJob:
                 resumed += len(rows)
             advance(resumed)
             missing = [number for number in range(len(windows)) if number not in reports]
-            for number, found, report in self._scored(missing, windows, scorer, cluster):
+            for number, found, report in self._scored(missing, windows, scorer):
                 if work is not None:
                     with atomic_path(work.path(_file(number))) as part:
                         part.write_bytes(found.astype(np.float64).tobytes())
                     work.keep(number, report, _file(number))
                 scores[windows[number]], reports[number] = found, report
                 advance(len(found))
-        known = list(reports.values())
-        # Of one that was loaded now, if any was.
-        facts = known[-1]["facts"] if known else self.scorer().facts()
-        return ScoredPairs(scores, facts, truncated_in_all([one["truncated"] for one in known]), resumed, work)
+        truncated = truncated_in_all([one["truncated"] for one in reports.values()])
+        return ScoredPairs(scores, facts, truncated, resumed, work)
 
-    def _scored(
-        self, numbers: list[int], windows: list[Rows], scorer: Scorer | None, cluster: Cluster | None
-    ) -> Iterator[tuple[int, Scores, Report]]:
-        """The scores of windows, and what is known of each; by ``scorer``, or by the workers of a cluster."""
-        if scorer is None:
-            for number, report in map_parts(numbers, self, cluster, keep=True):
-                yield number, np.array(report["scores"]), {name: report[name] for name in ("truncated", "facts")}
-            return
-        before, facts = scorer.truncated, scorer.facts()
+    def _scored(self, numbers: list[int], windows: list[Rows], scorer: Scorer) -> Iterator[tuple[int, Scores, Report]]:
+        """The scores of windows, and what is known of each."""
+        before = scorer.truncated
         found = scorer.each(self.pairs, self.batch_size, [windows[number] for number in numbers])
         for number, scores in zip(numbers, found, strict=True):
             after = scorer.truncated
-            yield number, scores, {"truncated": truncated_between(before, after), "facts": facts}
+            yield number, scores, {"truncated": truncated_between(before, after)}
             before = after
 
-    def _made_from(self, scorer: Scorer | None, cluster: Cluster | None) -> dict[str, object]:
+    def _made_from(self, scorer: Scorer) -> dict[str, object]:
         """All that the scores depend on: kept ones are used only if it is the same."""
         import sentence_transformers
         import torch
@@ -149,8 +119,7 @@ class ScoringJob:
         assert isinstance(ranker, StoredRanker)
         folder, prompts = ranker.folder, ranker.prompts
         # A loaded one has computed the digest for its facts.
-        digest = folder.digest() if scorer is None or scorer.digest is None else scorer.digest()
-        computed = f"ray {ranker.precision} {ranker.device} {ranker.backend} {bool(cluster and cluster.gpus)}"
+        digest = folder.digest() if scorer.digest is None else scorer.digest()
         pairs, texts = hashlib.sha256(), hashlib.sha256()
         for numbers in (self.pairs.query, self.pairs.document):
             pairs.update(np.ascontiguousarray(numbers).data)
@@ -160,7 +129,7 @@ class ScoringJob:
         return {
             "model": [folder.name, digest, folder.architecture],
             "prompts": [prompts.query, prompts.document],
-            "settings": [self.batch_size, _WINDOW, computed if scorer is None else scorer.settings],
+            "settings": [self.batch_size, _WINDOW, scorer.settings],
             "texts": texts.hexdigest(),
             "pairs": pairs.hexdigest(),
             "versions": [__version__, *(one.__version__ for one in (sentence_transformers, transformers, torch))],
@@ -205,10 +174,6 @@ def rerank(
         ),
     ] = None,
     transform: Callable[[pl.Series], pl.Series] | None = None,
-    engine: opt.Engine = "local",
-    workers: opt.Workers = None,
-    cpus: opt.Cpus = 1,
-    gpus: opt.Gpus = 0,
     quiet: bool = False,
 ) -> Run:
     """Re-rank a run with a neural model or a server. The model is a trained ranker, or one of sentence-transformers.
@@ -245,14 +210,11 @@ def rerank(
 
     ``out``: also write the run there, and what made it into ``OUT.card.json`` (see :mod:`evenrank.files.provenance`).
     If ``model`` is a folder or a name, an interrupted call resumes when it is made again, and writes the same run.
-    ``engine="ray"``: the workers of a Ray cluster (``workers``, with ``cpus`` and ``gpus`` each) load the model and
-    score the pairs; the folder must be available on every machine.
 
     Raises EvenrankError for a setting out of range, for queries or documents of the run without a text, and for scores
     that are not finite; InputError for a model or a collection that cannot be used; MissingExtraError without the extra
     [neural], or [export] for another backend.
     """
-    cluster = cluster_of(engine, workers, cpus, gpus)
     answers = None
     if isinstance(model, Endpoint | Scorer):
         model = model.keeping_beside(out)
@@ -270,16 +232,13 @@ def rerank(
     # After the input, as a model on the hub may have to be downloaded.
     prompts = Prompts(query_prompt, document_prompt)
     ranker = find_ranker(model, kind=kind, device=device, precision=precision, backend=backend, prompts=prompts)
-    if engine == "ray" and isinstance(ranker, Scorer):
-        what = "an endpoint" if ranker.facts()["kind"] == "endpoint" else "a loaded model"
-        raise EvenrankError(f"`engine='ray'`: expected a folder or a name on the hub as `model`, found {what}")
     table = run.table.filter(pl.col("rank") <= depth)
     if of_passages is not None:
         table = passages_in(run, table, of_passages)
     pairs = TextPairs.of_run(run.described, table, collection, queries)
     if transform is not None:
         pairs = pairs.transformed(transform)
-    found = ScoringJob(ranker, pairs, batch_size).run(out, cluster if engine == "ray" else None, quiet)
+    found = ScoringJob(ranker, pairs, batch_size).run(out, quiet)
     check_finite(found.scores, str(model) if is_path(model) else ranker.name)
     said = ranker_note(ranker.name, found.facts)
     notes = run.notes if said is None else (*run.notes, said)
@@ -289,7 +248,7 @@ def rerank(
         notes += found.truncated.notes(ranker.name)
     if isinstance(ranker, Scorer):
         notes += ranker.notes()
-    settings = {"depth": depth, "batch_size": batch_size, "transformed": transform is not None, "engine": engine}
+    settings = {"depth": depth, "batch_size": batch_size, "transformed": transform is not None}
     scored = table.with_columns(pl.Series("score", found.scores))
     result = replace(
         Run.from_table(scored, tag or ranker.name, notes=notes),

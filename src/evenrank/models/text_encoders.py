@@ -101,7 +101,7 @@ class TextEncoder:
 
 @dataclass(frozen=True, slots=True)
 class StoredEncoder:
-    """An encoder that is found but not loaded; the processes of a cluster load it anew.
+    """An encoder that is found but not loaded.
 
     ``path``: the folder, absolute, or the name on the hub; ``sha256``: of the files that loading reads.
     """

@@ -72,7 +72,7 @@ class Versions:
         keys = np.unique(np.concatenate([wanted[name][present[name]] for name in wanted]))
         used, document = np.unique(keys % len(self.texts), return_inverse=True)
         pairs = TextPairs(keys // len(self.texts), document, queries, self.texts.gather(used))
-        found = ScoringJob(ranker, pairs, batch_size, f"probing {ranker.name}").run(keep, None, quiet)
+        found = ScoringJob(ranker, pairs, batch_size, f"probing {ranker.name}").run(keep, quiet)
         scores = {}
         for name, key in wanted.items():
             places = np.searchsorted(keys, key).clip(max=len(keys) - 1)

@@ -20,7 +20,6 @@ Worked example: the answer *China* is in the second of three sentences.
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 from collections import Counter
@@ -55,15 +54,12 @@ from evenrank.files.arguments import check_ranges, checked
 from evenrank.files.convert import frame_of, id_column, is_path
 from evenrank.files.errors import quoted
 from evenrank.files.hashing import FNV_OFFSET, fnv, mix
-from evenrank.files.json_values import fields_of
 from evenrank.files.progress import progress
-from evenrank.files.ray import Cluster, cluster_of, write_parts
 from evenrank.files.sentences import sentence_spans
 from evenrank.files.squad import load_squad
-from evenrank.files.streams import Form, Shard, TableWriter, check_tsv_ids, form_of, shard_batches, shards_of
+from evenrank.files.streams import Form, TableWriter, check_tsv_ids, form_of
 from evenrank.files.threads import in_order
 from evenrank.files.wording import counted
-from evenrank.files.work import Report
 from evenrank.groups import Lexicon, LexiconLike, load_lexicon
 from evenrank.groups.lexicon import note_lexicon
 from evenrank.mitigation.rotation import MODES, Mode, draw, mixed_seed, rotate_texts
@@ -204,12 +200,6 @@ class Tally:
         """The counts of texts with ``edits`` [N]."""
         histogram = np.bincount(np.minimum(edits, _MOST), minlength=_MOST + 1)
         return cls(histogram, int(edits.sum()), verbs, short, Counter(left))
-
-    @classmethod
-    def from_dict(cls, values: Report) -> Tally:
-        """The counts that :func:`evenrank.files.json_values.fields_of` wrote."""
-        edits, verbs, short = (values[name] for name in ("edits", "verbs", "short"))
-        return cls(np.array(values["histogram"], np.int64), edits, verbs, short, Counter(values["left"]))
 
     def merge(self, other: Tally) -> None:
         """Adds the counts of a part."""
@@ -503,15 +493,12 @@ class VariantFiles:
 
     out: Path
     pairs: bool
-    engine: str
     form: Form = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "form", form_of(self.out))
         if self.form == "tsv" and self.pairs:
             raise InputError(self.out, "a TSV cannot hold a text per query and document: write .jsonl or .parquet")
-        if self.form == "tsv" and self.engine == "ray":
-            raise InputError(self.out, "expected .jsonl or .parquet parts, which can hold the edits, found TSV")
 
     @property
     def manifest(self) -> str:
@@ -527,20 +514,17 @@ class VariantFiles:
         """Raises InputError for a file that cannot be written or that would replace one of ``inputs``."""
         beside = [self.manifest, self.edits]
         check_apart([self.out, *beside], inputs)
-        check_outputs(beside if self.engine == "ray" else [self.out, *beside])
+        check_outputs([self.out, *beside])
 
     def write(
         self,
         batches: Iterable[pl.DataFrame],
         change: Change,
-        workers: int | None = None,
-        advance: Callable[[int], None] = lambda _: None,
-        *,
-        part_of_many: bool = False,
+        advance: Callable[[int], None],
     ) -> Tally:
         """Writes the changed batches, and of a TSV the edits.
 
-        Raises EvenrankError, writing nothing, if nothing was changed, unless this is a part of many.
+        Raises EvenrankError, writing nothing, if nothing was changed.
         """
         tally = Tally()
         with ExitStack() as stack:
@@ -557,14 +541,13 @@ class VariantFiles:
                 columns = table.select("doc_id", "text"), table.select("doc_id", "edits")
                 return texts.encode(columns[0]), edits.encode(columns[1]), table.height, counts
 
-            for encoded, numbers, rows, counts in in_order(work, batches, workers):
+            for encoded, numbers, rows, counts in in_order(work, batches):
                 texts.append(encoded, rows)
                 if edits is not None:
                     edits.append(numbers, rows)
                 tally.merge(counts)
                 advance(rows)
-            if not part_of_many:
-                check_changed(tally)
+            check_changed(tally)
         return tally
 
     def write_manifest(self, done: Varied, made: Provenance) -> None:
@@ -585,30 +568,6 @@ def check_changed(tally: Tally) -> None:
     """Raises EvenrankError if nothing was changed: what equals the original is no variant of it."""
     if not tally.changed:
         raise EvenrankError("no passage could be changed, so there is no variant")
-
-
-def write_on_ray(
-    collection: object,
-    files: VariantFiles,
-    change: Change,
-    settings: Mapping[str, object],
-    cluster: Cluster,
-    quiet: bool,
-) -> Tally:
-    """Writes a folder of parts on a Ray cluster. Raises EvenrankError for no changes; the parts are then left."""
-    write = functools.partial(_write_shard, change=change)
-    counts = write_parts(shards_of(collection), files.out, files.form, settings, write, cluster, quiet=quiet)
-    tally = Tally()
-    for one in counts:
-        tally.merge(Tally.from_dict(one))
-    if not tally.changed:
-        raise InputError(files.out, "no passage could be changed: the parts equal the collection")
-    return tally
-
-
-def _write_shard(shard: Shard, path: str, change: Change) -> dict[str, object]:
-    tally = VariantFiles(path, False, "ray").write(shard_batches(shard), change, 1, part_of_many=True)
-    return {"rows": tally.rows, **fields_of(tally)}
 
 
 _BATCH = 1 << 14
@@ -664,11 +623,6 @@ class Choice:
         name = None if self.lexicon is None else self.lexicon.name
         return {"of": self.placebo_of, "form": self.form, "lexicon": name, "mode": self.mode, "seed": self.seed}
 
-    def words_digest(self) -> int | None:
-        """A hash of the lexicon's words: the parts of an interrupted call are only used for the same ones."""
-        words = self.lexicon
-        return None if words is None else fnv(repr((words.words, words.pairs, words.neutral)).encode())
-
     def edits(self, batches: Batches) -> DocumentEdits:
         """The edits of passages; some kinds read the collection once for it."""
         mode = self.mode or "sentence"
@@ -721,9 +675,6 @@ def variants(
         opt.Option("rotate: cut before any word, or only where a sentence begins (the default).", rare=True),
     ] = None,
     seed: Annotated[int, opt.Option("What is drawn depends only on the seed and the ids.", rare=True)] = 0,
-    engine: opt.Engine = "local",
-    workers: opt.Workers = None,
-    cpus: opt.Cpus = 1,
     quiet: bool = True,
 ) -> Varied:
     """Make a variant of a collection, with one thing changed. A probe shows what a ranker makes of it.
@@ -732,7 +683,7 @@ def variants(
 
     ``collection``: a path, ``{id: text}``, a frame or records. ``out``: .jsonl, .parquet or, for document variants,
     TSV, by its name; None: the variant is the result's ``table``. What is written is streamed, and the same bytes for
-    any number of ``workers``. JSONL and Parquet have the number of edits of each text, a TSV has them in
+    any number of cores. JSONL and Parquet have the number of edits of each text, a TSV has them in
     ``OUT.edits.tsv``; ``OUT.manifest.json`` has settings, counts and provenance.
 
     ``lexicon``: of swap and neutral. ``form``: of their placebos, one of synonym, name, spacing and any, which is the
@@ -741,20 +692,13 @@ def variants(
     ``answer_start`` and ``answer_end`` (characters); of several answers of a query in a passage, the first.
     ``queries``, and ``run`` (to ``depth``) or ``qrels``: of repeated.
 
-    ``engine="ray"``: document variants on a Ray cluster (``workers`` and ``cpus`` set its size); ``out`` is then a
-    folder of .jsonl or .parquet parts. First passes over the collection (padded; forms name and any) are made here.
-
     Raises EvenrankError for a setting out of range, for something that the kind needs and that is not given, and if
     no passage could be changed: nothing is then written. InputError for input that cannot be read.
     """
     check_ranges(depth=depth)
-    cluster = cluster_of(engine, workers, cpus, local=True)
     choice = Choice.of(kind, of, form, lexicon, mode, seed)
     choice.check_needs(answers, queries, run, qrels)
-    if engine == "ray" and (out is None or choice.changed.pairs):
-        what = "the kind reads few texts: use local" if choice.changed.pairs else "it writes a folder: expected `out`"
-        raise EvenrankError(f"`engine='ray'`: {what}")
-    files = None if out is None else VariantFiles(out, choice.changed.pairs, engine)
+    files = None if out is None else VariantFiles(out, choice.changed.pairs)
     inputs = {"collection": collection, "answers": answers, "queries": queries, "run": run, "qrels": qrels}
     if not choice.changed.pairs:
         inputs = {"collection": collection}
@@ -772,7 +716,7 @@ def variants(
         table, notes = answer_variant(texts, answers, choice.changed.name, kind == PLACEBO, seed)
     elif choice.changed.queries:
         table, notes = repeated_variant(texts, queries, run, qrels, depth, kind == PLACEBO, seed)
-    with progress("documents", quiet=quiet or engine == "ray") as advance:
+    with progress("documents", quiet=quiet) as advance:
         if table is not None:
             batches, change = partial(_slices, table), _counted
         else:
@@ -780,12 +724,9 @@ def variants(
             change = choice.edits(batches)
             notes = () if choice.lexicon is None else language_notes(batches(), choice.lexicon)
         if files is None:
-            tally, table = _in_memory(batches(), change, cluster.threads)
-        elif engine == "ray":
-            settings = {"command": "variants", "kind": kind, **choice.to_dict(), "words": choice.words_digest()}
-            tally = write_on_ray(texts, files, change, settings, cluster, quiet)
+            tally, table = _in_memory(batches(), change)
         else:
-            tally = files.write(batches(), change, cluster.threads, advance)
+            tally = files.write(batches(), change, advance)
     made_with = {**choice.to_dict(), "depth": None if run is None or not choice.changed.queries else depth}
     done = tally.varied(kind, choice.changed.pairs, made_with, notes, table if files is None else None)
     if files is not None:
@@ -802,10 +743,10 @@ def _counted(table: pl.DataFrame) -> tuple[pl.DataFrame, Tally]:
     return table, Tally.of(table["edits"].to_numpy())
 
 
-def _in_memory(batches: Iterable[pl.DataFrame], change: Change, workers: int | None) -> tuple[Tally, pl.DataFrame]:
+def _in_memory(batches: Iterable[pl.DataFrame], change: Change) -> tuple[Tally, pl.DataFrame]:
     """The counts and the whole variant. Raises EvenrankError for no changes."""
     tally, tables = Tally(), []
-    for table, counts in in_order(change, batches, workers):
+    for table, counts in in_order(change, batches):
         tables.append(table)
         tally.merge(counts)
     check_changed(tally)

@@ -1,7 +1,6 @@
-"""Encoding a collection in windows: each is encoded once, here or on a cluster, whatever is interrupted.
+"""Encoding a collection in windows: each is encoded once, whatever is interrupted.
 
-The texts of each window are kept beside the index while it is built, so that a window can be encoded anywhere. The
-windows are the parts of the index's work.
+The texts of each window are kept beside the index while it is built. The windows are the parts of the index's work.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,11 +17,10 @@ from scipy.sparse import csr_matrix
 
 from evenrank.files import EvenrankError, InputError, atomic_path
 from evenrank.files.progress import progress
-from evenrank.files.ray import Cluster, Task, map_parts
 from evenrank.files.reading import reading_parquet
 from evenrank.files.work import Report, Work
 from evenrank.models.scorers import truncated_between, truncated_in_all
-from evenrank.models.text_encoders import Encoded, StoredEncoder, TextEncoder
+from evenrank.models.text_encoders import Encoded, TextEncoder
 
 from .index_folder import IndexWriter
 from .mapped import ids_writer
@@ -105,28 +102,20 @@ def _of_size(batches: Iterable[pl.DataFrame], size: int) -> Iterator[pl.DataFram
 
 @dataclass(frozen=True, slots=True)
 class EncodingJob:
-    """The windows of an index to encode, in this process or in those of a cluster, to which it is sent."""
+    """The windows of an index to encode."""
 
-    encoder: StoredEncoder | TextEncoder
+    encoder: TextEncoder
     folder: Path
     sizes: list[int]
     files: RowFiles
-    batch_size: int
 
-    def __call__(self) -> Task:
-        """What a worker does: it writes the rows of a window, by its number."""
-        encoder = self.encoder
-        if isinstance(encoder, StoredEncoder):
-            encoder = encoder.load(self.batch_size)
-        return partial(self._encode, encoder)
-
-    def run(self, work: Work, cluster: Cluster | None, *, quiet: bool = False) -> Facts:
+    def run(self, work: Work, *, quiet: bool = False) -> Facts:
         """Encodes the windows that are missing; returns the facts of the model, and what it has ``truncated``."""
         missing, total = self._missing(work), sum(self.sizes)
         with progress("encoding", total, quiet=quiet) as advance:
             advance(total - sum(self.sizes[number] for number in missing))
-            for number, report in map_parts(missing, self, cluster, keep=True):
-                work.keep(number, {"documents": total, **report}, self.files.file(number))
+            for number in missing:
+                work.keep(number, {"documents": total, **self._encode(number)}, self.files.file(number))
                 # Only now, as its rows need it no longer.
                 _texts(self.folder, number).unlink(missing_ok=True)
                 advance(self.sizes[number])
@@ -144,7 +133,9 @@ class EncodingJob:
             raise damaged(self.folder)
         return missing
 
-    def _encode(self, encoder: TextEncoder, number: int) -> Report:
+    def _encode(self, number: int) -> Report:
+        """Writes the rows of a window, by its number; returns what is known of them."""
+        encoder = self.encoder
         texts = read_part(_texts(self.folder, number), {"text": pl.String()})["text"]
         if len(texts) != self.sizes[number]:
             raise damaged(self.folder)

@@ -27,7 +27,6 @@ from evenrank.files.arguments import LARGEST, checked
 from evenrank.files.errors import quoted, readable, reason_of
 from evenrank.files.json_values import json_text
 from evenrank.files.outputs import errors_naming
-from evenrank.files.ray import Cluster, cluster_of
 from evenrank.files.reading import INDEX, INDEX_FORMAT, file_system, files_of, is_index
 from evenrank.files.reading import INDEX as MANIFEST
 from evenrank.files.work import Work
@@ -383,8 +382,7 @@ class Encoding:
 
     ``kind``: "bi" or "sparse", where the model's files do not tell. ``precision``: auto, float32 or bfloat16.
     ``query_prompt``, ``document_prompt``: put before each text in place of the model's own ("": nothing); a search uses
-    the index's query prompt unless one is given. ``engine``: local or ray, for building, with ``workers`` of so many
-    ``cpus`` and ``gpus``.
+    the index's query prompt unless one is given.
     """
 
     batch_size: opt.BatchSize = 32
@@ -409,15 +407,6 @@ class Encoding:
         str | None,
         opt.Option("Before each document, in place of the model's own.", metavar="TEXT", panel="Model", rare=True),
     ] = None
-    engine: opt.Engine = "local"
-    workers: opt.Workers = None
-    cpus: opt.Cpus = 1
-    gpus: opt.Gpus = 0
-
-    @property
-    def cluster(self) -> Cluster:
-        """The resources for building. Raises EvenrankError for what contradicts itself."""
-        return cluster_of(self.engine, self.workers, self.cpus, self.gpus)
 
 
 def refuse_model(model: object, encoding: Encoding | None) -> None:

@@ -100,7 +100,6 @@ def build_index(
     check_apart([out], [collection])
     if is_index(collection):
         raise EvenrankError(f"{collection}: is an index; expected a collection")
-    _ = (encoding or Encoding()).cluster
     stemmer = None if stemmer == "none" else stemmer
     if model is None:
         refuse_model(None, encoding)

@@ -345,15 +345,15 @@ def build_vector_index(
     found = digest()
     made_from = None
     if isinstance(model, str | os.PathLike) and found["sha256"] is not None:
-        made_from = {"collection": found, "model": _identity(encoder, encoding), "versions": versions}
+        made_from = {"collection": found, "model": encoder.facts(), "versions": versions}
     kind = "sparse" if encoder.sparse else "dense"
     with IndexWriter(out, kind, settings, made_from=made_from) as writer:
         sizes = write_windows(as_batches(collection), writer, window, quiet=quiet)
         files = SparseRows() if encoder.sparse else DenseRows()
-        job = EncodingJob(encoder, writer.folder.absolute(), sizes, files, encoding.batch_size)
+        job = EncodingJob(encoder, writer.folder.absolute(), sizes, files)
         if not encoder.sparse:
             writer.file("vectors.bin").touch()
-        facts = job.run(writer.work, encoding.cluster if encoding.engine == "ray" else None, quiet=quiet)
+        facts = job.run(writer.work, quiet=quiet)
         count = sum(sizes)
         write_turns(writer, _ids(writer, count))
         if encoder.sparse:
@@ -362,29 +362,16 @@ def build_vector_index(
         return writer.finish(count, digest(), model=facts, versions=versions)
 
 
-def _encoder(model: object, encoding: Encoding) -> StoredEncoder | TextEncoder:
-    """What encodes: loaded here, or found for the workers of a cluster to load."""
+def _encoder(model: object, encoding: Encoding) -> TextEncoder:
+    """What encodes, loaded."""
     prompts = Prompts(encoding.query_prompt, encoding.document_prompt)
     if not isinstance(model, str | os.PathLike):
-        if encoding.engine == "ray":
-            raise EvenrankError(
-                "`engine='ray'`: expected a folder or a name on the hub as `model`, found a loaded model"
-            )
         given = [f"`{name}`" for name in ("device", "precision", "kind") if getattr(encoding, name) is not None]
         if given:
             raise EvenrankError(f"{', '.join(given)}: only for a model given by its folder or its name on the hub")
         return given_encoder(model, encoding.batch_size, prompts)
     settings = {"device": encoding.device, "precision": encoding.precision}
-    stored = find_encoder(model, encoding.kind, **settings, prompts=prompts)
-    return stored if encoding.engine == "ray" else stored.load(encoding.batch_size)
-
-
-def _identity(encoder: StoredEncoder | TextEncoder, encoding: Encoding) -> dict[str, object]:
-    """What an unfinished index says of the model, and of where it computes."""
-    if isinstance(encoder, StoredEncoder):
-        where = f"ray {encoder.ranker.device} {bool(encoding.cluster.gpus)}"
-        return {"sha256": encoder.sha256, "precision": encoder.ranker.precision, "device": where}
-    return encoder.facts()
+    return find_encoder(model, encoding.kind, **settings, prompts=prompts).load(encoding.batch_size)
 
 
 def _write_weights(writer: IndexWriter, terms: int, name: str) -> None:

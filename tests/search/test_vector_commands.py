@@ -1,4 +1,4 @@
-"""An index encoded by the workers of a Ray cluster, and the commands."""
+"""Indexes of vectors, and searches in them, by the commands."""
 
 from __future__ import annotations
 
@@ -10,38 +10,8 @@ import pytest
 
 pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 
-from dense_indexes import QUERIES, bi_encoder, collection, sparse_encoder
-from evenrank import Encoding, build_index
-from evenrank.files import EvenrankError, read_run
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix == ".bin"}
-
-
-@pytest.mark.filterwarnings("default")
-@pytest.mark.slow
-def test_ray_writes_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ray = pytest.importorskip("ray", reason="needs the extra [ray]")
-    monkeypatch.setattr("evenrank.search.vector_index.BATCHES", 2)
-    collection(tmp_path / "c.tsv")
-    models = {"dense": bi_encoder(tmp_path / "bi"), "sparse": sparse_encoder(tmp_path / "splade")}
-    try:
-        for kind, model in models.items():
-            here, there = tmp_path / kind, tmp_path / f"{kind}-ray"
-            build_index(tmp_path / "c.tsv", out=here, model=model, encoding=Encoding(batch_size=4), quiet=True)
-            how = Encoding(batch_size=4, engine="ray", workers=2)
-            build_index(tmp_path / "c.tsv", out=there, model=model, encoding=how, quiet=True)
-            assert files(here) == files(there)
-            assert sorted(path.name for path in here.iterdir()) == sorted(path.name for path in there.iterdir())
-    finally:
-        ray.shutdown()
-
-
-def test_a_loaded_model_is_not_sent_to_a_cluster() -> None:
-    with pytest.raises(EvenrankError, match="found a loaded model"):
-        build_index({"a": "b"}, out="out", model=object(), encoding=Encoding(engine="ray"))
-    assert not Path("out").exists()
+from dense_indexes import QUERIES, bi_encoder, collection
+from evenrank.files import read_run
 
 
 def command(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:

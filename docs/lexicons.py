@@ -26,6 +26,7 @@ LABELLED = ("gender-en",)
 PARALLEL = {"gender-de": "de", "gender-es": "es"}
 HALVES = ("first", "second")
 SIGNS = {1: "m", -1: "f", 0: "neither"}
+UNSAID = ("tied", "no word")
 SHOWN = 10
 INTRODUCTION = """# Built-in lexicons
 
@@ -77,6 +78,7 @@ def _against_labels(folder: Path) -> dict[str, Any]:
     import polars as pl
 
     import evenrank
+    from evenrank.measures.inference import proportion
 
     rows = pl.read_csv(folder / "documents.csv", infer_schema=False).unique("doc_id", maintain_order=True)
     known = rows.filter(pl.col("content_gender").is_in(["F", "M", "N"]))
@@ -85,7 +87,32 @@ def _against_labels(folder: Path) -> dict[str, Any]:
     labels = evenrank.GroupTable.of(table, {"labels": "documents.csv", "threshold": 0})
     found = evenrank.check_lexicon("gender-en", collection=folder / "collection.tsv", labels=labels)
     assert found.agreement is not None
-    return {"coverage": found.coverage.to_dict(), **json_values(found.agreement)}
+    pairs = _labels_and_words(folder / "collection.tsv", table)
+    right = sum(label == said or (label == "neutral" and said in UNSAID) for label, said in pairs)
+    rows, columns = ["f", "m", "neutral"], ["f", "m", *UNSAID]
+    return {
+        "coverage": found.coverage.to_dict(),
+        **json_values(found.agreement),
+        "correct": {"value": right / len(pairs), "n": len(pairs), "ci95": proportion(right, len(pairs))},
+        "confusion": {
+            "labels": rows,
+            "words": columns,
+            "documents": [[pairs.count((label, said)) for said in columns] for label in rows],
+        },
+    }
+
+
+def _labels_and_words(collection: Path, labels: Any) -> list[tuple[str, str]]:
+    """What the label and what the words say of each labelled document; ``labels``: ``count_F`` and ``count_M``."""
+    import evenrank
+
+    scores = evenrank.groups.score_in_memory(collection, evenrank.Scoring(evenrank.load_lexicon("gender-en"))).table
+    pairs = []
+    counts = labels.join(scores, on="doc_id").select("count_F", "count_M", "count_f", "count_m")
+    for female, male, f, m in counts.rows():
+        label = "f" if female else "m" if male else "neutral"
+        pairs.append((label, "f" if f > m else "m" if m > f else UNSAID[0] if f else UNSAID[1]))
+    return pairs
 
 
 def _passages(path: Path) -> list[tuple[str, str, str]]:

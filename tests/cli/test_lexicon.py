@@ -59,7 +59,7 @@ def test_check_with_labels(folder: Path, evenrank: Command) -> None:
     assert (ended.status, ended.err) == (0, "")
     labels = json.loads(ended.out)["labels"]
     assert (labels["documents"], labels["unlabelled"], labels["absent"]) == (3, 1, 1)
-    assert labels["correct"]["value"] == 1
+    assert labels["groups"]["m"]["precision"]["value"] == 1
     (folder / "labels.csv").write_text("id,kind,doc_id\n1,f,d1\n2,m,d2\n")
     ended = evenrank(*check, "--group-column", "kind", "--json", "-")
     assert (ended.status, ended.err) == (0, "")

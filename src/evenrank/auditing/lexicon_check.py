@@ -1,11 +1,9 @@
-"""How well a lexicon fits a collection: coverage, words, contexts, agreement with labels; as tables and a page."""
+"""How well a lexicon fits a collection: coverage, ambiguous words, precision and recall; as tables and a page."""
 
 from __future__ import annotations
 
-import math
 import os
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
@@ -35,16 +33,14 @@ from evenrank.groups import (
     score_with_words,
 )
 from evenrank.groups.scoring import gendered_spans
-from evenrank.measures.inference import Estimate, proportion
+from evenrank.measures.inference import proportion
 from evenrank.results.finding import Finding, phrases
 from evenrank.results.page import Page, Section
 from evenrank.results.result import Result
-from evenrank.results.table import COUNT, TEXT, Column, Table, digits, intervals, percents
+from evenrank.results.table import COUNT, Column, Table, digits, intervals, percents
 
 EXAMINED = 100
-"""The contexts of a word are read at its first occurrences in the collection, at most so many."""
-_CONTEXTS = 3
-_AROUND = 36
+"""How a word is used is read at its first occurrences in the collection, at most so many."""
 _NEAR = 60
 _OPENING = " \t\"'“”„‘’«»‹›([{¿¡*_"
 _ENDS = ".!?:;…\n\r|"
@@ -68,9 +64,6 @@ class WordUse:
             sentence with four or more letters and no capital, so that headings do not count.
         hyphenated: The share joined to another word by a hyphen.
         in_name: The share that is part of a name: capitalised within running text, beside another capitalised word.
-        neighbours: The effective number of neighbouring words: e to the entropy of the words right before and after.
-        name: The most frequent of the names, or None.
-        contexts: Up to three examples with the word in brackets; those capitalised or hyphenated come first.
     """
 
     also: ClassVar = ("doubt",)
@@ -82,9 +75,6 @@ class WordUse:
     capitalised: float | None
     hyphenated: float
     in_name: float
-    neighbours: float
-    name: str | None
-    contexts: tuple[str, ...]
 
     @property
     def doubt(self) -> float:
@@ -105,34 +95,17 @@ class _Tally:
     within: int = 0
     capitalised: int = 0
     hyphenated: int = 0
-    names: Counter[str] = field(default_factory=Counter)
-    beside: Counter[str] = field(default_factory=Counter)
-    striking: list[str] = field(default_factory=list)
-    plain: list[str] = field(default_factory=list)
+    in_names: int = 0
 
     def add(self, text: str, start: int, end: int) -> None:
         """One occurrence, from ``start`` to ``end``."""
         self.examined += 1
-        written = text[start:end]
-        before, after = _BEFORE.search(text, max(0, start - _NEAR), start), _AFTER.match(text, end)
-        self.beside.update(found[1].casefold() for found in (before, after) if found)
         within = _is_running(text, start, end)
-        capital = within and written[:1].isupper()
-        joined = _is_joined(text, start - 1, -1) or _is_joined(text, end, 1)
-        name = _name(text, start, end) if capital else None
+        capital = within and text[start].isupper()
         self.within += within
         self.capitalised += capital
-        self.hyphenated += joined
-        if name is not None:
-            self.names[name] += 1
-        kept = self.striking if capital or joined else self.plain
-        if len(kept) < _CONTEXTS:
-            kept.append(_context(text, start, end))
-
-    def entropy(self) -> float:
-        """The entropy of the neighbouring words, in nats."""
-        total = self.beside.total()
-        return -sum(count / total * math.log(count / total) for count in self.beside.values())
+        self.hyphenated += _is_joined(text, start - 1, -1) or _is_joined(text, end, 1)
+        self.in_names += capital and _is_in_name(text, start, end)
 
 
 def _begins_sentence(text: str, start: int) -> bool:
@@ -154,30 +127,17 @@ def _is_joined(text: str, place: int, step: int) -> bool:
     return 0 <= place < len(text) and 0 <= beyond < len(text) and text[place] in _HYPHENS and text[beyond].isalnum()
 
 
-def _name(text: str, start: int, end: int) -> str | None:
-    """The word with the capitalised words right before and after it, one space apart; None if there are none."""
+def _is_in_name(text: str, start: int, end: int) -> bool:
+    """Whether a capitalised word is right before or after the word, one space apart."""
     before, after = _BEFORE.search(text, max(0, start - _NEAR), start), _AFTER.match(text, end)
-    parts = [text[start:end]]
-    beside = before is not None and before.end(1) == start - 1 and text[start - 1] == " "
-    if before and beside and before[1][0].isupper() and not _begins_sentence(text, before.start(1)):
-        parts.insert(0, before[1])
     if after and after.start(1) == end + 1 and text[end] == " " and after[1][0].isupper():
-        parts.append(after[1])
-    return " ".join(parts) if len(parts) > 1 else None
-
-
-def _context(text: str, start: int, end: int) -> str:
-    """The word in brackets with what is around it, cut between words."""
-    left, right = text[max(0, start - _AROUND) : start], text[end : end + _AROUND]
-    if start > _AROUND:
-        left = "…" + left[left.find(" ") :]
-    if len(text) > end + _AROUND and " " in right:
-        right = right[: right.rfind(" ") + 1] + "…"
-    return " ".join(f"{left}[{text[start:end]}]{right}".split())
+        return True
+    beside = before is not None and before.end(1) == start - 1 and text[start - 1] == " "
+    return bool(before and beside and before[1][0].isupper() and not _begins_sentence(text, before.start(1)))
 
 
 class Occurrences:
-    """Counts the words of a lexicon in batches of documents, and reads the contexts of the first ones."""
+    """Counts the words of a lexicon in batches of documents, and reads how the first ones are used."""
 
     def __init__(self, scoring: Scoring) -> None:
         self._scoring = scoring
@@ -215,7 +175,6 @@ class Occurrences:
 
     def _use(self, place: int) -> WordUse:
         tally = self._tallies[place]
-        named = tally.names.most_common(1)
         return WordUse(
             self._words[place],
             self._groups[place],
@@ -224,10 +183,7 @@ class Occurrences:
             tally.examined,
             tally.capitalised / tally.within if tally.within else None,
             tally.hyphenated / max(tally.examined, 1),
-            tally.names.total() / max(tally.examined, 1),
-            math.exp(tally.entropy()) if tally.beside else 0.0,
-            named[0][0] if named else None,
-            tuple((tally.striking + tally.plain)[:_CONTEXTS]),
+            tally.in_names / max(tally.examined, 1),
         )
 
 
@@ -242,9 +198,6 @@ def _spans(text: str, scoring: Scoring) -> Iterator[tuple[int, int, tuple[str, .
         key = tuple(tokenize(match[0], scoring.tokens))
         if key in entries:
             yield *match.span(), key
-
-
-NEUTRAL, SEVERAL, TIED, NONE = "neutral", "several", "tied", "no word"
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,59 +221,20 @@ class Proportion:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Labels of documents against what their words say.
+    """Labels of documents against what their words say: the group that has the most of them, if there is one.
 
     Attributes:
-        groups: The lexicon's groups [G].
-        rows: What the labels say: the lexicon's groups, the labels' other groups, and last ``neutral`` and ``several``
-            (groups of equal weight).
-        columns: What the words say: the lexicon's groups, ``tied`` (two groups have the most words) and ``no word``.
-        confusion: Number of documents [rows, columns].
+        documents: Number of documents with a label.
         unlabelled: Number of documents of the collection without a label, which are left out.
         absent: Number of labelled documents that the collection does not have.
+        groups: By group of the lexicon, ``precision``: of the documents whose words say the group, the share whose
+            label does; and ``recall``: of those whose label says it, the share whose words do.
     """
 
-    groups: tuple[str, ...]
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    confusion: Array
+    documents: int
     unlabelled: int
     absent: int
-
-    @property
-    def n(self) -> int:
-        """Number of documents with a label."""
-        return int(self.confusion.sum())
-
-    def precision(self, group: str) -> Proportion:
-        """Of the documents whose words say ``group``, the share whose label does."""
-        place = self.groups.index(group)
-        return Proportion(int(self.confusion[place, place]), int(self.confusion[:, place].sum()))
-
-    def recall(self, group: str) -> Proportion:
-        """Of the documents whose label says ``group``, the share whose words do."""
-        place = self.groups.index(group)
-        return Proportion(int(self.confusion[place, place]), int(self.confusion[place].sum()))
-
-    @property
-    def correct(self) -> Proportion:
-        """The share of documents of which both say the same; ``tied`` and ``no word`` are neutral."""
-        size = len(self.groups)
-        same = int(np.trace(self.confusion[:size, :size])) + int(self.confusion[-2, size:].sum())
-        return Proportion(same, self.n)
-
-    def to_dict(self) -> dict[str, object]:
-        """The figures as JSON values."""
-        return {
-            "documents": self.n,
-            "unlabelled": self.unlabelled,
-            "absent": self.absent,
-            "correct": self.correct,
-            "groups": {
-                group: {"precision": self.precision(group), "recall": self.recall(group)} for group in self.groups
-            },
-            "confusion": {"labels": self.rows, "words": self.columns, "documents": self.confusion},
-        }
+    groups: Mapping[str, Mapping[str, Proportion]]
 
 
 class LabelComparison:
@@ -337,21 +251,14 @@ class LabelComparison:
             raise EvenrankError(
                 f"`labels`: their groups are {', '.join(labels.groups)}, those of the lexicon {', '.join(groups)}"
             )
-        reserved = [name for name in names if name in (NEUTRAL, SEVERAL)]
-        if reserved:
-            raise EvenrankError(
-                f"`labels`: a group is named {reserved[0]}, a word for documents of none or of several"
-                f" (`neutral` names the values that mean no group)"
-            )
         if len(set(names)) < len(names):
             raise EvenrankError(f"`labels`: two of their groups have one name: {', '.join(labels.groups)}")
-        others = tuple(name for name in names if name not in groups)
-        self.rows = (*groups, *others, NEUTRAL, SEVERAL)
-        self.columns = (*groups, TIED, NONE)
-        self._row_of = np.array([self.rows.index(name) for name in names])
+        # A label of another group is of none of the lexicon's.
+        places = [groups.index(name) if name in groups else len(groups) for name in names]
+        self._place = np.array([*places, len(groups)])
         self._index = IdIndex([labels.table["doc_id"]])
-        self._confusion = np.zeros((len(self.rows), len(self.columns)), dtype=np.int64)
         self._known = np.zeros(labels.table.height, dtype=bool)
+        self._said, self._labelled, self._both = np.zeros((3, len(groups) + 1), dtype=np.int64)
         self._first: list[str] = []
         self._documents = 0
 
@@ -362,16 +269,13 @@ class LabelComparison:
         self._documents += len(ids)
         self._first += ids[: 5 - len(self._first)].to_list() if len(self._first) < 5 else []
         self._known[places[labelled]] = True
-        says = _largest(counts[labelled], len(self.groups), len(self.groups) + 1)
-        np.add.at(self._confusion, (self._labels_say(places[labelled]), says), 1)
-
-    def _labels_say(self, places: Array) -> Array:
-        """The row of the confusion table that labels are of; ``places``: their rows in the labels' table."""
-        weights = np.stack([self._labels.table[f"count_{g}"].to_numpy()[places] for g in self._labels.groups], axis=1)
-        size = len(self._row_of)
-        row_of = np.append(self._row_of, [len(self.rows) - 1, len(self.rows) - 2])
-        rows: Array = row_of[_largest(weights, size, size + 1)]
-        return rows
+        weights = [self._labels.table[f"count_{group}"].to_numpy()[places[labelled]] for group in self._labels.groups]
+        label = self._place[_largest(np.stack(weights, axis=1))]
+        words = _largest(counts[labelled])
+        size = len(self.groups) + 1
+        self._said += np.bincount(words, minlength=size)
+        self._labelled += np.bincount(label, minlength=size)
+        self._both += np.bincount(words[words == label], minlength=size)
 
     def result(self) -> Agreement:
         """The comparison. Raises EvenrankError if no document of the collection has a label."""
@@ -381,18 +285,25 @@ class LabelComparison:
                 f"`labels`: no document of the collection has one; labels are of {', '.join(map(quoted, named))}, "
                 f"documents are {', '.join(map(quoted, self._first))}"
             )
-        known = int(self._known.sum())
-        unlabelled = self._documents - int(self._confusion.sum())
-        return Agreement(self.groups, self.rows, self.columns, self._confusion, unlabelled, len(self._known) - known)
+        known, documents = int(self._known.sum()), int(self._said.sum())
+        shares = {
+            group: {"precision": Proportion(both, said), "recall": Proportion(both, labelled)}
+            for group, both, said, labelled in zip(
+                self.groups,
+                *(counts[:-1].tolist() for counts in (self._both, self._said, self._labelled)),
+                strict=True,
+            )
+        }
+        return Agreement(documents, self._documents - documents, len(self._known) - known, shares)
 
 
-def _largest(values: Array, tied: int, none: int) -> Array:
-    """The column [N] of the largest of ``values`` [N, C]; ``tied`` where several are, ``none`` where all are 0."""
+def _largest(values: Array) -> Array:
+    """The column [N] of the largest of ``values`` [N, C]; C where all are 0, and where several are."""
     if not len(values):
         return np.zeros(0, dtype=np.int64)
     most = values.max(axis=1)
     several = (values == most[:, None]).sum(axis=1) > 1
-    column: Array = np.where(most == 0, none, np.where(several, tied, values.argmax(axis=1)))
+    column: Array = np.where((most == 0) | several, values.shape[1], values.argmax(axis=1))
     return column
 
 
@@ -440,7 +351,7 @@ class LexiconCheck(Result):
 
     Attributes:
         words: Every word of the lexicon, the most frequent first.
-        agreement: What words and labels say of the same documents; None without labels.
+        agreement: Precision and recall of the words against labels of the same documents; None without labels.
     """
 
     name: str
@@ -490,8 +401,8 @@ def check_lexicon(
     tokens: opt.Tokens = "word",
     threshold: opt.Threshold = 1,
 ) -> LexiconCheck:
-    """Check a lexicon on a collection. The table has coverage, frequent, unused and ambiguous words, and agreement with
-    labels.
+    """Check a lexicon on a collection. The table has coverage; unused and ambiguous words, precision and recall with
+    --full.
 
     In one pass over the collection.
 
@@ -558,7 +469,6 @@ class _Counting:
 
 
 _SAYS = phrases("lexicon")
-_MOST = 10
 _LISTED = 20
 _SOURCE = "evenrank's own definitions; intervals of shares: Wilson, 95%"
 
@@ -567,11 +477,11 @@ def lexicon_page(found: LexiconCheck) -> Page:
     """The figures of a check."""
     coverage, lexicon = found.coverage, found.lexicon
     facts = (("documents", f"{coverage.documents:,}"), ("words of the lexicon", f"{len(found.words):,}"))
-    sections = [Section("Most frequent words", (_most_frequent(found),))]
+    sections = []
     if found.ambiguous():
-        sections.append(Section("Words used in several ways", tuple(_ambiguous(found))))
+        sections.append(Section("Words used in several ways", (_ambiguous(found),)))
     if found.agreement is not None:
-        sections.append(Section("Words and labels", (_agreement(found.agreement), _confusion(found.agreement))))
+        sections.append(Section("Words and labels", (_agreement(found.agreement),)))
     title = f"Lexicon {lexicon.name}" + (f" on {found.settings['collection']}" if found.settings["collection"] else "")
     return Page(
         "lexicon check",
@@ -589,7 +499,7 @@ def lexicon_page(found: LexiconCheck) -> Page:
 
 
 def _findings(found: LexiconCheck) -> Iterator[Finding]:
-    """How many documents have a word, whether labels agree, what is not seen, and which words mislead."""
+    """How many documents have a word, what is not seen, and which words mislead."""
     coverage, lexicon = found.coverage, found.lexicon
     documents = counted(coverage.documents, "document")
     if not coverage.covered:
@@ -600,10 +510,6 @@ def _findings(found: LexiconCheck) -> Iterator[Finding]:
         yield _SAYS.find(
             "coverage", lexicon.name, "shown", None, "answer", name=lexicon.name, documents=documents, **values
         )
-    if found.agreement is not None:
-        correct = found.agreement.correct
-        estimate = Estimate(correct.value, correct.ci95, correct.n, "documents")
-        yield _SAYS.find("agreement", "", "shown", estimate, "answer", correct=estimate)
     if lexicon.misses:
         yield _SAYS.find("misses", misses=lexicon.misses)
     several = found.ambiguous()
@@ -629,39 +535,18 @@ def _coverage(found: LexiconCheck) -> Table:
     return Table("Documents with words of", columns, rows)
 
 
-def _most_frequent(found: LexiconCheck) -> Table:
-    totals = found.coverage.occurrences
-    columns = (
-        Column("group"),
-        Column("word"),
-        Column("occurrences", COUNT),
-        Column("documents", COUNT),
-        Column("share", percents(1), "of the group's", lambda use: use.occurrences / totals[use.group]),
-    )
-    words = [
-        [use for use in found.words if use.group == group and use.occurrences][:_MOST] for group in found.lexicon.groups
-    ]
-    return Table("Most frequent words", columns, [use for of_group in words for use in of_group])
-
-
-def _ambiguous(found: LexiconCheck) -> Iterator[Table]:
+def _ambiguous(found: LexiconCheck) -> Table:
     words = found.ambiguous()
-    if not words:
-        return
     columns = (
         Column("group"),
         Column("word"),
-        Column("name", TEXT, "as in", lambda use: use.name or ""),
         Column("occurrences", COUNT),
         Column("capitalised", digits(2), "capital"),
         Column("hyphenated", digits(2), "hyphen"),
         Column("in_name", digits(2), "in names"),
-        Column("neighbours", digits(1)),
     )
     notes = (f"The first {_LISTED} of {len(words)}; the JSON has all.",) if len(words) > _LISTED else ()
-    yield Table("Words used in several ways", columns, words[:_LISTED], notes)
-    examples = [(use.word, context) for use in words[:_LISTED] for context in use.contexts]
-    yield Table("Examples of them", (Column("word"), Column("context")), examples)
+    return Table("Words used in several ways", columns, words[:_LISTED], notes)
 
 
 def _agreement(found: Agreement) -> Table:
@@ -674,18 +559,8 @@ def _agreement(found: Agreement) -> Table:
         )
 
     columns = (Column("group"), *share("precision", 1, "words say so"), *share("recall", 2, "labels say so"))
-    rows = [(group, found.precision(group), found.recall(group)) for group in found.groups]
+    rows = [(group, shares["precision"], shares["recall"]) for group, shares in found.groups.items()]
     return Table("Agreement with the labels", columns, rows)
-
-
-def _confusion(found: Agreement) -> Table:
-    rows = [
-        (row, *counts)
-        for row, counts in zip(found.rows, found.confusion.tolist(), strict=True)
-        if row in (*found.groups, NEUTRAL) or any(counts)
-    ]
-    columns = (Column("label", TEXT, "the label says"), *(Column(f"words: {name}", COUNT) for name in found.columns))
-    return Table("Labels and words", columns, rows)
 
 
 def _notes(found: LexiconCheck) -> Iterator[str]:
@@ -701,19 +576,15 @@ def _notes(found: LexiconCheck) -> Iterator[str]:
     yield (
         f"Words used in several ways: at least {FEW} times, and at least {percent(DOUBTFUL)} of them in a name (with a"
         " capital, beside another word with one), with a hyphen, or in the rarer of two spellings (with a capital and"
-        " without). Capitals count in running text only, not in headings. Neighbours: how many different words stand"
-        f" beside it, as e to the entropy. Read at the first {EXAMINED} occurrences of a word."
+        f" without). Capitals count in running text only, not in headings. Read at the first {EXAMINED} occurrences."
     )
     if found.agreement is not None:
         agreement = found.agreement
         yield (
-            "The words of a document say the group that has the most of them; tied and no word are neutral. Precision: "
+            "The words of a document say the group that has the most of them, and none if they are tied. Precision: "
             "of the documents whose words say the group, the share whose label does; recall: the reverse."
         )
         if agreement.unlabelled:
             yield f"{counted(agreement.unlabelled, 'document')} without a label {are(agreement.unlabelled)} left out."
         if agreement.absent:
             yield f"{counted(agreement.absent, 'labelled document')} {are(agreement.absent)} not in the collection."
-        several = int(agreement.confusion[agreement.rows.index(SEVERAL)].sum())
-        if several:
-            yield f"{counted(several, 'document')} {are(several)} labelled with several groups of equal weight."

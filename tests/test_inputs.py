@@ -94,7 +94,7 @@ def forms(kind: str, folder: Path) -> dict[str, Any]:
     if kind == "queries":
         return texts(QUERIES, "query_id", folder / "queries.tsv")
     if kind == "labels":
-        found = {"dict": LABELS, "path": folder / "labels.csv", "series": pd.Series(LABELS)}
+        found = {"dict": LABELS, "path": folder / "labels.csv"}
         found |= {"GroupTable": evenrank.as_labels(LABELS)}
         return found | {
             name: frame for name, frame in frames(list(LABELS.items()), "doc_id", "group").items() if name != "records"

@@ -117,9 +117,9 @@ def test_what_csv_writes_is_read(place: Path, names: list[str], values: list[lis
 
 
 def test_json(tmp_path: Path) -> None:
-    found = read(tmp_path, '{"doc_id": 1, "group": ["m", "f"]}\n{"doc_id": "b", "group": "m"}\n{"doc_id": "c"}\n')
+    found = read(tmp_path, '{"doc_id": 1, "group": "f"}\n{"doc_id": "b", "group": "m"}\n{"doc_id": "c"}\n')
     assert found.table["doc_id"].to_list() == [1, "b", "c"]
-    assert found.table["group"].to_list() == [["m", "f"], ["m"], None]
+    assert found.table["group"].to_list() == ["f", "m", None]
     # JSON writes 1.0 as 1.
     found = read(tmp_path, '{"doc_id": "a", "m": 1, "f": 0}\n{"doc_id": "b", "m": 0.25, "f": 0.75}\n{"doc_id": "c"}\n')
     assert found.table.to_dict(as_series=False) == {

@@ -43,11 +43,14 @@ LONG = "doc_id,group\na,m\nb,m\nb,f\nu,\nc,none\nd,f\nd,f\n"
 WIDE = "doc_id,m,f\na,1,0\nb,0.5,.5\nu,,\nc,0,0\nd, 0 ,1e0\n"
 ROWS: list[dict[str, Any]] = [
     {"doc_id": "a", "group": "m"},
-    {"doc_id": "b", "group": ["m", "f"]},
+    {"doc_id": "b", "group": "m"},
+    {"doc_id": "b", "group": "f"},
     {"doc_id": "u", "group": None},
-    {"doc_id": "c", "group": ["none"]},
+    {"doc_id": "c", "group": "none"},
     {"doc_id": "v"},
-    {"doc_id": "d", "group": ["f", " f", ""]},
+    {"doc_id": "d", "group": "f"},
+    {"doc_id": "d", "group": " f"},
+    {"doc_id": "d", "group": ""},
 ]
 WEIGHTED = [{"doc_id": doc, **of} for doc, of in KNOWN.items()] + [{"doc_id": "u"}, {"doc_id": "v", "m": None}]
 FILES: dict[str, str | bytes] = {
@@ -84,13 +87,10 @@ def test_files(form: str, tmp_path: Path) -> None:
 
 def test_parquet(tmp_path: Path) -> None:
     path = tmp_path / "labels.parquet"
-    schema = {"doc_id": pl.String, "group": pl.List(pl.String)}
-    lists = [{**row, "group": [g] if isinstance(g := row.get("group"), str) else g} for row in ROWS]
     for frame in (
         pl.read_csv(LONG.encode()),
         pl.read_csv(LONG.encode()).with_columns(pl.col("group").cast(pl.Categorical)),
         pl.read_csv(WIDE.encode(), schema_overrides={"f": pl.Float32}),
-        pl.DataFrame(lists, schema),
     ):
         frame.write_parquet(path)
         assert weights(as_labels(path, neutral="none")) == KNOWN
@@ -344,6 +344,7 @@ BAD: list[tuple[Any, str]] = [
 ]  # fmt: skip
 KINDS: list[tuple[pl.Series, str]] = [
     (pl.Series([{"x": 1}]), "Struct"),
+    (pl.Series([["m", "f"]]), "List(String)"),
     (pl.Series([[1]]), "List(Int64)"),
     (pl.Series([[["m"]]]), "List(List)"),
     (pl.Series([[]]), "List(Null)"),
@@ -387,7 +388,7 @@ def test_what_is_refused_without_columns_of_groups() -> None:
             as_labels({"a": "m", "b": "f"}, neutral=neutral)
     with pytest.raises(EvenrankError) as error:
         as_labels({"a": ["n", "m"], "b": "f"}, neutral="n")
-    assert str(error.value) == "`labels`: row 1: the document 'a' is in the group 'm', but neutral ('n') in row 1"
+    assert str(error.value) == "`labels`: row 2: the document 'a' is in the group 'm', but neutral ('n') in row 1"
     # One word is one value, not its letters.
     found = as_labels({"a": "n", "b": "f", "c": "none", "d": "m"}, neutral="none")
     assert found.groups == ("f", "m", "n")

@@ -440,21 +440,15 @@ def _from_json(path: str, data: bytes) -> Columns:
 
 def _series(name: str, values: list[object]) -> pl.Series:
     # What is nested has no use here, and polars takes minutes for what is nested deeply.
-    if any(isinstance(part, dict | list) for v in values for part in ([v] if isinstance(v, dict) else _parts(v))):
+    if any(isinstance(value, dict | list) for value in values):
         return pl.Series(name, values, dtype=pl.Object)
     with suppress(*_MIXED):
         return pl.Series(name, values, strict=True)
-    # JSON writes 1.0 as 1, and one group as itself.
+    # JSON writes 1.0 as 1.
     if all(value is None or type(value) in (int, float) for value in values):
         with suppress(*_MIXED):
             return pl.Series(name, [None if value is None else float(value) for value in values])  # type: ignore[arg-type]
-    with suppress(*_MIXED):
-        return pl.Series(name, [[value] if isinstance(value, str) else value for value in values], strict=True)
     return pl.Series(name, values, dtype=pl.Object)
-
-
-def _parts(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
 
 
 def column_named(given: Columns, names: tuple[str, ...]) -> str:

@@ -45,9 +45,9 @@ def as_labels(
     """Labels as a group table: weights w_a ≥ 0 of each group, at most 1 in all, as its counts, with threshold 0.
 
     Args:
-        given: A CSV, TSV, JSONL or Parquet file, a frame, a Series by document, or a dict. *Long*: ``doc_id`` and
-            ``group``, a document in several groups having several rows (or a list) and equal shares. *Wide*: ``doc_id``
-            and a column of weights for each group. A dict: from documents to a group, a list of groups, or ``{group:
+        given: A CSV, TSV, JSONL or Parquet file, a frame, or a dict. *Long*: ``doc_id`` and ``group``, a document in
+            several groups having several rows and equal shares. *Wide*: ``doc_id`` and a column of weights for each
+            group. A dict: from documents to a group, a list of groups, or ``{group:
             weight}``. A :class:`GroupTable` of labels stays as it is. A document without a row or with an empty value
             is unknown. With a column ``probability`` they are of documents that were drawn (see
             :func:`evenrank.sample_labels`), all of them, in the order in which they were: the first so many may have a
@@ -282,7 +282,7 @@ def _columns(given: object, what: str) -> Columns:
         return read_columns(given)
     if isinstance(given, Mapping):
         return Columns(_of_dict(given, what), what=what)
-    frame = frame_of(given, what, ("doc_id", "group"))
+    frame = frame_of(given, what)
     if frame is None:
         kinds = "a path, {document: group} or a table with doc_id and group"
         raise EvenrankError(f"{what}: expected {kinds}, found {shown(given)}")
@@ -314,7 +314,7 @@ def _of_dict(given: Mapping[object, object], what: str) -> pl.DataFrame:
     odd = next((v for v in lists if not (v is None or (isinstance(v, Sequence) and all(map(_is_text, v))))), None)
     if odd is not None:
         raise EvenrankError(f"{what}: expected a group, a list of groups or {{group: weight}}, found {quoted(odd)}")
-    return pl.DataFrame([ids, pl.Series("group", lists, dtype=pl.List(pl.String))])
+    return pl.DataFrame([ids, pl.Series("group", lists, dtype=pl.List(pl.String))]).explode("group")
 
 
 def _is_text(value: object) -> bool:
@@ -417,14 +417,9 @@ def _wide(columns: Columns, id_name: str, documents: pl.Series, rows: Array, neu
 
 def _long(columns: Columns, name: str, documents: pl.Series, rows: Array, neutral: Sequence[str]) -> _Weights:
     values = columns.table[name]
-    if (
-        values.dtype in (pl.Object, pl.Binary)
-        or values.dtype.is_float()
-        or (values.dtype.is_nested() and values.dtype != pl.List(pl.String))
-    ):
+    if values.dtype in (pl.Object, pl.Binary) or values.dtype.is_float() or values.dtype.is_nested():
         raise columns.error(f"expected names of groups in the column {name}, found {_kind(values.dtype)}")
-    table = pl.DataFrame({"doc_id": documents, "row": np.arange(len(documents)), "group": values})
-    every = table if values.dtype != pl.List(pl.String) else table.explode("group")
+    every = pl.DataFrame({"doc_id": documents, "row": np.arange(len(documents)), "group": values})
     every = every.with_columns(pl.col("group").cast(pl.String).str.strip_chars())
     every = every.filter(pl.col("group").is_not_null() & ~pl.col("group").is_in(_EMPTY))
     appearing = tuple(every["group"].unique(maintain_order=True))

@@ -138,14 +138,7 @@ MITIGATIONS = (
         "Hard debiasing",
         "search/debias.py",
         ("", "bias_subspace", "hard_debias"),
-        "`evenrank embeddings debias IN --out OUT`; `evenrank index debias INDEX --out INDEX2 --method hard …`.",
-    ),
-    Subject(
-        "leace",
-        "LEACE",
-        "search/leace.py",
-        ("", "fit_leace"),
-        "`evenrank embeddings debias IN --out OUT --method leace`; `evenrank index debias INDEX --out INDEX2 …`.",
+        "`evenrank embeddings debias IN --out OUT`.",
     ),
 )
 

@@ -119,7 +119,7 @@ def test_site_builds(tmp_path: Path) -> None:
     for measure in ("rab", "nfairr", "absolutemeanarab", "absolutedeltaaprf", "term-similarity"):
         page = (tmp_path / "site" / "measures" / measure / "index.html").read_text(encoding="utf-8")
         assert "&gt;&gt;&gt; " in page[page.index('id="worked-example"') : page.index('id="when-it-misleads"')]
-    assert (tmp_path / "site" / "mitigations" / "leace" / "index.html").is_file()
+    assert (tmp_path / "site" / "mitigations" / "hard-debiasing" / "index.html").is_file()
     for page in (tmp_path / "site").rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         assert "fonts.googleapis" not in text
@@ -396,15 +396,12 @@ def the_command() -> Any:
 
 def options_of(words: list[str]) -> tuple[str, set[str]] | None:
     """The command that a line calls and its options; None if it calls no command of evenrank."""
-    from evenrank.cli._groups import named
-
     command = the_command()
     path = []
     rest = words[words.index("evenrank") + 1 :]
-    while (found := named(rest, getattr(command, "commands", {}))) is not None:
-        name, rest = found
-        command = command.commands[name]
-        path.append(name)
+    while rest and rest[0] in getattr(command, "commands", {}):
+        path.append(rest.pop(0))
+        command = command.commands[path[-1]]
     if not path or hasattr(command, "commands"):
         return None
     return " ".join(path), {

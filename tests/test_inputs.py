@@ -178,7 +178,6 @@ def others(out: Path) -> list[tuple[Callable[..., Any], dict[str, Any]]]:
     found: list[tuple[Callable[..., Any], dict[str, Any]]] = [
         (evenrank.best_passages, {"run": {"q": {"a#1": 1.0}}, "passages": {"a#1": "a"}}),
         (evenrank.cut_passages, {"collection": TEXTS, "out": out / "cut"}),
-        (evenrank.debias_index, {"index": out, "out": out}),
         (evenrank.Encoding, {}),
         (evenrank.Endpoint, {"url": "http://localhost:1", "api": "tei"}),
         (papers.ExperimentOptions, {}),

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from evenrank.auditing.impact import ImpactRatios, impact_ratios
     from evenrank.auditing.label_sample import LabelSample, sample_labels
     from evenrank.auditing.lexicon_check import LexiconCheck, check_lexicon
-    from evenrank.decide.debiased_index import debias_index
     from evenrank.decide.gate import GateResult, gate, initial_budget
     from evenrank.decide.rebalance import Rebalanced, rebalance
     from evenrank.files import EvenrankError, InputError, Run, read_qrels, read_queries, read_run, write_run
@@ -82,7 +81,6 @@ _HOMES = {
         "LexiconCheck",
         "check_lexicon",
     ),
-    "decide.debiased_index": ("debias_index",),
     "decide.gate": (
         "GateResult",
         "gate",
@@ -221,7 +219,6 @@ __all__ = [
     "builtin_lexicons",
     "check_lexicon",
     "cut_passages",
-    "debias_index",
     "expand",
     "fetch",
     "gate",

@@ -44,7 +44,6 @@ def test_hard_debiasing(folder: Path, evenrank: Command) -> None:
     assert keys == ["hard", "equal", "few_sets"]
     assert json.loads((folder / "s.json").read_text()) == ["she", "he", "woman", "man", "HER"]
     figures = json.loads((folder / "h.json").read_text())
-    assert figures["settings"]["method"] == "hard"
     assert figures["check"]["holds_to_1e-6"] is True
     assert figures["equalized"] == [["she", "he"], ["woman", "man"]]
     # What it says is so.
@@ -76,21 +75,6 @@ def test_own_word_sets(folder: Path, evenrank: Command) -> None:
     assert "equalize words without a vector: 2: q, r" in ended.out
     few = evenrank("embeddings", "debias", "v.txt", "--out", "o.bin", *sets, "--limit", 8)
     assert (few.status, few.err.startswith("evenrank: definitional sets: none has two words")) == (2, True)
-
-
-def test_leace(folder: Path, evenrank: Command) -> None:
-    ended = evenrank("embeddings", "debias", "v.txt", "--out", "l", "--method", "leace", "--json", "l.json")
-    assert ended.status == 0
-    figures = json.loads((folder / "l.json").read_text())
-    assert figures["directions"] == 1
-    assert figures["gap"]["before"] > 0.5
-    assert figures["gap"]["after"] < 1e-6
-    assert ended.out.startswith("LEACE erased 1 direction: ")
-    (folder / "g.json").write_text(json.dumps([["xaa", "xab"], ["yaa", "yab", "none"], ["she", "HER"]]))
-    ended = evenrank("embeddings", "debias", "v.txt", "--out", "l", "--method", "leace", "--groups", "g.json", "--full")
-    assert ended.status == 0
-    assert "LEACE fitted on 6 words of 3 groups (the words given), 2 directions erased" in ended.out
-    assert "words of the groups without a vector: 1: none" in ended.out
 
 
 def test_learned_words(folder: Path, evenrank: Command) -> None:
@@ -175,12 +159,6 @@ def test_training(folder: Path, evenrank: Command) -> None:
         (["debias", "v.txt", "--out", "no/o.bin"], "no/o.bin: cannot be written"),
         (["debias", "v.txt", "--out", "v.txt/o"], "v.txt/o: cannot be written: Not a directory"),
         (["debias", "v.txt", "--out", "o", "--json", "no/o.json"], "no/o.json: cannot be written"),
-        (["debias", "v.txt", "--out", "o", "--method", "soft"], "--method: expected hard or leace, found 'soft'"),
-        (["debias", "v.txt", "--out", "o", "--groups", "bad.json"], "--groups needs --method leace"),
-        (
-            ["debias", "v.txt", "--out", "o", "--method", "leace", "--components", "2"],
-            "--components needs --method hard",
-        ),
         (["debias", "v.txt", "--out", "o", "--components", "8"], "expected 1 to 7"),
         (["debias", "v.txt", "--out", "o", "--definitional", "bad.json"], "bad.json, line 1: invalid JSON"),
         (["debias", "short.txt", "--out", "o"], "short.txt, line 2: expected a word and 2 numbers, found 1"),

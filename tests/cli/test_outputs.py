@@ -301,7 +301,7 @@ main()
     ("module", "number", "line"),
     [
         ("typer", signal.SIGTERM, "terminated"),
-        ("evenrank.cli.index_debias", signal.SIGHUP, "hung up"),
+        ("evenrank.cli._output", signal.SIGHUP, "hung up"),
         ("polars", signal.SIGINT, "interrupted"),
     ],
     ids=lambda value: getattr(value, "name", str(value)),

@@ -66,7 +66,7 @@ def test_help_imports_nothing_heavy() -> None:
 def test_only_the_command_that_is_called_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments, names in (
         (["audit", "run"], ["audit"]),
-        (["index", "debias", "i"], ["index debias", "index"]),
+        (["index", "docs"], ["index"]),
         (["position", "answers"], ["position"]),
     ):
         monkeypatch.setattr(sys, "argv", ["evenrank", *arguments])

@@ -18,9 +18,8 @@ from rich.cells import cell_len
 
 import evenrank
 from evenrank import InputError
-from evenrank.decide.debiased_index import DebiasedIndex, Measured, Probes, Rankings
 from evenrank.files import Provenance
-from evenrank.measures.inference import estimate, untold
+from evenrank.measures.inference import estimate
 from evenrank.probes.sensitivity import Curves, MovedAnswers, SensitivityResult, Versions, position_curve
 from evenrank.probes.similarity import SimilarityResult, term_similarity
 from evenrank.results.result import SCHEMA, Result
@@ -28,8 +27,6 @@ from evenrank.search.debias import SpecificWords
 from evenrank.search.debias_file import DebiasResult
 from evenrank.search.embeddings import Vectors, evaluate_bias, gender_en, hard_debias
 from evenrank.search.embeddings_audit import BiasAudit
-from evenrank.search.group_probes import GroupProbe, Recovered
-from evenrank.search.index_folder import Manifest
 from small_reports import small_audit, small_experiment
 
 EVIL = "<script>evil</script>\x1b[2J"
@@ -114,17 +111,7 @@ def of_vectors(_: Path) -> Result:
 def debiased(_: Path) -> Result:
     given, sets = vectors()
     done = hard_debias(given, sets.definitional, [("he", "she")], ())
-    return DebiasResult(done, Path("out") / EVIL.split("/")[0], EVIL, SpecificWords(()), {"vectors": EVIL})
-
-
-def of_index(_: Path) -> Result:
-    erasure = {"gap": {"before": 1.0, "after": 0.5}, "directions": 1, "method": "leace"}
-    manifest = Manifest("dense", 3, {}, {"erasure": erasure}, None, {}, {}, Path(EVIL.split("/")[0]))
-    recovered = Recovered(0.1, (0.0, 0.2), 9, "passages", chance=0.5)
-    probe = GroupProbe(recovered, recovered)
-    of = Measured(0.5, None, (0.1, None), untold(0.1, 3, "too few"))
-    figures = {name: {"nDCG@10": of, "ARaB@10": of} for name in ("untouched", "debiased")}
-    return DebiasedIndex(manifest, Probes({"f": 9, "m": 9}, probe, probe, False), Rankings(3, 10, figures), {}, (EVIL,))
+    return DebiasResult(done, Path("out") / EVIL.split("/")[0], SpecificWords(()), {"vectors": EVIL})
 
 
 def of_paper(_: Path) -> Result:
@@ -146,8 +133,8 @@ def scanned(_: Path) -> Result:
 
 
 MADE: tuple[Callable[[Path], Result], ...] = (
-    audited, gated, rebalanced, checked, located, alike, moved, probed, of_vectors, debiased, of_index,
-    of_paper, fused, selected, to_label, scanned,
+    audited, gated, rebalanced, checked, located, alike, moved, probed, of_vectors, debiased, of_paper,
+    fused, selected, to_label, scanned,
 )  # fmt: skip
 
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from evenrank.files import EvenrankError
 from evenrank.search.debias import case_forms
 from evenrank.search.embeddings import Vectors, bias_subspace, check_equality, hard_debias, specific_words
-from evenrank.search.leace import leace
 
 
 def vectors_of(rows: dict[str, list[float]]) -> Vectors:
@@ -293,5 +292,3 @@ def test_in_place_needs_a_matrix_that_can_be_written() -> None:
     vectors.matrix.flags.writeable = False
     with pytest.raises(EvenrankError, match="read-only matrix cannot be debiased in place"):
         hard_debias(vectors, [["aa", "bb"]], [], [], in_place=True)
-    with pytest.raises(EvenrankError, match="read-only matrix cannot be debiased in place"):
-        leace(vectors, [["aa"], ["bb"]], np.ones(len(NAMES), np.bool_), in_place=True)

@@ -26,7 +26,6 @@ from evenrank.search.embeddings import (
     recovery,
 )
 from evenrank.search.embeddings_audit import cosines, permutation_p
-from evenrank.search.leace import leace
 
 
 def vectors_of(rows: dict[str, list[float]]) -> Vectors:
@@ -212,7 +211,7 @@ def planted(seed: int = 0) -> tuple[Vectors, WordSets]:
     return Vectors(tuple(rows), np.array(list(rows.values()), np.float32)), sets
 
 
-def test_hard_debiasing_hides_what_leace_removes() -> None:
+def test_hard_debiasing_hides_the_bias_of_words() -> None:
     pytest.importorskip("sklearn")
     vectors, sets = planted()
     hard = hard_debias(vectors, sets.definitional, sets.equalize, sets.specific)
@@ -238,11 +237,6 @@ def test_hard_debiasing_hides_what_leace_removes() -> None:
     assert [three.a for three in after.analogies] == ["fa"]
     assert np.all(found.cosines[0] > 0)
     assert np.all(found.cosines[1] < 0)
-    erased = leace(vectors, found.most, hard.neutral)
-    rest = evaluate_bias(vectors, erased.vectors, sets, settings=EvaluationSettings(count=90, train=36)).after
-    assert rest is not None
-    assert rest.recovery is not None
-    assert max(rest.recovery.kmeans, rest.recovery.linear, rest.recovery.rbf) < 0.7
     again = evaluate_bias(vectors, hard.vectors, sets, settings=EvaluationSettings(count=90, train=36))
     assert json_values(again) == json_values(found)
     np.testing.assert_array_equal(again.points[1], found.points[1])

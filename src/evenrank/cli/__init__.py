@@ -18,13 +18,13 @@ import typer
 from evenrank import _command
 from evenrank._version import __version__
 
-from . import _groups, _help, _streams, _words
+from . import _help, _streams, _words
 from ._signatures import made
 
 _PANELS = {
     "Measure": ("audit", "scan", "probe", "position", "experiment", "demo"),
     "Decide": ("gate",),
-    "Reduce": ("rebalance", "negatives", "train", "rotate", "embeddings", "index debias"),
+    "Reduce": ("rebalance", "negatives", "train", "rotate", "embeddings"),
     "Prepare": (
         "score",
         "passages",
@@ -72,7 +72,7 @@ def _app_of(names: Iterable[str]) -> typer.Typer:
     """The command line of some commands."""
     app = typer.Typer(
         name="evenrank",
-        cls=_groups.TwoWords,
+        cls=_help.Group,
         help="Measures bias in search rankings, together with effectiveness, and reduces it.",
         no_args_is_help=True,
         add_completion=False,
@@ -81,7 +81,7 @@ def _app_of(names: Iterable[str]) -> typer.Typer:
     )
     app.callback()(_evenrank)
     for name in names:
-        module = importlib.import_module(f"{__name__}.{name.replace(' ', '_')}")
+        module = importlib.import_module(f"{__name__}.{name}")
         panel = _COMMANDS[name]
         if name in _GROUPS:
             first = "\n".join(example.strip().partition("\n# ")[0] for example in module.EXAMPLES.values())
@@ -116,7 +116,7 @@ def commands() -> Any:
 def running() -> Any:
     """The group of the commands that the arguments can name. Typer takes a tenth of a second to build it of all."""
     word = sys.argv[1] if len(sys.argv) > 1 else ""
-    return _commands(tuple(name for name in _COMMANDS if name.partition(" ")[0] == word) or tuple(_COMMANDS))
+    return _commands((word,)) if word in _COMMANDS else commands()
 
 
 @cache

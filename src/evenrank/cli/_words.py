@@ -7,8 +7,6 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from . import _groups
-
 _ARGUMENT = re.compile(r"""(?<!['"`])`(?P<name>[a-z]\w*)(?:=(?P<value>'[^'`]*'|"[^"`]*"|[\w.…-]+))?`(?!`)""")
 
 
@@ -52,12 +50,10 @@ def chosen(command: Command, arguments: Sequence[str]) -> tuple[str, Command]:
         # Options before a command's name never have values.
         while rest and rest[0].startswith("-"):
             rest.pop(0)
-        found = _groups.named(rest, commands)
-        if found is None:
+        if not rest or rest[0] not in commands:
             break
-        name, rest = found
-        command = commands[name]
-        path.append(name)
+        path.append(rest.pop(0))
+        command = commands[path[-1]]
     return " ".join(path), command
 
 

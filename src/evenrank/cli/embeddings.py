@@ -14,8 +14,6 @@ EXAMPLES = {
     "debias": r"""
 # Hard debiasing, for gender.
 evenrank embeddings debias vectors.bin --out debiased.bin
-# All that is linear (LEACE).
-evenrank embeddings debias vectors.bin --method leace --out debiased.bin
 # Another bias, as word sets of your own.
 evenrank embeddings debias vectors.bin --definitional age.json \
     --equalize pairs.json --specific ages.json --out debiased.bin

@@ -28,8 +28,7 @@ def command(
 ) -> None:
     """Index a collection once, to search it often. To search: evenrank retrieve INDEX QUERIES.
 
-    The same command continues an encoding that was interrupted. See also evenrank index debias INDEX, which erases
-    groups from the vectors of an index (a collection of that name: ./debias).
+    The same command continues an encoding that was interrupted.
     """
     from evenrank import Encoding, build_index
     from evenrank.files.wording import counted

@@ -8,7 +8,6 @@ from evenrank import options as opt
 
 from . import _output, _words
 from ._signatures import From, Values
-from .index_debias import SEARCH
 
 EXAMPLES = r"""
 # BM25, straight from the texts.
@@ -39,7 +38,10 @@ def command(
     asked: Annotated[Values, From("models.retrievers", "retrieve_from", without=("queries", "k"))],
     source: Source = None,
     feedback: Annotated[Values, From("search.expansion", "RM3")],
-    encoded: Annotated[Values, SEARCH],
+    encoded: Annotated[
+        Values,
+        From("search.index_folder", "Encoding", only=("batch_size", "device", "precision", "query_prompt")),
+    ],
     rm3: Annotated[bool, opt.Option("Expand each query with words of its top documents.")] = False,
     quiet: opt.Quiet = False,
 ) -> None:

@@ -519,7 +519,6 @@ def compare_parts(
     parts: Sequence[Array],
     factors: Sequence[float],
     *,
-    unit: str = "queries",
     drawn: Drawn | None = None,
 ) -> Comparison:
     """Whether Σ factor × mean of the ``parts`` [n], which are of different queries, differs from 0.
@@ -528,23 +527,23 @@ def compare_parts(
     freedom, all values counted and none added. A part of fewer than 15 values tells nothing.
     """
     if len(parts) == 1:
-        return compare(factors[0] * parts[0], unit=unit, drawn=drawn)
+        return compare(factors[0] * parts[0], drawn=drawn)
     own = [defined(part) for part in parts]
     some = (~np.isnan(np.stack(parts))).any(axis=0) if len({len(p) for p in parts}) == 1 else np.zeros(0, np.bool_)
     count = int(some.sum()) or sum(map(len, own))
     least = min(map(len, own))
     if not least:
-        return untold(None, count, "a group has no value", unit)
+        return untold(None, count, "a group has no value")
     mean = sum(factor * float(part.mean()) for factor, part in zip(factors, own, strict=True))
     if least < 2:
-        return untold(mean, count, few(least, least, unit), unit)
+        return untold(mean, count, few(least, least))
     found = mean_of_samples(own, factors)
     ci95 = ends(found) if found.error else None
     if least < LEAST:
-        return untold(mean, count, f"a group has only {least} {unit}, where {LEAST} are needed", unit, ci95)
+        return untold(mean, count, f"a group has only {least} queries, where {LEAST} are needed", ci95=ci95)
     if not found.error:
-        return untold(mean, count, "the values of each group are all the same", unit)
-    return Comparison(mean, ci95, count, unit, two_sided(found), noticeable=noticeable(found.error, found.freedom))
+        return untold(mean, count, "the values of each group are all the same")
+    return Comparison(mean, ci95, count, p=two_sided(found), noticeable=noticeable(found.error, found.freedom))
 
 
 def compare_groups(inside: Array, others: Array, *, unit: str = "queries") -> Comparison:

@@ -116,10 +116,6 @@ CITATIONS = {
         "embeddings but do not remove them. NAACL 2019",
         "https://aclanthology.org/N19-1061",
     ),
-    "Belrose et al. 2023": Citation(
-        "Belrose et al.: LEACE: perfect linear concept erasure in closed form. NeurIPS 2023",
-        "https://arxiv.org/abs/2306.03819",
-    ),
     "Ganin & Lempitsky 2015": Citation(
         "Ganin and Lempitsky: Unsupervised domain adaptation by backpropagation. ICML 2015",
         "https://arxiv.org/abs/1409.7495",

@@ -1,9 +1,8 @@
 """Word vectors: read from common formats, taken from a transformer, or trained; debiased; and evaluated.
 
 - vectors: :mod:`.vectors`, :mod:`.word_sets`
-- debiasing: :mod:`.debias`, :mod:`.leace`
-- evaluation: :mod:`.evaluation`, :mod:`.group_probes`
-- whole files: :mod:`.debias_file`, :mod:`.audit_file`
+- debiasing: :mod:`.debias`, :mod:`.debias_file`
+- evaluation: :mod:`.embeddings_audit`
 """
 
 from evenrank.models.vectors import (
@@ -45,7 +44,6 @@ from .embeddings_audit import (
     parse_analogy,
     recovery,
 )
-from .leace import Erased, Eraser, GroupMeans, Moments, eraser_of, fit_leace, leace
 from .word_sets import AssociationTest, WordSets, gender_en, load_word_sets, read_sets, read_word_list
 
 __all__ = [
@@ -58,11 +56,7 @@ __all__ = [
     "DebiasResult",
     "Debiased",
     "EqualityCheck",
-    "Erased",
-    "Eraser",
     "EvaluationSettings",
-    "GroupMeans",
-    "Moments",
     "Recovery",
     "SpecificWords",
     "Subspace",
@@ -75,14 +69,11 @@ __all__ = [
     "check_equality",
     "debias_file",
     "direct_bias",
-    "eraser_of",
     "evaluate_bias",
-    "fit_leace",
     "from_keyed_vectors",
     "from_transformer",
     "gender_en",
     "hard_debias",
-    "leace",
     "learn_specific",
     "load_word_sets",
     "most_biased",

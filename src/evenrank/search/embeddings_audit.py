@@ -493,8 +493,6 @@ def evaluation_page(
         "k-means: the share of them in the cluster of their side. SVMs: trained on "
         f"{settings['train']} words of each side, tested on the others, mean of {settings['splits']} draws with seed "
         f"{settings['seed']} (standard deviation). Chance is 0.5; far above it, the bias can still be recovered.",
-        "After LEACE fitted on these words, a linear SVM can be below 0.5: if both sides have the same mean over all "
-        "words, the words tested lean away from where the words trained on lean.",
         "Association tests: d is the effect size; p, one-sided, tests whether the first targets are nearer to the "
         "first attribute than the second targets are.",
         "Analogies exclude the three words of the question (usual), or not (free). Robust: the reverse question "

@@ -24,7 +24,6 @@ from evenrank.models.stored import downloaded_model
 from evenrank.models.text_encoders import Encoded, StoredEncoder, TextEncoder, find_encoder, given_encoder
 
 from .encoded_windows import BATCHES, LARGEST_HALF, DenseRows, EncodingJob, SparseRows, write_windows
-from .erasure import Erasure, read_erasure
 from .exact_search import Floats, Halves, Ints, search_exact
 from .expansion import RM3
 from .index_folder import (
@@ -70,23 +69,6 @@ class VectorIndex:
     def open(cls, manifest: Manifest) -> VectorIndex:
         """The index of a manifest. Raises InputError if its files do not fit each other."""
         return cls(manifest)
-
-    @property
-    def vectors(self) -> Halves:
-        """The vectors of the documents [N, d] float16, mapped. Raises EvenrankError for weights of terms."""
-        if not isinstance(self._searcher, _Dense):
-            raise EvenrankError(f"expected an index of vectors, and {self.manifest.path} is {self.manifest.kind}")
-        return self._searcher.vectors
-
-    @property
-    def erasure(self) -> Erasure | None:
-        """What was erased from its vectors, and is from queries; None for an index that was not debiased."""
-        return self._searcher.erasure if isinstance(self._searcher, _Dense) else None
-
-    @property
-    def ids(self) -> pl.Series:
-        """The ids of the documents."""
-        return self._ids[np.arange(self.manifest.documents)]
 
     def encoder(self, model: object = None, encoding: Encoding | None = None) -> TextEncoder:
         """The model that the index was made with, loaded; see :meth:`search`."""
@@ -242,7 +224,6 @@ class _Dense:
         if rest or not width:
             raise InputError(manifest.path, "the index is damaged: vectors.bin does not fit the other files")
         self.vectors: Halves = flat.reshape(-1, width)
-        self.erasure: Erasure | None = read_erasure(manifest, width)
 
     def search(self, queries: Encoded, k: int, quiet: bool) -> _Found:
         """The first ``k`` of each query."""
@@ -251,11 +232,6 @@ class _Dense:
             raise InputError(
                 self._index.manifest.path, f"its vectors have {width} numbers, and the queries' {queries.shape[1]}"
             )
-        described = f"vectors of {width} numbers in float16"
-        if self.erasure is not None:
-            assert isinstance(queries, np.ndarray)
-            queries = self.erasure(queries)
-            described = f"{described}, {self.erasure.note()}"
         index = self._index
         with progress("searching", len(queries), quiet=quiet) as advance:
             try:
@@ -265,7 +241,7 @@ class _Dense:
                     index.manifest.path, "the index is damaged: its vectors or their order cannot be used"
                 ) from None
         full = np.full(len(queries), documents.shape[1], np.int64)
-        return _Found(documents, scores, full, [f"exact search, {described}"])
+        return _Found(documents, scores, full, [f"exact search, vectors of {width} numbers in float16"])
 
 
 class _Sparse:

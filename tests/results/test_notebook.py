@@ -181,7 +181,7 @@ def test_word_vectors_and_lexicons() -> None:
     assert repr(done).startswith("Debiased(Vectors(6 words, 4 dimensions))\nbias subspace: 1 of 1 components")
     pairs = replace(sets, definitional=(("he", "she"), ("man", "woman")), equalize=())
     left = evaluate_bias(vectors, done.vectors, pairs)
-    assert repr(left).startswith("BiasEvaluation(direct bias ")
+    assert repr(left).startswith("BiasEvaluation(recovery ")
     assert len(repr(left)) < 100
     lexicon = evenrank.load_lexicon("gender-en")
     assert repr(lexicon) == f"Lexicon(gender-en: words {sum(g == 'f' for _, g in lexicon.words)} f, " + (

@@ -29,11 +29,6 @@ def test_built_in_sets() -> None:
     equalized = [word for pair in sets.equalize for word in pair]
     assert len(set(equalized)) == len(equalized)
     assert set(sets.occupations).isdisjoint(sets.specific)
-    for test in sets.associations:
-        groups = [*test.x, *test.y, *test.a, *test.b]
-        assert len(set(groups)) == len(groups)
-        assert len(test.x) == len(test.y)
-        assert set(test.x + test.y).isdisjoint(sets.specific)
 
 
 def test_public_sets(shared_data: Path) -> None:

@@ -19,12 +19,12 @@ evenrank embeddings debias vectors.bin --definitional age.json \
     --equalize pairs.json --specific ages.json --out debiased.bin
 """,
     "audit": r"""
-# How biased are these vectors?
-evenrank embeddings audit vectors.bin
-# And what is left after debiasing?
+# What is left of the bias after debiasing?
 evenrank embeddings audit vectors.bin --after debiased.bin --report bias.html
-# What is near some words.
-evenrank embeddings audit vectors.bin --words "nurse engineer"
+# Of the 100 most biased words a side.
+evenrank embeddings audit vectors.bin --after debiased.bin --most 100
+# An analogy: man is to doctor as woman is to what?
+evenrank embeddings audit vectors.bin --analogy man:doctor::woman
 """,
     "train": r"""
 # Vectors of 300 dimensions.
@@ -79,13 +79,8 @@ def audit(
 
     _output.check(report=report, streams=(json,), inputs=given.read)
     _output.will_write(json, report)
-    words, analogies = given["words"], given["analogies"]
-    asked = {
-        **given,
-        "words": None if words is None else words.split(),
-        "analogies": [parse_analogy(text) for text in analogies] if analogies else None,
-    }
-    result = audit_file(**asked, settings=EvaluationSettings(**evaluation))
+    analogies = [parse_analogy(text) for text in given["analogies"]] if given["analogies"] else None
+    result = audit_file(**{**given, "analogies": analogies}, settings=EvaluationSettings(**evaluation))
     learned = result.specific.message()
     if learned is not None:
         _output.say(learned, err=True)

@@ -204,13 +204,11 @@ RANGES: dict[str, Range] = {
     "largest_answer": Range(1, 1 << 20),
     # Word vectors.
     "components": _COUNT,
-    "most": _COUNT,
     "count": _COUNT,
     "limit": _COUNT,
     "train": _COUNT,
     "splits": _COUNT,
     "first": _COUNT,
-    "permutations": Range(1, 10_000_000),
     "size": Range(1, 100_000),
     "dimensions": Range(1, 100_000),
     "window": Range(1, 10_000),

@@ -28,28 +28,22 @@ from .debias import (
 from .debias_file import DebiasResult, debias_file
 from .embeddings_audit import (
     Analogy,
-    Association,
     BiasAudit,
     BiasEvaluation,
     BiasFigures,
     EvaluationSettings,
     Recovery,
     analogy,
-    association,
     audit_file,
-    direct_bias,
     evaluate_bias,
     most_biased,
-    nearest,
     parse_analogy,
     recovery,
 )
-from .word_sets import AssociationTest, WordSets, gender_en, load_word_sets, read_sets, read_word_list
+from .word_sets import WordSets, gender_en, load_word_sets, read_sets, read_word_list
 
 __all__ = [
     "Analogy",
-    "Association",
-    "AssociationTest",
     "BiasAudit",
     "BiasEvaluation",
     "BiasFigures",
@@ -63,12 +57,10 @@ __all__ = [
     "Vectors",
     "WordSets",
     "analogy",
-    "association",
     "audit_file",
     "bias_subspace",
     "check_equality",
     "debias_file",
-    "direct_bias",
     "evaluate_bias",
     "from_keyed_vectors",
     "from_transformer",
@@ -77,7 +69,6 @@ __all__ = [
     "learn_specific",
     "load_word_sets",
     "most_biased",
-    "nearest",
     "parse_analogy",
     "read_sets",
     "read_vectors",

@@ -18,23 +18,12 @@ from evenrank.models.vectors import Sets
 
 
 @dataclass(frozen=True, slots=True)
-class AssociationTest:
-    """An association test: two sets of targets, ``x`` and ``y``, and two of attributes, ``a`` and ``b``."""
-
-    name: str
-    x: tuple[str, ...]
-    y: tuple[str, ...]
-    a: tuple[str, ...]
-    b: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class WordSets:
     """The word sets for debiasing and evaluating vectors of a language.
 
     ``definitional`` sets define the bias (one word per group, groups in the same order), words of an ``equalize`` set
-    differ in the group only, ``specific`` words keep their group. ``occupations``, ``analogies`` (a, b, c),
-    ``neighbours`` and ``associations`` are used by :func:`~evenrank.search.embeddings.evaluate_bias`.
+    differ in the group only, ``specific`` words keep their group. ``occupations`` say nothing about who does
+    them; ``analogies`` are (a, b, c).
     """
 
     name: str
@@ -43,8 +32,6 @@ class WordSets:
     specific: tuple[str, ...]
     occupations: tuple[str, ...] = ()
     analogies: Sets = ()
-    neighbours: tuple[str, ...] = ()
-    associations: tuple[AssociationTest, ...] = ()
 
 
 @functools.cache
@@ -54,9 +41,6 @@ def gender_en() -> WordSets:
     equalize = _tuples(data["equalize"])
     definitional = _tuples(data["definitional"])
     named = dict.fromkeys([*(word for of in (*definitional, *equalize) for word in of), *data["specific"]])
-    tests = (
-        AssociationTest(test.pop("name"), **{key: tuple(test[key]) for key in test}) for test in data["associations"]
-    )
     return WordSets(
         data["name"],
         definitional,
@@ -64,8 +48,6 @@ def gender_en() -> WordSets:
         tuple(named),
         tuple(data["occupations"]),
         _tuples(data["analogies"]),
-        tuple(data["neighbours"]),
-        tuple(tests),
     )
 
 

@@ -190,17 +190,20 @@ def leaning(count: int = 16, *, tied: bool = False) -> AuditResult:
     return audit({"a": table}, {str(q): {"f1": 1} for q in range(count)})
 
 
+def origins_of(table: str) -> list[str]:
+    """The lines of the terminal's table of what the order adds."""
+    return table.partition("What candidates hold and what their order adds\n")[2].split("\n\n")[0].split("\n")
+
+
 def test_what_is_shown_stands_in_the_table() -> None:
     result = leaning()
     added, beyond = excesses(result)
     assert added.test.shown
     assert beyond.test.shown
-    table = result.table(full=True)
-    assert "ARaB(magnitude='bool')@2, added to its candidates (n = 16 queries)" in table
-    lines = table.split("\n")
-    of_run = [line.split() for line in lines if line.startswith("  a ") and "male" not in line][-1]
-    assert of_run[1] == f"+{beyond.mean:.4f}"
-    assert of_run[-1] == f"{beyond.reference:.4f}"
+    table = result.table(full=True, width=200)
+    of_run = next(line for line in origins_of(table) if line.startswith("  a ")).split()
+    assert of_run[2:4] == [f"{added.reference:.4f}", f"+{added.mean:.4f}"]
+    assert of_run[7:9] == [f"{added.mean - beyond.mean:+.4f}", f"+{beyond.mean:.4f}"]
 
 
 def test_ties_that_decide_are_said() -> None:
@@ -213,7 +216,7 @@ def test_ties_that_decide_are_said() -> None:
     assert added.tie_sensitive
     assert "leans_by_ties" in [one.key for one in result.findings]
     assert beyond.tie_mean == pytest.approx(-beyond.reference + result["random", LEAN].mean)  # type: ignore[operator]
-    assert f"{0.0:.4f}~" in result.table(full=True)
+    assert f"+{added.mean:.4f}~" in "\n".join(origins_of(result.table(full=True)))
 
 
 def test_json_with_the_values_of_queries(tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ def test_scores_alone_show_no_words(scored: dict[str, Any]) -> None:
     assert found.words is None
     assert any("give a collection to see words" in note for note in found.notes)
     assert json.loads(found.to_json())["words"] is None
-    assert "Words of the first" not in found.table(full=True, width=120)
+    assert "Words in the first" not in found.table(full=True, width=120)
 
 
 def test_scores_with_a_collection_show_the_words_of_its_texts(scored: dict[str, Any]) -> None:
@@ -214,13 +214,12 @@ def test_scores_with_a_collection_show_the_words_of_its_texts(scored: dict[str, 
 
 def test_the_table_in_the_terminal() -> None:
     table = audit({"0": ["a", "b", "d"], "1": ["b", "c"]}).table(full=True, width=200)
-    lines = table.split("\n")
-    start = next(i for i, line in enumerate(lines) if line.startswith("Words of the first 2 ranks: "))
-    assert "in all 4 documents of the runs" in table
-    shown = [line.split(maxsplit=2) for line in lines[start : table.count("\n")] if line.startswith("  mine")]
-    assert shown == [
-        ["mine", "female", "she 50% (80%), first lady 50% (20%)"],
-        ["mine", "male", "he 57% (60%), king 43% (40%)"],
+    lines = table.partition("Words in the first 2 ranks of mine\n")[2].split("\n\n")[0].split("\n")
+    assert [line.split()[:-1] for line in lines[3:-1]] == [
+        ["she", "female", "2", "50.0%", "80.0%"],
+        ["first", "lady", "female", "2", "50.0%", "20.0%"],
+        ["he", "male", "4", "57.1%", "60.0%"],
+        ["king", "male", "2", "42.9%", "40.0%"],
     ]
     assert max(map(len, audit({"0": ["a", "b", "d"]}).table(full=True, width=80).split("\n"))) <= 80
 

@@ -31,25 +31,6 @@ def perfect(figure: Figure) -> float | None:
     return mean_of(figure.added.values - figure.beyond_relevance.values)
 
 
-def origins_title(result: AuditFigures) -> str:
-    """What the terminal's table of them shows."""
-    known = any(run.figures[str(m)].beyond_relevance is not None for m in with_origins(result) for run in result.given)
-    beyond = ", and what it has beyond a perfect ranking of them, by falling grade"
-    grades = "equal grades in any order; "
-    tied = any(
-        of is not None and of.tie_sensitive
-        for m in with_origins(result)
-        for run in result.given
-        for of in (run.figures[str(m)].added, run.figures[str(m)].beyond_relevance)
-    )
-    mark = "; ~ here: ties decide, since the tie mean lies outside the interval or has another significance"
-    return (
-        "Origin of the bias: what each run's order adds to its own candidates in random order"
-        f"{beyond * known} ({grades * known}p: t and Hall's t, uncorrected; tie mean: averaged over the orders of tied"
-        f" documents{mark * tied})"
-    )
-
-
 class Poles(NamedTuple):
     """The groups of a signed measure, the positive one first; ``labelled``: from labels rather than words."""
 

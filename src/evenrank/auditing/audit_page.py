@@ -12,7 +12,7 @@ from ir_measures import Measure
 from evenrank.files.wording import counted
 from evenrank.measures import describe, is_bias, is_linear, resolve
 from evenrank.results.finding import Finding
-from evenrank.results.page import CITATIONS, Page, asset, render
+from evenrank.results.page import CITATIONS, Page, Section, asset, render
 from evenrank.results.table import NONE, Column, Table
 
 from . import page_data as data
@@ -24,8 +24,11 @@ from .page_data import rounded
 from .plane import plane_svg
 from .screen import legend, screen_table, verdicts
 from .tables import (
+    by_measure,
     figures_table,
+    figures_terminal,
     origins_table,
+    pairs_table,
     query_groups_table,
     ranks_table,
     words_table,
@@ -97,15 +100,24 @@ def origins_section(result: AuditFigures) -> dict[str, object] | None:
     if not biased:
         return None
     found = with_origins(result)
-    relevance = any(run.figures[str(m)].beyond_relevance is not None for m in found for run in result.given)
+    relevance = _knows_relevance(result, found)
     ties = any(_decided_by_ties(run.figures[str(m)]) for m in found for run in result.given)
     return {
-        "table": origins_table(result, relevance) if found else None,
+        "table": _origins(result) if found else None,
         "relevance": relevance,
         "missing": _missing(result, found, relevance),
         "left_out": ", ".join(str(measure) for measure in biased if measure not in found) if found else "",
         "ties": ties,
     }
+
+
+def _origins(result: AuditFigures) -> Table:
+    return origins_table(result, _knows_relevance(result, with_origins(result)))
+
+
+def _knows_relevance(result: AuditFigures, found: list[Measure]) -> bool:
+    """Whether it is known of one of these measures what a run has beyond a perfect ranking."""
+    return any(run.figures[str(m)].beyond_relevance is not None for m in found for run in result.given)
 
 
 def _decided_by_ties(figure: Figure) -> bool:
@@ -316,7 +328,7 @@ _DEPTHS = (1, 2, 3, 5, 10, 20, 50, 100)
 
 
 def audit_page(result: AuditFigures) -> Page:
-    """The first screen; the sections of the HTML page are of :func:`render_page`."""
+    """The first screen, and the tables of ``--full``; the sections of the HTML page are of :func:`render_page`."""
     utility = f", effectiveness from {result.settings['qrels']}" if "qrels" in result.settings else ""
     findings = audit_findings(result)
     return Page(
@@ -329,11 +341,28 @@ def audit_page(result: AuditFigures) -> Page:
         next=next_commands(result, findings),
         verdicts=verdicts(result),
         plane=plane_svg(result),
+        sections=_sections(result),
         notes=tuple(result.notes),
         # What was asked for of groups of queries has room of its own.
         lines=22 + 8 * max(0, len(result.given) - 2) // 3 + 4 * bool(result.query_groups),
         provenance=result.provenance,
     )
+
+
+def _sections(result: AuditFigures) -> tuple[Section, ...]:
+    """What the terminal shows where all is asked for."""
+    found = [figures_terminal(result)]
+    if with_origins(result):
+        found.append(by_measure(_origins(result)))
+    if result.pairs:
+        found.append(pairs_table(result.pairs))
+    if result.query_groups:
+        found.append(by_measure(query_groups_table(result)))
+    if result.impact:
+        found.append(impact_table(result.impact))
+    if result.words is not None:
+        found += [words_table(result, result.words, run.name, None) for run in result.given]
+    return (Section("All figures", (*found, _settings(result))),)
 
 
 def next_commands(result: AuditFigures, findings: Sequence[Finding]) -> tuple[tuple[str, str], ...]:
@@ -392,7 +421,6 @@ def _charts(result: AuditFigures) -> dict[str, object]:
 
 def _contents(result: AuditFigures) -> dict[str, object]:
     figures = figures_table(result)
-    settings = [(name.replace("_", " "), _setting(value)) for name, value in result.settings.items()]
     return {
         "judged": result.judged,
         "baseline": result.baseline,
@@ -418,8 +446,13 @@ def _contents(result: AuditFigures) -> dict[str, object]:
         "measures": explanations(result),
         "glossary": glossary(result),
         "literature": literature(result),
-        "settings": Table("Settings", (Column("setting", heading=""), Column("value", heading="")), settings),
+        "settings": _settings(result),
     }
+
+
+def _settings(result: AuditFigures) -> Table:
+    rows = [(name.replace("_", " "), _setting(value)) for name, value in result.settings.items()]
+    return Table("Settings", (Column("setting", heading=""), Column("value", heading="")), rows)
 
 
 def _setting(value: object) -> str:

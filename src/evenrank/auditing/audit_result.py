@@ -41,13 +41,6 @@ class AuditResult(AuditFigures):
 
         return audit_page(self)
 
-    def table(self, *, full: bool = False, width: int = 80) -> str:
-        """The screen of the command, ``width`` characters wide; ``full``: with every figure, test and note."""
-        from .screen import render_text
-
-        screen = self.page().text(width=width)
-        return f"{screen}\n\n{render_text(self, width)}".rstrip() if full else screen
-
     def html(self) -> str:
         """The report: one HTML page that opens without a network."""
         from .audit_page import render_page

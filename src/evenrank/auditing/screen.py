@@ -8,40 +8,23 @@ from dataclasses import dataclass
 from ir_measures import Measure
 from rich.cells import cell_len
 
-from evenrank.files.errors import plain
-from evenrank.files.wording import counted
 from evenrank.measures import resolve
 from evenrank.measures.exposure import Share
-from evenrank.measures.inference import EQUAL, LEAST
+from evenrank.measures.inference import EQUAL
 from evenrank.results.page import Chip, Tone, Verdicts
-from evenrank.results.table import TEXT, Column, Table, fitted, short, short_intervals, shorts, wrapped
+from evenrank.results.table import TEXT, Column, Table, fitted, short, short_intervals, shorts
 
 from .about import (
     group_label,
     groups,
-    has_scores,
     in_short,
-    labelled,
     letters_of,
-    origins_title,
     poles,
-    positive,
     shown_lean,
-    signed_measures,
     utility_measures,
-    with_origins,
 )
 from .data import RANDOM, SHOWN_AS, AuditFigures, Figure, GroupShare, RunAudit, shown_name
 from .findings import bias_verdict, compared_measures, how_good, lean_finding, less_biased, pole, side
-from .impact import impact_table
-from .tables import (
-    origins_terminal,
-    pairs_table,
-    query_groups_table,
-    terminal_table,
-    unknown,
-    words_terminal,
-)
 
 UP, DOWN, APART, TIED, MORE, LESS = "▲", "▼", "●", "~", "↑", "↓"
 _RAISED = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲ"
@@ -362,89 +345,3 @@ def _shares(result: AuditFigures, run: RunAudit) -> Chip:
     if any(one.shown for one in tests):
         return Chip("not those of the candidates", "bad")
     return Chip("not shown to differ" if any(one.p is not None for one in tests) else "cannot be told", "unknown")
-
-
-_LEAST_WIDTH = 76
-
-
-def render_text(result: AuditFigures, width: int = 120) -> str:
-    """The audit for a terminal ``width`` (at least 76) characters wide: figures by measure, and notes.
-
-    If one table would be too wide, the comparison with the baseline goes into a second one below the figures.
-    """
-    width = max(width, _LEAST_WIDTH)
-    blocks = [_head(result, width), terminal_table(result, width), wrapped(_legend(result), width)]
-    if with_origins(result):
-        blocks.append(f"{wrapped(origins_title(result), width)}\n{origins_terminal(result).text(width)}")
-    if result.pairs:
-        blocks.append(pairs_table(result.pairs).text(width))
-    if result.query_groups:
-        table = query_groups_table(result)
-        blocks.append(table.only(*(column.keys[0] for column in table.columns[1:])).text(width))
-    if result.impact:
-        blocks.append(impact_table(result.impact).text(width))
-    if result.words is not None:
-        blocks.append(words_terminal(result, result.words, width))
-    notes = [note for note in result.notes if note not in result.warnings]
-    if notes:
-        blocks.append("Notes\n" + _listed([plain(note) for note in notes], width))
-    return "\n\n".join(blocks) + "\n"
-
-
-def _head(result: AuditFigures, width: int) -> str:
-    baseline = f"baseline {plain(result.baseline)}" if result.baseline is not None else "no baseline"
-    size = f"{counted(len(result.given), 'run')}, {counted(len(result.queries), 'query')}"
-    lines = [f"evenrank audit: {size}, {baseline}"]
-    settings = result.settings
-    words = f"lexicon {settings.get('lexicon', 'unknown')}, {settings.get('tokens', 'unknown')} tokens, "
-    if labelled(result):
-        words = f"labels {settings['labels']}, "
-    elif settings.get("threshold", 1) != 1:
-        words += f"threshold {settings['threshold']:g}, "
-    lines.append(
-        plain(
-            f"{words if has_scores(result) else ''}background {settings['background']}, ranked by"
-            f" {settings['order']}{' order' * (settings['order'] == 'file')}"
-        )
-    )
-    return "\n".join(wrapped(line, width) for line in lines)
-
-
-# --- words -----------------------------------------------------------------------------------------------------------
-
-
-def _legend(result: AuditFigures) -> str:
-    parts = ["Marks: (name) a reference ranking of the same candidates"]
-    if result.baseline is not None:
-        parts.append("* Holm p below .05")
-    parts.append("~ the order of tied documents moves the figure by more than its interval is wide")
-    text = "; ".join(parts) + "."
-    if result.baseline is not None:
-        signed = signed_measures(result)
-        nearer = f" ({', '.join(signed)}: nearer to 0 is better)" if signed else ""
-        of = " of the signed difference" if signed else ""
-        if unknown(result):
-            return f"{text} differ.: run minus baseline, with its interval. {_HOLM} {_KEY_OF_LABELS}{_sign(result)}"
-        text += (
-            f" differ.: run minus baseline. b/e/w: queries better/equal/worse than the baseline{nearer}. p: t and"
-            f" Hall's t{of}, uncorrected; none with fewer than {LEAST} queries that differ. {_HOLM}"
-        )
-    return text + (f" {_KEY_OF_LABELS}" if labelled(result) else "") + _sign(result)
-
-
-_HOLM = (
-    "Holm p: corrected over the runs compared, references excluded, and over the measures of effectiveness, or of bias."
-)
-_KEY_OF_LABELS = (
-    "bounds: the smallest and largest figure over every way to label the unknown. known: share of the rows looked at"
-    " whose document has a label."
-)
-
-
-def _sign(result: AuditFigures) -> str:
-    sign = positive(poles(result))
-    return f" Sign of a lean: {sign}." if sign else ""
-
-
-def _listed(sentences: list[str], width: int) -> str:
-    return "\n".join(wrapped(sentence, width, "- ") for sentence in sentences)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from evenrank.files.wording import counted, percent
+from evenrank.files.wording import counted
 from evenrank.measures import is_bias, resolve
-from evenrank.measures.inference import EQUAL
+from evenrank.measures.inference import EQUAL, LEAST
 from evenrank.measures.inference import Comparison as Tested
 from evenrank.results.table import (
     COUNT,
@@ -25,7 +25,6 @@ from evenrank.results.table import (
 
 from .about import (
     direction,
-    estimated,
     group_label,
     groups,
     labelled,
@@ -39,7 +38,7 @@ from .unknown_labels import only_bounds
 from .words import Words, WordShare
 
 _DIGITS = 4
-_MOST_WORDS, _MOST_ON_PAGE = 5, 15
+_MOST_ON_PAGE = 15
 TIES = "~"
 
 
@@ -68,11 +67,6 @@ _VALUE, _APART = digits(_DIGITS), differences(_DIGITS)
 _ENDS, _SIGNED_ENDS = intervals(_DIGITS), intervals(_DIGITS, sign=True)
 _RANGE = intervals(_DIGITS, wide=True)
 _MEASURE, _RUN = "measure", "run"
-_TERMINAL = (("mean", "low", "tie_mean", "tie_low"), ("difference", "better", "p", "holm_p"))
-_TERMINAL_OF_LABELS = ("mean", "low", "bound_low", "known", "tie_low")
-_TERMINAL_OF_DRAWN = ("mean", "low", "these_low", "contradict", "known")
-_AGAINST_UNKNOWN = ("difference", "difference_low", "holm_p")
-"""What the terminal shows; with labels, what is certain whatever the unknown ones are, and the share that is known."""
 _PAGE = (_MEASURE, _RUN, "mean", "low", "these_low", "contradict", "bound_low", "known", "tie_mean", "tie_low")
 _PAGE_AGAINST = ("difference", "difference_low", "p", "holm_p", "better", "t_p", "relative")
 _OF_DRAWN = {"these_low", "contradict"}
@@ -244,36 +238,47 @@ def _relative(row: FigureRow) -> object:
     return None if row.compared is not None and resolve(row.figure.measure).signed else _against("relative")(row)
 
 
-def terminal_table(result: AuditFigures, width: int) -> str:
-    """The figures by measure; the comparison goes into a second table below if one would be too wide."""
-    figures = _TERMINAL_OF_LABELS if labelled(result) else _TERMINAL[0]
-    figures = _TERMINAL_OF_DRAWN if estimated(result) else figures
-    against = _AGAINST_UNKNOWN if unknown(result) else _TERMINAL[1]
-    table = figures_table(result)
-    columns = tuple(_of_terminal(column) for column in figure_columns(result))
-    table = replace(table, title="", columns=columns, group=lambda row: _title(result, str(row.figure.measure)))
-    below = replace(table, below=_on_common)
-    if result.baseline is None:
-        return table.only(_RUN, *figures).text(width)
-    together = below.only(_RUN, *figures, *against)
-    if together.fits(width):
-        return together.text(width)
-    second = replace(below, group=lambda row: str(row.figure.measure)).only(_RUN, *against)
-    return f"{table.only(_RUN, *figures).text(width)}\n\nAgainst {result.baseline}\n{second.text(width)}"
+def by_measure(table: Table) -> Table:
+    """A page's table for the terminal: the measure stands above its rows, which the run's name begins."""
+    _, run, *others = table.columns
+    return replace(table, columns=(replace(run, heading=""), *others))
 
 
-def _of_terminal(column: Column) -> Column:
-    if column.key == _RUN:
-        return replace(column, heading="run", of=lambda row: f"({row.run.name})" if row.run.reference else row.run.name)
-    if column.key == "difference":
-        return replace(column, of=lambda row: "baseline" if row.compared is None else row.compared.difference)
-    return column
+def figures_terminal(result: AuditFigures) -> Table:
+    """The figures of :func:`figures_table` for the terminal, with what tags and headings say on the page."""
+    table = by_measure(figures_table(result))
+    run, *others = table.columns
+    named = replace(run, of=lambda row: f"({row.run.name})" if row.run.reference else row.run.name)
+    titles = {str(measure): _title(result, str(measure)) for measure in result.measures}
+    return replace(
+        table,
+        columns=(named, *others),
+        notes=tuple(_legend(result)),
+        group=lambda row: titles[str(row.figure.measure)],
+        below=_on_common,
+    )
 
 
-def unknown(result: AuditFigures) -> bool:
-    """Whether some figure looks at a document without a label."""
-    found = [figure.known for run in result.runs for figure in run.figures.values() if figure.known is not None]
-    return labelled(result) and any(known.rows < known.of for known in found)
+def _legend(result: AuditFigures) -> Iterator[str]:
+    """What marks and headings mean."""
+    yield (
+        "(name): a reference ranking of the same candidates. ~: the order of tied documents moves the figure by more"
+        " than its interval is wide."
+    )
+    if labelled(result):
+        yield (
+            "bounds: the smallest and largest figure over every way to label the unknown. known: share of the rows"
+            " looked at whose document has a label."
+        )
+    if result.baseline is not None:
+        signed = signed_measures(result)
+        nearer = f" ({', '.join(signed)}: nearer to 0 is better)" if signed else ""
+        of = " of the signed difference" if signed else ""
+        yield (
+            f"differ.: run minus {result.baseline}. b/e/w: queries better/equal/worse{nearer}. p: t and Hall's t{of},"
+            f" uncorrected; none with fewer than {LEAST} queries that differ. Holm p: corrected over the runs compared,"
+            " references excluded, and over the measures of effectiveness, or of bias; *: below .05."
+        )
 
 
 def _title(result: AuditFigures, key: str) -> str:
@@ -343,36 +348,8 @@ def _test_columns(key: str, heading: str, of: Callable[[QueryGroup], Tested | No
     yield Column(f"{key}_p", P, "Holm p", said("holm_p"))
 
 
-_ADDED, _BEYOND = "added to its candidates", "beyond a perfect ranking"
-
-
 def _decided_by_ties(*of: Excess | None) -> str:
     return TIES if any(one is not None and one.tie_sensitive for one in of) else ""
-
-
-def origins_terminal(result: AuditFigures) -> Table:
-    """The two differences by measure, a line for each run."""
-    rows = []
-    for measure in with_origins(result):
-        for name, what in (("added", _ADDED), ("beyond_relevance", _BEYOND)):
-            found = [(run, getattr(run.figures[str(measure)], name)) for run in result.given]
-            found = [(run, of) for run, of in found if of is not None]
-            group = f"{measure}, {what} ({_queries([of.n for _, of in found])})" if found else ""
-            rows += [(run.name, of, group) for run, of in found]
-    columns = (
-        Column("run", heading=""),
-        Column("mean", _APART, of="1.mean", heading="differ."),
-        Column(("low", "high"), _SIGNED_ENDS, "95% interval", "1.ci95"),
-        Column("p", P, of="1.test.p"),
-        Column("tie_mean", _APART, "tie mean", "1.tie_mean", mark=lambda row: _decided_by_ties(row[1])),
-        Column("reference", _VALUE, of="1.reference"),
-    )
-    return Table("", columns, rows, group=lambda row: row[2])
-
-
-def _queries(counts: list[int]) -> str:
-    least, most = min(counts), max(counts)
-    return f"n = {least} {'query' if most == 1 else 'queries'}" if least == most else f"n = {least} to {most} queries"
 
 
 def origins_table(result: AuditFigures, relevance: bool) -> Table:
@@ -428,25 +405,6 @@ def _beyond_of(row: FigureRow) -> str:
 
 
 # --- words and ranks -------------------------------------------------------------------------------------------------
-
-
-def words_terminal(result: AuditFigures, words: Words, width: int) -> str:
-    """The words with the largest shares in each run's first ranks, one line per group."""
-    names = groups(result)
-    title = (
-        f"Words of the first {words.depth} ranks: share of their group's contribution to {words.measure} (in brackets:"
-        f" share of the group's words in all {words.documents:,} documents of the runs)"
-    )
-
-    def shown(run: str, group: str) -> str | None:
-        of = words.runs[run][group][:_MOST_WORDS]
-        # A word and its shares stay on one line.
-        texts = [f"{one.word} {percent(one.share)} ({percent(one.share_of_documents)})" for one in of]
-        return ", ".join(text.replace(" ", "\xa0") for text in texts) or None
-
-    rows = [(run.name, group_label(group, names), shown(run.name, group)) for run in result.given for group in names]
-    columns = (Column("run", heading=""), Column("group", heading=""), Column("words", heading=""))
-    return Table("", columns, rows, group=lambda _: title).text(width)
 
 
 def words_table(result: AuditFigures, words: Words, run: str, place: int | None) -> Table:

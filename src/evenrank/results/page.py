@@ -556,12 +556,13 @@ class Page:
                 break
         if not full:
             return "\n".join(map(plain, screen.split("\n")))
-        rest = [*(one.text for one in notes[MOST_NOTES:]), *self.notes]
+        found = {one.text for one in self.findings}
+        rest = [*(one.text for one in notes[MOST_NOTES:]), *(note for note in self.notes if note not in found)]
         parts = [
             screen,
             *[", ".join(fact(name, value) for name, value in self.facts)] * bool(self.facts),
             *(table.folded(width) for section in self.sections for table in section.tables),
-            *["\n".join(["Notes:", *(f"  {plain(note)}" for note in rest)])] * bool(rest),
+            *["\n".join(["Notes:", *(wrapped(plain(note), width, "  ") for note in rest)])] * bool(rest),
         ]
         return "\n".join(map(plain, "\n\n".join(parts).split("\n")))
 

@@ -342,7 +342,15 @@ class Table:
             return "\n".join([*head, *body])
         rule = "─" * (sum(sizes) + len(_GAP) * (len(sizes) - 1))
         return "\n".join(
-            [plain(self.title), rule, *head, *([rule] if head else []), *body, rule, *map(plain, self.notes)]
+            [
+                plain(self.title),
+                rule,
+                *head,
+                *([rule] if head else []),
+                *body,
+                rule,
+                *(wrapped(plain(note), width) for note in self.notes),
+            ]
         )
 
     def folded(self, width: int) -> str:
@@ -352,7 +360,7 @@ class Table:
         long = [place for place, one in enumerate(self.columns) if one.left and sizes[place] > MOST_NAME]
         over = sum(sizes) + len(_GAP) * (len(sizes) - 1) - width
         if not long or over <= 0 or self.group or self.below:
-            return self.text()
+            return "\n\n".join(part.text(width if self.group else None) for part in self.packed(width))
         room = max(MOST_NAME, (sum(sizes[place] for place in long) - over) // len(long))
         parts = [
             [textwrap.wrap(cell, room) or [""] if place in long else [cell] for place, cell in enumerate(line)]
@@ -382,14 +390,14 @@ class Table:
         """The table, or where it is too wide its columns in several, each with the names of the rows.
 
         Names are the first columns, without a heading; any other such column stays with the one before it. What stands
-        below rows is said once.
+        below rows and below the table is said once.
         """
         headed = [place for place, column in enumerate(self.columns) if column.title]
         if not self.rows or self.fits(width) or self.columns[0].title or not headed:
             return [self]
         sizes = _sizes(self._heads(), [self._line(row) for row in self.rows])
         names, ends = range(headed[0]), [*headed[1:], len(self.columns)]
-        room = width - sum(min(sizes[place], MOST_NAME) for place in names)
+        room = width - _INDENT * bool(self.group) - sum(min(sizes[place], MOST_NAME) for place in names)
         parts: list[list[int]] = []
         left = 0
         for start, end in zip(headed, ends, strict=True):
@@ -399,8 +407,15 @@ class Table:
                 left = room
             parts[-1] += range(start, end)
             left -= need
-        tables = [replace(self, columns=tuple(map(self._placed, (*names, *part)))) for part in parts]
-        return [tables[0], *(replace(table, below=None) for table in tables[1:])]
+        return [
+            replace(
+                self,
+                columns=tuple(map(self._placed, (*names, *part))),
+                notes=self.notes if part is parts[-1] else (),
+                below=self.below if part is parts[0] else None,
+            )
+            for part in parts
+        ]
 
     def _heads(self) -> list[str]:
         heads = [column.title if column.short is None else column.short for column in self.columns]

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenrank import EvenrankError, scan_queries
+from evenrank.files.sentences import sentence_spans
 from evenrank.probes.known_items import placed
-from evenrank.probes.sentences import sentence_spans
 
 FILLER = {f"other{row}": "The was of and in." for row in range(40)}
 """Passages that make a word of one passage in ten a rare one."""

@@ -9,9 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenrank.files import Run
+from evenrank.files.sentences import sentence_spans
 from evenrank.measures import Evaluation, parse_measure
 from evenrank.probes.sensitivity import ranks_and_values, sentence_moves
-from evenrank.probes.sentences import moved, sentences_of
+
+
+def sentences_of(text: str) -> list[str]:
+    return [text[start:end] for start, end in sentence_spans(text)]
 
 
 def answers(texts: dict[str, tuple[str, str]]) -> pl.DataFrame:
@@ -31,8 +35,9 @@ def test_versions_of_passages() -> None:
     def versions(row: int, side: str) -> list[str]:
         return [texts[n] if n >= 0 else text for n in getattr(found, side)[row] if n != -2]
 
-    start, end = table.row(0)[3:]
-    assert versions(0, "answer") == [moved(text, start, end, place) for place in range(4)]
+    own, *others = "It came from China.", "Tea is old now.", "We like it.", "Some do not at all."
+    places = [" ".join([*others[:place], own, *others[place:]]) for place in range(4)]
+    assert versions(0, "answer") == places
     control = versions(0, "control")
     # First: "We like it." (or the last one, as near in words to the answer's four) before the answer, which stays
     # second; then nothing; then the two behind it in the other order.
@@ -44,10 +49,10 @@ def test_versions_of_passages() -> None:
         assert sorted(sentences_of(one)) == sorted(sentences_of(text))
     for one, stop in zip(versions(0, "answer"), found.ends[0], strict=True):
         assert one[:stop].endswith("China")
-    own = versions(1, "answer")
-    assert own == [text, "We like it. Tea is old now. It came from China. Some do not at all.",
+    together = versions(1, "answer")
+    assert together == [text, "We like it. Tea is old now. It came from China. Some do not at all.",
                    "We like it. Some do not at all. Tea is old now. It came from China."]  # fmt: skip
-    assert all(one[:stop].endswith("now. It came") for one, stop in zip(own, found.ends[1, :3], strict=True))
+    assert all(one[:stop].endswith("now. It came") for one, stop in zip(together, found.ends[1, :3], strict=True))
     assert all(one.startswith("Tea is old now. It came from China.") for one in versions(1, "control"))
 
 

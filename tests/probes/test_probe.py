@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -111,21 +110,16 @@ def test_a_swap_with_a_placebo_as_its_definition_says(seed: int) -> None:
 
 
 @given(st.integers(0, 10**6))
-def test_a_variant_by_query_and_passage_as_its_definition_says(seed: int) -> None:
+def test_a_variant_of_ones_own_as_its_definition_says(seed: int) -> None:
     case = Case.drawn(seed)
     draw = random.Random(seed)
-    pairs = [(query, doc) for query, docs in case.lists.items() for doc in docs]
-    kept = draw.sample(pairs, max(1, len(pairs) * 2 // 3))
-    texts = {(query, doc): draw.choice([case.texts[doc], f"{query} {case.texts[doc]}"]) for query, doc in kept}
-    table = pl.DataFrame([(*pair, text) for pair, text in texts.items()], ["query_id", "doc_id", "text"], orient="row")
-    wanted = slow_probe(score_of, case.lists, case.queries, case.texts, lambda q, d: texts.get((q, d)),
+    texts = {doc: draw.choice([text, f"tea {text}"]) for doc, text in case.texts.items()}
+    wanted = slow_probe(score_of, case.lists, case.queries, case.texts, lambda q, d: texts[d],
                         lambda q, d: case.placebo[d], oriented=False)  # fmt: skip
-    if not case.can_be_probed(lambda q, d: texts.get((q, d))):
+    if not case.can_be_probed(lambda q, d: texts[d]):
         return
-    result = case.probe(table, name="mine", placebo=case.placebo)
+    result = case.probe(texts, name="mine", placebo=case.placebo)
     check(case, result, "mine", wanted, placebo=True)
-    assert result["mine"].counts.absent == len(pairs) - len(kept)
-    assert not {"NFaiRR@10", "ARaB@10"} & set(result["mine"].replaced)
 
 
 # --- worked by hand ---------------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 
 import evenrank
@@ -21,11 +20,6 @@ SWAP = {doc: text.replace("she", "x").replace("he", "she").replace("x", "he") fo
 PLACEBO = {doc: text.replace("wrote", "typed") for doc, text in TEXTS.items()}
 RUN = {query: {doc: 9.0 - i for i, doc in enumerate(TEXTS)} for query in ("q1", "q2", "q3")}
 QUERIES = {"q1": "who", "q2": "what", "q3": "it"}
-PAIRS = pl.DataFrame(
-    [("q1", "d1", "short"), ("q2", "d1", "other"), ("q9", "d1", "elsewhere")],
-    ["query_id", "doc_id", "text"],
-    orient="row",
-)
 
 
 def lengths(query: str, passages: list[str]) -> list[float]:
@@ -49,28 +43,19 @@ LISTED = "swap: 6 of 8 passages of the list are not in the variant: 'd2', 'd3', 
         ({"swap": dict(list(SWAP.items())[:-1])}, {}, "swap: 1 of 8 passages of the list is not in the variant: 'd7'"),
         ({"swap": TEXTS}, {}, "swap: no passage of the list was changed"),
         ("rotate", {}, "rotate: no passage could be changed"),
-        ({"mine": Varied("swap", False, {}, 8, 8, 8, {}, {})}, {},
+        ({"mine": Varied("swap", {}, 8, 8, 8, {}, {})}, {},
          "variant mine: its table is not in memory, but in a file: give that file (`out`)"),
-        (None, {"placebos": {"swap": Varied("swap", False, {}, 8, 8, 8, {}, {})}},
+        (None, {"placebos": {"swap": Varied("swap", {}, 8, 8, 8, {}, {})}},
          "variant placebo of swap: its table is not in memory"),
         (None, {"qrels": {"q8": {"d0": 1}}}, "`qrels`: no query of run run is judged"),
         (None, {"depth": 1}, f"{SHORT}: take a larger `depth`"),
         (None, {"run": None, "qrels": {"q1": {"d0": 1}}}, SHORT),
         (None, {"queries": TEXTS, "collection": QUERIES},
          "run run: none of its 3 queries has a text: are they of another list, or `queries` and `collection` exch"),
-        ({"mine": PAIRS.tail(1)}, {}, "mine: none of the 24 pairs of the list is in variant mine"),
-        ({"mine": pl.concat([PAIRS, PAIRS])}, {},
-         "variant mine: the passage 'd1' appears twice for the query 'q1'"),
-        ({"mine": PAIRS.drop("text")}, {}, "variant mine: expected columns query_id, doc_id and text, found no text"),
-        ({"mine": PAIRS.with_columns(pl.lit(1).alias("text"))}, {},
-         "variant mine: expected texts in the column text, found Int32"),
-        ({"mine": PAIRS.with_columns(pl.lit(None, pl.String).alias("text"))}, {},
-         "variant mine: row 1: expected a text, found none"),
         ({"swap": 3}, {},
          "variant swap: expected a path, {document: text} or a table with doc_id and text, found 3"),
         ("shout", {},
-         "`variants`: expected one of swap, neutral, rotate, padded, brief, early, late, foil, repeated, or"
-         " NAME=FILE, found 'shout'"),
+         "`variants`: expected one of swap, neutral, rotate, or NAME=FILE, found 'shout'"),
         (["swap", "swap"], {}, "`variants`: two variants are named 'swap'"),
         ([], {}, "`variants`: expected one variant at least, found none"),
         (3, {}, "`variants`: expected a dict, a list of strings or a string, found 3"),
@@ -78,7 +63,6 @@ LISTED = "swap: 6 of 8 passages of the list are not in the variant: 'd2', 'd3', 
          "`placebos`: no variant 'other' to be a placebo of (the variants are swap)"),
         (None, {"placebos": {"swap": {"d0": "a"}}}, "placebo of swap: 7 of 8 passages of the list are not in"),
         ("swap", {"lexicon": None}, "`lexicon`: expected one for the kind swap"),
-        ("early", {}, "`answers`"),
         (None, {"run": None}, "expected a `run` or `qrels`, whose passages are probed"),
         (None, {"model": lambda q, p: [1.0] * len(p)},
          "function: the scores of the passages of a query do not vary, for any query"),
@@ -172,20 +156,6 @@ def test_a_damaged_manifest_is_ignored(tmp_path: Path, content: str) -> None:
     assert "mine: its manifest a.tsv.manifest.json is damaged and was ignored" in found.notes  # type: ignore[attr-defined]
 
 
-def test_pairs_from_every_kind_of_file(tmp_path: Path) -> None:
-    listed = {"q1": {"d1": "short"}, "q2": {"d1": "other"}}
-    PAIRS.write_parquet(tmp_path / "p.parquet")
-    PAIRS.write_ndjson(tmp_path / "p.jsonl")
-    (tmp_path / "parts").mkdir()
-    PAIRS.head(1).write_parquet(tmp_path / "parts" / "0.parquet")
-    PAIRS.tail(2).write_parquet(tmp_path / "parts" / "1.parquet")
-    sources = [PAIRS, listed, *(tmp_path / name for name in ("p.parquet", "p.jsonl", "parts"))]
-    results = [figures(probe({"mine": source}), "mine") for source in sources]
-    assert {one.counts.changed for one in results} == {2}
-    assert {one.means for one in results} == {results[0].means}
-    assert results[0].counts.absent == 22
-
-
 def test_only_texts_of_the_list_are_read(tmp_path: Path) -> None:
     from evenrank.files import as_run
     from evenrank.probes.variant_files import ProbedList
@@ -207,15 +177,11 @@ def test_kinds_are_made_in_memory_with_their_placebos() -> None:
     assert figures(probe(["swap"], collection=texts), "swap").placebo == "placebo of swap"
     by_file = figures(probe({"swap": SWAP}), "swap")
     assert one.means.effect == by_file.means.effect
-    answers = pl.DataFrame(
-        {"query_id": ["q1", "q2"], "doc_id": ["d1", "d2"], "answer_start": [0, 3], "answer_end": [2, 8]}
-    )
-    texts = {doc: f"{text}. The tea came. We like it {doc[1:]}" for doc, text in TEXTS.items()}
-    found = probe({"late": None, "mine": SWAP}, answers=answers, collection=texts)
-    assert [(one.name, one.kind, one.counts.changed) for one in found.variants] == [
-        ("late", "late", 2),
+    found = probe({"neutral": None, "mine": SWAP})
+    assert [(one.name, one.kind, one.counts.changed) for one in found.variants] == [  # type: ignore[attr-defined]
+        ("neutral", "neutral", 24),
         ("mine", None, 24),
-    ]  # type: ignore[attr-defined]
+    ]
 
 
 def test_variants_that_were_written_are_as_those_made_in_memory(tmp_path: Path) -> None:

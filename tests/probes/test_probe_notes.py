@@ -138,7 +138,7 @@ def test_a_sample_of_queries() -> None:
     assert found.original["nDCG@10"].mean == pytest.approx(whole.original["nDCG@10"].mean)
     run, qrels = as_run(RUN), as_qrels(judged)
     drawn = {
-        tuple(ProbedList.of(run, qrels, 8, TEXTS, QUERIES, 1, seed).asked()["query_id"]) for seed in range(20)
+        tuple(ProbedList.of(run, qrels, 8, TEXTS, QUERIES, 1, seed).table["query_id"].unique()) for seed in range(20)
     }  # fmt: skip
     assert drawn == {("q1",), ("q2",), ("q3",)}
     assert ProbedList.of(None, qrels, 8, TEXTS, QUERIES, 2, 0).size == 2

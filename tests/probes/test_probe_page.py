@@ -70,7 +70,7 @@ def test_what_cannot_be_told(one: VariantFigures) -> None:
     why = "only 3 queries differ from 0, where 15 are needed"
     few = of(one, untold(0.5, 3, why, "pairs", (-1.0, 2.0)))
     assert (few.key, few.level, few.text) == ("untold", "cannot be told", f"Cannot be told: {why}.")
-    counts = replace(one.counts, changed=5, unchanged=2, absent=0, still=5, compared=0)
+    counts = replace(one.counts, changed=5, unchanged=2, still=5, compared=0)
     lost = of(one, untold(None, 0, "no pair is left to compare", "pairs"), beyond=False, counts=counts)
     assert (lost.key, lost.level) == ("no_pairs", "cannot be told")
     assert "(2 unchanged, 5 of queries whose scores do not vary)" in lost.text
@@ -79,9 +79,8 @@ def test_what_cannot_be_told(one: VariantFigures) -> None:
 @pytest.mark.parametrize(
     ("kind", "above", "below"),
     [
-        ("brief", "the answer's sentence alone", "the whole passage"),
-        ("padded", "the longer text", "the shorter text"),
-        ("foil", "the passage without its answer", "the passage with its answer"),
+        ("neutral", "the neutral wording", "the wording that names a group"),
+        ("rotate", "the rotated text", "the original order"),
         (None, "the variant swap", "the original"),
     ],
 )
@@ -96,8 +95,8 @@ def test_a_placebo_that_is_missing(one: VariantFigures) -> None:
     assert of(one, FOUND, beyond=False, kind="neutral", poles=None).key == "prefers_any_edit"
     # There is one, but it changes other passages.
     assert of(one, FOUND, beyond=False, kind="neutral", poles=None, placebo="p").key == "prefers_any_edit"
-    # These kinds have none.
-    assert of(one, FOUND, beyond=False, kind="brief", poles=None).key == "prefers"
+    # This kind has none.
+    assert of(one, FOUND, beyond=False, kind="rotate", poles=None).key == "prefers"
 
 
 def test_several_variants_are_counted_first(one: VariantFigures) -> None:
@@ -165,7 +164,7 @@ def test_examples_are_cut_to_what_differs() -> None:
 def test_headings_that_are_understood() -> None:
     found = probed(placebos={"swap": {doc: text.replace("it", "this") for doc, text in list(TEXTS.items())}})
     pairs = next(table for table in found.page().tables if table.title == "Pairs")
-    wanted = "variant kind placebo compared with_placebo unchanged no_text list_tied lean_unchanged"
+    wanted = "variant kind placebo compared with_placebo unchanged list_tied lean_unchanged"
     assert [column.title.replace(" ", "_") for column in pairs.columns] == wanted.split()
-    assert pairs.frame().row(0)[3:] == (18, 18, 0, 0, 0, 0)
+    assert pairs.frame().row(0)[3:] == (18, 18, 0, 0, 0)
     assert next(table for table in probed().page().tables if table.title == "Pairs").frame()["with_placebo"][0] is None

@@ -1,4 +1,4 @@
-"""Document variants: the same bytes however they are made, in every form, and counts that a recount confirms."""
+"""Variants: the same bytes however they are made, in every form, and counts that a recount confirms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from evenrank.groups import load_lexicon
 from evenrank.mitigation.rotation import rotate_texts
 from evenrank.probes.group_wording import neutralised, swapped
 from evenrank.probes.placebos import placebo_of_words
-from evenrank.probes.sentences import sentences_of
 from evenrank.probes.variants import Varied, variants
 
 PHRASES = [
@@ -25,7 +24,7 @@ PHRASES = [
     "It rained in Ghent.",
 ]
 TEXTS = {f"d{i}": " ".join(PHRASES[(i * step + step) % 4] for step in range(i % 5)) for i in range(1, 40)}
-KINDS = ["swap", "neutral", "rotate", "padded", "placebo synonym", "placebo name", "placebo spacing", "placebo any"]
+KINDS = ["swap", "neutral", "rotate", "placebo synonym", "placebo name", "placebo spacing", "placebo any"]
 
 
 def make(collection: object, kind: str, out: Path | None = None, **more: Any) -> Varied:
@@ -44,7 +43,7 @@ def read(path: Path) -> pl.DataFrame:
     return pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_ndjson(path)
 
 
-@pytest.mark.parametrize("kind", ["swap", "padded", "placebo any"])
+@pytest.mark.parametrize("kind", ["swap", "placebo any"])
 def test_the_bytes_do_not_depend_on_cores_and_blocks(
     folder: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: Callable[[int], None], kind: str
 ) -> None:
@@ -94,7 +93,7 @@ def test_the_manifest_says_what_a_recount_finds(folder: Path, kind: str) -> None
     assert {name: manifest[name] for name in expected} == expected
     assert {name: value for name, value in manifest.items() if name not in ("evenrank", "provenance")} == done.to_dict()
     name, _, form = kind.partition(" ")
-    of_words = None if name in ("rotate", "padded") else "gender-en"
+    of_words = None if name == "rotate" else "gender-en"
     settings = (name, "swap" if form else None, form or None, of_words, "sentence" if name == "rotate" else None, 3)
     assert tuple(manifest[key] for key in ("kind", "of", "form", "lexicon", "mode", "seed")) == settings
     roles = [file["role"] for file in manifest["provenance"]["files"]]
@@ -123,21 +122,6 @@ def test_the_edits_are_those_of_their_functions() -> None:
     assert made.notes == ("Left, as the lexicon has no counterpart: 1 group word (midwife 1).",)
     made = make({"d": "She ran."}, "neutral")
     assert (made.verbs_left, made.notes) == (1, ("1 verb after *they* stays as it is (*they is*).",))
-
-
-def test_padded_passages_have_twice_the_words_and_no_sentence_of_their_own() -> None:
-    texts = {f"d{i}": " ".join(f"Passage {i} says {'so ' * n}{i}th." for n in range(i % 4 + 1)) for i in range(40)}
-    table = variants(texts, kind="padded", seed=1).table
-    assert table is not None
-    for doc, text, edits in table.iter_rows():
-        own, found = sentences_of(texts[doc]), sentences_of(text)
-        others = [sentence for sentence in found if f"Passage {doc[1:]} " not in sentence]
-        assert [sentence for sentence in found if sentence not in others] == own
-        assert len(others) == len(set(others)) == edits
-        words = len(texts[doc].split())
-        assert abs(len(text.split()) - 2 * words) <= max(len(sentence.split()) for sentence in own) / 4 + 1
-    short = variants({"a": "One two three four. Five six seven eight.", "b": "Nine ten eleven."}, kind="padded")
-    assert short.notes == ("Less than 1.5 times as long, for lack of other sentences: 1 passage.",)
 
 
 def test_a_passage_cut_before_its_first_word_is_unchanged() -> None:

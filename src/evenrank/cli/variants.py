@@ -14,17 +14,14 @@ EXAMPLES = r"""
 evenrank variants docs.tsv --kind swap --out swapped.tsv
 # Its placebo: as many other words are changed.
 evenrank variants docs.tsv --kind placebo --of swap --out placebo.tsv
-# Each answer's sentence first.
-evenrank variants docs.tsv --kind early --answers squad.json --out early.jsonl
+# Each passage's sentences rotated.
+evenrank variants docs.tsv --kind rotate --out rotated.jsonl
 """
 
 
 def command(
     *,
-    out: Annotated[
-        str,
-        opt.Option("The variant to write: .jsonl, .parquet, or TSV if it does not depend on queries.", panel="Output"),
-    ],
+    out: Annotated[str, opt.Option("The variant to write: TSV, .jsonl or .parquet.", panel="Output")],
     given: Annotated[Values, From("probes.variants", "variants")],
     quiet: opt.Quiet = False,
 ) -> None:

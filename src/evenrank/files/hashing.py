@@ -42,18 +42,3 @@ def mix_array(values: Array) -> Array:
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed: Array = values ^ (values >> np.uint64(31))
     return mixed
-
-
-def fnv_array(data: Array, starts: Array, start: int = FNV_OFFSET) -> Array:
-    """:func:`fnv` [N] of each of N texts: bytes uint8 and offsets [N + 1], of :func:`evenrank.files.tables.text_bytes`.
-
-    >>> import numpy as np
-    >>> [hex(value) for value in fnv_array(np.frombuffer(b"ab", np.uint8), np.array([0, 1, 1, 2]))]
-    ['0xaf63dc4c8601ec8c', '0xcbf29ce484222325', '0xaf63df4c8601f1a5']
-    """
-    lengths = np.diff(starts)
-    values = np.full(len(lengths), start, np.uint64)
-    for place in range(lengths.max(initial=0)):
-        rows = np.flatnonzero(lengths > place)
-        values[rows] = (values[rows] ^ data[starts[rows] + place]) * np.uint64(FNV_PRIME)
-    return values

@@ -79,12 +79,6 @@ _PREFERENCES: dict[str | None, tuple[str, str]] = {
     "neutral": ("the neutral wording", "the wording that names a group"),
     "placebo": ("the placebo's wording", "the original wording"),
     "rotate": ("the rotated text", "the original order"),
-    "padded": ("the longer text", "the shorter text"),
-    "brief": ("the answer's sentence alone", "the whole passage"),
-    "early": ("the answer's sentence first", "the answer's sentence in its own place"),
-    "late": ("the answer's sentence last", "the answer's sentence in its own place"),
-    "foil": ("the passage without its answer", "the passage with its answer"),
-    "repeated": ("the passage that repeats the query's words", "the passage that does not"),
 }
 """By kind: what an effect above 0 prefers, and what one below."""
 
@@ -170,14 +164,13 @@ def _lacks_placebo(variant: VariantFigures) -> bool:
     kind = KINDS.get(variant.kind or "")
     if variant.means.beyond_placebo or variant.poles is not None:
         return False
-    return variant.placebo is not None or (kind is not None and kind.placebo)
+    return variant.placebo is not None or (kind is not None and kind.lexicon)
 
 
 def _why_none(variant: VariantFigures) -> str:
     counts = variant.counts
     reasons = {
         "unchanged": counts.unchanged,
-        "not in the variant": counts.absent,
         "of queries whose scores do not vary": counts.still,
         "of unchanged lean": counts.unoriented,
     }
@@ -303,15 +296,14 @@ def _counts(result: ProbeResult) -> Table:
         Column("compared", COUNT, of="counts.compared"),
         Column("with_placebo", COUNT, "with placebo", "counts.placebo"),
         Column("unchanged", COUNT, of="counts.unchanged"),
-        Column("absent", COUNT, "no text", "counts.absent"),
         Column("still", COUNT, "list tied", "counts.still"),
         Column("unoriented", COUNT, "lean unchanged", "counts.unoriented"),
     )
     notes = (
         "Compared: pairs that the variant changes, but for the last two; with placebo: those of them that the placebo"
         " changes too.",
-        "No text: the variant has none for them. List tied: all passages of the query's list have the same score."
-        " Lean unchanged: the passage leans towards a group as much as before, so the change has no direction.",
+        "List tied: all passages of the query's list have the same score. Lean unchanged: the passage leans towards a"
+        " group as much as before, so the change has no direction.",
     )
     return Table("Pairs", columns, result.variants, notes)
 
@@ -342,7 +334,7 @@ def _replaced(result: ProbeResult) -> Table:
         *with_interval("original", "2", heading="original run"),
         *with_interval("replaced", "3", heading="replaced run"),
     )
-    note = "The run with every passage replaced by its variant; where there is none, by the passage itself."
+    note = "The run with every passage replaced by its variant."
     return Table("Replaced run", columns, rows, (note,))
 
 

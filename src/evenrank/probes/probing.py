@@ -86,7 +86,7 @@ class Comparison:
             return None
         rows = self.versions.variants[variant.name]
         change = np.sign(self.magnitudes[rows] - self.magnitudes[self.versions.original])
-        return np.where((rows >= 0) & (change != 0), change, np.nan)
+        return np.where(change != 0, change, np.nan)
 
     def compared(self, variant: Variant, placebo: Variant | None, scores: Scored, deviation: Floats) -> Compared:
         """What a variant does to each pair; ``deviation`` [N] of each pair's query."""
@@ -109,7 +109,6 @@ class Comparison:
         return Compared(
             variant.name,
             changed,
-            self.versions.variants[variant.name] < 0,
             signs,
             own,
             scores[""],
@@ -128,7 +127,7 @@ class Comparison:
         listed, versions = self.listed, self.versions
         found = self.compared(variant, placebo, scores, deviation)
         shift, enters, leaves = rank_figures(found, listed)
-        passages = None if variant.pairs else replaced_passages(listed, variant.texts)
+        passages = replaced_passages(listed, variant.texts)
         return VariantFigures(
             variant.name,
             variant.kind,
@@ -166,9 +165,8 @@ def cut_pairs(scorer: Scorer, versions: Versions) -> Mapping[str, Flags] | None:
     rows = {"": versions.original, **versions.variants}
     # Models that encode passages on their own read as much of them whatever the query.
     query = listed.query * (scorer.unit != "document")
-    keys = {name: np.where(found >= 0, query * len(versions.texts) + found, -1) for name, found in rows.items()}
+    keys = {name: query * len(versions.texts) + found for name, found in rows.items()}
     distinct = np.unique(np.concatenate(list(keys.values())))
-    distinct = distinct[distinct >= 0]
     lengths = versions.texts.str.len_chars().to_numpy() + np.zeros(len(versions.texts), np.int64)
     asked = listed.pairs.queries.str.len_chars().to_numpy()
     size = lengths[distinct % len(lengths)] + asked[distinct // len(lengths)]
@@ -186,7 +184,7 @@ def cut_pairs(scorer: Scorer, versions: Versions) -> Mapping[str, Flags] | None:
             break
     if not cut.any():
         return None
-    return {name: (key >= 0) & cut[np.searchsorted(distinct, key).clip(max=len(cut) - 1)] for name, key in keys.items()}
+    return {name: cut[np.searchsorted(distinct, key)] for name, key in keys.items()}
 
 
 def reading_notes(comparison: Comparison, scores: Scored, deviation: Floats, scorer: Scorer) -> Iterator[str]:
@@ -215,7 +213,7 @@ def probe(
     variants: Annotated[
         Mapping[str, object] | Sequence[str] | str,
         opt.Option(
-            "Files by name, or kinds (swap, early, …) that are made in memory with their placebos.",
+            "Files by name, or kinds (swap, neutral, rotate) that are made in memory with their placebos.",
             metavar="NAME=FILE…",
             typed=list,
             panel="Input",
@@ -240,9 +238,6 @@ def probe(
             panel="Input",
             rare=True,
         ),
-    ] = None,
-    answers: Annotated[
-        object, opt.Option("Answers, for kinds that need them.", metavar="SQUAD.json", reads=True)
     ] = None,
     lexicon: Annotated[
         LexiconLike | None,
@@ -272,17 +267,16 @@ def probe(
 
     ``model``: anything that :func:`evenrank.rerank` takes, or ``"bm25"`` (BM25 with the statistics of ``collection``),
     with its ``kind``, prompts and settings. ``variants``: ``{name: variant}``, where a variant is a path, a table of
-    ``doc_id`` and ``text``, with ``query_id`` if it depends on the query, or what ``evenrank.variants`` returns without
-    ``out``; or names of kinds (``"swap"``, ``["swap", "early"]``; in a mapping, None for the variant), made in memory
-    from the listed passages, with their placebos.
+    ``doc_id`` and ``text``, or what ``evenrank.variants`` returns without ``out``; or names of kinds (``"swap"``,
+    ``["swap", "neutral"]``; in a mapping, None for the variant), made in memory from the listed passages, with their
+    placebos.
     A file's manifest says its kind, else its name does if it is one of the kinds. ``placebos``: by the variants' names;
     a placebo among ``variants`` whose manifest says so is the placebo of the variants of its kind.
 
     ``run``: its first ``depth`` passages of each query are the list; without it the judged passages of ``qrels`` are.
     ``sample``: only that many queries of the list, drawn with ``seed``.
-    ``answers``: for kinds made in memory that need them, as in :func:`evenrank.variants`. ``lexicon``: its poles orient
-    the effect of ``swap``, so that above 0 is "prefers the wording of the first pole"; pairs whose magnitude the swap
-    leaves as it is are left out of it. None: no groups, no orientation.
+    ``lexicon``: its poles orient the effect of ``swap``, so that above 0 is "prefers the wording of the first pole";
+    pairs whose magnitude the swap leaves as it is are left out of it. None: no groups, no orientation.
 
     Beside these: places that d would rise or fall if d′ stood in for it, and the shares that enter or leave the first
     10 of longer lists; and the run with every passage replaced, audited as any run.
@@ -300,7 +294,7 @@ def probe(
     if isinstance(model, Endpoint | Scorer):
         model = model.keeping_beside(keep)
     given = given_variants(variants, placebos or {})
-    sources = {"collection": collection, "queries": queries, "run": run, "qrels": qrels, "answers": answers}
+    sources = {"collection": collection, "queries": queries, "run": run, "qrels": qrels}
     made = _provenance(model, sources, given, lexicon).ahead()
     words = None if lexicon is None else load_lexicon(lexicon)
     listing = None if run is None else as_run(run)
@@ -309,7 +303,7 @@ def probe(
     if listing is not None and judged is not None:
         _check_judged(listing, judged, qrels)
     listed = ProbedList.of(listing, judged, depth, collection, queries, sample, seed)
-    pairing = paired(given, listed, words, answers, seed)
+    pairing = paired(given, listed, words, seed)
     prompts = Prompts(query_prompt, document_prompt)
     if model == "bm25" and not os.path.isdir("bm25"):
         from evenrank.search.bm25 import BM25Scorer

@@ -609,7 +609,7 @@ def locate_answers(sources: Sources) -> tuple[pl.DataFrame, Sources]:
     """
     relevant = sources.qrels.filter(pl.col("relevance") >= 1).select("query_id", "doc_id")
     spans = sources.spans.join(relevant, on=["query_id", "doc_id"], how="semi", maintain_order="left")
-    found = first_answers(spans, ["query_id"])
+    found = first_answers(spans)
     first = sources.queries.select("query_id").join(found, on="query_id", how="inner", maintain_order="left")
     if not first.height:
         raise EvenrankError("no query has an answer in a relevant passage")

@@ -27,7 +27,7 @@ from .variant_files import ProbedList
 class Versions:
     """The distinct texts of a list and of its variants, and which of them each pair has.
 
-    ``original`` [N] and each of ``variants`` [N] are rows of ``texts``; −1 where a variant has nothing for the pair.
+    ``original`` [N] and each of ``variants`` [N] are rows of ``texts``.
     """
 
     listed: ProbedList
@@ -37,19 +37,18 @@ class Versions:
 
     @classmethod
     def of(cls, listed: ProbedList, variants: Mapping[str, pl.Series]) -> Versions:
-        """The versions of a list and of variants by name, each with a text (or null) for each pair [N]."""
+        """The versions of a list and of variants by name, each with a text for each pair [N]."""
         columns = [listed.texts, *variants.values()]
         every = pl.concat([column.rename("text") for column in columns]).to_frame()
-        distinct = every.drop_nulls().unique(maintain_order=True).with_row_index("row")
+        distinct = every.unique(maintain_order=True).with_row_index("row")
         rows = every.join(distinct, on="text", how="left", maintain_order="left")["row"]
-        numbers = rows.cast(pl.Int64).fill_null(-1).to_numpy()
+        numbers = rows.cast(pl.Int64).to_numpy()
         original, *others = np.split(numbers, len(columns))
         return cls(listed, distinct["text"], original, dict(zip(variants, others, strict=True)))
 
     def changed(self, name: str) -> Flags:
         """Whether [N] a variant has another text than the original."""
-        rows = self.variants[name]
-        found: Flags = (rows >= 0) & (rows != self.original)
+        found: Flags = self.variants[name] != self.original
         return found
 
     def score(
@@ -61,23 +60,20 @@ class Versions:
     ) -> tuple[dict[str, Floats], ScoredPairs]:
         """The scores of each variant by name, and of the original under ``""``, each [N].
 
-        NaN where a variant has nothing for the pair. Raises EvenrankError, which names version, passage and query, for
-        a score that is not finite.
+        Raises EvenrankError, which names version, passage and query, for a score that is not finite.
         """
         asked, queries = _distinct(self.listed.pairs.queries)
         query = asked[self.listed.query]
         texts = {"": self.original, **self.variants}
         wanted = {name: query * len(self.texts) + text for name, text in texts.items()}
-        present = {name: text >= 0 for name, text in texts.items()}
-        keys = np.unique(np.concatenate([wanted[name][present[name]] for name in wanted]))
+        keys = np.unique(np.concatenate(list(wanted.values())))
         used, document = np.unique(keys % len(self.texts), return_inverse=True)
         pairs = TextPairs(keys // len(self.texts), document, queries, self.texts.gather(used))
         found = ScoringJob(ranker, pairs, batch_size, f"probing {ranker.name}").run(keep, quiet)
         scores = {}
         for name, key in wanted.items():
-            places = np.searchsorted(keys, key).clip(max=len(keys) - 1)
-            scores[name] = np.where(present[name], found.scores[places], np.nan)
-            bad = np.flatnonzero(present[name] & ~np.isfinite(scores[name]))
+            scores[name] = found.scores[np.searchsorted(keys, key)]
+            bad = np.flatnonzero(~np.isfinite(scores[name]))
             if len(bad):
                 raise self._not_finite(ranker.name, name, int(bad[0]), len(bad))
         return scores, found
@@ -200,10 +196,10 @@ class RunFigure:
 
 
 def run_figures(
-    run: Run, passages: pl.DataFrame | None, qrels: pl.DataFrame | None, lexicon: Lexicon | None, seed: int
+    run: Run, passages: pl.DataFrame, qrels: pl.DataFrame | None, lexicon: Lexicon | None, seed: int
 ) -> Mapping[str, RunFigure]:
-    """nDCG@10 of the run's queries where there are judgements; NFaiRR@10 and ARaB@10 where there are ``passages``
-    (``doc_id``, ``text``) and a lexicon."""
+    """nDCG@10 of the run's queries where there are judgements; NFaiRR@10 and ARaB@10 of the ``passages`` (``doc_id``,
+    ``text``) where there is a lexicon."""
     from evenrank.auditing import audit
 
     if qrels is not None:
@@ -211,12 +207,11 @@ def run_figures(
         qrels = qrels.join(run.table, on="query_id", how="semi", maintain_order="left")
         qrels = qrels if qrels.height else None
 
-    bias = passages is not None and lexicon is not None
-    measures = [*([] if qrels is None else [UTILITY]), *(BIAS if bias else ())]
+    measures = [*([] if qrels is None else [UTILITY]), *(() if lexicon is None else BIAS)]
     if not measures:
         return {}
-    texts, words = (passages, lexicon) if bias else (None, None)
-    audited = audit({"run": run}, collection=texts, lexicon=words, qrels=qrels, measures=measures, seed=seed)
+    texts = None if lexicon is None else passages
+    audited = audit({"run": run}, collection=texts, lexicon=lexicon, qrels=qrels, measures=measures, seed=seed)
     found = audited.runs[0]
     return {measure: RunFigure(found[measure].mean, found[measure].ci95) for measure in measures}
 
@@ -229,16 +224,14 @@ _EXAMPLES = 3
 class Counts:
     """Pairs of a list, by what a variant does to them.
 
-    ``pairs`` in all: ``changed``, ``unchanged`` or ``absent`` (the variant has nothing for them). Of those changed,
-    ``still`` are of queries whose scores do not vary, ``unoriented`` others keep their magnitude where the sign of its
-    change gives the direction, and ``compared`` are left, of so many ``queries`` and ``passages``, of which the placebo
-    changes ``placebo`` (None: there is no placebo).
+    ``pairs`` in all: ``changed`` or ``unchanged``. Of those changed, ``still`` are of queries whose scores do not vary,
+    ``unoriented`` others keep their magnitude where the sign of its change gives the direction, and ``compared`` are
+    left, of so many ``queries`` and ``passages``, of which the placebo changes ``placebo`` (None: there is no placebo).
     """
 
     pairs: int
     changed: int
     unchanged: int
-    absent: int
     still: int
     unoriented: int
     compared: int
@@ -298,7 +291,6 @@ class Compared:
 
     name: str
     changed: Flags
-    absent: Flags
     signs: Floats | None
     changes: Changes
     scores: Floats
@@ -314,8 +306,7 @@ class Compared:
         return Counts(
             len(self.changed),
             int(self.changed.sum()),
-            int((~self.changed & ~self.absent).sum()),
-            int(self.absent.sum()),
+            int((~self.changed).sum()),
             int(still.sum()),
             int(unoriented.sum()),
             int(compared.sum()),
@@ -371,6 +362,6 @@ def examples(found: Compared, listed: ProbedList, versions: Versions) -> tuple[E
 
 
 def replaced_passages(listed: ProbedList, texts: pl.Series) -> pl.DataFrame:
-    """The passages of a variant by passage (``texts`` [N] of the pairs): ``doc_id``, ``text``."""
+    """The passages of a variant (``texts`` [N] of the pairs): ``doc_id``, ``text``."""
     table = listed.table.select("doc_id").with_columns(texts.alias("text"))
     return table.unique("doc_id", keep="first", maintain_order=True)

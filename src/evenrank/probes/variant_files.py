@@ -15,8 +15,8 @@ from evenrank.files import EvenrankError, InputError, Run, as_collection, read_t
 from evenrank.files.convert import Strings, frame_of, id_column, is_path, strings
 from evenrank.files.errors import quoted, readable
 from evenrank.files.irds import is_identifier
-from evenrank.files.reading import file_system, files_of, line_blocks, open_parquet
-from evenrank.files.tables import Columns, first_repeat, is_parquet, read_columns
+from evenrank.files.reading import file_system
+from evenrank.files.tables import is_parquet
 from evenrank.files.wording import are, counted
 from evenrank.groups import Lexicon
 from evenrank.models.scorers import TextPairs
@@ -105,11 +105,6 @@ class ProbedList:
         ids = self.table["doc_id"].unique(maintain_order=True)
         return pl.DataFrame({"doc_id": ids, "text": self.pairs.documents})
 
-    def asked(self) -> pl.DataFrame:
-        """The distinct queries: ``query_id``, ``text``, in the order of their numbers."""
-        ids = self.table["query_id"].unique(maintain_order=True)
-        return pl.DataFrame({"query_id": ids, "text": self.pairs.queries})
-
     def ranked(self, scores: Floats, name: str) -> Run:
         """The list ranked by ``scores`` [N]."""
         return Run.from_table(self.table.with_columns(pl.Series("score", scores)), name)
@@ -137,13 +132,6 @@ def spread(scores: Floats, query: Ints) -> Floats:
 _NAME = "edits"
 
 
-def edit_counts(table: pl.DataFrame) -> pl.Series:
-    """The column ``edits`` of a table; null without one of whole numbers."""
-    if _NAME in table.columns and table[_NAME].dtype.is_integer():
-        return table[_NAME].cast(pl.Int64)
-    return pl.Series(_NAME, [None] * table.height, dtype=pl.Int64)
-
-
 def edits_by_passage(given: object, listed: ProbedList) -> pl.Series | None:
     """The edits [N] of the passage of each pair, null where unknown; None for a variant that does not say them.
 
@@ -153,9 +141,9 @@ def edits_by_passage(given: object, listed: ProbedList) -> pl.Series | None:
     # Text was read from it already: what cannot be used here are counts that somebody else has written.
     with suppress(OSError, pl.exceptions.PolarsError, EvenrankError):
         table = _of_file(os.fspath(given), listed) if is_path(given) else frame_of(given, "the variant")
-    if table is None or not {"doc_id", _NAME} <= set(table.columns):
+    if table is None or not {"doc_id", _NAME} <= set(table.columns) or not table[_NAME].dtype.is_integer():
         return None
-    found = pl.DataFrame([id_column(table["doc_id"], "doc_id", "the variant"), edit_counts(table)])
+    found = pl.DataFrame([id_column(table["doc_id"], "doc_id", "the variant"), table[_NAME].cast(pl.Int64)])
     known = found.unique("doc_id", keep="first")
     edits = listed.table.select("doc_id").join(known, on="doc_id", how="left", maintain_order="left")[_NAME]
     return edits if edits.count() else None
@@ -182,22 +170,20 @@ def _of_file(path: str, listed: ProbedList) -> pl.DataFrame | None:
 _KEYS = ("query_id", "doc_id")
 _LARGEST = 1 << 24
 _SHOWN = 5
-_FORMS = "a path, {document: text}, {query: {document: text}} or a table with doc_id, text and perhaps query_id"
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
     """A variant of the passages of a list.
 
-    ``texts`` [N]: what stands in place of each pair's passage, null where the variant has nothing for the pair (only
-    of variants by query and passage, ``pairs``). ``kind``: one of KINDS, ``placebo`` (``of`` one of them), or None for
-    one of the user's own. ``lexicon``: the name of the one that it was made with, if that is known. ``edits`` [N]: how
-    many places of each text were changed, null where that is unknown. ``notes``: what was said when it was made.
+    ``texts`` [N]: what stands in place of each pair's passage. ``kind``: one of KINDS, ``placebo`` (``of`` one of
+    them), or None for one of the user's own. ``lexicon``: the name of the one that it was made with, if that is known.
+    ``edits`` [N]: how many places of each text were changed, null where that is unknown. ``notes``: what was said when
+    it was made.
     """
 
     name: str
     texts: pl.Series
-    pairs: bool
     kind: str | None = None
     of: str | None = None
     form: str | None = None
@@ -209,10 +195,9 @@ class Variant:
 def read_variant(name: str, given: object, listed: ProbedList) -> Variant:
     """The texts of a variant for the pairs of ``listed``, with what its manifest says.
 
-    ``given``: a path, ``{document: text}``, ``{query: {document: text}}``, a frame, or what ``evenrank.variants`` made
-    in memory. The kind of one without a manifest is its ``name``, if that is a kind's. Raises EvenrankError, which
-    starts with the name, for passages of the list that a variant by passage lacks, for one by query and passage that
-    has none of the list's pairs, and for one made by ``evenrank.variants`` that is in a file.
+    ``given``: a path, ``{document: text}``, a frame, or what ``evenrank.variants`` made in memory. The kind of one
+    without a manifest is its ``name``, if that is a kind's. Raises EvenrankError, which starts with the name, for
+    passages of the list that the variant lacks, and for one made by ``evenrank.variants`` that is in a file.
     """
     if isinstance(given, Varied):
         if given.table is None:
@@ -222,14 +207,10 @@ def read_variant(name: str, given: object, listed: ProbedList) -> Variant:
     else:
         facts, notes = _manifest(given)
     kind = facts.get("kind")
-    by_pair = _pair_table(name, given)
-    if by_pair is None:
-        texts, edits = _texts_by_passage(name, given, listed), edits_by_passage(given, listed)
-    else:
-        texts, edits = _texts_by_pair(name, by_pair, listed)
+    texts, edits = _texts_by_passage(name, given, listed), edits_by_passage(given, listed)
     kind = kind if kind in (*KINDS, PLACEBO) else name if name in KINDS and kind is None else None
     of = facts.get("of") if kind == PLACEBO else None
-    return Variant(name, texts, by_pair is not None, kind, of, facts.get("form"), facts.get("lexicon"), notes, edits)
+    return Variant(name, texts, kind, of, facts.get("form"), facts.get("lexicon"), notes, edits)
 
 
 # --- the manifest ---------------------------------------------------------------------------------------------------
@@ -265,9 +246,6 @@ def _texts_in(values: Mapping[str, object]) -> dict[str, str]:
     return {key: value for key, value in values.items() if isinstance(value, str)}
 
 
-# --- texts by passage -----------------------------------------------------------------------------------------------
-
-
 def _texts_by_passage(name: str, given: object, listed: ProbedList) -> pl.Series:
     """The text [N] of each pair's passage. Raises EvenrankError if a passage of the list has none."""
     wanted = listed.table["doc_id"]
@@ -284,87 +262,6 @@ def _texts_by_passage(name: str, given: object, listed: ProbedList) -> pl.Series
             f"{name}: {some} {are(len(missing))} not in {place}: {first}{', …' if len(missing) > _SHOWN else ''}"
         )
     return found["text"]
-
-
-# --- texts by query and passage -------------------------------------------------------------------------------------
-
-
-def _pair_table(name: str, given: object) -> list[Columns] | None:
-    """The rows of a variant with a text per query and passage; None for one with a text per passage."""
-    if is_path(given):
-        if is_identifier(given):
-            return None
-        files = files_of(given)
-        return [read_columns(file) for file in files] if _has_queries(files[0]) else None
-    what = f"variant {name}"
-    if isinstance(given, Mapping):
-        if not given or not all(isinstance(value, Mapping) for value in given.values()):
-            return None
-        rows = [(query, doc, text) for query, inner in given.items() for doc, text in inner.items()]
-        columns = (pl.Series(key, [row[i] for row in rows], strict=False) for i, key in enumerate((*_KEYS, "text")))
-        return [Columns(pl.DataFrame(list(columns)), what=what)]
-    table = frame_of(given, what)
-    return None if table is None or "query_id" not in table.columns else [Columns(table, what=what)]
-
-
-def _has_queries(path: str) -> bool:
-    """Whether a file has a field or a column ``query_id`` besides ``doc_id``."""
-    if is_parquet(path):
-        with open_parquet(path) as file:
-            return set(_KEYS) <= set(file.schema)
-    for block in line_blocks(path):
-        first = block.data.decode().lstrip()
-        if not first:
-            continue
-        if first[0] != "{":
-            return False
-        try:
-            row = json.loads(first.partition("\n")[0])
-        except (ValueError, RecursionError):
-            return False
-        return isinstance(row, dict) and set(_KEYS) <= row.keys()
-    return False
-
-
-def _texts_by_pair(name: str, tables: list[Columns], listed: ProbedList) -> tuple[pl.Series, pl.Series | None]:
-    """The text [N] of each pair, null where the variant has none, and the number of edits, if all files have it.
-
-    Raises EvenrankError for an odd or repeated row, and if no pair of the list has a text.
-    """
-    found = []
-    for given in tables:
-        rows = _checked(given)
-        of_list = rows.join(listed.table.select(_KEYS), on=_KEYS, how="semi", maintain_order="left")
-        found.append(of_list)
-    table = pl.concat(found)
-    repeat = first_repeat(table, list(_KEYS))
-    where = tables[0].path or tables[0].what
-    if repeat is not None:
-        query, doc = table.row(repeat[1])[:2]
-        message = f"the passage {quoted(doc)} appears twice for the query {quoted(query)}"
-        raise InputError(where, message) if tables[0].path else EvenrankError(f"{where}: {message}")
-    if not table.height:
-        raise EvenrankError(f"{name}: none of the {counted(listed.size, 'pair')} of the list is in {where}")
-    laid = listed.table.select(_KEYS).join(table, on=_KEYS, how="left", maintain_order="left")
-    return laid["text"], laid["edits"] if laid["edits"].count() else None
-
-
-def _checked(given: Columns) -> pl.DataFrame:
-    """The ids and texts of a table of pairs."""
-    missing = [key for key in (*_KEYS, "text") if key not in given.table.columns]
-    if missing:
-        raise given.error(f"expected columns query_id, doc_id and text, found no {missing[0]}")
-    what = given.path or given.what
-    ids = [id_column(given.table[key], key, what) for key in _KEYS]
-    text = given.table["text"]
-    if text.dtype != pl.String:
-        if isinstance(text.dtype, pl.Categorical | pl.Enum):
-            text = text.cast(pl.String)
-        else:
-            raise given.error(f"expected texts in the column text, found {text.dtype}")
-    if text.null_count():
-        raise given.error("expected a text, found none", int(text.is_null().arg_max() or 0))
-    return pl.DataFrame([*ids, text, edit_counts(given.table)])
 
 
 _FEWER = "changes fewer places"
@@ -420,7 +317,7 @@ def given_variants(variants: Mapping[str, object] | Strings, placebos: Mapping[s
     return found
 
 
-def paired(given: Sequence[Given], listed: ProbedList, lexicon: Lexicon | None, answers: object, seed: int) -> Pairing:
+def paired(given: Sequence[Given], listed: ProbedList, lexicon: Lexicon | None, seed: int) -> Pairing:
     """Reads or makes the variants, and gives each its placebo: the one named for it, the one made with it, or the one
     whose manifest says that it is of the variant's kind.
 
@@ -434,7 +331,7 @@ def paired(given: Sequence[Given], listed: ProbedList, lexicon: Lexicon | None, 
             (placebos if one.placebo else found)[one.name] = read_variant(name, one.source, listed)
             continue
         try:
-            found[one.name] = _made(one.name, None, listed, lexicon, answers, seed)
+            found[one.name] = _made(one.name, None, listed, lexicon, seed)
         except EvenrankError as error:
             # Of input and arguments the message says which; otherwise it does not say which kind.
             if isinstance(error, InputError) or str(error).startswith("`"):
@@ -442,9 +339,9 @@ def paired(given: Sequence[Given], listed: ProbedList, lexicon: Lexicon | None, 
             raise EvenrankError(f"{one.name}: {error}") from None
     lacking = []
     for one in given:
-        if one.source is None and KINDS[one.name].placebo and one.name not in placebos:
+        if one.source is None and KINDS[one.name].lexicon and one.name not in placebos:
             try:
-                placebos[one.name] = _made(f"placebo of {one.name}", one.name, listed, lexicon, answers, seed)
+                placebos[one.name] = _made(f"placebo of {one.name}", one.name, listed, lexicon, seed)
             except EvenrankError as error:
                 # The variant itself could be made of the same input: only its placebo has nothing to change.
                 lacking.append(f"placebo of {one.name}: {error}")
@@ -460,7 +357,7 @@ def paired(given: Sequence[Given], listed: ProbedList, lexicon: Lexicon | None, 
     pairs = tuple((one, placebos.get(name) or by_kind.get(one.kind or "")) for name, one in found.items())
     sources = {one.name: one.source for one in given if not one.placebo}
     for variant, _ in pairs:
-        if not ((variant.texts != listed.texts).fill_null(False)).any():
+        if not (variant.texts != listed.texts).any():
             source = sources[variant.name]
             place = f" in {readable(os.fspath(source))}" if is_path(source) else ""
             raise EvenrankError(f"{variant.name}: no passage of the list was changed{place}")
@@ -480,48 +377,17 @@ def _notes_of(variants: Sequence[Variant], about: Sequence[str]) -> list[str]:
     return [f"{', '.join(dict.fromkeys(names))}: {note}" for note, names in said.items()]
 
 
-def _made(
-    name: str, of: str | None, listed: ProbedList, lexicon: Lexicon | None, answers: object, seed: int
-) -> Variant:
+def _made(name: str, of: str | None, listed: ProbedList, lexicon: Lexicon | None, seed: int) -> Variant:
     """A variant of the listed passages made in memory: of the kind ``name``, or the placebo ``of`` a kind."""
     from .variants import variants
 
     kind = of or name
     if KINDS[kind].lexicon and lexicon is None:
         raise EvenrankError(f"`lexicon`: expected one for the kind {kind}")
-    run = Run.from_table({query: dict.fromkeys(docs, 0.0) for query, docs in _documents(listed).items()}, listed.name)
-    made = variants(
-        listed.passages(),
-        kind=PLACEBO if of else kind,
-        of=of,
-        lexicon=lexicon or "gender-en",
-        answers=_of_list(answers, listed) if KINDS[kind].answers and answers is not None else None,
-        queries=listed.asked(),
-        run=run,
-        depth=listed.size,
-        seed=seed,
-    )
+    made = variants(listed.passages(), kind=PLACEBO if of else kind, of=of, lexicon=lexicon or "gender-en", seed=seed)
     read = read_variant(name, made, listed)
     note = f"made of the listed passages ({counted(len(listed.pairs.documents), 'passage')}), seed {seed}"
     return replace(read, kind=PLACEBO if of else kind, of=of, notes=(note, *read.notes))
-
-
-def _of_list(answers: object, listed: ProbedList) -> pl.DataFrame:
-    """The answers to the list's queries in the list's passages. Raises EvenrankError if there is none."""
-    from .variants import read_spans
-
-    pairs = listed.table.select("query_id", "doc_id")
-    found = read_spans(answers)[0].join(pairs, on=["query_id", "doc_id"], how="semi", maintain_order="left")
-    if not found.height:
-        raise EvenrankError(f"`answers`: none is to a query of the list in a passage of its own ({listed.name})")
-    return found
-
-
-def _documents(listed: ProbedList) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for query, doc in listed.table.select("query_id", "doc_id").iter_rows():
-        found.setdefault(query, []).append(doc)
-    return found
 
 
 def _lexicon_notes(pairing: Pairing, lexicon: Lexicon | None) -> list[str]:
@@ -544,14 +410,13 @@ def _placebo_notes(pairing: Pairing, listed: ProbedList) -> list[str]:
     for variant, placebo in pairing.variants:
         if placebo is None:
             continue
-        changed = (variant.texts != original).fill_null(False)
-        if not (changed & (placebo.texts != original).fill_null(False)).any():
+        changed = variant.texts != original
+        if not (changed & (placebo.texts != original)).any():
             notes.append(f"{variant.name}: {placebo.name} changes none of the pairs that it changes")
         elif variant.edits is not None and placebo.edits is not None:
-            keys = ["query_id", "doc_id"] if variant.pairs or placebo.pairs else ["doc_id"]
             fewer = (placebo.edits.fill_null(0) < variant.edits).fill_null(False)
-            table = listed.table.select(keys).with_columns(fewer.alias("fewer")).filter(changed).unique(keys)
+            table = listed.table.select("doc_id").with_columns(fewer.alias("fewer")).filter(changed).unique("doc_id")
             if table["fewer"].any():
-                some = f"{table['fewer'].sum():,} of {counted(table.height, 'pair' if len(keys) > 1 else 'passage')}"
+                some = f"{table['fewer'].sum():,} of {counted(table.height, 'passage')}"
                 notes.append(f"{variant.name}: in {some} {placebo.name} {_FEWER}")
     return notes

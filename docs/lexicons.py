@@ -130,7 +130,6 @@ def parallel(folder: Path, name: str, half: str, lexicon: Any = None) -> dict[st
     import numpy as np
 
     import evenrank
-    from evenrank.measures.inference import bootstrap_means, interval
 
     english = _of_half(_passages(folder / "xquad.en.json"), half)
     other = _of_half(_passages(folder / f"xquad.{PARALLEL[name]}.json"), half)
@@ -138,7 +137,7 @@ def parallel(folder: Path, name: str, half: str, lexicon: Any = None) -> dict[st
     first = _counts(evenrank.load_lexicon("gender-en"), english)
     second = _counts(lexicon or evenrank.load_lexicon(name), other)
     pairs = [(_sign(a), _sign(b)) for a, b in zip(first, second, strict=True)]
-    same = np.array([[float(a == b)] for a, b in pairs])
+    same = np.array([float(a == b) for a, b in pairs])
     titles = list(dict.fromkeys(one[0] for one in english))
     clusters = np.array([titles.index(one[0]) for one in english])
     either = [a == b for a, b in pairs if a or b]
@@ -148,7 +147,7 @@ def parallel(folder: Path, name: str, half: str, lexicon: Any = None) -> dict[st
         "articles": len(titles),
         "passages": len(pairs),
         "agree": int(same.sum()),
-        "ci95": interval(bootstrap_means(same, 0, clusters=clusters)[:, 0]),
+        "ci95": _bootstrap_interval(same, clusters),
         "either": [sum(either), len(either)],
         "opposite": sum(a * b < 0 for a, b in pairs),
         "confusion": [[sum(pair == (a, b) for pair in pairs) for b in SIGNS] for a in SIGNS],
@@ -157,6 +156,16 @@ def parallel(folder: Path, name: str, half: str, lexicon: Any = None) -> dict[st
             for place in wrong[:SHOWN]
         ],
     }
+
+
+def _bootstrap_interval(values: Any, clusters: Any) -> list[float]:
+    """The 95% percentile interval of the mean of values [N] over 2,000 draws of whole clusters (numbers [N] from 0)."""
+    import numpy as np
+
+    number = int(clusters.max()) + 1
+    picks = np.random.default_rng(0).integers(0, number, (2000, number))
+    weights = np.stack([np.bincount(one, minlength=number) for one in picks])[:, clusters].astype(np.float64)
+    return np.percentile(weights @ values / weights.sum(axis=1), [2.5, 97.5]).tolist()
 
 
 def _of_half(passages: list[tuple[str, str, str]], half: str) -> list[tuple[str, str, str]]:

@@ -282,19 +282,6 @@ def told_by_command(sample: Sample) -> bool:
     return any(one.verdict != "cannot be told" for one in (curve.first_last, curve.ends_middle))
 
 
-def effectiveness(sample: Sample) -> Versions:
-    """The reciprocal logarithm of a rank, as of nDCG of one relevant passage, of the answer's versions."""
-    ranks = np.maximum(1, np.round(np.exp(1 - sample.answer)))
-    return sample.of.moves.of(np.where(np.isnan(ranks), np.nan, np.where(ranks <= 10, 1 / np.log2(1 + ranks), 0.0)))
-
-
-def index_is_large(sample: Sample) -> bool:
-    """Whether p of the Position Sensitivity Index is below .05."""
-    passages_of = sample.of.passage[sample.of.moves.rows]
-    index = position_curve(effectiveness(sample), level=0.0, clusters=passages_of).index
-    return index is not None and index.p is not None and index.p < 0.05
-
-
 VALUES, CHANCES = np.array([1.0, 0.631, 0.5, 0.0]), np.array([0.3, 0.2, 0.1, 0.4])
 
 
@@ -340,7 +327,6 @@ def _cells() -> tuple[Cell, ...]:
         add("likes first sentences", n, drawn(n, "several", first_sentence), preferred, kind="power")
         add("likes early sentences", n, drawn(n, "several", line), preferred, kind="power")
         add("hump seen as one", n, drawn(n, "several", symmetric_hump), preferred, kind="power")
-        add("p of the index", n, drawn(n, "several", by_passage), index_is_large, draws=1000)
         add("interval of a bucket", n, effectiveness_of_passages(n), misses, kind="coverage")
     add("no score changes", 30, drawn(30, "several", nothing, noise=0.0), preferred, preferred_by_command, draws=200)
     return tuple(found)

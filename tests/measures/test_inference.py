@@ -12,7 +12,6 @@ from scipy import stats
 
 from evenrank.measures.inference import (
     Estimate,
-    bootstrap_means,
     bound_of_size,
     cluster_means,
     compare,
@@ -21,7 +20,6 @@ from evenrank.measures.inference import (
     corrected,
     estimate,
     holm,
-    interval,
     no_loss,
     one_in,
     paired_t_test,
@@ -81,28 +79,6 @@ def test_holm_equals_the_slow_version(values):
     for place, i in enumerate(ranked):
         expected = max(min(1, (len(values) - j) * values[ranked[j]]) for j in range(place + 1))
         assert found[i] == pytest.approx(expected)
-
-
-def test_bootstrap_is_seeded_paired_and_near_the_normal_interval():
-    stacked = np.stack([VALUES, VALUES + 1], axis=1)
-    draws = bootstrap_means(stacked, seed=3)
-    assert draws.shape == (2000, 2)
-    np.testing.assert_array_equal(draws, bootstrap_means(stacked, seed=3))
-    np.testing.assert_allclose(draws[:, 1] - draws[:, 0], 1)
-    low, high = interval(draws[:, 0])
-    error = VALUES.std() / np.sqrt(40)
-    assert low == pytest.approx(VALUES.mean() - 1.96 * error, abs=0.25 * error)
-    assert high == pytest.approx(VALUES.mean() + 1.96 * error, abs=0.25 * error)
-
-
-def test_bootstrap_leaves_undefined_values_out():
-    values = np.array([[1.0], [np.nan], [1.0]])
-    draws = bootstrap_means(values, seed=0)
-    defined = draws[~np.isnan(draws)]
-    assert (defined == 1).all()
-    # All three draws undefined: (1/3)^3 of the time.
-    assert np.isnan(draws).mean() == pytest.approx(1 / 27, abs=0.02)
-    assert interval(np.array([np.nan])) is None
 
 
 # --- the mean of values differs from 0 -------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.measures import RankedLists, inference, ranked_lists
+from evenrank.measures import RankedLists, ranked_lists
 from evenrank.measures.joined import ideal_order
 from evenrank.measures.neutrality import fairr
 from evenrank.measures.ranked_lists import Column, Pieces, TableRows, gathered
@@ -125,22 +124,3 @@ def test_fairr_to_the_last_bit(lengths: list[int], cutoff: int, seed: int) -> No
     for given_ in (neutrality, np.asfortranarray(neutrality)):
         found = fairr(given_, np.array(lengths, dtype=np.int64), cutoff)
         np.testing.assert_array_equal(found, at_once)
-
-
-def _slow_means(values: Any, seed: int, draws: int) -> Any:
-    rng, found = np.random.default_rng(seed), []
-    for start in range(0, draws, 100):
-        picks = rng.integers(0, len(values), (min(100, draws - start), len(values)))
-        found += [[np.nanmean(column[one]) for column in values.T] for one in picks]
-    return np.array(found)
-
-
-@pytest.mark.parametrize("kept", [0, 1 << 24])
-def test_bootstrap_means_of_kept_and_new_draws(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inference, "_MOST_KEPT", kept)
-    bootstrap: Callable[..., Any] = inference.bootstrap_means
-    values = np.random.default_rng(0).normal(size=(30, 2))
-    for _ in range(2):
-        np.testing.assert_allclose(bootstrap(values, 3, 150), _slow_means(values, 3, 150), rtol=1e-12)
-    values[4, 1] = np.nan
-    np.testing.assert_allclose(bootstrap(values, 3, 150), _slow_means(values, 3, 150), rtol=1e-12)

@@ -1,4 +1,4 @@
-"""Curves over the places of a sentence: contrasts and index by hand, and their tests against slow ones."""
+"""Curves over the places of a sentence: contrasts by hand, and their tests against slow ones."""
 
 from __future__ import annotations
 
@@ -30,12 +30,10 @@ def versions(rows: Floats) -> Versions:
 
 def test_contrasts_by_hand() -> None:
     # Two queries over 0, .5, 1: first − last 1 and −1, ends − middle 0 and .5 − .2 = .3.
-    found = position_curve(versions(np.array([[1.0, 0.5, 0.0], [0.0, 0.2, 1.0], [np.nan, 1.0, 1.0]])), level=0.0)
+    found = position_curve(versions(np.array([[1.0, 0.5, 0.0], [0.0, 0.2, 1.0], [np.nan, 1.0, 1.0]])))
     assert (found.n, found.means.tolist()) == (2, [0.5, 0.35, 0.5])
     assert found.first_last.mean == 0
     assert found.ends_middle.mean == pytest.approx(0.15)
-    assert found.index is not None
-    assert found.index.mean == pytest.approx(1 - 0.35 / 0.5)
     # Over 0, ⅓, ⅔, 1 the middle is the mean of the two.
     assert contrast_weights(4) @ np.array([3, 3 - 2 / 3, 3 - 4 / 3, 1.0]) == pytest.approx([2, 0, 1, -1])
     assert contrast_weights(2)[1].tolist() == [0, 0]
@@ -46,17 +44,15 @@ def test_contrasts_by_hand() -> None:
 
 
 def test_nothing_and_one_passage() -> None:
-    none = position_curve(versions(np.full((2, 3), np.nan)), level=0.0)
+    none = position_curve(versions(np.full((2, 3), np.nan)))
     assert (none.n, none.first_last.mean, none.first_last.verdict) == (0, None, "cannot be told")
     assert json_values(none)["first_last"]["why"] == "no value is defined"  # type: ignore[index]
-    alone = position_curve(versions(np.array([[1.0, 2.0], [1.0, 4.0]])), level=0.0, clusters=np.array([3, 3]))
+    alone = position_curve(versions(np.array([[1.0, 2.0], [1.0, 4.0]])), clusters=np.array([3, 3]))
     first_last = alone.first_last
     assert (first_last.mean, first_last.ci95, first_last.p, alone.ci95) == (-2, None, None, (None, None))
     assert (first_last.n, first_last.unit, first_last.verdict) == (1, "passages", "cannot be told")
     # Between two places there is no middle.
     assert (alone.ends_middle.mean, alone.ends_middle.why) == (None, "two places have no middle")
-    assert alone.index is not None
-    assert (alone.index.mean, alone.index.p, alone.index.null) == (pytest.approx(2 / 3), None, None)
 
 
 @given(st.integers(1, 40), st.integers(2, 12))
@@ -96,7 +92,7 @@ def slow(values: Floats, passages: Ints) -> tuple[float, float, float]:
 
 
 def test_contrasts_against_slow_ones() -> None:
-    """The two contrasts are tested by passage, with Holm's correction over them and the index."""
+    """The two contrasts are tested by passage, with Holm's correction over three."""
     rng = np.random.default_rng(4)
     passages = np.repeat(np.arange(40), rng.integers(1, 5, 40))
     rows = rng.normal(np.array([0.5, 0, 0.4]), 1, (len(passages), 3))
@@ -114,22 +110,19 @@ def test_contrasts_against_slow_ones() -> None:
     assert found.ends_middle.p == pytest.approx(max(p_values[1:]))
     low, high = sorted([p_values[0], max(p_values[1:])])
     corrected = sorted(one.holm_p for one in (found.first_last, found.ends_middle) if one.holm_p is not None)
-    # Of three: that of the index is not known here, and taken for 1.
+    # The third is taken for 1.
     assert corrected == pytest.approx([min(1, 3 * low), max(min(1, 3 * low), min(1, 2 * high))])
 
 
 def test_queries_of_one_passage_are_one_unit() -> None:
     rng = np.random.default_rng(3)
     rows = rng.normal(np.array([0, 0, 0.4]), 1, (30, 3))
-    one = position_curve(versions(rows), level=5.0)
+    one = position_curve(versions(rows))
     four = versions(np.repeat(rows, 4, axis=0))
-    together = position_curve(four, clusters=np.repeat(np.arange(30), 4), level=5.0)
+    together = position_curve(four, clusters=np.repeat(np.arange(30), 4))
     assert together.first_last.p == pytest.approx(one.first_last.p)
     assert together.first_last.ci95 == pytest.approx(one.first_last.ci95)
     assert np.array(together.ci95) == pytest.approx(np.array(one.ci95))
-    assert one.index is not None
-    assert together.index is not None
-    assert (together.index.n, together.index.p) == (30, pytest.approx(one.index.p, abs=0.02))
     apart = position_curve(four)
     assert apart.first_last.ci95 is not None
     assert one.first_last.ci95 is not None
@@ -145,24 +138,18 @@ def test_bands_do_not_count_how_unequal_passages_are() -> None:
 
 
 def test_u_shapes_and_lines_are_found() -> None:
-    """A ranker of .51, .06, .51 is found by ends − middle and index, a falling one by first − last."""
+    """A ranker of .51, .06, .51 is found by ends − middle, a falling one by first − last."""
     rng = np.random.default_rng(1)
     passages = np.repeat(np.arange(20), rng.integers(1, 6, 20))
     noise = 0.3 * rng.normal(size=(20, 5))[passages] + 0.3 * rng.normal(size=(len(passages), 5))
 
     def found(shape: list[float]) -> PositionCurve:
-        return position_curve(versions(np.array(shape) + noise), level=0.5, clusters=passages)
+        return position_curve(versions(np.array(shape) + noise), clusters=passages)
 
     hump = found([0.51, 0.3, 0.06, 0.3, 0.51])
     assert (hump.first_last.verdict, hump.ends_middle.verdict) == ("no difference shown", "shown")
     line = found([0.6, 0.45, 0.3, 0.15, 0.0])
     assert (line.first_last.verdict, line.ends_middle.verdict) == ("shown", "no difference shown")
-    for curve in (hump, line):
-        assert curve.index is not None
-        assert curve.index.null is not None
-        assert curve.index.p is not None
-        assert 0 < curve.index.null < curve.index.mean
-        assert curve.index.p < 0.01
 
 
 def test_a_score_that_never_changes_is_no_difference() -> None:

@@ -1,17 +1,13 @@
-"""Sentences moved within passages: the texts, their rank and nDCG, and rankers that look at the place or do not."""
+"""Sentences moved within passages: the texts."""
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.files import Run
 from evenrank.files.sentences import sentence_spans
-from evenrank.measures import Evaluation, parse_measure
-from evenrank.probes.sensitivity import ranks_and_values, sentence_moves
+from evenrank.probes.sensitivity import sentence_moves
 
 
 def sentences_of(text: str) -> list[str]:
@@ -91,36 +87,3 @@ def test_the_control_leaves_the_answer_where_it_is(lengths: list[int], data: st.
         if beside:
             # As many words before the answer as there were.
             assert moved_text.split().index(sentences[own].split()[0]) == text.split().index(sentences[own].split()[0])
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.integers(0, 10**6))
-def test_rank_and_value_against_an_evaluation(seed: int) -> None:
-    """Each version as a run of its own; the orders of equal scores are averaged."""
-    rng = np.random.default_rng(seed)
-    number = int(rng.integers(2, 15))
-    rows = [("q", f"d{n}", float(rng.integers(0, 6))) for n in range(number)] + [("r", "d0", 1.0), ("r", "d1", 2.0)]
-    table = pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row")
-    judged = pl.DataFrame(
-        [("q", f"d{n}", int(rng.integers(-1, 3))) for n in range(1, number)] + [("q", "d0", 2), ("r", "d0", 1)],
-        ["query_id", "doc_id", "relevance"], orient="row",
-    )  # fmt: skip
-    scores = np.array([[0.5, 3.0, np.nan], [3.0, 2.0, 0.0]])
-    own = pl.DataFrame({"query_id": ["q", "r"], "doc_id": ["d0", "d0"]})
-    ranks, values = ranks_and_values(scores, own, Run.from_table(table), judged)
-    assert np.isnan([ranks[0, 2], values[0, 2]]).all()
-    assert ranks[1].tolist() == [1, 1.5, 2]
-    assert values[1] == pytest.approx([1, (1 + 1 / np.log2(3)) / 2, 1 / np.log2(3)])
-    others = np.array([score for query, doc, score in rows if query == "q" and doc != "d0"])
-    for column in (0, 1):
-        above, equal = int((others > scores[0, column]).sum()), int((others == scores[0, column]).sum())
-        assert ranks[0, column] == 1 + above + equal / 2
-        behind = []
-        for place in range(above, above + equal + 1):
-            order = Run.from_table(table).table.filter((pl.col("query_id") == "q") & (pl.col("doc_id") != "d0"))
-            docs = order["doc_id"].to_list()
-            docs.insert(place, "d0")
-            run = Run.from_table(pl.DataFrame({"query_id": "q", "doc_id": docs, "score": -np.arange(len(docs)) * 1.0}))
-            found = Evaluation(run, qrels=judged.filter(pl.col("query_id") == "q")).values(parse_measure("nDCG@10"))
-            behind.append(float(found[0]))
-        assert values[0, column] == pytest.approx(np.mean(behind))

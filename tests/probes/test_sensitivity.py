@@ -32,17 +32,6 @@ def test_a_ranker_that_looks_at_the_place_gives_the_planted_curve(home: Path) ->
     assert found.score.control.means == pytest.approx(np.zeros(10))
     assert found.score.difference.means == pytest.approx(found.score.answer.means)
     assert found.score.difference.first_last.mean == pytest.approx(9 * 0.5 / SD)
-    # At place p the other passages, with answers at 0 … 5 but for the own, beat it where they are earlier; nDCG@10 of
-    # one relevant passage is the mean of 1 / log2(1 + rank) over the orders of equals.
-    for p in range(10):
-        others = [[other for other in range(6) if other != own] for own in range(6)]
-        above = [[sum(other < p for other in of), sum(other <= p for other in of)] for of in others]
-        assert found.rank.answer.means[p] == pytest.approx(np.mean([1 + (low + high) / 2 for low, high in above]))
-        values = [np.mean([1 / math.log2(2 + n) for n in range(low, high + 1)]) for low, high in above]
-        assert found.value.answer.means[p] == pytest.approx(np.mean(values))
-    index = found.value.answer.index
-    assert index is not None
-    assert index.mean == pytest.approx(1 - found.value.answer.means.min() / found.value.answer.means.max())
     assert found.cut.tolist() == [0] * 10
     assert json_values(found.kept) == json_values(found.score)
     # First: from place i it gains i, a mean of 3 over the five whose answer is not there already. Last: it loses 9 − i.
@@ -55,12 +44,8 @@ def test_a_ranker_that_looks_at_the_place_gives_the_planted_curve(home: Path) ->
 def test_a_ranker_that_does_not_look_at_the_place_is_flat(home: Path) -> None:
     result = sensitivity(home, Early(0.0), places=3)
     assert result.moved is not None
-    # No score in standard deviations, as there are none; equal scores share their ranks.
+    # No score in standard deviations, as there are none.
     assert (result.moved.score.answer.n, result.moved.unvaried) == (0, 6)
-    assert result.moved.rank.answer.means.tolist() == [3.5] * 3
-    index = result.moved.value.difference.index
-    assert index is not None
-    assert index.mean == 0
     answer = result.findings[0]
     assert (answer.key, answer.subject, answer.level) == ("no_scores", "early", "cannot be told")
     json.loads(result.to_json())
@@ -100,11 +85,6 @@ def test_queries_without_candidates_are_left_out(home: Path) -> None:
     found = sensitivity(home, Early(0.5), places=10, run=run)
     assert (found.queries, found.without_answer, found.without_candidates, found.added) == (2, 0, 4, 1)
     assert found.value == pytest.approx((1 + 1 / math.log2(3)) / 2)
-    assert found.moved is not None
-    # At place p d0 meets d3 (place 3), d1 meets d0 and d3.
-    assert found.moved.rank.answer.means == pytest.approx(
-        [(2 + 2 * ((p > 3) + 0.5 * (p == 3)) + ((p > 0) + 0.5 * (p == 0))) / 2 for p in range(10)]
-    )
     assert "1 relevant passages were not among the candidates" in found.table(full=True)
     assert "queries without other candidates" in found.table(full=True)
     alone = Run.from_table(pl.DataFrame([("q0", "d0", 1.0)], ["query_id", "doc_id", "score"], orient="row"), "alone")

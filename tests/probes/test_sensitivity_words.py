@@ -85,7 +85,7 @@ def test_a_ranker_that_counts_tokens_says_how_many(many: Path) -> None:
     )
     moved = found.to_dict()["moved"]
     assert isinstance(moved, dict)
-    for curve in (moved[name][side] for name in ("score", "rank", "nDCG@10") for side in ("answer", "difference")):
+    for curve in (moved["score"][side] for side in ("answer", "difference")):
         for contrast in (curve["first_last"], curve["ends_middle"]):
             assert (contrast["verdict"], contrast["p"], contrast["why"][-12:]) == (
                 "cannot be told",
@@ -116,9 +116,9 @@ def test_what_the_contrasts_say() -> None:
 
     def said(*shape: float, rows: np.ndarray = rows) -> list[Finding]:
         versions = Versions(rows + np.array(shape) + 0.5, np.zeros(len(rows), np.int64), np.eye(3)[None])
-        curve = position_curve(versions, level=0.0)
+        curve = position_curve(versions)
         one = Curves(curve, curve, curve)
-        moved = MovedAnswers(one, one, one, one, curve.first_last, curve.first_last, None, 40, 40, 0, 0)
+        moved = MovedAnswers(one, one, curve.first_last, curve.first_last, None, 40, 40, 0, 0)
         *contrasts, _, reads = SensitivityResult("x", 40, 40, 0, 0.5, moved, None, {}).findings
         assert (reads.key, reads.place) == ("reads_unknown", "warning")
         return contrasts

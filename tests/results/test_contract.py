@@ -81,9 +81,9 @@ def alike(_: Path) -> Result:
 def moved(_: Path) -> Result:
     rng = np.random.default_rng(0)
     rows = [Versions(rng.random((40, 11)), np.zeros(40, np.int64), np.eye(11)[None]) for _ in range(3)]
-    one = Curves(*(position_curve(versions, level=1.0) for versions in rows))
+    one = Curves(*(position_curve(versions) for versions in rows))
     of = estimate(rng.random(40), unit="passages")
-    answers = MovedAnswers(one, one, one, one, of, of, np.arange(11), 40, 40, 20, 1)
+    answers = MovedAnswers(one, one, of, of, np.arange(11), 40, 40, 20, 1)
     return SensitivityResult(EVIL, 60, 30, 2, 0.5, answers, 3, {}, notes=(EVIL,))
 
 

@@ -13,7 +13,6 @@ they say is false, through the commands that say it (``python -m benchmarks cali
 
 from __future__ import annotations
 
-import functools
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +36,6 @@ MARGIN = 0.05
 LEAST = 15
 """Fewer values than this that are not 0 decide nothing: no test of their mean holds for skewed ones."""
 POWER = 0.8
-BOOTSTRAP_DRAWS = 2000
 LEAST_LABELS = 30
 """Fewer labels than this that were drawn tell nothing of the documents that were not."""
 _GUARDED = 30
@@ -47,8 +45,6 @@ _GUARDED_GROUP = 200
 _ZERO = 1e-12
 _HELD = 0.6
 """The share of α at which a bound holds: the query that is added for caution makes up for the rest."""
-_CHUNK = 100
-_MOST_KEPT = 1 << 24
 _HALVINGS = 30
 _HALVED = 1e-7
 _TWO = 1.157
@@ -1477,64 +1473,6 @@ def paired_t_test(values: Array, baseline: Array) -> Paired:
     spread = float(difference.std(ddof=1)) / np.sqrt(n)
     t_p = float(2 * stdtr(n - 1, -abs(mean) / spread)) if np.ptp(difference) > EQUAL else None
     return Paired(n, mean, t_p)
-
-
-# --- figures that are no mean: the bootstrap, exchanges of two runs ---------------------------------------------------
-
-
-def bootstrap_weights(queries: int, seed: int, draws: int, clusters: Array | None = None) -> Iterator[Array]:
-    """How often each query is drawn, in pieces [·, Q] of ``draws`` draws in all.
-
-    ``clusters`` [Q]: the number, from 0, of what a query shares with others (its passage): whole clusters are drawn.
-    """
-    units = queries if clusters is None else int(clusters.max()) + 1
-    chunk = max(1, min(_CHUNK, 4_000_000 // max(queries, 1)))
-    few = units * draws <= _MOST_KEPT
-    for drawn in _kept_counts(units, seed, draws, chunk) if few else _counts(units, seed, draws, chunk):
-        weights = drawn.astype(np.float64)
-        yield weights if clusters is None else weights[:, clusters]
-
-
-def _counts(units: int, seed: int, draws: int, chunk: int) -> Iterator[Array]:
-    """How often each of ``units`` is drawn, in pieces [chunk, units]."""
-    rng = np.random.default_rng(seed)
-    for start in range(0, draws, chunk):
-        count = min(chunk, draws - start)
-        picks = rng.integers(0, units, (count, units)) + np.arange(count)[:, None] * units
-        yield np.bincount(picks.ravel(), minlength=count * units).reshape(count, units)
-
-
-@functools.lru_cache(maxsize=4)
-def _kept_counts(units: int, seed: int, draws: int, chunk: int) -> tuple[Array, ...]:
-    """:func:`_counts`, kept: an audit draws the same queries for each of its tables."""
-    every = _counts(units, seed, draws, chunk)
-    return tuple(counts.astype(np.min_scalar_type(int(counts.max(initial=0)))) for counts in every)
-
-
-def bootstrap_means(values: Array, seed: int, draws: int = BOOTSTRAP_DRAWS, *, clusters: Array | None = None) -> Array:
-    """Means [draws, M] of M measures over queries drawn with replacement, from values [Q, M].
-
-    All measures see the same draws, so differences between columns are paired. A draw without a defined value of a
-    measure is NaN there. ``clusters``: see :func:`bootstrap_weights`.
-    """
-    defined = ~np.isnan(values)
-    filled = np.where(defined, values, 0.0)
-    whole = clusters is None and bool(defined.all())
-    means = []
-    for weights in bootstrap_weights(len(values), seed, draws, clusters):
-        total = weights @ filled
-        number = np.full(total.shape, float(len(values))) if whole else weights @ defined
-        means.append(np.divide(total, number, out=np.full(number.shape, np.nan), where=number > 0))
-    return np.concatenate(means)
-
-
-def interval(draws: Array) -> tuple[float, float] | None:
-    """The 95% percentile interval of bootstrap draws [D]; None where no draw is defined."""
-    defined = draws[~np.isnan(draws)]
-    if not len(defined):
-        return None
-    low, high = np.percentile(defined, [2.5, 97.5])
-    return float(low), float(high)
 
 
 # --- seeds ------------------------------------------------------------------------------------------------------------

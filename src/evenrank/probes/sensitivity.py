@@ -14,9 +14,9 @@ import math
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -34,19 +34,16 @@ from evenrank.files.types import Array
 from evenrank.files.wording import counted
 from evenrank.measures import Evaluation, parse_measure
 from evenrank.measures.inference import (
-    BOOTSTRAP_DRAWS,
     EQUAL,
     LEAST,
     Comparison,
     Estimate,
-    bootstrap_means,
     both,
     cluster_means,
     cluster_parts,
     compare,
     corrected,
     estimate,
-    interval,
     untold,
 )
 from evenrank.mitigation.rotation import draw, mixed_seed
@@ -69,8 +66,8 @@ UNIT = "passages"
 """What an interval or a test of this folder counts: a passage, with all its queries."""
 _NO_MIDDLE = 2
 """So many places are the ends alone."""
-_CHUNK = 4_000_000
-"""Values that are compared at once: all candidates of many queries would take gigabytes."""
+_NO_THIRD = Comparison(None, None, 0, UNIT, p=1.0)
+"""Holm's correction of a curve's contrasts is over three tests, one more than are made, and so a little strict."""
 
 
 def compare_passages(values: Floats, passages: Ints) -> Comparison:
@@ -89,32 +86,7 @@ def compare_passages(values: Floats, passages: Ints) -> Comparison:
     return compare(means, unit=UNIT)
 
 
-def lowest_to_highest(means: Floats) -> Floats:
-    """1 − min/max over the defined means [R, B]: [R]; NaN for fewer than two of them, and if none is positive."""
-    low = np.where(np.isnan(means), np.inf, means).min(axis=1)
-    high = np.where(np.isnan(means), -np.inf, means).max(axis=1)
-    known = (high > 0) & ((~np.isnan(means)).sum(axis=1) > 1)
-    return np.where(known, 1 - low / np.where(known, high, 1), np.nan)
-
-
 CONTRASTS = ("first_last", "ends_middle")
-
-
-@dataclass(frozen=True, slots=True)
-class SensitivityIndex:
-    """The Position Sensitivity Index, 1 − min/max of the means over places [PSI], of ``n`` passages.
-
-    ``null``: its mean under no effect, which is above 0 by noise alone; ``p``: how often it is then as large. Both, and
-    the interval, are by bootstrap of passages, and None with fewer than 15 of them. No verdict is made of it.
-    """
-
-    also: ClassVar = ("unit",)
-    unit: ClassVar = UNIT
-    mean: float
-    ci95: Interval | None
-    n: int
-    null: float | None
-    p: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +97,13 @@ class PositionCurve:
     ``ci95`` [P]. ``first_last``: first minus last place; ``ends_middle``: mean of these two minus the middle, shown
     only where each of them is by itself, on the same side (``ends``: first and last minus the middle): on a curve that
     only falls, the mean of the ends is not the middle either. All are contrasts within a query.
-    ``index``: the Position Sensitivity Index of the means [PSI], which needs values from 0 up.
 
     The sentence with the answer is moved; for each place beside its own another sentence, the nearest in length, is
     moved there while the answer's stays where it is (the control: it parts neighbours just as well). The difference of
     the two curves is what the place does.
 
     Queries of one passage are averaged first, so that each passage counts alike. The contrasts are tested over passages
-    (:func:`evenrank.measures.inference.compare`), with Holm's correction over three: these two and the index.
+    (:func:`evenrank.measures.inference.compare`), with Holm's correction over three, one more than there are.
     Of ``ends_middle`` p is the larger of the two ends' [BERGER82], 1 where they are on different sides.
     Contrasts and control are ours.
 
@@ -144,14 +115,14 @@ class PositionCurve:
     one.
 
     Worked example: two queries have .9, .5, .7 and .7, .3, .5 with the sentence first, in the middle and last. The
-    means are .8, .4 and .6; first − last is .2, ends − middle .3 and the index 1 − .4/.8.
+    means are .8, .4 and .6; first − last is .2 and ends − middle .3.
 
     >>> import numpy as np
     >>> from evenrank.probes.sensitivity import Versions, position_curve
     >>> values = np.array([[0.9, 0.5, 0.7], [0.7, 0.3, 0.5]])
-    >>> found = position_curve(Versions(values, np.zeros(2, np.int64), np.eye(3)[None]), level=0.0)
-    >>> [round(one.mean, 4) for one in (found.first_last, found.ends_middle)], round(found.index.mean, 4)
-    ([0.2, 0.3], 0.5)
+    >>> found = position_curve(Versions(values, np.zeros(2, np.int64), np.eye(3)[None]))
+    >>> [round(one.mean, 4) for one in (found.first_last, found.ends_middle)]
+    [0.2, 0.3]
     """
 
     places: Floats
@@ -161,13 +132,11 @@ class PositionCurve:
     first_last: Comparison
     ends_middle: Comparison
     ends: tuple[Comparison, Comparison]
-    index: SensitivityIndex | None = None
 
     def untold(self, why: str) -> PositionCurve:
         """The same figures, of which nothing can be told."""
         first, ends = (untold(one.mean, one.n, why, one.unit) for one in (self.first_last, self.ends_middle))
-        index = None if self.index is None else replace(self.index, ci95=None, null=None, p=None)
-        return replace(self, first_last=first, ends_middle=ends, index=index)
+        return replace(self, first_last=first, ends_middle=ends)
 
     def to_dict(self) -> dict[str, object]:
         """As JSON values."""
@@ -176,7 +145,6 @@ class PositionCurve:
             "queries": self.n,
             "places": [{"place": place, "mean": mean, "ci95": ends} for place, mean, ends in rows],
             **{name: getattr(self, name) for name in CONTRASTS},
-            **({} if self.index is None else {"index": self.index}),
         }
 
 
@@ -242,13 +210,10 @@ class Versions:
         return Versions(values[kept], self.shape[kept], self.weights)
 
 
-def position_curve(
-    versions: Versions, *, level: float | None = None, clusters: Ints | None = None, seed: int = 0
-) -> PositionCurve:
+def position_curve(versions: Versions, *, clusters: Ints | None = None) -> PositionCurve:
     """The curve of the values over places; queries with an undefined value are left out.
 
-    ``clusters`` [Q]: as in :func:`evenrank.probes.sensitivity.by_bucket`. ``level``: what is added to the means before
-    the index is computed; None: no index.
+    ``clusters`` [Q]: as in :func:`evenrank.probes.sensitivity.by_bucket`.
     """
     at = versions.at_places()
     known = np.asarray(~np.isnan(at).any(axis=1))
@@ -261,108 +226,16 @@ def position_curve(
     found = [first_last, _of_both(middle, first, last)]
     if count == _NO_MIDDLE:
         found[1] = untold(None, first_last.n, "two places have no middle", UNIT)
-    index = None if level is None else _index(rows, level, seed)
-    found = corrected([*found, _index_test(index)])
+    found = corrected([*found, _NO_THIRD])
     means = rows.mean(axis=0) if n else np.full(count, np.nan)
     ends = tuple(estimate(column, unit=UNIT).ci95 for column in rows.T)
-    return PositionCurve(np.linspace(0, 1, count), n, means, ends, found[0], found[1], (first, last), index)
+    return PositionCurve(np.linspace(0, 1, count), n, means, ends, found[0], found[1], (first, last))
 
 
 def _of_both(mean: Comparison, first: Comparison, last: Comparison) -> Comparison:
     """The ends' ``mean`` minus the middle, shown where both ends are on the same side."""
     of = both(first, last)
     return replace(mean, p=of.p, noticeable=of.noticeable, why=of.why)
-
-
-def _index_test(index: SensitivityIndex | None) -> Comparison:
-    """The third test of a curve; where its p is not known it can only make the others stricter."""
-    return Comparison(None, None, 0, UNIT, p=1.0 if index is None or index.p is None else index.p)
-
-
-def _index(rows: Floats, level: float, seed: int) -> SensitivityIndex:
-    """The index of the passages' values at places [G, P]; under no effect the means over draws of passages depart as
-    far from those found, but from one and the same mean."""
-    number = len(rows)
-    means = rows.mean(axis=0) if number else np.full(rows.shape[1], np.nan)
-    value = float(lowest_to_highest((means + level)[None])[0])
-    if number < LEAST or np.isnan(value):
-        return SensitivityIndex(value, None, number, None, None)
-    draws = bootstrap_means(rows, seed, BOOTSTRAP_DRAWS)
-    departures = (draws - means) * np.sqrt(number / (number - 1))
-    null = lowest_to_highest(departures + means.mean() + level)
-    known = null[~np.isnan(null)]
-    p = float((1 + (known >= value - EQUAL).sum()) / (1 + len(known))) if len(known) else None
-    ends = interval(lowest_to_highest(draws + level))
-    return SensitivityIndex(value, ends, number, float(known.mean()) if len(known) else None, p)
-
-
-DEPTH = 10
-
-
-def ranks_and_values(scores: Floats, own: pl.DataFrame, ranked: Run, judged: pl.DataFrame) -> tuple[Floats, Floats]:
-    """Ranks [M, K] from 1 and nDCG@10 [M, K] of the versions of M passages with ``scores`` [M, K] (NaN: none).
-
-    ``own``: ``query_id``, ``doc_id`` of the passage that the versions stand in for. nDCG as trec_eval computes it, with
-    grades as gains. Both are means over the orders of candidates with equal scores.
-    """
-    others, gains = _others(own, ranked, judged)
-    grade, ideal = _own_grades(own, judged)
-    padded = np.concatenate([gains, np.zeros((len(own), 1))], axis=1)
-    ranks, values = np.full(scores.shape, np.nan), np.full(scores.shape, np.nan)
-    step = max(1, _CHUNK // max(1, scores.shape[1] * others.shape[1]))
-    for start in range(0, len(scores), step):
-        part = slice(start, start + step)
-        of, at = scores[part], others[part]
-        before = (at[:, None, :] > of[:, :, None]).sum(axis=2)
-        equal = (at[:, None, :] == of[:, :, None]).sum(axis=2)
-        known = ~np.isnan(of)
-        ranks[part] = np.where(known, 1 + before + equal / 2, np.nan)
-        mean = _mean_dcg(padded[part], grade[part], before, equal)
-        values[part] = np.where(known, mean / ideal[part][:, None], np.nan)
-    return ranks, values
-
-
-def _mean_dcg(gains: Floats, grade: Floats, before: Ints, equal: Ints) -> Floats:
-    """DCG [M, K] of the own passage behind ``before`` others, its mean over the places among ``equal`` others."""
-    place = np.arange(1, gains.shape[1] + 1)
-    # The last place is that of the own passage behind all others; the discount beyond it is needed for none.
-    discount = np.where(place <= DEPTH, 1 / np.log2(1 + place), 0.0)
-    shifted = np.append(discount[1:], 0.0)
-    none = np.zeros((len(gains), 1))
-    kept = np.concatenate([none, np.cumsum(gains * discount, axis=1)[:, :-1]], axis=1)
-    pushed = np.cumsum((gains * shifted)[:, ::-1], axis=1)[:, ::-1]
-    totals = np.concatenate([none, np.cumsum(grade[:, None] * discount + kept + pushed, axis=1)], axis=1)
-    upto = np.take_along_axis(totals, before + equal + 1, axis=1)
-    found: Floats = (upto - np.take_along_axis(totals, before, axis=1)) / (equal + 1)
-    return found
-
-
-def _others(own: pl.DataFrame, ranked: Run, judged: pl.DataFrame) -> tuple[Floats, Floats]:
-    """Scores (−∞ beyond a query's last) and gains [M, C] of each query's other candidates, best first."""
-    numbered = own.select("query_id", pl.col("doc_id").alias("own")).with_row_index("row")
-    table = numbered.join(ranked.table, on="query_id", how="inner").filter(pl.col("doc_id") != pl.col("own"))
-    gains = judged.select("query_id", "doc_id", pl.col("relevance").clip(0).cast(pl.Float64).alias("gain"))
-    table = table.join(gains, on=["query_id", "doc_id"], how="left", maintain_order="left").sort("row", "rank")
-    row = table["row"].to_numpy().astype(np.int64)
-    count = np.bincount(row, minlength=own.height)
-    column = np.arange(len(row)) - (np.cumsum(count) - count)[row]
-    size = own.height, int(count.max(initial=0))
-    scores, grades = np.full(size, -np.inf), np.zeros(size)
-    scores[row, column] = table["score"].to_numpy()
-    grades[row, column] = table["gain"].fill_null(0.0).to_numpy()
-    return scores, grades
-
-
-def _own_grades(own: pl.DataFrame, judged: pl.DataFrame) -> tuple[Floats, Floats]:
-    """The gain of each own passage [M], and the DCG@10 of the query's ideal order [M]."""
-    gains = judged.with_columns(pl.col("relevance").clip(0).cast(pl.Float64).alias("gain"))
-    best = gains.sort("gain", descending=True).with_columns(pl.int_range(1, pl.len() + 1).over("query_id").alias("at"))
-    best = best.filter(pl.col("at") <= DEPTH)
-    discounted = pl.col("gain") / (1 + pl.col("at")).cast(pl.Float64).log(2)
-    ideal = best.group_by("query_id").agg(discounted.sum().alias("ideal"))
-    table = own.select("query_id", "doc_id").join(ideal, on="query_id", how="left", maintain_order="left")
-    table = table.join(gains, on=["query_id", "doc_id"], how="left", maintain_order="left")
-    return table["gain"].to_numpy(), table["ideal"].to_numpy()
 
 
 LEAST_OTHERS = 2
@@ -656,19 +529,16 @@ class Curves:
 class MovedAnswers:
     """The same passages with the answer's sentence moved, beside the moves of another sentence (the control).
 
-    ``score``: change from the passage as it is, in standard deviations of the query's candidates; ``rank`` among the
-    query's other candidates, from 1; ``value``: nDCG@10 with the moved text in the passage's stead, with the Position
-    Sensitivity Index (of the difference: at the control's mean level). ``kept``: the score where the answer is read
-    whole at every place. ``early``, ``late``: what moving the sentence first and last does to the score beyond the
-    control's move, where the sentence stands elsewhere. ``cut`` [P]: queries whose answer extends beyond what the
-    ranker reads (None: unknown). ``queries`` that were moved, of so many ``passages``; ``left`` out, for fewer than two
-    other sentences; ``unvaried``: queries whose candidates all have one score, without a value of ``score``. ``read``:
-    the share of the passages' words that the ranker reads (None: unknown); below .95 nothing is told of a preference.
+    ``score``: change from the passage as it is, in standard deviations of the query's candidates. ``kept``: the score
+    where the answer is read whole at every place. ``early``, ``late``: what moving the sentence first and last does to
+    the score beyond the control's move, where the sentence stands elsewhere. ``cut`` [P]: queries whose answer extends
+    beyond what the ranker reads (None: unknown). ``queries`` that were moved, of so many ``passages``; ``left`` out,
+    for fewer than two other sentences; ``unvaried``: queries whose candidates all have one score, without a value of
+    ``score``. ``read``: the share of the passages' words that the ranker reads (None: unknown); below .95 nothing is
+    told of a preference.
     """
 
     score: Curves
-    rank: Curves
-    value: Curves = field(metadata=named(MEASURE))
     kept: Curves = field(metadata=named("kept_score"))
     early: Estimate
     late: Estimate
@@ -682,8 +552,8 @@ class MovedAnswers:
     def untold(self, why: str) -> MovedAnswers:
         """The same figures, of which nothing can be told."""
         early, late = (Estimate(one.mean, None, one.n, UNIT) for one in (self.early, self.late))
-        score, rank, value, kept = (one.untold(why) for one in (self.score, self.rank, self.value, self.kept))
-        return replace(self, score=score, rank=rank, value=value, kept=kept, early=early, late=late)
+        score, kept = self.score.untold(why), self.kept.untold(why)
+        return replace(self, score=score, kept=kept, early=early, late=late)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -778,15 +648,13 @@ def moved_answers(
     reader: Reader,
     table: pl.DataFrame,
     ranked: Run,
-    sources: Sources,
     places: int,
     batch_size: int,
     seed: int,
 ) -> MovedAnswers | None:
     """The answers of ``table`` moved; None if none can be.
 
-    ``ranked``: the candidates of the queries, ranked by the model, the passages themselves among them; ``sources``:
-    their texts and judgements.
+    ``ranked``: the candidates of the queries, ranked by the model, the passages themselves among them.
     """
     moves = sentence_moves(table, places, seed)
     if not len(moves.rows):
@@ -800,22 +668,20 @@ def moved_answers(
     answer, control = _scores(reader, moves, moved, before, batch_size)
     sd = _spread(ranked, own)
     sides = [(one - before[:, None]) / sd[:, None] for one in (answer, control)]
-    (rank, value), (control_rank, control_value) = (
-        ranks_and_values(one, own, ranked, sources.qrels) for one in (answer, control)
-    )
     lost, read = _lost(reader, moves, moved)
     whole = np.flatnonzero(~lost.any(axis=1)) if lost is not None else np.arange(len(moves.rows))
 
-    def curve(values: Floats, level: float | None = None, rows: Ints | slice = slice(None)) -> PositionCurve:
-        return position_curve(moves.of(values).of(values, rows), level=level, clusters=clusters[rows], seed=seed)
+    def curves(rows: Ints | slice) -> Curves:
+        def curve(values: Floats) -> PositionCurve:
+            return position_curve(moves.of(values).of(values, rows), clusters=clusters[rows])
+
+        return Curves(curve(sides[0]), curve(sides[1]), curve(sides[0] - sides[1]))
 
     ends = (0, np.array([int(np.flatnonzero(one.any(axis=0))[-1]) for one in moves.weights])[moves.shape])
     early, late = (_beyond_control(moves, sides, column, clusters) for column in ends)
     found = MovedAnswers(
-        _compared(curve, *sides),
-        _compared(curve, rank, control_rank),
-        _compared(curve, value, control_value, float(np.nanmean(moves.of(control_value).at_places()))),
-        _compared(lambda values, level: curve(values, level, whole), *sides),
+        curves(slice(None)),
+        curves(whole),
         early,
         late,
         None if lost is None else lost.sum(axis=0),
@@ -834,14 +700,6 @@ def _spread(ranked: Run, own: pl.DataFrame) -> Floats:
     spreads = ranked.table.group_by("query_id").agg(pl.col("score").std(ddof=0).alias("sd"))
     sd = own.join(spreads, on="query_id", how="left", maintain_order="left")["sd"].to_numpy()
     return np.where(sd > 0, sd, np.nan)
-
-
-def _compared(
-    curve: Callable[[Floats, float | None], PositionCurve], one: Floats, other: Floats, level: float | None = None
-) -> Curves:
-    """The curves of two values and of their difference; ``level``: of the difference's index (None: no indexes)."""
-    own = None if level is None else 0.0
-    return Curves(curve(one, own), curve(other, own), curve(one - other, level))
 
 
 def _scores(
@@ -923,7 +781,7 @@ def position_sensitivity(
     query_prompt: opt.QueryPrompt = None,
     document_prompt: opt.DocumentPrompt = None,
     device: opt.Device = None,
-    seed: Annotated[int, opt.Option("Seed of intervals and the sample.", panel="Statistics", rare=True)] = 0,
+    seed: Annotated[int, opt.Option("Seed of the sample and of ties.", panel="Statistics", rare=True)] = 0,
     quiet: bool = True,
 ) -> SensitivityResult:
     """Measure a passage's score as its answer's sentence moves.
@@ -966,7 +824,7 @@ def position_sensitivity(
     reader = Reader(scorer, asked, quiet)
     reads = reader(table["query_id"], table["text"])
     cut = None if reads is None else int((table["answer_end"].to_numpy() > reads).sum())
-    moved = moved_answers(reader, table, ranked, drawn.sources, places, batch_size, seed)
+    moved = moved_answers(reader, table, ranked, places, batch_size, seed)
     inputs = {
         name: os.fspath(one) for name, one in (given | {"run": run}).items() if isinstance(one, str | os.PathLike)
     }
@@ -1136,7 +994,6 @@ def _truncation(moved: MovedAnswers, cut: int | None) -> Iterator[Finding]:
     yield _SAYS.find(key, "", first.verdict, change, "warning", change=change, **values)
 
 
-_SOURCE = "Position sensitivity; index as in Zeng et al., EMNLP 2025"
 _SAYS = phrases("position")
 _ENDS = short_intervals(2, sign=True)
 _SCORE = "score (sd of the candidates)"
@@ -1149,12 +1006,7 @@ def sensitivity_page(result: SensitivityResult) -> Page:
     scored = moved is not None and moved.score.difference.n > 0
     sections: tuple[Section, ...] = ()
     if moved is not None:
-        charts = (("Score", 0), ("Rank", 1), (MEASURE, 2))
-        tables = _moved_tables(moved)
-        sections = tuple(
-            Section(f"{name} by place", (tables[place],), functools.partial(_moved_chart, moved, place))
-            for name, place in charts
-        )
+        sections = (Section("Score by place", (_moved_table(moved),), functools.partial(_moved_chart, moved.score)),)
     return Page(
         "position sensitivity",
         f"Position sensitivity of {result.name}",
@@ -1165,7 +1017,6 @@ def sensitivity_page(result: SensitivityResult) -> Page:
         counted(result.queries, "query"),
         sections=sections,
         facts=_facts(result),
-        source=_SOURCE,
         notes=(*_notes(result), *result.notes),
         provenance=result.provenance,
     )
@@ -1211,11 +1062,9 @@ def _facts(result: SensitivityResult) -> tuple[tuple[str, str], ...]:
 
 def _notes(result: SensitivityResult) -> list[str]:
     notes = [
-        "Index: Position Sensitivity Index (Zeng et al. 2025), 1 − min/max of the means. Noise alone makes it positive:"
-        " compare it with its mean under no effect. Its interval and p are by bootstrap of passages.",
         f"The unit of intervals and of p is the passage ({result.passages:,} of them), with all its queries. p of"
         " first − last and ends − middle (of which both ends have to be on the same side): t and Hall's t,"
-        " Holm-corrected over three, the index among them.",
+        " Holm-corrected over three, one more than there are.",
     ]
     if result.sampled_from is not None:
         notes.append(f"All figures are of the {result.queries:,} queries drawn, not of all.")
@@ -1231,8 +1080,7 @@ def _notes(result: SensitivityResult) -> list[str]:
             " boundary of sentences (the mean of two that are equally near). Another sentence: the nearest in length,"
             " moved to the same places but the answer's, which stays where it is. Difference: answer's minus the"
             " other, within queries. Score: change from the passage as it is, in standard deviations of the query's"
-            f" candidates; rank among the query's other candidates; {MEASURE} with the moved text in the passage's"
-            " stead. Index of the difference: at the other sentence's mean."
+            " candidates."
         )
         notes.append(
             "No move holds fixed which sentences stand beside the answer's. A ranker that sees words across the end of"
@@ -1245,15 +1093,8 @@ def _notes(result: SensitivityResult) -> list[str]:
     return notes
 
 
-def _moved_tables(moved: MovedAnswers) -> tuple[Table, ...]:
-    return (
-        _moved_table(f"Moved: {_SCORE}", moved.score, moved.cut),
-        _moved_table("Moved: rank", moved.rank),
-        _moved_table(f"Moved: {MEASURE}", moved.value),
-    )
-
-
-def _moved_table(title: str, found: Curves, cut: Ints | None = None) -> Table:
+def _moved_table(moved: MovedAnswers) -> Table:
+    found, cut = moved.score, moved.cut
     curves = (found.answer, found.control, found.difference)
     columns = [Column("place", digits(2), of=lambda place: float(found.answer.places[place]))]
     for key, heading, curve in zip(("answer", "control", "difference"), _NAMES, curves, strict=True):
@@ -1261,7 +1102,7 @@ def _moved_table(title: str, found: Curves, cut: Ints | None = None) -> Table:
     if cut is not None:
         columns.append(Column("cut", COUNT, "answers cut", lambda place: int(cut[place])))
     notes = [f"{name.capitalize()}: {_contrasts(curve)}." for name, curve in zip(_NAMES, curves, strict=True)]
-    return Table(title, tuple(columns), range(len(found.answer.places)), tuple(reversed(notes)))
+    return Table(f"Moved: {_SCORE}", tuple(columns), range(len(found.answer.places)), tuple(reversed(notes)))
 
 
 def _curve_columns(key: str, heading: str, curve: PositionCurve) -> tuple[Column, Column]:
@@ -1279,10 +1120,6 @@ def _defined(mean: float) -> float | str:
 def _contrasts(curve: PositionCurve) -> str:
     named = (("first − last", curve.first_last), ("ends − middle", curve.ends_middle))
     parts = [f"{name} {_figure(one)}" for name, one in named]
-    index = curve.index
-    if index is not None and not math.isnan(index.mean):
-        without = "" if index.null is None else f", without an effect {number(index.null, 4)}"
-        parts.append(f"index {number(index.mean, 4)}{without} {_with_interval(index.ci95, index.p)}")
     return f"{'; '.join(parts)}, {counted(curve.n, 'query')}"
 
 
@@ -1290,30 +1127,22 @@ def _figure(found: Comparison) -> str:
     if found.mean is None:
         return f"({found.why})"
     p = found.p if found.holm_p is None else found.holm_p
-    return f"{number(found.mean, 4)} {_with_interval(found.ci95, p)}"
+    between = (
+        "no interval" if found.ci95 is None else "95% interval {} to {}".format(*(number(end, 4) for end in found.ci95))
+    )
+    return f"{number(found.mean, 4)} ({between}, {'no p' if p is None else f'p {p_value(p)}'})"
 
 
-def _with_interval(ci: tuple[float, float] | None, p: float | None) -> str:
-    """A figure's interval and p-value, in brackets."""
-    between = "no interval" if ci is None else f"95% interval {number(ci[0], 4)} to {number(ci[1], 4)}"
-    return f"({between}, {'no p' if p is None else f'p {p_value(p)}'})"
-
-
-def _moved_chart(moved: MovedAnswers, place: int) -> list[Drawing]:
-    """The curves of the score, the rank or the effectiveness."""
-    name, found = ((_SCORE, moved.score), ("rank", moved.rank), (MEASURE, moved.value))[place]
-    # Beside ranks and effectiveness the difference is drawn at the control's level, which the score has at 0.
-    level = 0.0 if found is moved.score else float(found.control.means.mean())
-    curves = zip(_NAMES, (found.answer, found.control, found.difference), (0.0, 0.0, level), strict=True)
+def _moved_chart(found: Curves) -> list[Drawing]:
+    """The curves of the score."""
     rows = [
-        {"x": x, "value": mean + up, "low": ci[0] + up, "high": ci[1] + up, "n": curve.n, "queries": series}
-        for series, curve, up in curves
+        {"x": x, "value": mean, "low": ci[0], "high": ci[1], "n": curve.n, "queries": series}
+        for series, curve in zip(_NAMES, (found.answer, found.control, found.difference), strict=True)
         for x, mean, ci in zip(curve.places.tolist(), curve.means.tolist(), curve.ci95, strict=True)
         if ci is not None and not math.isnan(mean)
     ]
-    title = f"{name[0].upper()}{name[1:]} of the same passage by the place of a sentence"
-    hint = "" if found is moved.score else "Difference: answer's minus another sentence, at the latter's mean."
-    return [Drawing(name.split()[0], title, _chart(rows, "place (0 first, 1 last)", name), hint)]
+    title = "Score (sd of the candidates) of the same passage by the place of a sentence"
+    return [Drawing("score", title, _chart(rows, "place (0 first, 1 last)", _SCORE))]
 
 
 def _chart(rows: Sequence[Mapping[str, float | str]], x: str, y: str) -> dict[str, object]:

@@ -72,9 +72,9 @@ CITATIONS = {
         "Hofstätter et al.: Mitigating the position bias of transformer models in passage re-ranking. ECIR 2021",
         "https://doi.org/10.1007/978-3-030-72113-8_16",
     ),
-    "PSI": Citation(
-        "Zeng et al.: An empirical study of position bias in modern information retrieval. Findings of EMNLP 2025",
-        "https://arxiv.org/abs/2505.13950",
+    "BERGER82": Citation(
+        "Berger: Multiparameter hypothesis testing and acceptance sampling. Technometrics 24(4), 1982",
+        "https://doi.org/10.1080/00401706.1982.10487790",
     ),
     "SJ18": Citation(
         "Singh and Joachims: Fairness of exposure in rankings. KDD 2018",

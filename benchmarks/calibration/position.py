@@ -19,7 +19,6 @@ from evenrank.models.scorers import Rows, Scorer, Scores, TextPairs
 from evenrank.probes.sensitivity import (
     SentenceMoves,
     Versions,
-    by_bucket,
     position_curve,
     sentence_moves,
     too_little_read,
@@ -282,27 +281,6 @@ def told_by_command(sample: Sample) -> bool:
     return any(one.verdict != "cannot be told" for one in (curve.first_last, curve.ends_middle))
 
 
-VALUES, CHANCES = np.array([1.0, 0.631, 0.5, 0.0]), np.array([0.3, 0.2, 0.1, 0.4])
-
-
-def effectiveness_of_passages(n: int) -> Callable[[np.random.Generator], tuple[Floats, np.ndarray]]:
-    """Values of questions, which those of a passage share in part; the mean is that of VALUES."""
-
-    def draw(rng: np.random.Generator) -> tuple[Floats, np.ndarray]:
-        passage = np.repeat(np.arange(n), rng.integers(1, 8, n))
-        shared = rng.choice(VALUES, n, p=CHANCES)[passage]
-        return np.where(rng.random(len(passage)) < 0.5, shared, rng.choice(VALUES, len(passage), p=CHANCES)), passage
-
-    return draw
-
-
-def misses(sample: tuple[Floats, np.ndarray]) -> bool:
-    """Whether a bucket's interval misses the true mean."""
-    values, passage = sample
-    ends = by_bucket(values, np.zeros(len(values)), (0.0,), clusters=passage).ci95[0]
-    return ends is not None and not ends[0] <= float(VALUES @ CHANCES) <= ends[1]
-
-
 def _cells() -> tuple[Cell, ...]:
     found = []
 
@@ -327,7 +305,6 @@ def _cells() -> tuple[Cell, ...]:
         add("likes first sentences", n, drawn(n, "several", first_sentence), preferred, kind="power")
         add("likes early sentences", n, drawn(n, "several", line), preferred, kind="power")
         add("hump seen as one", n, drawn(n, "several", symmetric_hump), preferred, kind="power")
-        add("interval of a bucket", n, effectiveness_of_passages(n), misses, kind="coverage")
     add("no score changes", 30, drawn(30, "several", nothing, noise=0.0), preferred, preferred_by_command, draws=200)
     return tuple(found)
 

@@ -7,10 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
-from .types import Array
-
 FNV_OFFSET = 0xCBF29CE484222325
 FNV_PRIME = 0x100000001B3
 GOLDEN = 0x9E3779B97F4A7C15
@@ -34,11 +30,3 @@ def mix(value: int) -> int:
     value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & MASK
     return value ^ (value >> 31)
-
-
-def mix_array(values: Array) -> Array:
-    """:func:`mix` of each of the values uint64."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: Array = values ^ (values >> np.uint64(31))
-    return mixed

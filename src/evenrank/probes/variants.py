@@ -58,14 +58,13 @@ from .placebos import FORMS, Names, placebo_of_words
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a variant of this kind changes.
+    """A kind of variant.
 
     ``lexicon``: whether it exchanges the words of one, and so has a placebo. ``oriented``: its effect is signed by the
     change of the passage's magnitude.
     """
 
     name: str
-    change: str
     lexicon: bool = False
     oriented: bool = False
 
@@ -74,9 +73,9 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         kind.name: kind
         for kind in (
-            Kind("swap", "group words exchanged for those of another group", lexicon=True, oriented=True),
-            Kind("neutral", "group words exchanged for neutral ones", lexicon=True),
-            Kind("rotate", "sentences (or words) rotated at a drawn place"),
+            Kind("swap", lexicon=True, oriented=True),
+            Kind("neutral", lexicon=True),
+            Kind("rotate"),
         )
     }
 )

@@ -13,7 +13,7 @@ from scipy import stats
 
 import evenrank
 from evenrank.auditing import AuditResult
-from evenrank.auditing.data import Excess, Pair, same_verdict
+from evenrank.auditing.data import Excess, Pair, decided_by_ties
 from evenrank.auditing.findings import _in_order, bias_verdict
 from evenrank.groups import Lexicon
 from evenrank.measures import parse_measure
@@ -410,12 +410,12 @@ def test_what_ties_alone_add_is_not_shown() -> None:
     assert "ties" in keys(found, "note")
 
 
-def test_the_same_verdict() -> None:
-    assert same_verdict(0.2, 0.1, shown=True, tied_shown=True)
-    assert not same_verdict(0.2, -0.1, shown=True, tied_shown=True)
-    assert same_verdict(0.2, -0.1, shown=False, tied_shown=False)
-    assert not same_verdict(0.2, 0.1, shown=True, tied_shown=False)
-    assert not same_verdict(0.2, 0.1, shown=False, tied_shown=True)
+def test_ties_decide_a_difference_that_not_all_orders_show_on_its_side() -> None:
+    up, down, none = told(0.2, None, 0.001), told(-0.2, None, 0.001), told(0.1, None, 0.4)
+    assert not decided_by_ties(up, up)
+    assert decided_by_ties(up, down)
+    assert decided_by_ties(up, none)
+    assert not decided_by_ties(none, up)
 
 
 # --- several groups --------------------------------------------------------------------------------------------------

@@ -38,12 +38,7 @@ def decided_by_ties(test: Tested, tied: Tested | None) -> bool:
     other way round, over all orders."""
     if tied is None or tied.mean is None or not test.shown or test.mean is None:
         return False
-    return not same_verdict(test.mean, tied.mean, shown=True, tied_shown=tied.shown)
-
-
-def same_verdict(difference: float, of_ties: float, *, shown: bool, tied_shown: bool) -> bool:
-    """Whether a difference averaged over ties says the same: shown or not as before and, where shown, on its side."""
-    return shown == tied_shown and (not shown or difference * of_ties > 0)
+    return not (tied.shown and test.mean * tied.mean > 0)
 
 
 @dataclass(frozen=True, slots=True)

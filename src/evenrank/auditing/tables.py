@@ -348,8 +348,8 @@ def _test_columns(key: str, heading: str, of: Callable[[QueryGroup], Tested | No
     yield Column(f"{key}_p", P, "Holm p", said("holm_p"))
 
 
-def _decided_by_ties(*of: Excess | None) -> str:
-    return TIES if any(one is not None and one.tie_sensitive for one in of) else ""
+def _decided_by_ties(excess: Excess | None) -> str:
+    return TIES if excess is not None and excess.tie_sensitive else ""
 
 
 def origins_table(result: AuditFigures, relevance: bool) -> Table:

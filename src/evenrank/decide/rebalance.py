@@ -640,10 +640,9 @@ def _share(part: int, total: int) -> str:
     return percent(part / max(total, 1), 1)
 
 
-def parsed(given: Strings | None, what: str) -> tuple[Bound, ...]:
+def parsed(given: Strings | None, what: Literal["meet", "keep"]) -> tuple[Bound, ...]:
     """One bound or several."""
-    texts = strings(given)
-    return tuple(Bound.parse(text, "meet" if what == "meet" else "keep") for text in texts)
+    return tuple(Bound.parse(text, what) for text in strings(given))
 
 
 _SOURCE = "A fairer order of the first documents of each query; their ids and the length of lists are those of the run"
@@ -1003,13 +1002,17 @@ def rebalance(
     source = ListGroups(collection, **groups, target=target, missing=missing)
     options = MethodOptions(method, protected, alpha, per, top)
     only = only_ids(queries, only_queries=only_queries)
-    request = request_of(options, source, strength, meet, keep, depth, tune_queries, seed, qrels is not None, only)
+    bounds, tuning = (parsed(meet, "meet"), parsed(keep, "keep")), TuningQueries.of(tune_queries, seed)
+    request = Request(options, source, strength, *bounds, depth, tuning, seed, only)
+    request.check(qrels is not None)
     if out is not None:
         read = (run, collection, source.scores, source.labels, source.lexicon, target, qrels, queries, tune_queries)
         check_outputs([out, card_path(out)], read)
     if provenance is None:
         provenance = Provenance("evenrank.rebalance")
-        note_inputs(provenance, run, source, qrels, tune_queries, queries)
+        provenance.add("run", run)
+        source.note(provenance)
+        provenance.add("qrels", qrels).add("queries", queries).add("tune_queries", tune_queries)
     provenance.ahead()
     given = as_run(run, order=order)
     judged = None if qrels is None else as_qrels(qrels)
@@ -1018,34 +1021,6 @@ def rebalance(
         write_run(made.run, out)
         write_card(_made_by(made), out, provenance)
     return made
-
-
-def request_of(
-    method: MethodOptions,
-    source: ListGroups,
-    strength: float | None,
-    meet: Strings | None,
-    keep: Strings | None,
-    depth: int,
-    tune_queries: object,
-    seed: int,
-    judged: bool,
-    only: pl.Series | None = None,
-) -> Request:
-    """What is asked for, checked; ``judged``: whether there are qrels. Raises EvenrankError for what contradicts."""
-    bounds = parsed(meet, "meet"), parsed(keep, "keep")
-    request = Request(method, source, strength, *bounds, depth, TuningQueries.of(tune_queries, seed), seed, only)
-    request.check(judged)
-    return request
-
-
-def note_inputs(
-    provenance: Provenance, run: object, source: ListGroups, qrels: object, tune_queries: object, queries: object
-) -> None:
-    """Records what a fairer order is made from, before it is read."""
-    provenance.add("run", run)
-    source.note(provenance)
-    provenance.add("qrels", qrels).add("queries", queries).add("tune_queries", tune_queries)
 
 
 def only_ids(queries: object, *, only_queries: bool) -> pl.Series | None:

@@ -38,7 +38,6 @@ from evenrank.measures.ranked_lists import expand
 from evenrank.mitigation.reorderings import METHODS, DetConstSort, Fair, GroupedLists, Reordering, Shift, make_method
 
 DEPTH, SHOWN = 100, 10
-"""What happens to documents that the group table lacks; ``skip``: they keep their rank, the others move around them."""
 
 
 @dataclass(frozen=True, slots=True)

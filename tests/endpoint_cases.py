@@ -10,7 +10,7 @@ import polars as pl
 
 from evenrank import Endpoint, rerank
 from evenrank.files import Run
-from loopback import Body, Server, score_of
+from loopback import Server, score_of
 
 QUERIES = {f"q{i}": f"query {i}" for i in range(4)}
 DOCUMENTS = {f"d{i}": f"passage {i}" + " and more" * i for i in range(9)}
@@ -68,11 +68,6 @@ def command(folder: Path, server: Server, *more: object) -> list[str]:
     made = files(folder)
     texts = ["--collection", made["c.tsv"], "--queries", made["q.tsv"], "--batch-size", 3, "--quiet"]
     return [str(word) for word in ("rerank", made["first.run"], *texts, "--endpoint", server.url, *more)]
-
-
-def texts_of(body: Body) -> list[str]:
-    found: list[str] = body.get("documents") or body.get("texts") or body["input"]
-    return found
 
 
 def every_file(folder: Path) -> Iterator[tuple[Path, bytes]]:

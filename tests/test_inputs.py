@@ -35,7 +35,6 @@ SCORING = evenrank.Scoring(evenrank.load_lexicon(LEXICON))
 SCORES = groups.score_in_memory(TEXTS, SCORING)
 VECTORS = embeddings.Vectors(("who", "knew", "said", "nothing"), np.eye(4, dtype=np.float32))
 BUDGET = {"rule": [{"measure": "nDCG@10", "at_least": 0.1}]}
-LISTS = [{"query": "who", "passages": ["she", "he"], "relevance": [1, 0]}]
 
 
 def by_length(query: str, passages: list[str]) -> list[float]:

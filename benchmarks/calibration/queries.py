@@ -21,7 +21,6 @@ from evenrank.results.finding import phrases
 from .cell import Cell
 
 SIZES = (5, 10, 20, 30, 50, 117, 215, 1000)
-Draw = Callable[[np.random.Generator], Any]
 Values = Callable[[np.random.Generator, int], Array]
 ALPHA = 0.05
 

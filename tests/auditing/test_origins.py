@@ -175,13 +175,6 @@ def test_bounds_alone_have_no_difference() -> None:
 # --- text and JSON ----------------------------------------------------------------------------------------------------
 
 
-def said(of: Excess) -> str:
-    assert of.ci95 is not None
-    assert of.test.p is not None
-    p = "< 0.001" if of.test.p < 0.0005 else f"= {of.test.p:.3f}"
-    return f"{of.mean:+.3f} [{of.ci95[0]:+.3f}, {of.ci95[1]:+.3f}] (p {p})"
-
-
 def leaning(count: int = 16, *, tied: bool = False) -> AuditResult:
     """A run that puts m first, of candidates of which f is relevant; or ties everything."""
     docs = ["m1", "m2", "n1", "f1", "f2", "f3"]

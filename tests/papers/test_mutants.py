@@ -35,7 +35,6 @@ SEED = 100
 SHARED = ("counsel-chat", "grepbiasir", "text", "grep-lists", "vectors", "biased", "other")
 """What does not depend on the mistake."""
 Verdicts = dict[str, str]
-Mistake = Callable[[pytest.MonkeyPatch], None]
 
 
 def verdicts(figures: Figures, name: str, models: list[str]) -> Verdicts:

@@ -162,9 +162,6 @@ def utility_measures(result: AuditFigures) -> list[Measure]:
     return [measure for measure in result.measures if not is_bias(measure)]
 
 
-UNKNOWN = "Effectiveness is unknown"
-
-
 _LETTERS = "abcdefghij"
 _LONG = 20
 """Characters of a run's name from which on sentences call it otherwise where they can."""

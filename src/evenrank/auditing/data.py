@@ -26,9 +26,6 @@ from evenrank.results.table import Interval, equation
 from .impact import GroupImpact
 from .words import Words
 
-_DIGITS = 4
-_WORDS = 3
-
 ALL_ZERO = "every value is 0"
 """What a test says where no query differs."""
 

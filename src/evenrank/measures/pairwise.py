@@ -18,7 +18,6 @@ from .ranked_lists import Wins, break_ties, pairwise_wins
 
 _SIDE = ParamInfo(dtype=str, choices=list(MAGNITUDES), default="tf_words", desc="magnitude that labels a document")
 _REL = ParamInfo(dtype=int, default=1, desc="smallest grade that counts as clicked")
-Poles = tuple[str, str]
 
 
 def prf(wins: Wins, in_group: Array, queries: int, *, tie_weight: float = 1.0) -> Array:

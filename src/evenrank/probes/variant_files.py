@@ -167,7 +167,6 @@ def _of_file(path: str, listed: ProbedList) -> pl.DataFrame | None:
     return rows.select("doc_id", _NAME).join(wanted, on="doc_id", how="semi").collect()
 
 
-_KEYS = ("query_id", "doc_id")
 _LARGEST = 1 << 24
 _SHOWN = 5
 

@@ -14,7 +14,7 @@ EXAMPLES = {
     "debias": r"""
 # Hard debiasing, for gender.
 evenrank embeddings debias vectors.bin --out debiased.bin
-# More words keep their gender: those that a linear SVM learns from the given ones.
+# Words that a linear SVM learns from those given keep their gender too.
 evenrank embeddings debias vectors.bin --learn-specific --out debiased.bin
 # Another bias, as word sets of your own.
 evenrank embeddings debias vectors.bin --definitional age.json \

@@ -499,7 +499,7 @@ def lexicon_page(found: LexiconCheck) -> Page:
 
 
 def _findings(found: LexiconCheck) -> Iterator[Finding]:
-    """How many documents have a word, what is not seen, and which words mislead."""
+    """How many documents have a word, precision and recall against labels, what is not seen, which words mislead."""
     coverage, lexicon = found.coverage, found.lexicon
     documents = counted(coverage.documents, "document")
     if not coverage.covered:
@@ -510,6 +510,11 @@ def _findings(found: LexiconCheck) -> Iterator[Finding]:
         yield _SAYS.find(
             "coverage", lexicon.name, "shown", None, "answer", name=lexicon.name, documents=documents, **values
         )
+    for group, shares in (found.agreement.groups if found.agreement is not None else {}).items():
+        if all(share.n for share in shares.values()):
+            values = {name: share.value for name, share in shares.items()}
+            ranges = {f"{name}_interval": share.ci95 for name, share in shares.items()}
+            yield _SAYS.find("precision_recall", group, **values, **ranges)
     if lexicon.misses:
         yield _SAYS.find("misses", misses=lexicon.misses)
     several = found.ambiguous()

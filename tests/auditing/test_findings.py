@@ -230,7 +230,7 @@ def test_effectiveness_is_unknown_first() -> None:
 )
 def test_an_order_says_no_more_than_its_pairs(apart: list[tuple[str, str]], expected: tuple[str, str]) -> None:
     both = {*apart, *((b, a) for a, b in apart)}
-    assert _in_order(["a", "b", "c"], both) == expected
+    assert _in_order(["a", "b", "c"], both, {name: name for name in "abc"}) == expected
 
 
 def test_a_pair_that_ties_decide_is_not_apart() -> None:

@@ -329,11 +329,10 @@ _DEPTHS = (1, 2, 3, 5, 10, 20, 50, 100)
 
 def audit_page(result: AuditFigures) -> Page:
     """The first screen, and the tables of ``--full``; the sections of the HTML page are of :func:`render_page`."""
-    utility = f", effectiveness from {result.settings['qrels']}" if "qrels" in result.settings else ""
     findings = audit_findings(result)
     return Page(
         "audit",
-        f"{', '.join(run.name for run in result.given)}{utility}",
+        ", ".join(run.name for run in result.given),
         findings,
         screen_table(result),
         legend=legend(result),

@@ -316,7 +316,6 @@ def _result(
         cautions=cautioned,
         unequal_depth=unequal,
         partly_labelled=_partly_labelled(documents, evaluated),
-        all_neutral=evaluated.normaliser is not None and evaluated.normaliser.all_neutral,
         provenance=provenance,
         words=_driving_words(inputs, documents, evaluated, measured),
     )

@@ -455,8 +455,6 @@ class AuditFigures(Result):
     """The measures that unequal depths of the runs may decide."""
     partly_labelled: bool = field(default=False, metadata=LEFT_OUT)
     """Whether documents of the runs or of the background have no label while others have one."""
-    all_neutral: bool = field(default=False, metadata=LEFT_OUT)
-    """Whether every document of the background is neutral, so that NFaiRR is 1 in any order."""
     words: Words | None = field(default=None, repr=False)
     """The words that drive the figures; None without texts."""
     pairs: tuple[Pair, ...] = field(default=(), repr=False, metadata=IF_KNOWN)

@@ -260,16 +260,13 @@ def _all_lean(result: AuditFigures) -> Iterator[Finding]:
     yield _SAYS.find("all_lean", "", "shown", None, "answer", pole=side(pair, low), **values)
 
 
-def _in_order(
-    ranked: Sequence[str], apart: set[tuple[str, str]], called: Mapping[str, str] | None = None
-) -> tuple[str, str]:
+def _in_order(ranked: Sequence[str], apart: set[tuple[str, str]], called: Mapping[str, str]) -> tuple[str, str]:
     """The template, and the runs from the lowest mean to the highest: ``BM25 < TK = BERT < MiniLM``.
 
     Where that would say of two runs that they differ, or do not, and they do not, or do: the pairs that differ.
     """
     if not apart:
         return "none_apart", ""
-    called = {name: name for name in ranked} if called is None else called
     tiers: list[list[str]] = [[ranked[0]]]
     for before, name in pairwise(ranked):
         if (before, name) in apart:

@@ -287,9 +287,9 @@ class Guarded:
         away = self.most.mean - self.found.mean
         return max(noticeable(one.error, one.freedom) for one in (self.found, self.most)) + away
 
-    def ends(self, level: float = 0.95) -> Interval:
-        """The means that no test rejects."""
-        alpha = (1 - level) / 2
+    def ends(self) -> Interval:
+        """The 95% interval: the means that no test rejects."""
+        alpha = SIGNIFICANT / 2
         low = min(lower(one, alpha) for one in (self.found, self.least))
         return low, max(upper(one, alpha) for one in (self.found, self.most))
 
@@ -1360,11 +1360,6 @@ def no_loss(values: Array, baseline: Array, margin: float = MARGIN, greatest: fl
         return None
     within, lost = [new - (1 - margin) * base], (1 - margin) * greatest
     return bound_of_mean(within, lost, bound=-margin, unit=mean)
-
-
-def one_in(margin: float, baseline: float, greatest: float = 1.0) -> float:
-    """X of "one query in X that loses everything would use up the margin", a share of the baseline's mean."""
-    return greatest / (margin * baseline)
 
 
 def queries_to_hold(

@@ -149,7 +149,7 @@ _NAMES = "uniform, candidates, relevant"
 _FORMS = "group,share or query_id,group,share or query_id and a column for each group"
 
 
-def as_target(given: object, groups: Sequence[str], what: str = "`target`") -> Target:
+def as_target(given: object, groups: Sequence[str]) -> Target:
     """The target of a name (``uniform``, ``candidates``, ``relevant``), a file, a dict or a table, or as it is.
 
     A file (see :func:`evenrank.files.tables.read_columns`) and a table have ``group`` and ``share``, or these for each
@@ -166,22 +166,22 @@ def as_target(given: object, groups: Sequence[str], what: str = "`target`") -> T
         return named
     if is_path(given):
         if not os.path.exists(given):
-            raise EvenrankError(f"{what}: expected {_NAMES} or a file, found {quoted(os.fspath(given))}")
+            raise EvenrankError(f"`target`: expected {_NAMES} or a file, found {quoted(os.fspath(given))}")
         return _read(given, tuple(groups))
-    frame = _of_mapping(given, what) if isinstance(given, Mapping) else frame_of(given, what)
+    frame = _of_mapping(given) if isinstance(given, Mapping) else frame_of(given, "`target`")
     if frame is None:
         raise EvenrankError(
-            f"{what}: expected {_NAMES}, a file, {{group: share}}, {{query: {{group: share}}}} or a table,"
+            f"`target`: expected {_NAMES}, a file, {{group: share}}, {{query: {{group: share}}}} or a table,"
             f" found {shown(given)}"
         )
-    return _Shares(tuple(groups), what).of(frame.columns, ((None, row) for row in frame.iter_rows()))
+    return _Shares(tuple(groups), "`target`").of(frame.columns, ((None, row) for row in frame.iter_rows()))
 
 
-def _of_mapping(given: Mapping[object, object], what: str) -> pl.DataFrame:
+def _of_mapping(given: Mapping[object, object]) -> pl.DataFrame:
     """A dict as a table in long form. The shares are not looked at."""
     nested = [isinstance(value, Mapping) for value in given.values()]
     if any(nested) and not all(nested):
-        raise EvenrankError(f"{what}: expected a share for each group or for each group of each query, found both")
+        raise EvenrankError("`target`: expected a share for each group or for each group of each query, found both")
     rows: list[tuple[object, ...]] = list(given.items())
     if any(nested):
         rows = [(q, *item) for q, of in given.items() if isinstance(of, Mapping) for item in of.items()]

@@ -86,9 +86,9 @@ def similarity(folder: Path) -> Any:
 def sensitivity(folder: Path) -> Any:
     rng = np.random.default_rng(0)
     rows = [Versions(rng.random((40, 11)) * 100, np.zeros(40, np.int64), np.eye(11)[None]) for _ in range(3)]
-    one = Curves(*(position_curve(versions, level=1.0) for versions in rows))
+    one = Curves(*(position_curve(versions) for versions in rows))
     of = estimate(rng.random(40), unit="passages")
-    turned = MovedAnswers(one, one, one, one, of, of, np.arange(11), 40, 40, 20, 1)
+    turned = MovedAnswers(one, one, of, of, np.arange(11), 40, 40, 20, 1)
     return SensitivityResult(LONG, 60, 30, 2, 0.5, turned, 3, {}, added=1, without_candidates=2)
 
 

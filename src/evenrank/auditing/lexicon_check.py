@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -506,15 +506,15 @@ def _findings(found: LexiconCheck) -> Iterator[Finding]:
         yield _SAYS.find("none", lexicon.name, "shown", None, "answer", name=lexicon.name)
     else:
         share, above = coverage.covered / coverage.documents, coverage.above / coverage.documents
-        values = {"covered": share, "above": above, "threshold": f"{found.settings['threshold']:g}"}
+        values: dict[str, Any] = {"covered": share, "above": above, "threshold": f"{found.settings['threshold']:g}"}
         yield _SAYS.find(
             "coverage", lexicon.name, "shown", None, "answer", name=lexicon.name, documents=documents, **values
         )
     for group, shares in (found.agreement.groups if found.agreement is not None else {}).items():
         if all(share.n for share in shares.values()):
             values = {name: share.value for name, share in shares.items()}
-            ranges = {f"{name}_interval": share.ci95 for name, share in shares.items()}
-            yield _SAYS.find("precision_recall", group, **values, **ranges)
+            values |= {f"{name}_interval": share.ci95 for name, share in shares.items()}
+            yield _SAYS.find("precision_recall", group, **values)
     if lexicon.misses:
         yield _SAYS.find("misses", misses=lexicon.misses)
     several = found.ambiguous()

@@ -38,7 +38,16 @@ NOT_RESULTS = (
     "runs/*/versions.json",
 )
 """Files that are inputs, intermediate or provenance."""
-NOT_FIGURES = ("provenance", "evenrank", "settings", "seconds", "figures.*.chart", "*.sha256")
+NOT_FIGURES = (
+    "provenance",
+    "evenrank",
+    "settings",
+    "seconds",
+    "audit.versions",
+    "audit.files",
+    "figures.*.chart",
+    "*.sha256",
+)
 """Keys at the top of a JSON file that hold no figures."""
 VERDICTS = ("verdict", "outcome", "level", "state", "differs", "domain", "robust")
 """Keys of verdicts, which are compared exactly."""

@@ -22,7 +22,7 @@ from contextlib import closing, suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, PoolManager
 
 Api = Literal["cohere", "tei", "openai"]
-APIS: tuple[Api, ...] = get_args(Api)
 ENDINGS: Mapping[Api, str] = {"cohere": "rerank", "tei": "rerank", "openai": "embeddings"}
 """The last part of each one's address."""
 

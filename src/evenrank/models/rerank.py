@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,11 +32,11 @@ from evenrank.files.convert import is_path
 from evenrank.files.passages import as_passages, folded, passages_in
 from evenrank.files.progress import progress
 from evenrank.files.provenance import card_path, files_beside, ranker_note, write_card
-from evenrank.files.work import Report, Work
+from evenrank.files.work import Work
 
 from .endpoints import Endpoint
 from .load import Prompts, RankerLike, StoredRanker, find_ranker
-from .scorers import Rows, Scorer, Scores, TextPairs, Truncation, check_finite, truncated_between, truncated_in_all
+from .scorers import Scorer, Scores, TextPairs, Truncation, check_finite, truncated_between, truncated_in_all
 
 # Batches in a window: texts are sorted by length within it, and an interruption loses no more than one.
 _WINDOW = 64
@@ -62,78 +62,75 @@ class ScoredPairs:
             self.work.remove()
 
 
-@dataclass(frozen=True, slots=True)
-class ScoringJob:
-    """Pairs to score in windows; ``what``: the word for it in the progress."""
+def score_pairs(
+    ranker: StoredRanker | Scorer,
+    pairs: TextPairs,
+    batch_size: int,
+    *,
+    out: str | os.PathLike[str] | None,
+    quiet: bool,
+    what: str = "re-ranking",
+) -> ScoredPairs:
+    """The scores of all pairs; those that an interrupted run left beside ``out`` are taken from there.
 
-    ranker: StoredRanker | Scorer
-    pairs: TextPairs
-    batch_size: int
-    what: str = "re-ranking"
-
-    def run(self, out: str | os.PathLike[str] | None, quiet: bool) -> ScoredPairs:
-        """The scores of all pairs; those that an interrupted run left beside ``out`` are taken from there."""
-        scorer = self.ranker if isinstance(self.ranker, Scorer) else self.ranker.load()
-        facts, size = scorer.facts(), self.pairs.size
-        windows = self.pairs.windows(scorer.unit, _WINDOW * self.batch_size)
-        scores, resumed = np.empty(size), 0
-        with ExitStack() as opened, progress(self.what, size, quiet=quiet) as advance:
-            work = None
-            if out is not None and card_path(out) is not None and isinstance(self.ranker, StoredRanker):
-                folder = Path(out).with_name(f".{Path(out).name}.rerank")
-                work = opened.enter_context(Work(folder, self._made_from(scorer), replace=True))
-            reports = {} if work is None else dict(work.done)
-            for number in reports:
-                assert work is not None
-                rows = windows[number]
-                scores[rows] = np.fromfile(work.path(_file(number)))
-                resumed += len(rows)
-            advance(resumed)
-            missing = [number for number in range(len(windows)) if number not in reports]
-            for number, found, report in self._scored(missing, windows, scorer):
-                if work is not None:
-                    with atomic_path(work.path(_file(number))) as part:
-                        part.write_bytes(found.astype(np.float64).tobytes())
-                    work.keep(number, report, _file(number))
-                scores[windows[number]], reports[number] = found, report
-                advance(len(found))
-        truncated = truncated_in_all([one["truncated"] for one in reports.values()])
-        return ScoredPairs(scores, facts, truncated, resumed, work)
-
-    def _scored(self, numbers: list[int], windows: list[Rows], scorer: Scorer) -> Iterator[tuple[int, Scores, Report]]:
-        """The scores of windows, and what is known of each."""
+    ``what``: the word for it in the progress.
+    """
+    scorer = ranker if isinstance(ranker, Scorer) else ranker.load()
+    facts, size = scorer.facts(), pairs.size
+    windows = pairs.windows(scorer.unit, _WINDOW * batch_size)
+    scores, resumed = np.empty(size), 0
+    with ExitStack() as opened, progress(what, size, quiet=quiet) as advance:
+        work = None
+        if out is not None and card_path(out) is not None and isinstance(ranker, StoredRanker):
+            folder = Path(out).with_name(f".{Path(out).name}.rerank")
+            made_from = _made_from(ranker, scorer, pairs, batch_size)
+            work = opened.enter_context(Work(folder, made_from, replace=True))
+        reports = {} if work is None else dict(work.done)
+        for number in reports:
+            assert work is not None
+            rows = windows[number]
+            scores[rows] = np.fromfile(work.path(_file(number)))
+            resumed += len(rows)
+        advance(resumed)
+        missing = [number for number in range(len(windows)) if number not in reports]
         before = scorer.truncated
-        found = scorer.each(self.pairs, self.batch_size, [windows[number] for number in numbers])
-        for number, scores in zip(numbers, found, strict=True):
+        each = scorer.each(pairs, batch_size, [windows[number] for number in missing])
+        for number, found in zip(missing, each, strict=True):
             after = scorer.truncated
-            yield number, scores, {"truncated": truncated_between(before, after)}
+            reports[number] = {"truncated": truncated_between(before, after)}
             before = after
+            if work is not None:
+                with atomic_path(work.path(_file(number))) as part:
+                    part.write_bytes(found.astype(np.float64).tobytes())
+                work.keep(number, reports[number], _file(number))
+            scores[windows[number]] = found
+            advance(len(found))
+    truncated = truncated_in_all([report["truncated"] for report in reports.values()])
+    return ScoredPairs(scores, facts, truncated, resumed, work)
 
-    def _made_from(self, scorer: Scorer) -> dict[str, object]:
-        """All that the scores depend on: kept ones are used only if it is the same."""
-        import sentence_transformers
-        import torch
-        import transformers
 
-        ranker = self.ranker
-        assert isinstance(ranker, StoredRanker)
-        folder, prompts = ranker.folder, ranker.prompts
-        # A loaded one has computed the digest for its facts.
-        digest = folder.digest() if scorer.digest is None else scorer.digest()
-        pairs, texts = hashlib.sha256(), hashlib.sha256()
-        for numbers in (self.pairs.query, self.pairs.document):
-            pairs.update(np.ascontiguousarray(numbers).data)
-        for column in (self.pairs.queries, self.pairs.documents):
-            for part in column.to_frame("text").iter_slices(1 << 16):
-                texts.update(part.write_ndjson().encode())
-        return {
-            "model": [folder.name, digest, folder.architecture],
-            "prompts": [prompts.query, prompts.document],
-            "settings": [self.batch_size, _WINDOW, scorer.settings],
-            "texts": texts.hexdigest(),
-            "pairs": pairs.hexdigest(),
-            "versions": [__version__, *(one.__version__ for one in (sentence_transformers, transformers, torch))],
-        }
+def _made_from(ranker: StoredRanker, scorer: Scorer, pairs: TextPairs, batch_size: int) -> dict[str, object]:
+    """All that the scores depend on: kept ones are used only if it is the same."""
+    import sentence_transformers
+    import torch
+    import transformers
+
+    # A loaded one has computed the digest for its facts.
+    digest = ranker.folder.digest() if scorer.digest is None else scorer.digest()
+    numbers, texts = hashlib.sha256(), hashlib.sha256()
+    for rows in (pairs.query, pairs.document):
+        numbers.update(np.ascontiguousarray(rows).data)
+    for column in (pairs.queries, pairs.documents):
+        for part in column.to_frame("text").iter_slices(1 << 16):
+            texts.update(part.write_ndjson().encode())
+    return {
+        "model": [ranker.folder.name, digest, ranker.folder.architecture],
+        "prompts": [ranker.prompts.query, ranker.prompts.document],
+        "settings": [batch_size, _WINDOW, scorer.settings],
+        "texts": texts.hexdigest(),
+        "pairs": numbers.hexdigest(),
+        "versions": [__version__, *(one.__version__ for one in (sentence_transformers, transformers, torch))],
+    }
 
 
 def _file(number: int) -> str:
@@ -238,7 +235,7 @@ def rerank(
     pairs = TextPairs.of_run(run.described, table, collection, queries)
     if transform is not None:
         pairs = pairs.transformed(transform)
-    found = ScoringJob(ranker, pairs, batch_size).run(out, quiet)
+    found = score_pairs(ranker, pairs, batch_size, out=out, quiet=quiet)
     check_finite(found.scores, str(model) if is_path(model) else ranker.name)
     said = ranker_note(ranker.name, found.facts)
     notes = run.notes if said is None else (*run.notes, said)

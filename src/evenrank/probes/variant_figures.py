@@ -16,7 +16,7 @@ from evenrank.files.json_values import INLINE, named
 from evenrank.groups import Lexicon
 from evenrank.measures.inference import Comparison, Estimate
 from evenrank.models.load import StoredRanker
-from evenrank.models.rerank import ScoredPairs, ScoringJob
+from evenrank.models.rerank import ScoredPairs, score_pairs
 from evenrank.models.scorers import Scorer, TextPairs
 
 from .effects import Changes, Flags, Floats, Ints, Swap, beyond, preference, size
@@ -69,7 +69,7 @@ class Versions:
         keys = np.unique(np.concatenate(list(wanted.values())))
         used, document = np.unique(keys % len(self.texts), return_inverse=True)
         pairs = TextPairs(keys // len(self.texts), document, queries, self.texts.gather(used))
-        found = ScoringJob(ranker, pairs, batch_size, f"probing {ranker.name}").run(keep, quiet)
+        found = score_pairs(ranker, pairs, batch_size, out=keep, quiet=quiet, what=f"probing {ranker.name}")
         scores = {}
         for name, key in wanted.items():
             scores[name] = found.scores[np.searchsorted(keys, key)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,13 +19,14 @@ DATA = ROOT.parent / "shared" / "data"
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m freeze", description=__doc__)
     parser.add_argument("--base", help="the commit to compare with (default: the one in freeze/base)")
-    parser.add_argument("--keep", type=Path, help="a folder for the files of both, which are not made again")
+    parser.add_argument("--keep", type=Path, help="a folder for the files; those of the base are made once")
     parser.add_argument("--text", action="store_true", help="compare sentences and terminal output as well")
     chosen = parser.parse_args()
     base = chosen.base or (ROOT / "freeze" / "base").read_text(encoding="utf-8").strip()
     with tempfile.TemporaryDirectory() as scratch:
         folder = chosen.keep or Path(scratch)
         old_tree = Path(scratch) / "tree"
+        running: dict[str, subprocess.Popen[bytes]] = {}
         added = _git("worktree", "add", "--detach", "--force", str(old_tree), base)
         if added.returncode:
             print(f"{added.stderr.strip()}\nin a shallow clone: git fetch --unshallow", file=sys.stderr)
@@ -32,9 +34,12 @@ def main() -> int:
         try:
             made = {name: (folder / name).absolute() for name in ("old", "new")}
             trees = {"old": old_tree, "new": ROOT}
+            shutil.rmtree(made["new"], ignore_errors=True)
             running = {name: _make(trees[name], made[name]) for name in made if not (made[name] / "done").exists()}
             failed = [name for name, process in running.items() if process.wait()]
         finally:
+            for process in running.values():
+                process.terminate()
             _git("worktree", "remove", "--force", str(old_tree))
         if failed:
             print(f"no figures of the {' and the '.join(failed)} tree", file=sys.stderr)

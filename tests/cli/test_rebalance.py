@@ -78,7 +78,7 @@ def test_a_bound(folder: Path, evenrank: Command) -> None:
     assert "3 queries (those given)" in " ".join(json.loads(ids.out)["notes"])
 
 
-def test_the_page_draws_the_strengths_that_were_tried(folder: Path, evenrank: Command) -> None:
+def test_the_page_draws_the_strengths(folder: Path, evenrank: Command) -> None:
     given = ["rebalance", "r.run", "--scores", "s.parquet", "--qrels", "qrels", "--meet", "ARaB@10 <= 50%"]
     done = evenrank(*given, "--out", "b&<b>.run", "--json", "f.json", "--report", "f.html")
     assert done.status == 0, done.err
@@ -86,10 +86,10 @@ def test_the_page_draws_the_strengths_that_were_tried(folder: Path, evenrank: Co
     page, values = Path("f.html").read_text(), json.loads(Path("f.json").read_text())
     assert [values["strengths"][name] for name in ("utility", "bias")] == ["nDCG@10", "ARaB@10"]
     plane = page[page.index("<svg") : page.index("</svg>")]
-    for tried in values["strengths"]["tried"]:
-        name = f"neutral {tried['strength']:g}" if tried["strength"] else "r.run"
-        assert f"<title>{name}: nDCG@10 {tried['utility']:.4f}, " in plane
-        assert f"{tried['utility']:.4f}" in text_of(page)
+    for point in values["strengths"]["points"]:
+        name = f"neutral {point['strength']:g}" if point["strength"] else "r.run"
+        assert f"<title>{name}: nDCG@10 {point['utility']:.4f}, " in plane
+        assert f"{point['utility']:.4f}" in text_of(page)
     assert "<title>b&amp;&lt;b&gt;: nDCG@10" in plane
     assert "<b>.run" not in page
 

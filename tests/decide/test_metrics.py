@@ -32,7 +32,7 @@ def test_metrics_of_an_audit(audited: AuditResult) -> None:
     # Every value of nDCG is 1: an interval without width is none.
     assert sorted(metrics) == sorted(["nDCG@10", name, f"{name}/low", f"{name}/high"])
     of_both = audited.metrics()
-    assert set(of_both) == {f"{run}/{name}" for run in ("old_v1", "new") for name in metrics}
+    assert set(of_both) == {f"{run}/{name}" for run in ("old/v1", "new") for name in metrics}
     assert of_both[f"new/{name}"] == figure.mean
 
 

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import evenrank
-from evenrank.decide.rebalance import Bound, TuningQueries, UnmetError, outcome
+from evenrank.decide.rebalance import GRID, Bound, TuningQueries, UnmetError, outcome
 from evenrank.decide.rebalance_lists import Kept
 from evenrank.files import EvenrankError, Run
 from small_rebalance import drawn, mean_signed
@@ -59,7 +59,7 @@ def test_the_least_biased_strength_that_keeps() -> None:
     assert size <= min(abs(mean_signed(at("neutral", strength), GROUPS, HALF)) for strength in keeping) + 1e-12
 
 
-def test_strengths_that_were_tried_have_the_figures_of_an_audit_of_the_tuning_queries() -> None:
+def test_strengths_have_the_figures_of_an_audit_of_the_tuning_queries() -> None:
     bounds = [{"meet": "NFaiRR@5 >= 105%"}, {"keep": "P@5 >= 90%"}, {"meet": "ARaB@10 <= 50%", "keep": "P@5 >= 80%"}]
     measures = [("nDCG@10", "NFaiRR@5"), ("P@5", "ARaB@10"), ("P@5", "ARaB@10")]
     judged = QRELS.filter(pl.col("query_id").is_in(HALF))
@@ -68,9 +68,8 @@ def test_strengths_that_were_tried_have_the_figures_of_an_audit_of_the_tuning_qu
         strengths = found.strengths
         assert strengths is not None
         assert (str(strengths.utility), str(strengths.bias)) == (utility, bias)
-        tried = [one.strength for one in strengths.tried]
-        assert tried == sorted({*tried, 0.0, found.strength})
-        for one in strengths.tried[:: max(1, len(tried) // 5)]:
+        assert [point.strength for point in strengths.points] == sorted({*(s / 1000 for s in GRID), found.strength})
+        for one in strengths.points[::6]:
             made = at("shift", one.strength, tune_queries=HALF)
             half = Run.from_table(made.table.filter(pl.col("query_id").is_in(HALF)))
             own = evenrank.audit({"r": half}, scores=GROUPS, qrels=judged, measures=f"{utility} {bias}")
@@ -82,7 +81,7 @@ def test_strengths_that_were_tried_have_the_figures_of_an_audit_of_the_tuning_qu
     unjudged = evenrank.rebalance(RUN, meet="ARaB@10 <= 50%", scores=GROUPS)
     assert unjudged.strengths is not None
     assert unjudged.strengths.utility is None
-    assert {one.utility for one in unjudged.strengths.tried} == {None}
+    assert {point.utility for point in unjudged.strengths.points} == {None}
     assert "<svg" not in unjudged.html()
 
 

@@ -72,8 +72,7 @@ class AuditResult(AuditFigures):
         """
         if len(self.given) == 1:
             return self.given[0].metrics()
-        runs = {run.name.replace("/", "_"): run.metrics() for run in self.given}
-        return {f"{run}/{name}": value for run, metrics in runs.items() for name, value in metrics.items()}
+        return {f"{run.name}/{name}": value for run in self.given for name, value in run.metrics().items()}
 
     def frames(self) -> dict[str, pl.DataFrame]:
         """:meth:`to_polars` and :meth:`per_query`, by name; with groups of queries also their table."""

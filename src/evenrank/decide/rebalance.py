@@ -207,7 +207,7 @@ class UnmetError(EvenrankError):
 
 
 @dataclass(frozen=True, slots=True)
-class TriedStrength:
+class StrengthPoint:
     """A strength, from 0, the run as it is, to 1, with its figures of effectiveness and of bias; None: undefined."""
 
     strength: float
@@ -217,7 +217,7 @@ class TriedStrength:
 
 @dataclass(frozen=True, slots=True)
 class Strengths:
-    """The strengths that were tried on the tuning queries, from the least.
+    """A method's strengths on the tuning queries, from the least: those of :data:`GRID` and the chosen one.
 
     ``utility``: the measure of effectiveness, that of the first bound on it, else nDCG@10; None without judgements.
     ``bias``: that of the first bound on bias, else the measure by which a strength is chosen.
@@ -225,7 +225,7 @@ class Strengths:
 
     utility: Measure | None
     bias: Measure
-    tried: tuple[TriedStrength, ...]
+    points: tuple[StrengthPoint, ...]
 
 
 class Tuning:
@@ -254,15 +254,15 @@ class Tuning:
         figure = self._figure(measure, step)
         return math.inf if math.isnan(figure) else abs(figure) if resolve(measure).signed else -figure
 
-    def tried(self, utility: Measure | None, bias: Measure) -> Strengths:
-        """All strengths so far, with the figures of two of the measures."""
+    def strengths(self, chosen: int, utility: Measure | None, bias: Measure) -> Strengths:
+        """The strengths of :data:`GRID` and the ``chosen`` one, with the figures of two of the measures."""
 
         def figure(measure: Measure | None, step: int) -> float | None:
             value = math.nan if measure is None else self._figure(measure, step)
             return None if math.isnan(value) else value
 
-        steps = sorted(self._means)
-        rows = (TriedStrength(step / STEPS, figure(utility, step), figure(bias, step)) for step in steps)
+        steps = sorted({*GRID, chosen})
+        rows = (StrengthPoint(step / STEPS, figure(utility, step), figure(bias, step)) for step in steps)
         return Strengths(utility, bias, tuple(rows))
 
     def _figure(self, measure: Measure, step: int) -> float:
@@ -563,15 +563,15 @@ class Request:
         if not self.meet:
             step = least_biased(found, self.keep, bias, step)
         sizes = tuple(found.size(bound, step) for bound in self.bounds)
-        tried = found.tried(utility, bias)
-        return Plan(method, step / STEPS, sizes, learnt(method, table.groups), tried)
+        strengths = found.strengths(step, utility, bias)
+        return Plan(method, step / STEPS, sizes, learnt(method, table.groups), strengths)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A method and a strength.
 
-    ``sizes``: the bounds' figures on the tuning queries; ``learnt``: the direction; ``strengths``: what was tried.
+    ``sizes``: the bounds' figures on the tuning queries; ``learnt``: the direction; ``strengths``: others to compare.
     """
 
     method: Reordering
@@ -660,7 +660,7 @@ class Rebalanced(Result):
         outcomes: The bounds of ``meet`` and ``keep``, on the tuning queries and on the others.
         audit: The run and its new order, named ``name``, on the other queries (on all if nothing was tuned); None if no
             figures were asked for. ``tuning``: likewise on the tuning queries.
-        strengths: What was tried on the tuning queries; None if the strength was given.
+        strengths: The method's strengths on the tuning queries; None if the strength was given.
         settings, notes, provenance: How it was made; ``lacks``: what is said of judged queries that the run lacks, and
             of documents without a label or text.
     """
@@ -778,9 +778,9 @@ class Rebalanced(Result):
         )
 
     def _plane(self) -> str:
-        """What was tried, of effectiveness against bias; "" without both."""
-        tried = self.strengths
-        if self.audit is None or tried is None or tried.utility is None:
+        """The strengths, effectiveness against bias; "" without both."""
+        strengths = self.strengths
+        if self.audit is None or strengths is None or strengths.utility is None:
             return ""
         points = [
             PlanePoint(
@@ -789,11 +789,11 @@ class Rebalanced(Result):
                 Placed(one.bias, None),
                 method=self.method if one.strength else None,
             )
-            for one in tried.tried
+            for one in strengths.points
         ]
-        chosen = next(one for one in tried.tried if one.strength == self.strength)
+        chosen = next(one for one in strengths.points if one.strength == self.strength)
         points.append(PlanePoint(self.name, Placed(chosen.utility, None), Placed(chosen.bias, None)))
-        return draw_plane((tried.utility, tried.bias), points)
+        return draw_plane((strengths.utility, strengths.bias), points)
 
     def _beside(self) -> Mapping[str, object]:
         return {"figures": _values(self.audit, self.name), "tuning_figures": _values(self.tuning, self.name)}
@@ -851,7 +851,7 @@ def _strengths(strengths: Strengths, chosen: float) -> Table:
         *(Column(name, digits(4), shown_name(measure)) for name, measure in measures if measure is not None),
     )
     note = "◂ chosen, on the tuning queries, of which the figures are: no evidence."
-    return Table("Strengths that were tried", columns, strengths.tried, (note,))
+    return Table("Strengths", columns, strengths.points, (note,))
 
 
 def _values(audit: AuditResult | None, name: str) -> dict[str, object] | None:

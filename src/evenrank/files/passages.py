@@ -62,8 +62,8 @@ def best_passages(run: object, passages: object) -> Run:
 
     ``run``: a path, a :class:`Run`, ``{query: {passage: score}}``, a frame or records. ``passages``: the table from
     passages to their documents: ``documents.csv`` of :func:`evenrank.cut_passages`, a frame with ``passage_id`` and
-    ``doc_id``, or ``{passage: document}``. Ties are broken by descending document id. Its card then says
-    ``passages``: ``max``.
+    ``doc_id``, or ``{passage: document}``. Ties are broken by descending document id. The card of a
+    written run then has ``passages``: ``max``.
 
     A run of the first k passages has fewer than k documents, and some of their best passages may be missing:
     :func:`evenrank.retrieve` with ``passages`` searches as deep as k documents need.

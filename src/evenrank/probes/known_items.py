@@ -93,7 +93,10 @@ def known_items(
         for start, end, query, place, word, size in _spread(found, sentences, doc_id, mixed):
             rows.append((f"{_one_word(doc_id)}@{start}-{end}", query, doc_id, start, end, place, word, size))
     if not rows:
-        raise EvenrankError("no sentence has three rare words that its passage has in no other place")
+        raise EvenrankError(
+            "no sentence has three words that stand nowhere else in its passage and in at most a tenth of the passages:"
+            " ask real questions instead (`questions`, `qrels`)"
+        )
     return KnownItems(pl.DataFrame(rows, _SCHEMA, orient="row"), texts.height, wordless, total)
 
 

@@ -188,7 +188,7 @@ class Tally:
             notes += (f"Left, as the lexicon has no counterpart: {words} ({most}{', …' * (len(self.left) > 5)}).",)
         if self.verbs:
             verbs, stay = counted(self.verbs, "verb"), "stays as it is" if self.verbs == 1 else "stay as they are"
-            notes += (f"{verbs} after *they* {stay} (*they is*).",)
+            notes += (f"{verbs} after *they* {stay}, which may not agree (*they is*).",)
         if self.short:
             notes += (f"Fewer edits than its variant, for lack of places: {counted(self.short, 'passage')}.",)
         names = [*map(str, range(_MOST)), f"{_MOST}+"]

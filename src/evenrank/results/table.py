@@ -389,8 +389,8 @@ class Table:
     def packed(self, width: int) -> list[Table]:
         """The table, or where it is too wide its columns in several, each with the names of the rows.
 
-        Names are the first columns, without a heading; any other such column stays with the one before it. What stands
-        below rows and below the table is said once.
+        The title of all but the first says that they continue it. Names are the first columns, without a heading; any
+        other such column stays with the one before it. What stands below rows and below the table is said once.
         """
         headed = [place for place, column in enumerate(self.columns) if column.title]
         if not self.rows or self.fits(width) or self.columns[0].title or not headed:
@@ -411,6 +411,7 @@ class Table:
             replace(
                 self,
                 columns=tuple(map(self._placed, (*names, *part))),
+                title=self.title if part is parts[0] or not self.title else f"{self.title} (continued)",
                 notes=self.notes if part is parts[-1] else (),
                 below=self.below if part is parts[0] else None,
             )

@@ -29,6 +29,7 @@ def secrets(characters: str) -> st.SearchStrategy[str]:
 
 
 NAMES = secrets("!$'()*+,;=._~%-|^`")
+LOGINS = secrets("!$'()*+,;=._~%-|^`/@")
 VALUES = secrets("!$'()*+,;=:@/?._~%-|^`")
 
 
@@ -42,9 +43,11 @@ def hides(*texts: object) -> bool:
     return not any(part in str(text) for text in texts for part in (FIRST, LAST))
 
 
-@given(NAMES, NAMES, VALUES, st.sampled_from(["http", "https", "s3"]))
+@given(LOGINS, LOGINS, VALUES | secrets("#"), st.sampled_from(["http", "https", "s3"]))
 @example(f"{FIRST}{LAST}", f"{FIRST}:@{LAST}", f"{FIRST}'{LAST}", "http")
 @example(f"{FIRST}{LAST}", f"{FIRST}@{LAST}", f"{FIRST}/?=(a).'{LAST}'", "s3")
+@example(f"{FIRST}{LAST}", f"{FIRST}/{LAST}", f"{FIRST}#{LAST}", "https")
+@example(f"{FIRST}{LAST}:80/{LAST}", f"{FIRST}{LAST}", f"{FIRST}{LAST}", "https")
 def test_of_an_address_nothing_secret_is_written(name: str, password: str, value: str, scheme: str) -> None:
     url = f"{scheme}://{name}:{password}@h.example/p?token={value}&{FIRST}a{LAST}=="
     assert hides(InputError(url, "no such file"), EvenrankError(f"cannot read {url}: it is gone"))
@@ -54,7 +57,14 @@ def test_of_an_address_nothing_secret_is_written(name: str, password: str, value
     words = shlex.split(str(made["command"]))
     assert hides(*words)
     assert words[2].startswith(f"new={scheme}://…@h.example/p?token=…&")
-    if scheme != "s3":
+    if scheme == "s3":
+        return
+    if "/" in name + password:
+        # What is before it would be the host.
+        with pytest.raises(EvenrankError, match=r"expected a name or password with %2F for each /") as error:
+            Endpoint(url, "tei")
+        assert hides(error.value)
+    else:
         model = Endpoint(url, "tei")
         assert hides(repr(model), model.scorer().facts(), model.name)
 

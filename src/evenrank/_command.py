@@ -87,10 +87,11 @@ def redacted_address(argument: str) -> str:
     import re
 
     scheme, found, address = argument.partition("://")
-    server = re.split("[/?#]", address, maxsplit=1)[0]
-    path, question, query = address[len(server) :].partition("?")
-    _, at, host = server.rpartition("@")
-    shown = f"{scheme}{found}{'…' if at else ''}{at}{host}{path}{question}{without_values(query)}"
+    # A password may have a `/` in it, where one should have written %2F.
+    before = re.split("[?#]", address, maxsplit=1)[0]
+    fragment, question, query = address[len(before) :].partition("?")
+    _, at, place = before.rpartition("@")
+    shown = f"{scheme}{found}{'…' if at else ''}{at}{place}{fragment}{question}{without_values(query)}"
     return without_secrets(shown) if found else argument
 
 
@@ -100,9 +101,9 @@ def without_secrets(text: str) -> str:
         return text
     import re
 
-    text = re.sub(r"://[^/?#\s]*@", "://…@", text)
-    # A query ends where a sentence goes on.
-    query = r"""(://[^?#\s'"]*\?)([^#\s]*[^#\s'":,.;)])"""
+    text = re.sub(r"://[^?#\s]*@", "://…@", text)
+    # A query ends where a sentence goes on; a `#` may be a part of a value.
+    query = r"""(://[^?#\s'"]*\?)(\S*[^\s'":,.;)])"""
     return re.sub(query, lambda found: found[1] + without_values(found[2]), text)
 
 

@@ -90,6 +90,13 @@ def test_a_redirect_to_another_server_is_not_followed(web: Web) -> None:
     assert str(error.value) == f"{web.url}/away: cannot be reached: redirected to '{place}', which is not followed"
 
 
+def test_a_redirect_to_http_is_not_followed() -> None:
+    reading._refuse_redirect("http://h/a", "https://h/b")
+    reading._refuse_redirect("https://h/a", "https://h:443/b")
+    with pytest.raises(reading._RedirectedError, match=r"^redirected from https to http, which is not followed$"):
+        reading._refuse_redirect("https://h/a", "http://h/a?k=v")
+
+
 def test_a_redirect_on_the_same_server_is_followed(web: Web) -> None:
     assert read_qrels(f"{web.url}/moved")["doc_id"].to_list() == ["d1"]
 

@@ -57,9 +57,10 @@ def test_an_answer_is_unpacked_no_further_than_is_allowed(server: Server, tmp_pa
         ranked(endpoint(server, concurrency=1), tmp_path / "run")
 
 
-def test_an_answer_holds_no_more_values_than_is_allowed(server: Server) -> None:
-    """Three bytes can take seventy in memory."""
-    answer = b"[" + b"[]," * ((1 << 20) // 3) + b"[]]"
+@pytest.mark.parametrize("value", [b"[]", b'{"a":' * 20 + b"0" + b"}" * 20])
+def test_an_answer_holds_no_more_values_than_is_allowed(value: bytes, server: Server) -> None:
+    """A few bytes can take hundreds in memory, in objects most."""
+    answer = b"[" + (value + b",") * (200_000 // len(value) * 2) + b"0]"
     server.behave = lambda *_: (200, {"Content-Encoding": "gzip"}, gzip.compress(answer))
     with pytest.raises(EvenrankError, match=r"an answer of more than 131,072 values \(`largest_answer`\)$"):
         ranked(endpoint(server, concurrency=1, largest_answer=2))
@@ -73,8 +74,10 @@ def test_an_answer_that_is_not_utf8_is_refused(server: Server) -> None:
 
 
 def test_packed_answers(server: Server, tmp_path: Path) -> None:
+    """With a byte order mark, too."""
+
     def behave(number: int, body: Body) -> tuple[int, dict[str, str], bytes]:
-        answer = json.dumps(answer_to(server.paths[number], body)).encode()
+        answer = json.dumps(answer_to(server.paths[number], body)).encode("utf-8-sig")
         return (200, {"Content-Encoding": "gzip"}, gzip.compress(answer))
 
     plain = ranked(endpoint(server), tmp_path / "plain")
@@ -244,7 +247,7 @@ def test_nobody_there(waits: list[float]) -> None:
 def test_redirects_are_not_followed(status: int, server: Server, waits: list[float], monkeypatch: Any) -> None:
     monkeypatch.setenv("THE_KEY", "sk-secret")
     with serving() as elsewhere:
-        target = f"http://u:pw@{elsewhere.url[7:]}/rerank?k=v"
+        target = f"http://u:p/w@{elsewhere.url[7:]}/rerank?k=v"
         server.behave = lambda *_: (status, {"Location": target}, b"")
         with pytest.raises(EvenrankError) as error:
             ranked(endpoint(server, concurrency=1, key="THE_KEY"))
@@ -330,8 +333,18 @@ def keyed(server: Server, monkeypatch: pytest.MonkeyPatch) -> Endpoint:
     return Endpoint(f"{server.url}/v1?token=token-in-the-url&v=2", "cohere", key="THE_KEY", concurrency=1, timeout=20)
 
 
-def test_a_key_is_sent_and_shown_nowhere(keyed: Endpoint, server: Server, tmp_path: Path, seen: list[str]) -> None:
+def test_a_key_is_sent_and_shown_nowhere(
+    keyed: Endpoint, server: Server, tmp_path: Path, seen: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    logs = [logging.getLogger(f"urllib3.{name}") for name in ("connection", "connectionpool")]
+    before = [(log.level, [*log.filters]) for log in logs]
+    # What others log meanwhile is their own.
+    server.behave = lambda *_: logs[1].warning("a pool of the program's own")
     run = ranked(keyed, tmp_path / "run")
+    assert [(log.level, log.filters) for log in logs] == before
+    assert {one.getMessage() for one in caplog.records if one.name in {log.name for log in logs}} == {
+        "a pool of the program's own"
+    }
     assert scores_of(run) == expected()
     assert {headers["Authorization"] for headers in server.headers} == {f"Bearer {KEY}"}
     assert set(server.paths) == {"/v1/rerank?token=token-in-the-url&v=2"}

@@ -205,13 +205,32 @@ def test_a_query_names_no_server(url: str) -> None:
         retrieve_from(url, {"q1": "a"}, quiet=True)
 
 
-def test_an_id_that_no_run_can_hold(server: Server, tmp_path: Path, evenrank: Any) -> None:
-    server.behave = lambda *_: (200, {}, b'{"hits": [{"id": "\\ud800"}]}')
+@pytest.mark.parametrize(
+    "index", ["..", ".", "", "my/idx", "../x", "docs\n", "\ud800", "docs", "a,b-*", "<logs-{now}>", "a?b#c%2e:ü"]
+)
+def test_an_index_stays_in_its_place(index: str, server: Server) -> None:
+    server.behave = lambda *_: {"hits": {"hits": [{"_id": "d1", "_score": 1.5}]}}
+    if "/" in index or index in ("..", ".", "", "docs\n", "\ud800"):
+        with pytest.raises(EvenrankError, match=r"^`index`: expected a name without / and not of dots alone, found '"):
+            retrieve_from(server.url, {"q1": "a"}, index=index, quiet=True)
+        assert server.paths == []
+        return
+    retrieve_from(server.url, {"q1": "a"}, index=index, quiet=True)
+    (path,) = server.paths
+    escaped = path.removeprefix("/").removesuffix("/_search")
+    assert not set(escaped) & set("/?#:<")
+    assert (urllib.parse.unquote(escaped), "%2C" in escaped, "%2A" in escaped) == (index, False, False)
+
+
+@pytest.mark.parametrize("found", ["\\ud800", "New York", "d1\\n", "a\\tb"])
+def test_an_id_that_no_run_can_hold(found: str, server: Server, tmp_path: Path, evenrank: Any) -> None:
+    server.behave = lambda *_: (200, {}, f'{{"hits": [{{"id": "{found}"}}]}}'.encode())
     (tmp_path / "q.tsv").write_text("q1\ta\n")
     out = ["--out", tmp_path / "out.run"]
     done = evenrank("retrieve", tmp_path / "q.tsv", "--from", f"{server.url}/?q={{query}}", *out)
     assert (done.status, done.err.count("\n")) == (2, 1)
-    assert "the query 'a': expected a document's id under a usual name" in done.err
+    without = "" if found == "\\ud800" else " without white space"
+    assert f"the query 'a': expected a document's id{without} under a usual name" in done.err
     assert not (tmp_path / "out.run").exists()
 
 

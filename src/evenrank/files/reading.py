@@ -257,9 +257,7 @@ def _web_settings(longest: float, silence: float) -> dict[str, object]:
 
     async def refuse_others(_: object, __: object, redirect: aiohttp.TraceRequestRedirectParams) -> None:
         target = urllib.parse.urljoin(str(redirect.url), redirect.response.headers.get("Location", ""))
-        if _server(target) != _server(str(redirect.url)):
-            place = urllib.parse.urlsplit(target).netloc.rpartition("@")[2]
-            raise _RedirectedError(f"redirected to {quoted(place)}, which is not followed")
+        _refuse_redirect(str(redirect.url), target)
 
     trace = aiohttp.TraceConfig()
     trace.on_request_redirect.append(refuse_others)
@@ -269,6 +267,16 @@ def _web_settings(longest: float, silence: float) -> dict[str, object]:
 
 class _RedirectedError(Exception):
     """An answer that leads to another server."""
+
+
+def _refuse_redirect(url: str, target: str) -> None:
+    """Raises _RedirectedError for an address that leads to another server, or from https to http."""
+    before, after = urllib.parse.urlsplit(url), urllib.parse.urlsplit(target)
+    if _server(target) != _server(url):
+        place = after.netloc.rpartition("@")[2]
+        raise _RedirectedError(f"redirected to {quoted(place)}, which is not followed")
+    if before.scheme == "https" and after.scheme != "https":
+        raise _RedirectedError("redirected from https to http, which is not followed")
 
 
 def _server(url: str) -> tuple[str, int | None]:

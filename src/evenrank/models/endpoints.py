@@ -129,6 +129,9 @@ class Address:
             host, _ = parts.hostname, parts.port
         except ValueError:
             parts, host = urllib.parse.urlsplit(""), None
+        if re.match(r"https?://[^?#]*/[^?#]*@", url):
+            # What is before the first / of a password would be the host.
+            raise EvenrankError("`url`: expected a name or password with %2F for each /, or a path with %40 for each @")
         if parts.scheme not in ("http", "https") or not host or not url.isprintable() or " " in url:
             found = f", found {quoted(url)}" if re.fullmatch(r"[\w./:-]{0,60}", url) else ""
             raise EvenrankError(f"`url`: expected an address with http:// or https:// and a host{found}")
@@ -182,13 +185,31 @@ TRIES = 7
 """How often a question is asked while the server is busy, fails or cannot be reached: after 1, 2, 4, … 32 seconds."""
 LONGEST_WAIT = 300.0
 """Seconds that a server may ask to wait (Retry-After) before the question is asked again."""
-VALUES = 1 << 16
-"""JSON values for each MiB that an answer may have: three bytes (`[],`) can take 70 in memory."""
+VALUES, OBJECT = 1 << 16, 8
+"""JSON values for each MiB that an answer may have, and how many of them an object counts as: three bytes (`[],`) can
+take 100 in memory, and the six of an object (`{"a":}`) 200."""
 SHOWN = 200
 """Characters of a server's own message."""
 _AHEAD = 4
 """Questions that wait for their turn or for an earlier answer, per question in flight."""
 A = TypeVar("A")
+
+
+_logs, _silencing, _silent_sessions = threading.local(), threading.Lock(), Counter[str]()
+
+
+def _silence(change: int) -> None:
+    """Counts the open sessions with a secret; while there are any, what urllib3 logs in their threads goes nowhere."""
+    with _silencing:
+        # They log the address with its values, and headers that cannot be read.
+        for name in ("urllib3.connection", "urllib3.connectionpool"):
+            _silent_sessions[name] += change
+            logger = logging.getLogger(name)
+            (logger.addFilter if _silent_sessions[name] else logger.removeFilter)(_from_elsewhere)
+
+
+def _from_elsewhere(_: logging.LogRecord) -> bool:
+    return not getattr(_logs, "silent", False)
 
 
 class Session:
@@ -222,17 +243,17 @@ class Session:
             self._headers["Authorization"] = authorization
         secrets = address.secrets if key is None else {key, *address.secrets}
         self._hidden = {form for secret in secrets for form in _forms(secret)}
-        if secrets:
-            for name in ("urllib3.connection", "urllib3.connectionpool"):
-                # They log the address with its values, and headers that cannot be read.
-                logging.getLogger(name).setLevel(logging.ERROR)
         self._http = _pool_manager(address, concurrency)
         pool: Any = self._http.connection_from_url(address.url)
         pool.ConnectionCls = partial(_with_deadline, pool.ConnectionCls)
         self.answers = Answers(answers)
         self._lock, self._stopped = threading.Lock(), threading.Event()
         self._failure: BaseException | None = None
-        self._concurrency, self._threads = concurrency, ThreadPoolExecutor(concurrency, "endpoint")
+        self._concurrency, self._silent = concurrency, bool(secrets)
+        thread = partial(setattr, _logs, "silent", self._silent)
+        self._threads = ThreadPoolExecutor(concurrency, "endpoint", initializer=thread)
+        if self._silent:
+            _silence(1)
 
     def in_order(self, questions: Iterable[tuple[object, Callable[[], A]]]) -> Iterator[A]:
         """The answers in the order of the questions, ``concurrency`` of which are asked at a time.
@@ -262,6 +283,9 @@ class Session:
         self._stopped.set()
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._http.clear()
+        if self._silent:
+            _silence(-1)
+            self._silent = False
         self.answers.close()
 
     def count(self, what: str) -> None:
@@ -339,7 +363,7 @@ class Session:
             # Part by part: a few bytes can unpack to gigabytes.
             while part := response.read1(1 << 16):
                 content += part
-                values += part.count(b",") + part.count(b"[") + part.count(b"{")
+                values += part.count(b",") + part.count(b"[") + OBJECT * part.count(b"{")
                 if len(content) > self._largest << 20:
                     raise self.error(about, f"an answer of more than {self._largest} MiB (`largest_answer`)")
                 if values > self._largest * VALUES:
@@ -349,7 +373,8 @@ class Session:
 
     def _read(self, content: bytearray, about: str, read: Callable[[str], A]) -> A:
         try:
-            return read(content.decode())
+            # A byte order mark is no part of the JSON.
+            return read(content.decode("utf-8-sig"))
         except UnicodeDecodeError:
             raise self.error(about, "expected an answer in UTF-8, found other bytes") from None
         except WrongAnswerError as error:
@@ -360,9 +385,9 @@ class Session:
         """What a status other than of success means, with the server's own message."""
         reason = f"status {response.status}"
         if 300 <= response.status < 400:
-            target = re.sub("//[^/]*@", "//", re.split("[?#]", response.headers.get("Location", ""))[0])
+            target = re.sub("//.*@", "//", re.split("[?#]", response.headers.get("Location", ""))[0])
             return f"{reason}: redirected to {self._said(target)}, which is not followed"
-        if said := message_in(content.decode(errors="replace")):
+        if said := message_in(content.decode("utf-8-sig", errors="replace")):
             reason += f": {self._said(said)}"
         return reason + ("; try a smaller `batch_size`" if response.status == 413 else "")
 
@@ -506,9 +531,9 @@ class Endpoint:
 
     ``key``: the *name* of the environment variable with the key, which is sent as a bearer token and written nowhere.
     ``concurrency``: requests in flight. ``timeout``: seconds for a whole answer, however slowly it comes.
-    ``largest_answer``: the MiB that it may unpack to, with 65,536 JSON values for each. ``query_prompt``,
-    ``document_prompt``: put before each text. A request holds ``batch_size`` passages or texts of the call that scores
-    them.
+    ``largest_answer``: the MiB that it may unpack to, with 65,536 JSON values for each, of which an object counts as
+    eight. ``query_prompt``, ``document_prompt``: put before each text. A request holds ``batch_size`` passages or texts
+    of the call that scores them.
 
     ``answers``: an SQLite file that keeps the answers, so that nothing is asked twice; without one,
     :func:`evenrank.rerank` keeps them in ``OUT.answers.sqlite`` beside its ``out``. It holds digests and scores or

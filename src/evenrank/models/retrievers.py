@@ -116,8 +116,8 @@ def retrieve_from(
     ``concurrency``, ``timeout``, ``largest_answer`` (MiB), further tries and what is kept out of messages: as for
     :class:`evenrank.Endpoint`. ``name``: of the run.
 
-    Raises EvenrankError for a server that does not answer, for an answer without hits, ids or finite scores, and if no
-    query has a result.
+    Raises EvenrankError for a server that does not answer, for an answer without hits, ids or finite scores, or with
+    white space in an id, and if no query has a result.
     """
     asked = as_queries(queries)
     paths = _Paths(hits, id, score)
@@ -207,11 +207,14 @@ class _Paths:
     def _hit(self, hit: object) -> tuple[str, float | None]:
         alone = hit if isinstance(hit, str | int) and self.id is None else None
         row_id = _first(hit, IDS if self.id is None else (self.id,)) if alone is None else alone
+        place = "under a usual name (`id` names another)" if self.id is None else f"as {self.id}"
         # No run can hold half of a pair of UTF-16.
         lone = isinstance(row_id, str) and re.search("[\ud800-\udfff]", row_id) is not None
         if not isinstance(row_id, str | int) or isinstance(row_id, bool) or row_id == "" or lone:
-            place = "under a usual name (`id` names another)" if self.id is None else f"as {self.id}"
             raise WrongAnswerError(f"expected a document's id {place} in a hit, found", _brief(hit))
+        if re.search(r"[ \t\r\n]", str(row_id)):
+            # TREC's format has no place for it, which `write_run` would say after the last query.
+            raise WrongAnswerError(f"expected a document's id without white space {place} in a hit, found", _brief(hit))
         value = _first(hit, SCORES if self.score is None else filter(None, (self.score,)))
         if value is None and not self.score:
             return str(row_id), None
@@ -261,7 +264,10 @@ def _template(given: object) -> dict[str, object]:
 def _address(url: str, index: str | None) -> Address:
     """Where an index is searched, or an address with ``{query}``, which only its path and its values may have."""
     if index is not None:
-        return Address.of(url, f"{urllib.parse.quote(index)}/_search")
+        if not index.strip(".") or "/" in index or not index.isprintable():
+            raise EvenrankError(f"`index`: expected a name without / and not of dots alone, found {quoted(index)}")
+        # Several with commas between them, and all that match a pattern.
+        return Address.of(url, f"{urllib.parse.quote(index, safe=',*')}/_search")
     before, found, _ = url.partition("{query}")
     if not found:
         raise EvenrankError("`source`: expected {query} in the address, or `index` for OpenSearch or Elasticsearch")

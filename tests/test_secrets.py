@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenrank import Endpoint, EvenrankError, retrieve_from, write_run
-from evenrank._command import running
+from evenrank._command import redacted_address, running, without_secrets
 from evenrank.files import InputError, Provenance
 from evenrank.files.provenance import write_card
 from loopback import Server, serving
@@ -49,6 +49,7 @@ def hides(*texts: object) -> bool:
 @example(f"{FIRST}{LAST}", f"{FIRST}/{LAST}", f"{FIRST}#{LAST}", "https")
 @example(f"{FIRST}{LAST}:80/{LAST}", f"{FIRST}{LAST}", f"{FIRST}{LAST}", "https")
 def test_of_an_address_nothing_secret_is_written(name: str, password: str, value: str, scheme: str) -> None:
+    name = name.replace("/", "") if scheme == "s3" else name
     url = f"{scheme}://{name}:{password}@h.example/p?token={value}&{FIRST}a{LAST}=="
     assert hides(InputError(url, "no such file"), EvenrankError(f"cannot read {url}: it is gone"))
     with running(["audit", f"new={url}", "--collection", url, f"--qrels={url}"]):
@@ -114,3 +115,8 @@ def test_a_card_holds_no_secret(server: Server, place: Path, password: str, valu
     assert hides((place / "out.run").read_text(), run.name)
     card = json.loads((place / "out.run.card.json").read_text())
     assert hides(card["made_by"], *shlex.split(card["command"]))
+
+
+@pytest.mark.parametrize("address", ["hf://datasets/owner/name@revision/file.tsv", "s3://bucket/run@v2"])
+def test_a_revision_in_a_path_is_no_secret(address: str) -> None:
+    assert (redacted_address(address), without_secrets(address)) == (address, address)

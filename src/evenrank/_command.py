@@ -87,11 +87,12 @@ def redacted_address(argument: str) -> str:
     import re
 
     scheme, found, address = argument.partition("://")
-    # A password may have a `/` in it, where one should have written %2F.
     before = re.split("[?#]", address, maxsplit=1)[0]
     fragment, question, query = address[len(before) :].partition("?")
-    _, at, place = before.rpartition("@")
-    shown = f"{scheme}{found}{'…' if at else ''}{at}{place}{fragment}{question}{without_values(query)}"
+    # A password may have a `/` in it, where one should have written %2F. In hf://user/name@revision there is no login.
+    login = ".*" if scheme.lower().endswith(("http", "https")) else "[^/:]*:.*|[^/]*"
+    place = re.sub(f"^(?:{login})@", "…@", before, flags=re.DOTALL)
+    shown = f"{scheme}{found}{place}{fragment}{question}{without_values(query)}"
     return without_secrets(shown) if found else argument
 
 
@@ -101,7 +102,8 @@ def without_secrets(text: str) -> str:
         return text
     import re
 
-    text = re.sub(r"://[^?#\s]*@", "://…@", text)
+    text = re.sub(r"(https?)://[^?#\s]*@", r"\1://…@", text, flags=re.IGNORECASE)
+    text = re.sub(r"://(?:[^/:?#\s]*:[^?#\s]*|[^/?#\s]*)@", "://…@", text)
     # A query ends where a sentence goes on; a `#` may be a part of a value.
     query = r"""(://[^?#\s'"]*\?)(\S*[^\s'":,.;)])"""
     return re.sub(query, lambda found: found[1] + without_values(found[2]), text)

@@ -46,7 +46,7 @@ COMMANDS = {
     "score": ["score", "c.tsv", "--out", "s.parquet", "--quiet"],
     "negatives": ["negatives", "r.run", *INPUTS, "--out", "n.jsonl", "--n", "4", "--share", "0.5", "--quiet"],
     "rotate": ["rotate", "c.tsv", "--out", "r.tsv", "--answers", "a.json", "--quiet"],
-    "variants": ["variants", "c.tsv", "--kind", "rotate", "--out", "v.tsv", "--quiet"],
+    "variants": ["variants", "c.tsv", "--kind", "swap", "--out", "v.tsv", "--quiet"],
     "rebalance": ["rebalance", "r.run", "--collection", "c.tsv", "--strength", "0.5", "--out", "o.run"],
     "audit": ["audit", "r.run", *INPUTS, "--json", "a.out", "--report", "a.html", "--per-query", "a.csv"],
 }

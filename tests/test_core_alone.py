@@ -240,9 +240,9 @@ def test_what_the_distributions_hold(distributions: Path) -> None:
     with tarfile.open(distributions / f"{name}.tar.gz") as sdist:
         tops = {member.name.split("/")[1] for member in sdist.getmembers() if "/" in member.name}
     assert tops == {
-        "src", "tests", "docs", "examples", "benchmarks", "freeze",
-        "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "mkdocs.yml", "pyproject.toml", "requirements.lock", "PKG-INFO", ".gitignore",
-        "action.yml", "ci", ".ci", ".github", ".pre-commit-hooks.yaml",
+        "src", "tests", "docs", "examples", "benchmarks", "freeze", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md",
+        "LICENSE", "Makefile", "README.md", "mkdocs.yml", "pyproject.toml", "requirements.lock", "PKG-INFO",
+        ".gitignore", "action.yml", "ci", ".ci", ".github", ".pre-commit-hooks.yaml",
     }  # fmt: skip
 
 

@@ -34,7 +34,7 @@ def test_words_that_stand_elsewhere_are_left_out() -> None:
     texts = {"p": "Zebra walks Kenya early morning. Zebra drinks Kenya late evening. Zebra sleeps.", **FILLER}
     queries = scan_queries(texts)
     assert queries["text"].to_list() == ["walks early morning", "drinks late evening"]
-    with pytest.raises(EvenrankError, match="no sentence has three rare words"):
+    with pytest.raises(EvenrankError, match="no sentence has three words that stand nowhere else"):
         scan_queries({"p": "Zebra. Zebra.", **FILLER})
 
 

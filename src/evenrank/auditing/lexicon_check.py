@@ -401,8 +401,8 @@ def check_lexicon(
     tokens: opt.Tokens = "word",
     threshold: opt.Threshold = 1,
 ) -> LexiconCheck:
-    """Check a lexicon on a collection. The table has coverage; unused and ambiguous words, precision and recall with
-    --full.
+    """Check a lexicon on a collection. The screen has coverage and, with labels, precision and recall; unused and
+    ambiguous words are listed with --full.
 
     In one pass over the collection.
 
@@ -510,7 +510,8 @@ def _findings(found: LexiconCheck) -> Iterator[Finding]:
         yield _SAYS.find(
             "coverage", lexicon.name, "shown", None, "answer", name=lexicon.name, documents=documents, **values
         )
-    for group, shares in (found.agreement.groups if found.agreement is not None else {}).items():
+    agreement = {} if found.agreement is None else found.agreement.groups
+    for group, shares in agreement.items():
         if all(share.n for share in shares.values()):
             values = {name: share.value for name, share in shares.items()}
             values |= {f"{name}_interval": share.ci95 for name, share in shares.items()}

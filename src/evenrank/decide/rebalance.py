@@ -571,7 +571,7 @@ class Request:
 class Plan:
     """A method and a strength.
 
-    ``sizes``: the bounds' figures on the tuning queries; ``learnt``: the direction; ``strengths``: others to compare.
+    ``sizes``: the bounds' figures on the tuning queries; ``learnt``: the direction; ``strengths``: their table.
     """
 
     method: Reordering
@@ -784,14 +784,14 @@ class Rebalanced(Result):
             return ""
         points = [
             PlanePoint(
-                f"{self.method} {one.strength:g}" if one.strength else self.audit.runs[0].name,
-                Placed(one.utility, None),
-                Placed(one.bias, None),
-                method=self.method if one.strength else None,
+                f"{self.method} {point.strength:g}" if point.strength else self.audit.runs[0].name,
+                Placed(point.utility, None),
+                Placed(point.bias, None),
+                method=self.method if point.strength else None,
             )
-            for one in strengths.points
+            for point in strengths.points
         ]
-        chosen = next(one for one in strengths.points if one.strength == self.strength)
+        chosen = next(point for point in strengths.points if point.strength == self.strength)
         points.append(PlanePoint(self.name, Placed(chosen.utility, None), Placed(chosen.bias, None)))
         return draw_plane((strengths.utility, strengths.bias), points)
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from evenrank.decide.budget import Budget, as_budget
 from evenrank.decide.gate import tested
-from evenrank.files.types import Array
+from evenrank.files.types import Array, holm
 from evenrank.measures import facts, parse_measure
-from evenrank.measures.inference import BoundTest, MeanBound, holm
+from evenrank.stats.bounds import BoundTest, MeanBound
 
 from .measure import Row, run_command
 
@@ -78,7 +78,7 @@ def test_of(budget: Budget, place: int, new: Array, old: Array) -> BoundTest | N
 def broken(budget: Budget, pairs: list[Pair]) -> list[bool]:
     """Which rules are broken on the values of (new, old)."""
     tests = [test_of(budget, place, new, old) for place, (new, old) in enumerate(pairs)]
-    corrected = holm([None if test is None else test.p_broken() for test in tests])
+    corrected = holm([None if test is None else test.p_violated() for test in tests])
     return [p is not None and p <= budget.alpha for p in corrected]
 
 

@@ -25,7 +25,9 @@ from evenrank.files.types import Array
 from evenrank.groups import GroupSource, GroupTable, as_labels
 from evenrank.groups.table import DrawnLabels
 from evenrank.measures import Evaluation, parse_measure, resolve
-from evenrank.measures import inference as st
+from evenrank.stats.compare import compare
+from evenrank.stats.estimate import confidence_interval
+from evenrank.stats.sampling import LabelSample
 
 PAGE = Path(__file__).with_name("verdicts.md")
 KEPT = Path(__file__).with_name("drawn.json")
@@ -96,7 +98,7 @@ def _sampled(
     *,
     exchange: bool = False,
     even: bool = False,
-) -> Iterator[tuple[float, Array, st.Drawn]]:
+) -> Iterator[tuple[float, Array, LabelSample]]:
     """Of each sample the truth, the estimates [Q], and what they owe to the labels; of two runs their difference."""
     whole = [HOW.values(Evaluation(run, truth, missing="neutral")) for run in runs]
     true = whole[0] - whole[1] if len(runs) > 1 else whole[0]
@@ -124,11 +126,11 @@ def _sampled(
         yield float((sign * true).mean() if exchange else true.mean()), values, part
 
 
-def _row(figure: str, guess: str, n: int, samples: Iterator[tuple[float, Array, st.Drawn]]) -> dict[str, object]:
+def _row(figure: str, guess: str, n: int, samples: Iterator[tuple[float, Array, LabelSample]]) -> dict[str, object]:
     found = []
     for true, values, part in samples:
-        these, such = st.ends(part.of_these(values)), st.ends(part.of_such(values))
-        shown = st.compare(values, drawn=part).shown
+        these, such = confidence_interval(part.of_these(values)), confidence_interval(part.of_such(values))
+        shown = compare(values, drawn=part).shown
         covered = [low <= true <= high for low, high in (these, such)]
         found.append((true, float(values.mean()), *covered, *((high - low) / 2 for low, high in (these, such)), shown))
     true, mean, in_these, in_such, half, half_such, shown = (float(column.mean()) for column in np.array(found).T)

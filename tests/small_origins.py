@@ -8,7 +8,7 @@ import numpy as np
 
 from evenrank.auditing import AuditResult
 from evenrank.auditing.data import Excess
-from evenrank.measures.inference import Comparison
+from evenrank.stats.compare import Comparison
 
 LEAN, NEUTRAL = "ARaB@10", "NFaiRR@10"
 FEW = "only 3 queries differ from 0, where 15 are needed"
@@ -19,7 +19,7 @@ Ends = tuple[float, float] | None
 
 def told(mean: float, ci95: Ends, p: float | None, n: int = 20) -> Comparison:
     """What a test said of a mean; without a p, nothing."""
-    return Comparison(mean, ci95, n, p=p, noticeable=None if p is None else 0.1, why=FEW if p is None else None)
+    return Comparison(mean, ci95, n, p=p, mde=None if p is None else 0.1, why=FEW if p is None else None)
 
 
 def excess(values: list[float], reference: float, ci95: Ends, p: float | None) -> Excess:

@@ -10,10 +10,10 @@ import polars as pl
 
 import evenrank
 from evenrank.auditing import AuditResult
-from evenrank.measures.inference import Estimate
 from evenrank.papers.claims import Claim, Decided, Effect, Verdict
 from evenrank.papers.report import ExperimentPage, Layout, Row
 from evenrank.results.page import Drawing
+from evenrank.stats.estimate import Estimate
 
 QUERIES = ["q1", "q2", "q3"]
 

@@ -15,7 +15,10 @@ from evenrank.decide.gate import gate
 from evenrank.files.types import Array
 from evenrank.groups import GroupSource, GroupTable
 from evenrank.measures import Evaluation, LinearMeasure, parse_measure, resolve
-from evenrank.measures import inference as st
+from evenrank.stats.bounds import margin_absolute, outcome
+from evenrank.stats.compare import compare, compare_abs_means
+from evenrank.stats.estimate import confidence_interval
+from evenrank.stats.sampling import LabelSample
 
 from .cell import Cell
 
@@ -35,7 +38,7 @@ class Sample:
     guess: pl.DataFrame | None
     truth: dict[str, float]
 
-    def parts(self, name: str) -> tuple[Array, st.Drawn]:
+    def parts(self, name: str) -> tuple[Array, LabelSample]:
         """The estimates [Q] of a run, and what they owe to the labels."""
         how = resolve(MEASURE)
         assert isinstance(how, LinearMeasure)
@@ -131,7 +134,7 @@ def _run(shown: Array, order: Array) -> pl.DataFrame:
 
 def leans(drawn: Sample) -> bool:
     values, part = drawn.parts("a")
-    return st.compare(values, drawn=part).shown
+    return compare(values, drawn=part).shown
 
 
 def leans_in_audit(drawn: Sample) -> bool:
@@ -140,7 +143,7 @@ def leans_in_audit(drawn: Sample) -> bool:
 
 def differs(drawn: Sample) -> bool:
     (own, part), (other, base) = drawn.parts("a"), drawn.parts("b")
-    return st.compare(own - other, drawn=part.plus(base, -1.0)).shown
+    return compare(own - other, drawn=part.plus(base, -1.0)).shown
 
 
 def differs_in_audit(drawn: Sample) -> bool:
@@ -149,13 +152,13 @@ def differs_in_audit(drawn: Sample) -> bool:
 
 def is_larger(drawn: Sample) -> bool:
     (own, part), (other, base) = drawn.parts("a"), drawn.parts("b")
-    return st.compare_sizes([own], [other], [1.0], drawn=(part, base)).shown
+    return compare_abs_means([own], [other], [1.0], drawn=(part, base)).shown
 
 
 def misses(drawn: Sample) -> bool:
     """Whether the interval for these queries misses what all labels say."""
     values, part = drawn.parts("a")
-    low, high = st.ends(part.of_these(values))
+    low, high = confidence_interval(part.of_these(values))
     return not low - 1e-12 <= drawn.truth["a"] <= high + 1e-12
 
 
@@ -166,8 +169,8 @@ def misses_in_audit(drawn: Sample) -> bool:
 
 def holds(drawn: Sample) -> bool:
     values, part = drawn.parts("a")
-    test = st.bound_of_size([values], None, LIMIT, 1.0, drawn=(part, None))
-    return st.outcome(test, None) == "holds"
+    test = margin_absolute([values], None, LIMIT, 1.0, drawn=(part, None))
+    return outcome(test, None) == "holds"
 
 
 def holds_in_gate(drawn: Sample) -> bool:

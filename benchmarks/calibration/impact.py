@@ -14,7 +14,8 @@ import polars as pl
 
 import evenrank
 from evenrank.files.types import Array
-from evenrank.measures import inference as st
+from evenrank.stats.compare import corrected
+from evenrank.stats.ratios import rate_ratios
 
 from .cell import Cell
 
@@ -60,7 +61,7 @@ def _places(chances: Array, rng: np.random.Generator) -> Array:
 
 def below(people: People) -> bool:
     """Whether some group is said to be below four fifths."""
-    return any(one.shown for one in st.corrected(st.rate_ratios(*counted(people))))
+    return any(one.shown for one in corrected(rate_ratios(*counted(people))))
 
 
 def counted(people: People) -> tuple[Array, Array]:
@@ -81,7 +82,7 @@ def below_by_command(people: People) -> bool:
 def misses(people: People) -> bool:
     """Whether the interval of two groups' ratio misses the true one, .8, or its inverse if the other came out ahead."""
     counts = counted(people)
-    first, second = st.rate_ratios(*counts)
+    first, second = rate_ratios(*counts)
     found, truth = (first, 0.8) if first.ci95 is not None else (second, 1.25)
     return found.ci95 is not None and not found.ci95[0] <= truth <= found.ci95[1]
 

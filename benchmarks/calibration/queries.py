@@ -9,14 +9,18 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from evenrank.papers.random_effects import random_effects_test
 
 import evenrank
 from evenrank.decide.rebalance import Bound, outcome
 from evenrank.files.types import Array
 from evenrank.groups import GroupTable
 from evenrank.measures import facts, parse_measure
-from evenrank.measures import inference as st
 from evenrank.results.finding import phrases
+from evenrank.stats.bounds import bound_mean, margin_absolute, no_loss, outcome
+from evenrank.stats.clusters import cluster_means
+from evenrank.stats.compare import compare, compare_abs_means, compare_combined, corrected
+from evenrank.stats.planning import queries_to_hold
 
 from .cell import Cell
 
@@ -115,7 +119,7 @@ def differs_in_audit(values: Array) -> bool:
 
 
 def differs(values: Array) -> bool:
-    return st.compare(values).shown
+    return compare(values).shown
 
 
 def _means() -> Iterator[Cell]:
@@ -173,7 +177,7 @@ def _clustered(passages: int, most: int, rng: np.random.Generator) -> Any:
 
 
 def clusters_differ(sample: Any) -> bool:
-    return st.compare(st.cluster_means(sample.values, sample.clusters)).shown
+    return compare(cluster_means(sample.values, sample.clusters)).shown
 
 
 # --- no loss, limits -------------------------------------------------------------------------------------------------
@@ -211,7 +215,7 @@ def ruined(
 
 def holds(margin: float, sample: Any) -> bool:
     """Whether no loss within a margin is shown."""
-    test = st.no_loss(*sample, margin)
+    test = no_loss(*sample, margin)
     return test is not None and test.p_holds() <= ALPHA
 
 
@@ -275,8 +279,8 @@ def exchangeable(n: int, runs: int, rng: np.random.Generator) -> Any:
 
 def two_apart(sample: Any) -> bool:
     """Whether any two of several runs are shown to differ."""
-    tests = [st.compare(first - second) for first, second in itertools.combinations(sample, 2)]
-    return any(one.shown for one in st.corrected(tests))
+    tests = [compare(first - second) for first, second in itertools.combinations(sample, 2)]
+    return any(one.shown for one in corrected(tests))
 
 
 _GROUPS, _CANDIDATES, _TOP = 6, 20, 10
@@ -292,7 +296,7 @@ def group_apart(sample: Any) -> bool:
     """Whether any group's share of the first ranks is shown to differ from that of the candidates."""
     member = sample[:, :, None] == np.arange(_GROUPS)
     added = member[:, :_TOP].mean(axis=1) - member.mean(axis=1)
-    return any(one.shown for one in st.corrected([st.compare(values) for values in added.T]))
+    return any(one.shown for one in corrected([compare(values) for values in added.T]))
 
 
 def group_apart_in_audit(sample: Any) -> bool:
@@ -330,7 +334,7 @@ def shares_apart(sample: Any) -> bool:
     member = groups[:, :, None] == np.arange(_GROUPS)
     other = np.take_along_axis(member, np.argsort(places, axis=1)[:, :, None], axis=1)
     change = other[:, :_TOP].mean(axis=1) - member[:, :_TOP].mean(axis=1)
-    return any(one.shown for one in st.corrected([st.compare(values) for values in change.T]))
+    return any(one.shown for one in corrected([compare(values) for values in change.T]))
 
 
 def shares_apart_in_audit(sample: Any) -> bool:
@@ -355,7 +359,7 @@ def beyond_relevance(sample: Any) -> bool:
     best = np.take_along_axis(member, np.argsort(-grades, axis=1)[:, :, None], axis=1)
     top = member[:, :_TOP].mean(axis=1)
     tests = [
-        st.corrected([st.compare(values) for values in (top - of).T])
+        corrected([compare(values) for values in (top - of).T])
         for of in (member.mean(axis=1), best[:, :_TOP].mean(axis=1))
     ]
     found = zip(*tests, strict=True)
@@ -381,14 +385,14 @@ def lean_beyond(sample: Any) -> bool:
 
 def loses(sample: Any) -> bool:
     """Whether a loss of more than 5% is shown where the difference itself, which is said before it, is not."""
-    test = st.no_loss(*sample, 0.05)
-    broken = test is not None and st.outcome(test, test.p_broken()) == "broken"
-    return broken and not st.compare(sample[0] - sample[1]).shown
+    test = no_loss(*sample, 0.05)
+    broken = test is not None and outcome(test, test.p_violated()) == "broken"
+    return broken and not compare(sample[0] - sample[1]).shown
 
 
 def _losses() -> Iterator[Cell]:
     for margin in MARGINS:
-        least = st.queries_to_hold(margin * MEAN, margin * 0.25, 1 - margin) or 0
+        least = queries_to_hold(margin * MEAN, margin * 0.25, 1 - margin) or 0
         rule = f"no loss of more than {margin:.0%}"
         said, command = functools.partial(holds, margin), functools.partial(gate_margin, margin)
         for n in sorted({*SIZES, least, least + 20}):
@@ -443,8 +447,8 @@ def far(n: int, share: float, rng: np.random.Generator) -> Array:
 
 
 def limit_says(says: str, values: Array) -> bool:
-    test = st.bound_of_size([values], None, LIMIT, GREATEST)
-    broken = test.p_broken()
+    test = margin_absolute([values], None, LIMIT, GREATEST)
+    broken = test.p_violated()
     said = "holds" if test.p_holds() <= ALPHA else "broken" if broken is not None and broken <= ALPHA else "not shown"
     return said == says
 
@@ -488,8 +492,8 @@ def farther(n: int, lean: float, rng: np.random.Generator) -> Any:
 
 def size_says(says: str, sample: Any) -> bool:
     values, base = sample
-    test = st.bound_of_size([values], [base], LIMIT, GREATEST)
-    p = test.p_broken()
+    test = margin_absolute([values], [base], LIMIT, GREATEST)
+    p = test.p_violated()
     said = "holds" if test.p_holds() <= ALPHA else "broken" if p is not None and p <= ALPHA else "not shown"
     return said == says
 
@@ -505,8 +509,8 @@ def lost_on_the_bound(values: Values, n: int, rng: np.random.Generator) -> Any:
 
 
 def broken(sample: Any) -> bool:
-    test = st.no_loss(*sample, 0.03)
-    p = None if test is None else test.p_broken()
+    test = no_loss(*sample, 0.03)
+    p = None if test is None else test.p_violated()
     return p is not None and p <= ALPHA
 
 
@@ -524,7 +528,7 @@ def poles(n: int, first: float, rng: np.random.Generator) -> Any:
 
 
 def poles_differ(sample: Any) -> bool:
-    return st.compare_parts(sample, (1.0, -1.0)).shown
+    return compare_combined(sample, (1.0, -1.0)).shown
 
 
 def equal_sizes(n: int, lean: float, rng: np.random.Generator) -> Any:
@@ -534,7 +538,7 @@ def equal_sizes(n: int, lean: float, rng: np.random.Generator) -> Any:
 
 
 def sizes_differ(sample: Any) -> bool:
-    return st.compare_sizes([sample[0]], [sample[1]], [1.0]).shown
+    return compare_abs_means([sample[0]], [sample[1]], [1.0]).shown
 
 
 def seeded(seeds: int, n: int, between: float, rng: np.random.Generator) -> list[Array]:
@@ -544,7 +548,7 @@ def seeded(seeds: int, n: int, between: float, rng: np.random.Generator) -> list
 
 
 def seeds_differ(sample: Sequence[Array]) -> bool:
-    p = st.mixed_test(sample, same_queries=True).p
+    p = random_effects_test(sample, same_queries=True).p
     return p is not None and p < ALPHA
 
 
@@ -554,7 +558,7 @@ def added_less(n: int, rng: np.random.Generator) -> Array:
 
 
 def added_holds(values: Array) -> bool:
-    return st.bound_of_mean([values + 0.02], 0.98).p_holds() <= ALPHA
+    return bound_mean([values + 0.02], 0.98).p_holds() <= ALPHA
 
 
 def gate_added(values: Array) -> bool:

@@ -11,7 +11,7 @@ import polars as pl
 
 import evenrank
 from evenrank.files.types import Array
-from evenrank.measures import inference as st
+from evenrank.stats.compare import compare, compare_groups, corrected
 
 from . import queries as q
 from .cell import Cell
@@ -30,7 +30,7 @@ def of_two(values: q.Values, n: int, size: int, rng: np.random.Generator) -> Any
 def apart(sample: Any) -> bool:
     """Whether the group is shown to differ from the other queries."""
     values, inside = sample
-    return st.compare_groups(np.where(inside, values, np.nan), np.where(inside, np.nan, values)).shown
+    return compare_groups(np.where(inside, values, np.nan), np.where(inside, np.nan, values)).shown
 
 
 def apart_in_audit(sample: Any) -> bool:
@@ -53,8 +53,8 @@ def of_five(values: q.Values, n: int, rng: np.random.Generator) -> Any:
 def any_apart(sample: Any) -> bool:
     values, groups = sample
     some = np.unique(groups)
-    tests = [st.compare_groups(*(np.where(of, values, np.nan) for of in (groups == g, groups != g))) for g in some]
-    return any(one.shown for one in st.corrected(tests))
+    tests = [compare_groups(*(np.where(of, values, np.nan) for of in (groups == g, groups != g))) for g in some]
+    return any(one.shown for one in corrected(tests))
 
 
 def any_apart_in_audit(sample: Any) -> bool:
@@ -69,8 +69,8 @@ def dealt(n: int, rng: np.random.Generator) -> Any:
 def changed(sample: Any) -> bool:
     """Whether two runs are shown to differ on the queries of any group."""
     first, second, groups = sample
-    tests = [st.compare(np.where(groups == g, first - second, np.nan)) for g in np.unique(groups)]
-    return any(one.shown for one in st.corrected(tests))
+    tests = [compare(np.where(groups == g, first - second, np.nan)) for g in np.unique(groups)]
+    return any(one.shown for one in corrected(tests))
 
 
 def changed_in_audit(sample: Any) -> bool:

@@ -8,11 +8,12 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+from gone import paired_t_test
 
 import evenrank
 from evenrank import EvenrankError, Run
 from evenrank.auditing import AuditResult
-from evenrank.measures.inference import holm, paired_t_test
+from evenrank.files.types import holm
 from slow_inference import slow_compare
 
 TEXTS = {
@@ -103,7 +104,11 @@ def test_comparison_with_the_baseline(result):
     assert found.relative == pytest.approx((values - base).mean() / base.mean())
     assert (found.better, found.equal, found.worse) == (3, 0, 3)
     assert found.t_p == paired_t_test(values, base).t_p
-    assert (found.p, found.holm_p, found.test.why) == (None, None, "only 6 queries differ from 0, where 15 are needed")
+    assert (found.p, found.holm_p, found.test.reason) == (
+        None,
+        None,
+        "only 6 queries differ from 0, where 15 are needed",
+    )
     assert found.ci95 == pytest.approx(slow_compare((values - base).tolist())[1:])
     # A bias nearer zero is better, whatever its sign.
     bias = result["mixed"].figures["ARaB(magnitude='count')@2"].vs_baseline
@@ -348,7 +353,7 @@ def test_equal_rankings_are_equal_whatever_rounding_says():
     for name, figure in found["b"].figures.items():
         compared = figure.vs_baseline
         assert compared.difference == pytest.approx(0, abs=1e-12), name
-        assert (compared.ci95, compared.p, compared.test.why) == (None, None, "every value is 0"), name
+        assert (compared.ci95, compared.p, compared.test.reason) == (None, None, "every value is 0"), name
 
 
 def test_whole_run_figures_are_compared_on_common_queries():
@@ -364,7 +369,7 @@ def test_whole_run_figures_are_compared_on_common_queries():
     figure = found["b"].figures["|ARaB|@5"]
     assert figure.mean != pytest.approx(found["a"].figures["|ARaB|@5"].mean)
     assert figure.vs_baseline.difference == 0
-    assert (figure.vs_baseline.p, figure.vs_baseline.test.why) == (None, "every value is 0")
+    assert (figure.vs_baseline.p, figure.vs_baseline.test.reason) == (None, "every value is 0")
 
 
 def test_random_of_an_absolute_value_is_its_expectation_not_that_of_the_signed_one():

@@ -11,7 +11,7 @@ import pytest
 import evenrank
 from evenrank.auditing.audit_page import render_page
 from evenrank.files import Run
-from evenrank.measures.inference import Comparison
+from evenrank.stats.compare import Comparison
 from small_audits import TEXTS, collection, judged, run, text_of
 
 # --- common queries --------------------------------------------------------------------------------------------------

@@ -21,7 +21,9 @@ from evenrank.files import EvenrankError, Run
 from evenrank.groups import GroupSource, GroupTable, as_labels
 from evenrank.groups.labels import SampleCard
 from evenrank.measures import Evaluation, LinearMeasure, parse_measure, provider, resolve
-from evenrank.measures.inference import Drawn, compare, ends
+from evenrank.stats.compare import compare
+from evenrank.stats.estimate import confidence_interval
+from evenrank.stats.sampling import LabelSample
 
 RUN = {"q1": {"a": 2.0, "b": 1.0}, "q2": {"c": 2.0, "d": 1.0}}
 GUESS = {"a": "m", "b": "f", "c": "m", "d": "none"}
@@ -43,7 +45,7 @@ def guessed(labels: GroupTable, guess: object) -> GroupTable:
     return GroupSource(labels=labels, guess=guess, neutral=("none",), takes_drawn=True).table([])
 
 
-def parts(labels: GroupTable, run: dict[str, dict[str, float]], measure: Any = ARAB) -> tuple[np.ndarray, Drawn]:
+def parts(labels: GroupTable, run: dict[str, dict[str, float]], measure: Any = ARAB) -> tuple[np.ndarray, LabelSample]:
     how = resolve(measure)
     assert isinstance(how, LinearMeasure)
     evaluation = Evaluation(Run.from_table(table_of(run)), labels)
@@ -280,7 +282,7 @@ def test_an_audit_of_drawn_labels(made: tuple[Path, dict[str, str]]) -> None:
     # By the core itself, from the same parts.
     again = compare(figure.values, drawn=figure.drawn)
     assert (again.mean, again.ci95, again.p) == (figure.lean.mean, figure.lean.ci95, figure.lean.p)
-    assert figure.from_labels.ci95 == pytest.approx(ends(figure.drawn.of_these(figure.values)))
+    assert figure.from_labels.ci95 == pytest.approx(confidence_interval(figure.drawn.of_these(figure.values)))
     difference = figure.values - found["a", "ARaB@10"].values
     part = figure.drawn.plus(found["a", "ARaB@10"].drawn, -1.0)
     assert figure.vs_baseline.test.ci95 == compare(difference, drawn=part).ci95
@@ -327,7 +329,7 @@ def test_the_first_labels_are_a_sample_too(made: tuple[Path, dict[str, str]], tm
     rows[10]["group"] = "m"
     write(tmp_path / "todo.csv", rows)
     few = audited(folder, tmp_path / "todo.csv")
-    assert few["a", "ARaB@10"].lean.why.endswith("labels bear on it, where 30 are needed")
+    assert few["a", "ARaB@10"].lean.reason.endswith("labels bear on it, where 30 are needed")
     assert "Only 20 labels: nothing is told of bias with fewer than 30." in " ".join(few.table().split())
 
 
@@ -522,8 +524,8 @@ def test_query_groups_of_drawn_labels(made: tuple[Path, dict[str, str]]) -> None
     figure = found["b", "ARaB@10"]
     odd = np.array([int(query[1:]) % 2 == 1 for query in found.queries])
     such = figure.drawn.of_such(np.where(odd, figure.values, np.nan))
-    assert (row.figure.mean, row.figure.ci95) == (pytest.approx(such.mean), pytest.approx(ends(such)))
-    assert row.test.why == "labels were drawn for all queries together"
+    assert (row.figure.mean, row.figure.ci95) == (pytest.approx(such.mean), pytest.approx(confidence_interval(such)))
+    assert row.test.reason == "labels were drawn for all queries together"
 
 
 def test_ir_measures_has_the_estimates(made: tuple[Path, dict[str, str]]) -> None:

@@ -17,8 +17,9 @@ from evenrank.auditing.data import Excess, Pair, decided_by_ties
 from evenrank.auditing.findings import _in_order, bias_verdict
 from evenrank.groups import Lexicon
 from evenrank.measures import parse_measure
-from evenrank.measures.inference import MeanBound, compare, no_loss
 from evenrank.results.finding import Finding
+from evenrank.stats.bounds import MeanBound, no_loss
+from evenrank.stats.compare import compare
 from small_audits import TEXTS, collection, run
 from small_origins import LEAN, NEUTRAL, excess, told, with_differences
 from small_reports import QUERIES, small_audit
@@ -109,7 +110,7 @@ def test_what_ties_decide_is_neither_kept_nor_equal() -> None:
     compared = audit["new", "nDCG@10"].vs_baseline
     assert compared is not None
     assert compared.tied is not None
-    assert (compared.test.why, compared.tied.shown) == ("every value is 0", True)
+    assert (compared.test.reason, compared.tied.shown) == ("every value is 0", True)
     assert keys(audit, "answer")[0] == "better_by_ties"
 
 

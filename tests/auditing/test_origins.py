@@ -56,7 +56,7 @@ def test_two_queries_by_hand() -> None:
     assert (added.tie_mean, beyond.tie_mean) == pytest.approx((added.mean, beyond.mean))
     for of in (added, beyond):
         assert of.t_p == pytest.approx(stats.ttest_1samp(of.values, 0).pvalue)
-        assert (of.test.p, of.test.why) == (None, "only 2 queries differ from 0, where 15 are needed")
+        assert (of.test.p, of.test.reason) == (None, "only 2 queries differ from 0, where 15 are needed")
         assert of.ci95 == pytest.approx(slow_compare(of.values)[1:])
 
 
@@ -204,7 +204,7 @@ def test_ties_that_decide_are_said() -> None:
     added, beyond = excesses(result)
     assert added.tie_mean == pytest.approx(0, abs=1e-12)
     assert added.tied is not None
-    assert added.tied.why == "every value is 0"
+    assert added.tied.reason == "every value is 0"
     assert abs(added.mean) > 0.1
     assert added.tie_sensitive
     assert "leans_by_ties" in [one.key for one in result.findings]

@@ -11,7 +11,7 @@ import evenrank
 from evenrank.auditing import AuditResult
 from evenrank.auditing.comparison import corrected_by_kind
 from evenrank.measures import parse_measure
-from evenrank.measures.inference import Comparison, compare, corrected
+from evenrank.stats.compare import Comparison, compare, corrected
 from small_audits import DOCS, QRELS, random_run
 
 UTILITY, BIAS = ("nDCG@10", "RR@10"), ("ARaB@10", "NFaiRR@10", "DeltaAPRF")
@@ -89,8 +89,8 @@ def test_corrections_by_hand() -> None:
 
 def test_what_a_part_of_the_level_notices() -> None:
     """As one of two families a single test notices what each of two tests does."""
-    one = Comparison(0.1, None, 20, p=0.02, noticeable=0.1)
-    assert corrected([one], 2)[0].noticeable == corrected([one, one])[0].noticeable
+    one = Comparison(0.1, None, 20, p=0.02, mde=0.1)
+    assert corrected([one], 2)[0].mde == corrected([one, one])[0].mde
 
 
 @pytest.mark.parametrize(("count", "baseline", "pairs"), [(1, None, 0), (2, "a", 0), (2, None, 1), (3, "a", 3)])
@@ -105,11 +105,11 @@ def test_lists_of_unequal_depth_are_no_pair() -> None:
     runs = {"a": random_run(0), "b": random_run(1), "short": short}
     made = evenrank.audit(runs, collection=DOCS, qrels=QRELS, measures="nDCG@10 ARaB@3")
     by_pair = {(one.measure, one.first, one.second): one.test for one in made.pairs}
-    assert by_pair["nDCG@10", "a", "b"].why is None
-    assert by_pair["nDCG@10", "a", "short"].why == "the lists differ in length"
+    assert by_pair["nDCG@10", "a", "b"].reason is None
+    assert by_pair["nDCG@10", "a", "short"].reason == "the lists differ in length"
     assert by_pair["nDCG@10", "a", "short"].verdict == "cannot be told"
     # The first three ranks are all there.
-    assert by_pair["ARaB@3", "a", "short"].why is None
+    assert by_pair["ARaB@3", "a", "short"].reason is None
 
 
 def test_values_that_labels_decide_are_no_pair() -> None:

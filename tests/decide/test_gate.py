@@ -15,8 +15,8 @@ from scipy import stats
 
 import evenrank
 from evenrank import EvenrankError, GateResult, gate
-from evenrank.measures.inference import queries_to_hold
 from evenrank.results.finding import Finding
+from evenrank.stats.planning import queries_to_hold
 from gate_audits import LEAN, NOISE, OLD, QUERIES, audit, one, rule
 
 # --- outcomes ---------------------------------------------------------------------------------------------------------
@@ -155,9 +155,9 @@ def test_several_broken_rules_are_corrected_and_what_holds_is_not() -> None:
     )
     rules = [{"measure": m, "against": "old", "at_least": 0} for m in ("nDCG@10", "RR@10", "NFaiRR@10")]
     alone, corrected = (gate(data, budget={"rule": rules}, correction=c).rulings[0] for c in ("none", "holm"))
-    assert alone.p_broken == corrected.p_broken
-    assert 0.05 / 3 < corrected.p_broken < 0.05
-    assert corrected.holm_p == pytest.approx(3 * corrected.p_broken)
+    assert alone.p_violated == corrected.p_violated
+    assert 0.05 / 3 < corrected.p_violated < 0.05
+    assert corrected.holm_p == pytest.approx(3 * corrected.p_violated)
     assert (alone.outcome, corrected.outcome) == ("broken", "not shown")
     assert (
         gate(data, budget={"rule": rules})

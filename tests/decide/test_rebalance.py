@@ -125,7 +125,7 @@ def test_figures_are_those_of_an_audit_of_the_other_queries() -> None:
     values = json.loads(found.to_json())["figures"]["nDCG@10"]
     assert compared is not None
     assert values["difference"]["mean"] == compared.difference
-    assert (values["difference"]["p"], values["difference"]["why"]) == (compared.p, compared.test.why)
+    assert (values["difference"]["p"], values["difference"]["why"]) == (compared.p, compared.test.reason)
     assert found.changes.queries == len(OTHERS)
     assert any(f"figures are of the other {len(OTHERS)}" in note for note in found.notes)
     answer, bound = found.findings

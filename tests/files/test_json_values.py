@@ -14,7 +14,7 @@ from ir_measures import nDCG
 
 from evenrank.files.json_values import BY_QUERY, IF_KNOWN, INLINE, LEFT_OUT, fields_of, json_text, json_values, named
 from evenrank.files.types import Array
-from evenrank.measures.inference import compare
+from evenrank.stats.compare import compare
 
 
 class Place(NamedTuple):

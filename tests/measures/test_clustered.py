@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evenrank.measures.inference import clustered, ends, from_error
+from evenrank.probes.two_way_clusters import clustered
+from evenrank.stats.compare import compare_estimate
+from evenrank.stats.estimate import confidence_interval
 
 
 def slow_variance(values, columns, weights, units):
@@ -52,7 +54,7 @@ def test_each_value_of_its_own_is_the_t_test():
     apart = values - values.mean()
     skew = (1 + 6 / 40) * (apart**3).mean() / (apart**2).mean() ** 1.5 / np.sqrt(40)
     assert found.skew == pytest.approx(skew)
-    assert from_error(found, 40, "pairs").ci95 == ends(found)
+    assert compare_estimate(found, 40, "pairs").ci95 == confidence_interval(found)
 
 
 def test_two_samples_are_welchs_test():
@@ -70,7 +72,7 @@ def test_values_that_do_not_differ_leave_no_error():
     own = np.arange(7)
     found = clustered(np.full(7, 0.1), own, own).mean(np.ones(1))
     assert (found.error, found.freedom) == (0.0, 6.0)
-    assert from_error(found, 7, "pairs").p == 2**-6
+    assert compare_estimate(found, 7, "pairs").p == 2**-6
     # Every query and every passage sums to 0, and no pair is 0.
     apart = clustered(np.array([1.0, -1, -1, 1]), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])).mean(np.ones(1))
     assert apart.error > 0

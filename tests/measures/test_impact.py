@@ -20,7 +20,8 @@ import slow_exposure as plain
 from evenrank.files import EvenrankError, Run
 from evenrank.measures import Evaluation, parse_measure, resolve
 from evenrank.measures.impact import pooled_terms
-from evenrank.measures.inference import RateRatio, corrected, large_enough, rate_ratios
+from evenrank.stats.compare import corrected
+from evenrank.stats.ratios import RateRatio, large_enough, rate_ratios
 
 seeds = st.integers(0, 10_000)
 
@@ -120,7 +121,7 @@ def test_pooled_figures_are_those_of_contingency_tables(n: int, m: int, p: float
     x, y = sorted((round(p * n) / n, round(q * m) / m))
     x, y = round(x * n), round(y * m)
     found = counted(x, n, y, m)
-    if x / n >= y / m or found.why is not None:
+    if x / n >= y / m or found.reason is not None:
         return
     assert found.mean == pytest.approx(relative_risk(x, n, y, m).relative_risk)
     chi2 = chi2_contingency([[x, n - x], [y, m - y]], correction=False)
@@ -174,7 +175,7 @@ def test_small_groups_are_named_and_nobody_is_compared_with_them() -> None:
     # One of one is selected, and 9 of 9: neither of them is the group to compare with.
     selected = np.array([[1.0, 9.0, 40.0, 100.0]])
     found = rate_ratios(selected, np.array([[1.0, 9.0, 100.0, 200.0]]))
-    assert [one.why for one in found] == [
+    assert [one.reason for one in found] == [
         "fewer than 2% of the candidates",
         "fewer than 10 people",
         None,
@@ -186,8 +187,8 @@ def test_small_groups_are_named_and_nobody_is_compared_with_them() -> None:
     assert large_enough(np.array([10.0, 490.0])).tolist() == [True, True]
     assert large_enough(np.array([10.0, 491.0])).tolist() == [False, True]
     nobody = rate_ratios(np.zeros((1, 2)), np.array([[50.0, 50.0]]))
-    assert [(one.mean, one.why) for one in nobody] == [(None, "nobody is selected")] * 2
-    assert rate_ratios(np.array([[0.0, 9.0]]), np.array([[0.0, 30.0]]))[0].why == "no candidates"
+    assert [(one.mean, one.reason) for one in nobody] == [(None, "nobody is selected")] * 2
+    assert rate_ratios(np.array([[0.0, 9.0]]), np.array([[0.0, 30.0]]))[0].reason == "no candidates"
 
 
 def test_a_ratio_of_four_fifths_is_not_below_it() -> None:
@@ -234,7 +235,7 @@ def test_intervals_hold_the_ratio_and_agree_with_what_is_said(
     people = rng.integers(0, 30, (queries, groups)).astype(float)
     selected = np.floor(people * rng.choice([0.0, 0.3, 1.0, rng.random()], (queries, groups)))
     for found in rate_ratios(selected if whole else selected * rng.random(), people):
-        figures = (found.mean, found.p, found.noticeable, found.z, *(found.ci95 or ()))
+        figures = (found.mean, found.p, found.mde, found.z, *(found.ci95 or ()))
         assert all(value is None or math.isfinite(value) for value in figures)
         if found.ci95 is not None and found.p is not None:
             assert found.ci95[0] - 1e-6 <= found.mean <= found.ci95[1] + 1e-6

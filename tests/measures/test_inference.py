@@ -8,24 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as hst
-from scipy import stats
+from scipy import paired_t_test, stats
 
-from evenrank.measures.inference import (
-    Estimate,
-    bound_of_size,
-    cluster_means,
-    compare,
-    compare_parts,
-    compare_sizes,
-    corrected,
-    estimate,
-    holm,
-    no_loss,
-    paired_t_test,
-    proportion,
-    queries_to_hold,
-    size_of,
-)
+from evenrank.files.types import holm
+from evenrank.stats.bounds import margin_absolute, no_loss
+from evenrank.stats.clusters import cluster_means
+from evenrank.stats.compare import compare, compare_abs_means, compare_combined, corrected
+from evenrank.stats.estimate import Estimate, absolute_estimate, estimate
+from evenrank.stats.planning import queries_to_hold
+from evenrank.stats.ratios import proportion
 from slow_inference import slow_compare
 
 rng = np.random.default_rng(7)
@@ -91,7 +82,7 @@ def test_a_mean_is_compared_with_0_as_the_rule_is_written(values: list[float]) -
     present = np.array([x for x in values if abs(x) > 1e-12])
     k, n = len(present), len(values)
     assert (found.n, found.mean) == (n, pytest.approx(np.mean(values), abs=1e-12))
-    assert (found.p is None) == (k < 15) == (found.why is not None)
+    assert (found.p is None) == (k < 15) == (found.reason is not None)
     if k < 2 or np.ptp(present) < 1e-3:
         return
     p, low, high = slow_compare(values)
@@ -111,22 +102,22 @@ def test_zeros_change_the_interval_and_not_the_verdict() -> None:
     values = np.array([-0.1, 0.2, 0.3, 0.4] * 8)
     alone, among = compare(values), compare(np.append(values, np.zeros(68)))
     assert (alone.p, alone.verdict) == (among.p, "shown")
-    assert among.noticeable == pytest.approx(0.32 * alone.noticeable)
+    assert among.mde == pytest.approx(0.32 * alone.mde)
 
 
 def test_what_cannot_be_told() -> None:
-    assert compare(np.zeros(40)).why == "every value is 0"
-    assert compare(np.append(np.zeros(40), 0.1)).why == "only one of 41 values is not 0"
-    assert compare(np.full(5, np.nan)).why == "no value is defined"
+    assert compare(np.zeros(40)).reason == "every value is 0"
+    assert compare(np.append(np.zeros(40), 0.1)).reason == "only one of 41 values is not 0"
+    assert compare(np.full(5, np.nan)).reason == "no value is defined"
     found = compare(np.append(rng.normal(1, 0.1, 14), np.zeros(6)))
-    assert found.why == "only 14 of 20 queries differ from 0, where 15 are needed"
+    assert found.reason == "only 14 of 20 queries differ from 0, where 15 are needed"
     assert (found.verdict, found.p, found.ci95 is not None) == ("cannot be told", None, True)
 
 
 def test_noticeable_is_noticed_in_8_of_10() -> None:
     draws = np.random.default_rng(3)
     samples = draws.normal(0, 1, (400, 100))
-    size = np.mean([compare(one).noticeable for one in samples])
+    size = np.mean([compare(one).mde for one in samples])
     assert np.mean([compare(one + size).shown for one in samples]) == pytest.approx(0.8, abs=0.05)
 
 
@@ -144,8 +135,8 @@ def test_an_estimate_is_of_all_values() -> None:
     assert (found.mean, found.n) == (0.5, 4)
     assert estimate(np.ones(9)).ci95 is None
     assert estimate(np.array([0.3])).ci95 is None
-    assert size_of(Estimate(-0.2, (-0.5, 0.1), 9)).ci95 == (0.0, 0.5)
-    assert size_of(Estimate(-0.2, (-0.5, -0.1), 9)) == Estimate(0.2, (0.1, 0.5), 9)
+    assert absolute_estimate(Estimate(-0.2, (-0.5, 0.1), 9)).ci95 == (0.0, 0.5)
+    assert absolute_estimate(Estimate(-0.2, (-0.5, -0.1), 9)) == Estimate(0.2, (0.1, 0.5), 9)
 
 
 def test_corrections_decide_the_verdict() -> None:
@@ -157,18 +148,18 @@ def test_corrections_decide_the_verdict() -> None:
 
 def test_two_groups_are_compared_by_welch_where_nothing_is_skewed() -> None:
     first, second = np.linspace(0, 1, 40), np.linspace(0, 3, 21)
-    found = compare_parts([first, second], [1.0, -1.0])
+    found = compare_combined([first, second], [1.0, -1.0])
     test = stats.ttest_ind(first, second, equal_var=False)
     assert (found.mean, found.p) == (pytest.approx(-1.0), pytest.approx(test.pvalue))
     assert found.ci95 == pytest.approx(tuple(test.confidence_interval()))
-    assert compare_parts([first, second[:14]], [1.0, -1.0]).verdict == "cannot be told"
+    assert compare_combined([first, second[:14]], [1.0, -1.0]).verdict == "cannot be told"
 
 
 def test_sizes_are_compared_whatever_their_signs() -> None:
     base = rng.normal(0.3, 0.3, 200)
-    turned = compare_sizes([-base], [base], [1.0])
+    turned = compare_abs_means([-base], [base], [1.0])
     assert (turned.mean, turned.p) == (0.0, 1.0)
-    more = compare_sizes([-2 * base], [base], [1.0])
+    more = compare_abs_means([-2 * base], [base], [1.0])
     assert (more.mean, more.verdict) == (pytest.approx(base.mean()), "shown")
     assert more.ci95 is not None
     assert more.ci95[0] > 0
@@ -211,20 +202,20 @@ def test_equal_runs_need_about_so_many_queries() -> None:
 def test_few_queries_show_no_loss_and_break_nothing() -> None:
     base = rng.beta(2, 1, 14)
     assert no_loss(base, base).p_holds() > 0.05
-    assert no_loss(base / 2, base).p_broken() is None
-    assert no_loss(rng.beta(1, 2, 40) / 4, np.full(40, 0.9)).p_broken() < 0.001
+    assert no_loss(base / 2, base).p_violated() is None
+    assert no_loss(rng.beta(1, 2, 40) / 4, np.full(40, 0.9)).p_violated() < 0.001
     assert no_loss(np.array([0.1]), np.array([0.4])) is None
     assert no_loss(np.zeros(9), np.zeros(9)) is None
 
 
 def test_a_limit_needs_both_sides_and_a_query_that_leans_far() -> None:
     values = rng.normal(0.0, 0.2, 400)
-    near, far = (bound_of_size([values], None, 0.1, greatest) for greatest in (1.0, 60.0))
+    near, far = (margin_absolute([values], None, 0.1, greatest) for greatest in (1.0, 60.0))
     assert near.p_holds() <= 0.05 < far.p_holds()
     low, high = near.limits()
     assert (low, high < 0.1) == (0.0, True)
-    assert bound_of_size([values + 0.2], None, 0.1, 1.0).p_broken() < 0.001
-    assert bound_of_size([-values - 0.2], None, 0.1, 1.0).p_broken() < 0.001
+    assert margin_absolute([values + 0.2], None, 0.1, 1.0).p_violated() < 0.001
+    assert margin_absolute([-values - 0.2], None, 0.1, 1.0).p_violated() < 0.001
 
 
 def test_proportions_are_wilsons() -> None:

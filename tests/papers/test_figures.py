@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from evenrank.papers.random_effects import random_effects_test
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evenrank.measures.inference import mixed_test
 from evenrank.papers.figures import EXACT, Figures, influence
 
 VALUES = st.lists(st.one_of(st.floats(0, 1), st.just(float("nan"))), min_size=2, max_size=30)
@@ -49,12 +49,14 @@ def figures(same: bool, **systems: list[list[float]]) -> Figures:
 def test_a_comparison_is_paired_within_the_query() -> None:
     one, other = [[0.1, 0.5, 0.9, 0.4], [0.2, 0.6, 0.7, 0.4]], [[0.0, 0.5, 0.5, 0.1], [0.1, 0.2, 0.6, 0.3]]
     found = figures(True, a=one, b=other)
-    expected = mixed_test(
+    expected = random_effects_test(
         [np.array(a) - 0.9 * np.array(b) + 0.05 for a, b in zip(one, other, strict=True)], same_queries=True
     )
     test = found.test("MRR", {"a": 1.0, "b": -0.9}, 0.05)
     assert (test.mean, test.interval()) == (pytest.approx(expected.mean), pytest.approx(expected.interval()))
-    apart = mixed_test([np.array(a) - np.array(b) for a, b in zip(one, other, strict=True)], same_queries=False)
+    apart = random_effects_test(
+        [np.array(a) - np.array(b) for a, b in zip(one, other, strict=True)], same_queries=False
+    )
     found = figures(False, a=one, b=other)
     assert found.test("MRR", {"a": 1.0, "b": -1.0}).interval() == pytest.approx(apart.interval())
 

@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from evenrank.files import EvenrankError
-from evenrank.measures.inference import Estimate
 from evenrank.papers import run_experiment
 from evenrank.papers.figures import Figures
 from evenrank.papers.report import Chart, Row
+from evenrank.stats.estimate import Estimate
 from small_reports import small_experiment
 from stub_study import StubStudy, in_place_of_ibbr
 

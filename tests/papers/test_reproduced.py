@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from evenrank.measures.inference import Estimate
 from evenrank.papers.claims import Decided, Effect, State, Verdict, claims_of
+from evenrank.stats.estimate import Estimate
 
 ROOT = Path(__file__).parents[2]
 made = runpy.run_path(str(ROOT / "docs" / "reproduced.py"))

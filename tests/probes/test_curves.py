@@ -52,7 +52,7 @@ def test_nothing_and_one_passage() -> None:
     assert (first_last.mean, first_last.ci95, first_last.p, alone.ci95) == (-2, None, None, (None, None))
     assert (first_last.n, first_last.unit, first_last.verdict) == (1, "passages", "cannot be told")
     # Between two places there is no middle.
-    assert (alone.ends_middle.mean, alone.ends_middle.why) == (None, "two places have no middle")
+    assert (alone.ends_middle.mean, alone.ends_middle.reason) == (None, "two places have no middle")
 
 
 @given(st.integers(1, 40), st.integers(2, 12))

@@ -114,7 +114,7 @@ def test_a_preference_is_its_definition(seed):
     low, high = swap.finding.ci95
     assert low < value < high
     assert high - low > 2 * 1.96 * error
-    assert swap.finding.noticeable > 2.8 * error
+    assert swap.finding.mde > 2.8 * error
 
 
 def test_a_preference_of_either_side_is_found():
@@ -140,7 +140,7 @@ def test_where_no_score_changes_no_difference_is_shown():
     """Whatever the placebo does."""
     changes, signs = drawn(3)
     found = preference(replace(changes, own=np.zeros(len(signs))), signs).finding
-    assert (found.mean, found.p, found.noticeable, found.verdict) == (0.0, 1.0, 0.0, "no difference shown")
+    assert (found.mean, found.p, found.mde, found.verdict) == (0.0, 1.0, 0.0, "no difference shown")
 
 
 def test_a_placebo_alone_that_damages_is_no_preference():
@@ -154,7 +154,7 @@ def test_a_placebo_alone_that_damages_is_no_preference():
 def why(changes, signs):
     finding = preference(changes, signs).finding
     assert finding.verdict == "cannot be told"
-    return finding.why
+    return finding.reason
 
 
 def test_too_few_passages_in_a_direction():
@@ -208,8 +208,8 @@ def test_without_a_placebo_a_preference_has_to_outweigh_the_damage():
     assert found(0.6).finding.shown
     assert found(-0.6).finding.mean < 0
     weak = found(0.2)
-    assert (weak.finding.verdict, weak.finding.noticeable, weak.placebo) == ("no difference shown", None, None)
-    assert found(0.6, tied=1.0).finding.why == ALIKE
+    assert (weak.finding.verdict, weak.finding.mde, weak.placebo) == ("no difference shown", None, None)
+    assert found(0.6, tied=1.0).finding.reason == ALIKE
 
 
 # --- other edits ------------------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def test_an_edit_is_compared_with_its_placebo_at_equal_length():
     assert beyond(longer).verdict == "no difference shown"
     assert beyond(replace(longer, own=longer.own + 0.2)).shown
     apart = replace(changes, lengths=changes.lengths + 9)
-    assert (beyond(apart).why or "").startswith("the variant and its placebo differ in length; ")
+    assert (beyond(apart).reason or "").startswith("the variant and its placebo differ in length; ")
 
 
 def test_the_difference_is_that_of_the_means():
@@ -231,7 +231,7 @@ def test_the_difference_is_that_of_the_means():
     placebo[:8] = np.nan
     found = beyond(Changes(pairs, pairs, own, placebo))
     assert found.mean == pytest.approx(own.mean() - np.nanmean(placebo))
-    assert found.noticeable < beyond(Changes(pairs, pairs, own, placebo), tests=3).noticeable
+    assert found.mde < beyond(Changes(pairs, pairs, own, placebo), tests=3).mde
     whole = np.random.default_rng(13).standard_normal((2, 20))
     paired, alone = beyond(Changes(pairs, pairs, *whole)), effect(whole[0] - whole[1], pairs, pairs)
     assert paired.mean == pytest.approx(alone.mean)
@@ -247,16 +247,16 @@ def test_without_any_placebo_it_is_the_effect():
 
 def test_too_little_to_tell():
     rng = np.random.default_rng(15)
-    assert effect(np.array([np.nan]), np.array([0]), np.array([0])).why == "no pair is left to compare"
+    assert effect(np.array([np.nan]), np.array([0]), np.array([0])).reason == "no pair is left to compare"
     one = effect(rng.standard_normal(20), np.zeros(20, int), np.arange(20))
-    assert (one.verdict, one.why) == ("cannot be told", "only 1 queries differ from 0, where 15 are needed")
+    assert (one.verdict, one.reason) == ("cannot be told", "only 1 queries differ from 0, where 15 are needed")
     values = np.where(np.arange(40) < 14, 1.0, 0.0) * rng.standard_normal(40)
     few = effect(values, np.arange(40), np.arange(40))
-    assert few.why == "only 14 of 40 queries differ from 0, where 15 are needed"
+    assert few.reason == "only 14 of 40 queries differ from 0, where 15 are needed"
     assert few.ci95 is not None
     some = np.where(np.arange(40) < 4, 0.1, np.nan)
     found = beyond(Changes(np.arange(40), np.arange(40), rng.standard_normal(40), some))
-    assert found.why == "the placebo changes only 4 passages, where 5 are needed"
+    assert found.reason == "the placebo changes only 4 passages, where 5 are needed"
 
 
 def test_sizes_have_intervals_of_two_queries_or_more():

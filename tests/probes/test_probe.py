@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank
-from evenrank.measures.inference import Estimate
 from evenrank.probes.probe_result import ProbeResult
+from evenrank.stats.estimate import Estimate
 from slow_probe import MEN, WOMEN, Found, slow_probe
 
 SWAPPED = {"he": "she", "his": "her", "she": "he", "her": "his"}
@@ -150,7 +150,7 @@ def test_a_case_worked_by_hand() -> None:
     assert one.means.placebo is not None
     assert one.means.placebo.mean == pytest.approx(0)
     # Two queries and two passages show nothing.
-    assert (one.finding.verdict, one.finding.why) == (
+    assert (one.finding.verdict, one.finding.reason) == (
         "cannot be told",
         "only 2 queries differ from 0, where 15 are needed",
     )

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 import evenrank
-from evenrank.measures.inference import Comparison, untold
 from evenrank.probes.probe_result import ProbeResult, probe_page, side_by_side, variant_finding
 from evenrank.probes.variant_figures import Example, Means, VariantFigures
 from evenrank.results.finding import Finding
+from evenrank.stats.compare import Comparison, undecidable
 
 TEXTS = {f"d{i}": f"{'he' if i % 2 else 'she'} <b>wrote</b> it {'long ' * i}" for i in range(6)}
 SWAP = {doc: text.replace("she", "x").replace("he ", "she ").replace("x", "he") for doc, text in TEXTS.items()}
@@ -61,17 +61,17 @@ def test_where_no_difference_is_shown(one: VariantFigures) -> None:
     still = Comparison(0.0, None, 702, "pairs", 1.0, 1.0, 0.0)
     assert of(one, still).key == "unchanged"
     # Figures that all read .000 are none, and neither is what would be noticed.
-    assert of(one, replace(still, mean=1e-9, noticeable=1e-8)).key == "unchanged"
-    bare = replace(NONE, noticeable=None)
+    assert of(one, replace(still, mean=1e-9, mde=1e-8)).key == "unchanged"
+    bare = replace(NONE, mde=None)
     assert of(one, bare, beyond=False).key == "no_preference_any_edit"
 
 
 def test_what_cannot_be_told(one: VariantFigures) -> None:
     why = "only 3 queries differ from 0, where 15 are needed"
-    few = of(one, untold(0.5, 3, why, "pairs", (-1.0, 2.0)))
-    assert (few.key, few.level, few.text) == ("untold", "cannot be told", f"Cannot be told: {why}.")
+    few = of(one, undecidable(0.5, 3, why, "pairs", (-1.0, 2.0)))
+    assert (few.key, few.level, few.text) == ("undecidable", "cannot be told", f"Cannot be told: {why}.")
     counts = replace(one.counts, changed=5, unchanged=2, still=5, compared=0)
-    lost = of(one, untold(None, 0, "no pair is left to compare", "pairs"), beyond=False, counts=counts)
+    lost = of(one, undecidable(None, 0, "no pair is left to compare", "pairs"), beyond=False, counts=counts)
     assert (lost.key, lost.level) == ("no_pairs", "cannot be told")
     assert "(2 unchanged, 5 of queries whose scores do not vary)" in lost.text
 
@@ -107,7 +107,7 @@ def test_several_variants_are_counted_first(one: VariantFigures) -> None:
     some = answer(FOUND, NONE, FOUND)
     assert (some.key, some.level, some.place) == ("some_move", "shown", "answer")
     assert some.text == "2 of 3 changes are shown to move the scores of by_length: v0 and v2."
-    few = untold(0.5, 3, "few", "pairs")
+    few = undecidable(0.5, 3, "few", "pairs")
     assert [(one.key, one.level) for one in (answer(NONE, few), answer(few, few))] == [
         ("none_moves", "no difference shown"), ("none_moves", "cannot be told"),
     ]  # fmt: skip

@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 
 import evenrank
 from evenrank import EvenrankError, Run, ScanResult, cut_passages, retrieve, scan, scan_queries
-from evenrank.measures.inference import Comparison, both, holm
+from evenrank.files.types import holm
 from evenrank.measures.retrievability import gini
 from evenrank.models.scorers import FunctionScorer
 from evenrank.probes.retrieving import Passages
 from evenrank.probes.scan import AT, Asked, contrasts_of, edge_of, matched, own_ranks, within
+from evenrank.stats.compare import Comparison, intersection_union
 
 
 @pytest.fixture(scope="module")
@@ -230,7 +231,7 @@ def test_what_bm25_does_as_well_is_not_shown() -> None:
     assert by["never"].found.mean == pytest.approx(0.5, abs=0.08)
     # The group has no passage at all.
     group = contrasts_of(["r"], [falls], None, asked, [None])[1]
-    assert group.found.why == "only 0 passages of b have queries, where 15 are needed"
+    assert group.found.reason == "only 0 passages of b have queries, where 15 are needed"
 
 
 def passages_of(number: int, words: Any = 90) -> pl.DataFrame:
@@ -271,7 +272,7 @@ def test_groups_are_compared_at_the_same_length_and_depth() -> None:
     assert found.verdict == "no difference shown"
     # Without a like in length nothing can be compared.
     asked = Asked.of(queries, (np.arange(300) % 3 == 2).astype(int), ("a", "b"))
-    why = contrasts_of(["r"], [by_part], None, asked, [None])[1].found.why
+    why = contrasts_of(["r"], [by_part], None, asked, [None])[1].found.reason
     assert why == "only 0 passages of a have their like in length and depth, where 15 are needed"
 
 
@@ -320,10 +321,10 @@ def test_all_contrasts_are_corrected_together() -> None:
     ],
 )
 def test_both_have_to_be_shown_on_the_same_side(first: tuple[float, float], second: Any, p: float) -> None:
-    one, other = (Comparison(mean, None, 50, p=value, noticeable=0.1) for mean, value in (first, second))
-    assert (both(one, other).mean, both(one, other).p) == (first[0], p)
-    untested = replace(other, p=None, noticeable=None, why="too few")
-    assert (both(one, untested).p, both(one, untested).why) == (None, "too few")
+    one, other = (Comparison(mean, None, 50, p=value, mde=0.1) for mean, value in (first, second))
+    assert (intersection_union(one, other).mean, intersection_union(one, other).p) == (first[0], p)
+    untested = replace(other, p=None, mde=None, why="too few")
+    assert (intersection_union(one, untested).p, intersection_union(one, untested).reason) == (None, "too few")
 
 
 class ReadsSome(FunctionScorer):

@@ -26,7 +26,7 @@ def test_a_ranker_that_looks_at_the_place_gives_the_planted_curve(home: Path) ->
     assert found.score.answer.means == pytest.approx((2.5 - np.arange(10)) * 0.5 / SD)
     assert found.score.answer.first_last.mean == pytest.approx(9 * 0.5 / SD)
     # Six passages are too few to tell.
-    assert found.score.answer.first_last.why == "only 6 passages differ from 0, where 15 are needed"
+    assert found.score.answer.first_last.reason == "only 6 passages differ from 0, where 15 are needed"
     assert found.score.answer.ends_middle.mean == pytest.approx(0)
     # Moving another sentence leaves the answer's where it is: the difference has the effect once, not twice.
     assert found.score.control.means == pytest.approx(np.zeros(10))
@@ -66,15 +66,15 @@ def test_answers_that_are_cut_off_are_counted_apart(home: Path) -> None:
     assert (result.moved.early.ci95, result.moved.late.ci95) == (None, None)
     for one in (curve.first_last, curve.ends_middle):
         assert (one.verdict, one.p, one.holm_p, one.ci95) == ("cannot be told", None, None, None)
-        assert one.why is not None
-        assert one.why.endswith(
+        assert one.reason is not None
+        assert one.reason.endswith(
             "% of the words of 6 passages are read; cut passages to what the model reads and try again (evenrank"
             " passages COLLECTION --model MODEL --answers SQUAD.json --out FOLDER)"
         )
     assert curve.first_last.mean is not None
     answer = result.findings[0]
     assert (answer.key, answer.level, answer.place) == ("untold", "cannot be told", "answer")
-    assert answer.text == f"Cannot be told: {curve.first_last.why}."
+    assert answer.text == f"Cannot be told: {curve.first_last.reason}."
 
 
 def test_queries_without_candidates_are_left_out(home: Path) -> None:

@@ -19,7 +19,6 @@ from rich.cells import cell_len
 import evenrank
 from evenrank import InputError
 from evenrank.files import Provenance
-from evenrank.measures.inference import estimate
 from evenrank.probes.sensitivity import Curves, MovedAnswers, SensitivityResult, Versions, position_curve
 from evenrank.probes.similarity import SimilarityResult, term_similarity
 from evenrank.results.result import SCHEMA, Result
@@ -27,6 +26,7 @@ from evenrank.search.debias import SpecificWords
 from evenrank.search.debias_file import DebiasResult
 from evenrank.search.embeddings import Vectors, evaluate_bias, gender_en, hard_debias
 from evenrank.search.embeddings_audit import BiasAudit
+from evenrank.stats.estimate import estimate
 from small_reports import small_audit, small_experiment
 
 EVIL = "<script>evil</script>\x1b[2J"

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 import evenrank
-from evenrank.measures.inference import Estimate
 from evenrank.results.finding import Finding, Phrases, phrases, read
 from evenrank.results.page import Page, Section
 from evenrank.results.table import TEXT, Column, Table, shorts
+from evenrank.stats.estimate import Estimate
 
 SOURCE = Path(evenrank.__file__).parent
 FILES = sorted((SOURCE / "phrases").glob("*.toml"))

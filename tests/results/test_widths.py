@@ -17,7 +17,6 @@ import pytest
 
 import evenrank
 from evenrank.groups import Lexicon
-from evenrank.measures.inference import Estimate, estimate
 from evenrank.papers.claims import Claim, Decided, Effect, Verdict
 from evenrank.papers.figures import Figures
 from evenrank.papers.report import Chart, ExperimentPage, Layout, Row
@@ -28,6 +27,7 @@ from evenrank.results.finding import Finding
 from evenrank.results.page import Page, Section, curve, histogram
 from evenrank.results.table import Column, digits
 from evenrank.results.table import Table as PageTable
+from evenrank.stats.estimate import Estimate, estimate
 from reaching import CHECK, unreachable
 from small_reports import labelled_audit
 

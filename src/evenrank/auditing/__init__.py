@@ -2,7 +2,7 @@
 
 from .audit_result import AuditResult
 from .compute import audit
-from .data import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, Comparison, Excess, Figure, FromLabels, RunAudit
+from .data import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, Figure, FromLabels, OrderEffect, RunAudit, RunComparison
 from .inputs import named_runs, run_name
 
 __all__ = [
@@ -10,11 +10,11 @@ __all__ = [
     "RANDOM",
     "RELEVANCE_FIRST",
     "AuditResult",
-    "Comparison",
-    "Excess",
     "Figure",
     "FromLabels",
+    "OrderEffect",
     "RunAudit",
+    "RunComparison",
     "audit",
     "named_runs",
     "run_name",

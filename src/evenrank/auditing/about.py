@@ -112,7 +112,7 @@ def on_common(result: AuditFigures, figure: Figure) -> str:
     compared = figure.vs_baseline
     if compared is None or not compared.partial:
         return ""
-    if compared.mean is None and compared.test.why == PARTLY:
+    if compared.mean is None and compared.test.reason == PARTLY:
         return ""
     if compared.mean is None:
         return "no difference: estimated over other queries" if compared.n else "no common queries"

@@ -85,7 +85,7 @@ class AuditResult(AuditFigures):
         Columns: ``run``, ``measure``, ``mean``, ``n``, ``undefined``, ``low`` and ``high`` (of the 95% interval); with
         labels ``known`` of ``known_of`` rows that the measure looks at, and ``bound_low`` and ``bound_high``;
         ``tie_mean``, ``tie_low``, ``tie_high``;
-        of the comparison with the baseline ``difference``, ``relative``, ``better``, ``equal``, ``worse``, ``t_p``,
+        of the comparison with the baseline ``difference``, ``relative``, ``better``, ``equal``, ``worse``,
         ``holm_p``, ``p``, ``difference_low`` and ``difference_high``; of what the run's order adds to its candidates
         ``added``, ``added_low``, ``added_high``, ``added_p`` and
         ``added_tie_mean``, and the same of what it has ``beyond_relevance``. Null where there is no value.

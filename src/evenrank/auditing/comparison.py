@@ -4,31 +4,49 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.files.types import Array, unequally_deep
+from evenrank.files.types import EQUAL, NEAR_ZERO, Array, unequally_deep
 from evenrank.measures import Evaluation, Lacking, Share, facts, greatest_value, is_bias, is_linear, resolve, signs
-from evenrank.measures import inference as st
 from evenrank.measures.base import mean_of
 from evenrank.results.table import Interval
+from evenrank.stats.bounds import MeanBound, no_loss
+from evenrank.stats.compare import (
+    ALL_ZERO,
+    Comparison,
+    compare,
+    compare_abs_means,
+    compare_combined,
+    compare_to_random_order,
+    corrected,
+    undecidable,
+)
+from evenrank.stats.estimate import (
+    absolute_estimate,
+    confidence_interval,
+    defined,
+    estimate,
+    finite_population_mean,
+)
+from evenrank.stats.sampling import LabelSample
 
 from .data import (
     RANDOM,
     REFERENCES,
     RELEVANCE_FIRST,
-    Comparison,
-    Excess,
+    TIES,
     Figure,
     FromLabels,
     GroupShare,
     KnownLabels,
+    OrderEffect,
     Pair,
     RunAudit,
-    decided_by_ties,
+    RunComparison,
 )
 from .figures import Measured, Over, measure_run
 
@@ -44,7 +62,7 @@ def with_statistics(measured: list[Measured], measures: list[Measure], baseline:
         for r, run in enumerate(measured):
             parts = run.parts[key]
             mean = run.means.get(key, how.figure(parts))
-            count = len(st.defined(run.values[key] if len(parts) == 1 else np.fmax.reduce(parts)))
+            count = len(defined(run.values[key] if len(parts) == 1 else np.fmax.reduce(parts)))
             tie_mean, tie_range = run.ties[key]
             if run.name in (RANDOM, RELEVANCE_FIRST) and not np.isnan(mean):
                 tie_mean, tie_range = mean, (mean, mean)
@@ -65,7 +83,7 @@ def with_statistics(measured: list[Measured], measures: list[Measure], baseline:
                 greatest=run.greatest.get(key, greatest_value(measure)),
                 parts=parts if len(parts) > 1 else (),
                 from_labels=_from_labels(run, key),
-                drawn=drawn_part(run, key),
+                sample=design_term(run, key),
             )
     return [
         RunAudit(run.name, run.queries, figures[r], run.tie_share, run.by_depth, *_documents(run))
@@ -78,11 +96,11 @@ def _counted_queries(run: Measured, key: str, count: int) -> int:
 
     Of a figure that has bounds alone, those with a labelled document.
     """
-    known = count if key in run.drawn else run.known_queries.get(key, count)
+    known = count if key in run.samples else run.known_queries.get(key, count)
     return known if run.partly_known(key) and not count else min(count, known)
 
 
-def _interval(run: Measured, measure: Measure, lean: st.Comparison | None) -> Interval | None:
+def _interval(run: Measured, measure: Measure, lean: Comparison | None) -> Interval | None:
     """The interval of a figure: none of one that was drawn, or of some of the documents that it looks at."""
     key, how = str(measure), resolve(measure)
     if key in run.means or run.partly_known(key):
@@ -93,11 +111,11 @@ def _interval(run: Measured, measure: Measure, lean: st.Comparison | None) -> In
     if lean is not None:
         return lean.ci95
     if len(parts) == 1 and not how.whole_run:
-        part = drawn_part(run, key)
-        ends = st.estimate(parts[0], drawn=part).ci95
+        part = design_term(run, key)
+        ends = estimate(parts[0], sample=part, clusters=run.clusters).ci95
         # An estimate may be beyond what a figure can be; its interval holds it.
         return possible(ends, measure) if part is None else ends
-    return st.size_of(st.compare_parts(parts, signs(measure))).ci95
+    return absolute_estimate(compare_combined(parts, signs(measure), clusters=run.clusters)).ci95
 
 
 def possible(ends: Interval | None, measure: Measure) -> Interval | None:
@@ -110,50 +128,61 @@ def possible(ends: Interval | None, measure: Measure) -> Interval | None:
     return low, ends[1] if most is None else min(ends[1], most)
 
 
-def _leans(measured: list[Measured], measure: Measure) -> list[st.Comparison | None]:
-    """Whether each run's figure of a signed measure differs from 0; Holm over the runs that were given."""
-    key, how = str(measure), resolve(measure)
-    if not how.signed:
+def _leans(measured: list[Measured], measure: Measure) -> list[Comparison | None]:
+    """Whether each run's figure of a signed measure differs from 0, whatever other runs there are."""
+    if not resolve(measure).signed:
         return [None] * len(measured)
-    found: list[st.Comparison] = []
-    for run in measured:
-        if run.partly_known(key):
-            mean = mean_of(run.values[key]) if len(run.parts[key]) == 1 else None
-            found.append(st.untold(mean, run.known_queries.get(key, 0), _why_untold(run)))
-        else:
-            part = drawn_part(run, key)
-            found.append(st.compare_parts(run.parts[key], signs(measure), drawn=part))
-    given = [r for r, run in enumerate(measured) if run.name not in REFERENCES]
-    for r, lean in zip(given, st.corrected([found[r] for r in given]), strict=True):
-        found[r] = lean
-    return list(found)
+    return [_lean(run, measure) for run in measured]
 
 
-def drawn_part(run: Measured, key: str, other: Measured | None = None, *, tied: bool = False) -> st.Drawn | None:
+def _lean(run: Measured, measure: Measure) -> Comparison:
+    key = str(measure)
+    if run.partly_known(key):
+        mean = mean_of(run.values[key]) if len(run.parts[key]) == 1 else None
+        return undecidable(mean, run.known_queries.get(key, 0), _reason_untested(run))
+    reach = _reach(run, measure)
+    of_order = compare_combined(
+        run.parts[key], signs(measure), sample=design_term(run, key), clusters=run.clusters, reach=reach
+    )
+    if key not in run.expected:
+        return of_order
+    part = design_term(run, key, tied=True)
+    return unless_tied(of_order, compare(run.expected[key], sample=part, clusters=run.clusters, reach=reach))
+
+
+def _reach(run: Measured, measure: Measure) -> float | None:
+    """The farthest from 0 that a query's value can be; None where that is not known."""
+    greatest = run.greatest.get(str(measure), greatest_value(measure))
+    return greatest if greatest is not None and np.isfinite(greatest) else None
+
+
+def design_term(run: Measured, key: str, other: Measured | None = None, *, tied: bool = False) -> LabelSample | None:
     """What a run's values owe to labels that were drawn, or its difference from another run."""
-    own = run.drawn.get(key)
+    own = run.samples.get(key)
     if own is None:
         return None
     part = (own[1] if tied else None) or own[0]
-    others = None if other is None else other.drawn.get(key)
+    others = None if other is None else other.samples.get(key)
     return part if others is None else part.plus((others[1] if tied else None) or others[0], -1.0)
 
 
 def _from_labels(run: Measured, key: str) -> FromLabels | None:
-    part = drawn_part(run, key)
+    part = design_term(run, key)
     if part is None:
         return None
-    these, used = part.of_these(run.values[key]), np.unique(part.document)
+    mean, used = finite_population_mean(part, run.values[key]), np.unique(part.document)
     contradict = int(part.contradicts[used].sum()) if run.guessed else None
-    return FromLabels(len(used), contradict, st.ends(these) if these.error else None)
+    return FromLabels(len(used), contradict, confidence_interval(mean) if mean.se else None)
 
 
 PARTLY = "documents without a label could change it"
 ONLY_KNOWN = "the figures are of the labelled documents alone"
 """Why nothing can be told of a figure that depends on documents without a label; where these are left out."""
+UNEQUAL_DEPTH = "the lists differ in length"
+MISSING_QUERIES = "it depends on the queries that one of them lacks"
 
 
-def _why_untold(run: Measured) -> str:
+def _reason_untested(run: Measured) -> str:
     return ONLY_KNOWN if run.only_known else PARTLY
 
 
@@ -173,9 +202,9 @@ def depth_decides(run: Measured, other: Measured, measure: Measure | None = None
 
 def _compare(
     measured: list[Measured], measures: list[Measure], base: Measured | None
-) -> dict[Measure, list[Comparison | None]]:
+) -> dict[Measure, list[RunComparison | None]]:
     """Every run's comparison with the baseline, by measure; those of the runs that were given corrected together."""
-    found: dict[Measure, list[Comparison | None]] = {
+    found: dict[Measure, list[RunComparison | None]] = {
         measure: [None if base is None or run.name == base.name else _against(run, base, measure) for run in measured]
         for measure in measures
     }
@@ -188,21 +217,43 @@ def _compare(
     tests = corrected_by_kind([(measure, one.test) for measure, _, one in given])
     sizes = iter(corrected_by_kind([(measure, one.sizes) for measure, _, one in given if one.sizes is not None]))
     for (measure, r, one), test in zip(given, tests, strict=True):
-        found[measure][r] = replace(one, test=test, sizes=None if one.sizes is None else next(sizes))
+        size = None if one.sizes is None else next(sizes)
+        found[measure][r] = replace(one, test=unless_tied(test, one.tied), sizes=size)
     return found
 
 
-def _against(run: Measured, base: Measured, measure: Measure) -> Comparison:
+def _against(run: Measured, base: Measured, measure: Measure) -> RunComparison:
     """A run's comparison with the baseline on one measure, not corrected."""
-    found = replace(compare_runs(run, base, measure), unequal_depth=depth_decides(run, base, measure))
+    found = compare_runs(run, base, measure)
+    if depth_decides(run, base, measure):
+        found = replace(found, test=found.test.without_verdict(UNEQUAL_DEPTH), unequal_depth=True)
+    elif not is_bias(measure):
+        found = _in_common(found, run, base, measure)
     if resolve(measure).signed and run.name not in REFERENCES:
-        parts = run.parts[str(measure)], base.parts[str(measure)]
-        drawn = drawn_part(run, str(measure)), drawn_part(base, str(measure))
-        found = replace(found, sizes=st.compare_sizes(*parts, signs(measure), drawn=drawn))
+        key = str(measure)
+        samples = design_term(run, key), design_term(base, key)
+        sizes = compare_abs_means(
+            run.parts[key], base.parts[key], signs(measure), samples=samples, clusters=run.clusters
+        )
+        found = replace(found, sizes=sizes)
     return found
 
 
-def corrected_by_kind(found: Sequence[tuple[Measure, st.Comparison]]) -> list[st.Comparison]:
+def _in_common(found: RunComparison, run: Measured, base: Measured, measure: Measure) -> RunComparison:
+    """A comparison of effectiveness, undecided where only queries that a run lacks, and that count as 0, decide it."""
+    both = ~np.isnan(run.lengths) & ~np.isnan(base.lengths)
+    if both.all():
+        return found
+    values, baseline = (np.where(both, one.values[str(measure)], np.nan) for one in (run, base))
+    test = compare(values - baseline, zeros="keep", clusters=run.clusters, reach=_reach(run, measure))
+    loss = no_loss(values, baseline, greatest=greatest_value(measure), clusters=run.clusters)
+    losses = found.losses if loss is None else (*found.losses, loss)
+    same = test.shown and (test.mean or 0.0) * (found.difference or 0.0) > 0
+    decided = found.test.without_verdict(MISSING_QUERIES) if found.test.shown and not same else found.test
+    return replace(found, test=decided, losses=losses)
+
+
+def corrected_by_kind(found: Sequence[tuple[Measure, Comparison]]) -> list[Comparison]:
     """The tests of measures, with Holm's correction over all that one sentence of the first line may speak of.
 
     Those are the tests of effectiveness, and those of bias. Of bias, the measures that have a better side and the
@@ -215,7 +266,7 @@ def corrected_by_kind(found: Sequence[tuple[Measure, st.Comparison]]) -> list[st
     for family in tested:
         places = [place for place, own in enumerate(families) if own == family]
         parts = len(tested & _BIAS) if family in _BIAS else 1
-        for place, test in zip(places, st.corrected([tests[place] for place in places], parts), strict=True):
+        for place, test in zip(places, corrected([tests[place] for place in places], parts), strict=True):
             tests[place] = test
     return tests
 
@@ -230,57 +281,80 @@ def _family(measure: Measure) -> str:
     return "shares" if type(measure) is type(Share) else str(measure)
 
 
-def compare_runs(run: Measured, base: Measured, measure: Measure) -> Comparison:
+def compare_runs(run: Measured, base: Measured, measure: Measure) -> RunComparison:
     """A run against another on one measure, over the queries where both have a value, without Holm's correction."""
     key = str(measure)
     if key in run.means:
         return _compare_drawn(run, base, measure)
     found = (_compare_whole if resolve(measure).whole_run else _compare_queries)(run, base, measure)
-    if key in run.drawn:
+    if key in run.samples:
         # A query's own estimate is no value of it.
-        found = replace(found, better=None, equal=None, worse=None, t_p=None)
+        found = replace(found, better=None, equal=None, worse=None)
     if run.partly_known(key) or base.partly_known(key):
         n = min(one.known_queries.get(key, found.n) for one in (run, base))
-        test = st.untold(found.difference, n, _why_untold(run))
-        found = replace(found, test=test, n=n, t_p=None, tied=None)
+        test = undecidable(found.difference, n, _reason_untested(run))
+        found = replace(found, test=test, n=n, tied=None)
     return found
 
 
-def _compare_queries(run: Measured, base: Measured, measure: Measure) -> Comparison:
+def compare_values(
+    run: Measured, base: Measured, measure: Measure, where: Array | None = None, *, tied: bool = False
+) -> Comparison:
+    """Whether a run's values differ from another's; ``where``: on these queries [Q]; ``tied``: over orders of ties."""
+    key = str(measure)
+    values, baseline = (one.expected[key] if tied else one.values[key] for one in (run, base))
+    difference = values - baseline if where is None else np.where(where, values - baseline, np.nan)
+    reach = _reach(run, measure)
+    return compare(
+        difference,
+        zeros="drop" if is_bias(measure) else "keep",
+        sample=design_term(run, key, base, tied=tied),
+        clusters=run.clusters,
+        # The farthest difference: from one end of the values to the other.
+        reach=reach if reach is None or not resolve(measure).signed else 2 * reach,
+    )
+
+
+def _compare_queries(run: Measured, base: Measured, measure: Measure) -> RunComparison:
     key = str(measure)
     values, baseline = run.values[key], base.values[key]
-    paired = st.paired_t_test(values, baseline)
     both = ~np.isnan(values - baseline)
     if resolve(measure).better == "nearer zero":
         gain = np.abs(baseline[both]) - np.abs(values[both])
     else:
         gain = values[both] - baseline[both]
-    better, worse = int((gain > st.EQUAL).sum()), int((gain < -st.EQUAL).sum())
+    better, worse = int((gain > EQUAL).sum()), int((gain < -EQUAL).sum())
     means = [mean_of(np.where(both, of, np.nan)) for of in (values, baseline)]
-    tied = tied_loss = None
-    greatest = greatest_value(measure)
+    differences = values[both] - baseline[both]
+    differences[np.abs(differences) <= EQUAL] = 0.0
+    difference = mean_of(differences) if len(differences) else None
+    tied, pairs = None, [(values, baseline)]
     if key in run.expected and key in base.expected:
-        over_ties = run.expected[key], base.expected[key]
-        tied = st.compare(over_ties[0] - over_ties[1], drawn=drawn_part(run, key, base, tied=True))
-        moved = not all(map(_same, over_ties, (values, baseline)))
-        lossy = moved and not is_bias(measure)
-        tied_loss = st.no_loss(*over_ties, greatest=greatest) if lossy else None
-    return Comparison(
-        paired.difference,
-        st.compare(values - baseline, drawn=drawn_part(run, key, base)),
-        _relative(paired.difference, means[1]),
+        tied = compare_values(run, base, measure, tied=True)
+        expected = run.expected[key], base.expected[key]
+        pairs += [] if all(map(_same, expected, (values, baseline))) else [expected]
+    losses = () if is_bias(measure) else _losses(pairs, measure, run.clusters)
+    return RunComparison(
+        difference,
+        compare_values(run, base, measure),
+        _relative(difference, means[1]),
         better,
         int(both.sum()) - better - worse,
         worse,
-        paired.t_p,
-        loss=None if is_bias(measure) else st.no_loss(values, baseline, greatest=greatest),
+        losses=losses,
         tied=tied,
-        tied_loss=tied_loss,
-        n=paired.n,
+        n=int(both.sum()),
         mean=means[0],
         baseline_mean=means[1],
         partial=_partial([(values, baseline)]),
     )
+
+
+def _losses(pairs: Sequence[tuple[Array, Array]], measure: Measure, clusters: Array | None) -> tuple[MeanBound, ...]:
+    """The tests of no loss on pairs of values [Q]; none where there is nothing to lose."""
+    greatest = greatest_value(measure)
+    tests = (no_loss(*pair, greatest=greatest, clusters=clusters) for pair in pairs)
+    return tuple(test for test in tests if test is not None)
 
 
 def _same(values: Array, other: Array) -> bool:
@@ -293,28 +367,29 @@ def _partial(pairs: list[tuple[Array, Array]]) -> bool:
 
 
 def _relative(difference: float | None, baseline: float | None) -> float | None:
-    if difference is None or baseline is None or abs(baseline) <= st.NEAR_ZERO:
+    if difference is None or baseline is None or abs(baseline) <= NEAR_ZERO:
         return None
     return difference / baseline
 
 
-def _compare_whole(run: Measured, base: Measured, measure: Measure) -> Comparison:
+def _compare_whole(run: Measured, base: Measured, measure: Measure) -> RunComparison:
     """A figure of the whole run, on the queries (of each part) where both runs have a value."""
     pairs = _whole_pairs(run, base, str(measure))
     parts = [common(*pair) for pair in pairs]
     n, n_poles = _counted(pairs)
     how = resolve(measure)
     if any(not len(part) for part in parts):
-        test = st.untold(None, n, "no query has a value in both runs")
-        return Comparison(None, test, n=n, n_poles=n_poles, partial=_partial(pairs))
+        test = undecidable(None, n, "no query has a value in both runs")
+        return RunComparison(None, test, n=n, n_poles=n_poles, partial=_partial(pairs))
     means = how.combine([_means(*pair) for pair in pairs])
     difference = float(means[0] - means[1])
     if how.signed:
-        test = st.compare_parts([values - baseline for values, baseline in pairs], signs(measure))
+        differences = [values - baseline for values, baseline in pairs]
+        test = compare_combined(differences, signs(measure), clusters=run.clusters)
     else:
         own, other = run.parts[str(measure)], base.parts[str(measure)]
-        test = st.compare_sizes(own, other, signs(measure))
-    return Comparison(
+        test = compare_abs_means(own, other, signs(measure), clusters=run.clusters)
+    return RunComparison(
         difference,
         replace(test, n=n),
         _relative(difference, float(means[1])),
@@ -326,18 +401,18 @@ def _compare_whole(run: Measured, base: Measured, measure: Measure) -> Compariso
     )
 
 
-def _compare_drawn(run: Measured, base: Measured, measure: Measure) -> Comparison:
+def _compare_drawn(run: Measured, base: Measured, measure: Measure) -> RunComparison:
     """A figure that was drawn, and so has no value for single queries, against the baseline's: without a test."""
     pairs = _whole_pairs(run, base, str(measure))
     parts = [common(*pair) for pair in pairs]
     n, n_poles = _counted(pairs)
-    test = st.untold(None, n, "its figure was drawn over random orders")
+    test = undecidable(None, n, "its figure was drawn over random orders")
     # A figure drawn over all queries is not available for some of them.
     if _partial(pairs) or any(not len(part) for part in parts):
-        return Comparison(None, test, n=n, n_poles=n_poles, partial=_partial(pairs))
+        return RunComparison(None, test, n=n, n_poles=n_poles, partial=_partial(pairs))
     mean = run.means[str(measure)]
     baseline = float(resolve(measure).combine([_means(*pair) for pair in pairs])[1])
-    return Comparison(
+    return RunComparison(
         mean - baseline,
         replace(test, mean=mean - baseline),
         _relative(mean - baseline, baseline),
@@ -357,8 +432,8 @@ def _whole_pairs(run: Measured, base: Measured, key: str) -> list[tuple[Array, A
 def _counted(pairs: list[tuple[Array, Array]]) -> tuple[int, tuple[int, int] | None]:
     """How many queries have a value in both runs, and how many in each pole where there are two."""
     differences = [values - baseline for values, baseline in pairs]
-    poles = [len(st.defined(one)) for one in differences]
-    return len(st.defined(np.fmax.reduce(differences))), (poles[0], poles[1]) if len(poles) > 1 else None
+    poles = [len(defined(one)) for one in differences]
+    return len(defined(np.fmax.reduce(differences))), (poles[0], poles[1]) if len(poles) > 1 else None
 
 
 def common(values: Array, baseline: Array) -> Array:
@@ -387,21 +462,10 @@ def _on_common_queries(run: Measured, reference: Measured, key: str) -> tuple[Me
     return restricted(run), restricted(reference)
 
 
-_FIELDS: dict[Over, tuple[str, str]] = {"random": ("added", RANDOM), "relevance": ("beyond_relevance", RELEVANCE_FIRST)}
+_REFERENCE_OF: dict[Over, str] = {"random": RANDOM, "relevance": RELEVANCE_FIRST}
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """A run and a reference order of its own candidates, on the queries where both have a value of a measure."""
-
-    place: int
-    measure: Measure
-    field: str
-    run: Measured
-    reference: Measured
-
-
-def with_excesses(
+def with_order_effects(
     results: list[RunAudit],
     evaluations: Sequence[Evaluation],
     measured: Sequence[Measured],
@@ -413,60 +477,69 @@ def with_excesses(
     ``measured``: the evaluations' values on the ``axis``; ``known``: the references that are measured, by name, each
     with the evaluation whose candidates it orders. Only of measures that are weighted sums over ranks: of others the
     difference from an expectation says little of a single order. None where candidates have no label: what is known of
-    the first ranks alone says nothing of a random order. Holm over the runs.
+    the first ranks alone says nothing of a random order. What is said of a run does not depend on the others.
     """
-    pairs: list[_Pair] = []
-    for place, (evaluation, run) in enumerate(zip(evaluations, measured, strict=True)):
-        linear = [figure.measure for figure in results[place].figures.values() if is_linear(figure.measure)]
-        for over, (key, name) in _FIELDS.items():
+    changed = []
+    for result, evaluation, run in zip(results, evaluations, measured, strict=False):
+        figures = dict(result.figures)
+        linear = [figure.measure for figure in figures.values() if is_linear(figure.measure)]
+        for over, name in _REFERENCE_OF.items():
             if not linear or (over == "relevance" and evaluation.qrels is None):
                 continue
             of, reference = known.get(name, (None, None))
             if of is not evaluation or reference is None:
-                reference = measure_run(evaluation, name, linear, axis, over=over, profiled=False)
+                reference = measure_run(
+                    evaluation, name, linear, axis, over=over, profiled=False, clusters=run.clusters
+                )
             for measure in linear:
-                if run.partly_known(str(measure)) or reference.partly_known(str(measure)):
+                key = str(measure)
+                if run.partly_known(key) or reference.partly_known(key):
                     continue
-                pairs.append(_Pair(place, measure, key, *_on_common_queries(run, reference, str(measure))))
-    changed = [dict(result.figures) for result in results]
-    for (measure, key), found in _by_measure(pairs).items():
-        excesses = [(pair, _excess(pair)) for pair in found]
-        defined = [(pair, one) for pair, one in excesses if one is not None]
-        tests = st.corrected([one.test for _, one in defined])
-        leans = st.corrected([one.leans for _, one in defined])
-        for (pair, excess), test, lean in zip(defined, tests, leans, strict=True):
-            figures, name = changed[pair.place], str(measure)
-            excess = replace(excess, test=test, leans=lean)
-            if key == "added":
-                figures[name] = replace(figures[name], added=excess)
-            else:
-                figures[name] = replace(figures[name], beyond_relevance=excess)
-    return [replace(result, figures=figures) for result, figures in zip(results, changed, strict=True)]
+                effect = _order_effect(*_on_common_queries(run, reference, key), measure, random=over == "random")
+                if effect is not None:
+                    if over == "random":
+                        figures[key] = replace(figures[key], added=effect)
+                    else:
+                        figures[key] = replace(figures[key], beyond_relevance=effect)
+        changed.append(replace(result, figures=figures))
+    return [*changed, *results[len(changed) :]]
 
 
-def _by_measure(pairs: Sequence[_Pair]) -> dict[tuple[Measure, str], list[_Pair]]:
-    found: dict[tuple[Measure, str], list[_Pair]] = {}
-    for pair in pairs:
-        found.setdefault((pair.measure, pair.field), []).append(pair)
-    return found
-
-
-def _excess(pair: _Pair) -> Excess | None:
-    """The difference of a pair; None without a query where both have a value."""
-    key = str(pair.measure)
-    compared = compare_runs(pair.run, pair.reference, pair.measure)
+def _order_effect(run: Measured, reference: Measured, measure: Measure, *, random: bool) -> OrderEffect | None:
+    """What a run's order has beyond a reference order; None without a query where both have a value."""
+    key = str(measure)
+    compared = compare_runs(run, reference, measure)
     if compared.difference is None or compared.baseline_mean is None:
         return None
-    return Excess(
+    test, tied = compared.test, compared.tied
+    if random:
+        test, tied = (_against_random_orders(run, reference, measure, tied=of_ties) for of_ties in (False, True))
+    return OrderEffect(
         compared.difference,
         compared.n,
-        compared.test,
-        compared.t_p,
+        unless_tied(test, tied),
         compared.baseline_mean,
-        compared.tied,
-        pair.run.values[key] - pair.reference.values[key],
-        st.compare(pair.reference.values[key], drawn=drawn_part(pair.reference, key)),
-        drawn_part(pair.run, key, pair.reference),
+        tied,
+        run.values[key] - reference.values[key],
+        compare(
+            reference.values[key],
+            sample=design_term(reference, key),
+            clusters=run.clusters,
+            reach=_reach(run, measure),
+        ),
+        design_term(run, key, reference),
+    )
+
+
+def _against_random_orders(run: Measured, reference: Measured, measure: Measure, *, tied: bool) -> Comparison:
+    key, reach = str(measure), _reach(run, measure)
+    values = (run.expected if tied else run.values)[key] - reference.values[key]
+    return compare_to_random_order(
+        values,
+        run.order_variances.get(key, np.zeros(len(values))),
+        clusters=run.clusters,
+        sample=design_term(run, key, reference, tied=tied),
+        reach=reach if reach is None or not resolve(measure).signed else 2 * reach,
     )
 
 
@@ -485,45 +558,54 @@ def compare_pairs(given: Sequence[Measured], measures: Sequence[Measure], baseli
     ]
     tests = corrected_by_kind([(measure, one.test) for measure, _, _, one in compared])
     return tuple(
-        Pair(str(measure), first, second, test, one.tied)
+        Pair(str(measure), first, second, unless_tied(test, one.tied))
         for (measure, first, second, one), test in zip(compared, tests, strict=True)
     )
 
 
-def _compare_pair(first: Measured, second: Measured, measure: Measure) -> Comparison:
+def _compare_pair(first: Measured, second: Measured, measure: Measure) -> RunComparison:
     found = compare_runs(first, second, measure)
     if not depth_decides(first, second, measure):
         return found
-    return replace(found, test=st.untold(found.difference, found.n, "the lists differ in length"), tied=None)
+    return replace(found, test=found.test.without_verdict(UNEQUAL_DEPTH), tied=None)
 
 
 def group_shares(results: Sequence[RunAudit]) -> tuple[GroupShare, ...]:
-    """The groups' shares against those of the candidates, of a perfect ranking, and of the baseline."""
-    rows = [(run.name, one) for run in results for one in run.figures.values() if type(one.measure) is type(Share)]
+    """The groups' shares against those of the candidates, of an ideal ranking, and of the baseline; Holm by run."""
+    return tuple(share for run in results for share in _shares_of(run))
+
+
+def _shares_of(run: RunAudit) -> list[GroupShare]:
+    figures = [one for one in run.figures.values() if type(one.measure) is type(Share)]
     # Of documents without labels, and so of what a random order would add, nothing is known.
-    known = [(run, one, one.added) for run, one in rows if one.added is not None and one.mean is not None]
-    added = _over_groups([of for _, _, of in known])
-    beyond = _over_groups([one.beyond_relevance for _, one, _ in known])
-    compared = [one.vs_baseline for _, one, _ in known]
-    against = [None if of is None or of.unequal_depth else unless_tied(of.test, of.tied) for of in compared]
-    return tuple(
-        GroupShare(run, str(one.measure["group"]), float(one.mean or 0.0), of.reference, test, *others)
-        for (run, one, of), test, *others in zip(known, added, beyond, against, strict=True)
-        if test is not None
-    )
+    known = [(one, one.added) for one in figures if one.added is not None and one.mean is not None]
+    added = corrected([of.test for _, of in known])
+    beyond = corrected_where([None if one.beyond_relevance is None else one.beyond_relevance.test for one, _ in known])
+    compared = [one.vs_baseline for one, _ in known]
+    return [
+        GroupShare(
+            run.name,
+            str(one.measure["group"]),
+            float(one.mean or 0.0),
+            of.reference,
+            test,
+            further,
+            None if against is None or against.unequal_depth else against.test,
+        )
+        for (one, of), test, further, against in zip(known, added, beyond, compared, strict=True)
+    ]
 
 
-def _over_groups(found: Sequence[Excess | None]) -> list[st.Comparison | None]:
-    """Whether there is an excess, whatever the order of ties; Holm over all of them."""
-    tests: list[st.Comparison | None] = [None] * len(found)
-    known = [(place, of) for place, of in enumerate(found) if of is not None]
-    corrected = st.corrected([st.compare(of.values, drawn=of.drawn) for _, of in known])
-    for (place, of), test in zip(known, corrected, strict=True):
-        tests[place] = unless_tied(test, of.tied)
-    return tests
+def corrected_where(tests: Sequence[Comparison | None]) -> list[Comparison | None]:
+    """The tests that there are, with Holm's correction over them."""
+    after = iter(corrected([test for test in tests if test is not None]))
+    return [None if test is None else next(after) for test in tests]
 
 
-def unless_tied(test: st.Comparison, tied: st.Comparison | None) -> st.Comparison:
-    """The test, where the order of tied documents does not decide it."""
-    why = "it depends on the order of tied documents"
-    return st.untold(test.mean, test.n, why, ci95=test.ci95) if decided_by_ties(test, tied) else test
+def unless_tied(test: Comparison, tied: Comparison | None) -> Comparison:
+    """The test, undecided where the order of tied documents decides it: over all their orders the answer is another."""
+    if tied is None or tied.mean is None:
+        return test
+    differs = test.reason == ALL_ZERO and tied.reason != ALL_ZERO
+    turned = test.shown and not (tied.shown and (test.mean or 0.0) * tied.mean > 0)
+    return test.without_verdict(TIES) if differs or turned else test

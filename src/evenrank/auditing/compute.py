@@ -21,7 +21,7 @@ from .audit_result import AuditResult
 from .comparison import (
     compare_pairs,
     group_shares,
-    with_excesses,
+    with_order_effects,
     with_statistics,
 )
 from .data import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, RunAudit
@@ -43,7 +43,9 @@ from .notes import (
     query_notes,
     target_notes,
 )
-from .served import as_query_groups, lacking_groups, on_axis, served
+from .query_clusters import QueryClusters
+from .query_clusters import query_clusters as clusters_of
+from .query_groups import as_query_groups, lacking_groups, on_axis, served
 from .words import Words, find_words
 
 
@@ -90,6 +92,16 @@ def audit(
     query_groups: Annotated[
         object,
         opt.Option("Of queries or users: query_id,group.", reads=True, panel="Groups"),
+    ] = None,
+    query_clusters: Annotated[
+        object,
+        opt.Option(
+            "Queries that are about the same thing: query_id,cluster; or none (default: found by words and qrels).",
+            reads=True,
+            metavar="FILE|none",
+            panel="Statistics",
+            rare=True,
+        ),
     ] = None,
     missing: Annotated[
         Literal["error", "skip", "neutral"],
@@ -142,6 +154,9 @@ def audit(
         query_groups: The group of each query, or of the user who asked it: a file of ``query_id,group``,
             ``{query: group}``, a frame or a Series. The result has each measure by group, whether a group's queries
             differ from those of the other groups, and on which groups a run differs from the baseline.
+        query_clusters: Which queries are about the same thing, such as questions on one passage, and so count as one in
+            tests and intervals: a file of ``query_id,cluster``, ``{query: cluster}``, a frame or a Series, or "none".
+            By default those that have the same words, or at least half of their relevant documents in common.
         background: The run against which NFaiRR is normalised; by default the baseline, or the first run.
         background_depth: How many of the background's documents per query are used.
         missing: What to do about documents of a run without text: "error", "skip" (leave them out of bias measures)
@@ -169,6 +184,8 @@ def audit(
         sources = {"qrels": qrels, "queries": queries}
         sources |= {"target": target if is_path(target) and os.path.exists(target) else None}
         sources |= {"query groups": query_groups if is_path(query_groups) else None}
+        of_clusters = None if query_clusters == "none" else query_clusters
+        sources |= {"query clusters": of_clusters if is_path(of_clusters) else None}
         note_sources(provenance, named, background, source, sources)
     provenance.ahead()
     options = Options(baseline, background_depth, missing, missing_limit, unknown, only_queries, seed, order)
@@ -191,10 +208,10 @@ def audit(
     wanted = load_target(target, known, inputs.qrels is not None)
     add_cards(provenance, inputs.runs, inputs.background)
     evaluated = _evaluate(inputs, documents, options, wanted)
-    measured = _measure(inputs, documents, evaluated)
+    measured = _measure(inputs, documents, evaluated, query_clusters)
     results = with_statistics(measured.rankings, inputs.measures, baseline)
     references = {run.name: (evaluated.background, run) for run in measured.rankings[len(measured.given) :]}
-    results = with_excesses(results, evaluated.runs, measured.given, references, measured.queries)
+    results = with_order_effects(results, evaluated.runs, measured.given, references, measured.queries)
     result = _result(inputs, documents, options, evaluated, measured, results, provenance)
     groups_of_queries = None if read is None else on_axis(read, measured.queries)["query_group"]
     groups_file = readable(os.path.basename(query_groups)) if is_path(query_groups) else "in memory"
@@ -207,7 +224,11 @@ def audit(
         impact=impacts_of_runs(evaluated.runs, inputs.measures, source),
         query_groups=served(measured.given, inputs.measures, baseline, groups_of_queries),
         query_group=groups_of_queries,
-        settings={**result.settings, **({} if query_groups is None else {"query_groups": groups_file})},
+        settings={
+            **result.settings,
+            **({} if query_groups is None else {"query_groups": groups_file}),
+            "query_clusters": measured.clusters.reason,
+        },
     )
 
 
@@ -250,29 +271,38 @@ def _evaluate(inputs: Inputs, documents: Documents, options: Options, target: Ta
 class _MeasuredRuns:
     """The values of every ranking: ``rankings`` are the ``given`` runs, then the references.
 
-    ``queries``: the axis of their values; ``documents``: the first documents of every ranking.
+    ``queries``: the axis of their values; ``documents``: the first documents of every ranking; ``clusters``: those of
+    the queries.
     """
 
     rankings: list[Measured]
     given: list[Measured]
     queries: pl.Series
     documents: pl.DataFrame
+    clusters: QueryClusters
 
 
-def _measure(inputs: Inputs, documents: Documents, evaluated: _Evaluated) -> _MeasuredRuns:
+def _measure(inputs: Inputs, documents: Documents, evaluated: _Evaluated, query_clusters: object) -> _MeasuredRuns:
     axis = query_axis(evaluated.runs, evaluated.background, inputs.qrels)
+    found = clusters_of(query_clusters, axis, inputs.queries, inputs.qrels)
+    clusters = found.numbers
     given = [
-        measure_run(evaluation, evaluation.run.name, inputs.measures, axis, lacking=lacking)
+        measure_run(evaluation, evaluation.run.name, inputs.measures, axis, lacking=lacking, clusters=clusters)
         for evaluation, lacking in zip(evaluated.runs, evaluated.lacking, strict=True)
     ]
-    rankings = [*given, measure_run(evaluated.background, RANDOM, inputs.measures, axis, over="random")]
+    random = measure_run(evaluated.background, RANDOM, inputs.measures, axis, over="random", clusters=clusters)
+    rankings = [*given, random]
     first = {evaluation.run.name: evaluation.first(SHOWN_DEPTH) for evaluation in evaluated.runs}
     if evaluated.neutral_first is not None:
-        rankings.append(measure_run(evaluated.neutral_first, NEUTRAL_FIRST, inputs.measures, axis))
+        rankings.append(measure_run(evaluated.neutral_first, NEUTRAL_FIRST, inputs.measures, axis, clusters=clusters))
         first[NEUTRAL_FIRST] = evaluated.neutral_first.first(SHOWN_DEPTH)
     if inputs.qrels is not None:
-        rankings.append(measure_run(evaluated.background, RELEVANCE_FIRST, inputs.measures, axis, over="relevance"))
-    return _MeasuredRuns(rankings, given, axis, first_documents(first, documents.groups, inputs.qrels))
+        rankings.append(
+            measure_run(
+                evaluated.background, RELEVANCE_FIRST, inputs.measures, axis, over="relevance", clusters=clusters
+            )
+        )
+    return _MeasuredRuns(rankings, given, axis, first_documents(first, documents.groups, inputs.qrels), found)
 
 
 def _result(
@@ -317,6 +347,7 @@ def _result(
         unequal_depth=unequal,
         partly_labelled=_partly_labelled(documents, evaluated),
         provenance=provenance,
+        query_cluster=None if measured.clusters.numbers is None else pl.Series(measured.clusters.numbers),
         words=_driving_words(inputs, documents, evaluated, measured),
     )
 

@@ -13,56 +13,47 @@ from ir_measures import Measure
 from evenrank.files.convert import PathLike
 from evenrank.files.errors import EvenrankError, UnknownNameError, quoted
 from evenrank.files.json_values import BY_QUERY, IF_KNOWN, INLINE, LEFT_OUT, named
-from evenrank.files.types import Array
+from evenrank.files.types import EQUAL, Array
 from evenrank.files.wording import counted, percent
 from evenrank.groups import Lexicon
 from evenrank.measures import Lacking, Share, is_bias, parse_measure, resolve
-from evenrank.measures.inference import EQUAL, SIGNIFICANT, Drawn, Estimate, MeanBound
-from evenrank.measures.inference import Comparison as Tested
 from evenrank.results.finding import Finding
 from evenrank.results.result import Result, metric_entries
 from evenrank.results.table import Interval, equation
+from evenrank.stats.bounds import MeanBound
+from evenrank.stats.compare import Comparison
+from evenrank.stats.estimate import SIGNIFICANT, Estimate
+from evenrank.stats.sampling import LabelSample
 
 from .impact import GroupImpact
 from .words import Words
 
-ALL_ZERO = "every value is 0"
-"""What a test says where no query differs."""
-
-
-def decided_by_ties(test: Tested, tied: Tested | None) -> bool:
-    """Whether a difference between two runs is shown in the order of tied documents that they have, and not, or the
-    other way round, over all orders."""
-    if tied is None or tied.mean is None or not test.shown or test.mean is None:
-        return False
-    return not (tied.shown and test.mean * tied.mean > 0)
+TIES = "it depends on the order of tied documents"
 
 
 @dataclass(frozen=True, slots=True)
-class Excess:
+class OrderEffect:
     """What a run's order has beyond a reference order of its own candidates, over the queries where both are defined.
 
     Attributes:
         mean: Mean over queries of run minus reference; ``n``: number of queries.
-        test: Whether the mean differs from 0; Holm's correction is over the runs.
-        t_p: Two-sided p of the conventional paired t-test, uncorrected.
+        test: Whether the mean differs from 0, and from what random orders make of it.
         reference: The reference's figure over the same queries.
         tied: The same with the run's expectation over the orders of its tied documents; None where that is not known.
         values: The difference for each of the audit's queries, array of shape [Q]; NaN where it is undefined.
         leans: Whether the reference's figure differs from 0.
-        drawn: What the values owe to labels that were drawn.
+        sample: What the values owe to labels that were drawn.
     """
 
     also: ClassVar = ("tie_mean", "tie_p")
     mean: float
     n: int
-    test: Tested = field(metadata=INLINE)
-    t_p: float | None
+    test: Comparison = field(metadata=INLINE)
     reference: float
-    tied: Tested | None = field(metadata=LEFT_OUT)
+    tied: Comparison | None = field(metadata=LEFT_OUT)
     values: Array = field(repr=False, metadata=BY_QUERY)
-    leans: Tested = field(metadata=LEFT_OUT)
-    drawn: Drawn | None = field(default=None, repr=False, metadata=BY_QUERY)
+    leans: Comparison = field(metadata=LEFT_OUT)
+    sample: LabelSample | None = field(default=None, repr=False, metadata=BY_QUERY)
 
     @property
     def ci95(self) -> Interval | None:
@@ -86,8 +77,7 @@ class Excess:
         if tied is None or tied.mean is None:
             return False
         outside = test.ci95 is not None and not test.ci95[0] <= tied.mean <= test.ci95[1]
-        p = 1.0 if tied.why == ALL_ZERO else tied.p
-        return outside or (test.p is not None and p is not None and (test.p < SIGNIFICANT) != (p < SIGNIFICANT))
+        return outside or test.reason == TIES
 
 
 RANDOM, NEUTRAL_FIRST, RELEVANCE_FIRST = "random", "neutral-first", "relevance-first"
@@ -105,20 +95,21 @@ def shown_name(measure: Measure) -> str:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Comparison:
+class RunComparison:
     """A run compared with the baseline on one measure, over the queries where both have a value.
 
     Attributes:
         difference: Mean of run minus baseline.
         test: Whether the difference is one, after Holm's correction over the runs compared and the measures of the same
-            kind, effectiveness or bias.
+            kind, effectiveness or bias. Where the order of tied documents, missing queries or the length of lists
+            decides it, nothing can be told.
         relative: The difference divided by the baseline's mean; None if that mean is within 1e-6 of 0.
         better, equal, worse: Numbers of queries; None for a measure of the whole run.
-        t_p: Two-sided p of the conventional paired t-test, uncorrected; None for a measure of the whole run.
-        loss: Of effectiveness, whether it is shown to be no more than 5% below the baseline's; None of bias, and
-            where there is nothing to lose.
+        losses: Of effectiveness, whether it is shown to be no more than 5% below the baseline's: of the values, of
+            their expectations over the orders of tied documents, and of the queries that both runs have, where these
+            are others. Empty of bias, and where there is nothing to lose.
         tied: Whether the queries' expectations over the orders of tied documents differ, which do not depend on how
-            ties are broken; ``tied_loss``: as ``loss``, of those. None where nothing is tied.
+            ties are broken; None where nothing is tied.
         sizes: Of a measure that is better nearer 0, whether one mean is further from it than the other, corrected
             alike; None of others.
         n: Number of queries with a value in both runs; ``n_poles``: those of each pole of ΔA-PRF.
@@ -130,16 +121,14 @@ class Comparison:
 
     also: ClassVar = ("no_loss",)
     difference: float | None
-    test: Tested = field(metadata=INLINE)
+    test: Comparison = field(metadata=INLINE)
     relative: float | None = None
     better: int | None = None
     equal: int | None = None
     worse: int | None = None
-    t_p: float | None = None
-    loss: MeanBound | None = field(default=None, metadata=LEFT_OUT)
-    tied: Tested | None = field(default=None, metadata=LEFT_OUT)
-    tied_loss: MeanBound | None = field(default=None, metadata=LEFT_OUT)
-    sizes: Tested | None = field(default=None, metadata=LEFT_OUT)
+    losses: tuple[MeanBound, ...] = field(default=(), metadata=LEFT_OUT)
+    tied: Comparison | None = field(default=None, metadata=LEFT_OUT)
+    sizes: Comparison | None = field(default=None, metadata=LEFT_OUT)
     n: int = 0
     mean: float | None = None
     baseline_mean: float | None = None
@@ -151,7 +140,7 @@ class Comparison:
         difference = "no value" if self.difference is None else f"{self.difference:+.4f}"
         counts = "" if self.better is None else f", {self.better}/{self.equal}/{self.worse} better/equal/worse"
         p = "" if self.holm_p is None else f", {equation('Holm p', self.holm_p)}"
-        return f"Comparison({difference}{counts}{p}, {counted(self.n, 'query')})"
+        return f"RunComparison({difference}{counts}{p}, {counted(self.n, 'query')})"
 
     @property
     def counts(self) -> tuple[int, int, int] | None:
@@ -177,21 +166,15 @@ class Comparison:
 
     @property
     def significant(self) -> bool:
-        """Whether the Holm-corrected p is below .05; of a reference ranking, which is not corrected for, never."""
+        """Whether the difference is shown; of a reference ranking, which is not corrected for, never."""
         return self.test.holm_p is not None and self.test.shown
-
-    @property
-    def by_ties(self) -> bool:
-        """Whether the order of tied documents that the runs have decides that they differ, or that they do not."""
-        equal = self.test.why == ALL_ZERO and self.tied is not None and self.tied.why != ALL_ZERO
-        return equal or (self.significant and decided_by_ties(self.test, self.tied))
 
     @property
     def no_loss(self) -> bool | None:
         """Whether effectiveness is shown to be no more than 5% below the baseline's; None of bias."""
-        if self.loss is None:
+        if not self.losses:
             return None
-        return all(one.p_holds() <= SIGNIFICANT for one in (self.loss, self.tied_loss) if one is not None)
+        return not self.unequal_depth and all(one.p_holds() <= SIGNIFICANT for one in self.losses)
 
 
 class Known(NamedTuple):
@@ -229,7 +212,7 @@ class Figure:
         n: Number of queries with a value; ``undefined``: number of queries that should have one but do not.
         ci95: 95% interval of the mean; None with fewer than two queries, and where documents without a label could
             change it.
-        lean: Of a signed measure, whether it differs from 0, after Holm's correction over the runs; None of others.
+        lean: Of a signed measure, whether it differs from 0; None of others.
         tie_mean: Expectation over the orders of tied documents; ``tie_range``: the smallest and largest value.
         values: The value of each of the audit's queries, array of shape [Q]; NaN if a query has none.
         vs_baseline: The comparison with the baseline, if there is one.
@@ -242,7 +225,7 @@ class Figure:
         greatest: The largest size that a query's value can have; of a measure without bounds, with the run's
             documents; None where that is not known.
         partly_labelled: Whether documents without a label could change it.
-        from_labels: Of a figure that is estimated from labels that were drawn, what they make of it; ``drawn``: what
+        from_labels: Of a figure that is estimated from labels that were drawn, what they make of it; ``sample``: what
             its values owe to them.
         parts: The arrays [Q] that the figure is made of if they are several, such as the two poles' PRF of ΔA-PRF.
     """
@@ -255,17 +238,17 @@ class Figure:
     tie_mean: float | None
     tie_range: Interval | None
     values: Array = field(metadata=BY_QUERY)
-    vs_baseline: Comparison | None = None
+    vs_baseline: RunComparison | None = None
     known: Known | None = field(default=None, metadata=IF_KNOWN)
     bounds: Interval | None = None
-    added: Excess | None = None
-    beyond_relevance: Excess | None = None
-    lean: Tested | None = field(default=None, metadata=IF_KNOWN)
+    added: OrderEffect | None = None
+    beyond_relevance: OrderEffect | None = None
+    lean: Comparison | None = field(default=None, metadata=IF_KNOWN)
     greatest: float | None = None
     partly_labelled: bool = field(default=False, metadata=LEFT_OUT)
     parts: tuple[Array, ...] = field(default=(), repr=False, metadata=BY_QUERY)
     from_labels: FromLabels | None = field(default=None, metadata=IF_KNOWN)
-    drawn: Drawn | None = field(default=None, repr=False, metadata=BY_QUERY)
+    sample: LabelSample | None = field(default=None, repr=False, metadata=BY_QUERY)
 
     def __repr__(self) -> str:
         value = "no value" if self.mean is None else f"{self.mean:.4f}"
@@ -371,21 +354,13 @@ class RunAudit:
 @dataclass(frozen=True, slots=True)
 class Pair:
     """Two runs on one measure, first minus second, tested with Holm's correction over all pairs and the measures of the
-    same kind, effectiveness or bias.
-
-    ``tied``: the same between expectations over the orders of tied documents.
+    same kind, effectiveness or bias. What the order of tied documents decides cannot be told.
     """
 
     measure: str
     first: str
     second: str
-    test: Tested = field(metadata=INLINE)
-    tied: Tested | None = field(default=None, metadata=LEFT_OUT)
-
-    @property
-    def apart(self) -> bool:
-        """Whether the two are shown to differ, whatever the order of tied documents."""
-        return self.test.shown and not decided_by_ties(self.test, self.tied)
+    test: Comparison = field(metadata=INLINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,7 +368,7 @@ class GroupShare:
     """A group's share of a run's first ranks, and whether it differs from that of the candidates in random order.
 
     ``share``, ``held``: of the ranks and of the candidates; ``test``: their difference, with Holm's correction over the
-    groups and runs, so that the smallest p is that of the omnibus test. Likewise ``beyond``, the difference from a
+    groups, so that the smallest p is that of the omnibus test. Likewise ``beyond``, the difference from a
     perfect ranking of the candidates, None without judgements. ``against``: the comparison with the baseline. What the
     order of tied documents decides cannot be told.
     """
@@ -402,9 +377,9 @@ class GroupShare:
     group: str
     share: float
     held: float
-    test: Tested = field(metadata=INLINE)
-    beyond: Tested | None = field(default=None, metadata=IF_KNOWN)
-    against: Tested | None = field(default=None, metadata=IF_KNOWN)
+    test: Comparison = field(metadata=INLINE)
+    beyond: Comparison | None = field(default=None, metadata=IF_KNOWN)
+    against: Comparison | None = field(default=None, metadata=IF_KNOWN)
 
     @property
     def beyond_perfect(self) -> bool:
@@ -426,8 +401,8 @@ class QueryGroup:
     measure: str
     group: str
     figure: Estimate
-    test: Tested
-    against: Tested | None = field(default=None, metadata=IF_KNOWN)
+    test: Comparison
+    against: Comparison | None = field(default=None, metadata=IF_KNOWN)
 
 
 @dataclass(frozen=True, repr=False)
@@ -465,6 +440,8 @@ class AuditFigures(Result):
     """The figures by group of query, where groups were given."""
     query_group: pl.Series | None = field(default=None, repr=False, metadata=BY_QUERY)
     """The group of each query [Q], null of one without; None where no groups were given."""
+    query_cluster: pl.Series | None = field(default=None, repr=False, metadata=BY_QUERY)
+    """The cluster of each query [Q], as whole numbers; None where queries are independent."""
     impact: tuple[GroupImpact, ...] = field(default=(), repr=False, metadata=IF_KNOWN)
     """The groups' impact ratios, all queries together, where some ImpactRatio was measured."""
     cautions: tuple[Finding, ...] = field(default=(), metadata=LEFT_OUT)

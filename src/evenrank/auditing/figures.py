@@ -10,12 +10,21 @@ import polars as pl
 from ir_measures import Measure
 
 from evenrank.files.types import Array
-from evenrank.measures import Evaluation, Lacking, LinearMeasure, RunMeasure, greatest_value, is_bias, resolve
+from evenrank.measures import (
+    Evaluation,
+    Lacking,
+    LinearMeasure,
+    RunMeasure,
+    greatest_value,
+    is_bias,
+    is_linear,
+    resolve,
+)
 from evenrank.measures.base import mean_of, means_by_relevance
-from evenrank.measures.inference import Drawn
 from evenrank.measures.joined import JoinedRun
 from evenrank.measures.ranked_lists import expand
 from evenrank.results.table import Interval
+from evenrank.stats.sampling import LabelSample
 
 from .data import NEUTRAL_FIRST, Known, KnownLabels
 
@@ -54,10 +63,14 @@ class Measured:
     known_queries: dict[str, int] = field(default_factory=dict)
     """Per measure of labels, in how many queries with a value it looks at a document that has one."""
     greatest: dict[str, float] = field(default_factory=dict)
-    """Per measure without known bounds, the largest size that a query's value could have with these documents."""
+    """Per measure without known bounds, the largest size that a query's value can have with any document."""
+    order_variances: dict[str, Array] = field(default_factory=dict)
+    """Per measure that is a weighted sum over ranks, the variance of each query's value over random orders."""
+    clusters: Array | None = None
+    """The cluster of each query of the axis, as whole numbers; None where none share one."""
     bounds: dict[str, Interval] = field(default_factory=dict)
     """Per measure the smallest and largest figure over every way to label the unknown, where that is exact."""
-    drawn: dict[str, tuple[Drawn, Drawn | None]] = field(default_factory=dict)
+    samples: dict[str, tuple[LabelSample, LabelSample | None]] = field(default_factory=dict)
     """Per measure that is estimated from labels that were drawn, what its values owe to them, and what their
     expectations over the orders of tied documents do; on the axis."""
     guessed: bool = False
@@ -73,7 +86,7 @@ class Measured:
     def partly_known(self, key: str) -> bool:
         """Whether a measure depends on documents without a label: its figure is of the known ones alone."""
         known, rows = self.known.get(key, (0, 0))
-        return (known < rows and key not in self.drawn) or key in self.of_labelled
+        return (known < rows and key not in self.samples) or key in self.of_labelled
 
 
 def query_axis(evaluations: list[Evaluation], background: Evaluation, qrels: pl.DataFrame | None) -> pl.Series:
@@ -109,10 +122,11 @@ def measure_run(
     over: Over | None = None,
     lacking: Lacking | None = None,
     profiled: bool = True,
+    clusters: Array | None = None,
 ) -> Measured:
     """A run's values on all measures; with ``over``, their expectation over orders of its candidates.
 
-    ``profiled``: whether to look at the documents down to each rank as well.
+    ``profiled``: whether to look at the documents down to each rank as well; ``clusters`` [Q]: the queries' clusters.
     """
     absent = 0
     if evaluation.qrels is not None:
@@ -128,6 +142,7 @@ def measure_run(
         labels=known_labels(evaluation, SHOWN_DEPTH) if not over else None,
         only_known=evaluation.missing == "skip",
         guessed=evaluation.guessed,
+        clusters=clusters,
     )
     labelled = evaluation.group_table is not None and evaluation.group_table.labelled
     for measure in measures:
@@ -139,7 +154,7 @@ def measure_run(
             if _is_unknown(evaluation, measure, over) or measured.known[str(measure)][0] == 0:
                 _undefined(measured, evaluation, measure, len(axis))
                 continue
-            _note_drawn(measured, evaluation, measure, over, axis)
+            _note_samples(measured, evaluation, measure, over, axis)
         _measure(measured, evaluation, measure, axis, over)
     return measured
 
@@ -158,13 +173,16 @@ def _measure(run: Measured, evaluation: Evaluation, measure: Measure, axis: pl.S
         if figure is not None:
             run.means[key] = figure
         return
-    if isinstance(how, LinearMeasure) and greatest_value(measure) is None:
-        run.greatest[key] = how.greatest(evaluation)
+    if isinstance(how, LinearMeasure):
+        if greatest_value(measure) is None and (greatest := how.greatest(evaluation)) is not None:
+            run.greatest[key] = greatest
+        if is_linear(measure) and key not in run.samples:
+            run.order_variances[key] = place_values(how.order_variance(evaluation), queries, axis)
     if (ends := how.interval(evaluation)) is not None:
         run.intervals[key] = ends
     of_ties = how.ties(evaluation)
     # The range of estimates is not that of the figure.
-    run.ties[key] = of_ties.mean, None if key in run.drawn else of_ties.range
+    run.ties[key] = of_ties.mean, None if key in run.samples else of_ties.range
     if of_ties.expected is not None:
         run.expected[key] = place_values(of_ties.expected, queries, axis)
 
@@ -200,23 +218,23 @@ def _is_unknown(evaluation: Evaluation, measure: Measure, over: Over | None) -> 
     return type(how).needs_background and background is not None and background.lacks_labels
 
 
-def _note_drawn(run: Measured, evaluation: Evaluation, measure: Measure, over: Over | None, axis: pl.Series) -> None:
+def _note_samples(run: Measured, evaluation: Evaluation, measure: Measure, over: Over | None, axis: pl.Series) -> None:
     """Adds what a measure that is estimated owes to labels that were drawn."""
     how = resolve(measure)
     if not isinstance(how, LinearMeasure) or not how.estimated(evaluation):
         return
     places = _places(evaluation.queries, axis)
 
-    def placed(part: Drawn) -> Drawn:
+    def placed(part: LabelSample) -> LabelSample:
         return replace(part, query=places[part.query])
 
     if over == "relevance":
-        run.drawn[str(measure)] = placed(how.drawn_part_by_relevance(evaluation)), None
+        run.samples[str(measure)] = placed(how.design_term_by_relevance(evaluation)), None
     elif over == "random":
-        run.drawn[str(measure)] = placed(how.drawn_part_at_random(evaluation)), None
+        run.samples[str(measure)] = placed(how.design_term_at_random(evaluation)), None
     else:
-        parts = how.drawn_part(evaluation), how.drawn_part(evaluation, tied=True)
-        run.drawn[str(measure)] = placed(parts[0]), placed(parts[1])
+        parts = how.design_term(evaluation), how.design_term(evaluation, tied=True)
+        run.samples[str(measure)] = placed(parts[0]), placed(parts[1])
 
 
 def _note_labels(run: Measured, evaluation: Evaluation, measure: Measure, over: Over | None) -> None:

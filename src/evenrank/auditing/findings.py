@@ -1,6 +1,6 @@
 """What an audit says: is it better, is it biased, towards whom, whose fault, how sure.
 
-The words are in ``phrases/audit.toml``, the verdicts the core's (:mod:`evenrank.measures.inference`).
+The words are in ``phrases/audit.toml``, the verdicts the core's (:mod:`evenrank.stats`).
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ from typing import Any
 import numpy as np
 from ir_measures import Measure
 
-from evenrank.files.types import Array
+from evenrank.files.types import EQUAL, Array
 from evenrank.files.wording import counted
 from evenrank.measures import Share, is_bias, is_linear, resolve
-from evenrank.measures import inference as st
 from evenrank.measures.base import mean_of
-from evenrank.measures.inference import EQUAL, LEAST, MARGIN, outcome, queries_to_hold
 from evenrank.results.finding import Finding, Level, Place, phrases
+from evenrank.stats.bounds import MARGIN, outcome
+from evenrank.stats.compare import ALL_ZERO, LEAST_NOT_ZERO, Comparison
+from evenrank.stats.estimate import Estimate
+from evenrank.stats.planning import queries_to_hold
 
 from .about import Poles, group_label, in_short, poles, short_names, shown_lean, utility_measures
 from .comparison import ONLY_KNOWN, PARTLY
-from .data import ALL_ZERO, AuditFigures, Comparison, Excess, Figure, GroupShare, Pair, RunAudit, shown_name
+from .data import AuditFigures, Figure, GroupShare, OrderEffect, Pair, RunAudit, RunComparison, shown_name
 from .impact import impact_findings
 
 _SAYS = phrases("audit")
@@ -64,7 +66,7 @@ def _answer(result: AuditFigures) -> Iterator[Finding]:
     elif result.judged:
         measure = utility_measures(result)[0]
         figure = given[0].figures[str(measure)]
-        found = st.Estimate(figure.mean, figure.ci95, figure.n)
+        found = Estimate(figure.mean, figure.ci95, figure.n)
         yield _SAYS.find("effectiveness", given[0].name, "shown", found, "answer", measure=shown_name(measure))
 
 
@@ -85,26 +87,16 @@ def _better(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Fin
         leading = (better or worse)[0]
     compared = run.figures[str(leading)].vs_baseline
     assert compared is not None
-    values: dict[str, Any] = {"run": run.name, "baseline": base.name, "why": compared.test.why}
+    values: dict[str, Any] = {"run": run.name, "baseline": base.name, "why": compared.test.reason}
     values |= {"measure": str(leading), "better": [*map(str, better)], "worse": [*map(str, worse)]}
     yield _SAYS.find(key, run.name, level, compared.test, "answer", **values)
 
 
 def how_good(run: RunAudit, base: RunAudit, measure: Measure) -> tuple[str, Level]:
     """The template of how a run compares with the baseline on a measure of effectiveness, and how sure that is."""
-    figure, other = run.figures[str(measure)], base.figures[str(measure)]
-    compared = figure.vs_baseline
+    compared = run.figures[str(measure)].vs_baseline
     assert compared is not None
-    key, level = _how_good(compared)
-    both = _in_common([run, base])
-    if key in ("better", "worse", "keeps") and not both.all():
-        # A query that a run lacks counts as 0: what only that decides is not said.
-        own, before = figure.values[both], other.values[both]
-        test, loss = st.compare(own - before), st.no_loss(own, before, greatest=figure.greatest)
-        held = loss is not None and loss.p_holds() <= st.SIGNIFICANT
-        again = held if key == "keeps" else test.shown and (test.mean or 0.0) * (compared.difference or 0.0) > 0
-        return (key, level) if again else ("better_by_missing", "cannot be told")
-    return key, level
+    return _how_good(compared)
 
 
 def _in_common(runs: Sequence[RunAudit]) -> Array:
@@ -113,25 +105,20 @@ def _in_common(runs: Sequence[RunAudit]) -> Array:
     return np.asarray(np.logical_and.reduce(has))
 
 
-def _how_good(compared: Comparison) -> tuple[str, Level]:
+def _how_good(compared: RunComparison) -> tuple[str, Level]:
     if compared.unequal_depth:
         return "depth", "cannot be told"
-    if compared.by_ties:
-        return "better_by_ties", "cannot be told"
-    if compared.test.why == ALL_ZERO:
+    if compared.test.reason == ALL_ZERO:
         return "equally_good", "no difference shown"
     if compared.significant and compared.difference is not None:
         if compared.difference > 0:
             return "better", "shown"
         return "worse_within" if compared.no_loss else "worse", "shown"
-    losses = [outcome(one, one.p_broken()) for one in (compared.loss, compared.tied_loss) if one is not None]
-    if len(set(losses)) > 1:
-        return "better_by_ties", "cannot be told"
-    if "broken" in losses:
+    if compared.losses and all(outcome(one, one.p_violated()) == "violated" for one in compared.losses):
         return "loses", "shown"
     if compared.no_loss:
         return "keeps", "shown"
-    if compared.test.why is not None:
+    if compared.test.reason is not None:
         return "better_untold", "cannot be told"
     return "not_better", "no difference shown"
 
@@ -158,16 +145,14 @@ def less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
         key = "bias_apart"
     elif others:
         key = "shares_apart"
-    elif ties := [name for name, (_, one) in found.items() if one.by_ties]:
-        key, level, apart = "bias_by_ties", "cannot be told", ties
     elif any(one.p is not None for one in tests):
         key, level = "no_bias_difference", "no difference shown"
-    elif all(one.why == ALL_ZERO for one in tests):
+    elif all(one.reason == ALL_ZERO for one in tests):
         partial = any(one.partial for _, one in found.values())
         key, level = "same_bias_in_common" if partial else "same_bias", "no difference shown"
     else:
         key, level = "bias_untold", "cannot be told"
-    why = next((one.why for one in tests if one.why not in (None, ALL_ZERO)), None)
+    why = next((one.reason for one in tests if one.reason not in (None, ALL_ZERO)), None)
     values: dict[str, Any] = {"less": less, "more": more, "apart": apart, "same": same, "why": why}
     values["groups"] = _some([one.group for one in sorted(others, key=lambda one: -one.share)])
     deciding = next((found[name][1].test for name in (*less, *more, *apart)), None)
@@ -183,15 +168,15 @@ def compared_measures(result: AuditFigures) -> list[Measure]:
     return [m for m in result.measures if is_bias(m) and not resolve(m).undirected]
 
 
-def _against(run: RunAudit, measure: Measure) -> Comparison | None:
+def _against(run: RunAudit, measure: Measure) -> RunComparison | None:
     """The comparison with the baseline, unless depth rather than order decides it."""
     compared = run.figures[str(measure)].vs_baseline
     return None if compared is None or compared.unequal_depth else compared
 
 
-def bias_verdict(measure: Measure, compared: Comparison) -> str | None:
+def bias_verdict(measure: Measure, compared: RunComparison) -> str | None:
     """Whether a run is shown to be "less" biased than the baseline, "more", or "apart"; None where nothing is."""
-    if not compared.significant or compared.by_ties or compared.difference is None:
+    if not compared.significant or compared.difference is None:
         return None
     how = resolve(measure)
     if how.better == "higher":
@@ -209,7 +194,7 @@ def _orders(result: AuditFigures) -> Iterator[Finding]:
     lean = shown_lean(result)
     for measure in (*utility_measures(result)[:1], *compared_measures(result)):
         tests = [one for one in result.pairs if one.measure == str(measure)]
-        apart = {(one.first, one.second) for one in tests if one.apart}
+        apart = {(one.first, one.second) for one in tests if one.test.shown}
         leading = not is_bias(measure) or measure == (lean or next(iter(compared_measures(result))))
         if tests and (apart or leading) and len({name for one in tests for name in (one.first, one.second)}) > 1:
             yield _order(result, measure, tests, apart | {(second, first) for first, second in apart})
@@ -220,8 +205,8 @@ def _order(result: AuditFigures, measure: Measure, tests: Sequence[Pair], apart:
     means = {run.name: _mean(run.figures[str(measure)], both) for run in result.given}
     ranked = sorted((name for name, mean in means.items() if mean is not None), key=lambda name: means[name] or 0.0)
     key, order = _in_order(ranked, apart, short_names(result))
-    noticed = [one.test.noticeable for one in tests if one.test.noticeable is not None]
-    if not apart and all(one.test.why == ALL_ZERO for one in tests):
+    noticed = [one.test.mde for one in tests if one.test.mde is not None]
+    if not apart and all(one.test.reason == ALL_ZERO for one in tests):
         key = "all_same"
     elif not apart and len(noticed) < len(tests):
         key = "none_shown" if noticed else "none_told"
@@ -290,7 +275,7 @@ def _warnings(result: AuditFigures) -> Iterator[Finding]:
     said = any(one.key in ("absent", "unjudged") for one in result.misleading)
     if len(result.given) > 1 and not both.all() and not said:
         yield _SAYS.find("in_common", level="cannot be told", place="warning", count=int(both.sum()), total=len(both))
-    if len(result.queries) < LEAST:
+    if len(result.queries) < LEAST_NOT_ZERO:
         yield _SAYS.find("few", level="cannot be told", place="warning", count=counted(len(result.queries), "query"))
 
 
@@ -337,25 +322,21 @@ def lean_finding(result: AuditFigures, run: RunAudit, measure: Measure) -> Findi
     test = figure.lean
     if figure.mean is None or test is None or pair is None:
         return _without_mean(run, figure)
-    if test.why == ALL_ZERO:
+    if test.reason == ALL_ZERO:
         return _SAYS.find("never_leans", run.name, "no difference shown", test)
-    if test.why is not None:
-        why = test.why if test.n > 1 else _SAYS.say("why_one_query")
+    if test.reason is not None:
+        why = test.reason if test.n > 1 else _SAYS.say("why_one_query")
         return _SAYS.find("lean_untold", run.name, "cannot be told", test, why=why)
     added = figure.added
-    # Shown, had it been the only run.
-    alone = not test.shown and test.p is not None and test.p < st.SIGNIFICANT and added is not None
-    key = "no_lean_corrected" if alone else _whose(test.shown, figure, added)
+    key = _whose(test.shown, figure, added)
     held = None if added is None else added.reference
     values: dict[str, Any] = {
         "pole": side(pair, figure.mean),
         "other": "" if held is None else side(pair, held),
         "lean": figure.mean,
         "held": held,
-        "added": None if added is None else st.Estimate(added.mean, added.ci95, added.n),
-        "noticed": test.noticeable,
-        "tied": figure.tie_mean,
-        "runs": len(result.given),
+        "added": None if added is None else Estimate(added.mean, added.ci95, added.n),
+        "noticed": test.mde,
     }
     return _SAYS.find(key, run.name, test.verdict, test, **values)
 
@@ -367,22 +348,18 @@ def _beyond(result: AuditFigures, run: RunAudit, lean: Measure) -> Iterator[Find
     key = lean_finding(result, run, lean).key
     if beyond is None or key not in ("leans_more", "leans_by_order", "leans_turned"):
         return
-    if beyond.test.shown and not beyond.tie_sensitive and beyond.mean * mean > 0:
-        by = st.Estimate(beyond.mean, beyond.ci95, beyond.n)
+    if beyond.test.shown and beyond.mean * mean > 0:
+        by = Estimate(beyond.mean, beyond.ci95, beyond.n)
         yield _SAYS.find("lean_beyond", run.name, "shown", beyond.test, beyond=by)
     else:
-        untold = beyond.tie_sensitive or beyond.test.p is None
-        level: Level = "cannot be told" if untold else "no difference shown"
-        yield _SAYS.find("lean_by_relevance", run.name, level, beyond.test)
+        yield _SAYS.find("lean_by_relevance", run.name, beyond.test.verdict, beyond.test)
 
 
-def _whose(shown: bool, figure: Figure, added: Excess | None) -> str:
+def _whose(shown: bool, figure: Figure, added: OrderEffect | None) -> str:
     """The template of a lean that is ``shown`` or not, from what its candidates hold and what their order adds."""
-    if shown and added is not None and added.tie_sensitive:
-        return "leans_by_ties"
     if added is None:
         return "no_lean" if not shown else "leans_alone" if is_linear(figure.measure) else "leans"
-    held, adds = added.leans.shown and abs(added.reference) > EQUAL, added.test.shown and not added.tie_sensitive
+    held, adds = added.leans.shown and abs(added.reference) > EQUAL, added.test.shown
     mean = figure.mean or 0.0
     if not shown:
         if held:
@@ -425,15 +402,13 @@ def _why_none(figure: Figure) -> str:
     return _SAYS.say("why_undefined")
 
 
-def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared: Comparison) -> Iterator[Finding]:
+def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared: RunComparison) -> Iterator[Finding]:
     """How a run differs from the baseline in bias."""
     test, verdict, signed = compared.test, bias_verdict(measure, compared), resolve(measure).signed
-    if test.why == ALL_ZERO:
+    if test.reason == ALL_ZERO:
         return
     if compared.holm_p is None:
         key = "difference_untold"
-    elif compared.by_ties:
-        key = "difference_by_ties"
     elif verdict is None:
         key = "no_difference"
     elif verdict == "apart":
@@ -442,10 +417,9 @@ def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared:
         key = "nearer" if verdict == "less" else "further"
     else:
         key = "fairer" if verdict == "less" else "less_fair"
-    named: dict[str, Any] = {"measure": shown_name(measure), "why": test.why, "noticed": test.noticeable}
-    named |= {"tied": None if compared.tied is None else compared.tied.mean}
+    named: dict[str, Any] = {"measure": shown_name(measure), "why": test.reason, "noticed": test.mde}
     named["baseline"] = in_short(str(result.baseline), "the baseline")
-    named["difference"] = st.Estimate(compared.difference, test.ci95, test.n)
+    named["difference"] = Estimate(compared.difference, test.ci95, test.n)
     # Of several runs the table and the first line say which differ.
     place: Place = "detail" if len(result.given) > 2 else "finding"
     yield _SAYS.find(key, run.name, test.verdict, test, place, **named)
@@ -471,7 +445,7 @@ def _group_findings(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
         return
     if not shown:
         why = ONLY_KNOWN if result.settings.get("unknown") == "skip" else PARTLY
-        why = next((one.test.why for one in tests if one.test.why is not None), why)
+        why = next((one.test.reason for one in tests if one.test.reason is not None), why)
         yield _SAYS.find("groups_untold", run.name, "cannot be told", why=why)
         return
     several = len(result.given) > 2
@@ -536,7 +510,7 @@ def _of_query_groups(result: AuditFigures) -> Iterator[Finding]:
     yield from _of_groups_against(result, measures)
 
 
-def _gain(measure: Measure, test: st.Comparison) -> float:
+def _gain(measure: Measure, test: Comparison) -> float:
     """How far a difference is for the better; of measures without a better side, and signed ones, minus its size."""
     how, mean = resolve(measure), test.mean or 0.0
     return -abs(mean) if how.undirected or how.signed else mean if how.better == "higher" else -mean
@@ -565,12 +539,12 @@ def _of_groups_against(result: AuditFigures, measures: Mapping[str, Measure]) ->
 
 def _no_group_apart(result: AuditFigures, measures: Mapping[str, Measure]) -> Finding:
     """That no group of queries is shown to differ from the others, or why that cannot be told."""
-    told = [one for one in result.query_groups if one.test.noticeable is not None]
+    told = [one for one in result.query_groups if one.test.mde is not None]
     if not told:
-        why = next((one.test.why for one in result.query_groups if one.test.why is not None), "")
+        why = next((one.test.reason for one in result.query_groups if one.test.reason is not None), "")
         return _SAYS.find("query_groups_untold", "", "cannot be told", why=why)
     first = [one for one in told if one.measure == told[0].measure]
-    least = max(one.test.noticeable or 0.0 for one in first)
+    least = max(one.test.mde or 0.0 for one in first)
     values: dict[str, Any] = {"measure": shown_name(measures[first[0].measure]), "noticed": least}
     return _SAYS.find("query_groups_alike", "", "no difference shown", **values)
 
@@ -579,6 +553,9 @@ def _no_group_apart(result: AuditFigures, measures: Mapping[str, Measure]) -> Fi
 
 
 def _notes(result: AuditFigures) -> Iterator[Finding]:
+    if result.query_cluster is not None:
+        values: dict[str, Any] = {"clusters": result.query_cluster.n_unique(), "count": len(result.queries)}
+        yield _SAYS.find("clusters", place="note", why=result.settings["query_clusters"], **values)
     moved = _moved(result)
     if moved:
         yield _SAYS.find("ties", level="cannot be told", place="note", figures=moved)
@@ -621,9 +598,21 @@ def _to_rule_out(result: AuditFigures) -> Iterator[Finding]:
     for run in result.given:
         for measure in utility_measures(result)[:1]:
             compared = run.figures[str(measure)].vs_baseline
-            if compared is None or _how_good(compared)[0] != "not_better" or compared.loss is None:
+            if compared is None or _how_good(compared)[0] != "not_better" or not compared.losses:
                 continue
-            needed = queries_to_hold(MARGIN * (compared.baseline_mean or 0.0), 0.0, compared.loss.loss)
+            needed = queries_for_no_loss(run.figures[str(measure)], result[str(result.baseline)].figures[str(measure)])
             if needed is not None and needed > compared.n:
                 values: dict[str, Any] = {"needed": needed, "count": compared.n}
                 yield _SAYS.find("to_rule_out", run.name, "cannot be told", place="note", **values)
+
+
+def queries_for_no_loss(figure: Figure, baseline: Figure) -> int | None:
+    """How many queries show a loss of at most 5%, with the spread of these, if the two runs are equally good."""
+    both = ~np.isnan(figure.values - baseline.values)
+    difference, base = figure.values[both] - baseline.values[both], baseline.values[both]
+    compared = figure.vs_baseline
+    if compared is None or not compared.losses or len(base) < 2:
+        return None
+    loss = compared.losses[0]
+    sd = float(np.std(difference + MARGIN * base, ddof=1))
+    return queries_to_hold(MARGIN * float(base.mean()), sd, loss.loss, design_effect=loss.design_effect)

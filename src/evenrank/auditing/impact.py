@@ -22,12 +22,14 @@ from evenrank.files.types import Array
 from evenrank.groups import GroupSource
 from evenrank.groups.labels import PROBABILITY
 from evenrank.measures import Evaluation
-from evenrank.measures import inference as st
 from evenrank.measures.impact import ImpactRatio, candidates
 from evenrank.results.finding import Finding, Level, Place, phrases
 from evenrank.results.page import Page, Section
 from evenrank.results.result import Result
 from evenrank.results.table import TEXT, Column, Format, P, Table, short_intervals, shorts
+from evenrank.stats.compare import Verdict
+from evenrank.stats.compare import corrected as holm_corrected
+from evenrank.stats.ratios import FOUR_FIFTHS, SELECTED_MOST, RateRatio, rate_ratios
 
 _SAYS = phrases("impact")
 _BELOW, _UNTOLD = "▼", "?"
@@ -58,7 +60,7 @@ class GroupImpact:
     candidates: float
     selected: float
     unknown: int
-    ratio: st.RateRatio = field(metadata=INLINE)
+    ratio: RateRatio = field(metadata=INLINE)
 
     @property
     def rate(self) -> float | None:
@@ -66,24 +68,24 @@ class GroupImpact:
         return self.selected / self.candidates if self.candidates else None
 
     @property
-    def verdict(self) -> st.Verdict:
+    def verdict(self) -> Verdict:
         """Whether the ratio is shown to be below four fifths."""
         return self.ratio.verdict
 
     @property
     def small(self) -> bool:
         """Whether the group is too small for a verdict, or has nothing to compare."""
-        return self.ratio.why not in (None, st.SELECTED_MOST)
+        return self.ratio.reason not in (None, SELECTED_MOST)
 
     @property
     def said(self) -> str:
         """The verdict in words."""
-        if self.ratio.why is not None:
-            return f"cannot be told: {self.ratio.why}" if self.small else self.ratio.why
+        if self.ratio.reason is not None:
+            return f"cannot be told: {self.ratio.reason}" if self.small else self.ratio.reason
         if self.ratio.shown:
             return "below four fifths"
         ends = self.ratio.ci95
-        alone = ends is not None and ends[1] < st.FOUR_FIFTHS
+        alone = ends is not None and ends[1] < FOUR_FIFTHS
         return "below four fifths but for the correction" if alone else "not shown below four fifths"
 
 
@@ -97,7 +99,7 @@ def group_impacts(
     counts: bool,
 ) -> list[GroupImpact]:
     """The rows of one attribute, not corrected; ``lists``: whom each query's list selects and whom it has [Q, G]."""
-    found = st.rate_ratios(*lists, counts=counts)
+    found = rate_ratios(*lists, counts=counts)
     chosen, people = (np.round(of.sum(axis=0), 9).tolist() for of in lists)
     return [
         GroupImpact(run, selects, attribute, group, n, selected, unknown, ratio)
@@ -107,9 +109,9 @@ def group_impacts(
 
 def corrected(rows: Sequence[GroupImpact]) -> tuple[GroupImpact, ...]:
     """The rows with Holm's correction over all of them."""
-    ratios = st.corrected([row.ratio for row in rows])
+    ratios = holm_corrected([row.ratio for row in rows])
     return tuple(
-        replace(row, ratio=ratio) for row, ratio in zip(rows, ratios, strict=True) if isinstance(ratio, st.RateRatio)
+        replace(row, ratio=ratio) for row, ratio in zip(rows, ratios, strict=True) if isinstance(ratio, RateRatio)
     )
 
 
@@ -384,12 +386,12 @@ def impact_findings(rows: Sequence[GroupImpact]) -> Iterator[Finding]:
         own = [row for row in rows if row.run == run]
         who = run or "This selection"
         yield from _below(run, who, own)
-        seem = [row for row in own if row.verdict == "no difference shown" and (row.ratio.mean or 0) < st.FOUR_FIFTHS]
+        seem = [row for row in own if row.verdict == "no difference shown" and (row.ratio.mean or 0) < FOUR_FIFTHS]
         if seem:
             first = seem[0].ratio
             yield _SAYS.find("seem", run, "no difference shown", first, who=who, groups=_listed(seem, own))
-        for why in dict.fromkeys(row.ratio.why for row in own if row.small):
-            groups = list(dict.fromkeys(row.group for row in own if row.ratio.why == why))
+        for why in dict.fromkeys(row.ratio.reason for row in own if row.small):
+            groups = list(dict.fromkeys(row.group for row in own if row.ratio.reason == why))
             yield _SAYS.find("small", run, "cannot be told", place="note", groups=groups, why=why)
         lacking = [f"{name} of {n:,}" for name, n in {row.attribute: row.unknown for row in own}.items() if n]
         if lacking:
@@ -405,14 +407,14 @@ def _below(run: str, who: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]
     below = [[row for row in table if row.ratio.shown] for table in tables.values()]
     for found, table in zip(below, tables.values(), strict=True):
         if found:
-            most = next(row.group for row in table if row.ratio.why == st.SELECTED_MOST)
+            most = next(row.group for row in table if row.ratio.reason == SELECTED_MOST)
             groups = _listed(found, rows)
             yield _SAYS.find("below", run, "shown", found[0].ratio, place, who=who, groups=groups, most=most)
     if not any(below):
         told = [row.ratio for row in rows if row.ratio.p is not None]
         level: Level = "no difference shown" if told else "cannot be told"
         # Of the group of which the least is known; nothing, where even a ratio of 0 could be chance.
-        noticed = st.FOUR_FIFTHS - max((one.noticeable or 0.0 for one in told), default=1.0)
+        noticed = FOUR_FIFTHS - max((one.mde or 0.0 for one in told), default=1.0)
         key = "not_below_noticed" if noticed > 0 else "not_below" if told else "untold"
         yield _SAYS.find(key, run, level, told[0] if told else None, place, who=who, noticed=noticed)
 

@@ -28,11 +28,12 @@ from evenrank.files.wording import counted
 from evenrank.groups import GroupTable, as_labels
 from evenrank.groups.labels import DRAWN, FRAME, NO_LABEL, PROBABILITY, SampleCard
 from evenrank.measures import Evaluation, LinearMeasure, MeasuresLike, is_estimable, parse_measures, resolve
-from evenrank.measures.inference import LEAST_LABELS, half_width
 from evenrank.results.finding import phrases
 from evenrank.results.page import Page
 from evenrank.results.result import Result
 from evenrank.results.table import COUNT, Column, Table, shorts
+from evenrank.stats.planning import expected_half_width
+from evenrank.stats.sampling import LEAST_LABELS
 
 from .inputs import load_runs, name_runs, only_queries
 
@@ -371,4 +372,4 @@ def systematic(chance: Array, n: int, seed: int) -> Array:
 
 def _expected(figures: Array, size: Array, n: int) -> Expected:
     chance = probabilities(size, n)
-    return Expected(n, *(max(half_width(one, chance, share) for one in figures) for share in (1.0, *_WRONG)))
+    return Expected(n, *(max(expected_half_width(one, chance, share) for one in figures) for share in (1.0, *_WRONG)))

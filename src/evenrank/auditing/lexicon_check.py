@@ -33,11 +33,11 @@ from evenrank.groups import (
     score_with_words,
 )
 from evenrank.groups.scoring import gendered_spans
-from evenrank.measures.inference import proportion
 from evenrank.results.finding import Finding, phrases
 from evenrank.results.page import Page, Section
 from evenrank.results.result import Result
 from evenrank.results.table import COUNT, Column, Table, digits, intervals, percents
+from evenrank.stats.ratios import proportion
 
 EXAMINED = 100
 """How a word is used is read at its first occurrences in the collection, at most so many."""

@@ -25,9 +25,9 @@ from evenrank.measures import (
     is_bias,
     is_estimable,
 )
-from evenrank.measures.inference import LEAST_LABELS
 from evenrank.measures.ranked_lists import tied_pair_share
 from evenrank.results.finding import Finding, Place, phrases
+from evenrank.stats.sampling import LEAST_LABELS
 
 from .comparison import common, depth_decides
 from .data import NEUTRAL_FIRST, RANDOM, Figure, RunAudit, shown_name

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from ir_measures import Measure
 from rich.cells import cell_len
 
+from evenrank.files.types import EQUAL
 from evenrank.measures import resolve
 from evenrank.measures.exposure import Share
-from evenrank.measures.inference import EQUAL
 from evenrank.results.page import Chip, Tone, Verdicts
 from evenrank.results.table import TEXT, Column, Table, fitted, short, short_intervals, shorts
 
@@ -114,7 +114,7 @@ def _marks(result: AuditFigures, run: RunAudit, measure: Measure) -> str:
     figure = run.figures[str(measure)]
     compared, lean = figure.vs_baseline, figure.lean
     marks = ""
-    shown = compared is not None and compared.significant and not compared.by_ties and not result.pairs
+    shown = compared is not None and compared.significant and not result.pairs
     if shown and compared is not None and compared.difference is not None:
         marks += UP if compared.difference > 0 else DOWN
     if lean is not None and lean.shown:
@@ -131,7 +131,7 @@ def _differs_from(result: AuditFigures, name: str, measure: str) -> list[int]:
     others = [
         one.second if one.first == name else one.first
         for one in result.pairs
-        if one.measure == measure and one.apart and name in (one.first, one.second)
+        if one.measure == measure and one.test.shown and name in (one.first, one.second)
     ]
     return sorted(places[other] for other in others if other in places)
 
@@ -273,7 +273,9 @@ def verdicts(result: AuditFigures) -> Verdicts:
 def _among(result: AuditFigures, run: RunAudit, measure: Measure) -> Chip:
     """Against all other runs."""
     key = str(measure)
-    pairs = [one for one in result.pairs if one.measure == key and one.apart and run.name in (one.first, one.second)]
+    pairs = [
+        one for one in result.pairs if one.measure == key and one.test.shown and run.name in (one.first, one.second)
+    ]
     others = [one.first if one.second == run.name else one.second for one in pairs]
     own = run.figures[key].mean or 0.0
     above = [name for name in others if (result[name].figures[key].mean or 0.0) > own]
@@ -290,7 +292,6 @@ _EFFECTIVE = {
     "keeps": Chip("no loss over 5%"),
     "not_better": Chip("not shown to differ"),
     "equally_good": Chip("same in every query"),
-    "better_by_ties": Chip("depends on ties", "unknown"),
 }
 _CANDIDATES, _ORDER = "candidates", "order"
 _WHOSE = {
@@ -300,7 +301,6 @@ _WHOSE = {
     "leans_by_order": Chip(_ORDER),
     "leans_turned": Chip(_ORDER),
     "leans_whose": Chip("not shown", "unknown"),
-    "leans_by_ties": Chip("depends on ties", "unknown"),
 }
 _TONES: dict[str, Tone] = {"less": "good", "more": "bad"}
 _UNKNOWN, _NONE = Chip("cannot be told", "unknown"), Chip("–", "unknown")

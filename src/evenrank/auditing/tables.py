@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from evenrank.files.types import EQUAL
 from evenrank.files.wording import counted
 from evenrank.measures import is_bias, resolve
-from evenrank.measures.inference import EQUAL, LEAST
-from evenrank.measures.inference import Comparison as Tested
 from evenrank.results.table import (
     COUNT,
     TEXT,
@@ -22,6 +21,7 @@ from evenrank.results.table import (
     short_intervals,
     shorts,
 )
+from evenrank.stats.compare import LEAST_DIFFERENT, LEAST_NOT_ZERO, Comparison
 
 from .about import (
     direction,
@@ -33,7 +33,7 @@ from .about import (
     signed_measures,
     with_origins,
 )
-from .data import AuditFigures, Comparison, Excess, Figure, Pair, QueryGroup, RunAudit
+from .data import AuditFigures, Figure, OrderEffect, Pair, QueryGroup, RunAudit, RunComparison
 from .unknown_labels import only_bounds
 from .words import Words, WordShare
 
@@ -51,7 +51,7 @@ class FigureRow:
     figure: Figure
 
     @property
-    def compared(self) -> Comparison | None:
+    def compared(self) -> RunComparison | None:
         """The comparison with the baseline."""
         return self.figure.vs_baseline
 
@@ -68,10 +68,10 @@ _ENDS, _SIGNED_ENDS = intervals(_DIGITS), intervals(_DIGITS, sign=True)
 _RANGE = intervals(_DIGITS, wide=True)
 _MEASURE, _RUN = "measure", "run"
 _PAGE = (_MEASURE, _RUN, "mean", "low", "these_low", "contradict", "bound_low", "known", "tie_mean", "tie_low")
-_PAGE_AGAINST = ("difference", "difference_low", "p", "holm_p", "better", "t_p", "relative")
+_PAGE_AGAINST = ("difference", "difference_low", "p", "holm_p", "better", "relative")
 _OF_DRAWN = {"these_low", "contradict"}
 _OF_LABELS = {"bound_low", "known", "difference_low", *_OF_DRAWN}
-_NOT_OF_BOUNDS = {"tie_mean", "better", "t_p", "relative"}
+_NOT_OF_BOUNDS = {"tie_mean", "better", "relative"}
 _ALWAYS = {_MEASURE, _RUN, "mean", "n"}
 
 
@@ -156,7 +156,6 @@ def figure_columns(result: AuditFigures) -> tuple[Column, ...]:
             _against("counts"),
             note=f"Queries better/equal/worse than {baseline}{nearer}; sorts by the better ones",
         ),
-        Column("t_p", P, "t p", _against("t_p"), note=f"Paired t-test{of}, uncorrected"),
         Column(
             "holm_p",
             P,
@@ -276,8 +275,9 @@ def _legend(result: AuditFigures) -> Iterator[str]:
         of = " of the signed difference" if signed else ""
         yield (
             f"differ.: run minus {result.baseline}. b/e/w: queries better/equal/worse{nearer}. p: t and Hall's t{of},"
-            f" uncorrected; none with fewer than {LEAST} queries that differ. Holm p: corrected over the runs compared,"
-            " references excluded, and over the measures of effectiveness, or of bias; *: below .05."
+            f" uncorrected; none with fewer than {LEAST_DIFFERENT} queries that differ ({LEAST_NOT_ZERO} in bias)."
+            " Holm p: corrected over the runs compared, references excluded, and over the measures of effectiveness,"
+            " or of bias; *: below .05."
         )
 
 
@@ -313,7 +313,7 @@ def pairs_table(pairs: Sequence[Pair]) -> Table:
         Column("difference", differences(4), of="test.mean"),
         Column(("low", "high"), intervals(4, sign=True), "95% interval", "test.ci95"),
         Column("holm_p", P, "Holm p", "test.holm_p"),
-        Column("why", heading="cannot be told", of="test.why"),
+        Column("why", heading="cannot be told", of="test.reason"),
     )
     title = "Every two runs: the first minus the second; Holm over all pairs, of effectiveness and of bias"
     return Table(title, columns, pairs)
@@ -336,7 +336,7 @@ def query_groups_table(result: AuditFigures) -> Table:
     return Table(title, columns, result.query_groups, group=lambda row: row.measure)
 
 
-def _test_columns(key: str, heading: str, of: Callable[[QueryGroup], Tested | None]) -> Iterator[Column]:
+def _test_columns(key: str, heading: str, of: Callable[[QueryGroup], Comparison | None]) -> Iterator[Column]:
     def said(name: str) -> Callable[[QueryGroup], object]:
         return lambda row: "" if (test := of(row)) is None else getattr(test, name)
 
@@ -348,7 +348,7 @@ def _test_columns(key: str, heading: str, of: Callable[[QueryGroup], Tested | No
     yield Column(f"{key}_p", P, "Holm p", said("holm_p"))
 
 
-def _decided_by_ties(excess: Excess | None) -> str:
+def _decided_by_ties(excess: OrderEffect | None) -> str:
     return TIES if excess is not None and excess.tie_sensitive else ""
 
 

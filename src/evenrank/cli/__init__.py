@@ -187,7 +187,7 @@ def _run() -> int:
         if not isinstance(error, EvenrankError):
             if not _gates() or isinstance(error, _streams.OutputLostError):
                 raise
-            # Python's own status, 1, would say that the budget is broken.
+            # Python's own status, 1, would say that the budget is violated.
             traceback.print_exc()
             return _UNEXPECTED
         for line in _words.said(str(error)).split("\n"):

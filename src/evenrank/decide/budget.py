@@ -22,7 +22,7 @@ QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
 BASELINE = "baseline"
 ALPHA = 0.05
 
-_KEYS = ("measure", "against", "at_least", "at_most", "quantity", "queries", "name")
+_KEYS = ("measure", "against", "at_least", "at_most", "quantity", "queries", "greatest", "name")
 _LARGEST_END = 1e9
 _SHARE = re.compile(r"([+-]?\d+(?:\.\d+)?) ?%")
 
@@ -72,6 +72,7 @@ class Rule:
         quantity: "figure", or what the run's order has beyond a reference order of its own candidates: "added" (beyond
             a random order) or "beyond relevance" (beyond the order by relevance).
         queries: The group of queries that it is about; None: all queries.
+        greatest: The size of the largest value that a query can have, where the budget says so.
         name: The rule's name in every output.
     """
 
@@ -83,6 +84,7 @@ class Rule:
     against: str | None = None
     quantity: Quantity = "figure"
     queries: str | None = None
+    greatest: float | None = None
     name: str | None = None
 
     @property
@@ -122,7 +124,8 @@ class Rule:
         """The rule as JSON values, as it is written in a budget."""
         bound = f"{100 * self.bound:+g}%" if self.relative else self.bound
         values: dict[str, object] = {"measure": self.measure, "at_least" if self.floor else "at_most": bound}
-        more = {"against": self.against, "quantity": self.quantity, "queries": self.queries, "name": self.name}
+        more: dict[str, object] = {"against": self.against, "quantity": self.quantity, "queries": self.queries}
+        more |= {"greatest": self.greatest, "name": self.name}
         return values | {key: value for key, value in more.items() if value is not None}
 
 
@@ -215,8 +218,18 @@ def _rule(table: Mapping[str, object], known: Mapping[str, Facts]) -> Rule:
     if len(sides) != 1:
         raise EvenrankError(f"expected one of at_least and at_most, found {'both' if sides else 'neither'}")
     bound, relative = _bound(sides[0], table[sides[0]])
-    named = _text(table, "queries"), _text(table, "name")
-    rule = Rule(measure, facts, bound, sides[0] == "at_least", relative, against, quantity, *named)
+    rule = Rule(
+        measure,
+        facts,
+        bound,
+        floor=sides[0] == "at_least",
+        relative=relative,
+        against=against,
+        quantity=quantity,
+        queries=_text(table, "queries"),
+        greatest=_greatest(table, facts),
+        name=_text(table, "name"),
+    )
     _check_bound(rule)
     return rule
 
@@ -252,6 +265,18 @@ def _quantity(table: Mapping[str, object], measure: str, facts: Facts) -> Quanti
     if found != "figure" and not facts.order:
         raise EvenrankError(f"{measure} has no {quoted(found)}: only bias measures that sum over ranks have")
     return found
+
+
+def _greatest(table: Mapping[str, object], facts: Facts) -> float | None:
+    """The size of the largest value that a query can have, of a measure that has no known one."""
+    value = table.get("greatest")
+    if "greatest" not in table:
+        return None
+    if math.isfinite(facts.most):
+        raise EvenrankError(f"greatest: no value is beyond {facts.most:g}, as is known of this measure")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LARGEST_END:
+        raise EvenrankError(f"greatest: expected a number above 0, found {quoted(value)}")
+    return float(value)
 
 
 def _bound(key: str, value: object) -> tuple[float, bool]:

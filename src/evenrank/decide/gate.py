@@ -1,4 +1,4 @@
-"""Whether a run keeps to a budget: every rule holds, is broken, or is not shown; in words and for machines."""
+"""Whether a run keeps to a budget: every rule holds, is violated, or is not shown; in words and for machines."""
 
 from __future__ import annotations
 
@@ -23,40 +23,36 @@ from evenrank.files.json_values import LEFT_OUT, named
 from evenrank.files.types import EQUAL, NEAR_ZERO, Array, holm, unequally_deep
 from evenrank.files.wording import counted, percent
 from evenrank.measures import parse_measure, resolve
-from evenrank.measures.inference import (
-    LEAST,
-    POWER,
-    BoundTest,
-    Drawn,
-    DrawnPair,
-    Estimate,
-    MeanBound,
-    Outcome,
-    SizeBound,
-    bound_of_mean,
-    bound_of_size,
-    factor_to_decide,
-    on_queries,
-    outcome,
-    queries_to_hold,
-)
-from evenrank.measures.inference import outcome as outcome_of
 from evenrank.results.finding import Finding, phrases
 from evenrank.results.page import Chip, Page, Section, Verdicts
 from evenrank.results.result import Result, metric_entries
 from evenrank.results.table import COUNT, NONE, Column, P, Table, digits, short, true_minus, wrapped
+from evenrank.stats.bounds import (
+    AbsoluteLimit,
+    BoundTest,
+    MeanBound,
+    Outcome,
+    bound_mean,
+    limit_absolute,
+    margin_absolute,
+)
+from evenrank.stats.bounds import outcome as outcome_of
+from evenrank.stats.estimate import Estimate
+from evenrank.stats.planning import queries_to_decide, queries_to_hold
+from evenrank.stats.sampling import LabelSample, SamplePair, on_queries
 
 from .budget import ALPHA, BASELINE, Budget, Facts, Rule, as_budget
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class RuleTest:
     """A rule's test, None with fewer than two queries (of each part), and what it was made of.
 
     ``n``: queries used; ``left_out``: those with a value in only one of the runs; ``mean`` and ``other``: the runs'
-    figures over the queries used, with their signs. ``if_equal``: the number of queries that would show that the rule
-    holds if the runs were equal; ``one_in``: one query in so many that loses everything would use up the margin. Both
-    None where the rule has no margin between two runs.
+    figures over the queries used, with their signs. ``n_if_equal``: the number of queries that show that the rule holds
+    if the runs are equally good, with the spread of their differences; ``n_identical``: if they are the same run.
+    ``tolerable_failures``: one query in so many that loses everything would use up the margin. All None where the rule
+    has no margin between two runs.
     """
 
     test: BoundTest | None
@@ -64,29 +60,35 @@ class Tested:
     left_out: int
     mean: float | None
     other: float | None
-    if_equal: int | None = None
-    one_in: float | None = None
+    n_if_equal: int | None = None
+    n_identical: int | None = None
+    tolerable_failures: float | None = None
 
 
-def tested(
+def rule_test(
     rule: Rule,
     values: Sequence[Array],
     others: Sequence[Array] | None,
     *,
     greatest: float,
     alpha: float,
-    drawn: DrawnPair,
-) -> Tested:
+    samples: SamplePair = (None, None),
+    clusters: Array | None = None,
+) -> RuleTest:
     """The test of a rule on the values [Q] of a run's parts, and those of the run that it is against.
 
-    ``greatest``: the size of the greatest value that the measure can take, infinite if that is not known; ``drawn``:
-    what the values owe to labels that were drawn. Raises EvenrankError for a share of a mean that is not above 0.
+    ``greatest``: the size of the greatest value that the measure can take, infinite if that is not known; ``samples``:
+    what the values owe to labels that were drawn; ``clusters`` [Q]: the clusters of the queries. Raises EvenrankError
+    for a share of a mean that is not above 0.
     """
     gone = [np.isnan(v) if others is None else np.isnan(v) | np.isnan(others[k]) for k, v in enumerate(values)]
     own = [v[~out] for v, out in zip(values, gone, strict=True)]
     other = None if others is None else [v[~out] for v, out in zip(others, gone, strict=True)]
+    within = None if clusters is None else [clusters[~out] for out in gone]
+    if within is not None and all(len(np.unique(one)) == len(one) for one in within):
+        within = None
     n = int((~np.stack(gone).all(axis=0)).sum())
-    drawn = on_queries(drawn, ~gone[0])
+    samples = on_queries(samples, ~gone[0])
     left_out = 0
     if others is not None:
         lone = [np.isnan(v) != np.isnan(o) for v, o in zip(values, others, strict=True)]
@@ -94,26 +96,43 @@ def tested(
     factors = _factors(rule, len(values))
     mean, of_other = _mean(own, factors), None if other is None else _mean(other, factors)
     if min(map(len, own)) < 2:
-        return Tested(None, n, left_out, mean, of_other)
+        return RuleTest(None, n, left_out, mean, of_other)
+    least, most = _range(rule, greatest)
     if rule.absolute:
-        size = max(map(abs, _range(rule, greatest)))
-        within_size = bound_of_size(own, other, rule.bound, size, factors, drawn=drawn)
-        return Tested(within_size, n, left_out, mean, of_other)
+        size = max(abs(least), abs(most))
+        if other is None:
+            limit: BoundTest = limit_absolute(own, rule.bound, size, factors, sample=samples[0], clusters=within)
+        else:
+            limit = margin_absolute(own, other, rule.bound, size, factors, samples=samples, clusters=within)
+        return RuleTest(limit, n, left_out, mean, of_other)
     if rule.relative and (of_other is None or of_other <= NEAR_ZERO):
         raise EvenrankError(f"a share of {rule.measure} of {of_other or 0:.3g} means nothing: expected a number")
-    least, most = _range(rule, greatest)
-    within, loss = _within(rule, own, other, (least, most))
+    z, loss, gain = _within(rule, own, other, (least, most))
     unit = of_other if rule.relative and of_other is not None else 1.0
     sign = 1 if rule.floor else -1
     share = -(1 + rule.bound) if rule.relative else -1.0
-    part = drawn[0] and drawn[0].plus(drawn[1], share)
-    test = bound_of_mean(within, loss, bound=rule.bound, sign=sign, unit=unit, factors=factors, drawn=part)
-    if_equal = needed = None
+    test = bound_mean(
+        z,
+        loss,
+        gain=gain if math.isfinite(gain) else None,
+        zeros="drop" if rule.facts.bias else "keep",
+        bound=rule.bound,
+        sign=sign,
+        unit=unit,
+        factors=factors,
+        sample=samples[0] and samples[0].plus(samples[1], share),
+        clusters=within,
+    )
     margin = -sign * rule.bound * unit
-    if other is not None and margin > NEAR_ZERO and math.isfinite(most - least):
-        spread = abs(rule.bound) * float(np.std(other[0], ddof=1)) if rule.relative else 0.0
-        if_equal, needed = queries_to_hold(margin, spread, loss, alpha), (most - least) / margin
-    return Tested(test, n, left_out, mean, of_other, if_equal, needed)
+    found = RuleTest(test, n, left_out, mean, of_other)
+    if other is None or margin <= NEAR_ZERO or not math.isfinite(most - least):
+        return found
+    of_base = abs(rule.bound) * other[0] if rule.relative else np.zeros(len(other[0]))
+    # The spread of z where the runs are equally good: of their differences, and of the margin that a query has.
+    spreads = (float(np.std(one, ddof=1)) for one in (own[0] - other[0] + sign * of_base, of_base))
+    effect = test.design_effect
+    n_if_equal, n_identical = (queries_to_hold(margin, sd, loss, alpha, design_effect=effect) for sd in spreads)
+    return replace(found, n_if_equal=n_if_equal, n_identical=n_identical, tolerable_failures=(most - least) / margin)
 
 
 def _range(rule: Rule, greatest: float) -> tuple[float, float]:
@@ -126,15 +145,16 @@ def _range(rule: Rule, greatest: float) -> tuple[float, float]:
 
 def _within(
     rule: Rule, own: list[Array], other: list[Array] | None, ends: tuple[float, float]
-) -> tuple[list[Array], float]:
-    """How far each query [n] of each part is within the bound, and how far beyond it one can be."""
+) -> tuple[list[Array], float, float]:
+    """How far each query [n] of each part is within the bound, and how far beyond it, and within it, one can be."""
     sign, (least, most) = 1 if rule.floor else -1, ends
     share = 1 + rule.bound if rule.relative else 1.0
     bound = 0.0 if rule.relative else rule.bound
     others = [np.zeros(len(part)) for part in own] if other is None else [share * part for part in other]
     within = [sign * (a - b - bound) for a, b in zip(own, others, strict=True)]
     low, high = (0.0, 0.0) if other is None else (share * least, share * most)
-    return within, -min(sign * (least - high - bound), sign * (most - low - bound))
+    extremes = sign * (least - high - bound), sign * (most - low - bound)
+    return within, -min(extremes), max(extremes)
 
 
 def _factors(rule: Rule, parts: int) -> list[float]:
@@ -150,7 +170,7 @@ def _mean(parts: list[Array], factors: list[float]) -> float | None:
 
 REFERENCES = ("random", "neutral-first", "relevance-first")
 """The audit's reference rankings; a rule can be against one, but they are not gated."""
-_OF_DRAWN = {
+_OF_SAMPLE = {
     "query": np.int64,
     "document": np.int64,
     "weight": np.float64,
@@ -249,6 +269,17 @@ class Audited:
         inside = self.inside(rule)
         return [np.where(inside, self._array(values), np.nan) for values in found]
 
+    @property
+    def clusters(self) -> Array | None:
+        """The cluster of each query [Q]; None where queries are independent."""
+        found = self.data.get("query_cluster")
+        if found is None:
+            return None
+        numbers = self._array(found)
+        if np.isnan(numbers).any():
+            raise self.fail("no audit's JSON: expected a whole number for each query in query_cluster")
+        return np.unique(numbers, return_inverse=True)[1]
+
     def inside(self, rule: Rule) -> Array:
         """Which of the queries [Q] a rule is about. Raises EvenrankError for a group that the audit does not have."""
         if rule.queries is None:
@@ -262,15 +293,15 @@ class Audited:
             raise EvenrankError(f"queries: no query group {quoted(rule.queries)} (the groups are {known})")
         return inside
 
-    def drawn(self, run: str, rule: Rule) -> Drawn | None:
+    def sample(self, run: str, rule: Rule) -> LabelSample | None:
         """What the values of a rule's quantity of a run owe to labels that were drawn; None of others."""
         figure = self.figure(run, rule)
-        found = (figure if rule.quantity == "figure" else self._excess(figure, run, rule)).get("drawn")
+        found = (figure if rule.quantity == "figure" else self._excess(figure, run, rule)).get("sample")
         if found is None:
             return None
         try:
-            parts: dict[str, Array] = {name: np.array(_table(found)[name], kind) for name, kind in _OF_DRAWN.items()}
-            part = Drawn(**parts)
+            parts: dict[str, Array] = {name: np.array(_table(found)[name], kind) for name, kind in _OF_SAMPLE.items()}
+            part = LabelSample(**parts)
             places = (part.query, len(self.ids)), (part.document, part.labels)
             sound = all(len(at) == len(part.weight) and (at >= 0).all() and (at < most).all() for at, most in places)
             sound &= len(part.probability) == len(part.contradicts) == part.labels
@@ -295,7 +326,9 @@ class Audited:
         return None if found is None else self._array(found)
 
     def greatest(self, rule: Rule, runs: Sequence[str]) -> float:
-        """The largest size that a query's value can have; infinite where the audit does not tell."""
+        """The largest size that a query's value can have; infinite where neither audit nor budget tells."""
+        if rule.greatest is not None:
+            return rule.greatest
         if math.isfinite(rule.facts.most):
             return max(abs(rule.facts.least) if math.isfinite(rule.facts.least) else 0.0, abs(rule.facts.most))
         known = [self.figure(run, rule).get("greatest") for run in runs]
@@ -307,14 +340,14 @@ class Audited:
     def partly_labelled(self, runs: Sequence[str], rule: Rule) -> bool:
         """Whether documents without a label could change the figure of one of these runs."""
         figures = [self.figure(run, rule) for run in runs]
-        if all(figure.get("drawn") is not None for figure in figures):
+        if all(figure.get("sample") is not None for figure in figures):
             return False
         found = [_table(figure.get("known")) for figure in figures]
         return any(known.get("rows") != known.get("of") for known in found)
 
     def few_labels(self, run: str, rule: Rule) -> bool:
         """Whether so few labels were drawn that they tell nothing."""
-        part = self.drawn(run, rule)
+        part = self.sample(run, rule)
         return part is not None and part.too_few is not None
 
     @property
@@ -419,31 +452,32 @@ def _canonical(name: str) -> str:
 _SAYS = phrases("gate")
 Correction = Literal["holm", "none"]
 Limits = tuple[float, float]
-Beyond = Literal["unlabelled", "unequal", "few_labels", "labels"]
+UndecidableReason = Literal["unlabelled", "unequal", "few_labels", "labels"]
 """Why nothing can be told of a rule, whatever the number of queries: the template that says it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class RuleResult:
     """The outcome of one rule.
 
     Attributes:
-        outcome: "holds", "broken" or "not shown".
+        outcome: "holds", "violated" or "not shown".
         value: The estimate that the budget bounds: the figure, its absolute value, the difference from ``against`` or
             that as a share; None if no query has a value. ``run``: the run that was gated.
         limits: The one-sided limits of ``value``, each at the budget's level: of the side that could break the rule
             with one query more that loses all it can. None with one query.
         n: Number of queries with a value (in both runs); ``left_out``: those with a value in only one of them.
         mean, other_mean: The figures of the run and of ``against`` over these queries, with their signs.
-        p_holds, p_broken: One-sided p-values of the two claims; ``holm_p``: the second after Holm's correction.
+        p_holds, p_violated: One-sided p-values of the two claims; ``holm_p``: the second after Holm's correction.
         queries_to_decide: Of a rule that is not shown, the number of queries with which it would be decided in 8 of 10
             samples, if the truth is what was observed; None if no number would, as where lists differ in length or
-            documents lack a label, or with one query. ``if_equal``: of a
-            margin between two runs, the number that would show that it holds if the runs were equal; ``one_in``: one
-            query in so many that loses everything would use up the margin.
-        catches: The true value nearest to the budget that so many queries show to be broken in 8 of 10 samples. None of
-            an absolute value against another run's, and if the measure cannot have such a value.
-        towards: The groups that ``mean`` and ``other_mean`` lean to, where their signs tell and the audit names them.
+            documents lack a label, or with one query.
+        n_if_equal: Of a margin between two runs, the number that would show that it holds if they are equally good,
+            with the spread of these differences; ``n_identical``: if they are the same run. ``tolerable_failures``:
+            one query in so many that loses everything would use up the margin.
+        detectable: The true value nearest to the budget of which so many queries show that it violates it in 8 of 10
+            samples at most. None of an absolute value against another run's, and if the measure has no such value.
+        direction: The groups that ``mean`` and ``other_mean`` lean to, where their signs tell and the audit names them.
     """
 
     also: ClassVar = ("name",)
@@ -457,19 +491,20 @@ class Ruling:
     mean: float | None
     other_mean: float | None
     p_holds: float | None
-    p_broken: float | None
+    p_violated: float | None
     holm_p: float | None
     queries_to_decide: int | None
-    catches: float | None
-    if_equal: int | None
-    one_in: float | None
+    detectable: float | None
+    n_if_equal: int | None
+    n_identical: int | None
+    tolerable_failures: float | None
     alpha: float
     level: float
-    """The level at which the rule is broken if it is the only one that is; ``alpha``: that of its limits."""
+    """The level at which the rule is violated if it is the only one that is; ``alpha``: that of its limits."""
     test: BoundTest | None = field(repr=False, compare=False, default=None, metadata=LEFT_OUT)
     run: str = ""
-    towards: tuple[str | None, str | None] = (None, None)
-    beyond: Beyond | None = field(default=None, metadata=LEFT_OUT)
+    direction: tuple[str | None, str | None] = (None, None)
+    undecidable_reason: UndecidableReason | None = field(default=None, metadata=LEFT_OUT)
     """Of a rule that is not shown: why more queries would not help."""
 
     @property
@@ -488,7 +523,7 @@ class Ruling:
         return self.rule.name or self.subject
 
     def power(self, at: float) -> float:
-        """The probability that a sample like this one shows the rule to be broken if the true value is ``at``.
+        """The probability that a sample like this one shows the rule to be violated if the true value is ``at``.
 
         In the units of the budget: −0.03 for "-3%". Raises EvenrankError where there was no test, and of an absolute
         value against another run's.
@@ -507,7 +542,7 @@ class GateResult(Result):
     Attributes:
         run: The run that was gated; ``baseline``: what "baseline" means, if there is one.
         rulings: The rules in the budget's order, each with its outcome.
-        alpha: The level of the one-sided limits; ``correction``: of the rules that are broken, "holm" or "none".
+        alpha: The level of the one-sided limits; ``correction``: of the rules that are violated, "holm" or "none".
         misleading: What misleads in the audit or in the budget; ``warnings``: the sentences.
         audit: The provenance of the audit, as JSON values.
     """
@@ -515,7 +550,7 @@ class GateResult(Result):
     also: ClassVar = ("outcome", "warnings")
     run: str
     baseline: str | None
-    rulings: tuple[Ruling, ...] = field(metadata=named("rules"))
+    rulings: tuple[RuleResult, ...] = field(metadata=named("rules"))
     alpha: float
     correction: Correction
     misleading: tuple[Finding, ...] = field(default=(), metadata=LEFT_OUT)
@@ -523,10 +558,10 @@ class GateResult(Result):
 
     @property
     def outcome(self) -> Outcome:
-        """ "broken" if one rule is, "holds" if all hold, else "not shown"."""
+        """ "violated" if one rule is, "holds" if all hold, else "not shown"."""
         outcomes = [ruling.outcome for ruling in self.rulings]
-        if "broken" in outcomes:
-            return "broken"
+        if "violated" in outcomes:
+            return "violated"
         return "not shown" if "not shown" in outcomes else "holds"
 
     @property
@@ -535,8 +570,8 @@ class GateResult(Result):
         return tuple(one.text for one in self.misleading)
 
     def status(self, *, strict: bool = False) -> int:
-        """The exit status of ``evenrank gate``: 0 holds, 1 broken, 3 not shown (``strict``: 1)."""
-        return {"holds": 0, "broken": 1, "not shown": 1 if strict else 3}[self.outcome]
+        """The exit status of ``evenrank gate``: 0 holds, 1 violated, 3 not shown (``strict``: 1)."""
+        return {"holds": 0, "violated": 1, "not shown": 1 if strict else 3}[self.outcome]
 
     def __repr__(self) -> str:
         return self.table()
@@ -544,7 +579,7 @@ class GateResult(Result):
     def metrics(self) -> dict[str, float]:
         """Each rule's value by name, as trackers of experiments take it, with its one-sided limits, and ``status``.
 
-        ``nDCG@10 vs old``, ``nDCG@10 vs old/low``, ``nDCG@10 vs old/high``; ``status``: 0 holds, 1 broken, 3 not shown.
+        ``nDCG@10 vs old``, ``nDCG@10 vs old/low``, ``nDCG@10 vs old/high``; ``status``: 0, 1 (violated), 3 (not shown).
         """
         entries = [metric_entries(ruling.name, ruling.value, ruling.limits) for ruling in self.rulings]
         values = {name: value for entry in entries for name, value in entry.items()}
@@ -617,12 +652,12 @@ def gate(
     ] = None,
     correction: Annotated[
         Literal["holm", "none"],
-        opt.Option("For the number of rules, of those that are broken: holm or none.", panel="Statistics", rare=True),
+        opt.Option("For the number of rules, of those that are violated: holm or none.", panel="Statistics", rare=True),
     ] = "holm",
 ) -> GateResult:
-    """Decide whether a run keeps to a budget. Every rule holds, is broken, or is not shown.
+    """Decide whether a run keeps to a budget. Every rule holds, is violated, or is not shown.
 
-    A rule *holds* if the one-sided 95% interval of its value lies within the budget. It is *broken* if the value is
+    A rule *holds* if the one-sided 95% interval of its value lies within the budget. It is *violated* if the value is
     shown to lie beyond the budget, also after Holm's correction for the number of rules: with several rules, more than
     an interval beyond it. Otherwise it is *not shown*. All rules have to hold, so what holds needs no correction.
 
@@ -632,7 +667,7 @@ def gate(
             returned, whose ``measures`` are those that the audit needs.
         run: The run to gate; by default the only one that is not the baseline.
         baseline: What "baseline" means in the rules; by default the audit's.
-        correction: "holm" (default): a budget of several rules is broken by chance in at most 5%; "none": each rule is.
+        correction: "holm" (default): several rules are violated by chance in at most 5%; "none": each rule is.
 
     Raises:
         EvenrankError: For a budget or an audit that cannot be used, or a rule that the audit has no values for.
@@ -646,7 +681,7 @@ def gate(
     rules = as_budget(budget, values.facts)
     base = values.baseline(baseline)
     gated = values.run(run, base)
-    found: list[tuple[str | None, Tested]] = []
+    found: list[tuple[str | None, RuleTest]] = []
     for place, rule in enumerate(rules.rules, start=1):
         other = against(values, rules, place, base)
         if other == gated:
@@ -659,8 +694,16 @@ def gate(
             if others is not None and len(others) != len(parts):
                 raise values.fail(f"no audit's JSON: {rule.measure} has parts in only one of {gated} and {other}")
             greatest = values.greatest(rule, [gated, *([] if other is None else [other])])
-            of_labels = values.drawn(gated, rule), None if other is None else values.drawn(other, rule)
-            test = tested(rule, parts, others, greatest=greatest, alpha=rules.alpha, drawn=of_labels)
+            of_labels = values.sample(gated, rule), None if other is None else values.sample(other, rule)
+            test = rule_test(
+                rule,
+                parts,
+                others,
+                greatest=greatest,
+                alpha=rules.alpha,
+                samples=of_labels,
+                clusters=values.clusters,
+            )
             unknown = values.partly_labelled([gated, *([] if other is None else [other])], rule)
             if unknown or values.few_labels(gated, rule):
                 test = replace(test, test=None)
@@ -668,7 +711,7 @@ def gate(
         except EvenrankError as error:
             raise rules.error(place, str(error)) from None
     rulings = tuple(
-        replace(_beyond(values, gated, ruling), run=gated, towards=_towards(values, ruling))
+        replace(_beyond(values, gated, ruling), run=gated, direction=_direction(values, ruling))
         for ruling in _rulings(rules, found, correction)
     )
     # The words of the audit's own are not the gate's.
@@ -687,32 +730,34 @@ def as_json_values(audited: WithValues | opt.File | Mapping[str, object]) -> opt
     return values
 
 
-def _rulings(budget: Budget, found: list[tuple[str | None, Tested]], correction: Correction) -> tuple[Ruling, ...]:
-    p_broken = [None if one.test is None else one.test.p_broken() for _, one in found]
-    tests = sum(p is not None for p in p_broken)
-    corrected = holm(p_broken) if correction == "holm" else p_broken
+def _rulings(
+    budget: Budget, found: list[tuple[str | None, RuleTest]], correction: Correction
+) -> tuple[RuleResult, ...]:
+    p_violated = [None if one.test is None else one.test.p_violated() for _, one in found]
+    tests = sum(p is not None for p in p_violated)
+    corrected = holm(p_violated) if correction == "holm" else p_violated
     level = budget.alpha / max(tests, 1) if correction == "holm" else budget.alpha
-    rows = zip(budget.rules, found, p_broken, corrected, strict=True)
+    rows = zip(budget.rules, found, p_violated, corrected, strict=True)
     return tuple(_ruling(rule, other, one, (p, after), (budget.alpha, level)) for rule, (other, one), p, after in rows)
 
 
 def _ruling(
     rule: Rule,
     other: str | None,
-    found: Tested,
-    p_broken: tuple[float | None, float | None],
+    found: RuleTest,
+    p_violated: tuple[float | None, float | None],
     levels: tuple[float, float],
-) -> Ruling:
-    """``p_broken``: before and after correction; ``levels``: of what holds, and of what is broken."""
-    test, (p, corrected), (alpha, level) = found.test, p_broken, levels
+) -> RuleResult:
+    """``p_violated``: before and after correction; ``levels``: of what holds, and of what is violated."""
+    test, (p, corrected), (alpha, level) = found.test, p_violated, levels
     if test is None:
         value = _value_of(rule, found.mean, found.other)
         counts = found.n, found.left_out, found.mean, found.other
-        nothing = (None,) * 7
-        return Ruling(rule, other, "not shown", value, None, *counts, *nothing, alpha, level)
+        nothing = (None,) * 8
+        return RuleResult(rule, other, "not shown", value, None, *counts, *nothing, alpha, level)
     p_holds = test.p_holds()
     outcome = outcome_of(test, corrected, alpha)
-    return Ruling(
+    return RuleResult(
         rule,
         other,
         outcome,
@@ -726,9 +771,10 @@ def _ruling(
         p,
         corrected,
         _queries_to_decide(test, found, alpha, level) if outcome == "not shown" else None,
-        _catches(rule, test, level, found.other),
-        found.if_equal,
-        found.one_in,
+        _detectable(rule, test, level, found.other),
+        found.n_if_equal,
+        found.n_identical,
+        found.tolerable_failures,
         alpha,
         level,
         test,
@@ -747,37 +793,37 @@ def _value_of(rule: Rule, own: float | None, other: float | None) -> float | Non
     return size - (abs(other) if rule.absolute else other)
 
 
-def _has_power(test: BoundTest | None) -> TypeGuard[BoundTest]:
+def _has_power(test: BoundTest | None) -> TypeGuard[MeanBound | AbsoluteLimit]:
     """Whether power is stated: where an absolute value is against another run's, it would depend on both means."""
-    return isinstance(test, MeanBound) or (isinstance(test, SizeBound) and test.alone)
+    return isinstance(test, MeanBound | AbsoluteLimit)
 
 
-def _catches(rule: Rule, test: BoundTest, level: float, other: float | None) -> float | None:
+def _detectable(rule: Rule, test: BoundTest, level: float, other: float | None) -> float | None:
     """What is caught, if the measure can have such a value; None of an absolute value against another run's."""
     if not _has_power(test):
         return None
     low, high = rule.scale(other)
-    caught = test.caught(level)
-    return caught if caught is not None and low - EQUAL <= caught <= high + EQUAL else None
+    value = test.detectable(level)
+    return value if value is not None and low - EQUAL <= value <= high + EQUAL else None
 
 
-def _beyond(audited: Audited, run: str, ruling: Ruling) -> Ruling:
+def _beyond(audited: Audited, run: str, ruling: RuleResult) -> RuleResult:
     """The ruling, where it is not shown with the reason that more queries do nothing about."""
     rule, other = ruling.rule, ruling.against
     if ruling.outcome != "not shown":
         return ruling
     if audited.partly_labelled([run, *([] if other is None else [other])], rule):
-        return replace(ruling, beyond="unlabelled")
+        return replace(ruling, undecidable_reason="unlabelled")
     if audited.few_labels(run, rule):
-        return replace(ruling, beyond="few_labels")
+        return replace(ruling, undecidable_reason="few_labels")
     if other is not None and ruling.test is not None and unequal_depth(audited, run, rule, other):
-        return replace(ruling, beyond="unequal", queries_to_decide=None)
-    if audited.drawn(run, rule) is not None:
-        return replace(ruling, beyond="labels", queries_to_decide=None)
+        return replace(ruling, undecidable_reason="unequal", queries_to_decide=None)
+    if audited.sample(run, rule) is not None:
+        return replace(ruling, undecidable_reason="labels", queries_to_decide=None)
     return ruling
 
 
-def _towards(audited: Audited, ruling: Ruling) -> tuple[str | None, str | None]:
+def _direction(audited: Audited, ruling: RuleResult) -> tuple[str | None, str | None]:
     """The groups that the means of the run and of the other lean to, where the sign tells and the audit names them."""
     own = _POLES.search(ruling.rule.measure)
     poles = (own[1].strip(), own[2].strip()) if own else audited.poles
@@ -787,29 +833,27 @@ def _towards(audited: Audited, ruling: Ruling) -> tuple[str | None, str | None]:
     return signs[0], signs[1]
 
 
-def _queries_to_decide(test: BoundTest, found: Tested, alpha: float, level: float) -> int | None:
+def _queries_to_decide(test: BoundTest, found: RuleTest, alpha: float, level: float) -> int | None:
+    """How many queries decide a rule if the truth is what these show."""
     n = found.n
     if test.distance > 0 and not math.isfinite(test.loss):
         return None
     if test.distance > 0:
-        needed = queries_to_hold(test.distance, test.error * math.sqrt(n), test.loss, alpha, POWER)
+        needed = queries_to_hold(test.distance, test.se * math.sqrt(n), test.loss, alpha)
         # As many as there are did not: what was added to the test is more than this formula knows of.
         return needed if needed is not None and needed > n else None
     # It is tested on both sides.
-    factor = factor_to_decide(test.distance, test.error, level / 2)
-    if factor is None or n * factor > _MOST_QUERIES:
-        return None
-    # Fewer than there are would contradict the outcome: the approximation is a little short for few queries.
-    return max(math.ceil(n * factor), n + 1, LEAST)
+    needed = queries_to_decide(test.distance, test.se, n, level / 2)
+    return needed if needed is not None and needed <= _MOST_QUERIES else None
 
 
-def _misleading(audited: Audited, run: str, rulings: tuple[Ruling, ...]) -> Iterator[Finding]:
+def _misleading(audited: Audited, run: str, rulings: tuple[RuleResult, ...]) -> Iterator[Finding]:
     if all(ruling.rule.facts.bias for ruling in rulings):
         yield _SAYS.find("no_effectiveness", "", "cannot be told", None, "warning")
     for ruling in rulings:
         rule, other = ruling.rule, ruling.against
         deep = None if other is None else unequal_depth(audited, run, rule, other)
-        if deep and ruling.beyond is None:
+        if deep and ruling.undecidable_reason is None:
             yield _SAYS.find("depth", ruling.name, "cannot be told", None, "warning")
         if other is not None and deep is None:
             yield _SAYS.find("depth_unknown", ruling.name, "cannot be told", None, "warning", other=other)
@@ -827,7 +871,7 @@ def amount(rule: Rule, value: float | None) -> str:
     return short(value, sign=rule.against is not None)
 
 
-def limits(ruling: Ruling) -> str:
+def limits(ruling: RuleResult) -> str:
     """The one-sided limits in brackets; "" without."""
     if ruling.limits is None:
         return ""
@@ -835,23 +879,23 @@ def limits(ruling: Ruling) -> str:
     return f"[{low}, {high}]"
 
 
-def noticed(ruling: Ruling) -> str:
+def noticed(ruling: RuleResult) -> str:
     """The value nearest to the budget that would be shown to break it; "" where none is stated."""
-    return amount(ruling.rule, ruling.catches) if ruling.catches is not None and _has_power(ruling.test) else ""
+    return amount(ruling.rule, ruling.detectable) if ruling.detectable is not None and _has_power(ruling.test) else ""
 
 
-def _undecided(ruling: Ruling) -> str:
+def _undecided(ruling: RuleResult) -> str:
     """Why a rule is not shown: the template of the reason."""
     test = ruling.test
-    if ruling.beyond is not None:
-        return _why_beyond(ruling.beyond)
+    if ruling.undecidable_reason is not None:
+        return _template_of(ruling.undecidable_reason)
     if test is None:
         return "few"
     if not math.isfinite(test.loss):
         return "unbounded"
-    if ruling.p_broken is not None and ruling.p_broken <= ruling.alpha:
+    if ruling.p_violated is not None and ruling.p_violated <= ruling.alpha:
         return "corrected"
-    if ruling.one_in is not None and ruling.if_equal is not None and ruling.if_equal > ruling.n:
+    if ruling.n_if_equal is not None and ruling.n_if_equal > ruling.n:
         return "margin"
     if ruling.queries_to_decide is not None:
         return "needs"
@@ -860,7 +904,7 @@ def _undecided(ruling: Ruling) -> str:
     return "notices" if noticed(ruling) else "undecided"
 
 
-def _why_beyond(why: Beyond) -> str:
+def _template_of(why: UndecidableReason) -> str:
     """Why more queries would not help: the template of the reason."""
     if why == "unequal":
         return "unequal"
@@ -869,14 +913,14 @@ def _why_beyond(why: Beyond) -> str:
     return "labels" if why == "labels" else "unlabelled"
 
 
-def _reason(ruling: Ruling) -> str:
+def _reason(ruling: RuleResult) -> str:
     """Why a rule is not shown, in words."""
     return _SAYS.say(
         _undecided(ruling),
         needed=many(ruling.queries_to_decide),
-        if_equal=many(ruling.if_equal),
+        n_if_equal=many(ruling.n_if_equal),
         count=ruling.n,
-        one_in=None if ruling.one_in is None else round(ruling.one_in),
+        tolerable_failures=None if ruling.tolerable_failures is None else round(ruling.tolerable_failures),
         noticed=noticed(ruling),
     )
 
@@ -888,32 +932,32 @@ def many(queries: int | None) -> str:
     return "more than a million queries" if queries > _MANY else f"about {counted(queries, 'query')}"
 
 
-def finding(ruling: Ruling) -> Finding:
+def finding(ruling: RuleResult) -> Finding:
     """A rule in a sentence."""
     values: dict[str, Any] = {"value": found(ruling), "limit": ruling.rule.limit}
     estimate = Estimate(ruling.value, ruling.limits, ruling.n)
     if ruling.outcome == "not shown":
         values["reason"] = _reason(ruling)
         return _SAYS.find("untold", ruling.title, ruling.outcome, estimate, "detail", **values)
-    key = "is_broken" if ruling.outcome == "broken" else "holds_notices" if noticed(ruling) else "holds"
+    key = "is_violated" if ruling.outcome == "violated" else "holds_notices" if noticed(ruling) else "holds"
     return _SAYS.find(key, ruling.title, ruling.outcome, estimate, "detail", noticed=noticed(ruling), **values)
 
 
-def found(ruling: Ruling) -> str:
+def found(ruling: RuleResult) -> str:
     """The value with its limits, and where an absolute value leans to: ``.056 [.039, .114] towards f``."""
     value = " ".join(filter(None, [amount(ruling.rule, ruling.value), limits(ruling)]))
-    own, other = ruling.towards
+    own, other = ruling.direction
     if own is not None and other is not None and own != other:
         return f"{value} ({ruling.run} towards {own}, {ruling.against} towards {other})"
     return value if own is None else f"{value} towards {own}"
 
 
-def _leaning(ruling: Ruling) -> str:
-    own = ruling.towards[0]
+def _leaning(ruling: RuleResult) -> str:
+    own = ruling.direction[0]
     return amount(ruling.rule, ruling.value) + ("" if own is None or ruling.against is not None else f" ({own})")
 
 
-def _bound(ruling: Ruling) -> str:
+def _bound(ruling: RuleResult) -> str:
     """The limit that has to be within the budget."""
     return "" if ruling.limits is None else amount(ruling.rule, ruling.limits[0 if ruling.rule.floor else 1])
 
@@ -922,14 +966,14 @@ def _outcome(result: GateResult) -> Finding:
     """The outcome of all rules."""
     total = len(result.rulings)
     by_outcome = {outcome: [one for one in result.rulings if one.outcome == outcome] for outcome in _LEVELS}
-    broken, open_ = by_outcome["broken"], by_outcome["not shown"]
+    violated, open_ = by_outcome["violated"], by_outcome["not shown"]
     values: dict[str, Any] = {"run": result.run, "total": counted(total, "rule")}
-    if not broken and not open_:
+    if not violated and not open_:
         return _SAYS.find("all_hold" if total > 1 else "one_holds", result.run, "holds", place="answer", **values)
-    named = [one.rule.name or one.rule.subject for one in broken or open_]
-    values |= {"rules": named, "count": len(broken), "held": len(by_outcome["holds"])}
-    if broken:
-        return _SAYS.find("broken" if total > 1 else "one_broken", result.run, "broken", place="answer", **values)
+    named = [one.rule.name or one.rule.subject for one in violated or open_]
+    values |= {"rules": named, "count": len(violated), "held": len(by_outcome["holds"])}
+    if violated:
+        return _SAYS.find("violated" if total > 1 else "one_violated", result.run, "violated", place="answer", **values)
     effective = [one for one in result.rulings if not one.rule.facts.bias]
     kept = bool(effective) and all(one.outcome == "holds" for one in effective)
     key = "effective" if kept else "not_shown" if total > 1 else "one_not_shown"
@@ -937,7 +981,7 @@ def _outcome(result: GateResult) -> Finding:
         key += "_needs"
         needed = max(one.queries_to_decide or 0 for one in open_)
         values |= {"needed": many(needed), "count": max(one.n for one in open_)}
-    elif open_[0].beyond is not None and len({one.beyond for one in open_}) == 1:
+    elif open_[0].undecidable_reason is not None and len({one.undecidable_reason for one in open_}) == 1:
         key += "_why"
         values["why"] = _reason(open_[0])
     return _SAYS.find(key, result.run, "not shown", place="answer", **values)
@@ -954,7 +998,7 @@ def rules_table(result: GateResult, width: int | None = None) -> Table:
     ``width``: in characters; what would be noticed is left out where it does not fit (the findings say it).
     """
 
-    def below(ruling: Ruling) -> str:
+    def below(ruling: RuleResult) -> str:
         return _reason(ruling) if ruling.outcome == "not shown" else ""
 
     columns = (
@@ -979,7 +1023,7 @@ def _figures_table(result: GateResult) -> Table:
         Column("mean", digits(4), result.run),
         Column("other_mean", digits(4), "against"),
         Column("p_holds", P, "p holds"),
-        Column("p_broken", P, "p broken"),
+        Column("p_violated", P, "p violated"),
         Column("holm_p", P, "Holm p"),
     )
     return Table("All figures", columns, result.rulings)
@@ -993,8 +1037,8 @@ def _printed(text: str) -> str:
 
 _MARKS = re.compile(r"([\\`*_{}\[\]#!|~])")
 _LINKED = re.compile(r"(?<![a-zA-Z0-9_])@|#|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
-_TONES: dict[str, Literal["good", "bad", "unknown"]] = {"holds": "good", "broken": "bad", "not shown": "unknown"}
-_LEVELS = {"holds": "notice", "broken": "error", "not shown": "warning"}
+_TONES: dict[str, Literal["good", "bad", "unknown"]] = {"holds": "good", "violated": "bad", "not shown": "unknown"}
+_LEVELS = {"holds": "notice", "violated": "error", "not shown": "warning"}
 
 
 def junit(result: GateResult, *, strict: bool) -> str:
@@ -1030,8 +1074,8 @@ def _case_names(result: GateResult) -> list[str]:
     return names
 
 
-def _fails(ruling: Ruling, strict: bool) -> bool:
-    return ruling.outcome == "broken" or (strict and ruling.outcome == "not shown")
+def _fails(ruling: RuleResult, strict: bool) -> bool:
+    return ruling.outcome == "violated" or (strict and ruling.outcome == "not shown")
 
 
 def _counted(result: GateResult, strict: bool) -> tuple[int, int]:
@@ -1134,7 +1178,7 @@ class InitialBudget:
 
     text: str
     queries: int
-    rulings: tuple[Ruling, ...]
+    rulings: tuple[RuleResult, ...]
     depth: str
 
     def said(self, path: str) -> str:
@@ -1218,11 +1262,11 @@ def _try(values: Audited, runs: Sequence[str], limit: Mapping[str, object]) -> _
     base = runs[0]
     parts = values.parts(base, rule)
     others = None if rule.against is None else parts
-    size, part = values.greatest(rule, [base]), values.drawn(base, rule)
+    size, part = values.greatest(rule, [base]), values.sample(base, rule)
     labels = part, None if rule.against is None else part
-    found = tested(rule, parts, others, greatest=size, alpha=ALPHA, drawn=labels)
-    holds = found.test is not None and outcome(found.test, found.test.p_broken(), ALPHA) == "holds"
-    return _Tried(limit, holds, found.if_equal, found.n)
+    found = rule_test(rule, parts, others, greatest=size, alpha=ALPHA, samples=labels, clusters=values.clusters)
+    holds = found.test is not None and outcome_of(found.test, found.test.p_violated(), ALPHA) == "holds"
+    return _Tried(limit, holds, found.n_if_equal, found.n)
 
 
 def _rule_lines(measure: str, tried: list[_Tried], notice: str) -> Iterator[str]:

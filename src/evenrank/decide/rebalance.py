@@ -18,7 +18,7 @@ from ir_measures import Measure
 
 from evenrank import options as opt
 from evenrank.auditing import AuditResult, Figure, audit
-from evenrank.auditing.data import ALL_ZERO, shown_name
+from evenrank.auditing.data import shown_name
 from evenrank.auditing.inputs import only_judged, usual_measures
 from evenrank.auditing.inputs import only_queries as restricted_to
 from evenrank.auditing.notes import absence_warning
@@ -32,11 +32,10 @@ from evenrank.files.provenance import card_path, write_card
 from evenrank.files.reading import line_blocks
 from evenrank.files.runs import Run
 from evenrank.files.tables import is_parquet, lines_of
-from evenrank.files.types import Array
+from evenrank.files.types import EQUAL, Array
 from evenrank.files.wording import are, counted, percent
 from evenrank.groups import GroupTable
 from evenrank.measures import facts, is_bias, parse_measure, resolve
-from evenrank.measures import inference as st
 from evenrank.mitigation.reorderings import GroupedLists, Reordering
 from evenrank.results.finding import Finding, phrases
 from evenrank.results.page import Page, Section
@@ -53,6 +52,10 @@ from evenrank.results.table import (
     shorts,
     with_interval,
 )
+from evenrank.stats.bounds import BoundTest, bound_mean, limit_absolute, margin_absolute
+from evenrank.stats.bounds import outcome as outcome_of
+from evenrank.stats.compare import ALL_ZERO, Comparison, Zeros
+from evenrank.stats.estimate import Estimate
 
 from .budget import ALPHA
 from .rebalance_lists import (
@@ -74,7 +77,7 @@ from .rebalance_lists import (
 __all__ = ["Rebalanced", "rebalance"]
 
 _FORM = re.compile(r"\s*(?P<measure>.+?)\s*(?P<sign><=|>=|≤|≥)\s*(?P<value>[^%\s]+)\s*(?P<percent>%?)\s*")
-Verdict = Literal["holds", "broken", "not shown"]
+Verdict = Literal["holds", "violated", "not shown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,7 @@ class Bound:
         slack: Array = (limit - self.size(means)) if self.at_most else (self.size(means) - limit)
         return slack
 
-    def test(self, values: Array, of_run: Array, greatest: float) -> st.BoundTest:
+    def test(self, values: Array, of_run: Array, greatest: float) -> BoundTest:
         """The test of the bound on values [n] and those of the run [n], two or more.
 
         Of a ``relative`` bound, the test's values are less that share of the run's figure.
@@ -141,12 +144,18 @@ class Bound:
         sign, how = -1 if self.at_most else 1, resolve(self.measure)
         share, limit = (self.value, 0.0) if self.relative else (0.0, self.value)
         if how.signed:
-            return st.bound_of_size([values], [share * of_run] if self.relative else None, limit, greatest)
+            if not self.relative:
+                return limit_absolute([values], limit, greatest)
+            return margin_absolute([values], [share * of_run], limit, greatest)
         known = facts(self.measure)["least"]
         least = known if isinstance(known, float) else -greatest
         # What is lost goes down to the least value for a floor, up to the greatest for a ceiling.
         loss = limit + share * greatest - least if not self.at_most else greatest - limit - share * least
-        return st.bound_of_mean([sign * (values - share * of_run - limit)], loss, bound=limit, sign=sign)
+        zeros: Zeros = "drop" if is_bias(self.measure) else "keep"
+        gain = greatest - limit - share * least if not self.at_most else limit + share * greatest - least
+        return bound_mean(
+            [sign * (values - share * of_run - limit)], loss, gain=gain, zeros=zeros, bound=limit, sign=sign
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +164,7 @@ class Outcome:
 
     ``tuning``, ``others``: the figure that is compared; ``limits``: its one-sided limits on the others, by which the
     ``verdict`` there is decided as a gate decides it: the bound holds even with one query more that loses all it can,
-    is broken, or neither is shown. ``n``: the others that have a value.
+    is violated, or neither is shown. ``n``: the others that have a value.
     """
 
     bound: Bound = field(metadata=LEFT_OUT)
@@ -175,7 +184,7 @@ def outcome(bound: Bound, tuning: float, values: Array, of_run: Array, greatest:
     """How a bound fares on queries that it was not chosen on: ``values`` [Q], and those of the run [Q].
 
     ``greatest``: the size of the greatest value that the measure can take; ``bounds``: of how many this is one, for
-    which "broken" is corrected.
+    which "violated" is corrected.
     """
     both = ~np.isnan(values - of_run)
     new, base = values[both], of_run[both]
@@ -183,13 +192,13 @@ def outcome(bound: Bound, tuning: float, values: Array, of_run: Array, greatest:
     if not n:
         return Outcome(bound, tuning, None, None, None, "not shown")
     mean, mean_of_run = np.array(new.mean()), np.array(base.mean())
-    size, met = float(bound.size(mean)), bool(bound.slack(mean, mean_of_run) >= -st.EQUAL)
+    size, met = float(bound.size(mean)), bool(bound.slack(mean, mean_of_run) >= -EQUAL)
     if n < 2:
         return Outcome(bound, tuning, size, None, met, "not shown", n)
     test = bound.test(new, base, greatest)
-    broken = test.p_broken()
-    corrected = None if broken is None else min(1.0, bounds * broken)
-    verdict: Verdict = st.outcome(test, corrected, ALPHA)
+    violated = test.p_violated()
+    corrected = None if violated is None else min(1.0, bounds * violated)
+    verdict: Verdict = outcome_of(test, corrected, ALPHA)
     of_share = bound.value * float(bound.size(mean_of_run)) if bound.relative else 0.0
     low, high = (end + of_share for end in test.limits(ALPHA))
     return Outcome(bound, tuning, size, (low, high), met, verdict, n)
@@ -700,7 +709,7 @@ class Rebalanced(Result):
                 named: dict[str, Any] = {"measure": measure, "before": before.mean, "after": after.mean}
                 yield _SAYS.find(key, measure, "shown", test, "warning", **named)
             if before.lean is not None and not before.lean.shown:
-                estimate = st.Estimate(before.mean, before.ci95, before.n)
+                estimate = Estimate(before.mean, before.ci95, before.n)
                 yield _SAYS.find("no_lean", measure, before.lean.verdict, estimate, "warning", run=name)
 
     def _answer(self) -> Finding:
@@ -720,17 +729,17 @@ class Rebalanced(Result):
             return _SAYS.find("changed_unjudged", self.name, "cannot be told", None, "answer", **named)
         test = cost[3]
         key = "changed" if self.tuning is not None else "changed_untuned"
-        if test.why == ALL_ZERO:
+        if test.reason == ALL_ZERO:
             key = f"{key}_freely"
-        elif test.why is not None and test.mean != 0:
+        elif test.reason is not None and test.mean != 0:
             key = "changed_untold"
-        named |= {"utility": cost[0], "cost": test, "why": test.why}
+        named |= {"utility": cost[0], "cost": test, "why": test.reason}
         return _SAYS.find(key, self.name, test.verdict, test, "answer", **named)
 
     def _bounds(self) -> Iterator[Finding]:
         """How each bound fares on the queries that it was not chosen on."""
         for one in self.outcomes:
-            estimate = st.Estimate(one.others, one.limits, one.n)
+            estimate = Estimate(one.others, one.limits, one.n)
             values: dict[str, Any] = {"others": one.others, "limits": one.limits, "tuning": one.tuning}
             key = one.verdict.replace(" ", "_")
             yield _SAYS.find(key, one.bound.text, one.verdict, estimate, **values)
@@ -799,7 +808,7 @@ class Rebalanced(Result):
         return {"figures": _values(self.audit, self.name), "tuning_figures": _values(self.tuning, self.name)}
 
 
-def _rows(audit: AuditResult, name: str) -> list[tuple[str, Figure, Figure, st.Comparison]]:
+def _rows(audit: AuditResult, name: str) -> list[tuple[str, Figure, Figure, Comparison]]:
     """Each measure with the run's figure, that of the new order, and the difference."""
     before = audit.runs[0].name
     rows = []

@@ -207,6 +207,9 @@ class GroupTable:
     source: str = "the collection"
     sample: DrawnLabels | None = None
     """Of labels that were drawn, with which probabilities, and what is guessed of the documents that were not."""
+    extremes: pl.DataFrame | None = None
+    """A row for each group with the largest values that it has in any document of the whole collection, and 0 of the
+    others; None where only some of its documents were scored."""
     _looked_up: dict[tuple[str, ...], CountPairs | None] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -439,12 +442,15 @@ def read_group_table(path: str | os.PathLike[str], *, ids: Sequence[pl.Series] |
             rows += file.height
             kept.add(file.metadata.get(METADATA_KEY))
     index = IdIndex(ids) if ids is not None and sum(map(len, ids)) < rows else None
+    largest: list[pl.DataFrame] = []
     for name in files:
         with open_parquet(name, _UNREADABLE) as file:
             columns = [column for column in file.schema if _is_known(column)]
             if "doc_id" not in columns:
                 raise InputError(name, "no group table: it has no column doc_id")
-            parts += [_among(batch, index) for batch in file.batches(1 << 18, columns)]
+            for batch in file.batches(1 << 18, columns):
+                largest.append(batch.drop("doc_id").max())
+                parts.append(_among(batch, index))
     if not parts:
         raise InputError(path, "no group table: it has no rows")
     if len(kept) > 1:
@@ -460,6 +466,7 @@ def read_group_table(path: str | os.PathLike[str], *, ids: Sequence[pl.Series] |
         table = pl.concat(parts)
         try:
             scores = GroupTable.of(table, _checked(path, settings), source=f"the scores {os.fspath(path)}")
+            scores = replace(scores, extremes=extremes_of(pl.concat(largest).max(), scores.groups))
         except InputError:
             raise
         except EvenrankError as error:
@@ -470,6 +477,19 @@ def read_group_table(path: str | os.PathLike[str], *, ids: Sequence[pl.Series] |
         if repeat is not None:
             raise InputError(path, f"the document {quoted(table['doc_id'][repeat[1]])} is repeated")
     return scores
+
+
+def extremes_of(largest: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
+    """A row for each group with its columns' ``largest`` values [1 row], 0 in those of other groups; neutrality 1."""
+    columns = {name: np.zeros(len(groups)) for name in largest.columns if name.startswith(("count_", "magnitude_"))}
+    for row, group in enumerate(groups):
+        for name in (f"count_{group}", *(f"magnitude_{kind}_{group}" for kind in MAGNITUDES)):
+            if name in columns:
+                columns[name][row] = float(largest[name][0] or 0.0)
+    ids = pl.Series("doc_id", [f"most {group}" for group in groups], dtype=pl.String)
+    return pl.DataFrame([ids, *(pl.Series(name, values) for name, values in columns.items())]).with_columns(
+        pl.lit(1.0).alias("neutrality")
+    )
 
 
 def _is_known(column: str) -> bool:
@@ -505,6 +525,7 @@ def as_group_table(given: object, ids: Sequence[pl.Series] | None = None, what: 
         table = table.with_columns(id_column(table["doc_id"], "doc_id", what))
     try:
         scores = GroupTable.of(table)
+        scores = replace(scores, extremes=extremes_of(table.drop("doc_id").max(), scores.groups))
     except EvenrankError as error:
         raise EvenrankError(f"{what}: {error}") from None
     repeat = first_repeat(table, ["doc_id"])

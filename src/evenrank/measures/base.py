@@ -8,7 +8,7 @@ the block. The sorted lists themselves are made only for measures that are not l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -20,8 +20,8 @@ from ir_measures.measures.base import Agg
 from evenrank.files.errors import EvenrankError
 from evenrank.files.types import Array
 from evenrank.groups.table import MAGNITUDES, Estimates, GroupTable
+from evenrank.stats.sampling import LabelSample
 
-from .inference import Drawn
 from .joined import TIE_DRAWS, JoinedRun
 from .ranked_lists import Column, count_within, expand, number_within
 
@@ -433,7 +433,7 @@ class LinearMeasure(BiasMeasure):
         whole = sums[row, np.minimum(first + size, depth)] - sums[row, np.minimum(first, depth)]
         return query, whole / size * scale[query]
 
-    def drawn_part(self, run: JoinedRun, *, tied: bool = False) -> Drawn:
+    def design_term(self, run: JoinedRun, *, tied: bool = False) -> LabelSample:
         """What the values owe to labels that were drawn; ``tied``: their expectations over the orders of ties."""
         sample = run.required_table.sample
         assert sample is not None
@@ -445,17 +445,17 @@ class LinearMeasure(BiasMeasure):
         query, weight = self.place_weights(run, places, tied=tied)
         seen = weight != 0
         found, chance = self._estimates(run), sample.probability[sample.rows]
-        return Drawn(query[seen], drawn[places[seen]], weight[seen], found.residual, chance, found.contradicts)
+        return LabelSample(query[seen], drawn[places[seen]], weight[seen], found.residual, chance, found.contradicts)
 
-    def drawn_part_by_relevance(self, run: JoinedRun) -> Drawn:
-        """As :meth:`drawn_part`, of :meth:`by_relevance`."""
-        return self.drawn_part(relevance_first(run), tied=True)
+    def design_term_by_relevance(self, run: JoinedRun) -> LabelSample:
+        """As :meth:`design_term`, of :meth:`by_relevance`."""
+        return self.design_term(relevance_first(run), tied=True)
 
-    def drawn_part_at_random(self, run: JoinedRun) -> Drawn:
-        """As :meth:`drawn_part`, of the expectation over random orders."""
+    def design_term_at_random(self, run: JoinedRun) -> LabelSample:
+        """As :meth:`design_term`, of the expectation over random orders."""
         lists = run.scored_lists
         shuffled = run.in_order(np.arange(len(lists.scores)), np.zeros(len(lists.scores)))
-        return self.drawn_part(shuffled, tied=True)
+        return self.design_term(shuffled, tied=True)
 
     def values(self, run: JoinedRun) -> Array:
         """The value [Q] of each query; NaN is undefined.
@@ -496,18 +496,38 @@ class LinearMeasure(BiasMeasure):
         weights, scale, column = self._terms(run)
         return _sums(weights, means_by_relevance(run, column, weights.shape[1])) * scale
 
-    def greatest(self, run: JoinedRun) -> float:
-        """The largest size that a query's value could have with the documents of a run."""
+    def greatest(self, run: JoinedRun) -> float | None:
+        """The largest size that a query's value can have with documents of the collection.
+
+        None where that is not known: the documents of the run alone do not bound what another query finds.
+        """
+        table = run.required_table
+        ends = self.label_range(table) if table.labelled else None
+        if ends is None and table.extremes is None:
+            return None
         weights, scale = self._weights(run), self.scale(run)
         of_ranks = float(np.nanmax(np.abs(weights).sum(axis=1) * scale, initial=0.0))
+        if ends is not None:
+            return max(map(abs, ends)) * of_ranks
+        assert table.extremes is not None
+        sizes = np.abs(self.documents(replace(table, table=table.extremes), np.arange(table.extremes.height)))
+        return float(np.nanmax(sizes, initial=abs(self.unknown))) * of_ranks
+
+    def order_variance(self, run: JoinedRun) -> Array:
+        """The variance [Q] of each query's value over random orders of its N candidates; NaN for an empty list.
+
+        v = [Σw² − (Σw)²/N] · Σ(g − ḡ)²/(N − 1), with w the weights of the ranks, 0 below the cutoff, and g the
+        documents' values: the variance of a permutation statistic.
+        """
+        weights, scale, column = self._terms(run)
+        lists = run.scored_lists
+        n = lists.lengths.astype(np.float64)
         table = run.required_table
-        if self.estimated(run):
-            return max(map(abs, self.label_range(table) or (0.0, 0.0))) * of_ranks
-        present = np.zeros(table.table.height, np.bool_)
-        rows = np.asarray(run.scored_rows.rows[:])
-        present[rows[rows >= 0]] = True
-        sizes = np.abs(self.documents(table, np.flatnonzero(present)))
-        return float(np.nanmax(sizes, initial=0.0)) * of_ranks
+        squares = run.column((self, "squares"), lambda rows: self.documents(table, rows) ** 2, self.unknown**2)
+        of_documents = np.maximum(squares.means(lists) - column.means(lists) ** 2, 0.0) * n
+        of_ranks = np.maximum((weights**2).sum(axis=1) - weights.sum(axis=1) ** 2 / np.maximum(n, 1), 0.0)
+        variance: Array = of_ranks * of_documents / np.maximum(n - 1, 1) * scale**2
+        return variance
 
     def label_range(self, table: GroupTable) -> tuple[float, float] | None:
         """The smallest and the largest value of a document over all labels; None if the bounds are not known."""

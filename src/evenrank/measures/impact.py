@@ -8,6 +8,8 @@ import numpy as np
 from ir_measures.measures import ParamInfo
 
 from evenrank.files.types import Array
+from evenrank.stats.estimate import Interval
+from evenrank.stats.ratios import most_selected, rate_ratios
 
 from .base import CUTOFF, TieFigures, tie_figures
 from .exposure import (
@@ -20,7 +22,6 @@ from .exposure import (
     group_number,
     rank_discounts,
 )
-from .inference import Interval, most_selected, rate_ratios
 from .joined import TIE_DRAWS, JoinedRun
 
 POOLED = ParamInfo(dtype=bool, default=False, desc="whether the candidates of all queries are taken together")

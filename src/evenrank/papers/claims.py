@@ -29,16 +29,18 @@ from importlib import resources
 from typing import Any, Literal
 
 from evenrank.files.wording import counted, singular
-from evenrank.measures.inference import Estimate, Mixed, power
+from evenrank.papers.random_effects import RandomEffects
 from evenrank.results.finding import Finding, Level, phrases
 from evenrank.results.table import short
+from evenrank.stats.estimate import Estimate
+from evenrank.stats.planning import power
 
 from .figures import Figures
 
 State = Literal["supported", "not supported", "not decidable", "not put to this data"]
 _LEVELS: dict[State, Level] = {
     "supported": "shown",
-    "not supported": "broken",
+    "not supported": "violated",
     "not decidable": "cannot be told",
     "not put to this data": "cannot be told",
 }
@@ -98,7 +100,7 @@ class Check:
         """The systems that it compares."""
         return [self.left, *([self.right] if isinstance(self.right, str) else [])]
 
-    def difference(self, figures: Figures, factor: float) -> Mixed:
+    def difference(self, figures: Figures, factor: float) -> RandomEffects:
         """left − factor × right."""
         if isinstance(self.right, float):
             return figures.test(self.figure, {self.left: 1.0}, -factor * self.right, size=self.size)
@@ -142,16 +144,18 @@ class Check:
             return None
         if self.sign == "=":
             tests = [(self.difference(figures, share), apart) for share, apart in self._margins(figures)]
-            shown = [power(test.found, apart, (1 - EQUIVALENT) / 2) for test, apart in tests if test.found is not None]
+            shown = [
+                power(test.estimate, apart, (1 - EQUIVALENT) / 2) for test, apart in tests if test.estimate is not None
+            ]
             return max(0.0, sum(shown) - 1) if len(shown) == len(tests) else None
         test = self.difference(figures, self.factor)
         if self.sign == ">" and self.factor < 1:
             effect: float | None = (1 - self.factor) * figures.mean(self.figure, str(self.right))
         else:
             effect = self.expected(figures, published)
-        if effect is None or test.found is None:
+        if effect is None or test.estimate is None:
             return None
-        return power(test.found, effect if self.sign == ">" else -effect, (1 - DIFFERENT) / 2)
+        return power(test.estimate, effect if self.sign == ">" else -effect, (1 - DIFFERENT) / 2)
 
     def expected(self, figures: Figures, published: Published) -> float | None:
         """What left − factor × right would be here with the published effect.
@@ -215,7 +219,7 @@ class Verdict:
     needs: str = ""
 
 
-def _above(test: Mixed, bound: float, sign: int, level: float, unit: str) -> Verdict:
+def _above(test: RandomEffects, bound: float, sign: int, level: float, unit: str) -> Verdict:
     """Whether ``sign`` × (mean − bound) is shown to be above 0: an interval on one side of it decides."""
     ends = test.interval(level)
     if test.limit == "seeds" or (ends is None and test.seeds < 2 and test.queries < 2):

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from evenrank.files.types import Array
-from evenrank.measures.inference import Estimate, Mean, Mixed, mean_of_samples, mixed_test, two_sided
+from evenrank.papers.random_effects import RandomEffects, random_effects_test
+from evenrank.stats.estimate import Estimate, MeanEstimate, combined_estimate, p_two_sided
 
 
 def influence(first: Array, second: Array) -> Array:
@@ -78,13 +79,15 @@ class Figures:
             return None
         return self.as_estimate(self.test(figure, {system: 1.0}, size=size), figure)
 
-    def as_estimate(self, test: Mixed, figure: str) -> Estimate:
+    def as_estimate(self, test: RandomEffects, figure: str) -> Estimate:
         """A test's mean with its 95% interval; its n is that of what limits it, seeds or queries."""
         unit = self.units.get(figure, "queries") if test.limit == "queries" else "seeds"
         return Estimate(test.mean, test.interval(), test.n, unit)
 
-    def test(self, figure: str, weights: Mapping[str, float], constant: float = 0.0, *, size: bool = False) -> Mixed:
-        """The sum of ``weights`` × the systems' figures + ``constant``, over queries and seeds (:func:`mixed_test`).
+    def test(
+        self, figure: str, weights: Mapping[str, float], constant: float = 0.0, *, size: bool = False
+    ) -> RandomEffects:
+        """The sum of ``weights`` × the systems' figures + ``constant``, by :func:`random_effects_test`.
 
         Systems are paired within a query; where they share none, each has its own error (Welch). ``size``: of each
         system's absolute figure |mean|: every value with the sign of the system's mean over all seeds. Where that mean
@@ -92,7 +95,7 @@ class Figures:
         """
         if self.units.get(figure) == EXACT:
             total = constant + sum(weight * self.mean(figure, one) for one, weight in weights.items())
-            return Mixed(total, Mean(total, 0.0, 1.0), None, 1, 1)
+            return RandomEffects(total, MeanEstimate(total, 0.0, 1.0), None, 1, 1)
         signs = {one: (-1.0 if size and self.mean(figure, one) < 0 else 1.0) for one in weights}
         known = {one: self.values[figure, one] for one in weights}
         seeds = [seed for seed in next(iter(known.values())) if all(seed in one for one in known.values())]
@@ -107,12 +110,12 @@ class Figures:
             for system, weight in weights.items():
                 found += signs[system] * weight * np.array([known[system][seed].get(one, np.nan) for one in names])
             columns.append(found)
-        return mixed_test(columns, same_queries=self.same_queries)
+        return random_effects_test(columns, same_queries=self.same_queries)
 
     @staticmethod
     def _apart(
         known: Mapping[str, Mapping[int, Mapping[str, float]]], weights: Mapping[str, float], constant: float
-    ) -> Mixed:
+    ) -> RandomEffects:
         """Of systems with other queries each: a query's mean over seeds is one value."""
         samples = []
         for one in known.values():
@@ -122,7 +125,7 @@ class Figures:
                     if not np.isnan(value):
                         of_query[query].append(value)
             samples.append(np.array([np.mean(values) for values in of_query.values()]))
-        found = mean_of_samples(samples, list(weights.values()))
-        found = replace(found, mean=found.mean + constant)
-        p = two_sided(found) if found.error else None
-        return Mixed(found.mean, found, p, 1, sum(map(len, samples)))
+        found = combined_estimate(samples, list(weights.values()))
+        found = replace(found, value=found.value + constant)
+        p = p_two_sided(found) if found.se else None
+        return RandomEffects(found.value, found, p, 1, sum(map(len, samples)))

@@ -24,8 +24,7 @@ from evenrank.files import (
     scan_collection,
     write_run,
 )
-from evenrank.files.types import Array
-from evenrank.measures.inference import holm
+from evenrank.files.types import Array, holm
 from evenrank.probes.similarity import different_terms, sampled_words, term_similarity
 from evenrank.results.table import Column, Table
 from evenrank.training.recipes import load_recipe

@@ -14,12 +14,13 @@ from typing import Any, ClassVar, get_args
 
 from evenrank.files import write_text
 from evenrank.files.json_values import LEFT_OUT, named
+from evenrank.files.types import holm
 from evenrank.files.wording import are, counted
-from evenrank.measures.inference import Estimate, holm
 from evenrank.results.finding import Finding, phrases
 from evenrank.results.page import COLOURS, Drawing, Page, Section, curve, specification
 from evenrank.results.result import Result
 from evenrank.results.table import COUNT, NONE, Column, Table, digits, interval, intervals, number
+from evenrank.stats.estimate import Estimate
 from evenrank.training.card import ruined
 
 from .claims import Decided, State, claims_of, number_of, published_of, published_rows

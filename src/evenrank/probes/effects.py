@@ -2,7 +2,7 @@
 
 The same query stands in many pairs and so may the same passage: pairs that share either are not independent. The
 standard error is that of two-way clustering [Cameron, Gelbach & Miller, JBES 2011], by leaving out each query and each
-passage in turn (:func:`evenrank.measures.inference.clustered`).
+passage in turn (:func:`evenrank.probes.two_way_clusters.clustered`).
 """
 
 from __future__ import annotations
@@ -14,19 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenrank.files.json_values import LEFT_OUT
-from evenrank.measures.inference import (
-    LEAST,
-    Clustered,
-    Comparison,
-    Estimate,
-    Mean,
-    clustered,
-    ends,
-    few,
-    from_error,
-    two_sided,
-    untold,
-)
+from evenrank.probes.two_way_clusters import Clustered, clustered
+from evenrank.stats.compare import LEAST_SAMPLE, Comparison, compare_estimate, too_few, undecidable
+from evenrank.stats.estimate import Estimate, MeanEstimate, confidence_interval, p_two_sided
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -96,8 +86,8 @@ def _numbered(values: Ints) -> Ints:
 def effect(values: Floats, query: Ints, passage: Ints, tests: int = 1) -> Comparison:
     """The mean of ``values`` [N] of the pairs (``query[i]``, ``passage[i]``), any numbers; NaN values are left out.
 
-    Tested by Student's t and Hall's with the error of :func:`evenrank.measures.inference.clustered`. Nothing can be
-    told from fewer than 15 queries or 15 passages with a value that is not 0. ``tests``: as one of so many.
+    Tested by Student's t and Hall's with the error of :func:`evenrank.probes.two_way_clusters.clustered`. Nothing can
+    be told from fewer than 15 queries or 15 passages with a value that is not 0. ``tests``: as one of so many.
 
     When it misleads: a pair's value must not depend on other pairs' but through the query and the passage they share.
 
@@ -125,8 +115,8 @@ def size(values: Floats, query: Ints, passage: Ints, signs: Floats | None = None
     columns = (sign[:, None] == np.unique(sign)[::-1]).astype(np.float64)
     fit = clustered(values, query, passage, columns, part=(sign < 0).astype(np.int64))
     found = fit.mean(np.unique(sign)[::-1] / columns.shape[1])
-    enough = min(int(query.max()), int(passage.max())) > 0 and found.error
-    return Estimate(found.mean, ends(found) if enough else None, n, UNIT)
+    enough = min(int(query.max()), int(passage.max())) > 0 and found.se
+    return Estimate(found.value, confidence_interval(found) if enough else None, n, UNIT)
 
 
 def beyond(changes: Changes, tests: int = 1) -> Comparison:
@@ -149,31 +139,31 @@ def beyond(changes: Changes, tests: int = 1) -> Comparison:
 def _tested(changes: Changes, tests: int) -> Comparison:
     n = len(changes.own)
     if not n:
-        return untold(None, 0, "no pair is left to compare", UNIT)
+        return undecidable(None, 0, "no pair is left to compare", UNIT)
     if changes.nothing:
         return _still(n)
     rows = _Rows.of(changes, np.zeros(n, np.int64))
     fit = rows.fit()
     found = fit.mean(rows.weights(1.0) if changes.placebo is None else rows.weights(1.0, -1.0))
-    ci95 = from_error(found, n, UNIT).ci95
+    ci95 = compare_estimate(found, n, UNIT).ci95
     for units, name in ((changes.query, "queries"), (changes.passage, "passages")):
         number = int(units.max()) + 1
         say = len(np.unique(units[np.abs(changes.own) > _ZERO]))
-        if say < LEAST:
-            return untold(found.mean, n, few(say, number, name), UNIT, ci95)
+        if say < LEAST_SAMPLE:
+            return undecidable(found.value, n, too_few(say, number, name), UNIT, ci95)
     if changes.placebo is not None:
         with_placebo = len(np.unique(changes.passage[~np.isnan(changes.placebo)]))
         if with_placebo < WITH_PLACEBO:
             why = f"the placebo changes only {with_placebo} passages, where {WITH_PLACEBO} are needed"
-            return untold(found.mean, n, why, UNIT, ci95)
+            return undecidable(found.value, n, why, UNIT, ci95)
         if rows.apart:
-            return untold(found.mean, n, UNLIKE, UNIT, ci95)
-    return from_error(found, n, UNIT, tests=tests, method=METHOD)
+            return undecidable(found.value, n, UNLIKE, UNIT, ci95)
+    return compare_estimate(found, n, UNIT, tests=tests, method=METHOD)
 
 
 def _still(n: int) -> Comparison:
     """No score changes."""
-    return Comparison(0.0, None, n, UNIT, 1.0, noticeable=0.0, method=METHOD)
+    return Comparison(0.0, None, n, UNIT, 1.0, mde=0.0, method=METHOD)
 
 
 class _Slope(NamedTuple):
@@ -357,20 +347,20 @@ def preference(changes: Changes, signs: Floats, tests: int = 1) -> Swap:
     towards = _by_direction(compared.own, direction)
     placebo = None if compared.placebo is None else _by_direction(compared.placebo, direction)
     if not n:
-        return Swap(untold(None, 0, "no pair is left to compare", UNIT), towards, placebo, None, passages)
+        return Swap(undecidable(None, 0, "no pair is left to compare", UNIT), towards, placebo, None, passages)
     if compared.nothing:
         return Swap(_still(n), towards, placebo, None, passages)
     if not min(passages):
         one_sided = "the swap changes passages in one direction only"
-        return Swap(untold(None, n, one_sided, UNIT), towards, placebo, None, passages)
+        return Swap(undecidable(None, n, one_sided, UNIT), towards, placebo, None, passages)
     why = _too_few(compared, direction)
     if compared.placebo is None:
         finding = _outweighing(compared, direction, tests)
-        finding = finding if why is None else untold(finding.mean, n, why, UNIT, finding.ci95)
+        finding = finding if why is None else undecidable(finding.mean, n, why, UNIT, finding.ci95)
         return Swap(finding, towards, None, None, passages)
     if None in (placebo or ()):
         why = why or "the placebo changes passages of one direction only"
-        return Swap(untold(None, n, why, UNIT), towards, placebo, None, passages)
+        return Swap(undecidable(None, n, why, UNIT), towards, placebo, None, passages)
     return replace(_against_placebo(compared, direction, why, tests), passages=passages)
 
 
@@ -385,8 +375,8 @@ def _by_direction(values: Floats, direction: Ints) -> tuple[float | None, float 
 def _too_few(changes: Changes, direction: Ints) -> str | None:
     """Why there are too few passages or queries."""
     queries = len(np.unique(changes.query))
-    if queries < LEAST:
-        return few(queries, queries)
+    if queries < LEAST_SAMPLE:
+        return too_few(queries, queries)
     known = None if changes.placebo is None else ~np.isnan(changes.placebo)
     for side in (0, 1):
         passages = changes.passage[direction == side]
@@ -409,14 +399,14 @@ def _against_placebo(changes: Changes, direction: Ints, why: str | None, tests: 
     own, placebo = fit.mean(swapped), fit.mean(other)
     damages, shows = _clear(own), _clear(placebo)
     a, c = fit.coefficients[:2], fit.coefficients[2:4]
-    ratio = own.mean / placebo.mean if shows else 1.0
+    ratio = own.value / placebo.value if shows else 1.0
     contrast = c[0] - c[1]
     value = 0.5 * float(a[0] - a[1] - ratio * contrast)
     weights = rows.weights(0.5, -0.5, -0.5 * ratio, 0.5 * ratio)
     if shows:
-        weights -= 0.5 * contrast / placebo.mean * (swapped - ratio * other)
+        weights -= 0.5 * contrast / placebo.value * (swapped - ratio * other)
     found = fit.mean(weights, value)
-    tested = from_error(found, n, UNIT, tests=tests, method=METHOD)
+    tested = compare_estimate(found, n, UNIT, tests=tests, method=METHOD)
     if why is None and rows.apart:
         why = ALIKE
     if why is None and damages and not shows:
@@ -424,24 +414,24 @@ def _against_placebo(changes: Changes, direction: Ints, why: str | None, tests: 
     if why is None and damages and not RATIOS[0] <= ratio <= RATIOS[1]:
         why = f"the swap damages {ratio:.2g} times as much as its placebo"
     if why is not None:
-        tested = untold(tested.mean, n, why, UNIT, tested.ci95)
+        tested = undecidable(tested.mean, n, why, UNIT, tested.ci95)
     kappa = None if why is not None and damages and not shows else ratio
     return Swap(tested, (float(a[0]), float(a[1])), (float(c[0]), float(c[1])), kappa, (0, 0))
 
 
-def _clear(found: Mean) -> bool:
-    return abs(found.mean) > CLEAR * found.error + _ZERO
+def _clear(found: MeanEstimate) -> bool:
+    return abs(found.value) > CLEAR * found.se + _ZERO
 
 
 def _outweighing(changes: Changes, direction: Ints, tests: int) -> Comparison:
     """Without a placebo: whether one direction raises scores and the other lowers them."""
     rows = _Rows.of(changes, direction)
     fit, n = rows.fit(), len(direction)
-    tested = from_error(fit.mean(rows.weights(0.5, -0.5)), n, UNIT, tests=tests, method=METHOD)
+    tested = compare_estimate(fit.mean(rows.weights(0.5, -0.5)), n, UNIT, tests=tests, method=METHOD)
     lengths = np.zeros((n, 0)) if changes.lengths is None else _varying(changes.lengths)
     if _explained(direction.astype(np.float64), lengths) >= COLLINEAR:
-        return untold(tested.mean, n, ALIKE, UNIT, tested.ci95)
+        return undecidable(tested.mean, n, ALIKE, UNIT, tested.ci95)
     own = [fit.mean(rows.weights(1, 0)), fit.mean(rows.weights(0, 1))]
-    opposite = own[0].mean * own[1].mean < 0
-    p = max(map(two_sided, own)) if opposite else 1.0
-    return replace(tested, p=p, noticeable=None)
+    opposite = own[0].value * own[1].value < 0
+    p = max(map(p_two_sided, own)) if opposite else 1.0
+    return replace(tested, p=p, mde=None)

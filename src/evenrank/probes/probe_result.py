@@ -11,8 +11,8 @@ from typing import Any, cast
 from evenrank.auditing.about import group_label
 from evenrank.files.errors import UnknownNameError, quoted
 from evenrank.files.json_values import LEFT_OUT, named
+from evenrank.files.types import NEAR_ZERO
 from evenrank.files.wording import counted
-from evenrank.measures.inference import NEAR_ZERO, Comparison, Estimate
 from evenrank.results.finding import Finding, Level, phrases
 from evenrank.results.page import COLOURS, Drawing, Page, Section, specification
 from evenrank.results.result import Result
@@ -31,6 +31,8 @@ from evenrank.results.table import (
     shorts,
     with_interval,
 )
+from evenrank.stats.compare import Comparison
+from evenrank.stats.estimate import Estimate
 
 from .variant_figures import DEPTH, UTILITY, Example, RunFigure, VariantFigures
 from .variants import KINDS
@@ -117,8 +119,8 @@ def variant_finding(name: str, variant: VariantFigures) -> Finding:
     if key.startswith("prefers") and (test.mean or 0.0) < 0:
         above, below, estimate = below, above, test.negated()
     over = counted(variant.counts.compared, "pair")
-    values: dict[str, Any] = {"name": name, "above": above, "below": below, "noticed": test.noticeable, "over": over}
-    why = _why_none(variant) if not test.n else test.why
+    values: dict[str, Any] = {"name": name, "above": above, "below": below, "noticed": test.mde, "over": over}
+    why = _why_none(variant) if not test.n else test.reason
     return _SAYS.find(key, variant.name, test.verdict, estimate, why=why, **values)
 
 
@@ -132,16 +134,16 @@ def _template(variant: VariantFigures) -> str:
         return "prefers_any_edit" if _lacks_placebo(variant) else "prefers"
     if _changes_nothing(test):
         return "unchanged"
-    return "no_preference_any_edit" if test.noticeable is None else "no_preference"
+    return "no_preference_any_edit" if test.mde is None else "no_preference"
 
 
 def _changes_nothing(test: Comparison) -> bool:
     """Whether no score changed, so that there is nothing that could have been noticed."""
-    return test.noticeable is not None and max(abs(test.mean or 0.0), test.noticeable) < NEAR_ZERO
+    return test.mde is not None and max(abs(test.mean or 0.0), test.mde) < NEAR_ZERO
 
 
-def _noticeable(variant: VariantFigures) -> float | None:
-    return None if _changes_nothing(variant.finding) else variant.finding.noticeable
+def _mde(variant: VariantFigures) -> float | None:
+    return None if _changes_nothing(variant.finding) else variant.finding.mde
 
 
 def preferred(variant: VariantFigures) -> tuple[str, str]:
@@ -231,9 +233,9 @@ def _short(result: ProbeResult) -> Table:
         *(placebo if any(one.placebo for one in result.variants) else ()),
         *finding,
     )
-    noticed = [Column("noticeable", shorts(3), "would notice", _noticeable)]
+    noticed = [Column("mde", shorts(3), "would notice", _mde)]
     # Where no score changes there is nothing to notice.
-    columns += tuple(noticed) if any(_noticeable(one) is not None for one in result.variants) else ()
+    columns += tuple(noticed) if any(_mde(one) is not None for one in result.variants) else ()
     return Table("Effects", columns, result.variants)
 
 
@@ -282,7 +284,7 @@ def _effects(result: ProbeResult) -> Table:
         *with_interval("finding", "finding", sign=True),
         Column("p", P, of="finding.p"),
         Column("holm_p", P, "Holm p", "finding.holm_p"),
-        Column("noticeable", digits(3), of=_noticeable),
+        Column("mde", digits(3), of=_mde),
     )
     note = "Placebo: over those of the compared pairs that it changes. Finding: the effect beyond the placebo."
     return Table("Effects", columns, result.variants, (note,) if any(one.placebo for one in result.variants) else ())

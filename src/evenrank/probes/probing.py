@@ -18,11 +18,11 @@ from evenrank.files.errors import readable
 from evenrank.files.provenance import card_path, ranker_note
 from evenrank.files.wording import counted
 from evenrank.groups import GroupTable, Lexicon, LexiconLike, Scoring, load_lexicon, note_lexicon, score_texts
-from evenrank.measures.inference import corrected
 from evenrank.models.endpoints import Endpoint, shown_address
 from evenrank.models.load import Prompts, RankerLike, StoredRanker, find_ranker
 from evenrank.models.rerank import ScoredPairs
 from evenrank.models.scorers import Scorer
+from evenrank.stats.compare import corrected
 
 from .effects import Changes, Flags, Floats
 from .probe_result import ProbeResult

@@ -26,31 +26,27 @@ from evenrank.files.errors import quoted
 from evenrank.files.json_values import LEFT_OUT
 from evenrank.files.reading import is_index
 from evenrank.files.squad import load_squad
-from evenrank.files.types import Array
+from evenrank.files.types import EQUAL, Array
 from evenrank.files.wording import are, counted
 from evenrank.groups.scoring import GroupSource
 from evenrank.groups.table import largest_groups
-from evenrank.measures.inference import (
-    EQUAL,
-    LEAST,
-    SIGNIFICANT,
-    Comparison,
-    Estimate,
-    both,
-    cluster_means,
-    cluster_parts,
-    compare_groups,
-    corrected,
-    estimate,
-    proportion,
-    untold,
-)
 from evenrank.measures.retrievability import gini, lorenz, retrievability
 from evenrank.models.endpoints import Endpoint, shown_address
 from evenrank.results.page import Page
 from evenrank.results.result import Result
 from evenrank.search.bm25 import Index
 from evenrank.search.index_folder import Encoding
+from evenrank.stats.clusters import cluster_means, linearized_means
+from evenrank.stats.compare import (
+    LEAST_SAMPLE,
+    Comparison,
+    compare_groups,
+    corrected,
+    intersection_union,
+    undecidable,
+)
+from evenrank.stats.estimate import SIGNIFICANT, Estimate, estimate
+from evenrank.stats.ratios import proportion
 
 from .known_items import KnownItems, placed
 from .retrieving import BM25, Lists, Passages, Searching
@@ -356,9 +352,9 @@ def _share(values: Array, passage: Array) -> Estimate:
 
     Where all are 0 or all are 1, the interval is Wilson's of as many passages.
     """
-    found = estimate(cluster_parts(values, passage), unit=UNIT)
+    found = estimate(linearized_means(values, passage), unit=UNIT)
     mean, ci95 = found.mean or 0.0, found.ci95
-    if found.n < LEAST:
+    if found.n < LEAST_SAMPLE:
         ci95 = None
     elif ci95 is not None:
         ci95 = max(0.0, ci95[0]), min(1.0, ci95[1])
@@ -448,7 +444,7 @@ def _beyond(alone: Comparison, gap: Comparison) -> Comparison:
     """
     if alone.p is not None and alone.p >= SIGNIFICANT and gap.p is None:
         return alone
-    return both(alone, gap)
+    return intersection_union(alone, gap)
 
 
 def _compare_within(first: Array, last: Array) -> Comparison:
@@ -457,8 +453,12 @@ def _compare_within(first: Array, last: Array) -> Comparison:
     differ = int((np.abs(first - last) > EQUAL).sum())
     if found.p is None and found.n:
         there = counted(found.n, "passage")
-        what = f"there are only {there} with both" if found.n < LEAST else f"the two differ in only {differ} of {there}"
-        return replace(found, why=f"{what}, where {LEAST} are needed")
+        what = (
+            f"there are only {there} with both"
+            if found.n < LEAST_SAMPLE
+            else f"the two differ in only {differ} of {there}"
+        )
+        return replace(found, reason=f"{what}, where {LEAST_SAMPLE} are needed")
     return found
 
 
@@ -468,7 +468,7 @@ def _within_contrast(
     """First − last, in the passages that have both."""
     own = within(values, asked.passage, first, last)
     if not len(own[0]):
-        none = untold(None, 0, "no passage has both", UNIT)
+        none = undecidable(None, 0, "no passage has both", UNIT)
         return Contrast(*of, None, None, None, none, none)
     shares = float(own[0].mean()), float(own[1].mean())
     alone = _compare_within(*own)
@@ -490,10 +490,10 @@ def _group_contrast(
         ([len(np.unique(asked.passage[part])) for part in (inside, others)], "have queries"),
         ([len(one) for one in own], "have their like in length and depth"),
     ):
-        if min(there) < LEAST:
+        if min(there) < LEAST_SAMPLE:
             fewest = of[2 + int(there[1] < there[0])]
-            why = f"only {counted(min(there), 'passage')} of {fewest} {what}, where {LEAST} are needed"
-            none = untold(None, there[0], why, UNIT)
+            why = f"only {counted(min(there), 'passage')} of {fewest} {what}, where {LEAST_SAMPLE} are needed"
+            none = undecidable(None, there[0], why, UNIT)
             return Contrast(*of, None, None, None, none, none)
     shares = _mean(own[0]), _mean(own[1])
     alone = _compare_matched(*own)
@@ -515,7 +515,7 @@ def _compare_matched(inside: Array, others: Array) -> Comparison:
     if np.ptp(inside) < EQUAL and np.ptp(others) < EQUAL:
         gap = float(inside.mean() - others.mean())
         same = abs(gap) < EQUAL
-        return Comparison(0.0 if same else gap, None, len(inside), UNIT, p=float(same), noticeable=0.0)
+        return Comparison(0.0 if same else gap, None, len(inside), UNIT, p=float(same), mde=0.0)
     return compare_groups(inside, others, unit=UNIT)
 
 

@@ -13,7 +13,6 @@ from rich.cells import cell_len, set_cell_size
 
 from evenrank.files.errors import plain
 from evenrank.files.wording import counted, percent, plural
-from evenrank.measures.inference import Estimate
 from evenrank.results.finding import Finding, Place, phrases
 from evenrank.results.page import COLOURS, Chip, Drawing, Page, Section, Tone, Verdicts, no_drawings, specification
 from evenrank.results.table import (
@@ -28,6 +27,7 @@ from evenrank.results.table import (
     shorts,
     with_interval,
 )
+from evenrank.stats.estimate import Estimate
 
 from .retrieving import BM25
 from .scan import AT, TENTH_NAMES
@@ -147,10 +147,10 @@ def _depth(result: ScanResult, one: Contrast) -> Finding:
     values: dict[str, Any] = {
         "name": result.name,
         "whole": subject.whole.at10.mean,
-        "why": one.found.why,
+        "why": one.found.reason,
         **_shares(one),
     }
-    values |= {"noticed": one.found.noticeable}
+    values |= {"noticed": one.found.mde}
     key = "depth_same"
     if result.questions and not any(part.by == "depth" for part in subject.parts):
         key = "depth_unknown"
@@ -163,7 +163,7 @@ def _depth(result: ScanResult, one: Contrast) -> Finding:
         values |= {"beyond": 1 - (subject.read or 0.0), "reads": subject.reads}
     elif one.bm25 is not None and one.alone.shown:
         key = "depth_queries"
-    elif not one.found.noticeable:
+    elif not one.found.mde:
         key = "depth_equal"
     level = "cannot be told" if key == "depth_unknown" else one.found.verdict
     return _SAYS.find(key, result.name, level, one.found, "answer", **values)
@@ -171,12 +171,12 @@ def _depth(result: ScanResult, one: Contrast) -> Finding:
 
 def _change(result: ScanResult, one: Contrast) -> Finding:
     change = one.found
-    key = "change_same" if change.noticeable else "change_equal"
+    key = "change_same" if change.mde else "change_equal"
     if one.verdict == "cannot be told":
         key = "change_untold"
     elif one.verdict == "shown":
         key = "change_better" if (change.mean or 0.0) > 0 else "change_worse"
-    values: dict[str, Any] = {"other": one.last, "change": change, "noticed": change.noticeable, "why": change.why}
+    values: dict[str, Any] = {"other": one.last, "change": change, "noticed": change.mde, "why": change.reason}
     counts: dict[str, Any] = {"gone": len(result.gone), "won": len(result.won)}
     return _SAYS.find(key, result.name, change.verdict, change, "answer", **values, **counts)
 
@@ -187,24 +187,24 @@ def _groups(contrasts: Sequence[Contrast]) -> Iterator[Finding]:
     shown = [one for one in contrasts if one.verdict == "shown"]
     for one in sorted(shown if several else contrasts, key=lambda one: -abs(one.found.mean or 0.0)):
         change = one.found
-        key = "group_same" if change.noticeable else "group_equal"
+        key = "group_same" if change.mde else "group_equal"
         if one.verdict == "cannot be told":
             key = "group_untold"
         elif one.verdict == "shown":
             key = "group_differs"
         elif one.bm25 is not None and one.alone.shown:
             key = "group_queries"
-        values: dict[str, Any] = {"group": one.first, "other": one.last, "change": change, "noticed": change.noticeable}
+        values: dict[str, Any] = {"group": one.first, "other": one.last, "change": change, "noticed": change.mde}
         values |= {"first": one.of_first, "last": one.of_last}
-        yield _SAYS.find(key, "Groups", change.verdict, change, why=change.why, **values)
+        yield _SAYS.find(key, "Groups", change.verdict, change, why=change.reason, **values)
     told = [one for one in contrasts if one.verdict != "cannot be told"]
     if several and told and not shown:
         most = max(told, key=lambda one: abs(one.found.mean or 0.0))
-        change, size = most.found, most.found.noticeable
+        change, size = most.found, most.found.mde
         values = {"group": most.first, "change": change, "noticed": size}
         yield _SAYS.find("groups_same", "Groups", "no difference shown", change, **values)
     elif several and not told:
-        yield _SAYS.find("groups_untold", "Groups", "cannot be told", why=contrasts[0].found.why)
+        yield _SAYS.find("groups_untold", "Groups", "cannot be told", why=contrasts[0].found.reason)
 
 
 def _exposure(result: ScanResult, subject: Found, other: Found) -> Finding:
@@ -338,7 +338,7 @@ _CONTRASTS = (
     Column("of_last", digits(3), "share"),
     *with_interval("difference", "found", sign=True),
     Column("p", of=lambda one: p_value(one.found.holm_p if one.found.holm_p is not None else one.found.p)),
-    Column("noticeable", digits(3), "would be noticed", "found.noticeable"),
+    Column("mde", digits(3), "would be noticed", "found.mde"),
     Column("verdict", TEXT),
 )
 

@@ -30,27 +30,18 @@ from evenrank.files.progress import progress
 from evenrank.files.sentences import sentence_spans
 from evenrank.files.squad import answer_table, load_squad
 from evenrank.files.squad_collection import squad_collection
-from evenrank.files.types import Array
+from evenrank.files.types import EQUAL, Array
 from evenrank.files.wording import counted
 from evenrank.measures import Evaluation, parse_measure
-from evenrank.measures.inference import (
-    EQUAL,
-    LEAST,
-    Comparison,
-    Estimate,
-    both,
-    cluster_means,
-    compare,
-    corrected,
-    estimate,
-    untold,
-)
 from evenrank.mitigation.rotation import draw, mixed_seed
 from evenrank.models.load import load_ranker
 from evenrank.results.finding import Finding, Place, phrases
 from evenrank.results.page import COLOURS, Drawing, Page, Section, specification
 from evenrank.results.result import Result
 from evenrank.results.table import COUNT, Column, Table, digits, intervals, number, p_value, short_intervals, shorts
+from evenrank.stats.clusters import cluster_means
+from evenrank.stats.compare import LEAST_SAMPLE, Comparison, compare, corrected, intersection_union, undecidable
+from evenrank.stats.estimate import Estimate, estimate
 
 from .sentences import first_answers, holding, locate
 
@@ -78,10 +69,10 @@ def compare_passages(values: Floats, passages: Ints) -> Comparison:
     # What is left of equal scores is rounding.
     values, passages = np.where(np.abs(values) <= EQUAL, 0.0, values)[known], passages[known]
     if not len(values):
-        return untold(None, 0, "no value is defined", UNIT)
+        return undecidable(None, 0, "no value is defined", UNIT)
     means = cluster_means(values, passages)
-    if len(means) >= LEAST and not values.any():
-        return Comparison(0.0, None, len(means), UNIT, p=1.0, noticeable=0.0)
+    if len(means) >= LEAST_SAMPLE and not values.any():
+        return Comparison(0.0, None, len(means), UNIT, p=1.0, mde=0.0)
     return compare(means, unit=UNIT)
 
 
@@ -132,9 +123,9 @@ class PositionCurve:
     ends_middle: Comparison
     ends: tuple[Comparison, Comparison]
 
-    def untold(self, why: str) -> PositionCurve:
+    def without_verdict(self, why: str) -> PositionCurve:
         """The same figures, of which nothing can be told."""
-        first, ends = (untold(one.mean, one.n, why, one.unit) for one in (self.first_last, self.ends_middle))
+        first, ends = (undecidable(one.mean, one.n, why, one.unit) for one in (self.first_last, self.ends_middle))
         return replace(self, first_last=first, ends_middle=ends)
 
     def to_dict(self) -> dict[str, object]:
@@ -224,7 +215,7 @@ def position_curve(versions: Versions, *, clusters: Ints | None = None) -> Posit
     first_last, middle, first, last = (compare_passages(rows @ one, each) for one in contrast_weights(count))
     found = [first_last, _of_both(middle, first, last)]
     if count == _NO_MIDDLE:
-        found[1] = untold(None, first_last.n, "two places have no middle", UNIT)
+        found[1] = undecidable(None, first_last.n, "two places have no middle", UNIT)
     found = corrected([*found, _NO_THIRD])
     means = rows.mean(axis=0) if n else np.full(count, np.nan)
     ends = tuple(estimate(column, unit=UNIT).ci95 for column in rows.T)
@@ -233,8 +224,8 @@ def position_curve(versions: Versions, *, clusters: Ints | None = None) -> Posit
 
 def _of_both(mean: Comparison, first: Comparison, last: Comparison) -> Comparison:
     """The ends' ``mean`` minus the middle, shown where both ends are on the same side."""
-    of = both(first, last)
-    return replace(mean, p=of.p, noticeable=of.noticeable, why=of.why)
+    of = intersection_union(first, last)
+    return replace(mean, p=of.p, mde=of.mde, reason=of.reason)
 
 
 LEAST_OTHERS = 2
@@ -451,9 +442,11 @@ class Curves:
     control: PositionCurve
     difference: PositionCurve
 
-    def untold(self, why: str) -> Curves:
+    def without_verdict(self, why: str) -> Curves:
         """The same figures, of which nothing can be told."""
-        return Curves(self.answer.untold(why), self.control.untold(why), self.difference.untold(why))
+        return Curves(
+            self.answer.without_verdict(why), self.control.without_verdict(why), self.difference.without_verdict(why)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -480,10 +473,10 @@ class MovedAnswers:
     unvaried: int
     read: float | None = None
 
-    def untold(self, why: str) -> MovedAnswers:
+    def without_verdict(self, why: str) -> MovedAnswers:
         """The same figures, of which nothing can be told."""
         early, late = (Estimate(one.mean, None, one.n, UNIT) for one in (self.early, self.late))
-        score, kept = self.score.untold(why), self.kept.untold(why)
+        score, kept = self.score.without_verdict(why), self.kept.without_verdict(why)
         return replace(self, score=score, kept=kept, early=early, late=late)
 
 
@@ -623,7 +616,7 @@ def moved_answers(
         read,
     )
     why = too_little_read(read, found.passages, reader.scorer.facts().get("reads"))
-    return found if why is None else found.untold(why)
+    return found if why is None else found.without_verdict(why)
 
 
 def _spread(ranked: Run, own: pl.DataFrame) -> Floats:
@@ -880,30 +873,30 @@ def _preference(name: str, moved: MovedAnswers) -> Iterator[Finding]:
     first, both = score.first_last, score.ends_middle
     # Of places, the change is said from the first to the last.
     change = first.negated()
-    values: dict[str, Any] = {"change": change, "noticed": first.noticeable, "why": first.why}
+    values: dict[str, Any] = {"change": change, "noticed": first.mde, "why": first.reason}
     yield _SAYS.find(_of_places(first), name, first.verdict, change, "answer", **values)
     # Where one end alone differs from the middle, first and last differ, which is said.
     only_one = not both.shown and any(one.shown for one in score.ends)
-    if not only_one and (first.why is None or first.why != both.why):
+    if not only_one and (first.reason is None or first.reason != both.reason):
         place: Place = "answer" if both.shown else "finding"
-        values = {"change": both, "noticed": both.noticeable, "why": both.why}
+        values = {"change": both, "noticed": both.mde, "why": both.reason}
         yield _SAYS.find(_of_ends(both), "", both.verdict, both, place, **values)
 
 
 def _of_places(found: Comparison) -> str:
     if found.shown:
         return "later_lower" if (found.mean or 0.0) > 0 else "later_higher"
-    if found.why is not None:
+    if found.reason is not None:
         return "untold"
-    return "no_difference" if found.noticeable else "unchanged"
+    return "no_difference" if found.mde else "unchanged"
 
 
 def _of_ends(found: Comparison) -> str:
     if found.shown:
         return "ends_higher" if (found.mean or 0.0) > 0 else "ends_lower"
-    if found.why is not None:
+    if found.reason is not None:
         return "ends_untold"
-    return "ends_alike" if found.noticeable else "ends_unchanged"
+    return "ends_alike" if found.mde else "ends_unchanged"
 
 
 def _truncation(moved: MovedAnswers, cut: int | None) -> Iterator[Finding]:
@@ -917,7 +910,7 @@ def _truncation(moved: MovedAnswers, cut: int | None) -> Iterator[Finding]:
     kept = moved.kept.difference
     values: dict[str, Any] = {"cut": int(moved.cut.max()), "count": moved.queries, "whole": kept.n}
     first = kept.first_last if kept.n else None
-    if first is None or first.why is not None or first.mean is None:
+    if first is None or first.reason is not None or first.mean is None:
         yield _SAYS.find("cut_off_untold", level="cannot be told", place="warning", **values)
         return
     change = first.negated()
@@ -1056,7 +1049,7 @@ def _contrasts(curve: PositionCurve) -> str:
 
 def _figure(found: Comparison) -> str:
     if found.mean is None:
-        return f"({found.why})"
+        return f"({found.reason})"
     p = found.p if found.holm_p is None else found.holm_p
     between = (
         "no interval" if found.ci95 is None else "95% interval {} to {}".format(*(number(end, 4) for end in found.ci95))

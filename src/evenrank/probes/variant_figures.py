@@ -14,10 +14,11 @@ from evenrank.files import EvenrankError, Run
 from evenrank.files.errors import quoted
 from evenrank.files.json_values import INLINE, named
 from evenrank.groups import Lexicon
-from evenrank.measures.inference import Comparison, Estimate
 from evenrank.models.load import StoredRanker
 from evenrank.models.rerank import ScoredPairs, score_pairs
 from evenrank.models.scorers import Scorer, TextPairs
+from evenrank.stats.compare import Comparison
+from evenrank.stats.estimate import Estimate
 
 from .effects import Changes, Flags, Floats, Ints, Swap, beyond, preference, size
 from .variant_files import ProbedList

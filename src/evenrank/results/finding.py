@@ -21,11 +21,12 @@ from typing import Any, Literal
 
 from evenrank.files.json_values import LEFT_OUT
 from evenrank.files.wording import listed, percent
-from evenrank.measures.inference import Comparison, Estimate, untold
+from evenrank.stats.compare import Comparison, undecidable
+from evenrank.stats.estimate import Estimate
 
 from .table import NONE, short, short_interval
 
-Level = Literal["shown", "no difference shown", "cannot be told", "holds", "broken", "not shown"]
+Level = Literal["shown", "no difference shown", "cannot be told", "holds", "violated", "not shown"]
 """How sure a finding is: a comparison's verdicts, and those of a rule."""
 Place = Literal["answer", "warning", "finding", "note", "detail"]
 """Where it stands: in the first line, below it, below the table, at the end, or nowhere as the table has it."""
@@ -76,8 +77,8 @@ class Phrases:
         A test that could tell has no verdict where nothing ``can be told`` for a reason that the test does not see.
         """
         said = self.say(key, **{"subject": subject, "estimate": estimate, **values})
-        if level == "cannot be told" and isinstance(estimate, Comparison) and estimate.why is None:
-            estimate = untold(estimate.mean, estimate.n, said, estimate.unit, estimate.ci95)
+        if level == "cannot be told" and isinstance(estimate, Comparison) and estimate.reason is None:
+            estimate = undecidable(estimate.mean, estimate.n, said, estimate.unit, estimate.ci95)
         return Finding(key, subject, level, estimate, said, place)
 
 

@@ -36,10 +36,11 @@ from torch.nn import functional
 from evenrank.files import EvenrankError
 from evenrank.files.types import Array
 from evenrank.groups import GroupTable, Scoring, score_texts
-from evenrank.measures.inference import cluster_parts, estimate
 from evenrank.mitigation.attributes import rows_of
 from evenrank.models.encoders import CatRanker, DotRanker, seeded
 from evenrank.models.protocol import CandidateLists, Inputs, Ranker
+from evenrank.stats.clusters import linearized_means
+from evenrank.stats.estimate import estimate
 
 Label = Literal["neutrality", "any"]
 
@@ -313,5 +314,5 @@ def _leakage(predicted: Array, found: Array, query: Array) -> Leakage:
     # Each pair's part in the two shares: their mean is the accuracy, and their spread that of its error.
     share = np.where(found, right[held].mean(), right[plain].mean())
     parts = accuracy + (right - share) * len(found) / 2 / np.where(found, held.sum(), plain.sum())
-    ends = estimate(cluster_parts(parts, query)).ci95 or (accuracy, accuracy)
+    ends = estimate(linearized_means(parts, query)).ci95 or (accuracy, accuracy)
     return Leakage(accuracy, (max(0.0, ends[0]), min(1.0, ends[1])), len(found), len(np.unique(query)))

@@ -14,7 +14,7 @@ from evenrank.files import Provenance, Run, write_text
 from evenrank.files.arguments import checked
 from evenrank.files.errors import plain
 from evenrank.files.wording import counted
-from evenrank.measures.inference import SIGNIFICANT
+from evenrank.stats.estimate import SIGNIFICANT
 
 from .choice import Validation
 from .lists import label_lines

@@ -19,12 +19,12 @@ from evenrank.files.threads import in_order
 from evenrank.files.wording import counted
 from evenrank.groups import GroupTable, Scoring, score_texts
 from evenrank.measures import Evaluation, Missing, parse_measure
-from evenrank.measures.inference import compare
 from evenrank.measures.pairwise import DeltaAPRF
 from evenrank.mitigation.attributes import Attribute, rows_of
 from evenrank.mitigation.blind import mask_texts
 from evenrank.mitigation.ibbr import KEPT, best_weight, keeps_enough
 from evenrank.models.protocol import Ranker
+from evenrank.stats.compare import compare
 
 
 @dataclass(frozen=True)

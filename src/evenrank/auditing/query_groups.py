@@ -14,17 +14,28 @@ from evenrank.files.errors import EvenrankError, quoted, shown
 from evenrank.files.tables import QUERY, Columns, column_named, first_repeat, read_columns
 from evenrank.files.types import Array
 from evenrank.files.wording import counted
-from evenrank.measures import inference as st
 from evenrank.measures import resolve
+from evenrank.stats.compare import Comparison, compare_groups
+from evenrank.stats.estimate import Estimate, estimate
 
-from .comparison import ONLY_KNOWN, PARTLY, corrected_by_kind, depth_decides, drawn_part, possible, unless_tied
+from .comparison import (
+    ONLY_KNOWN,
+    PARTLY,
+    UNEQUAL_DEPTH,
+    compare_values,
+    corrected_by_kind,
+    depth_decides,
+    design_term,
+    possible,
+    unless_tied,
+)
 from .data import QueryGroup
 from .figures import Measured
 
 _SHOWN = 5
 _MOST_GROUPS = 100
 _Row = tuple[Measured, Measure, str]
-_Tests = tuple[st.Comparison, st.Comparison | None]
+_Tests = tuple[Comparison, Comparison | None]
 """A test in the order of tied documents that there is, and over all orders."""
 
 
@@ -37,7 +48,7 @@ def as_query_groups(given: object, queries: pl.Series) -> pl.DataFrame:
     ``given``: a CSV, TSV, JSONL or Parquet file of ``query_id,group``, ``{query: group}``, a frame or a Series. Raises
     EvenrankError for a query that is repeated, and for fewer than two groups among these queries.
     """
-    columns, name = _by_query(given)
+    columns, name = by_query(given, "`query_groups`", "group")
     values = columns.table[name]
     if values.dtype.is_float() or values.dtype.is_nested() or values.dtype in (pl.Object, pl.Binary):
         raise columns.error(f"expected names of groups in the column {name}, found other values")
@@ -57,24 +68,26 @@ def on_axis(table: pl.DataFrame, queries: pl.Series) -> pl.DataFrame:
     return table.join(queries.to_frame("query_id"), "query_id", "right", maintain_order="right")
 
 
-def _by_query(given: object) -> tuple[Columns, str]:
-    """A table with ``query_id``, each once, and the name of its column of groups."""
-    what = "`query_groups`"
+def by_query(given: object, what: str, column: str) -> tuple[Columns, str]:
+    """A table with ``query_id``, each once, and the name of its other column, ``column`` where it has several.
+
+    Raises EvenrankError, which begins with ``what``, for what is no such table, and for a query that is repeated.
+    """
     if is_path(given):
         columns = read_columns(given)
     elif isinstance(given, Mapping):
         ids = pl.Series(list(given), dtype=pl.Object) if given else pl.Series([], dtype=pl.String)
-        values = pl.Series("group", list(given.values()), strict=False)
+        values = pl.Series(column, list(given.values()), strict=False)
         columns = Columns(pl.DataFrame([id_column(ids, "query_id", what), values]), what=what)
     else:
-        frame = frame_of(given, what, ("query_id", "group"))
+        frame = frame_of(given, what, ("query_id", column))
         if frame is None:
-            kinds = "a path, {query: group} or a table with query_id and group"
+            kinds = f"a path, {{query: {column}}} or a table with query_id and {column}"
             raise EvenrankError(f"{what}: expected {kinds}, found {shown(given)}")
         columns = Columns(frame, what=what)
     id_name = column_named(columns, QUERY)
     others = [name for name in columns.table.columns if name != id_name]
-    name = others[0] if len(others) == 1 else column_named(columns, ("group",))
+    name = others[0] if len(others) == 1 else column_named(columns, (column,))
     ids = id_column(columns.table[id_name], "query_id", columns.path or what)
     columns = replace(columns, table=pl.DataFrame([ids, columns.table[name]]))
     again = first_repeat(columns.table, ["query_id"])
@@ -115,7 +128,7 @@ def served(
     rows = [(run, measure, name) for measure in of_queries for run in given for name in inside]
     tested = [row for row in rows if len(inside) > 2 or row[2] == first]
     apart = _corrected(tested, [_from_others(*row[:2], inside[row[2]], some & ~inside[row[2]]) for row in tested])
-    against: dict[tuple[str, Measure, str], st.Comparison] = {}
+    against: dict[tuple[str, Measure, str], Comparison] = {}
     if base is not None:
         compared = [row for row in rows if row[0].name != base.name]
         against = _corrected(compared, [_from_baseline(run, base, m, inside[name]) for run, m, name in compared])
@@ -127,7 +140,7 @@ def served(
     return tuple(found)
 
 
-def _corrected(rows: Sequence[_Row], found: Sequence[_Tests]) -> dict[tuple[str, Measure, str], st.Comparison]:
+def _corrected(rows: Sequence[_Row], found: Sequence[_Tests]) -> dict[tuple[str, Measure, str], Comparison]:
     """The tests of the rows, corrected by kind; what ties decide cannot be told."""
     tests = corrected_by_kind([(row[1], test) for row, (test, _) in zip(rows, found, strict=True)])
     return {
@@ -136,7 +149,7 @@ def _corrected(rows: Sequence[_Row], found: Sequence[_Tests]) -> dict[tuple[str,
     }
 
 
-def _turned(test: st.Comparison, n: int) -> st.Comparison:
+def _turned(test: Comparison, n: int) -> Comparison:
     """The difference of the other of two groups."""
     other = test.negated()
     return replace(test, mean=other.mean, ci95=other.ci95, n=n)
@@ -146,42 +159,39 @@ def _of(values: Array, where: Array) -> Array:
     return np.where(where, values, np.nan)
 
 
-def _figure(run: Measured, measure: Measure, where: Array) -> st.Estimate:
-    part = drawn_part(run, str(measure))
-    found = st.estimate(_of(run.values[str(measure)], where), drawn=part)
+def _figure(run: Measured, measure: Measure, where: Array) -> Estimate:
+    part = design_term(run, str(measure))
+    found = estimate(_of(run.values[str(measure)], where), sample=part, clusters=run.clusters)
     return replace(found, ci95=None if run.partly_known(str(measure)) else possible(found.ci95, measure))
 
 
 def _from_others(run: Measured, measure: Measure, where: Array, others: Array) -> _Tests:
     """Whether a run's mean over a group's queries differs from that over the other groups'."""
     key = str(measure)
-    test = _compared(run.values[key], where, others)
+
+    def compared(values: Array) -> Comparison:
+        return compare_groups(_of(values, where), _of(values, others), clusters=run.clusters)
+
+    test = compared(run.values[key])
     if run.partly_known(key):
         return _unlabelled(test, run), None
-    if key in run.drawn:
-        return st.untold(test.mean, test.n, "labels were drawn for all queries together"), None
+    if key in run.samples:
+        return test.without_verdict("labels were drawn for all queries together"), None
     tied = run.expected.get(key)
-    return test, None if tied is None else _compared(tied, where, others)
-
-
-def _compared(values: Array, where: Array, others: Array) -> st.Comparison:
-    return st.compare_groups(_of(values, where), _of(values, others))
+    return test, None if tied is None else compared(tied)
 
 
 def _from_baseline(run: Measured, base: Measured, measure: Measure, where: Array) -> _Tests:
     """Whether a run differs from the baseline on a group's queries."""
     key = str(measure)
-    difference = _of(run.values[key] - base.values[key], where)
-    test = st.compare(difference, drawn=drawn_part(run, key, base))
+    test = compare_values(run, base, measure, where)
     if run.partly_known(key) or base.partly_known(key):
         return _unlabelled(test, run), None
     if depth_decides(run, base, measure):
-        return st.untold(test.mean, test.n, "the lists differ in length"), None
-    if key not in run.expected or key not in base.expected:
-        return test, None
-    tied = _of(run.expected[key] - base.expected[key], where)
-    return test, st.compare(tied, drawn=drawn_part(run, key, base, tied=True))
+        return test.without_verdict(UNEQUAL_DEPTH), None
+    known = key in run.expected and key in base.expected
+    return test, compare_values(run, base, measure, where, tied=True) if known else None
 
 
-def _unlabelled(test: st.Comparison, run: Measured) -> st.Comparison:
-    return st.untold(test.mean, test.n, ONLY_KNOWN if run.only_known else PARTLY)
+def _unlabelled(test: Comparison, run: Measured) -> Comparison:
+    return test.without_verdict(ONLY_KNOWN if run.only_known else PARTLY)

@@ -14,7 +14,7 @@ from scipy import stats
 
 import evenrank
 from evenrank import EvenrankError
-from evenrank.measures import inference as st
+from evenrank.stats.compare import compare_groups
 from small_audits import DOCS, QRELS, collection, random_run
 
 MEASURES = "nDCG@10 ARaB@10 NFaiRR@10"
@@ -33,16 +33,16 @@ def test_groups_are_compared_as_by_welch() -> None:
     rng = np.random.default_rng(3)
     values, inside = rng.normal(0, 1, 800), np.arange(800) < 250
     values[inside] = 2 * values[inside] + 0.4
-    found = st.compare_groups(np.where(inside, values, np.nan), np.where(inside, np.nan, values))
+    found = compare_groups(np.where(inside, values, np.nan), np.where(inside, np.nan, values))
     t, hall = stats.ttest_ind(values[inside], values[~inside], equal_var=False), found.p or 0.0
     assert hall >= t.pvalue
     assert hall == pytest.approx(t.pvalue, rel=0.2)
     assert found.mean == pytest.approx(values[inside].mean() - values[~inside].mean())
     assert found.ci95 == pytest.approx(tuple(t.confidence_interval()), abs=0.02)
     # A group of fewer than 15 tells nothing, one of fewer than 200 needs one value more.
-    few = st.compare_groups(values[:14], values[250:])
-    assert few.why == "the group has only 14 queries, where 15 are needed"
-    small = st.compare_groups(values[:50], values[250:])
+    few = compare_groups(values[:14], values[250:])
+    assert few.reason == "the group has only 14 queries, where 15 are needed"
+    small = compare_groups(values[:50], values[250:])
     assert (small.p or 0.0) > stats.ttest_ind(values[:50], values[250:], equal_var=False).pvalue
 
 

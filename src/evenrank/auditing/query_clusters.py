@@ -1,0 +1,126 @@
+"""Which queries are about the same thing, and so are no independent evidence: clusters of queries."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from evenrank.files.convert import is_path
+from evenrank.files.errors import readable
+from evenrank.files.types import Array
+
+from .query_groups import by_query, on_axis
+
+ALIKE = 0.5
+"""Queries share a cluster whose relevant documents are the same at least to this part (Jaccard)."""
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class QueryClusters:
+    """The clusters of an audit's queries.
+
+    Attributes:
+        numbers: The cluster [Q] of each query, as whole numbers from 0; None where no two share one.
+        reason: What the queries of a cluster have in common, in words.
+    """
+
+    numbers: Array | None
+    reason: str
+
+
+def query_clusters(
+    given: object, queries: pl.Series, texts: pl.DataFrame | None, qrels: pl.DataFrame | None
+) -> QueryClusters:
+    """The clusters of ``queries`` [Q].
+
+    By default two queries share a cluster that have the same set of words, case folded, or relevant documents of which
+    they share at least half (Jaccard), and so do those that are linked over others. Paraphrases without judgements are
+    not found.
+
+    Args:
+        given: A file of ``query_id,cluster``, ``{query: cluster}``, a frame or a Series; a query that it lacks is a
+            cluster of its own. "none": queries are independent. None: clusters are found.
+        queries: The ids.
+        texts: ``query_id`` and ``text``, where known.
+        qrels: ``query_id``, ``doc_id`` and ``relevance``, where known.
+
+    Raises EvenrankError for a file that cannot be used.
+    """
+    if given == "none":
+        return QueryClusters(None, "none")
+    if given is not None:
+        columns, name = by_query(given, "`query_clusters`", "cluster")
+        named = columns.table.select("query_id", pl.col(name).cast(pl.String).alias("cluster"))
+        labels = on_axis(named, queries)["cluster"]
+        own = pl.Series([f"\0{place}" for place in range(len(queries))])
+        file = readable(os.path.basename(os.fspath(given))) if is_path(given) else "in memory"
+        return QueryClusters(_numbers(labels.zip_with(labels.is_not_null(), own)), f"query clusters: {file}")
+    links = {"same relevant documents": _same_relevant(queries, qrels), "same words": _same_words(queries, texts)}
+    found = {reason: pairs for reason, pairs in links.items() if pairs.size}
+    if not found:
+        return QueryClusters(None, "none found")
+    return QueryClusters(_connected(np.concatenate(list(found.values()), axis=1), len(queries)), " or ".join(found))
+
+
+def _numbers(labels: pl.Series) -> Array | None:
+    numbers: Array = np.unique(labels.rank("dense").to_numpy(), return_inverse=True)[1]
+    return numbers if len(np.unique(numbers)) < len(numbers) else None
+
+
+def _connected(pairs: Array, size: int) -> Array:
+    """The connected component [size] of each query, from pairs [2, P] of them."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_array((np.ones(pairs.shape[1], np.int8), tuple(pairs)), shape=(size, size))
+    numbers: Array = connected_components(graph, directed=False)[1]
+    return numbers
+
+
+def _same(keys: pl.Series) -> Array:
+    """Each query [Q] with a key and the first one that has the same, as pairs [2, P]; null: no key."""
+    rows = pl.DataFrame({"key": keys}).with_row_index("row").drop_nulls()
+    rows = rows.with_columns(pl.col("row").min().over("key").alias("first")).filter(pl.col("row") != pl.col("first"))
+    return rows.select("row", "first").to_numpy().T.astype(np.int64)
+
+
+def _same_words(queries: pl.Series, texts: pl.DataFrame | None) -> Array:
+    """Pairs [2, P] of queries with the same set of words."""
+    if texts is None:
+        return np.zeros((2, 0), np.int64)
+    known = on_axis(texts.select("query_id", "text"), queries)["text"]
+    keys = [None if text is None else " ".join(sorted(set(_WORD.findall(text.casefold())))) or None for text in known]
+    return _same(pl.Series(keys, dtype=pl.String))
+
+
+def _same_relevant(queries: pl.Series, qrels: pl.DataFrame | None) -> Array:
+    """Pairs [2, P] of queries whose relevant documents are alike."""
+    if qrels is None:
+        return np.zeros((2, 0), np.int64)
+    relevant = qrels.filter(pl.col("relevance") > 0).select("query_id", "doc_id").unique()
+    sets = relevant.group_by("query_id").agg(pl.col("doc_id").sort().str.join("\0").alias("set"))
+    keys = on_axis(sets, queries)["set"]
+    pairs = _same(keys)
+    # Only one query of equal sets is compared with those of other sets.
+    first = pl.DataFrame({"query_id": queries, "key": keys}).with_row_index("row").drop_nulls().unique("key")
+    rows = relevant.join(first, "query_id").with_columns(
+        pl.col("doc_id").rank("dense").alias("document"), pl.len().over("query_id").alias("size")
+    )
+    # Documents of one set alone link nothing.
+    rows = rows.with_columns(pl.len().over("document").alias("queries")).filter(pl.col("queries") > 1)
+    if rows.is_empty():
+        return pairs
+    shared = (
+        rows.join(rows, "document", suffix="_other")
+        .filter(pl.col("row") < pl.col("row_other"))
+        .group_by("row", "row_other")
+        .agg(pl.len().alias("shared"), pl.col("size").first(), pl.col("size_other").first())
+        .filter(pl.col("shared") >= ALIKE * (pl.col("size") + pl.col("size_other") - pl.col("shared")))
+    )
+    alike = shared.select("row", "row_other").to_numpy().T.astype(np.int64)
+    return np.concatenate([pairs, alike], axis=1)

@@ -1,0 +1,115 @@
+"""Differences of two systems over several trainings: of these trainings, or of trainings like these."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from evenrank.files.types import EQUAL, Array
+from evenrank.stats.compare import compare
+from evenrank.stats.estimate import (
+    Interval,
+    MeanEstimate,
+    combined_estimate,
+    confidence_interval,
+    mean_estimate,
+    p_two_sided,
+)
+
+LEAST_SEEDS = 5
+"""With fewer trainings a claim is of these trainings alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class RandomEffects:
+    """The mean difference over seeds, and its error; p two-sided, None if untested.
+
+    ``estimate``: the mean with its error, None with too few values; ``limit``: of which the error mostly comes, seeds
+    or queries: more of these would narrow the interval. ``ci95``: where it is not that of ``estimate``.
+    """
+
+    mean: float | None
+    estimate: MeanEstimate | None
+    p: float | None
+    seeds: int
+    queries: int
+    limit: Literal["seeds", "queries"] = "queries"
+    ci95: Interval | None = None
+
+    @property
+    def n(self) -> int:
+        """The number of what limits the test."""
+        return self.seeds if self.limit == "seeds" else self.queries
+
+    @property
+    def unseen(self) -> float | None:
+        """The share of trainings in which a failure may go unseen, 1 − .05^(1/S); None with fewer than five."""
+        return 1 - 0.05 ** (1 / self.seeds) if self.seeds >= LEAST_SEEDS else None
+
+    def interval(self, level: float = 0.95) -> Interval | None:
+        """The two-sided interval of the mean."""
+        if level == 0.95 and self.ci95 is not None:
+            return self.ci95
+        return None if self.estimate is None else confidence_interval(self.estimate, level)
+
+
+def random_effects_test(differences: Sequence[Array], *, same_queries: bool = False) -> RandomEffects:
+    """Whether differences d[s, q] of two systems, queries q in trainings (seeds) s, have mean 0.
+
+    The mean is that of the seeds' means. With fewer than five seeds it is said of these trainings: a query counts with
+    its mean over them. From five on it is said of trainings like these: V = V_seeds + V_queries, with S − 1 degrees of
+    freedom; V_seeds = s²(seeds' means)/S, V_queries = s²(queries' means)/Q.
+
+    Args:
+        differences: The values [Q_s] of each seed; NaN values are left out.
+        same_queries: Every seed has the same queries in the same order. Else each seed has queries of its own, which
+            are then in V_seeds already.
+
+    When it misleads: a training that fails in one of many is not among five.
+
+    >>> found = random_effects_test([np.array([0.1, 0.3, 0.2]), np.array([0.3, 0.5, 0.4])], same_queries=True)
+    >>> round(found.mean, 6), found.seeds, found.queries
+    (0.3, 2, 3)
+    """
+    tables = [one for one in differences if not np.isnan(one).all()]
+    known = [np.where(np.abs(one) <= EQUAL, 0.0, one)[~np.isnan(one)] for one in tables]
+    seeds, queries = len(known), sum(map(len, known))
+    if not queries:
+        return RandomEffects(None, None, None, seeds, 0)
+    means = np.array([one.mean() for one in known])
+    of_queries = None
+    if same_queries or seeds == 1:
+        table = np.stack(tables)
+        of_queries = np.nanmean(table[:, (~np.isnan(table)).any(axis=0)], axis=0)
+        queries = len(of_queries)
+    if seeds < LEAST_SEEDS:
+        return _of_these(float(means.mean()), known, of_queries, queries)
+    by_seeds = float(means.var(ddof=1)) / seeds
+    by_queries = 0.0 if of_queries is None or queries < 2 else float(of_queries.var(ddof=1)) / queries
+    estimate = MeanEstimate(float(means.mean()), math.sqrt(by_seeds + by_queries), seeds - 1.0)
+    limit: Literal["seeds", "queries"] = "seeds" if by_seeds >= by_queries else "queries"
+    return RandomEffects(estimate.value, estimate, _p(estimate), seeds, queries, limit)
+
+
+def _of_these(mean: float, known: list[Array], of_queries: Array | None, queries: int) -> RandomEffects:
+    """Of these trainings alone: only queries are a sample."""
+    if of_queries is not None and queries > 1:
+        found = compare(of_queries, zeros="keep")
+        p = 1.0 if found.p is None and not of_queries.any() else found.p
+        estimate = mean_estimate(of_queries)
+        return RandomEffects(mean, estimate, p, len(known), queries, ci95=found.ci95)
+    if of_queries is None and min(map(len, known)) > 1:
+        estimate = combined_estimate(known, [1 / len(known)] * len(known))
+        return RandomEffects(mean, estimate, _p(estimate), len(known), queries)
+    return RandomEffects(mean, None, None, len(known), queries)
+
+
+def _p(estimate: MeanEstimate) -> float | None:
+    """The p of the mean; None where there is no error to compare it with."""
+    if estimate.se <= EQUAL:
+        return 1.0 if abs(estimate.value) <= EQUAL else None
+    return p_two_sided(estimate)

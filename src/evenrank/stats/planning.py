@@ -1,0 +1,112 @@
+"""How many queries a test needs, and what it detects with those at hand."""
+
+from __future__ import annotations
+
+import math
+
+from evenrank.files.types import Array
+
+from .estimate import EQUAL, POWER, SIGNIFICANT, MeanEstimate, bisect_root, t_quantile
+
+HOLDS_SHARE = 0.6
+"""The share of α at which a bound holds: the imagined query makes up for the rest."""
+PLANNED_CHANCE = 0.85
+"""The chance that is planned for, so that .8 remains although the standard deviation is an estimate."""
+
+
+def minimum_detectable_effect(se: float, df: float, level: float = SIGNIFICANT) -> float:
+    """The smallest true mean that a two-sided test detects in 8 of 10 samples with this standard error.
+
+    X = (t(1 − α/2; df) + t(.8; df)) · se. A second test that has to agree, or an added value, makes it a limit: what is
+    smaller is missed in at least one of five samples.
+    """
+    return se * (t_quantile(df, 1 - level / 2) + t_quantile(df, POWER))
+
+
+def power(estimate: MeanEstimate, distance: float, alpha: float) -> float:
+    """The probability that a mean whose true value is ``distance`` above a bound is shown to be above it.
+
+    By the non-central t, with the observed standard error, at the one-sided level ``alpha``.
+    """
+    from scipy.special import nctdtr
+
+    if estimate.se == 0:
+        return float(distance > EQUAL)
+    return float(1 - nctdtr(estimate.df, distance / estimate.se, t_quantile(estimate.df, 1 - alpha)))
+
+
+def detectable_distance(estimate: MeanEstimate, alpha: float) -> float:
+    """The smallest distance above a bound that is shown with probability 80% (:func:`power`)."""
+    if estimate.se == 0:
+        return 0.0
+    # Twice what the normal approximation says, and more than enough for small samples.
+    most = 2 * estimate.se * (t_quantile(estimate.df, 1 - alpha) + 3)
+    return bisect_root(lambda distance: power(estimate, distance, alpha) - POWER, 0.0, most)
+
+
+def queries_to_decide(distance: float, se: float, n: int, alpha: float) -> int | None:
+    """How many queries show a mean at ``distance`` from a bound to be beyond it, in 8 of 10 samples.
+
+    If the truth is what ``n`` queries with standard error ``se`` show: n((z₁₋α + z.₈) · se / distance)², one more than
+    n at least. None where no number of queries would.
+    """
+    from scipy.special import ndtri
+
+    if abs(distance) <= EQUAL:
+        return None
+    return max(math.ceil(n * float(((ndtri(1 - alpha) + ndtri(POWER)) * se / distance) ** 2)), n + 1)
+
+
+def queries_to_hold(
+    mean: float,
+    sd: float,
+    loss: float,
+    alpha: float = SIGNIFICANT,
+    chance: float = PLANNED_CHANCE,
+    design_effect: float = 1.0,
+) -> int | None:
+    """How many queries show that a bound holds, one imagined query that loses all included; None: no number does.
+
+    The smallest n with z̄ − t(1 − .6α; n) · s/√(n + 1) > 0 for the n + 1 values, in a share ``chance`` of samples.
+
+    Args:
+        mean, sd: Mean and standard deviation of z, the distance of a query within the bound. For "if the runs are
+            equally good" the mean is the margin, and the sd that of d − d̄ + m · base of two runs; 0 of identical runs.
+        loss: What the imagined query loses.
+        alpha: The level.
+        chance: The share of samples.
+        design_effect: n/G*, how many queries of a cluster count as one.
+    """
+    if mean <= EQUAL:
+        return None
+    from scipy.special import ndtri
+
+    margin = float(ndtri(chance)) * sd
+
+    def holds(n: int) -> bool:
+        total = n + 1
+        centre = (n * mean - loss) / total
+        squares = n * sd**2 + n / total * (mean + loss) ** 2
+        centre -= margin / math.sqrt(n)
+        return bool(centre > t_quantile(n, 1 - HOLDS_SHARE * alpha) * math.sqrt(squares / n / total))
+
+    high = 2
+    while not holds(high):
+        high *= 2
+        if high > 1e9:
+            return None
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return math.ceil(high * design_effect)
+
+
+def expected_half_width(weights: Array, probability: Array, contradicting: float) -> float:
+    """Half the width to expect of an interval from drawn labels, if a share of them contradicts the guess.
+
+    ``weights`` [D]: the documents' weights in the figure; ``probability`` [D]: with which each is drawn.
+    """
+    labels = float(probability.sum())
+    squares = float((weights**2 * (1 - probability) / probability).sum())
+    return t_quantile(max(2.0, 2 * contradicting * labels), 0.975) * math.sqrt((contradicting + 1 / labels) * squares)

@@ -196,6 +196,13 @@ class MeanTest:
         """Two-sided p that the mean is 0."""
         return min(1.0, 2 * (self.p_greater() if self.estimate.value >= 0 else self.p_less()))
 
+    def mde(self) -> float:
+        """The smallest detectable difference of the mean of all values."""
+        se, df = self.estimate.se, self.estimate.df
+        if not se:
+            se, df = (abs(self.estimate.value) + (self.reach or 0.0)) / (self.number + 1), self.number
+        return self.share * minimum_detectable_effect(se, df)
+
     def _p_equal(self, sign: float) -> float:
         """Of k equal values c and one at the far end −g: t = (ck − g)/(c + g) with k degrees of freedom."""
         value = sign * self.estimate.value
@@ -261,8 +268,7 @@ def compare(
     ci95 = _interval(test, own, within)
     if test.reason is not None:
         return undecidable(mean, n, test.reason, unit, ci95)
-    mde = test.share * minimum_detectable_effect(test.estimate.se, test.estimate.df)
-    return Comparison(mean, ci95, n, unit, test.p_two_sided(), mde=mde)
+    return Comparison(mean, ci95, n, unit, test.p_two_sided(), mde=test.mde())
 
 
 def _compare_sampled(values: Array, clusters: Array | None, sample: LabelSample, k: int, unit: str) -> Comparison:
@@ -597,7 +603,7 @@ def compare_abs_means(
     high = -bisect_root(lambda bound: p_size_less(means, -bound) - alpha, -means.value - reach, -means.value)
     reason = too_few(min(least, differ), n) if min(least, differ) < LEAST_NOT_ZERO else None
     reason = reason or (None if samples[0] is None else samples[0].too_few)
-    if reason is None and min(means.difference.df, means.total.df) + 1 < LEAST_CLUSTERS:
+    if reason is None and within is not None and min(means.difference.df, means.total.df) + 1 < LEAST_CLUSTERS:
         reason = f"the queries are worth fewer than {LEAST_CLUSTERS:.0f} clusters"
     if reason:
         return undecidable(means.value, n, reason, ci95=(low, high))

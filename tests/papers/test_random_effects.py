@@ -1,0 +1,66 @@
+"""Differences over trainings: of these trainings, or of trainings like these."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from evenrank.papers.random_effects import random_effects_test
+from evenrank.stats.compare import compare
+from evenrank.stats.estimate import mean_estimate
+
+
+def test_few_trainings_are_these_trainings() -> None:
+    rng = np.random.default_rng(3)
+    table = rng.normal(0.1, 1, (3, 40))
+    found, of_means = random_effects_test(list(table), same_queries=True), compare(table.mean(axis=0), zeros="keep")
+    assert (found.mean, found.p, found.interval()) == (pytest.approx(of_means.mean), of_means.p, of_means.ci95)
+    assert (found.seeds, found.queries, found.n, found.unseen) == (3, 40, 40, None)
+    alone = random_effects_test([table[0]])
+    assert alone.p == compare(table[0], zeros="keep").p
+
+
+def test_trainings_with_queries_of_their_own_are_a_mean_of_means() -> None:
+    # Means 1 and 4; each with s² = 2 over 2 queries: V = (1 + 1)/4.
+    found = random_effects_test([np.array([0.0, 2.0]), np.array([3.0, 5.0])])
+    assert (found.mean, found.queries) == (2.5, 4)
+    assert found.estimate.se == pytest.approx(np.sqrt(0.5))
+
+
+def test_five_trainings_are_trainings_like_these() -> None:
+    # Seeds' means 1 to 5, s² = 2.5; queries' means 2, 3, 4, s² = 1: V = 2.5/5 + 1/3 with 4 degrees of freedom.
+    table = np.arange(1.0, 6.0)[:, None] + np.array([-1.0, 0.0, 1.0])
+    found = random_effects_test(list(table), same_queries=True)
+    assert found.estimate.se == pytest.approx(np.sqrt(2.5 / 5 + 1 / 3))
+    assert found.p == pytest.approx(2 * stats.t.sf(3 / found.estimate.se, 4))
+    assert found.unseen == pytest.approx(1 - 0.05**0.2)
+    own = random_effects_test([row[:2] for row in table])
+    assert own.p == pytest.approx(stats.ttest_1samp([row[:2].mean() for row in table], 0).pvalue)
+
+
+def test_undefined_values_and_no_values() -> None:
+    assert random_effects_test([]).p is None
+    assert random_effects_test([np.array([np.nan])]).mean is None
+    assert random_effects_test([np.array([1.0])]).p is None
+    found = random_effects_test([np.array([1.0, np.nan, 3.0]), np.array([2.0])])
+    assert (found.mean, found.queries, found.p) == (2.0, 3, None)
+    assert random_effects_test([np.zeros(9), np.zeros(9)], same_queries=True).p == 1.0
+    lacking = np.array([[1.0, 2.0, np.nan], [3.0, 4.0, 5.0]])
+    of_queries = np.array([2.0, 3.0, 5.0])
+    assert random_effects_test(list(lacking), same_queries=True).estimate.se == mean_estimate(of_queries).se
+
+
+@pytest.mark.parametrize("same_queries", [False, True])
+def test_level_under_no_effect(same_queries: bool) -> None:
+    """Seeds differ by a fifth of what queries do; without an effect at most 5% of the tests reject."""
+    rng = np.random.default_rng(0)
+    rejected = 0
+    for _ in range(1000):
+        table = rng.normal(0, 1, (5, 40)) + rng.normal(0, 0.2, (5, 1))
+        if same_queries:
+            table += rng.normal(0, 1, 40)
+        p = random_effects_test(list(table), same_queries=same_queries).p
+        assert p is not None
+        rejected += p < 0.05
+    assert rejected / 1000 <= 0.065

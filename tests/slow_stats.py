@@ -1,0 +1,57 @@
+"""Tests of a mean, step by step as they are written, to compare with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from scipy import stats
+
+
+def hall_tests(sample: Sequence[float], mu: float, c: float) -> tuple[float, float, int]:
+    """t, Hall's t and the degrees of freedom of the claim that the mean is above ``mu``."""
+    n = len(sample)
+    mean = math.fsum(sample) / n
+    s = math.sqrt(math.fsum((x - mean) ** 2 for x in sample) / (n - 1))
+    t = (mean - mu) * math.sqrt(n) / s
+    third = math.fsum((x - mean) ** 3 for x in sample) / n
+    second = math.fsum((x - mean) ** 2 for x in sample) / n
+    a = (1 + c / n) * third / second**1.5 / math.sqrt(n)
+    return t, t + a * t**2 / 3 + a**2 * t**3 / 27 + a / 6, n - 1
+
+
+def slow_compare(values: Sequence[float], zeros: str) -> tuple[float, float, float]:
+    """p, and the ends of the interval of the values that count, step by step as the rule is written."""
+    present = [x for x in values if zeros == "keep" or abs(x) > 1e-12]
+    k, c = len(present), 6 if zeros == "keep" else 10
+    mean = math.fsum(present) / k
+    reach = max(abs(x - mean) for x in present)
+
+    def rejects(mu: float, side: int) -> float:
+        """The larger one-sided p of the claim that the mean is on that side of mu."""
+        samples = [present] + ([[*present, mean - side * reach]] if k < 30 and zeros == "drop" else [])
+        found = [hall_tests(sample, mu, c) for sample in samples]
+        return max(float(stats.t.sf(side * t, df)) for *both, df in found for t in both)
+
+    p = min(1.0, 2 * rejects(0.0, 1 if mean >= 0 else -1))
+    ends = []
+    for side in (1, -1):
+        inside, outside = mean, mean - side * 1e4
+        for _ in range(80):
+            middle = (inside + outside) / 2
+            inside, outside = (middle, outside) if rejects(middle, side) > 0.025 else (inside, middle)
+        ends.append(inside)
+    return p, ends[0], ends[1]
+
+
+def jackknife(values: Sequence[float], clusters: Sequence[int]) -> tuple[float, float]:
+    """The variance of the mean by leaving out each cluster (CR3), and G* − 1."""
+    names = sorted(set(clusters))
+    mean = math.fsum(values) / len(values)
+    left = []
+    for name in names:
+        rest = [x for x, c in zip(values, clusters, strict=True) if c != name]
+        left.append(math.fsum(rest) / len(rest))
+    sizes = [sum(c == name for c in clusters) for name in names]
+    variance = (len(names) - 1) / len(names) * math.fsum((x - mean) ** 2 for x in left)
+    return variance, len(values) ** 2 / sum(size**2 for size in sizes) - 1

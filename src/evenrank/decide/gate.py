@@ -37,7 +37,7 @@ from evenrank.stats.bounds import (
     margin_absolute,
 )
 from evenrank.stats.bounds import outcome as outcome_of
-from evenrank.stats.estimate import Estimate
+from evenrank.stats.estimate import Estimate, defined
 from evenrank.stats.planning import queries_to_decide, queries_to_hold
 from evenrank.stats.sampling import LabelSample, SamplePair, on_queries
 
@@ -915,14 +915,9 @@ def _template_of(why: UndecidableReason) -> str:
 
 def _reason(ruling: RuleResult) -> str:
     """Why a rule is not shown, in words."""
-    return _SAYS.say(
-        _undecided(ruling),
-        needed=many(ruling.queries_to_decide),
-        n_if_equal=many(ruling.n_if_equal),
-        count=ruling.n,
-        tolerable_failures=None if ruling.tolerable_failures is None else round(ruling.tolerable_failures),
-        noticed=noticed(ruling),
-    )
+    key = _undecided(ruling)
+    needed = ruling.n_if_equal if key == "margin" else ruling.queries_to_decide
+    return _SAYS.say(key, needed=many(needed), count=ruling.n, noticed=noticed(ruling))
 
 
 def many(queries: int | None) -> str:
@@ -995,7 +990,7 @@ def verdict(result: GateResult) -> str:
 def rules_table(result: GateResult, width: int | None = None) -> Table:
     """The rules with their outcomes, a line each; below what is not shown what would decide it.
 
-    ``width``: in characters; what would be noticed is left out where it does not fit (the findings say it).
+    ``width``: in characters; what is detected is left out where it does not fit (the findings say it).
     """
 
     def below(ruling: RuleResult) -> str:
@@ -1009,7 +1004,7 @@ def rules_table(result: GateResult, width: int | None = None) -> Table:
         Column("budget", of="rule.limit"),
     )
     table = Table("Rules", columns, result.rulings, below=below)
-    wider = replace(table, columns=(*columns, Column("noticed", heading="would notice", of=noticed)))
+    wider = replace(table, columns=(*columns, Column("noticed", heading="detects from", of=noticed)))
     # A title that names a group of queries is not cut for it.
     fits = width is None or (wider.fits(width) and all(one.rule.queries is None for one in result.rulings))
     return wider if fits and any(map(noticed, result.rulings)) else table
@@ -1135,15 +1130,22 @@ MARGINS = (1, 2, 3, 5, 10, 20)
 """Losses, in percent."""
 SIZES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Limits on an absolute value, of which a share means nothing."""
+_TYPICAL = 0.5
+"""The standard deviation of a difference of two runs, as a share of the baseline's."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """A rule as TOML has it, and whether the sample can show that it holds of the baseline itself."""
+    """A rule as TOML has it, and whether the sample can show that it holds of the baseline itself.
+
+    ``needed``: queries with which it would, for identical runs; ``typical``: for runs that are equally good and whose
+    difference has half the standard deviation of the baseline.
+    """
 
     values: Mapping[str, object]
     holds: bool
     needed: int | None
+    typical: int | None
     n: int
 
 
@@ -1155,13 +1157,13 @@ def initial_budget(
 
     The smallest change for the worse (1, 2, 3, 5, 10 or 20%) that would be ruled out if the run were as good as the
     baseline: a loss where higher is better, a rise where nearer zero is. Of a signed measure and of one in bars, a
-    limit on its absolute value. A comment behind each says which value would be noticed in 8 of 10 such samples,
-    another which tighter limit takes how many queries.
+    limit on its absolute value. A comment behind each says nearer than which value is missed in one of five such
+    samples, another which tighter limit takes how many queries.
 
     Args:
         audited: As for :func:`evenrank.gate`: what :func:`evenrank.audit` returned, or its JSON with values by query.
         baseline: What rules compare with; by default the audit's.
-        run: The run to be gated, from which it is told what would be noticed; by default the only other one.
+        run: The run to be gated, from which it is told what is detected; by default the only other one.
 
     Raises:
         EvenrankError: Without a baseline, and where no rule can be checked.
@@ -1182,14 +1184,14 @@ class InitialBudget:
     depth: str
 
     def said(self, path: str) -> str:
-        """What was written to a file, and what each rule would notice."""
+        """What was written to a file, and what each rule detects."""
         values: dict[str, Any] = {"path": path, "rules": counted(len(self.rulings), "rule")}
         lines = [_SAYS.say("init_written", queries=counted(self.queries, "query"), **values)]
         lines += [wrapped(self.depth, _WIDTH)] if self.depth else []
         columns = (
             Column("rule", of="title", heading=""),
             Column("budget", of="rule.limit"),
-            Column("noticed", heading="would notice", of=noticed),
+            Column("noticed", heading="detects from", of=noticed),
         )
         return "\n".join([*lines, "", Table("", columns, self.rulings).text(_WIDTH)])
 
@@ -1219,7 +1221,7 @@ def checkable_budget(
     queries = max(tried.n for of in found.values() for tried in of)
     said = {"queries": counted(queries, "query"), "baseline": plain(readable(base))}
     lines = [f"# {_SAYS.say('init', **said)}"]
-    # All at once: what would be noticed is corrected for the number of rules.
+    # All at once: what is detected is corrected for the number of rules.
     rulings = gate(audited, budget={"rule": list(rules.values())}, baseline=base, run=gated).rulings
     deep = [plain(one.rule.measure) for one in rulings if one.against and unequal_depth(values, gated, one.rule, base)]
     depth = _SAYS.say("init_depth", measures=deep) if deep else ""
@@ -1266,7 +1268,15 @@ def _try(values: Audited, runs: Sequence[str], limit: Mapping[str, object]) -> _
     labels = part, None if rule.against is None else part
     found = rule_test(rule, parts, others, greatest=size, alpha=ALPHA, samples=labels, clusters=values.clusters)
     holds = found.test is not None and outcome_of(found.test, found.test.p_violated(), ALPHA) == "holds"
-    return _Tried(limit, holds, found.n_if_equal, found.n)
+    typical = None
+    if isinstance(found.test, MeanBound) and found.n_identical is not None:
+        known = defined(parts[0])
+        share = abs(rule.bound) if rule.relative else 0.0
+        sd = math.hypot(_TYPICAL, share) * float(np.std(known, ddof=1))
+        margin = abs(rule.bound) * found.test.unit
+        effect = found.test.design_effect
+        typical = queries_to_hold(margin, sd, found.test.loss, ALPHA, design_effect=effect)
+    return _Tried(limit, holds, found.n_identical, typical, found.n)
 
 
 def _rule_lines(measure: str, tried: list[_Tried], notice: str) -> Iterator[str]:
@@ -1284,6 +1294,7 @@ def _rule_lines(measure: str, tried: list[_Tried], notice: str) -> Iterator[str]
             "limit": str(tighter.values[side]),
             "queries": counted(tighter.n, "query"),
             "needed": many(tighter.needed),
+            "typical": many(tighter.typical),
         }
         yield f"# {_SAYS.say(key, **said)}"
     yield "[[rule]]"

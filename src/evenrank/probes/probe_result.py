@@ -233,7 +233,7 @@ def _short(result: ProbeResult) -> Table:
         *(placebo if any(one.placebo for one in result.variants) else ()),
         *finding,
     )
-    noticed = [Column("mde", shorts(3), "would notice", _mde)]
+    noticed = [Column("mde", shorts(3), "detects from", _mde)]
     # Where no score changes there is nothing to notice.
     columns += tuple(noticed) if any(_mde(one) is not None for one in result.variants) else ()
     return Table("Effects", columns, result.variants)

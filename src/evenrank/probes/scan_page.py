@@ -338,7 +338,7 @@ _CONTRASTS = (
     Column("of_last", digits(3), "share"),
     *with_interval("difference", "found", sign=True),
     Column("p", of=lambda one: p_value(one.found.holm_p if one.found.holm_p is not None else one.found.p)),
-    Column("mde", digits(3), "would be noticed", "found.mde"),
+    Column("mde", digits(3), "detects from", "found.mde"),
     Column("verdict", TEXT),
 )
 

@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import evenrank
 from evenrank.files import EvenrankError
@@ -46,8 +49,12 @@ def test_a_table_of_people_by_hand() -> None:
     assert found["f"].rate == 0.35
     assert found["f"].ratio.z == pytest.approx(-0.3 / (0.5 * 0.5 * 2 / 100) ** 0.5)
     said = words(found)  # type: ignore[arg-type]
-    assert "This selection takes f (.538 [.393, .723]) at less than four fifths of the rate of m." in said
-    assert "This selection takes f × no (.625" in said
+    assert said.startswith(
+        "This selection takes f (.538), yes (.524), f × no (.625), f × yes (.156) and m × yes (.625) at less than four"
+        " fifths of the largest rate."
+    )
+    assert "This selection is shown to take f (.538 [.393, .723]) at less than four fifths of the rate of m." in said
+    assert ".839]) at less than four fifths of the rate of m × no: lower beyond chance, though not shown" in said
     assert "▼" in found.table()
 
 
@@ -59,8 +66,117 @@ def test_json_csv_and_table_are_of_one_declaration(tmp_path: Path) -> None:
     found.per_query(tmp_path / "impact.csv")
     frame = pl.read_csv(tmp_path / "impact.csv")
     assert frame["ratio"].to_list() == [data["mean"], 1.0]
-    assert frame["verdict"].to_list() == ["below four fifths", "selected most"]
+    assert frame["verdict"].to_list() == ["shown below four fifths", "selected most"]
     assert found.frames()["Impact ratios"]["z"].to_list() == pytest.approx(frame["z"].to_list(), nan_ok=True)
+
+
+def hired(*, people: dict[str, tuple[int, int]]) -> pl.DataFrame:
+    """One list of people of these groups, of whom so many of so many are hired."""
+    rows = [(group, int(n < selected)) for group, (selected, of) in people.items() for n in range(of)]
+    return pl.DataFrame(rows, ["g", "hired"], orient="row")
+
+
+@pytest.mark.parametrize(
+    ("people", "claim", "verdict", "sentence"),
+    [
+        (
+            {"a": (30, 100), "b": (60, 100)},
+            "shown",
+            "shown below four fifths",
+            "This selection is shown to take a (.500 [.353, .695]) at less than four fifths of the rate of b.",
+        ),
+        (
+            {"a": (42, 100), "b": (60, 100)},
+            "lower",
+            "below four fifths, and lower than b's beyond chance",
+            "This selection takes a (.700 [.525, .923]) at less than four fifths of the rate of b: lower beyond chance,"
+            " though not shown to be below four fifths.",
+        ),
+        (
+            {"a": (46, 120), "b": (60, 120)},
+            "chance",
+            "below four fifths; with 120 people this can be chance",
+            "This selection takes a (.767 [.572, 1.021]) at less than four fifths of the rate of b; with 120 people"
+            " this can be chance.",
+        ),
+        (
+            {"a": (1, 8), "b": (60, 120)},
+            "undecidable",
+            "cannot be told: fewer than 10 people",
+            "This selection takes a (.250) at less than four fifths of the rate of b; whether that is chance cannot be"
+            " told: fewer than 10 people.",
+        ),
+        (
+            {"a": (50, 120), "b": (60, 120)},
+            "",
+            "not below four fifths",
+            "This selection takes no group at less than four fifths of the largest rate; a true ratio of a above .489"
+            " is missed in at least one of five such samples.",
+        ),
+        (
+            {"a": (2, 10), "b": (25, 105)},
+            "",
+            "not below four fifths",
+            "This selection takes no group at less than four fifths of the largest rate; of a even a true ratio of 0 is"
+            " missed in at least one of five such samples.",
+        ),
+    ],
+)
+def test_what_is_said_of_a_group(people: dict[str, tuple[int, int]], claim: str, verdict: str, sentence: str) -> None:
+    found = evenrank.impact_ratios(hired(people=people), group_column="g", selected="hired")
+    assert (found["a"].claim, found["a"].said) == (claim, verdict)
+    (finding,) = found.findings
+    assert (finding.text, finding.place) == (sentence, "answer")
+    assert found["b"].said == "selected most"
+
+
+def test_but_for_the_correction_is_said_only_where_that_is_why() -> None:
+    def said(people: dict[str, tuple[int, int]]) -> tuple[str, str]:
+        found = evenrank.impact_ratios(hired(people=people), group_column="g", selected="hired")
+        return found["a"].said, words(found)  # type: ignore[arg-type]
+
+    alone = said({"a": (62, 200), "m": (100, 200)})
+    three = said({"a": (62, 200), "b": (82, 200), "c": (99, 200), "m": (100, 200)})
+    assert alone[0] == "shown below four fifths"
+    assert three[0] == "below four fifths, and lower than m's beyond chance (shown but for the correction)"
+    because = "This selection: but for the correction for 3 comparisons, a (.620"
+    assert because in three[1]
+    # Nothing of it where p is large by itself.
+    assert "but for" not in alone[1] + said({"a": (77, 200), "b": (99, 200), "m": (100, 200)})[1]
+
+
+@given(st.integers(0, 10_000))
+def test_the_first_line_names_every_group_below(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = zip("abcd", rng.integers(1, 60, 4).tolist(), strict=True)
+    people = {group: (int(rng.integers(0, n + 1)), n) for group, n in sizes}
+    found = evenrank.impact_ratios(hired(people=people), group_column="g", selected="hired")
+    below = [row for row in found.groups if row.ratio.mean is not None and row.ratio.mean < 0.8 - 1e-9]
+    first, *others = found.findings
+    assert all(f"{row.group} (" in first.text for row in below)
+    assert not (below and any("no group" in finding.text for finding in found.findings))
+    # Where there is no verdict there is a reason.
+    assert all(row.ratio.reason in row.said for row in found.groups if row.ratio.p is None)
+    said = " ".join(finding.text for finding in (first, *others))
+    assert all(row.ratio.reason in said for row in found.groups if row.undecidable and row.ratio.mean is not None)
+
+
+def test_people_in_several_lists_count_once() -> None:
+    # The same 20 people in 10 lists, and the same ones are hired each time.
+    once = hired(people={"a": (4, 10), "b": (8, 10)}).with_row_index("person")
+    table = pl.concat([once.with_columns(job=pl.lit(job)) for job in range(10)])
+    options: dict[str, Any] = {"group_column": "g", "selected": "hired", "query": "job"}
+    found = evenrank.impact_ratios(table, **options, id="person")
+    assert (found.people, found["a"].candidates, found["a"].ratio.n) == (20, 100, 10)
+    assert found["a"].said == "below four fifths; with 10 people this can be chance"
+    assert found["a"].ratio.within_lists == found["a"].ratio.mean == 0.5
+    assert found.impact_table().frame()["people"].to_list() == [10, 10]
+    assert "20 people in 10 lists" in found.table()
+    # Without ids each row is another person, which is said.
+    without = evenrank.impact_ratios(table, **options)
+    assert (without.people, without["a"].claim) == (200, "shown")
+    assert "Every row counts as another person." in words(without)  # type: ignore[arg-type]
+    assert "Every row counts" not in words(found)  # type: ignore[arg-type]
 
 
 def scored(scores: str) -> pl.DataFrame:
@@ -99,7 +215,7 @@ def test_unknown_and_small_groups_are_named() -> None:
     )
     table = pl.concat([people(), more.cast({"hired": people()["hired"].dtype})])
     found = evenrank.impact_ratios(table, group_column="gender", selected="hired", neutral="not said")
-    assert (found["x"].verdict, found["x"].small) == ("cannot be told", True)
+    assert (found["x"].verdict, found["x"].undecidable) == ("cannot be told", True)
     assert found["f"].ratio.mean == pytest.approx(0.35 / 0.65)
     assert found["f"].unknown == 1
     text = found.table(full=True)
@@ -127,12 +243,14 @@ def test_unknown_and_small_groups_are_named() -> None:
             {"group_column": "gender", "selected": "hired", "id": "gender"},
             "row 1: 'f' (`id`) is there twice in one list",
         ),
+        ({"group_column": "gender", "selected": "hired", "id": "team"}, "row 2: expected the id of each row in team"),
         ({"group_column": COLUMNS, "selected": "hired"}, "(`intersect` takes their combinations)"),
     ],
 )
 def test_what_cannot_be_used(options: dict[str, Any], message: str) -> None:
+    table = people().with_columns(team=pl.when(pl.col("hired") == 1).then(pl.col("person")).replace("f-yes-1", None))
     with pytest.raises(EvenrankError) as error:
-        evenrank.impact_ratios(people(), **options)
+        evenrank.impact_ratios(table, **options)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 

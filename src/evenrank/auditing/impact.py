@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,17 +24,19 @@ from evenrank.files.types import Array
 from evenrank.groups import GroupSource
 from evenrank.groups.labels import PROBABILITY
 from evenrank.measures import Evaluation
-from evenrank.measures.impact import ImpactRatio, candidates
-from evenrank.results.finding import Finding, Level, Place, phrases
+from evenrank.measures.impact import ImpactRatio
+from evenrank.results.finding import Finding, Place, phrases
 from evenrank.results.page import Page, Section
 from evenrank.results.result import Result
-from evenrank.results.table import TEXT, Column, Format, P, Table, short_intervals, shorts
+from evenrank.results.table import COUNT, TEXT, Column, Format, P, Table, short, short_intervals, shorts
 from evenrank.stats.compare import Verdict
-from evenrank.stats.compare import corrected as holm_corrected
-from evenrank.stats.ratios import FOUR_FIFTHS, SELECTED_MOST, RateRatio, rate_ratios
+from evenrank.stats.estimate import SIGNIFICANT
+from evenrank.stats.ratios import FOUR_FIFTHS, SELECTED_MOST, RateRatio, Selection, corrected_ratios, rate_ratios
 
 _SAYS = phrases("impact")
 _BELOW, _UNTOLD = "▼", "?"
+_CLAIMS = ("shown", "lower", "chance", "undecidable")
+"""Of groups below four fifths, from the strongest."""
 _COUNT = Format(lambda count: f"{count:,.6g}")
 _YES = {"1": 1.0, "true": 1.0, "yes": 1.0, "0": 0.0, "false": 0.0, "no": 0.0}
 
@@ -44,12 +48,12 @@ class GroupImpact:
     Attributes:
         run: The run that selects; "" of a table of people. ``selects``: whom, such as "the first 10".
         attribute: What the group is a value of, such as "gender", or "gender × ethnicity".
-        group: The group.
-        candidates: How many people of the group there are; ``selected``: how many of them are selected, or the
+        group: The group; ``reference``: the one that is selected most, with which it is compared.
+        candidates: How often people of the group are in a list; ``selected``: how often they are selected, or the
             exposure that they get. Of people in several groups, and of tied ones, a share.
         unknown: How many candidates have no known value of the attribute, and so are in no figure of it.
-        ratio: The impact ratio, with its interval and z, and whether it is below four fifths: corrected by Holm over
-            all groups, attributes and runs.
+        ratio: The impact ratio, with its people, interval and z, and whether it is below four fifths: corrected by
+            Holm over all groups, attributes and runs.
     """
 
     also: ClassVar = ("rate", "verdict")
@@ -57,6 +61,7 @@ class GroupImpact:
     selects: str
     attribute: str
     group: str
+    reference: str
     candidates: float
     selected: float
     unknown: int
@@ -73,46 +78,66 @@ class GroupImpact:
         return self.ratio.verdict
 
     @property
-    def small(self) -> bool:
+    def undecidable(self) -> bool:
         """Whether the group is too small for a verdict, or has nothing to compare."""
         return self.ratio.reason not in (None, SELECTED_MOST)
+
+    @property
+    def but_for_correction(self) -> bool:
+        """Whether the ratio would be shown to be below four fifths without Holm's correction."""
+        return not self.ratio.shown and (self.ratio.p or 0.0) < SIGNIFICANT <= (self.ratio.holm_p or 0.0)
+
+    @property
+    def claim(self) -> str:
+        """What is said of its ratio below four fifths, one of :data:`_CLAIMS`; "" of one that is not below."""
+        if not self.ratio.below:
+            return ""
+        if self.undecidable:
+            return "undecidable"
+        return "shown" if self.ratio.shown else "lower" if self.ratio.to_equal_rates().shown else "chance"
 
     @property
     def said(self) -> str:
         """The verdict in words."""
         if self.ratio.reason is not None:
-            return f"cannot be told: {self.ratio.reason}" if self.small else self.ratio.reason
-        if self.ratio.shown:
-            return "below four fifths"
-        ends = self.ratio.ci95
-        alone = ends is not None and ends[1] < FOUR_FIFTHS
-        return "below four fifths but for the correction" if alone else "not shown below four fifths"
+            return f"cannot be told: {self.ratio.reason}" if self.undecidable else self.ratio.reason
+        text = _SAYS.say(f"verdict_{self.claim or 'not_below'}", reference=self.reference, n=self.ratio.n)
+        return f"{text} {_SAYS.say('verdict_corrected')}" if self.but_for_correction else text
 
 
 def group_impacts(
-    run: str,
-    selects: str,
-    attribute: str,
-    groups: Sequence[str],
-    lists: tuple[Array, Array],
-    unknown: int,
-    counts: bool,
+    run: str, selects: str, attribute: str, groups: Sequence[str], selection: Selection, unknown: int
 ) -> list[GroupImpact]:
-    """The rows of one attribute, not corrected; ``lists``: whom each query's list selects and whom it has [Q, G]."""
-    found = rate_ratios(*lists, counts=counts)
-    chosen, people = (np.round(of.sum(axis=0), 9).tolist() for of in lists)
+    """The rows of one attribute, not corrected."""
+    ratios = rate_ratios(selection)
+    selected, candidates = (np.round(sums.sum(axis=0), 9).tolist() for sums in selection.by_list)
     return [
-        GroupImpact(run, selects, attribute, group, n, selected, unknown, ratio)
-        for group, n, selected, ratio in zip(groups, people, chosen, found, strict=True)
+        GroupImpact(
+            run=run,
+            selects=selects,
+            attribute=attribute,
+            group=group,
+            reference=groups[selection.most_selected],
+            candidates=candidates[place],
+            selected=selected[place],
+            unknown=unknown,
+            ratio=ratios[place],
+        )
+        for place, group in enumerate(groups)
     ]
 
 
 def corrected(rows: Sequence[GroupImpact]) -> tuple[GroupImpact, ...]:
     """The rows with Holm's correction over all of them."""
-    ratios = holm_corrected([row.ratio for row in rows])
-    return tuple(
-        replace(row, ratio=ratio) for row, ratio in zip(rows, ratios, strict=True) if isinstance(ratio, RateRatio)
-    )
+    tables = _tables(rows)
+    ratios = corrected_ratios([[row.ratio for row in table] for table in tables])
+    pairs = zip(itertools.chain(*tables), itertools.chain(*ratios), strict=True)
+    return tuple(replace(row, ratio=ratio) for row, ratio in pairs)
+
+
+def _tables(rows: Sequence[GroupImpact]) -> list[list[GroupImpact]]:
+    """The rows whose groups are compared with each other, which follow each other."""
+    return [list(table) for _, table in itertools.groupby(rows, lambda row: (row.run, row.selects, row.attribute))]
 
 
 def impacts_of_runs(
@@ -127,14 +152,13 @@ def impacts_of_runs(
     margins = source.margins([run.run.table["doc_id"] for run in runs])
     # Groups and pooling aside, the measures with one cutoff and discount have one table.
     for measure in {(one["cutoff"], one["discount"]): one for one in asked}.values():
-        counts = measure["discount"] == "first"
-        selects = f"{'the first' if counts else 'by exposure in the first'} {measure['cutoff']}"
+        by = "the first" if measure["discount"] == "first" else "by exposure in the first"
+        selects = f"{by} {measure['cutoff']}"
         for run in runs:
             of = {name: Evaluation(run.run, table, missing=run.missing) for name, table in margins.items()}
             for name, one in {**of, source.attribute: run}.items():
-                lists = measure.selected(one), candidates(one)
-                unknown = int((one.document < 0).sum())
-                rows += group_impacts(run.run.name, selects, name, one.required_table.groups, lists, unknown, counts)
+                groups, unknown = one.required_table.groups, int((one.document < 0).sum())
+                rows += group_impacts(run.run.name, selects, name, groups, measure.selection(one), unknown)
     return corrected(rows)
 
 
@@ -172,7 +196,12 @@ def impact_ratios(
     ] = None,
     id: Annotated[
         str | None,
-        opt.Option("With --table: the column of ids, each once in a list.", metavar="COLUMN", panel="Input", rare=True),
+        opt.Option(
+            "With --table: the column of people's ids (default: each row is another person).",
+            metavar="COLUMN",
+            panel="Input",
+            rare=True,
+        ),
     ] = None,
 ) -> ImpactRatios:
     """Measure whom a selection or a ranking of people leaves out.
@@ -190,7 +219,8 @@ def impact_ratios(
             those of *scoring rates*.
         rank: The column of ranks, from 1, instead of scores.
         query: The column that says which list a row is of, such as a job.
-        id: The column of ids, to be sure that nobody is twice in a list.
+        id: The column of people's ids, each once in a list. Without it each row counts as another person, and if the
+            same people are in several lists, what is said of their ratios is said too often.
 
     Returns:
         The table of groups and what it says; see :class:`ImpactRatios`.
@@ -212,14 +242,14 @@ def impact_ratios(
     reserved = next((name for name in chosen if name in ("doc_id", PROBABILITY)), None)
     if reserved is not None:
         raise EvenrankError(f"`group_column`: a column of groups has another name than {reserved}")
-    if query is not None and columns.table[query].null_count():
-        raise columns.error(
-            f"expected the list of each row in {query}, found none", columns.table[query].is_null().arg_max()
-        )
-    lists = columns.table[query] if query is not None else pl.repeat("", columns.table.height, eager=True)
-    if id is not None:
-        _refuse_repeats(columns, lists, columns.table[id])
-    number = lists.cast(pl.String).rank("dense").to_numpy().astype(np.int64) - 1
+    for name, what in ((query, "list"), (id, "id")):
+        if name is not None and columns.table[name].null_count():
+            row = columns.table[name].is_null().arg_max()
+            raise columns.error(f"expected the {what} of each row in {name}, found none", row)
+    number = np.zeros(columns.table.height, dtype=np.int64) if query is None else _numbered(columns.table[query])
+    person = None if id is None else _numbered(columns.table[id])
+    if id is not None and person is not None:
+        _refuse_repeats(columns, number, person, id)
     taken, selects = _selection(columns, number, selected, score, rank, k)
     frame = columns.table.select(pl.Series("doc_id", np.arange(len(number))).cast(pl.String), *chosen)
     source = GroupSource(labels=frame, neutral=neutral, group_column=chosen, intersect=intersect)
@@ -230,16 +260,18 @@ def impact_ratios(
         place = groups.table["doc_id"].cast(pl.Int64).to_numpy()
         weights = np.zeros((len(number), len(groups.groups)))
         weights[place] = np.stack([groups.weight(group) for group in groups.groups], axis=1)
-        both = tuple(_by_list(number, of) for of in (weights * taken[:, None], weights))
-        rows += group_impacts("", selects, name, groups.groups, (both[0], both[1]), len(number) - len(place), True)
+        selection = Selection.of_rows(taken, weights, person, number)
+        rows += group_impacts("", selects, name, groups.groups, selection, len(number) - len(place))
     settings = {
         "table": readable(os.path.basename(columns.path)) if columns.path else "in memory",
         "selects": selects,
         "group_column": list(chosen),
         "neutral": list(strings(neutral)),
         "lists": int(number.max()) + 1,
+        "id": id,
     }
-    return ImpactRatios(settings, corrected(rows), len(number), provenance=made)
+    people = len(number) if person is None else int(person.max()) + 1
+    return ImpactRatios(settings, corrected(rows), people, provenance=made)
 
 
 def _people(given: object) -> Columns:
@@ -255,12 +287,18 @@ def _people(given: object) -> Columns:
     return columns
 
 
-def _refuse_repeats(columns: Columns, lists: pl.Series, ids: pl.Series) -> None:
-    again = ~pl.DataFrame({"list": lists, "id": ids}).is_duplicated()
-    if again.all():
-        return
-    row = int(again.arg_min() or 0)
-    raise columns.error(f"{quoted(ids[row])} (`id`) is there twice in one list", row)
+def _refuse_repeats(columns: Columns, number: Array, person: Array, id: str) -> None:
+    again = pl.Series(number * (int(person.max()) + 1) + person).is_duplicated()
+    if again.any():
+        row = int(again.arg_max() or 0)
+        raise columns.error(f"{quoted(columns.table[id][row])} (`id`) is there twice in one list", row)
+
+
+def _numbered(values: pl.Series) -> Array:
+    """The number [N] of each value among those that there are, from 0."""
+    given = values.alias("value").to_frame()
+    numbers = given.unique(maintain_order=True).with_row_index("number")
+    return given.join(numbers, on="value", how="left", maintain_order="left")["number"].to_numpy().astype(np.int64)
 
 
 def _numbers(columns: Columns, name: str) -> Array:
@@ -300,16 +338,9 @@ def _selection(
     return np.clip((k - start + 1) / (end - start + 1), 0, 1), f"the first {k}"
 
 
-def _by_list(number: Array, weights: Array) -> Array:
-    """The sums [Q, G] of weights [N, G] over the rows of each list."""
-    found = np.zeros((int(number.max()) + 1, weights.shape[1]))
-    np.add.at(found, number, weights)
-    return found
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class ImpactRatios(Result):
-    """What :func:`evenrank.impact_ratios` returns: ``groups``, the rows of the table, and of how many ``people``."""
+    """What :func:`evenrank.impact_ratios` returns: ``groups``, the rows of the table, and the number of ``people``."""
 
     settings: dict[str, object]
     groups: tuple[GroupImpact, ...]
@@ -333,13 +364,16 @@ class ImpactRatios(Result):
 
     def page(self) -> Page:
         """What the ratios say, and the table."""
+        lists = self.settings["lists"]
+        several = isinstance(lists, int) and lists > 1
+        no_ids = [_SAYS.find("no_ids", place="note")] if several and self.settings["id"] is None else []
         return Page(
             "audit",
             f"{self.settings['table']}: {self.settings['selects']}",
-            tuple(impact_findings(self.groups)),
+            (*impact_findings(self.groups), *no_ids),
             _screen_table(self.groups),
             legend=LEGEND,
-            aside=f"{self.people:,} people",
+            aside=f"{self.people:,} people" + (f" in {lists:,} lists" if several else ""),
             source="Rate of selection over that of the group selected most. A measurement, no legal advice.",
             sections=(Section("As it is published", (self.impact_table(),)),),
             provenance=self.provenance,
@@ -347,7 +381,7 @@ class ImpactRatios(Result):
         )
 
 
-LEGEND = (f"{_BELOW} below four fifths (p < .05, corrected)", f"{_UNTOLD} cannot be told", "z, p: against equal rates")
+LEGEND = (f"{_BELOW} shown below four fifths", f"{_UNTOLD} cannot be told", "z, p: against equal rates")
 
 
 def impact_table(rows: Sequence[GroupImpact]) -> Table:
@@ -355,72 +389,104 @@ def impact_table(rows: Sequence[GroupImpact]) -> Table:
     columns = (
         *(Column(key) for key in ("run", "selects", "attribute") if len({getattr(row, key) for row in rows}) > 1),
         Column("group"),
-        Column("candidates", _COUNT),
+        *([Column("people", COUNT, of="ratio.n")] if any(row.candidates > row.ratio.n + 0.5 for row in rows) else ()),
+        Column("candidates", _COUNT, short="total"),
         Column("selected", _COUNT),
         Column("rate", shorts(3)),
         Column("ratio", shorts(3), of="ratio.mean", mark=_mark),
         Column(("ratio_low", "ratio_high"), short_intervals(3), "95% interval", "ratio.ci95"),
         Column("z", shorts(2), of="ratio.z"),
         Column("z_p", P, "p", "ratio.z_p"),
+        *([_WITHIN] if any(row.ratio.within_lists is not None for row in rows) else ()),
         Column("verdict", TEXT, of="said"),
     )
-    unknown = (one.text for one in impact_findings(rows) if one.key == "unknown")
+    unknown = (finding.text for finding in impact_findings(rows) if finding.key == "unknown")
     return Table("Impact ratios", columns, rows, tuple(unknown))
+
+
+_WITHIN = Column("within_lists", shorts(3), "within lists", "ratio.within_lists", short="within")
 
 
 def _screen_table(rows: Sequence[GroupImpact]) -> Table:
     """The same for a screen, with the attributes above their groups."""
     table = impact_table(rows)
-    shown = [column.keys[0] for column in table.columns if column.keys[0] not in ("attribute", "selects", "verdict")]
-    several = len(shown) < len(table.columns) - 1
+    left_out = ("attribute", "selects", "people", "verdict")
+    shown = [column.keys[0] for column in table.columns if column.keys[0] not in left_out]
+    several = len({row.attribute for row in rows}) > 1
     return replace(table.only(*shown), notes=(), group=(lambda row: row.attribute) if several else None)
 
 
 def _mark(row: GroupImpact) -> str:
-    return _BELOW if row.ratio.shown else _UNTOLD if row.small else ""
+    return _BELOW if row.ratio.shown else _UNTOLD if row.undecidable else ""
 
 
 def impact_findings(rows: Sequence[GroupImpact]) -> Iterator[Finding]:
-    """Which groups are shown to be below four fifths, which only seem so, and of which nothing can be told."""
+    """Which groups are below four fifths, of which of them that is shown, and of which nothing can be told."""
     for run in dict.fromkeys(row.run for row in rows):
         own = [row for row in rows if row.run == run]
-        who = run or "This selection"
-        yield from _below(run, who, own)
-        seem = [row for row in own if row.verdict == "no difference shown" and (row.ratio.mean or 0) < FOUR_FIFTHS]
-        if seem:
-            first = seem[0].ratio
-            yield _SAYS.find("seem", run, "no difference shown", first, who=who, groups=_listed(seem, own))
-        for why in dict.fromkeys(row.ratio.reason for row in own if row.small):
-            groups = list(dict.fromkeys(row.group for row in own if row.ratio.reason == why))
-            yield _SAYS.find("small", run, "cannot be told", place="note", groups=groups, why=why)
+        below = list(_below(run, own))
+        yield from below or [_not_below(run, own)]
+        corrected_away = [row for row in own if row.but_for_correction]
+        if corrected_away:
+            tests = sum(row.ratio.p is not None for row in rows)
+            groups = _listed(corrected_away, own)
+            yield _SAYS.find("but_for_correction", run, place="note", who=_who(run), groups=groups, tests=tests)
+        silent = [row for row in own if row.undecidable and not row.ratio.below]
+        for reason in dict.fromkeys(row.ratio.reason for row in silent):
+            groups = list(dict.fromkeys(row.group for row in silent if row.ratio.reason == reason))
+            yield _SAYS.find("undecidable", run, "cannot be told", place="note", groups=groups, reason=reason)
         lacking = [f"{name} of {n:,}" for name, n in {row.attribute: row.unknown for row in own}.items() if n]
         if lacking:
             yield _SAYS.find("unknown", run, place="note", lacking=lacking)
 
 
-def _below(run: str, who: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
-    """By attribute the groups that are shown to be below four fifths, or that none is."""
+def _who(run: str) -> str:
+    return run or "This selection"
+
+
+def _below(run: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
+    """What is said of groups below four fifths; if that takes several sentences, before them one that names all."""
+    sentences: list[Finding] = []
+    for table in _tables(rows):
+        for claim in _CLAIMS:
+            for reason in dict.fromkeys(row.ratio.reason for row in table if row.claim == claim):
+                found = [row for row in table if (row.claim, row.ratio.reason) == (claim, reason)]
+                ratio = found[0].ratio
+                estimate = ratio.to_equal_rates() if claim == "lower" else ratio
+                people = [f"{row.ratio.n:,}" for row in found]
+                more = {"who": _who(run), "reference": found[0].reference, "people": people, "reason": reason}
+                groups = _listed(found, rows)
+                sentences.append(_SAYS.find(f"below_{claim}", run, estimate.verdict, estimate, groups=groups, **more))
+    first: Place = "finding" if run else "answer"
+    if len(sentences) == 1:
+        yield replace(sentences[0], place=first)
+    elif sentences:
+        below = [row for row in rows if row.ratio.below]
+        groups = [f"{_name(row, rows)} ({short(row.ratio.mean)})" for row in below]
+        strongest = min(below, key=lambda row: _CLAIMS.index(row.claim)).ratio
+        yield _SAYS.find("below", run, strongest.verdict, strongest, first, who=_who(run), groups=groups)
+        yield from sentences
+
+
+def _not_below(run: str, rows: Sequence[GroupImpact]) -> Finding:
+    """That no group is below four fifths, with the ratio above which that would be missed, or that nothing is known."""
     place: Place = "finding" if run else "answer"
-    tables: dict[tuple[str, str], list[GroupImpact]] = {}
-    for row in rows:
-        tables.setdefault((row.selects, row.attribute), []).append(row)
-    below = [[row for row in table if row.ratio.shown] for table in tables.values()]
-    for found, table in zip(below, tables.values(), strict=True):
-        if found:
-            most = next(row.group for row in table if row.ratio.reason == SELECTED_MOST)
-            groups = _listed(found, rows)
-            yield _SAYS.find("below", run, "shown", found[0].ratio, place, who=who, groups=groups, most=most)
-    if not any(below):
-        told = [row.ratio for row in rows if row.ratio.p is not None]
-        level: Level = "no difference shown" if told else "cannot be told"
-        # Of the group of which the least is known; nothing, where even a ratio of 0 could be chance.
-        noticed = FOUR_FIFTHS - max((one.mde or 0.0 for one in told), default=1.0)
-        key = "not_below_noticed" if noticed > 0 else "not_below" if told else "untold"
-        yield _SAYS.find(key, run, level, told[0] if told else None, place, who=who, noticed=noticed)
+    tested = [row for row in rows if row.ratio.p is not None]
+    if not tested:
+        return _SAYS.find("untold", run, "cannot be told", None, place, who=_who(run))
+    # Of the group of which the least is known.
+    least = max(tested, key=lambda row: math.inf if row.ratio.mde is None else row.ratio.mde)
+    key = "not_below_unseen" if least.ratio.mde is None else "not_below"
+    missed = FOUR_FIFTHS - (least.ratio.mde or 0.0)
+    group = _name(least, rows)
+    return _SAYS.find(key, run, "no difference shown", least.ratio, place, who=_who(run), group=group, missed=missed)
 
 
 def _listed(rows: Sequence[GroupImpact], among: Sequence[GroupImpact]) -> list[str]:
-    """The groups with their ratios; where several ways of selecting are measured, with theirs."""
-    several = len({row.selects for row in among}) > 1
-    names = [f"{row.group}, {row.selects}" if several else row.group for row in rows]
-    return [_SAYS.say("group", group=name, ratio=row.ratio) for name, row in zip(names, rows, strict=True)]
+    """The groups with their ratios."""
+    return [_SAYS.say("group", group=_name(row, among), ratio=row.ratio) for row in rows]
+
+
+def _name(row: GroupImpact, among: Sequence[GroupImpact]) -> str:
+    """A group; where several ways of selecting are measured, with its own."""
+    return f"{row.group}, {row.selects}" if len({one.selects for one in among}) > 1 else row.group

@@ -9,7 +9,7 @@ from ir_measures.measures import ParamInfo
 
 from evenrank.files.types import Array
 from evenrank.stats.estimate import Interval
-from evenrank.stats.ratios import most_selected, rate_ratios
+from evenrank.stats.ratios import Selection, rate_ratios
 
 from .base import CUTOFF, TieFigures, tie_figures
 from .exposure import (
@@ -53,24 +53,40 @@ def ratios(selected: Array, people: Array) -> Array:
     return found
 
 
-def pooled_terms(selected: Array, people: Array, group: int) -> Array:
+def selection(run: JoinedRun, discounts: Array, *, counts: bool = True) -> Selection:
+    """Whom a run's lists select with these ``discounts`` [k] of their ranks; each document is a person."""
+    known = run.scored_documents >= 0
+    documents, ranks = run.scored_documents[known], run.scored_lists.places()[known]
+    discount = np.append(discounts, 0.0)[np.minimum(ranks, len(discounts))]
+    selected, rows = np.bincount(documents, weights=discount), np.bincount(documents)
+    present = np.flatnonzero(rows)
+    table = run.required_table
+    weights = np.stack([table.weight(group, present) for group in table.groups], axis=1)
+    lists = exposures(first_weights(run, len(discounts)), discounts), candidates(run)
+    return Selection(selected[present, None] * weights, rows[present, None] * weights, rows[present], lists, counts)
+
+
+def pooled_terms(selection: Selection, group: int) -> Array:
     """What each query [Q] has in the pooled impact ratio of a group; their mean is the ratio, NaN without candidates.
 
     With the sums S_a of the selected and N_a of the candidates, and m the group with the largest rate, the ratio is
     R = (S_a/N_a)/(S_m/N_m), and the term of a query R · (1 + Q(s_a/S_a − n_a/N_a − s_m/S_m + n_m/N_m)), to first order
     what it adds. (As R/S_a = N_m/(N_a S_m), S_a may be 0.)
 
-    >>> pooled_terms(np.array([[2.0, 1.0], [2.0, 2.0]]), np.array([[4.0, 4.0], [4.0, 4.0]]), 1).tolist()
+    >>> weights, lists = np.repeat(np.tile(np.eye(2), (2, 1)), 4, axis=0), np.repeat([0, 1], 8)
+    >>> selected = np.array([1, 1, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0.0])
+    >>> pooled_terms(Selection.of_rows(selected, weights, list_of=lists), 1).tolist()
     [0.5, 1.0]
     """
-    total, of_group = selected.sum(axis=0), people.sum(axis=0)
-    most, known = most_selected(total, of_group), people.sum(axis=1) > 0
+    selected, candidates = selection.by_list
+    total, of_group = selected.sum(axis=0), candidates.sum(axis=0)
+    most, known = selection.most_selected, candidates.sum(axis=1) > 0
     if not (of_group[group] > 0 and total[most] > 0):
-        return np.full(len(people), np.nan)
+        return np.full(len(candidates), np.nan)
     per_selected = of_group[most] / of_group[group] / total[most]
     ratio = total[group] * per_selected
-    of_most = selected[:, most] / total[most] - people[:, most] / of_group[most]
-    moved = selected[:, group] * per_selected - ratio * (people[:, group] / of_group[group] + of_most)
+    of_most = selected[:, most] / total[most] - candidates[:, most] / of_group[most]
+    moved = selected[:, group] * per_selected - ratio * (candidates[:, group] / of_group[group] + of_most)
     terms: Array = np.where(known, ratio + known.sum() * moved, np.nan)
     return terms
 
@@ -83,7 +99,7 @@ class _ImpactRatio(ExposureMeasure):
 
     ``pooled=True`` is the ratio of the sums over all queries, as the tables of the law are, and only a group of 10
     candidates and 2% of them is one to compare with. A query's value is then what it has in that ratio, and their mean
-    is the ratio. The interval is of `evenrank.measures.inference.rate_ratios`.
+    is the ratio. The interval is of `evenrank.stats.ratios.rate_ratios`, with documents as people.
 
     When it misleads: the mean over queries compares with another group in each, the one that came out ahead there. In
     short lists that is often chance, so the mean is below 1 where nobody is treated worse; pool the queries. A ratio of
@@ -119,9 +135,9 @@ class _ImpactRatio(ExposureMeasure):
         depth = self.depth(run)
         return rank_discounts(depth) if self["discount"] == "dcg" else np.ones(depth)
 
-    def selected(self, run: JoinedRun) -> Array:
-        """How many of each group each list selects, or their exposure [Q, G]."""
-        return exposures(first_weights(run, self.depth(run)), self.discounts(run))
+    def selection(self, run: JoinedRun) -> Selection:
+        """Whom the run's lists select, or their exposure."""
+        return selection(run, self.discounts(run), counts=self["discount"] == "first")
 
     def of_lists(self, run: JoinedRun, weights: Array, queries: Array) -> Array:
         """The group's ratio [A] in each list."""
@@ -132,7 +148,7 @@ class _ImpactRatio(ExposureMeasure):
         """The value [Q] of each query; NaN is undefined."""
         if not self["pooled"]:
             return super().values(run)
-        return pooled_terms(self.selected(run), candidates(run), self._group(run))
+        return pooled_terms(self.selection(run), self._group(run))
 
     def over_draws(
         self, run: JoinedRun, *, random: bool = False, orders: TieOrders | None = None
@@ -141,13 +157,13 @@ class _ImpactRatio(ExposureMeasure):
         orders = orders or self.orders(run, random=random)
         if not self["pooled"]:
             return super().over_draws(run, random=random, orders=orders)
-        selected, people, discounts = self.selected(run), candidates(run), self.discounts(run)
+        selection, discounts = self.selection(run), self.discounts(run)
         rng, found = np.random.default_rng(run.seed), [self.values(run)]
         if len(orders.queries):
             found = [] if random else found
             for _ in range(TIE_DRAWS):
-                selected[orders.queries] = exposures(orders.drawn(rng), discounts)
-                found.append(pooled_terms(selected, people, self._group(run)))
+                selection.by_list[0][orders.queries] = exposures(orders.drawn(rng), discounts)
+                found.append(pooled_terms(selection, self._group(run)))
         defined = [one for one in found if not np.isnan(one).all()]
         if not defined:
             return found[0], found[0], found[0]
@@ -167,7 +183,7 @@ class _ImpactRatio(ExposureMeasure):
         """The interval of a pooled ratio."""
         if not self["pooled"]:
             return None
-        return rate_ratios(self.selected(run), candidates(run))[self._group(run)].ci95
+        return rate_ratios(self.selection(run))[self._group(run)].ci95
 
     def looked_at(self, run: JoinedRun) -> Array | None:
         """All candidates."""

@@ -448,15 +448,23 @@ def _below(run: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
     """What is said of groups below four fifths; if that takes several sentences, before them one that names all."""
     sentences: list[Finding] = []
     for table in _tables(rows):
-        for claim in _CLAIMS:
-            for reason in dict.fromkeys(row.ratio.reason for row in table if row.claim == claim):
-                found = [row for row in table if (row.claim, row.ratio.reason) == (claim, reason)]
-                ratio = found[0].ratio
-                estimate = ratio.to_equal_rates() if claim == "lower" else ratio
-                people = [f"{row.ratio.n:,}" for row in found]
-                more = {"who": _who(run), "reference": found[0].reference, "people": people, "reason": reason}
-                groups = _listed(found, rows)
-                sentences.append(_SAYS.find(f"below_{claim}", run, estimate.verdict, estimate, groups=groups, **more))
+        reasons = dict.fromkeys((claim, row.ratio.reason) for claim in _CLAIMS for row in table if row.claim == claim)
+        for claim, reason in reasons:
+            alike = [row for row in table if (row.claim, row.ratio.reason) == (claim, reason)]
+            ratio = alike[0].ratio
+            estimate = ratio.to_equal_rates() if claim == "lower" else ratio
+            sentence = _SAYS.find(
+                f"below_{claim}",
+                run,
+                estimate.verdict,
+                estimate,
+                who=_who(run),
+                groups=_listed(alike, rows),
+                reference=alike[0].reference,
+                people=[f"{row.ratio.n:,}" for row in alike],
+                reason=reason,
+            )
+            sentences.append(sentence)
     first: Place = "finding" if run else "answer"
     if len(sentences) == 1:
         yield replace(sentences[0], place=first)

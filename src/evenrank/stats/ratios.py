@@ -89,8 +89,9 @@ class Selection:
     @property
     def people(self) -> Array:
         """People of each group [G]."""
-        people: Array = self.candidates if self.rows is None else self.candidates / np.maximum(self.rows, 1)[:, None]
-        return people.sum(axis=0)
+        shares = self.candidates if self.rows is None else self.candidates / np.maximum(self.rows, 1)[:, None]
+        people: Array = shares.sum(axis=0)
+        return people
 
     @property
     def large_enough(self) -> Array:

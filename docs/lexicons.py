@@ -76,7 +76,7 @@ def _described(name: str) -> dict[str, Any]:
 def _against_labels(folder: Path) -> dict[str, Any]:
     """``gender-en`` against the labels of Grep-BiasIR; the documents labelled with both genders are left out."""
     import polars as pl
-    from evenrank.measures.inference import proportion
+    from evenrank.stats.ratios import proportion
 
     import evenrank
 

@@ -372,7 +372,7 @@ class ImpactRatios(Result):
             f"{self.settings['table']}: {self.settings['selects']}",
             (*impact_findings(self.groups), *no_ids),
             _screen_table(self.groups),
-            legend=LEGEND,
+            legend=(*LEGEND, *(["within: ratio within lists"] if several else [])),
             aside=f"{self.people:,} people" + (f" in {lists:,} lists" if several else ""),
             source="Rate of selection over that of the group selected most. A measurement, no legal advice.",
             sections=(Section("As it is published", (self.impact_table(),)),),
@@ -390,7 +390,7 @@ def impact_table(rows: Sequence[GroupImpact]) -> Table:
         *(Column(key) for key in ("run", "selects", "attribute") if len({getattr(row, key) for row in rows}) > 1),
         Column("group"),
         *([Column("people", COUNT, of="ratio.n")] if any(row.candidates > row.ratio.n + 0.5 for row in rows) else ()),
-        Column("candidates", _COUNT, short="total"),
+        Column("candidates", _COUNT),
         Column("selected", _COUNT),
         Column("rate", shorts(3)),
         Column("ratio", shorts(3), of="ratio.mean", mark=_mark),
@@ -404,16 +404,23 @@ def impact_table(rows: Sequence[GroupImpact]) -> Table:
     return Table("Impact ratios", columns, rows, tuple(unknown))
 
 
-_WITHIN = Column("within_lists", shorts(3), "within lists", "ratio.within_lists", short="within")
+_WITHIN = Column("within_lists", shorts(3), "within lists", "ratio.within_lists")
+
+
+_ON_SCREEN = {"candidates": "total", "within lists": "within"}
+"""Shorter headings, where a table has both columns."""
 
 
 def _screen_table(rows: Sequence[GroupImpact]) -> Table:
     """The same for a screen, with the attributes above their groups."""
     table = impact_table(rows)
     left_out = ("attribute", "selects", "people", "verdict")
-    shown = [column.keys[0] for column in table.columns if column.keys[0] not in left_out]
+    table = table.only(*(column.keys[0] for column in table.columns if column.keys[0] not in left_out))
+    columns = table.columns
+    if _WITHIN in columns:
+        columns = tuple(replace(column, heading=_ON_SCREEN.get(column.title, column.heading)) for column in columns)
     several = len({row.attribute for row in rows}) > 1
-    return replace(table.only(*shown), notes=(), group=(lambda row: row.attribute) if several else None)
+    return replace(table, columns=columns, notes=(), group=(lambda row: row.attribute) if several else None)
 
 
 def _mark(row: GroupImpact) -> str:

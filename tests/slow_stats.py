@@ -22,14 +22,19 @@ def hall_tests(sample: Sequence[float], mu: float, c: float) -> tuple[float, flo
 
 def slow_compare(values: Sequence[float], zeros: str) -> tuple[float, float, float]:
     """p, and the ends of the interval of the values that count, step by step as the rule is written."""
-    present = [x for x in values if zeros == "keep" or abs(x) > 1e-12]
-    k, c = len(present), 6 if zeros == "keep" else 10
-    mean = math.fsum(present) / k
-    reach = max(abs(x - mean) for x in present)
+    if zeros == "keep":
+        return slow_test(values, 6, augmented=False)
+    return slow_test([x for x in values if abs(x) > 1e-12], 10, augmented=True)
+
+
+def slow_test(values: Sequence[float], c: float, *, augmented: bool) -> tuple[float, float, float]:
+    """p, and the ends of the interval; ``augmented``: below 30 values also with one value more on the other side."""
+    mean = math.fsum(values) / len(values)
+    reach = max(abs(x - mean) for x in values)
 
     def rejects(mu: float, side: int) -> float:
         """The larger one-sided p of the claim that the mean is on that side of mu."""
-        samples = [present] + ([[*present, mean - side * reach]] if k < 30 and zeros == "drop" else [])
+        samples = [values] + ([[*values, mean - side * reach]] if len(values) < 30 and augmented else [])
         found = [hall_tests(sample, mu, c) for sample in samples]
         return max(float(stats.t.sf(side * t, df)) for *both, df in found for t in both)
 
@@ -55,3 +60,15 @@ def jackknife(values: Sequence[float], clusters: Sequence[int]) -> tuple[float, 
     sizes = [sum(c == name for c in clusters) for name in names]
     variance = (len(names) - 1) / len(names) * math.fsum((x - mean) ** 2 for x in left)
     return variance, len(values) ** 2 / sum(size**2 for size in sizes) - 1
+
+
+def order_variance(weights: Sequence[float], values: Sequence[float]) -> float:
+    """Var Σ w_i g_π(i) over all orders π, from the covariances of drawing without replacement."""
+    n = len(values)
+    if n < 2:
+        return 0.0
+    mean = math.fsum(values) / n
+    variance = math.fsum((g - mean) ** 2 for g in values) / n
+    return math.fsum(
+        weights[i] * weights[j] * (variance if i == j else -variance / (n - 1)) for i in range(n) for j in range(n)
+    )

@@ -13,9 +13,9 @@ from scipy import stats
 
 import evenrank
 from evenrank.auditing import AuditResult
-from evenrank.auditing.data import Excess, Pair, decided_by_ties
+from evenrank.auditing.comparison import unless_tied
+from evenrank.auditing.data import OrderEffect
 from evenrank.auditing.findings import _in_order, bias_verdict
-from evenrank.groups import Lexicon
 from evenrank.measures import parse_measure
 from evenrank.results.finding import Finding
 from evenrank.stats.bounds import MeanBound, no_loss
@@ -64,7 +64,8 @@ def test_a_loss_is_ruled_out_only_where_it_is_tested(result: AuditResult) -> Non
 
     def said(difference: float | None, p: float | None, bound: MeanBound | None, **more: Any) -> tuple[str, str]:
         test = replace(told(difference or 0.0, None, p), holm_p=p)
-        vs = {"difference": difference, "test": test, "loss": bound, "baseline_mean": 0.5, "tied": None, **more}
+        losses = () if bound is None else (bound,)
+        vs = {"difference": difference, "test": test, "losses": losses, "baseline_mean": 0.5, "tied": None, **more}
         first = changed(result, "new", "nDCG@10", vs=vs).findings[0]
         return first.key, first.level
 
@@ -77,10 +78,9 @@ def test_a_loss_is_ruled_out_only_where_it_is_tested(result: AuditResult) -> Non
     assert said(-0.01, 0.3, None) == ("not_better", "no difference shown")
     assert said(None, None, None) == ("better_untold", "cannot be told")
     assert said(0.2, 0.001, held, unequal_depth=True) == ("depth", "cannot be told")
-    # Shown in this order of tied documents alone, or over all orders the other way round.
-    assert said(0.2, 0.001, held, tied=told(0.01, None, 0.4)) == ("better_by_ties", "cannot be told")
-    assert said(0.2, 0.001, held, tied=told(-0.2, None, 0.001)) == ("better_by_ties", "cannot be told")
-    assert said(0.2, 0.001, held, tied=told(0.1, None, 0.03)) == ("better", "shown")
+    # What is shown over all orders of ties as well is said, else neither.
+    assert said(0.0, 0.3, held, losses=(held, lost)) == ("not_better", "no difference shown")
+    assert said(-0.2, 0.3, lost, losses=(lost, held)) == ("not_better", "no difference shown")
 
 
 @pytest.mark.parametrize(("queries", "held"), [(50, False), (95, True)])
@@ -89,7 +89,9 @@ def test_no_loss_is_said_from_so_many_queries_on(queries: int, held: bool) -> No
     lists = {str(q): {"a": 2.0, "b": 1.0} for q in range(queries)}
     qrels = {query: {"ab"[int(query) % 2]: 1} for query in lists}
     other = {**lists, **{query: {"a": 1.0, "b": 2.0} for query in "01"}}
-    audit = evenrank.audit({"old": lists, "new": other}, qrels=qrels, baseline="old", measures="nDCG@10")
+    audit = evenrank.audit(
+        {"old": lists, "new": other}, qrels=qrels, query_clusters="none", baseline="old", measures="nDCG@10"
+    )
     base = np.array([1.0, 1 / np.log2(3)] * queries)[:queries]
     new = base.copy()
     new[:2] = base[1], base[0]
@@ -97,7 +99,9 @@ def test_no_loss_is_said_from_so_many_queries_on(queries: int, held: bool) -> No
     low = z.mean() - stats.t.ppf(0.97, queries) * z.std(ddof=1) / np.sqrt(queries + 1)
     assert (low > 0) == held
     assert audit.findings[0].key == ("keeps" if held else "better_untold")
-    same = evenrank.audit({"old": lists, "new": lists}, qrels=qrels, baseline="old", measures="nDCG@10")
+    same = evenrank.audit(
+        {"old": lists, "new": lists}, qrels=qrels, query_clusters="none", baseline="old", measures="nDCG@10"
+    )
     assert same.findings[0].text == "new and old have the same nDCG@10 in every query."
 
 
@@ -106,12 +110,14 @@ def test_what_ties_decide_is_neither_kept_nor_equal() -> None:
     lists = {str(q): {"a": 1.0, "b": 2.0} for q in range(95)}
     tied = {query: {"a": 1.0, "b": 1.0} for query in lists}
     qrels = {query: {"ba"[int(query) % 4 == 0]: 1} for query in lists}
-    audit = evenrank.audit({"old": lists, "new": tied}, qrels=qrels, baseline="old", measures="nDCG@10")
+    audit = evenrank.audit(
+        {"old": lists, "new": tied}, qrels=qrels, query_clusters="none", baseline="old", measures="nDCG@10"
+    )
     compared = audit["new", "nDCG@10"].vs_baseline
     assert compared is not None
     assert compared.tied is not None
-    assert (compared.test.reason, compared.tied.shown) == ("every value is 0", True)
-    assert keys(audit, "answer")[0] == "better_by_ties"
+    assert (compared.test.reason, compared.tied.shown) == ("it depends on the order of tied documents", True)
+    assert (keys(audit, "answer")[0], compared.test.verdict) == ("better_untold", "cannot be told")
 
 
 def test_measures_that_disagree_are_named() -> None:
@@ -124,9 +130,9 @@ def test_measures_that_disagree_are_named() -> None:
     new = {f"q{q}": one(3) for q in range(80)}
     qrels = {query: {"r": 1} for query in old}
     runs = {"old": old, "new": new}
-    audit = evenrank.audit(runs, qrels=qrels, baseline="old", measures="RR@10 R@3")
+    audit = evenrank.audit(runs, qrels=qrels, query_clusters="none", baseline="old", measures="RR@10 R@3")
     assert audit.findings[0].text == "new is better than old in R@3, but worse in RR@10."
-    audit = evenrank.audit(runs, qrels=qrels, baseline="old", measures="R@3 R@10")
+    audit = evenrank.audit(runs, qrels=qrels, query_clusters="none", baseline="old", measures="R@3 R@10")
     assert audit.findings[0].text == "new is better than old in R@3."
 
 
@@ -135,27 +141,33 @@ def test_what_missing_queries_decide_is_not_said() -> None:
     lists = {f"q{q}": {"r": 2.0, "d": 1.0} for q in range(60)}
     qrels = {query: {"r": 1} for query in lists}
     half = {query: docs for query, docs in lists.items() if int(query[1:]) < 30}
-    audit = evenrank.audit({"old": half, "new": lists}, qrels=qrels, baseline="old", measures="nDCG@10")
-    assert keys(audit, "answer") == ["better_by_missing"]
+    audit = evenrank.audit(
+        {"old": half, "new": lists}, qrels=qrels, query_clusters="none", baseline="old", measures="nDCG@10"
+    )
+    assert keys(audit, "answer") == ["better_untold"]
     assert audit.findings[0].level == "cannot be told"
     other = {query: docs for query, docs in lists.items() if query not in half}
     audit = evenrank.audit(
-        {"old": half, "new": {**other, "q0": lists["q0"]}}, qrels=qrels, baseline="old", measures="RR"
+        {"old": half, "new": {**other, "q0": lists["q0"]}},
+        qrels=qrels,
+        query_clusters="none",
+        baseline="old",
+        measures="RR",
     )
-    assert keys(audit, "answer")[0] in ("better_by_missing", "not_better")
+    assert keys(audit, "answer")[0] in ("better_untold", "not_better")
 
 
 def test_runs_are_put_in_the_order_of_their_common_queries() -> None:
     """Of the first 40 queries b leans less than a; it lacks the others, where nothing leans."""
-    texts = {"m": "he and his father", "n": "a bridge"}
+    labels = {"m": "m", "n": "f"}
     a = run({f"q{q}": ["m", "n"] if q < 40 else ["n"] for q in range(80)})
     b = run({f"q{q}": ["n", "m"] for q in range(40)})
     c = run({f"q{q}": ["m", "n"] if q % 2 else ["n", "m"] for q in range(80)})
-    audit = evenrank.audit({"a": a, "b": b, "c": c}, collection=collection(texts), measures="ARaB@1 ARaB@2")
+    audit = evenrank.audit({"a": a, "b": b, "c": c}, labels=labels, measures="ARaB@1 ARaB@2")
     assert keys(audit, "warning") == ["in_common"]
     (text,) = [one.text for one in audit.findings if one.key == "in_common"]
     assert text == "The runs are compared on the 40 of 80 queries that every run has."
-    alone = evenrank.audit({"b": b}, collection=collection(texts), background=a, measures="ARaB@1")
+    alone = evenrank.audit({"b": b}, labels=labels, background=a, measures="ARaB@1")
     assert "in_common" not in keys(alone, "warning")
     (order,) = [one.text for one in audit.findings if one.place == "answer" and one.text.startswith("ARaB@1")]
     assert order == "ARaB@1, from most female to most male: b < c = a (= cannot be told apart)."
@@ -164,8 +176,9 @@ def test_runs_are_put_in_the_order_of_their_common_queries() -> None:
 def test_how_many_queries_would_rule_a_loss_out(result: AuditResult) -> None:
     """Where it is possible: 1 of 1/(.05 · .5) = 40 queries that loses everything is a loss of 5%."""
     base = np.full(40, 0.5)
-    vs = {"test": told(-0.01, None, 0.3), "loss": no_loss(base, base), "baseline_mean": 0.5, "n": 40}
-    (note,) = of(changed(result, "new", "nDCG@10", vs=vs), "new", place="note")
+    vs = {"test": told(-0.01, None, 0.3), "losses": (no_loss(base, base),), "baseline_mean": 0.5, "n": 40}
+    audit = changed(changed(result, "old", "nDCG@10", values=base), "new", "nDCG@10", values=base, vs=vs)
+    (note,) = of(audit, "new", place="note")
     assert note.key == "to_rule_out"
     needed = next(n for n in range(2, 999) if no_loss(np.full(n, 0.5), np.full(n, 0.5)).p_holds() <= 0.05)  # type: ignore[union-attr]
     assert f"takes about {needed} queries" in note.text
@@ -196,7 +209,6 @@ def test_less_and_more_biased(result: AuditResult) -> None:
     # Two leans to either side: which is larger is not shown.
     apart = of_p(-0.3, 0.01) | {"sizes": told(-0.01, None, 0.4)}
     assert said(apart, nothing).key == "bias_apart"
-    assert said(of_p(-0.3, 0.01, tied=told(0.0, None, 0.9)), nothing).key == "bias_by_ties"
     assert said(of_p(-0.3, 0.01, unequal_depth=True), nothing).key == "no_bias_difference"
     untold = of_p(0.1, None)
     assert said(untold, untold).level == "cannot be told"
@@ -234,11 +246,19 @@ def test_an_order_says_no_more_than_its_pairs(apart: list[tuple[str, str]], expe
     assert _in_order(["a", "b", "c"], both, {name: name for name in "abc"}) == expected
 
 
-def test_a_pair_that_ties_decide_is_not_apart() -> None:
+def test_what_ties_decide_is_not_shown_anywhere() -> None:
     test = replace(told(0.2, None, 0.001), holm_p=0.003)
-    assert Pair("nDCG@10", "a", "b", test).apart
-    assert not Pair("nDCG@10", "a", "b", test, told(0.0, None, 0.8)).apart
-    assert Pair("nDCG@10", "a", "b", test, told(0.1, None, 0.01)).apart
+    assert unless_tied(test, None) == unless_tied(test, told(0.1, None, 0.01)) == test
+    for tied in (told(0.0, None, 0.8), told(-0.2, None, 0.001)):
+        found = unless_tied(test, tied)
+        assert (found.verdict, found.p, found.reason) == (
+            "cannot be told",
+            None,
+            "it depends on the order of tied documents",
+        )
+    # What is not shown in this order cannot be shown by ties.
+    none = told(0.1, None, 0.4)
+    assert unless_tied(none, told(0.2, None, 0.001)) == none
 
 
 def test_several_runs_are_put_in_an_order() -> None:
@@ -246,10 +266,12 @@ def test_several_runs_are_put_in_an_order() -> None:
     lists = {f"q{q}": {"a": 2.0, "b": 1.0} for q in range(40)}
     turned = {query: {"a": 1.0, "b": 2.0} for query in lists}
     qrels = {query: {"a": 1} for query in lists}
-    audit = evenrank.audit({"one": lists, "two": turned, "three": turned}, qrels=qrels, measures="nDCG@10")
+    audit = evenrank.audit(
+        {"one": lists, "two": turned, "three": turned}, qrels=qrels, query_clusters="none", measures="nDCG@10"
+    )
     assert audit.findings[0].text == "nDCG@10: two = three < one (= cannot be told apart)."
     assert "Every two runs: the first minus the second" in audit.table(full=True)
-    assert [(one.first, one.second, one.apart) for one in audit.pairs] == [
+    assert [(one.first, one.second, one.test.shown) for one in audit.pairs] == [
         ("one", "two", True), ("one", "three", True), ("two", "three", False),
     ]  # fmt: skip
 
@@ -257,7 +279,7 @@ def test_several_runs_are_put_in_an_order() -> None:
 # --- whose lean it is ------------------------------------------------------------------------------------------------
 
 
-def lean(base: AuditResult, mean: float, p: float | None, added: Excess | None, leans: float | None) -> Finding:
+def lean(base: AuditResult, mean: float, p: float | None, added: OrderEffect | None, leans: float | None) -> Finding:
     """What is said of a lean with this p, where the candidates' lean has the p ``leans``."""
     if added is not None:
         added = replace(added, leans=told(added.reference, None, leans))
@@ -275,18 +297,16 @@ def lean(base: AuditResult, mean: float, p: float | None, added: Excess | None, 
         (0.11, 0.01, UP, 0.4, "leans_by_order"),
         (0.11, 0.01, replace(UP, test=told(0.06, None, 0.4)), 0.4, "leans_whose"),
         (-0.04, 0.01, replace(DOWN, reference=0.02), 0.01, "leans_turned"),
-        (0.11, 0.01, replace(UP, tied=told(0.0, None, 0.9)), 0.01, "leans_by_ties"),
         (0.11, 0.01, None, None, "leans_alone"),
         (0.02, 0.7, UP, 0.01, "no_lean_but_candidates"),
         (0.02, 0.7, UP, 0.4, "no_lean_by_order"),
-        (0.02, 0.7, replace(UP, tied=told(0.0, None, 0.9)), 0.4, "no_lean"),
         (0.02, 0.7, replace(UP, test=told(0.06, None, 0.4)), 0.01, "no_lean_as_candidates"),
         (0.02, 0.7, replace(UP, test=told(0.06, None, 0.4)), 0.4, "no_lean"),
         (0.02, None, UP, 0.4, "lean_untold"),
     ],
 )
 def test_whose_lean_it_is(
-    result: AuditResult, mean: float, p: float | None, added: Excess | None, leans: float | None, key: str
+    result: AuditResult, mean: float, p: float | None, added: OrderEffect | None, leans: float | None, key: str
 ) -> None:
     found = lean(result, mean, p, added, leans)
     assert found.key == key
@@ -300,12 +320,11 @@ def test_whose_lean_it_is(
         (DOWN, [("lean_by_relevance", "no difference shown")]),
         (replace(UP, test=told(0.06, None, 0.4)), [("lean_by_relevance", "no difference shown")]),
         (replace(UP, test=told(0.06, None, None)), [("lean_by_relevance", "cannot be told")]),
-        (replace(UP, tied=told(0.0, None, 0.9)), [("lean_by_relevance", "cannot be told")]),
         (None, []),
     ],
 )
 def test_whether_a_perfect_ranking_leans_as_far(
-    result: AuditResult, beyond: Excess | None, said: list[tuple[str, str]]
+    result: AuditResult, beyond: OrderEffect | None, said: list[tuple[str, str]]
 ) -> None:
     added = replace(UP, leans=told(UP.reference, None, 0.01))
     audit = with_differences(result, {"old": (added, beyond)})
@@ -331,14 +350,15 @@ def test_the_words_of_a_lean(result: AuditResult) -> None:
         "old leans female (−.040), though its candidates lean male (+.020): its order adds −.060 [−.110, −.010]."
     )
     assert lean(result, 0.02, 0.7, unclear, 0.4).text == (
-        "old shows no lean (+.020 [−.080, +.120]); .100 would have been noticed with 80% power."
+        "old shows no lean (+.020 [−.080, +.120]); true leans below .100 are missed in at least one of five such"
+        " samples."
     )
 
 
 def test_what_few_queries_or_none_say(result: AuditResult) -> None:
     """The figures as they are, of three queries; those of none that lean; and those of a single one."""
     assert of(result, "old")[0].text == (
-        "Whether old leans cannot be told (+.520): only 3 queries differ from 0, where 15 are needed."
+        "Whether old leans cannot be told (+.520): only 3 queries differ from 0, where 10 are needed."
     )
     texts = {f"{query}{doc}": "a bridge" for query in QUERIES for doc in "ab"}
     none = evenrank.audit(two_documents(["a", "b"]), collection=texts, measures="ARaB@10")
@@ -365,36 +385,34 @@ def test_a_difference_in_bias(result: AuditResult) -> None:
     assert said(**of_p(0.003)).text == "It leans less than old: ARaB@10 −.347 [−.500, −.200]."
     assert said(**of_p(0.003) | {"sizes": told(0.2, None, 0.01)}).key == "further"
     assert said(**of_p(0.003) | {"sizes": told(0.2, None, 0.6)}).key == "apart"
-    assert said(**of_p(0.003) | {"tied": told(0.0, None, 0.9)}).key == "difference_by_ties"
     assert said(**of_p(0.4)).text == (
-        "No significant difference from old in ARaB@10 (−.347 [−.500, −.200]); .100 would have been noticed with 80%"
-        " power."
+        "No significant difference from old in ARaB@10 (−.347 [−.500, −.200]); true differences below .100 are missed"
+        " in at least one of five such samples."
     )
     assert said(**of_p(None)).level == "cannot be told"
 
 
 def test_other_groups_by_name() -> None:
-    lexicon = Lexicon("pets", ("cat", "dog"), (("cat", "cat"), ("dog", "dog")), (0.5, 0.5), ("dog", "cat"))
     audit = evenrank.audit(
         {"r": {f"q{n}": {"a": 2.0, "b": 1.0} for n in range(15)}},
-        collection={"a": "dog dog", "b": "no pet"},
-        lexicon=lexicon,
-        measures="ARaB@10",
+        labels={"a": "dog", "b": "cat"},
+        poles="dog,cat",
+        measures="ARaB@1",
     )
     assert any("leans towards dog" in one.text for one in audit.findings)
 
 
 def test_a_run_that_is_not_the_background() -> None:
     """Its candidates are its own: m1, m2 are m alone, where those of the background are half f."""
-    texts = {"m1": "he and his father", "m2": "a man", "f1": "she and her mother", "f2": "a woman"}
+    labels = {"m1": "m", "m2": "m", "f1": "f", "f2": "f"}
     background = run({str(q): ["m1", "f1"] for q in range(20)})
     audit = evenrank.audit(
         {"a": background, "b": run({str(q): ["m1", "m2"] for q in range(20)})},
-        collection=collection(texts),
-        measures="ARaB(magnitude='bool')@2",
+        labels=labels,
+        measures="ARaB@2",
         background=background,
     )
-    assert audit["random", "ARaB(magnitude='bool')@2"].mean == pytest.approx(0)
+    assert audit["random", "ARaB@2"].mean == pytest.approx(0)
     assert of(audit, "b")[0].text.startswith("b leans male (+1.000), as do its candidates (+1.000).")
 
 
@@ -406,17 +424,9 @@ def test_what_ties_alone_add_is_not_shown() -> None:
     added = found["tied", key].added
     assert added is not None
     assert added.tied is not None
-    assert (added.test.shown, added.tied.shown, added.tie_sensitive) == (True, False, True)
-    assert "leans_by_ties" in keys(found, "answer")
+    assert (added.test.shown, added.tied.shown, added.test.p) == (False, False, None)
+    assert "lean_untold" in keys(found, "answer")
     assert "ties" in keys(found, "note")
-
-
-def test_ties_decide_a_difference_that_not_all_orders_show_on_its_side() -> None:
-    up, down, none = told(0.2, None, 0.001), told(-0.2, None, 0.001), told(0.1, None, 0.4)
-    assert not decided_by_ties(up, up)
-    assert decided_by_ties(up, down)
-    assert decided_by_ties(up, none)
-    assert not decided_by_ties(none, up)
 
 
 # --- several groups --------------------------------------------------------------------------------------------------
@@ -431,7 +441,8 @@ def test_groups_in_other_shares_than_the_candidates() -> None:
     found = evenrank.audit({"run": lists}, labels=docs)
     (said,) = [one for one in found.findings if one.key == "more_and_fewer_groups"]
     assert said.text.startswith("run shows more of c (+.100 [")
-    assert [group for group in "abcd" if f"{group} (+" in said.text] == list("abc")
+    # Of a and b one query in forty at the far end would be enough to turn it round.
+    assert [group for group in "abcd" if f"{group} (" in said.text] == list("cd")
     assert "less of d (−.200 [" in said.text
     shares = {one.group: one for one in found.shares}
     assert (shares["d"].held, shares["d"].share) == (pytest.approx(0.25), pytest.approx(0.05))
@@ -450,8 +461,9 @@ def test_shares_that_ties_decide_cannot_be_told() -> None:
     tied = {query: dict.fromkeys(docs, 1.0) for query, docs in listing("abcd").items()}
     found = evenrank.audit({"run": tied}, labels=_GROUPS)
     (said,) = [one for one in found.findings if one.subject == "run"]
-    assert (said.key, said.level) == ("groups_untold", "cannot be told")
-    assert said.text.endswith("it depends on the order of tied documents.")
+    assert (said.key, said.level) == ("groups_alike", "no difference shown")
+    of_b = next(one.test for one in found.shares if one.group == "b")
+    assert (of_b.verdict, of_b.reason) == ("cannot be told", "it depends on the order of tied documents")
 
 
 def test_two_runs_that_show_other_groups() -> None:
@@ -477,7 +489,7 @@ def test_beyond_the_perfect_ranking_is_a_side() -> None:
     ]
     lists = {f"q{q}": {doc: 20.0 - place for place, doc in enumerate(ranked)} for q in range(40)}
     qrels = {query: dict.fromkeys((f"d{n}" for n in range(5)), 1) for query in lists}
-    found = evenrank.audit({"run": lists}, labels=_GROUPS, qrels=qrels)
+    found = evenrank.audit({"run": lists}, labels=_GROUPS, qrels=qrels, query_clusters="none")
     shares = {one.group: one for one in found.shares}
     assert shares["a"].beyond is not None
     assert (shares["a"].test.mean or 0) > 0 > (shares["a"].beyond.mean or 0)
@@ -493,7 +505,7 @@ def test_a_lean_by_relevance_and_a_group_beyond_it() -> None:
     lists = {f"q{q}": {doc: 20.0 - place for place, doc in enumerate(ranked)} for q in range(40)}
     qrels = {query: dict.fromkeys((f"d{n}" for n in range(5)), 1) for query in lists}
     measures = "ARaB@10 " + " ".join(f"Share(group='{group}')@10" for group in "abcd")
-    settings: dict[str, Any] = {"qrels": qrels, "poles": "a,b", "measures": measures}
+    settings: dict[str, Any] = {"qrels": qrels, "poles": "a,b", "measures": measures, "query_clusters": "none"}
     found = evenrank.audit({"one": lists, "two": lists}, labels=_GROUPS, **settings)
     said = [one.key for one in found.findings]
     assert (said.count("lean_by_relevance"), said.count("groups_beyond"), said.count("none_beyond")) == (2, 2, 0)

@@ -110,7 +110,9 @@ def test_an_audit_of_people_in_a_table(tmp_path, evenrank):
         *asked, "--json", tmp_path / "a.json", "--per-query", tmp_path / "t.csv", "--report", tmp_path / "r.html"
     )
     assert ended.status == 0
-    assert "is shown to take f (.286 [.187, .424]) at less than four fifths of the rate of m." in " ".join(ended.out.split())
+    assert "is shown to take f (.286 [.187, .424]) at less than four fifths of the rate of m." in " ".join(
+        ended.out.split()
+    )
     assert json.loads((tmp_path / "a.json").read_text())["groups"][0]["verdict"] == "shown"
     assert (tmp_path / "t.csv").read_text().startswith("group,candidates,selected,rate,ratio,")
     assert "Impact ratios" in (tmp_path / "r.html").read_text()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from evenrank.papers.random_effects import random_effects_test
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from evenrank.papers.figures import EXACT, Figures, influence
+from evenrank.papers.random_effects import random_effects_test
 
 VALUES = st.lists(st.one_of(st.floats(0, 1), st.just(float("nan"))), min_size=2, max_size=30)
 

@@ -76,7 +76,7 @@ def test_equal_clusters_have_the_cluster_robust_error_of_statsmodels() -> None:
     clusters = np.repeat(np.arange(30), 4)
     values = rng.normal(0, 1, 30)[clusters] + rng.normal(0, 1, 120)
     fit = sm.OLS(values, np.ones(120)).fit(cov_type="cluster", cov_kwds={"groups": clusters, "use_correction": False})
-    # statsmodels' is CR0: Σ e_c²/n²; leaving a cluster of n/G out multiplies it by (G/(G − 1))², CR3 by (G − 1)/G of that.
+    # statsmodels' is CR0, Σ e_c²/n²; leaving out one of G equal clusters makes G/(G − 1) times as much of it.
     assert mean_estimate(values, clusters).se ** 2 == pytest.approx(float(fit.bse[0]) ** 2 * 30 / 29)
     whole = mean_estimate(linearized_means(values, clusters))
     assert (whole.value, whole.se) == (pytest.approx(values.mean()), pytest.approx(mean_estimate(values, clusters).se))

@@ -352,7 +352,8 @@ def _beyond(result: AuditFigures, run: RunAudit, lean: Measure) -> Iterator[Find
         by = Estimate(beyond.mean, beyond.ci95, beyond.n)
         yield _SAYS.find("lean_beyond", run.name, "shown", beyond.test, beyond=by)
     else:
-        yield _SAYS.find("lean_by_relevance", run.name, beyond.test.verdict, beyond.test)
+        level: Level = "cannot be told" if beyond.test.p is None else "no difference shown"
+        yield _SAYS.find("lean_by_relevance", run.name, level, beyond.test)
 
 
 def _whose(shown: bool, figure: Figure, added: OrderEffect | None) -> str:

@@ -309,6 +309,16 @@ class GroupTable:
         """The magnitude of a measure that asks for none: ``tf`` of words, the weight (``count``) of labels."""
         return "count" if self.labelled else "tf"
 
+    def extreme_documents(self) -> GroupTable | None:
+        """A document for each group that is about it as much as any of the collection; None where that is not known.
+
+        Of labels a document is wholly of the group.
+        """
+        rows = self.extremes
+        if self.labelled:
+            rows = extremes_of(pl.DataFrame({f"count_{group}": 1.0 for group in self.groups}), self.groups)
+        return None if rows is None else replace(self, table=rows)
+
     def weight(self, group: str, rows: Array | slice = slice(None)) -> Array:
         """The weight, from 0 to 1, of one group in each document of ``rows``; all groups' sum to 1 at most.
 
@@ -492,6 +502,11 @@ def extremes_of(largest: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
     )
 
 
+def _with_extremes(scores: GroupTable) -> GroupTable:
+    """The table of a whole collection, with its extremes."""
+    return replace(scores, extremes=extremes_of(scores.table.drop("doc_id").max(), scores.groups))
+
+
 def _is_known(column: str) -> bool:
     return column in ("doc_id", "tokens", "neutrality") or column.startswith(("count_", "magnitude_"))
 
@@ -515,7 +530,7 @@ def as_group_table(given: object, ids: Sequence[pl.Series] | None = None, what: 
     Raises EvenrankError, which begins with ``what``, for a frame that is no group table and for anything else.
     """
     if isinstance(given, GroupTable):
-        return given
+        return given if given.extremes is not None or given.labelled else _with_extremes(given)
     if isinstance(given, str | os.PathLike):
         return read_group_table(given, ids=ids)
     table = frame_of(given, what)
@@ -525,7 +540,7 @@ def as_group_table(given: object, ids: Sequence[pl.Series] | None = None, what: 
         table = table.with_columns(id_column(table["doc_id"], "doc_id", what))
     try:
         scores = GroupTable.of(table)
-        scores = replace(scores, extremes=extremes_of(table.drop("doc_id").max(), scores.groups))
+        scores = _with_extremes(scores)
     except EvenrankError as error:
         raise EvenrankError(f"{what}: {error}") from None
     repeat = first_repeat(table, ["doc_id"])

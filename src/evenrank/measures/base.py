@@ -8,7 +8,7 @@ the block. The sorted lists themselves are made only for measures that are not l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -501,16 +501,12 @@ class LinearMeasure(BiasMeasure):
 
         None where that is not known: the documents of the run alone do not bound what another query finds.
         """
-        table = run.required_table
-        ends = self.label_range(table) if table.labelled else None
-        if ends is None and table.extremes is None:
+        extreme = run.required_table.extreme_documents()
+        if extreme is None:
             return None
         weights, scale = self._weights(run), self.scale(run)
         of_ranks = float(np.nanmax(np.abs(weights).sum(axis=1) * scale, initial=0.0))
-        if ends is not None:
-            return max(map(abs, ends)) * of_ranks
-        assert table.extremes is not None
-        sizes = np.abs(self.documents(replace(table, table=table.extremes), np.arange(table.extremes.height)))
+        sizes = np.abs(self.documents(extreme, np.arange(extreme.table.height)))
         return float(np.nanmax(sizes, initial=abs(self.unknown))) * of_ranks
 
     def order_variance(self, run: JoinedRun) -> Array:

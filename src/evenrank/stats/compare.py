@@ -166,7 +166,8 @@ class MeanTest:
             sizes = np.unique(within, return_counts=True)[1]
             number, groups = effective_clusters(sizes), len(np.unique(clusters[nonzero]))
             if groups < least:
-                reason = f"only {groups} clusters of {unit} differ from 0, where {least} are needed"
+                name = "cluster" if groups == 1 else "clusters"
+                reason = f"the {unit} that differ from 0 are in {groups} {name}, where {least} are needed"
             elif number < LEAST_CLUSTERS:
                 reason = f"the {unit} are worth only {number:.1f} clusters, where {LEAST_CLUSTERS:.0f} are needed"
             if len(sizes) < 2:
@@ -338,12 +339,10 @@ def compare_to_random_order(
         return found.without_verdict("every order of the candidates has the same figure")
     mean = found.mean or 0.0
     p = max(found.p, 2 * float(ndtr(-abs(mean) / se)))
-    of_orders = MeanEstimate(mean, se, math.inf)
-    low, high = confidence_interval(of_orders)
-    ends = found.ci95 or (low, high)
+    low, high = confidence_interval(MeanEstimate(mean, se, math.inf))
+    ci95 = None if found.ci95 is None else (min(low, found.ci95[0]), max(high, found.ci95[1]))
     mde = max(found.mde or 0.0, minimum_detectable_effect(se, math.inf))
-    method = "t, Hall's t and the variance of random orders"
-    return replace(found, ci95=(min(low, ends[0]), max(high, ends[1])), p=p, mde=mde, method=method)
+    return replace(found, ci95=ci95, p=p, mde=mde, method="t, Hall's t and the variance of random orders")
 
 
 def compare_estimate(estimate: MeanEstimate, n: int, unit: str, *, tests: int = 1, method: str = "t") -> Comparison:

@@ -102,7 +102,7 @@ class GroupImpact:
         if self.ratio.reason is not None:
             return f"cannot be told: {self.ratio.reason}" if self.undecidable else self.ratio.reason
         text = _SAYS.say(f"verdict_{self.claim or 'not_below'}", reference=self.reference, n=self.ratio.n)
-        return f"{text} {_SAYS.say('verdict_corrected')}" if self.but_for_correction else text
+        return text + _SAYS.say("verdict_but_for_correction") if self.but_for_correction else text
 
 
 def group_impacts(
@@ -386,29 +386,23 @@ LEGEND = (f"{_BELOW} shown below four fifths", f"{_UNTOLD} cannot be told", "z, 
 
 def impact_table(rows: Sequence[GroupImpact]) -> Table:
     """The table that an audit of selection publishes; what is the same in all rows, such as the run, has no column."""
+    within = Column("within_lists", shorts(3), "within lists", "ratio.within_lists", short="within")
     columns = (
         *(Column(key) for key in ("run", "selects", "attribute") if len({getattr(row, key) for row in rows}) > 1),
         Column("group"),
         *([Column("people", COUNT, of="ratio.n")] if any(row.candidates > row.ratio.n + 0.5 for row in rows) else ()),
-        Column("candidates", _COUNT),
+        Column("candidates", _COUNT, short="total"),
         Column("selected", _COUNT),
         Column("rate", shorts(3)),
         Column("ratio", shorts(3), of="ratio.mean", mark=_mark),
         Column(("ratio_low", "ratio_high"), short_intervals(3), "95% interval", "ratio.ci95"),
         Column("z", shorts(2), of="ratio.z"),
         Column("z_p", P, "p", "ratio.z_p"),
-        *([_WITHIN] if any(row.ratio.within_lists is not None for row in rows) else ()),
+        *([within] if any(row.ratio.within_lists is not None for row in rows) else ()),
         Column("verdict", TEXT, of="said"),
     )
     unknown = (finding.text for finding in impact_findings(rows) if finding.key == "unknown")
     return Table("Impact ratios", columns, rows, tuple(unknown))
-
-
-_WITHIN = Column("within_lists", shorts(3), "within lists", "ratio.within_lists")
-
-
-_ON_SCREEN = {"candidates": "total", "within lists": "within"}
-"""Shorter headings, where a table has both columns."""
 
 
 def _screen_table(rows: Sequence[GroupImpact]) -> Table:
@@ -416,11 +410,8 @@ def _screen_table(rows: Sequence[GroupImpact]) -> Table:
     table = impact_table(rows)
     left_out = ("attribute", "selects", "people", "verdict")
     table = table.only(*(column.keys[0] for column in table.columns if column.keys[0] not in left_out))
-    columns = table.columns
-    if _WITHIN in columns:
-        columns = tuple(replace(column, heading=_ON_SCREEN.get(column.title, column.heading)) for column in columns)
     several = len({row.attribute for row in rows}) > 1
-    return replace(table, columns=columns, notes=(), group=(lambda row: row.attribute) if several else None)
+    return replace(table, notes=(), group=(lambda row: row.attribute) if several else None)
 
 
 def _mark(row: GroupImpact) -> str:
@@ -433,11 +424,6 @@ def impact_findings(rows: Sequence[GroupImpact]) -> Iterator[Finding]:
         own = [row for row in rows if row.run == run]
         below = list(_below(run, own))
         yield from below or [_not_below(run, own)]
-        corrected_away = [row for row in own if row.but_for_correction]
-        if corrected_away:
-            tests = sum(row.ratio.p is not None for row in rows)
-            groups = _listed(corrected_away, own)
-            yield _SAYS.find("but_for_correction", run, place="note", who=_who(run), groups=groups, tests=tests)
         silent = [row for row in own if row.undecidable and not row.ratio.below]
         for reason in dict.fromkeys(row.ratio.reason for row in silent):
             groups = list(dict.fromkeys(row.group for row in silent if row.ratio.reason == reason))
@@ -499,7 +485,8 @@ def _not_below(run: str, rows: Sequence[GroupImpact]) -> Finding:
 
 def _listed(rows: Sequence[GroupImpact], among: Sequence[GroupImpact]) -> list[str]:
     """The groups with their ratios."""
-    return [_SAYS.say("group", group=_name(row, among), ratio=row.ratio) for row in rows]
+    keys = ("group_but_for_correction" if row.but_for_correction else "group" for row in rows)
+    return [_SAYS.say(key, group=_name(row, among), ratio=row.ratio) for key, row in zip(keys, rows, strict=True)]
 
 
 def _name(row: GroupImpact, among: Sequence[GroupImpact]) -> str:

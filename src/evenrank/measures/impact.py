@@ -98,8 +98,8 @@ class _ImpactRatio(ExposureMeasure):
     with ``discount='dcg'`` each rank counts by its exposure. 1: the group is selected at the largest rate, or as often.
 
     ``pooled=True`` is the ratio of the sums over all queries, as the tables of the law are, and only a group of 10
-    candidates and 2% of them is one to compare with. A query's value is then what it has in that ratio, and their mean
-    is the ratio. The interval is of `evenrank.stats.ratios.rate_ratios`, with documents as people.
+    people and 2% of the candidates is one to compare with; each document is a person. A query's value is then what it
+    has in that ratio, and their mean is the ratio. The interval is of `evenrank.stats.ratios.rate_ratios`.
 
     When it misleads: the mean over queries compares with another group in each, the one that came out ahead there. In
     short lists that is often chance, so the mean is below 1 where nobody is treated worse; pool the queries. A ratio of

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -47,7 +48,7 @@ _NORMAL = math.inf
 """Degrees of freedom with which Student's t is normal."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Selection:
     """Candidates and selected of G groups, summed over the rows of each of P people and over those of each list.
 
@@ -86,7 +87,7 @@ class Selection:
             return cls(taken, every, None, by_list)
         return cls(row_sums(taken, person), row_sums(every, person), np.bincount(person), by_list)
 
-    @property
+    @functools.cached_property
     def people(self) -> Array:
         """People of each group [G]."""
         shares = self.candidates if self.rows is None else self.candidates / np.maximum(self.rows, 1)[:, None]

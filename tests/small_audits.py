@@ -30,7 +30,9 @@ def many(of: dict[str, T], times: int = 15) -> dict[str, T]:
 
 
 DOCS = {f"d{number}": f"{list(TEXTS.values())[number % 4]} w{number}" for number in range(24)}
-QRELS = {f"q{query}": {f"d{query % 24}": 1} for query in range(40)}
+QRELS = {f"q{query}": {f"d{query % 24}": 1} for query in range(24)}
+QRELS |= {f"q{query}": {f"d{(query + further) % 24}": 1 for further in (0, 7, 11)} for query in range(24, 40)}
+"""The first 24 queries have one relevant document, the others three: no two the same, which would be a cluster."""
 
 
 def random_run(

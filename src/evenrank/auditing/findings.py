@@ -555,7 +555,8 @@ def _no_group_apart(result: AuditFigures, measures: Mapping[str, Measure]) -> Fi
 
 def _notes(result: AuditFigures) -> Iterator[Finding]:
     if result.query_cluster is not None:
-        values: dict[str, Any] = {"clusters": result.query_cluster.n_unique(), "count": len(result.queries)}
+        sizes = result.query_cluster.n_unique(), len(result.queries)
+        values: dict[str, Any] = {"clusters": f"{sizes[0]:,}", "count": f"{sizes[1]:,}"}
         yield _SAYS.find("clusters", place="note", why=result.settings["query_clusters"], **values)
     moved = _moved(result)
     if moved:

@@ -485,8 +485,12 @@ def _not_below(run: str, rows: Sequence[GroupImpact]) -> Finding:
 
 def _listed(rows: Sequence[GroupImpact], among: Sequence[GroupImpact]) -> list[str]:
     """The groups with their ratios."""
-    keys = ("group_but_for_correction" if row.but_for_correction else "group" for row in rows)
-    return [_SAYS.say(key, group=_name(row, among), ratio=row.ratio) for key, row in zip(keys, rows, strict=True)]
+    return [
+        _SAYS.say(
+            "group_but_for_correction" if row.but_for_correction else "group", group=_name(row, among), ratio=row.ratio
+        )
+        for row in rows
+    ]
 
 
 def _name(row: GroupImpact, among: Sequence[GroupImpact]) -> str:

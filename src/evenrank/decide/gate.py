@@ -915,9 +915,8 @@ def _template_of(why: UndecidableReason) -> str:
 
 def _reason(ruling: RuleResult) -> str:
     """Why a rule is not shown, in words."""
-    key = _undecided(ruling)
-    needed = ruling.n_if_equal if key == "margin" else ruling.queries_to_decide
-    return _SAYS.say(key, needed=many(needed), count=ruling.n, noticed=noticed(ruling))
+    needed = ruling.queries_to_decide if ruling.n_if_equal is None else ruling.n_if_equal
+    return _SAYS.say(_undecided(ruling), needed=many(needed), count=ruling.n, noticed=noticed(ruling))
 
 
 def many(queries: int | None) -> str:

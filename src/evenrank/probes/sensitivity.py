@@ -56,8 +56,6 @@ UNIT = "passages"
 """What an interval or a test of this folder counts: a passage, with all its queries."""
 _NO_MIDDLE = 2
 """So many places are the ends alone."""
-_NO_THIRD = Comparison(None, None, 0, UNIT, p=1.0)
-"""Holm's correction of a curve's contrasts is over three tests, one more than are made, and so a little strict."""
 
 
 def compare_passages(values: Floats, passages: Ints) -> Comparison:
@@ -93,7 +91,7 @@ class PositionCurve:
     the two curves is what the place does.
 
     Queries of one passage are averaged first, so that each passage counts alike. The contrasts are tested over passages
-    (:func:`evenrank.measures.inference.compare`), with Holm's correction over three, one more than there are.
+    (:func:`evenrank.stats.compare.compare`), with Holm's correction over the two.
     Of ``ends_middle`` p is the larger of the two ends' [BERGER82], 1 where they are on different sides.
     Contrasts and control are ours.
 
@@ -216,7 +214,7 @@ def position_curve(versions: Versions, *, clusters: Ints | None = None) -> Posit
     found = [first_last, _of_both(middle, first, last)]
     if count == _NO_MIDDLE:
         found[1] = undecidable(None, first_last.n, "two places have no middle", UNIT)
-    found = corrected([*found, _NO_THIRD])
+    found = corrected(found)
     means = rows.mean(axis=0) if n else np.full(count, np.nan)
     ends = tuple(estimate(column, unit=UNIT).ci95 for column in rows.T)
     return PositionCurve(np.linspace(0, 1, count), n, means, ends, found[0], found[1], (first, last))
@@ -988,7 +986,7 @@ def _notes(result: SensitivityResult) -> list[str]:
     notes = [
         f"The unit of intervals and of p is the passage ({result.passages:,} of them), with all its queries. p of"
         " first − last and ends − middle (of which both ends have to be on the same side): t and Hall's t,"
-        " Holm-corrected over three, one more than there are.",
+        " Holm-corrected over the two.",
     ]
     if result.sampled_from is not None:
         notes.append(f"All figures are of the {result.queries:,} queries drawn, not of all.")

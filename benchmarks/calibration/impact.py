@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -117,6 +117,20 @@ def repeated(
     return People(list_of, group[person], selected[inside].astype(np.float64), person, ratio)
 
 
+def pairs(
+    n: int, sizes: tuple[int, int], rng: np.random.Generator, *, ratio: float = FOUR_FIFTHS, same: bool = False
+) -> People:
+    """``n`` lists of few people, so many of each group, who compete for half of the places; ``same``: of 40 people."""
+    rate = (sum(sizes) // 2) / (ratio * sizes[0] + sizes[1])
+    people = drawn(n, sizes, rate, rng, ratio=ratio)
+    if not same:
+        return people
+    members = [
+        [*rng.choice(20, sizes[0], replace=False), *20 + rng.choice(20, sizes[1], replace=False)] for _ in range(n)
+    ]
+    return replace(people, person=np.concatenate(members))
+
+
 def ratios(people: People) -> list[RateRatio]:
     """The corrected impact ratios."""
     weights = np.eye(int(people.group.max()) + 1)[people.group]
@@ -198,6 +212,8 @@ def _cells() -> Iterator[Cell]:
     for family, n, sizes, rate, same, unlike in _REPEATED:
         draw = functools.partial(repeated, n, sizes, rate, same=same, unlike=unlike)
         yield cell(family, n, draw)
+    for family, n, sizes, same in _SHORT:
+        yield cell(family, n, functools.partial(pairs, n, sizes, same=same))
     either = functools.partial(said_by_command, ("shown", "lower"))
     for family, sizes, rate in (
         ("one list, 100 of 200 people", (100, 100), 0.3),
@@ -210,6 +226,8 @@ def _cells() -> Iterator[Cell]:
     for family, n, sizes, rate, same, unlike in _REPEATED:
         draw = functools.partial(repeated, n, sizes, rate, same=same, unlike=unlike, ratio=1.0)
         yield Cell(LOWER, family, n, draw, lower, either)
+    for family, n, sizes, same in _SHORT:
+        yield Cell(LOWER, family, n, functools.partial(pairs, n, sizes, same=same, ratio=1.0), lower, either)
     for family, sizes, rate in (
         ("one list, 100 of 200 people", (100, 100), 0.3),
         ("one list, 20 of 400 people, 5% selected", (20, 380), 0.05),
@@ -226,6 +244,9 @@ def _cells() -> Iterator[Cell]:
         if len(sizes) > 2:
             continue
         draw = functools.partial(repeated, n, sizes, rate, same=same, unlike=unlike)
+        yield Cell(INTERVAL, family, n, draw, misses, kind="coverage")
+    for family, n, sizes, same in _SHORT:
+        draw = functools.partial(pairs, n, sizes, same=same)
         yield Cell(INTERVAL, family, n, draw, misses, kind="coverage")
     for n in (1, 5, 20, 117):
         draw = functools.partial(drawn, n, (20, 40), 0.3, ratio=0.5)
@@ -249,6 +270,11 @@ def _cells() -> Iterator[Cell]:
         )
 
 
+_SHORT = (
+    ("lists of two people, one place", 100, (1, 1), False),
+    ("lists of five people, two places", 60, (2, 3), False),
+    ("lists of two of 40 people, one place", 200, (1, 1), True),
+)
 _REPEATED = (
     ("200 people in each list", 10, (100, 100), 0.3, 0.5, False),
     ("200 people in each list, scores of chance", 10, (100, 100), 0.3, 0.0, False),

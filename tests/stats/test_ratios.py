@@ -153,6 +153,8 @@ def test_repeated_people_by_hand() -> None:
     score = proportions_test(3, 15, 10, 15, value=0.8, compare="ratio", method="score", correction=True)
     sandwich = 20 / 19 * (own + 0.64 * other) / 15**2
     variance = max(effect * ((0.2 - 0.8 * 2 / 3) / score.statistic) ** 2, sandwich)
+    # Two thirds of each group compete in a list of 20, one third in one of 10, where all 30 are one list's.
+    variance *= (2 / 3 * 20 / 19 + 1 / 3 * 10 / 9) * 29 / 30
     # 15²/(5 · 4 + 5) − 1 = 8 degrees of freedom.
     assert ratio.p == pytest.approx(2 * t.sf(abs(0.2 - 0.8 * 2 / 3) / math.sqrt(variance), 8))
 
@@ -169,7 +171,7 @@ def random_rows(seed: int) -> tuple[Array, Array, Array, Array]:
     return taken, (np.arange(people.sum()) >= people[0])[person].astype(np.int64), person, list_of
 
 
-def slow_p(taken: Array, group: Array, person: Array, theta: float) -> float:
+def slow_p(taken: Array, group: Array, person: Array, list_of: Array, theta: float) -> float:
     """The two-sided p of a ratio of θ of the first group's rate to the second's, person by person."""
     (x, n), (y, m) = ((taken[group == g].sum(), (group == g).sum()) for g in (0, 1))
     p, r = x / n, y / m
@@ -184,6 +186,9 @@ def slow_p(taken: Array, group: Array, person: Array, theta: float) -> float:
     test = proportions_test(x, n, y, m, value=theta, compare="ratio", method="score", correction=True)
     score = ((p - theta * r) / test.statistic) ** 2 if test.statistic else 0.0
     variance = max(effect * score, more * sum(one**2 for one in u))
+    size = np.unique(list_of, return_counts=True)[1][np.unique(list_of, return_inverse=True)[1]]
+    weight = np.where(group == 0, 1 / n**2, 1 / m**2)
+    variance *= max(1.0, np.average(size / np.maximum(size - 1, 1), weights=weight) * (n + m - 1) / (n + m))
     sizes = [np.unique(person[group == g], return_counts=True)[1] for g in (0, 1)]
     df = min(of.sum() ** 2 / (of**2).sum() for of in sizes) - 1
     distance = abs(p - theta * r) / math.sqrt(variance)
@@ -198,12 +203,12 @@ def test_repeated_people_against_a_slow_version(seed: int) -> None:
         group, first = 1 - group, second
     if first.p is None or first.mean in (0.8, 1.0):
         return
-    assert first.p == pytest.approx(slow_p(taken, group, person, 0.8) if first.mean < 0.8 else 1.0)
-    assert first.p_equal == pytest.approx(slow_p(taken, group, person, 1.0))
+    assert first.p == pytest.approx(slow_p(taken, group, person, list_of, 0.8) if first.mean < 0.8 else 1.0)
+    assert first.p_equal == pytest.approx(slow_p(taken, group, person, list_of, 1.0))
     # The interval excludes just what the test rejects.
     assert first.ci95 is not None
     for end in first.ci95:
-        assert end < 1e-6 or slow_p(taken, group, person, end) == pytest.approx(0.05, abs=1e-4)
+        assert end < 1e-6 or slow_p(taken, group, person, list_of, end) == pytest.approx(0.05, abs=1e-4)
 
 
 def test_sandwich_of_statsmodels() -> None:
@@ -217,7 +222,7 @@ def test_sandwich_of_statsmodels() -> None:
     difference = np.array([1.0, -1.0])
     variance = 80 / 79 * difference @ fit.cov_params() @ difference
     assert ratio.p_equal >= 2 * t.sf(abs(difference @ fit.params) / math.sqrt(variance), 39) * (1 - 1e-9)
-    assert ratio.p_equal == pytest.approx(slow_p(taken, group, person, 1.0))
+    assert ratio.p_equal == pytest.approx(slow_p(taken, group, person, np.zeros(800, dtype=np.int64), 1.0))
 
 
 def test_the_same_people_are_no_more_people() -> None:

@@ -164,8 +164,9 @@ def rate_ratios(selection: Selection) -> list[RateRatio]:
       that is above 1 [RS92]: of C people, s_i of whose rows are selected. Of nobody selected it is that of the others.
     - C/(C − 1) · Σu_i², u_i = (s_i − p n_i)/n − θ(s_i − r m_i)/m: the sandwich with people as clusters.
 
-    It assumes that people are independent; a fixed number of places makes them compete, which a difference of rates
-    sees as N/(N − 1), a factor of V. Exposure is at most 1 a row and varies no more than a selection with its mean.
+    It assumes that people are independent. A fixed number of places makes the N people of a list compete, which a
+    difference of rates sees as a factor of N/(N − 1): V has the mean of the lists' factors, by the variances that the
+    two groups have in them. Exposure is at most 1 a row and varies no more than a selection with its mean.
     The ratio within lists is Σ_q s_q m_q/(n_q + m_q) / Σ_q t_q n_q/(n_q + m_q) of the group's s_q and the other's t_q
     selected [MH59].
 
@@ -233,6 +234,7 @@ class _RatesTest:
     """The test that the ratio of two rates, x/n and y/m, is θ.
 
     Attributes:
+        competition: By how much the competition for a list's places makes the variance larger, at least 1.
         design_effect: By how much rows of one person make the variance larger, at least 1.
         sandwich: Variance of x/n, its covariance with y/m, and variance of y/m, with people as clusters.
         df: Degrees of freedom.
@@ -242,6 +244,7 @@ class _RatesTest:
     n: float
     y: float
     m: float
+    competition: float = 1.0
     design_effect: float = 1.0
     sandwich: tuple[float, float, float] = (0.0, 0.0, 0.0)
     df: float = _NORMAL
@@ -250,12 +253,13 @@ class _RatesTest:
     def of(cls, selection: Selection, group: int, most: int) -> _RatesTest:
         """Of two groups of a selection."""
         x, y, n, m = (float(sums[:, place].sum()) for sums in selection.by_list for place in (group, most))
+        competition = _competition(selection.by_list[1], group, most)
         if selection.rows is None:
-            return cls(x, n, y, m)
+            return cls(x, n, y, m, competition)
         selected, candidates = selection.selected[:, [group, most]], selection.candidates[:, [group, most]]
         inside = candidates.any(axis=1)
         if selection.rows[inside].max() < 2:
-            return cls(x, n, y, m)
+            return cls(x, n, y, m, competition)
         rates = np.array([x / n, y / m])
         residuals = selected - rates * candidates
         factor = inside.sum() / (inside.sum() - 1)
@@ -263,13 +267,13 @@ class _RatesTest:
         effect = factor * float((residuals**2).sum()) / binomial if binomial > 0 else 1.0
         (a, b), (_, c) = (factor * (residuals.T @ residuals) / np.outer([n, m], [n, m])).tolist()
         df = float((np.array([n, m]) ** 2 / (candidates**2).sum(axis=0)).min()) - 1
-        return cls(x, n, y, m, max(1.0, effect), (a, b, c), max(0.1, df))
+        return cls(x, n, y, m, competition, max(1.0, effect), (a, b, c), max(0.1, df))
 
     def variance(self, theta: float) -> float:
         """V of x/n − θ · y/m."""
         a, b, c = self.sandwich
         score = self.design_effect * _score_variance(self.x, self.n, self.y, self.m, theta)
-        return max(score, a - 2 * theta * b + theta**2 * c)
+        return self.competition * max(score, a - 2 * theta * b + theta**2 * c)
 
     def t(self, theta: float) -> float:
         """The statistic T."""
@@ -311,6 +315,14 @@ class _RatesTest:
             return distance * rate - quantiles[0] * errors[0] - quantiles[1] * errors[1]
 
         return bisect_root(surplus, 0.0, FOUR_FIFTHS) if surplus(FOUR_FIFTHS) > 0 else None
+
+
+def _competition(candidates: Array, group: int, most: int) -> float:
+    """Σ_q N_q/(N_q − 1) of the lists' sizes, weighted by the two groups' variances in them, over N/(N − 1) of all."""
+    sizes, n, m = candidates.sum(axis=1), float(candidates[:, group].sum()), float(candidates[:, most].sum())
+    factors = np.divide(sizes, sizes - 1, out=np.ones(len(sizes)), where=sizes > 1 + EQUAL)
+    weights = candidates[:, group] / n**2 + candidates[:, most] / m**2
+    return max(1.0, float((factors * weights).sum() / weights.sum()) * (n + m - 1) / (n + m))
 
 
 def corrected_ratios(tables: Sequence[Sequence[RateRatio]]) -> list[list[RateRatio]]:

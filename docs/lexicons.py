@@ -76,9 +76,9 @@ def _described(name: str) -> dict[str, Any]:
 def _against_labels(folder: Path) -> dict[str, Any]:
     """``gender-en`` against the labels of Grep-BiasIR; the documents labelled with both genders are left out."""
     import polars as pl
-    from evenrank.stats.ratios import proportion
 
     import evenrank
+    from evenrank.stats.ratios import proportion
 
     rows = pl.read_csv(folder / "documents.csv", infer_schema=False).unique("doc_id", maintain_order=True)
     known = rows.filter(pl.col("content_gender").is_in(["F", "M", "N"]))

@@ -80,7 +80,7 @@ def _score_documents(inputs: Inputs, scoring: Scoring) -> tuple[GroupTable, Word
         )
     source = f"the collection {os.fspath(collection)}" if is_path(collection) else "the collection"
     groups, words = score_with_words(_texts(inputs, collection), scoring)
-    return replace(groups, source=source), words
+    return replace(groups, source=source, partial=True), words
 
 
 def _count_words(groups: GroupTable, inputs: Inputs, lexicon: Lexicon) -> WordCounts | None:

@@ -55,7 +55,7 @@ from evenrank.results.table import (
 from evenrank.stats.bounds import BoundTest, bound_mean, limit_absolute, margin_absolute
 from evenrank.stats.bounds import outcome as outcome_of
 from evenrank.stats.compare import ALL_ZERO, Comparison, Zeros
-from evenrank.stats.estimate import Estimate
+from evenrank.stats.estimate import Estimate, known_clusters
 
 from .budget import ALPHA
 from .rebalance_lists import (
@@ -136,26 +136,26 @@ class Bound:
         slack: Array = (limit - self.size(means)) if self.at_most else (self.size(means) - limit)
         return slack
 
-    def test(self, values: Array, of_run: Array, greatest: float) -> BoundTest:
-        """The test of the bound on values [n] and those of the run [n], two or more.
+    def test(self, values: Array, of_run: Array, greatest: float, clusters: Array | None = None) -> BoundTest:
+        """The test of the bound on values [n] and those of the run [n], two or more; ``clusters`` [n]: of the queries.
 
         Of a ``relative`` bound, the test's values are less that share of the run's figure.
         """
         sign, how = -1 if self.at_most else 1, resolve(self.measure)
+        within = None if clusters is None else [clusters]
         share, limit = (self.value, 0.0) if self.relative else (0.0, self.value)
         if how.signed:
             if not self.relative:
-                return limit_absolute([values], limit, greatest)
-            return margin_absolute([values], [share * of_run], limit, greatest)
+                return limit_absolute([values], limit, greatest, clusters=within)
+            return margin_absolute([values], [share * of_run], limit, greatest, clusters=within)
         known = facts(self.measure)["least"]
         least = known if isinstance(known, float) else -greatest
         # What is lost goes down to the least value for a floor, up to the greatest for a ceiling.
         loss = limit + share * greatest - least if not self.at_most else greatest - limit - share * least
         zeros: Zeros = "drop" if is_bias(self.measure) else "keep"
         gain = greatest - limit - share * least if not self.at_most else limit + share * greatest - least
-        return bound_mean(
-            [sign * (values - share * of_run - limit)], loss, gain=gain, zeros=zeros, bound=limit, sign=sign
-        )
+        z = sign * (values - share * of_run - limit)
+        return bound_mean([z], loss, gain=gain, zeros=zeros, bound=limit, sign=sign, clusters=within)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +180,19 @@ class Outcome:
         return {"bound": self.bound.text, **fields_of(self)}
 
 
-def outcome(bound: Bound, tuning: float, values: Array, of_run: Array, greatest: float, bounds: int = 1) -> Outcome:
+def outcome(
+    bound: Bound,
+    tuning: float,
+    values: Array,
+    of_run: Array,
+    greatest: float,
+    bounds: int = 1,
+    clusters: Array | None = None,
+) -> Outcome:
     """How a bound fares on queries that it was not chosen on: ``values`` [Q], and those of the run [Q].
 
     ``greatest``: the size of the greatest value that the measure can take; ``bounds``: of how many this is one, for
-    which "violated" is corrected.
+    which "violated" is corrected; ``clusters`` [Q]: the queries' clusters.
     """
     both = ~np.isnan(values - of_run)
     new, base = values[both], of_run[both]
@@ -195,7 +203,7 @@ def outcome(bound: Bound, tuning: float, values: Array, of_run: Array, greatest:
     size, met = float(bound.size(mean)), bool(bound.slack(mean, mean_of_run) >= -EQUAL)
     if n < 2:
         return Outcome(bound, tuning, size, None, met, "not shown", n)
-    test = bound.test(new, base, greatest)
+    test = bound.test(new, base, greatest, known_clusters(clusters, both))
     violated = test.p_violated()
     corrected = None if violated is None else min(1.0, bounds * violated)
     verdict: Verdict = outcome_of(test, corrected, ALPHA)
@@ -1234,7 +1242,13 @@ def _outcomes(request: Request, plan: Plan, found: AuditResult, name: str) -> tu
     base, several = str(found.baseline), len(request.bounds)
     return tuple(
         outcome(
-            bound, tuned, values(name, bound.measure), values(base, bound.measure), greatest(bound.measure), several
+            bound,
+            tuned,
+            values(name, bound.measure),
+            values(base, bound.measure),
+            greatest(bound.measure),
+            several,
+            None if found.query_cluster is None else found.query_cluster.to_numpy(),
         )
         for bound, tuned in zip(request.bounds, plan.sizes or (), strict=True)
     )

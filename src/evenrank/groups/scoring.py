@@ -477,7 +477,7 @@ class GroupSource:
         source = f"the collection {os.fspath(collection)}" if is_path(collection) else "the collection"
         if not parts:
             raise EvenrankError(f"none of the run's documents is in {source}")
-        return replace(GroupTable.of(pl.concat(parts), scoring.describe()), source=source)
+        return replace(GroupTable.of(pl.concat(parts), scoring.describe()), source=source, partial=True)
 
 
 @checked

@@ -208,8 +208,10 @@ class GroupTable:
     sample: DrawnLabels | None = None
     """Of labels that were drawn, with which probabilities, and what is guessed of the documents that were not."""
     extremes: pl.DataFrame | None = None
-    """A row for each group with the largest values that it has in any document of the whole collection, and 0 of the
-    others; None where only some of its documents were scored."""
+    """A row for each group with the largest values that it has in any document of a collection of which the table has
+    some; None: the table has all that is known."""
+    partial: bool = False
+    """Whether only some of the collection's documents were scored, so that how far the others lean is not known."""
     _looked_up: dict[tuple[str, ...], CountPairs | None] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -314,10 +316,15 @@ class GroupTable:
 
         Of labels a document is wholly of the group.
         """
-        rows = self.extremes
         if self.labelled:
             rows = extremes_of(pl.DataFrame({f"count_{group}": 1.0 for group in self.groups}), self.groups)
-        return None if rows is None else replace(self, table=rows)
+        elif self.extremes is not None:
+            rows = self.extremes
+        elif self.partial or not self.table.height:
+            return None
+        else:
+            rows = extremes_of(self.table.drop("doc_id").max(), self.groups)
+        return replace(self, table=rows)
 
     def weight(self, group: str, rows: Array | slice = slice(None)) -> Array:
         """The weight, from 0 to 1, of one group in each document of ``rows``; all groups' sum to 1 at most.
@@ -502,11 +509,6 @@ def extremes_of(largest: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def _with_extremes(scores: GroupTable) -> GroupTable:
-    """The table of a whole collection, with its extremes."""
-    return replace(scores, extremes=extremes_of(scores.table.drop("doc_id").max(), scores.groups))
-
-
 def _is_known(column: str) -> bool:
     return column in ("doc_id", "tokens", "neutrality") or column.startswith(("count_", "magnitude_"))
 
@@ -530,7 +532,7 @@ def as_group_table(given: object, ids: Sequence[pl.Series] | None = None, what: 
     Raises EvenrankError, which begins with ``what``, for a frame that is no group table and for anything else.
     """
     if isinstance(given, GroupTable):
-        return given if given.extremes is not None or given.labelled else _with_extremes(given)
+        return given
     if isinstance(given, str | os.PathLike):
         return read_group_table(given, ids=ids)
     table = frame_of(given, what)
@@ -540,7 +542,6 @@ def as_group_table(given: object, ids: Sequence[pl.Series] | None = None, what: 
         table = table.with_columns(id_column(table["doc_id"], "doc_id", what))
     try:
         scores = GroupTable.of(table)
-        scores = _with_extremes(scores)
     except EvenrankError as error:
         raise EvenrankError(f"{what}: {error}") from None
     repeat = first_repeat(table, ["doc_id"])

@@ -204,7 +204,7 @@ def legend(result: AuditFigures) -> tuple[str, ...]:
     glosses = (f"{shown_name(m)}: {gloss}" for m in known_measures(result) if (gloss := _gloss(m)) is not None)
     return (
         *meanings,
-        *(["p < .05" if drawn <= {APART} else "p < .05, differences corrected"] if meanings else []),
+        *([f"p < .05{', differences corrected' * (len(meanings) > (APART in drawn))}"] if meanings else []),
         f"{TIED} the order of ties decides",
         *(["[ ] 95% interval"] if any(isinstance(column.key, tuple) for column in table.columns) else []),
         *glosses,

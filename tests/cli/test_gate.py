@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     files |= {"c.tsv": COLLECTION, "qrels": "".join(f"{q} 0 b 1\n" for q in range(40))}
     files |= {
         "holds.toml": f'{RULE}against = "baseline"\nat_least = 0.0\n',
-        "broken.toml": f'{RULE}against = "baseline"\nat_least = 0.9\n',
+        "violated.toml": f'{RULE}against = "baseline"\nat_least = 0.9\n',
     }
     files |= {"unclear.toml": f"{RULE}at_least = 0.97\n"}
     for name, text in files.items():
@@ -37,19 +37,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-RUNS = ("gate", "new", "--baseline", "old", "--collection", "c.tsv", "--qrels", "qrels")
+RUNS = ("gate", "new", "--baseline", "old", "--collection", "c.tsv", "--qrels", "qrels", "--query-clusters", "none")
+"""All queries have the same relevant document, which would be one cluster."""
 
 
-@pytest.mark.parametrize(("budget", "status", "strict"), [("holds", 0, 0), ("broken", 1, 1), ("unclear", 3, 1)])
+@pytest.mark.parametrize(("budget", "status", "strict"), [("holds", 0, 0), ("violated", 1, 1), ("unclear", 3, 1)])
 def test_status_tells_the_outcome(folder, evenrank, budget, status, strict):
     ended = evenrank(*RUNS, "--budget", f"{budget}.toml")
     assert ended.status == status
     answer, table = ended.out.split("\n\n")
-    outcome = {0: "holds", 1: "broken", 3: "not shown"}[status]
+    outcome = {0: "holds", 1: "violated", 3: "not shown"}[status]
     assert answer.startswith(f"{outcome.upper()}  ")
     _, line, *below = table.splitlines()
     assert line.startswith(f"{outcome}  RR@10")
-    assert len(below) == (status == 3)
+    assert len(below) == 2 * (status == 3)
     assert evenrank(*RUNS, "--budget", f"{budget}.toml", "--strict").status == strict
 
 
@@ -59,12 +60,13 @@ def test_a_first_budget_is_written_and_holds_of_the_baseline(folder, evenrank):
     for option, path in (("--init", "first.toml"), ("--init", "again.toml")):
         ended = evenrank(*RUNS, option, path)
         assert ended.status == 0
-        assert ended.out.startswith(f"{path} has 3 rules that 40 queries can check.\n")
-        assert "would notice" in ended.out
+        assert ended.out.startswith(f"{path} has 2 rules that 40 queries can check.\n")
+        assert "detects from" in ended.out
     text = (folder / "first.toml").read_text(encoding="utf-8")
     assert text.startswith("# A budget that 40 queries can check against old, made by evenrank gate --init.\n")
     assert (folder / "again.toml").read_text(encoding="utf-8") == text
-    assert [rule.measure for rule in as_budget(folder / "first.toml").rules] == ["nDCG@10", "ARaB@10", "NFaiRR@10"]
+    assert [rule.measure for rule in as_budget(folder / "first.toml").rules] == ["nDCG@10", "NFaiRR@10"]
+    assert "# No rule for ARaB@10: how far a document of the collection can lean is not known: score the" in text
     (folder / "copy").write_text((folder / "old").read_text(encoding="utf-8"), encoding="utf-8")
     assert evenrank("gate", "copy", *RUNS[2:], "--budget", "first.toml").status == 0
     # The JSON of an audit makes the same.
@@ -153,7 +155,7 @@ AUDIT_OPTIONS = {
     "--threshold": "2", "--background-depth": "20", "--background": "new", "--target": "uniform", "--labels": "l.csv",
     "--guess": "gender-en", "--intersect": None,
     "--lexicon": "gender", "--scores": "s.tsv", "--collection": "c.tsv", "--queries": "q.tsv", "--qrels": "qrels",
-    "--query-groups": "g.csv",
+    "--query-groups": "g.csv", "--query-clusters": "none",
 }  # fmt: skip
 
 

@@ -38,10 +38,11 @@ def test_what_holds_is_not_corrected() -> None:
 
 @pytest.mark.parametrize(("correction", "level"), [("holm", 0.05 / 3), ("none", 0.05)])
 def test_the_number_of_queries_that_would_decide(correction: Any, level: float) -> None:
-    # One standard error within the budget, and one beyond it: (z of the level that decides + z.8)² times as many.
+    # One standard error within the budget, with one query more that loses all; and one beyond it: (z of the level that
+    # decides + z.8)² times as many.
     within, beyond, _ = rulings(shifted(1, -1, 0.5), correction=correction)
     assert {within.outcome, beyond.outcome} == {"not shown"}
-    assert within.queries_to_decide == queries_to_hold(ERROR, ERROR * QUERIES**0.5, 1.0, chance=0.8)
+    assert within.queries_to_decide == queries_to_hold(ERROR, ERROR * QUERIES**0.5, 1.0)
     z = stats.norm.ppf
     assert beyond.queries_to_decide == math.ceil(QUERIES * (z(1 - level / 2) + z(0.8)) ** 2)
 
@@ -53,7 +54,12 @@ def test_an_audit_that_does_not_tell_how_large_a_value_can_be_holds_nothing() ->
         data["runs"]["new"]["measures"]["ARaB@10"]["greatest"] = wrong
         found = gate(data, budget=rule("ARaB@10", at_most=0.5))
         assert found.outcome == "not shown"
-        assert found.findings[-1].text.endswith("; the audit does not tell how large a query's value can be.")
+        assert found.findings[-1].text.endswith(
+            "; how far a document of the collection can lean is not known: score the whole collection"
+            " (`evenrank score`), or write `greatest = …` into the rule."
+        )
+        assert one(data, rule("ARaB@10", at_most=0.5, greatest=1.0)).outcome == "holds"
+        assert one(data, rule("ARaB@10", at_most=0.5, greatest=40)).outcome == "not shown"
 
 
 def test_few_queries_hold_nothing_whatever_the_range() -> None:
@@ -88,7 +94,7 @@ def test_a_gate_fails_two_seeds_in_at_most_one_of_twenty() -> None:
             {"nDCG@10": shared + rng.normal(0, 0.1, 50), "ARaB@10": leans + rng.laplace(0, 0.2, 50)} for _ in range(2)
         )
         found = gate(audit(new, old), budget=budget)
-        broken += found.outcome == "broken"
+        broken += found.outcome == "violated"
         uncorrected += any(ruling.p_violated <= 0.05 for ruling in found.rulings)
     assert broken / 200 <= 0.05 + 3 * (0.05 * 0.95 / 200) ** 0.5
     # Uncorrected, two rules fail more often than one.
@@ -110,7 +116,7 @@ def test_parts_against_a_run_are_paired_by_pole() -> None:
     new, old = OLD + NOISE, OLD
     own = new[:20].mean() - (new[20:] - 0.3).mean()
     other = old[:20].mean() - (old[20:] - 0.1).mean()
-    assert (found.n, found.left_out, found.outcome) == (60, 0, "broken")
+    assert (found.n, found.left_out, found.outcome) == (60, 0, "violated")
     assert (found.mean, found.other_mean) == (pytest.approx(own), pytest.approx(other))
     assert found.value == pytest.approx(abs(own) - abs(other))
 
@@ -155,13 +161,13 @@ def test_depth_is_that_of_the_lists_before_that_of_another_comparison() -> None:
 def test_nothing_is_caught_beyond_the_scale() -> None:
     few = audit({"nDCG@10": OLD[:4]}, {"nDCG@10": OLD[:4] / 2})
     found = gate(few, budget=rule(at_least=0.05))
-    assert found.rulings[0].catches is None
+    assert found.rulings[0].detectable is None
     assert "notice" not in found.table()
     # A loss of more than all that there is, and of more than 100%.
     low = audit({"nDCG@10": 0.1 * OLD[[0, 1, 2, 3]] + [0.2, 0, 0, 0]}, {"nDCG@10": 0.1 * OLD[:4]})
     for bound in (-0.05, "-90%"):
-        assert one(low, rule(against="old", at_least=bound)).catches is None
-    assert one(audit({"nDCG@10": OLD}), rule(at_least=0.3)).catches > 0
+        assert one(low, rule(against="old", at_least=bound)).detectable is None
+    assert one(audit({"nDCG@10": OLD}), rule(at_least=0.3)).detectable > 0
 
 
 def test_one_query_has_a_value_that_decides_nothing() -> None:

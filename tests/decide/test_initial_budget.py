@@ -74,11 +74,11 @@ def test_it_is_a_budget_of_its_measures_with_what_would_be_noticed() -> None:
     assert [rule.against for rule in budget.rules] == ["baseline", "baseline", None]
     found = gate(DATA, budget=tomllib.loads(text))
     for line, ruling in zip([one for one in text.splitlines() if one.startswith("at_")], found.rulings, strict=True):
-        assert ruling.catches is not None
+        assert ruling.detectable is not None
         shown = line.partition("# ")[2]
-        value = shown.split()[0].replace("−", "-")
+        value = shown.split()[0].replace("−", "-").rstrip(":")
         size = float(value.rstrip("%")) / 100 if value.endswith("%") else float(value)
-        assert size == pytest.approx(ruling.catches, abs=6e-4)
+        assert size == pytest.approx(ruling.detectable, abs=6e-4)
     # A comment says how many queries the next tighter limit takes.
     assert f"# -2% cannot be shown with {QUERIES} queries: " in text or "# -1% cannot be shown" in text
 

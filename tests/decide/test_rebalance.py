@@ -125,11 +125,11 @@ def test_figures_are_those_of_an_audit_of_the_other_queries() -> None:
     values = json.loads(found.to_json())["figures"]["nDCG@10"]
     assert compared is not None
     assert values["difference"]["mean"] == compared.difference
-    assert (values["difference"]["p"], values["difference"]["why"]) == (compared.p, compared.test.reason)
+    assert (values["difference"]["p"], values["difference"]["reason"]) == (compared.p, compared.test.reason)
     assert found.changes.queries == len(OTHERS)
     assert any(f"figures are of the other {len(OTHERS)}" in note for note in found.notes)
     answer, bound = found.findings
-    assert (answer.key, answer.level, answer.estimate) == ("changed_untold", compared.test.verdict, compared.test)
+    assert (answer.key, answer.level, answer.estimate) == ("changed", compared.test.verdict, compared.test)
     assert (bound.key, bound.subject, bound.level) == ("not_shown", "ARaB@10 <= 0.3", "not shown")
     assert bound.estimate is not None
     assert bound.estimate.mean == found.outcomes[0].others
@@ -156,13 +156,13 @@ def test_bounds_on_other_queries() -> None:
     rng = np.random.default_rng(0)
     noise = rng.normal(0, 0.1, 400)
     base = np.ones(400)
-    for centre, verdict in ((0.2, "holds"), (-0.2, "holds"), (0.5, "not shown"), (-0.9, "broken")):
+    for centre, verdict in ((0.2, "holds"), (-0.2, "holds"), (0.5, "not shown"), (-0.9, "violated")):
         found = outcome(bound, 0.1, noise + centre, base, 2.0)
         assert found.verdict == verdict, centre
         assert found.others == pytest.approx(abs((noise + centre).mean()))
         assert found.limits is not None
         assert (found.limits[1] <= 0.5) == (verdict == "holds")
-        assert (found.limits[0] > 0.5) == (verdict == "broken")
+        assert (found.limits[0] > 0.5) == (verdict == "violated")
     relative = Bound.parse("nDCG@10 >= 95%", "keep")
     assert outcome(relative, 1.0, 0.99 * base, base, 1.0).verdict == "holds"
     # Paired: each query's value is 99% of its own, whatever the spread over queries.
@@ -171,12 +171,12 @@ def test_bounds_on_other_queries() -> None:
     assert (kept.verdict, kept.others) == ("holds", pytest.approx(0.99 * spread.mean()))
     assert kept.limits is not None
     assert kept.limits[0] > 0.95 * spread.mean()
-    assert outcome(relative, 1.0, 0.9 * spread, spread, 1.0).verdict == "broken"
+    assert outcome(relative, 1.0, 0.9 * spread, spread, 1.0).verdict == "violated"
     # A gate's: 15 of 400 queries that lose all would be within the margin, 40 queries show nothing.
     assert outcome(relative, 1.0, 0.99 * spread[:40], spread[:40], 1.0).verdict == "not shown"
     half = Bound.parse("ARaB@10 <= 50%", "meet")
     assert outcome(half, 0.1, 0.2 * (0.5 + noise), 0.5 + noise, 2.0).verdict == "holds"
-    assert outcome(half, 0.1, -0.8 * (0.5 + noise), 0.5 + noise, 2.0).verdict == "broken"
+    assert outcome(half, 0.1, -0.8 * (0.5 + noise), 0.5 + noise, 2.0).verdict == "violated"
     assert outcome(bound, 0.1, np.array([np.nan]), np.array([1.0]), 1.0).verdict == "not shown"
 
 

@@ -37,6 +37,7 @@ from evenrank.stats.bounds import (
     margin_absolute,
 )
 from evenrank.stats.bounds import outcome as outcome_of
+from evenrank.stats.compare import LEAST_CLUSTERS, LEAST_SAMPLE
 from evenrank.stats.estimate import Estimate, defined
 from evenrank.stats.planning import queries_to_decide, queries_to_hold
 from evenrank.stats.sampling import LabelSample, SamplePair, on_queries
@@ -328,6 +329,9 @@ class Audited:
     def greatest(self, rule: Rule, runs: Sequence[str]) -> float:
         """The largest size that a query's value can have; infinite where neither audit nor budget tells."""
         if rule.greatest is not None:
+            largest = max(float(np.nanmax(np.abs(part), initial=0.0)) for one in runs for part in self.parts(one, rule))
+            if largest > rule.greatest + EQUAL:
+                raise EvenrankError(f"greatest: a query has a value of {largest:.3g}, beyond {rule.greatest:g}")
             return rule.greatest
         if math.isfinite(rule.facts.most):
             return max(abs(rule.facts.least) if math.isfinite(rule.facts.least) else 0.0, abs(rule.facts.most))
@@ -891,10 +895,16 @@ def _undecided(ruling: RuleResult) -> str:
         return _template_of(ruling.undecidable_reason)
     if test is None:
         return "few"
-    if not math.isfinite(test.loss):
-        return "unbounded"
+    if not math.isfinite(test.loss) and test.distance > 0:
+        return _unbounded(ruling.rule)
     if ruling.p_violated is not None and ruling.p_violated <= ruling.alpha:
         return "corrected"
+    if (test.nearer if isinstance(test, AbsoluteLimit) else test).worth < LEAST_CLUSTERS <= ruling.n:
+        return "few_clusters"
+    if ruling.n < LEAST_SAMPLE and test.distance > 0:
+        return "few_queries"
+    if ruling.p_violated is None and test.distance < 0:
+        return "few_differ"
     if ruling.n_if_equal is not None and ruling.n_if_equal > ruling.n:
         return "margin"
     if ruling.queries_to_decide is not None:
@@ -902,6 +912,11 @@ def _undecided(ruling: RuleResult) -> str:
     if abs(test.distance) <= EQUAL:
         return "never"
     return "notices" if noticed(ruling) else "undecided"
+
+
+def _unbounded(rule: Rule) -> str:
+    """The template that says that the largest value of a query is not known: of a lean, what would tell it."""
+    return "unbounded" if rule.facts.order else "unbounded_value"
 
 
 def _template_of(why: UndecidableReason) -> str:
@@ -915,8 +930,9 @@ def _template_of(why: UndecidableReason) -> str:
 
 def _reason(ruling: RuleResult) -> str:
     """Why a rule is not shown, in words."""
-    needed = ruling.queries_to_decide if ruling.n_if_equal is None else ruling.n_if_equal
-    return _SAYS.say(_undecided(ruling), needed=many(needed), count=ruling.n, noticed=noticed(ruling))
+    key = _undecided(ruling)
+    needed = ruling.n_if_equal if key == "margin" else ruling.queries_to_decide
+    return _SAYS.say(key, needed=many(needed), count=ruling.n, noticed=noticed(ruling))
 
 
 def many(queries: int | None) -> str:
@@ -1266,6 +1282,8 @@ def _try(values: Audited, runs: Sequence[str], limit: Mapping[str, object]) -> _
     size, part = values.greatest(rule, [base]), values.sample(base, rule)
     labels = part, None if rule.against is None else part
     found = rule_test(rule, parts, others, greatest=size, alpha=ALPHA, samples=labels, clusters=values.clusters)
+    if found.test is not None and not math.isfinite(found.test.loss):
+        raise EvenrankError(_SAYS.say(_unbounded(rule)))
     holds = found.test is not None and outcome_of(found.test, found.test.p_violated(), ALPHA) == "holds"
     typical = None
     if isinstance(found.test, MeanBound) and found.n_identical is not None:

@@ -155,7 +155,8 @@ class Bound:
         zeros: Zeros = "drop" if is_bias(self.measure) else "keep"
         gain = greatest - limit - share * least if not self.at_most else limit + share * greatest - least
         z = sign * (values - share * of_run - limit)
-        return bound_mean([z], loss, gain=gain, zeros=zeros, bound=limit, sign=sign, clusters=within)
+        known_gain = gain if math.isfinite(gain) else None
+        return bound_mean([z], loss, gain=known_gain, zeros=zeros, bound=limit, sign=sign, clusters=within)
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,11 +165,11 @@ class MeanTest:
             assert clusters is not None
             sizes = np.unique(within, return_counts=True)[1]
             number, groups = effective_clusters(sizes), len(np.unique(clusters[nonzero]))
-            if groups < least:
+            if number < LEAST_CLUSTERS:
+                reason = f"the {unit} are worth only {number:.1f} clusters, where {LEAST_CLUSTERS:.0f} are needed"
+            elif groups < least:
                 name = "cluster" if groups == 1 else "clusters"
                 reason = f"the {unit} that differ from 0 are in {groups} {name}, where {least} are needed"
-            elif number < LEAST_CLUSTERS:
-                reason = f"the {unit} are worth only {number:.1f} clusters, where {LEAST_CLUSTERS:.0f} are needed"
             if len(sizes) < 2:
                 alone = MeanEstimate(float(values[inside].mean()), 0.0, 1.0)
                 return cls(AugmentedMean(alone, alone, alone), inside.mean(), reason, reach, number)

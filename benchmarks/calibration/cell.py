@@ -25,7 +25,7 @@ class Cell:
     Attributes:
         rule: What is said, as the docs' table names it; ``family``: the data; ``n``: how many queries (passages, …).
         draw: One sample, from a generator.
-        said: Whether the verdict is said of a sample, by the function of ``evenrank.measures.inference`` (or of the
+        said: Whether the verdict is said of a sample, by the function of ``evenrank.stats`` (or of the
             probe that uses it). Of a ``coverage`` cell: whether the interval misses the truth.
         command: The same through the function that the command calls; None where there is none.
         kind: "false": what is said is false, so at most .05 may say it; "power": it is true; "coverage": as "false".

@@ -1285,6 +1285,8 @@ def _try(values: Audited, runs: Sequence[str], limit: Mapping[str, object]) -> _
     if found.test is not None and not math.isfinite(found.test.loss):
         raise EvenrankError(_SAYS.say(_unbounded(rule)))
     holds = found.test is not None and outcome_of(found.test, found.test.p_violated(), ALPHA) == "holds"
+    if found.test is not None and not math.isfinite(found.test.loss):
+        raise EvenrankError(_SAYS.say("unbounded"))
     typical = None
     if isinstance(found.test, MeanBound) and found.n_identical is not None:
         known = defined(parts[0])

@@ -15,9 +15,9 @@ from evenrank.decide.gate import gate
 from evenrank.files.types import Array
 from evenrank.groups import GroupSource, GroupTable
 from evenrank.measures import Evaluation, LinearMeasure, parse_measure, resolve
-from evenrank.stats.bounds import margin_absolute, outcome
+from evenrank.stats.bounds import limit_absolute, outcome
 from evenrank.stats.compare import compare, compare_abs_means
-from evenrank.stats.estimate import confidence_interval
+from evenrank.stats.estimate import confidence_interval, finite_population_mean
 from evenrank.stats.sampling import LabelSample
 
 from .cell import Cell
@@ -37,6 +37,7 @@ class Sample:
     labels: GroupTable
     guess: pl.DataFrame | None
     truth: dict[str, float]
+    clusters: Array | None = None
 
     def parts(self, name: str) -> tuple[Array, LabelSample]:
         """The estimates [Q] of a run, and what they owe to the labels."""
@@ -46,12 +47,21 @@ class Sample:
             [self.runs[name]["doc_id"]]
         )
         run = Evaluation(evenrank.Run.from_table(self.runs[name]), table, missing="bounds")
-        return how.values(run), how.drawn_part(run)
+        return how.values(run), how.design_term(run)
 
     def audit(self, baseline: str | None = None) -> Any:
         """The audit of the runs."""
+        clusters: Any = "none"
+        if self.clusters is not None:
+            clusters = {f"q{place}": f"cluster {number}" for place, number in enumerate(self.clusters.tolist())}
         return evenrank.audit(
-            self.runs, labels=self.labels, guess=self.guess, neutral=("none",), baseline=baseline, measures=str(MEASURE)
+            self.runs,
+            labels=self.labels,
+            guess=self.guess,
+            neutral=("none",),
+            baseline=baseline,
+            measures=str(MEASURE),
+            query_clusters=clusters,
         )
 
 
@@ -77,12 +87,19 @@ def sample(
     queries: int = QUERIES,
     follows: bool = False,
     exchanged: bool = False,
+    variants: int = 1,
 ) -> Sample:
-    """Queries of a collection, which share documents; ``exchanged``: two runs, exchanged by query at random."""
+    """Queries of a collection, which share documents; ``exchanged``: two runs, exchanged by query at random.
+
+    ``variants``: of so many queries each, which find the same documents in other orders, and are exchanged together.
+    """
     # Documents are what they are; queries are drawn. A third looks for m, a third for f, so that queries differ.
     true = collection(lean / (1 - 2 * SOUGHT / 3), queries * 20)
     chosen = np.empty((queries, DEPTH), np.int64)
     for q in range(queries):
+        if q % variants:
+            chosen[q] = rng.permutation(chosen[q - 1])
+            continue
         kind = int(rng.integers(3))
         sought = np.flatnonzero(true == kind)
         first = rng.choice(sought, rng.binomial(DEPTH, SOUGHT) if kind < 2 else 0, replace=False)
@@ -105,7 +122,7 @@ def sample(
     runs = {"a": _run(shown, order)}
     if exchanged:
         other = np.argsort(rng.random((queries, DEPTH)), axis=1)
-        swap = rng.random((queries, 1)) < 0.5
+        swap = np.repeat(rng.random(-(-queries // variants)) < 0.5, variants)[:queries, None]
         runs = {"a": _run(shown, np.where(swap, other, order)), "b": _run(shown, np.where(swap, order, other))}
     drawn = evenrank.sample_labels(
         runs, n=n, measures=str(MEASURE), baseline="b" if exchanged else None, seed=int(rng.integers(1 << 30))
@@ -115,7 +132,8 @@ def sample(
     truth = {
         "a": float((signed[np.take_along_axis(groups, order, 1)] * weights).sum(axis=1).mean()),
     }
-    return Sample(runs, drawn.labels(label, poles="m,f"), guess, truth)
+    clusters = np.arange(queries) // variants if variants > 1 else None
+    return Sample(runs, drawn.labels(label, poles="m,f"), guess, truth, clusters)
 
 
 def _weights() -> Array:
@@ -134,7 +152,7 @@ def _run(shown: Array, order: Array) -> pl.DataFrame:
 
 def leans(drawn: Sample) -> bool:
     values, part = drawn.parts("a")
-    return compare(values, drawn=part).shown
+    return compare(values, sample=part, clusters=drawn.clusters).shown
 
 
 def leans_in_audit(drawn: Sample) -> bool:
@@ -143,7 +161,7 @@ def leans_in_audit(drawn: Sample) -> bool:
 
 def differs(drawn: Sample) -> bool:
     (own, part), (other, base) = drawn.parts("a"), drawn.parts("b")
-    return compare(own - other, drawn=part.plus(base, -1.0)).shown
+    return compare(own - other, sample=part.plus(base, -1.0), clusters=drawn.clusters).shown
 
 
 def differs_in_audit(drawn: Sample) -> bool:
@@ -152,13 +170,13 @@ def differs_in_audit(drawn: Sample) -> bool:
 
 def is_larger(drawn: Sample) -> bool:
     (own, part), (other, base) = drawn.parts("a"), drawn.parts("b")
-    return compare_abs_means([own], [other], [1.0], drawn=(part, base)).shown
+    return compare_abs_means([own], [other], [1.0], samples=(part, base), clusters=drawn.clusters).shown
 
 
 def misses(drawn: Sample) -> bool:
     """Whether the interval for these queries misses what all labels say."""
     values, part = drawn.parts("a")
-    low, high = confidence_interval(part.of_these(values))
+    low, high = confidence_interval(finite_population_mean(part, values))
     return not low - 1e-12 <= drawn.truth["a"] <= high + 1e-12
 
 
@@ -169,7 +187,9 @@ def misses_in_audit(drawn: Sample) -> bool:
 
 def holds(drawn: Sample) -> bool:
     values, part = drawn.parts("a")
-    test = margin_absolute([values], None, LIMIT, 1.0, drawn=(part, None))
+    test = limit_absolute(
+        [values], LIMIT, 1.0, sample=part, clusters=None if drawn.clusters is None else [drawn.clusters]
+    )
     return outcome(test, None) == "holds"
 
 
@@ -184,13 +204,17 @@ GUESSES: dict[str, dict[str, Any]] = {
     "a guess wrong for 30%, towards m": {"share": 0.3, "one_sided": True},
     "a guess of which half is random": {"share": 0.75},
     "30 queries, a guess wrong for 20%": {"queries": 30},
+    "24 clusters of 5, a guess wrong for 10%": {"queries": 120, "variants": 5, "share": 0.1},
+    "60 clusters of 2, a guess wrong for 10%": {"queries": 120, "variants": 2, "share": 0.1},
+    "8 clusters of 15, a guess wrong for 10%": {"queries": 120, "variants": 15, "share": 0.1},
 }
 
 
 def _cells() -> Iterator[Cell]:
     few = {"draws": 500, "quick": 20}
     for family, how in GUESSES.items():
-        for n in SIZES:
+        # Fifteen variants of eight queries find no more than 80 documents.
+        for n in SIZES[:1] if how.get("variants", 1) > 5 else SIZES:
             draw = functools.partial(sample, n=n, **how)
             yield Cell("a lean, of labels drawn", family, n, draw, leans, leans_in_audit, **few)
             pair = functools.partial(sample, n=n, exchanged=True, **how)

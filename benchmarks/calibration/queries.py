@@ -9,17 +9,24 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from evenrank.papers.random_effects import random_effects_test
 
 import evenrank
-from evenrank.decide.rebalance import Bound, outcome
+from evenrank.decide.rebalance import Bound
+from evenrank.decide.rebalance import outcome as kept
 from evenrank.files.types import Array
 from evenrank.groups import GroupTable
 from evenrank.measures import facts, parse_measure
+from evenrank.papers.random_effects import LEAST_SEEDS, random_effects_test
 from evenrank.results.finding import phrases
-from evenrank.stats.bounds import bound_mean, margin_absolute, no_loss, outcome
-from evenrank.stats.clusters import cluster_means
-from evenrank.stats.compare import compare, compare_abs_means, compare_combined, corrected
+from evenrank.stats.bounds import BoundTest, bound_mean, limit_absolute, margin_absolute, no_loss, outcome
+from evenrank.stats.compare import (
+    Comparison,
+    compare,
+    compare_abs_means,
+    compare_combined,
+    compare_to_random_order,
+    corrected,
+)
 from evenrank.stats.planning import queries_to_hold
 
 from .cell import Cell
@@ -122,6 +129,17 @@ def differs(values: Array) -> bool:
     return compare(values).shown
 
 
+def runs_differ(values: Array) -> bool:
+    return compare(values, zeros="keep").shown
+
+
+FEW_SKEWED: dict[tuple[str, int], str] = {
+    ("20% of values not 0, skewed", 50): "few values are not 0, and those are skewed",
+    ("5% of values not 0, skewed", 215): "few values are not 0, and those are skewed",
+    ("lognormal", 10): "few values with a long tail",
+}
+
+
 def _means() -> Iterator[Cell]:
     for family, values in CENTRED.items():
         for n in SIZES:
@@ -136,6 +154,12 @@ def _means() -> Iterator[Cell]:
             values, sd = CENTRED[family], _SD[family]
             draw = functools.partial(_moved, values, n, 0.3 * sd)
             yield Cell("a mean differs from 0", f"{family}, .3 sd", n, draw, differs, kind="power")
+    for family, values in CENTRED.items():
+        for n in SIZES:
+            # No ranking has differences of such values: real pairs go through the command.
+            draw = functools.partial(_drawn, values, n)
+            quick, known = 200 if n <= 215 else 50, FEW_SKEWED.get((family, n))
+            yield Cell("two runs differ", family, n, draw, runs_differ, known_to_fail=known, quick=quick)
     for n in (10, 20, 50, 117):
         for family, drawn in (("five of a passage", 5), ("one to nine of a passage", 9)):
             draw = functools.partial(_clustered, n, drawn)
@@ -177,12 +201,14 @@ def _clustered(passages: int, most: int, rng: np.random.Generator) -> Any:
 
 
 def clusters_differ(sample: Any) -> bool:
-    return compare(cluster_means(sample.values, sample.clusters)).shown
+    return compare(sample.values, clusters=sample.clusters).shown
 
 
 # --- no loss, limits -------------------------------------------------------------------------------------------------
 
 MARGINS = (0.05, 0.03, 0.02)
+FORMER = {0.05: (96, 116), 0.03: (161, 181), 0.02: (243, 263)}
+"""How many queries an earlier rule asked for, and 20 more."""
 JITTER = {"small": 0.01, "large": 0.1}
 
 
@@ -219,8 +245,8 @@ def holds(margin: float, sample: Any) -> bool:
     return test is not None and test.p_holds() <= ALPHA
 
 
-def gated(rule: dict[str, object], outcome: str, sample: Any, **more: object) -> bool:
-    """Whether ``evenrank.gate`` says so of a rule, on an audit's JSON with these values."""
+def gated(rule: dict[str, object], outcome: str, sample: Any, clusters: Array | None = None, **more: object) -> bool:
+    """Whether ``evenrank.gate`` says so of a rule, on an audit's JSON with these values, and clusters of queries."""
     values, base = sample
     measure = str(rule["measure"])
     runs = {
@@ -228,7 +254,8 @@ def gated(rule: dict[str, object], outcome: str, sample: Any, **more: object) ->
         for name, of in (("new", values), ("old", base))
     }
     queries = [f"q{q}" for q in range(len(base))]
-    audit = {"queries": queries, "baseline": "old", "measures": {measure: facts(parse_measure(measure))}, "runs": runs}
+    own = {"queries": queries, "baseline": "old", "measures": {measure: facts(parse_measure(measure))}, "runs": runs}
+    audit = own if clusters is None else {**own, "query_cluster": clusters.tolist()}
     return evenrank.gate(audit, budget={"rule": [rule]}).outcome == outcome
 
 
@@ -247,17 +274,23 @@ def trec(values: Array) -> pl.DataFrame:
     """A run whose reciprocal ranks are the values."""
     ranks = np.where(values > 0, np.rint(1 / np.where(values > 0, values, 1.0)), 11).astype(int)
     rows = [
-        (f"q{q}", "relevant" if place == rank else f"d{place}", 20.0 - place)
+        (f"q{q}", f"relevant {q}" if place == rank else f"d{place}", 20.0 - place)
         for q, rank in enumerate(ranks.tolist())
         for place in range(1, 12)
     ]
     return pl.DataFrame(rows, schema=["query_id", "doc_id", "score"], orient="row")
 
 
+def judged(n: int) -> pl.DataFrame:
+    """The judgements of :func:`trec`'s runs: one relevant document a query."""
+    places = range(n)
+    rows = {"query_id": [f"q{q}" for q in places], "doc_id": [f"relevant {q}" for q in places]}
+    return pl.DataFrame(rows).with_columns(relevance=1)
+
+
 def said_in_audit(keys: tuple[str, ...], sample: Any) -> bool:
     """Whether ``evenrank.audit`` has a finding of one of these keys: of two runs, or of more without a baseline."""
-    queries = [f"q{q}" for q in range(len(sample[0]))]
-    qrels = pl.DataFrame({"query_id": queries, "doc_id": "relevant", "relevance": 1})
+    qrels = judged(len(sample[0]))
     names = ("new", "old") if len(sample) == 2 else tuple(f"run {place}" for place in range(len(sample)))
     runs = {name: trec(values) for name, values in zip(names, sample, strict=True)}
     baseline = "old" if len(sample) == 2 else None
@@ -279,7 +312,7 @@ def exchangeable(n: int, runs: int, rng: np.random.Generator) -> Any:
 
 def two_apart(sample: Any) -> bool:
     """Whether any two of several runs are shown to differ."""
-    tests = [compare(first - second) for first, second in itertools.combinations(sample, 2)]
+    tests = [compare(first - second, zeros="keep") for first, second in itertools.combinations(sample, 2)]
     return any(one.shown for one in corrected(tests))
 
 
@@ -295,8 +328,15 @@ def shuffled(n: int, rng: np.random.Generator) -> Any:
 def group_apart(sample: Any) -> bool:
     """Whether any group's share of the first ranks is shown to differ from that of the candidates."""
     member = sample[:, :, None] == np.arange(_GROUPS)
+    return any(one.shown for one in corrected(_added(member)))
+
+
+def _added(member: Array) -> list[Comparison]:
+    """What an order adds to each group's share, from who is a member [n, candidates, G]."""
+    size = member.shape[1]
     added = member[:, :_TOP].mean(axis=1) - member.mean(axis=1)
-    return any(one.shown for one in corrected([compare(values) for values in added.T]))
+    variances = (1 / _TOP - 1 / size) * member.var(axis=1, ddof=1)
+    return [compare_to_random_order(*one, reach=1.0) for one in zip(added.T, variances.T, strict=True)]
 
 
 def group_apart_in_audit(sample: Any) -> bool:
@@ -358,11 +398,8 @@ def beyond_relevance(sample: Any) -> bool:
     member = groups[:, :, None] == np.arange(_GROUPS)
     best = np.take_along_axis(member, np.argsort(-grades, axis=1)[:, :, None], axis=1)
     top = member[:, :_TOP].mean(axis=1)
-    tests = [
-        corrected([compare(values) for values in (top - of).T])
-        for of in (member.mean(axis=1), best[:, :_TOP].mean(axis=1))
-    ]
-    found = zip(*tests, strict=True)
+    beyond = [compare(values) for values in (top - best[:, :_TOP].mean(axis=1)).T]
+    found = zip(corrected(_added(member)), corrected(beyond), strict=True)
     return any(a.shown and b.shown and (a.mean or 0.0) * (b.mean or 0.0) > 0 for a, b in found)
 
 
@@ -386,8 +423,8 @@ def lean_beyond(sample: Any) -> bool:
 def loses(sample: Any) -> bool:
     """Whether a loss of more than 5% is shown where the difference itself, which is said before it, is not."""
     test = no_loss(*sample, 0.05)
-    broken = test is not None and outcome(test, test.p_violated()) == "broken"
-    return broken and not compare(sample[0] - sample[1]).shown
+    violated = test is not None and outcome(test, test.p_violated()) == "violated"
+    return violated and not compare(sample[0] - sample[1], zeros="keep").shown
 
 
 def _losses() -> Iterator[Cell]:
@@ -395,7 +432,7 @@ def _losses() -> Iterator[Cell]:
         least = queries_to_hold(margin * MEAN, margin * 0.25, 1 - margin) or 0
         rule = f"no loss of more than {margin:.0%}"
         said, command = functools.partial(holds, margin), functools.partial(gate_margin, margin)
-        for n in sorted({*SIZES, least, least + 20}):
+        for n in sorted({*SIZES, *FORMER[margin]}):
             for jitter, size in JITTER.items():
                 shapes = [
                     (f"the best queries ruined, {jitter} jitter", margin * MEAN / (1 - margin * (1 - MEAN)), 1, True),
@@ -409,8 +446,10 @@ def _losses() -> Iterator[Cell]:
                     yield Cell(rule, family, n, draw, said, command, quick=quick)
             draw = functools.partial(less, n, margin, 0.1)
             yield Cell(rule, "every query loses the margin", n, draw, said, command, quick=200 if n <= 300 else 50)
-        draw = functools.partial(less, least + 20, 0.0, 0.0)
-        yield Cell(rule, "equal runs", least + 20, draw, said, command, kind="power", floor=0.99)
+        for n in sorted({FORMER[margin][1], least + 20}):
+            draw = functools.partial(less, n, 0.0, 0.0)
+            floor = 0.99 if n > least else None
+            yield Cell(rule, "equal runs", n, draw, said, command, kind="power", floor=floor)
     for n in (20, 117, 215, 1000):
         draw = functools.partial(ruined, n, 0.05, 0.05, 1, False, 0.01)
         yield Cell(
@@ -431,7 +470,7 @@ def less(n: int, margin: float, jitter: float, rng: np.random.Generator) -> Any:
 
 def _kept(sample: Any) -> bool:
     values, base = sample
-    return outcome(Bound.parse("nDCG@10 >= 95%", "keep"), 0.0, values, base, 1.0).verdict == "holds"
+    return kept(Bound.parse("nDCG@10 >= 95%", "keep"), 0.0, values, base, 1.0).verdict == "holds"
 
 
 LIMIT, GREATEST = 0.05, 2.0
@@ -447,10 +486,11 @@ def far(n: int, share: float, rng: np.random.Generator) -> Array:
 
 
 def limit_says(says: str, values: Array) -> bool:
-    test = margin_absolute([values], None, LIMIT, GREATEST)
-    broken = test.p_violated()
-    said = "holds" if test.p_holds() <= ALPHA else "broken" if broken is not None and broken <= ALPHA else "not shown"
-    return said == says
+    return _said(limit_absolute([values], LIMIT, GREATEST)) == says
+
+
+def _said(test: BoundTest) -> str:
+    return outcome(test, test.p_violated())
 
 
 def gate_limit(says: str, values: Array) -> bool:
@@ -464,7 +504,7 @@ def _limits() -> Iterator[Cell]:
         for family, values in shapes.items():
             draw = functools.partial(leaning, values, n, 0.3, LIMIT)
             turned = functools.partial(leaning, lambda r, m, v=values: -v(r, m), n, 0.3, LIMIT)
-            for says, rule in (("holds", "|mean| at most .05"), ("broken", "|mean| above .05")):
+            for says, rule in (("holds", "|mean| at most .05"), ("violated", "|mean| above .05")):
                 of = functools.partial(limit_says, says), functools.partial(gate_limit, says)
                 yield Cell(rule, family, n, draw, *of)
                 yield Cell(rule, f"{family}, other tail", n, turned, *of)
@@ -472,16 +512,52 @@ def _limits() -> Iterator[Cell]:
             draw = functools.partial(far, n, share)
             of = functools.partial(limit_says, "holds"), functools.partial(gate_limit, "holds")
             yield Cell("|mean| at most .05", f"{share:.1%} of queries lean far", n, draw, *of)
+    for n in (30, 117, 215, 500):
+        for share in (0.02, 0.03):
+            draw = functools.partial(hot_topics, n, share)
+            family = f"{share:.0%} of topics all of one group"
+            yield Cell(KEPT_LIMIT, f"{family}, collection known", n, draw, hot_holds, hot_in_gate, quick=20)
+            # Without the collection nothing holds, whatever the statistics are: only the command knows.
+            without = functools.partial(hot_in_gate, collection=False)
+            yield Cell(KEPT_LIMIT, f"{family}, collection not known", n, draw, without, draws=500, quick=10)
+    draw = functools.partial(hot_topics, 1500, 0.0)
+    yield Cell(KEPT_LIMIT, "no hot topics", 1500, draw, hot_holds, kind="power", floor=0.8)
     for n in (20, 117, 500, 1000):
         for family, lean in (("both lean", 0.2), ("neither leans", 0.0)):
-            for says in ("holds", "broken"):
+            for says in ("holds", "violated"):
                 draw = functools.partial(farther, n, lean)
                 of = functools.partial(size_says, says), functools.partial(gate_size, says)
                 yield Cell(f"|mean| no more than .05 above another's {says}", family, n, draw, *of)
     for n in (15, 20, 50, 117, 1000):
         for family, values in shapes.items():
             draw = functools.partial(lost_on_the_bound, values, n)
-            yield Cell("a loss of more than 3%", family, n, draw, broken, gate_broken)
+            yield Cell("a loss of more than 3%", family, n, draw, violated, gate_violated)
+
+
+KEPT_LIMIT = "|mean| at most .05, hot topics"
+_MOST = 1.7
+
+
+def hot_topics(n: int, share: float, rng: np.random.Generator) -> Array:
+    """Leans, a ``share`` of which are the farthest that documents can lean; without them the mean is within the limit.
+
+    The mean is .001 above the limit, or 0 without such topics.
+    """
+    rest = (LIMIT + 0.001 - share * _MOST) / (1 - share) if share else 0.0
+    return np.where(rng.random(n) < share, _MOST, rest + np.clip(rng.normal(0, 0.1, n), -1, 1))
+
+
+def hot_holds(values: Array) -> bool:
+    return _said(limit_absolute([values], LIMIT, _MOST)) == "holds"
+
+
+def hot_in_gate(values: Array, collection: bool = True) -> bool:
+    """The same through ``evenrank.audit`` and ``evenrank.gate``; ``collection``: scored as a whole."""
+    table, run, _ = table_of(np.append(values, _MOST))
+    # Of a table without its collection, how far another document can lean is not known.
+    scores = table.table if collection else table
+    found = evenrank.audit({"a": run.head(len(values))}, scores=scores, measures="ARaB@1")
+    return evenrank.gate(found, budget={"rule": [{"measure": "ARaB@1", "at_most": LIMIT}]}).outcome == "holds"
 
 
 def farther(n: int, lean: float, rng: np.random.Generator) -> Any:
@@ -492,10 +568,7 @@ def farther(n: int, lean: float, rng: np.random.Generator) -> Any:
 
 def size_says(says: str, sample: Any) -> bool:
     values, base = sample
-    test = margin_absolute([values], [base], LIMIT, GREATEST)
-    p = test.p_violated()
-    said = "holds" if test.p_holds() <= ALPHA else "broken" if p is not None and p <= ALPHA else "not shown"
-    return said == says
+    return _said(margin_absolute([values], [base], LIMIT, GREATEST)) == says
 
 
 def gate_size(says: str, sample: Any) -> bool:
@@ -508,14 +581,13 @@ def lost_on_the_bound(values: Values, n: int, rng: np.random.Generator) -> Any:
     return base * 0.97 + 0.1 * values(rng, n), base
 
 
-def broken(sample: Any) -> bool:
+def violated(sample: Any) -> bool:
     test = no_loss(*sample, 0.03)
-    p = None if test is None else test.p_violated()
-    return p is not None and p <= ALPHA
+    return test is not None and _said(test) == "violated"
 
 
-def gate_broken(sample: Any) -> bool:
-    return gated({"measure": "nDCG@10", "against": "baseline", "at_least": "-3%"}, "broken", sample)
+def gate_violated(sample: Any) -> bool:
+    return gated({"measure": "nDCG@10", "against": "baseline", "at_least": "-3%"}, "violated", sample)
 
 
 # --- figures of the whole run, seeds, labels --------------------------------------------------------------------------
@@ -524,7 +596,10 @@ def gate_broken(sample: Any) -> bool:
 def poles(n: int, first: float, rng: np.random.Generator) -> Any:
     """Values of two groups' queries with the same mean and unlike spreads, ``first`` of them of the first group."""
     many = max(2, round(first * n))
-    return rng.beta(2, 1, many), rng.choice([0.0, 1.0], max(2, n - many), p=[1 / 3, 2 / 3])
+    parts = np.full((2, many + max(2, n - many)), np.nan)
+    parts[0, :many] = rng.beta(2, 1, many)
+    parts[1, many:] = rng.choice([0.0, 1.0], parts.shape[1] - many, p=[1 / 3, 2 / 3])
+    return parts
 
 
 def poles_differ(sample: Any) -> bool:
@@ -541,10 +616,24 @@ def sizes_differ(sample: Any) -> bool:
     return compare_abs_means([sample[0]], [sample[1]], [1.0]).shown
 
 
-def seeded(seeds: int, n: int, between: float, rng: np.random.Generator) -> list[Array]:
-    """Differences of the same queries in several seeds, which differ by as much as ``between``."""
+def seeded(seeds: int, n: int, between: float, rng: np.random.Generator, *, centred: bool = False) -> list[Array]:
+    """Differences of the same queries in several seeds, which differ by as much as ``between``.
+
+    ``centred``: the mean of these seeds is 0, not that of others like them.
+    """
     of_query = rng.exponential(0.2, n) - 0.2
-    return [of_query + rng.normal(0, between) + rng.normal(0, 0.1, n) for _ in range(seeds)]
+    of_seed = rng.normal(0, between, seeds)
+    of_seed -= of_seed.mean() * centred
+    return [of_query + own + rng.normal(0, 0.1, n) for own in of_seed]
+
+
+def collapsing(seeds: int, n: int, rng: np.random.Generator) -> list[Array]:
+    """The same where a training loses .3 with the chance that may go unseen; others gain so much that it evens out."""
+    chance = 1 - 0.05 ** (1 / seeds)
+    of_query = rng.exponential(0.1, n) - 0.1
+    collapsed = rng.random(seeds) < chance
+    effects = np.where(collapsed, -0.3, 0.3 * chance / (1 - chance))
+    return [of_query + own + rng.normal(0, 0.05, n) for own in effects]
 
 
 def seeds_differ(sample: Sequence[Array]) -> bool:
@@ -613,11 +702,22 @@ def _others() -> Iterator[Cell]:
                 side = "same side" if odd % 2 else "either side"
                 draw = functools.partial(equal_sizes, odd, lean)
                 yield Cell("sizes of two leans differ", f"lean {lean:g}, {side}", odd, draw, sizes_differ)
+    few = "fewer than five trainings: the claim is of these alone"
     for seeds in (2, 3, 5):
         for n in (20, 117):
             for between in (0.0, 0.02, 0.1):
                 draw = functools.partial(seeded, seeds, n, between)
-                yield Cell("a difference over seeds", f"{seeds} seeds, {between:g} apart", n, draw, seeds_differ)
+                known = few if seeds < LEAST_SEEDS and (between == 0.1 or (between, n) == (0.02, 117)) else None
+                family = f"{seeds} seeds, {between:g} apart"
+                yield Cell("a difference over seeds", family, n, draw, seeds_differ, known_to_fail=known)
+                if seeds < LEAST_SEEDS and between:
+                    draw = functools.partial(seeded, seeds, n, between, centred=True)
+                    yield Cell("a difference over these trainings", family, n, draw, seeds_differ)
+    for seeds in (5, 10):
+        for n in (20, 117):
+            draw = functools.partial(collapsing, seeds, n)
+            family = "as many collapse as may go unseen"
+            yield Cell("a difference over seeds", f"{seeds} seeds, {family}", n, draw, seeds_differ)
     for n in (5, 20, 50, 117, 1000):
         draw = functools.partial(added_less, n)
         yield Cell("an order adds at least −.02", "5% of queries ruined", n, draw, added_holds, gate_added)
@@ -681,7 +781,9 @@ def said_of_two(keys: Sequence[str], measures: str | None, labelled: bool, sampl
     groups = {f"d{d}": f"group {np.searchsorted(ends, d + 0.5)}" for d in range(_DOCUMENTS)}
     texts = {f"d{d}": _TEXTS[d % len(_TEXTS)] for d in range(_DOCUMENTS)}
     of: dict[str, Any] = {"labels": groups} if labelled else {"collection": texts}
-    return says(evenrank.audit(runs, qrels=qrels, baseline="old", measures=measures, **of), keys)
+    # Queries are drawn one by one, though some have the same answer.
+    found = evenrank.audit(runs, qrels=qrels, baseline="old", measures=measures, query_clusters="none", **of)
+    return says(found, keys)
 
 
 def _first_lines() -> Iterator[Cell]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 import evenrank
 from evenrank.files.types import Array
@@ -20,6 +19,17 @@ _APART = ("group_worst", "group_best", "group_less_fair", "group_fairer", "group
 _CHANGED = ("groups_better", "groups_worse", "groups_better_and_worse", "groups_changed")
 _SIZES = (0.5, 0.2, 0.15, 0.1, 0.05)
 _FAMILIES = ("normal", "lognormal", "reciprocal ranks", "20% of values not 0, skewed", "like ARaB")
+
+
+Unlike = Callable[[np.random.Generator, int, bool], Array]
+UNLIKE: dict[str, Unlike] = {
+    "rare values": lambda rng, n, inside: np.where(rng.random(n) < 0.03, rng.exponential(1, n), 0.0),
+    "rare equal values": lambda rng, n, inside: (rng.random(n) < 0.05).astype(float),
+    "three times the spread in the group": lambda rng, n, inside: rng.normal(0, 3 if inside else 1, n),
+    "three times the spread outside": lambda rng, n, inside: rng.normal(0, 1 if inside else 3, n),
+    "lognormal in the group": lambda rng, n, inside: (q.lognormal if inside else q.normal)(rng, n),
+    "lognormal outside": lambda rng, n, inside: (q.normal if inside else q.lognormal)(rng, n),
+}
 
 
 def of_two(values: q.Values, n: int, size: int, rng: np.random.Generator) -> Any:
@@ -43,6 +53,11 @@ def _audit(values: Array, groups: Array) -> evenrank.AuditResult:
     table, run, _ = q.table_of(values)
     of = {f"q{n}": f"group {group}" for n, group in enumerate(groups.tolist())}
     return evenrank.audit(run, scores=table, measures="ARaB@1", query_groups=of)
+
+
+def unlike(values: Unlike, n: int, size: int, rng: np.random.Generator) -> Any:
+    """Values of a group and of others with the same mean."""
+    return np.concatenate([values(rng, size, True), values(rng, n - size, False)]), np.arange(n) < size
 
 
 def of_five(values: q.Values, n: int, rng: np.random.Generator) -> Any:
@@ -69,17 +84,15 @@ def dealt(n: int, rng: np.random.Generator) -> Any:
 def changed(sample: Any) -> bool:
     """Whether two runs are shown to differ on the queries of any group."""
     first, second, groups = sample
-    tests = [compare(np.where(groups == g, first - second, np.nan)) for g in np.unique(groups)]
+    tests = [compare(np.where(groups == g, first - second, np.nan), zeros="keep") for g in np.unique(groups)]
     return any(one.shown for one in corrected(tests))
 
 
 def changed_in_audit(sample: Any) -> bool:
     first, second, groups = sample
     runs = {"new": q.trec(first), "old": q.trec(second)}
-    names = [f"q{n}" for n in range(len(groups))]
-    qrels = pl.DataFrame({"query_id": names, "doc_id": "relevant", "relevance": 1})
-    of = {name: f"group {group}" for name, group in zip(names, groups.tolist(), strict=True)}
-    found = evenrank.audit(runs, qrels=qrels, baseline="old", measures="RR@10", query_groups=of)
+    of = {f"q{n}": f"group {group}" for n, group in enumerate(groups.tolist())}
+    found = evenrank.audit(runs, qrels=q.judged(len(groups)), baseline="old", measures="RR@10", query_groups=of)
     return q.says(found, _CHANGED)
 
 
@@ -92,6 +105,11 @@ def _groups() -> Iterator[Cell]:
         for n in (117, 1000):
             draw = functools.partial(of_five, q.CENTRED[family], n)
             yield Cell("any of 5 query groups differs", family, n, draw, any_apart, any_apart_in_audit, quick=50)
+    for family, values in UNLIKE.items():
+        for n, size in ((120, 15), (120, 40), (300, 30), (1000, 100)):
+            draw = functools.partial(unlike, values, n, size)
+            named = f"{family}, a group of {size}"
+            yield Cell("a query group differs from the others", named, n, draw, apart, apart_in_audit, quick=50)
     for n in (117, 1000):
         draw = functools.partial(dealt, n)
         rule = "runs differ on a query group"

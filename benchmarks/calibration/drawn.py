@@ -211,7 +211,7 @@ GUESSES: dict[str, dict[str, Any]] = {
 
 
 def _cells() -> Iterator[Cell]:
-    few = {"draws": 500, "quick": 20}
+    few = {"draws": 500, "quick": 2}
     for family, how in GUESSES.items():
         # Fifteen variants of eight queries find no more than 80 documents.
         for n in SIZES[:1] if how.get("variants", 1) > 5 else SIZES:

@@ -81,7 +81,8 @@ def real() -> tuple[Array, Array]:
     table = evenrank.read_run(RUNS / LISTS).table
     queries = np.unique(table["query_id"].to_numpy(), return_inverse=True)[1]
     order = np.lexsort((table["rank"].to_numpy(), queries))
-    return queries[order], table["doc_id"].to_numpy()[order]
+    documents = np.unique(table["doc_id"].to_numpy(), return_inverse=True)[1]
+    return queries[order], documents[order]
 
 
 def labelled(n: int, share: float, measure: str, rng: np.random.Generator) -> Lists:
@@ -91,9 +92,8 @@ def labelled(n: int, share: float, measure: str, rng: np.random.Generator) -> Li
     chosen[rng.choice(len(chosen), n, replace=False)] = True
     inside = chosen[queries]
     places = np.unique(queries[inside], return_inverse=True)[1]
-    own, index = np.unique(documents[inside], return_inverse=True)
-    marks = np.where(rng.random(len(own)) < share, rng.choice([1.0, -1.0], len(own)), 0.0)
-    return Lists(documents[inside], places, marks[index], measure)
+    marks = np.where(rng.random(documents.max() + 1) < share, rng.choice([1.0, -1.0], documents.max() + 1), 0.0)
+    return Lists(documents[inside], places, marks[documents[inside]], measure)
 
 
 def _fixed(members: int) -> Callable[[np.random.Generator, int], Array]:

@@ -133,11 +133,14 @@ def runs_differ(values: Array) -> bool:
     return compare(values, zeros="keep").shown
 
 
+_SKEWED = "few values are not 0, and those have a long tail"
 FEW_SKEWED: dict[tuple[str, int], str] = {
-    ("20% of values not 0, skewed", 50): "few values are not 0, and those are skewed",
-    ("5% of values not 0, skewed", 215): "few values are not 0, and those are skewed",
-    ("lognormal", 10): "few values with a long tail",
+    ("20% of values not 0, skewed", 50): _SKEWED,
+    ("20% of values not 0, skewed", 117): _SKEWED,
+    ("5% of values not 0, skewed", 215): _SKEWED,
+    **dict.fromkeys([("lognormal", 10), *(("like ARaB", n) for n in (10, 20, 30))], "few values with a long tail"),
 }
+"""What differences in effectiveness would have to be like for their test to claim too much, and of how many queries."""
 
 
 def _means() -> Iterator[Cell]:
@@ -531,7 +534,8 @@ def _limits() -> Iterator[Cell]:
     for n in (15, 20, 50, 117, 1000):
         for family, values in shapes.items():
             draw = functools.partial(lost_on_the_bound, values, n)
-            yield Cell("a loss of more than 3%", family, n, draw, violated, gate_violated)
+            known = FEW_SKEWED["like ARaB", 20] if family == "like ARaB" and n <= 20 else None
+            yield Cell("a loss of more than 3%", family, n, draw, violated, gate_violated, known_to_fail=known)
 
 
 KEPT_LIMIT = "|mean| at most .05, hot topics"

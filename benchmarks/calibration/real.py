@@ -17,7 +17,7 @@ from evenrank.decide.budget import as_budget
 from evenrank.decide.gate import rule_test
 from evenrank.files.types import Array
 from evenrank.stats.bounds import no_loss, outcome
-from evenrank.stats.compare import LEAST_DIFFERENT, Comparison, compare
+from evenrank.stats.compare import LEAST_DIFFERENT, compare
 
 from . import queries as q
 from .cell import DATA, Cell
@@ -252,18 +252,18 @@ def gate_planned(sample: tuple[tuple[Array, Array], tuple[Array, Array]]) -> boo
     return q.gated(RULE, "holds", sample[1])
 
 
-_INNER = 400
+_INNER, _PILOTS = 400, 30
 
 
 def underestimated(n: int, rng: np.random.Generator) -> bool:
-    """Whether a pair shows a difference of the size that is called detectable in more than 84% of samples."""
+    """Whether more than 84% of samples of a pair show a difference of the size that is called detectable on average."""
     pair = pairs()[rng.integers(28)]
     differences = np.subtract(*ranked()[0][list(pair)])
-    found: Comparison = compare(np.subtract(*tilted(n, pair, rng)), zeros="keep", reach=1.0)
-    if found.mde is None:
+    found = [compare(np.subtract(*tilted(n, pair, rng)), zeros="keep", reach=1.0).mde for _ in range(_PILOTS)]
+    known = [one for one in found if one is not None]
+    if not known:
         return False
-    weights = tilt(differences, found.mde)
-    drawn = rng.choice(differences, (_INNER, n), p=weights)
+    drawn = rng.choice(differences, (_INNER, n), p=tilt(differences, float(np.mean(known))))
     return sum(compare(one, zeros="keep", reach=1.0).shown for one in drawn) > 0.84 * _INNER
 
 

@@ -32,6 +32,9 @@ UNLIKE: dict[str, Unlike] = {
 }
 
 
+ONE_TAIL = "the group's values have a long tail, and those of the others have not"
+
+
 def of_two(values: q.Values, n: int, size: int, rng: np.random.Generator) -> Any:
     """Values of queries that are all alike, and which of them are of a group."""
     return values(rng, n), np.arange(n) < size
@@ -108,8 +111,9 @@ def _groups() -> Iterator[Cell]:
     for family, values in UNLIKE.items():
         for n, size in ((120, 15), (120, 40), (300, 30), (1000, 100)):
             draw = functools.partial(unlike, values, n, size)
-            named = f"{family}, a group of {size}"
-            yield Cell("a query group differs from the others", named, n, draw, apart, apart_in_audit, quick=50)
+            named, known = f"{family}, a group of {size}", ONE_TAIL if family == "lognormal in the group" else None
+            more: dict[str, Any] = {"known_to_fail": known, "quick": 50}
+            yield Cell("a query group differs from the others", named, n, draw, apart, apart_in_audit, **more)
     for n in (117, 1000):
         draw = functools.partial(dealt, n)
         rule = "runs differ on a query group"

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from benchmarks.calibration import cells, listed
 from benchmarks.calibration.cell import Cell, Count, count
-from benchmarks.calibration.run import tables
+from benchmarks.calibration.run import kept, tables
 
 CELLS = cells()
 ROOT = Path(__file__).parents[2]
-_COMMAND = 3
+_DRAWS, _COMMAND = 20, 2
+_SLOW, _FEW = 50, 3
+"""Cells with fewer quick draws are slow: only one of each kind of data is tried, with few."""
 
 
 def test_no_cell_was_removed_since_the_list_was_written() -> None:
@@ -23,25 +25,40 @@ def test_no_cell_was_removed_since_the_list_was_written() -> None:
 
 
 def test_each_verdict_of_the_core_has_its_cells() -> None:
-    """What makes a Comparison, a BoundTest or a Mixed is used by some cell: a verdict without cells does not land."""
-    core = ast.parse((ROOT / "src/evenrank/measures/inference.py").read_text())
-    functions = [one for one in core.body if isinstance(one, ast.FunctionDef) and one.returns is not None]
-    verdicts = re.compile(r"\b(Comparison|MeanBound|SizeBound|Mixed)\b")
-    made = [one.name for one in functions if verdicts.search(ast.unparse(one.returns or one))]
+    """What makes a verdict is used by some cell: a verdict without cells does not land."""
+    parsed = [ast.parse(path.read_text()) for path in (ROOT / "src/evenrank/stats").glob("*.py")]
+    functions = [one for core in parsed for one in core.body if isinstance(one, ast.FunctionDef) and one.returns]
+    verdicts = re.compile(r"\b(Comparison|MeanBound|AbsoluteLimit|AbsoluteMargin|RateRatio)\b")
+    made = {one.name for one in functions if one.returns and verdicts.search(ast.unparse(one.returns))}
     used = "".join(path.read_text() for path in (ROOT / "benchmarks/calibration").glob("*.py"))
-    # What the cells of probe, position, scan and limits call through their own functions.
-    helpers = {"untold", "corrected", "from_error", "bound_of_mean", "_of_drawn", "both"}
-    assert {"compare", "compare_parts", "compare_sizes", "no_loss", "bound_of_size", "mixed_test"} <= set(made)
-    assert [name for name in made if name not in helpers and f"{name}(" not in used] == []
+    # What the cells of probe, position and scan call through their own functions.
+    helpers = {"undecidable", "corrected", "compare_estimate", "intersection_union"}
+    assert {"compare", "compare_groups", "compare_to_random_order", "no_loss", "limit_absolute"} <= made
+    assert [name for name in made - helpers if not name.startswith("_") and f"{name}(" not in used] == []
+
+
+def test_what_does_not_hold_is_what_is_known_not_to() -> None:
+    """Of the counts that are kept; which cells these are is said beside each of them."""
+    found = kept()
+    counted = [cell for cell in CELLS if cell.name in found]
+    assert {name for name in found if name not in listed()} == set()
+    failing = {cell.name for cell in counted if not found[cell.name].holds(cell)}
+    assert failing == {cell.name for cell in counted if cell.known_to_fail}
 
 
 @pytest.mark.parametrize("rule", sorted({cell.rule for cell in CELLS}))
 def test_a_verdict_is_not_said_where_it_is_false(rule: str) -> None:
     """Few draws of each cell: no cell is far above what it may be, and the command says the same as the core."""
-    for cell in (one for one in CELLS if one.rule == rule):
-        found = count(cell, min(cell.quick, 40), _COMMAND)
+    families: set[str] = set()
+    for cell in (one for one in CELLS if one.rule == rule and one.available):
+        new = cell.family not in families
+        if cell.quick < _SLOW and not new:
+            continue
+        draws = _DRAWS if cell.quick >= _SLOW else min(cell.quick, _FEW)
+        found = count(cell, draws, 0 if families else _COMMAND)
+        families.add(cell.family)
         assert found.apart == 0, cell.name
-        assert cell.kind != "false" or found.lower() <= 0.05, cell.name
+        assert cell.kind != "false" or cell.known_to_fail or found.lower() <= cell.level, cell.name
 
 
 def test_what_a_count_says() -> None:
@@ -53,6 +70,6 @@ def test_what_a_count_says() -> None:
     assert Count(62, 1000).holds(cell)
     assert not Count(80, 1000).holds(cell)
     assert Count(0, 10).lower() == 0.0
-    power = Cell("rule", "family", 50, cell.draw, cell.said, kind="power", floor=0.5)
-    assert (Count(460, 1000).holds(power), Count(400, 1000).holds(power)) == (True, False)
+    power = Cell("rule", "family", 50, cell.draw, cell.said, kind="power", floor=0.5, most=0.7)
+    assert [Count(said, 1000).holds(power) for said in (460, 400, 740, 800)] == [True, False, True, False]
     assert tables([cell], {cell.name: Count(80, 1000)}).splitlines()[-1] == "| family | **.080** |"

@@ -138,7 +138,7 @@ FEW_SKEWED: dict[tuple[str, int], str] = {
     ("20% of values not 0, skewed", 50): _SKEWED,
     ("20% of values not 0, skewed", 117): _SKEWED,
     ("5% of values not 0, skewed", 215): _SKEWED,
-    **dict.fromkeys([("lognormal", 10), *(("like ARaB", n) for n in (10, 20, 30))], "few values with a long tail"),
+    **dict.fromkeys([("lognormal", 10), *(("like ARaB", n) for n in (10, 20, 30, 50))], "few values with a long tail"),
 }
 """What differences in effectiveness would have to be like for their test to claim too much, and of how many queries."""
 
@@ -720,8 +720,9 @@ def _others() -> Iterator[Cell]:
     for seeds in (5, 10):
         for n in (20, 117):
             draw = functools.partial(collapsing, seeds, n)
-            family = "as many collapse as may go unseen"
-            yield Cell("a difference over seeds", f"{seeds} seeds, {family}", n, draw, seeds_differ)
+            unseen = None if (seeds, n) == (10, 117) else "few trainings: none of them, or all, may have failed"
+            family = f"{seeds} seeds, as many collapse as may go unseen"
+            yield Cell("a difference over seeds", family, n, draw, seeds_differ, known_to_fail=unseen)
     for n in (5, 20, 50, 117, 1000):
         draw = functools.partial(added_less, n)
         yield Cell("an order adds at least −.02", "5% of queries ruined", n, draw, added_holds, gate_added)

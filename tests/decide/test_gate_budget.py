@@ -18,6 +18,7 @@ at_least = "-2%"
 measure = "ARaB(magnitude='tf')@10"
 at_most = 0.05
 quantity = "beyond relevance"
+greatest = 6
 name = "lean"
 """
 
@@ -38,6 +39,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     assert (first.subject, first.limit) == ("nDCG@10", "at least -2%")
     assert (second.subject, second.limit, second.name) == ("|ARaB@10, beyond relevance|", "at most 0.05", "lean")
     assert [str(measure) for measure in budget.measures] == ["nDCG@10", "ARaB@10"]
+    assert (first.greatest, second.greatest) == (None, 6.0)
     # A rule's values are a rule again.
     assert as_budget({"rule": [rule.to_dict() for rule in budget.rules]}).rules == budget.rules
 
@@ -92,6 +94,11 @@ RULE = 'measure = "nDCG@10"\n'
         (
             f"[[rule]]\n{RULE}at_least = -3",
             'rule 1: at_least: nDCG@10 is from 0 to 1, found -3 (did you mean against = "baseline" and "-3%"?)',
+        ),
+        (f"[[rule]]\n{RULE}at_least = 0\ngreatest = 1", "rule 1: greatest: no value is beyond 1, as is known of"),
+        (
+            "[[rule]]\nmeasure = 'RaB@5'\nat_most = 1\ngreatest = 0",
+            "rule 1: greatest: expected a number above 0, found",
         ),
         (f"[[rule]]\n{RULE}at_least = 300", "rule 1: at_least: nDCG@10 is from 0 to 1, found 300"),
         ("[[rule]]\nmeasure = 'DeltaAPRF'\nat_most = 2", "rule 1: at_most: |DeltaAPRF| is from 0 to 1, found 2"),

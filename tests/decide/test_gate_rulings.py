@@ -242,3 +242,37 @@ def test_no_line_is_a_command_of_a_pipeline(name: str) -> None:
         lines = result.table(full=full).splitlines()
         assert [line for line in lines if "a warning" in line]
         assert not [line for line in lines if line.lstrip().startswith("::") or "##[" in line]
+
+
+# --- clusters of queries ---------------------------------------------------------------------------------------------
+
+
+def test_repeated_queries_do_not_make_a_rule_hold() -> None:
+    # 20 queries, each ten times: the limit is that of 20 clusters of ten, with one of ten queries that lose all.
+    values = 0.3 + 0.05 * np.cos(np.arange(20))
+    repeated, cluster = np.repeat(values, 10), np.repeat(np.arange(20), 10)
+    data = audit({"RR@10": repeated})
+    assert one(data, rule("RR@10", at_least=0.26)).outcome == "holds"
+    found = one({**data, "query_cluster": cluster.tolist()}, rule("RR@10", at_least=0.26))
+    held = np.append(values - 0.26, -0.26)
+    low = held.mean() - stats.t.ppf(0.97, 20) * held.std(ddof=1) / 21**0.5
+    assert found.limits[0] == pytest.approx(0.26 + low)
+    assert (low < 0, found.outcome) == (True, "not shown")
+    # Clusters of one query each are none; of fewer than six, nothing is told.
+    alone = one({**data, "query_cluster": list(range(200))}, rule("RR@10", at_least=0.26))
+    assert alone.limits == one(data, rule("RR@10", at_least=0.26)).limits
+    few = gate({**data, "query_cluster": (cluster // 4).tolist()}, budget=rule("RR@10", at_least=0.26))
+    assert few.findings[-1].text.endswith(
+        "; the queries are worth fewer than 6 clusters of like queries, which do not decide it."
+    )
+    for wrong in (["a"] * 200, [None] * 200, [0.0]):
+        with pytest.raises(EvenrankError, match="no audit's JSON: expected"):
+            gate({**data, "query_cluster": wrong}, budget=rule("RR@10", at_least=0.26))
+
+
+def test_a_budget_says_how_large_a_value_can_be_but_no_less_than_there_is() -> None:
+    data = audit({"ARaB@10": LEAN})
+    with pytest.raises(
+        EvenrankError, match=r"^`budget`: rule 1: greatest: a query has a value of 0\.\d+, beyond 0.01$"
+    ):
+        gate(data, budget=rule("ARaB@10", at_most=0.5, greatest=0.01))

@@ -80,6 +80,6 @@ def test_a_comparison_says_its_verdict() -> None:
     found = compare(np.linspace(0.5, 1.5, 40))
     written = json_values(found)
     assert isinstance(written, dict)
-    assert set(written) == {"mean", "ci95", "n", "unit", "p", "holm_p", "noticeable", "method", "why", "verdict"}
+    assert set(written) == {"mean", "ci95", "n", "unit", "p", "holm_p", "mde", "method", "reason", "verdict"}
     assert (written["n"], written["unit"], written["verdict"]) == (40, "queries", "shown")
     assert written["ci95"] == list(found.ci95 or ())

@@ -159,6 +159,25 @@ def test_a_ranker_that_stands_in_is_compared_with_the_papers(monkeypatch: pytest
     assert effect.published == pytest.approx(0.2)
 
 
+@pytest.mark.parametrize(
+    ("trainings", "said"),
+    # 1 − .05^(1/5) = .45.
+    [
+        (1, "; of this one training)"),
+        (3, "; of these 3 trainings)"),
+        (5, "; a failure in up to 45% of trainings may go unseen)"),
+    ],
+)
+def test_a_verdict_says_of_which_trainings_it_is(trainings: int, said: str) -> None:
+    found = Figures(True)
+    for seed in range(trainings):
+        found.add("MRR", "a", seed, [f"q{one}" for one in range(40)], 0.5 + 0.001 * seed + np.resize([0.02, -0.02], 40))
+    decided = Claim("ibbr", "k", "t", checks=("MRR: a > .4",)).decided(found, [], "tiny")
+    assert decided.verdict.state == "supported"
+    assert said in decided.finding().text
+    assert decided.effects[0].trainings == trainings
+
+
 def test_a_published_effect_that_the_interval_excludes_is_said() -> None:
     check = Check.parse("MRR: a > b")
     effect = check.effect(figures(a=0.401, b=0.4), {("a", "MRR"): 0.3, ("b", "MRR"): 0.2})
@@ -177,8 +196,8 @@ def test_a_null_claim_is_rarely_decided() -> None:
         found = Figures(True)
         query = rng.normal(0, 0.2, 60)
         for name in ("a", "b"):
-            training = rng.normal(0, 0.01, 3)
-            for seed in range(3):
+            training = rng.normal(0, 0.01, 5)
+            for seed in range(5):
                 values = query + training[seed] + rng.normal(0, 0.1, 60)
                 found.add("MRR", name, seed, [f"q{one}" for one in range(60)], values)
         for text in decided:
@@ -229,8 +248,8 @@ def test_a_loss_of_just_the_margin_is_rarely_called_less(text: str) -> None:
     for _ in range(400):
         found, query = Figures(True), rng.normal(0, 0.15, 60)
         for name, mean in (("b", 0.5), ("c", 0.45)):
-            training = rng.normal(0, 0.01, 3)
-            for seed in range(3):
+            training = rng.normal(0, 0.01, 5)
+            for seed in range(5):
                 values = mean + query + training[seed] + rng.normal(0, 0.05, 60)
                 found.add("MRR", name, seed, [f"q{one}" for one in range(60)], values)
         supported += Check.parse(text).verdict(found).state == "supported"

@@ -88,10 +88,17 @@ def test_systems_without_a_common_query_are_compared_by_welch() -> None:
     test = found.test("cosine", {"biased": 1.0, "appropriate": -1.0})
     expected = stats.ttest_ind(a, b, equal_var=False)
     assert test.mean == pytest.approx(a.mean() - b.mean())
-    assert test.found is not None
-    assert test.found.error == pytest.approx((a.mean() - b.mean()) / expected.statistic)
-    assert test.found.freedom == pytest.approx(expected.df)
+    assert test.estimate is not None
+    assert test.estimate.se == pytest.approx((a.mean() - b.mean()) / expected.statistic)
+    assert test.estimate.df == pytest.approx(expected.df)
     assert found.as_estimate(test, "cosine").unit == "analogies"
+    # Five trainings, .1 apart: V_seeds of their differences, s² = .025, over 5, with 4 degrees of freedom.
+    for seed in range(1, 5):
+        found.add("cosine", "biased", seed, [f"b{one}" for one in range(40)], a + 0.1 * seed, "analogies")
+        found.add("cosine", "appropriate", seed, [f"a{one}" for one in range(25)], b, "analogies")
+    of_five = found.test("cosine", {"biased": 1.0, "appropriate": -1.0}).estimate
+    assert (of_five.value, of_five.df) == (pytest.approx(a.mean() - b.mean() + 0.2), 4)
+    assert of_five.se == pytest.approx(np.hypot(test.estimate.se, (0.025 / 5) ** 0.5))
 
 
 def test_what_is_counted_has_no_error() -> None:

@@ -171,7 +171,7 @@ def test_reordered_rows_are_of_the_untouched_rankers_runs(done: Done) -> None:
 
 
 def rankers(**changed: dict[str, float]) -> Figures:
-    """Three seeds of 300 queries of a method that works, by row and figure."""
+    """Five seeds of 300 queries of a method that works, by row and figure."""
     base = {"MRR@10": 0.5, "NFaiRR@10": 0.8, "ARaB tf@10": 0.2, "ARaB bool@10": 0.15}
     means: dict[str, dict[str, float]] = {
         "BM25": {**base, "MRR@10": 0.3},
@@ -186,13 +186,13 @@ def rankers(**changed: dict[str, float]) -> Figures:
         **{name.replace("_", "-"): means[name.replace("_", "-")] | one for name, one in changed.items()},
     }.items():
         for model in ("BERT-base", "BERT-Tiny"):
-            for seed in range(3):
+            for seed in range(5):
                 for measure, mean in values.items():
                     for part in ("dev", "QS1", "QS2"):
                         name = row if row == "BM25" else f"{model} {row}"
                         found.add(f"{measure} on {part}", name, seed, ids, mean + rng.normal(0, 0.05, 300))
     for when, accuracy in (("random", 0.9), ("AdvBert", 0.7)):
-        for seed in range(3):
+        for seed in range(5):
             found.add("attack", f"BERT-Tiny {when}", seed, ["d"], np.array([accuracy + 0.01 * seed]), "trainings")
     sampling._fairer(found, "BERT-Tiny bias-aware", "BERT-Tiny AdvBert")
     return found
@@ -221,9 +221,9 @@ def test_the_claims_hold_where_they_hold() -> None:
     ("changed", "refuted"),
     [
         # Negatives at random, groups swapped (the lean as large on the other side), AdvBert without its adversary.
-        ({"bias_aware": {"NFaiRR@10": 0.79, "ARaB tf@10": 0.21, "ARaB bool@10": 0.16}}, "sampling qs1_nfairr"),
+        ({"bias_aware": {"NFaiRR@10": 0.77, "ARaB tf@10": 0.21, "ARaB bool@10": 0.16}}, "sampling qs1_nfairr"),
         ({"bias_aware": {"ARaB tf@10": -0.25, "ARaB bool@10": -0.2}}, "sampling qs1_arab"),
-        ({"AdvBert": {"NFaiRR@10": 0.79}}, "advbert nfairr"),
+        ({"AdvBert": {"NFaiRR@10": 0.77}}, "advbert nfairr"),
         ({"AdvBert": {"MRR@10": 0.52}}, "advbert mrr"),
         ({"bias_aware": {"MRR@10": 0.42}}, "sampling dev_mrr"),
         ({"AdvBert": {"NFaiRR@10": 0.95}}, "sampling fairer_tiny"),

@@ -55,10 +55,10 @@ def test_what_is_shown(one: VariantFigures) -> None:
 def test_where_no_difference_is_shown(one: VariantFigures) -> None:
     none = of(one, NONE)
     assert (none.key, none.level, none.estimate) == ("no_preference", "no difference shown", NONE)
-    assert none.text.endswith("; .039 would have been noticed.")
+    assert none.text.endswith("; true preferences below .039 are missed in at least one of five such samples.")
     # p < .05 alone is not enough.
     assert of(one, replace(FOUND, holm_p=0.06)).key == "no_preference"
-    still = Comparison(0.0, None, 702, "pairs", 1.0, 1.0, 0.0)
+    still = Comparison(0.0, None, 702, "pairs", p=1.0, holm_p=1.0, mde=0.0)
     assert of(one, still).key == "unchanged"
     # Figures that all read .000 are none, and neither is what would be noticed.
     assert of(one, replace(still, mean=1e-9, mde=1e-8)).key == "unchanged"
@@ -69,7 +69,7 @@ def test_where_no_difference_is_shown(one: VariantFigures) -> None:
 def test_what_cannot_be_told(one: VariantFigures) -> None:
     why = "only 3 queries differ from 0, where 15 are needed"
     few = of(one, undecidable(0.5, 3, why, "pairs", (-1.0, 2.0)))
-    assert (few.key, few.level, few.text) == ("undecidable", "cannot be told", f"Cannot be told: {why}.")
+    assert (few.key, few.level, few.text) == ("untold", "cannot be told", f"Cannot be told: {why}.")
     counts = replace(one.counts, changed=5, unchanged=2, still=5, compared=0)
     lost = of(one, undecidable(None, 0, "no pair is left to compare", "pairs"), beyond=False, counts=counts)
     assert (lost.key, lost.level) == ("no_pairs", "cannot be told")

@@ -323,7 +323,7 @@ def test_all_contrasts_are_corrected_together() -> None:
 def test_both_have_to_be_shown_on_the_same_side(first: tuple[float, float], second: Any, p: float) -> None:
     one, other = (Comparison(mean, None, 50, p=value, mde=0.1) for mean, value in (first, second))
     assert (intersection_union(one, other).mean, intersection_union(one, other).p) == (first[0], p)
-    untested = replace(other, p=None, mde=None, why="too few")
+    untested = replace(other, p=None, mde=None, reason="too few")
     assert (intersection_union(one, untested).p, intersection_union(one, untested).reason) == (None, "too few")
 
 

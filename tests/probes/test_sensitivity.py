@@ -26,7 +26,7 @@ def test_a_ranker_that_looks_at_the_place_gives_the_planted_curve(home: Path) ->
     assert found.score.answer.means == pytest.approx((2.5 - np.arange(10)) * 0.5 / SD)
     assert found.score.answer.first_last.mean == pytest.approx(9 * 0.5 / SD)
     # Six passages are too few to tell.
-    assert found.score.answer.first_last.reason == "only 6 passages differ from 0, where 15 are needed"
+    assert found.score.answer.first_last.reason == "only 6 passages differ from 0, where 10 are needed"
     assert found.score.answer.ends_middle.mean == pytest.approx(0)
     # Moving another sentence leaves the answer's where it is: the difference has the effect once, not twice.
     assert found.score.control.means == pytest.approx(np.zeros(10))

@@ -87,7 +87,7 @@ def test_a_ranker_that_counts_tokens_says_how_many(many: Path) -> None:
     assert isinstance(moved, dict)
     for curve in (moved["score"][side] for side in ("answer", "difference")):
         for contrast in (curve["first_last"], curve["ends_middle"]):
-            assert (contrast["verdict"], contrast["p"], contrast["why"][-12:]) == (
+            assert (contrast["verdict"], contrast["p"], contrast["reason"][-12:]) == (
                 "cannot be told",
                 None,
                 "-out FOLDER)",
@@ -143,7 +143,9 @@ def test_what_the_contrasts_say() -> None:
         assert [one.estimate.mean for one in found if one.estimate] == pytest.approx([change, ends], abs=1e-9)
         # What is shown stands in the first line.
         assert [one.place == "answer" for one in found] == [True, ends != 0]
-    assert re.search(r"; \.0\d would have been noticed\.$", said(0, 0, 0)[0].text)
+    assert re.search(
+        r"; true differences below \.0\d are missed in at least one of five such samples\.$", said(0, 0, 0)[0].text
+    )
     assert said(0, 0, 0, rows=0 * rows)[0].key == "unchanged"
     few = said(0.4, 0.2, 0, rows=rows[:5])
     assert [(one.key, one.level) for one in few] == [("untold", "cannot be told")]

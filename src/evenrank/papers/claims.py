@@ -28,8 +28,8 @@ from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
-from evenrank.files.wording import counted, singular
-from evenrank.papers.random_effects import RandomEffects
+from evenrank.files.wording import counted, percent, singular
+from evenrank.papers.random_effects import RandomEffects, unseen_share
 from evenrank.results.finding import Finding, Level, phrases
 from evenrank.results.table import short
 from evenrank.stats.estimate import Estimate
@@ -124,7 +124,7 @@ class Check:
         """The difference with its interval, and what it would be as published; None where a figure is missing."""
         if any(not figures.has(self.figure, one) for one in self.systems):
             return None
-        found = figures.as_estimate(self.difference(figures, self.factor), self.figure)
+        test = self.difference(figures, self.factor)
         figure = f"|{self.figure}|" if self.size else self.figure
         factor = "" if self.factor == 1 else f"{short(self.factor, 2)} × "
         minus = (
@@ -132,7 +132,8 @@ class Check:
             if self.right == 0.0
             else f" − {factor}{self.right if isinstance(self.right, str) else short(self.right)}"
         )
-        return Effect(f"{figure}, {self.left}{minus}", found, self.expected(figures, published))
+        found = figures.as_estimate(test, self.figure)
+        return Effect(f"{figure}, {self.left}{minus}", found, self.expected(figures, published), test.seeds)
 
     def power(self, figures: Figures, published: Published) -> float | None:
         """The probability that the published effect (:meth:`expected`) is shown with the spread that was observed.
@@ -192,11 +193,12 @@ class Check:
 @dataclass(frozen=True, slots=True)
 class Effect:
     """What a check compares, in words, and the difference; ``published``: what that would be with the published effect,
-    which is said where the interval excludes it."""
+    which is said where the interval excludes it; ``trainings``: over how many it is, 0 of a figure that is counted."""
 
     what: str
     found: Estimate
     published: float | None = None
+    trainings: int = 0
 
     def __str__(self) -> str:
         said = {"what": self.what, "estimate": self.found, "n": number_of(self.found)}
@@ -356,6 +358,7 @@ class Decided:
         """The claim with its verdict, as a line."""
         claim, state, needs = self.claim, self.verdict.state, self.verdict.needs
         figures = [str(one) for one in self.effects]
+        figures += [said] if (said := self._of_trainings()) else []
         figures += [_SAYS.say("needs" if state == "not decidable" else "why", needs=needs)] if needs else []
         figures += [_SAYS.say("published", published=claim.published)] if claim.published else []
         # Of a claim that is not put to the data, it is the reason.
@@ -364,6 +367,16 @@ class Decided:
         text = claim.text + (f" [{claim.where}]" if claim.where else "")
         said: dict[str, Any] = {"state": state.capitalize(), "text": text, "figures": "; ".join(figures)}
         return _SAYS.find("claim" if figures else "bare", f"{claim.key} ({claim.paper})", _LEVELS[state], **said)
+
+    def _of_trainings(self) -> str:
+        """Of which trainings the verdict is; from five on how often one may fail that none of them shows."""
+        trainings = min((one.trainings for one in self.effects if one.trainings), default=0)
+        if not trainings:
+            return ""
+        unseen = unseen_share(trainings)
+        if unseen is not None:
+            return _SAYS.say("unseen", share=percent(unseen))
+        return _SAYS.say("of_these" if trainings > 1 else "of_this", count=trainings)
 
     def to_dict(self) -> dict[str, object]:
         """As JSON values."""
@@ -384,6 +397,7 @@ class Decided:
                     "mean": one.found.mean,
                     "ci95": one.found.ci95,
                     "n": number_of(one.found),
+                    "trainings": one.trainings,
                     "published": one.published,
                 }
                 for one in self.effects

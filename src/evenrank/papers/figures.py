@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from evenrank.files.types import Array
-from evenrank.papers.random_effects import RandomEffects, random_effects_test
+from evenrank.papers.random_effects import LEAST_SEEDS, RandomEffects, of_trainings, random_effects_test
 from evenrank.stats.estimate import Estimate, MeanEstimate, combined_estimate, p_two_sided
 
 
@@ -95,13 +95,13 @@ class Figures:
         """
         if self.units.get(figure) == EXACT:
             total = constant + sum(weight * self.mean(figure, one) for one, weight in weights.items())
-            return RandomEffects(total, MeanEstimate(total, 0.0, 1.0), None, 1, 1)
+            return RandomEffects(total, MeanEstimate(total, 0.0, 1.0), None, 0, 1)
         signs = {one: (-1.0 if size and self.mean(figure, one) < 0 else 1.0) for one in weights}
         known = {one: self.values[figure, one] for one in weights}
         seeds = [seed for seed in next(iter(known.values())) if all(seed in one for one in known.values())]
         ids = {one: {key for seed in seeds for key in known[one][seed]} for one in weights}
         if len(weights) > 1 and not set.intersection(*ids.values()):
-            return self._apart(known, {one: signs[one] * weight for one, weight in weights.items()}, constant)
+            return self._apart(known, {one: signs[one] * weight for one, weight in weights.items()}, constant, seeds)
         columns = []
         every = sorted(set.union(*ids.values())) if self.same_queries else None
         for seed in seeds:
@@ -114,9 +114,12 @@ class Figures:
 
     @staticmethod
     def _apart(
-        known: Mapping[str, Mapping[int, Mapping[str, float]]], weights: Mapping[str, float], constant: float
+        known: Mapping[str, Mapping[int, Mapping[str, float]]],
+        weights: Mapping[str, float],
+        constant: float,
+        seeds: Sequence[int],
     ) -> RandomEffects:
-        """Of systems with other queries each: a query's mean over seeds is one value."""
+        """Of systems with other queries each: a query's mean over seeds is one value; from five on with V_seeds."""
         samples = []
         for one in known.values():
             of_query = defaultdict[str, list[float]](list)
@@ -127,5 +130,8 @@ class Figures:
             samples.append(np.array([np.mean(values) for values in of_query.values()]))
         found = combined_estimate(samples, list(weights.values()))
         found = replace(found, value=found.value + constant)
-        p = p_two_sided(found) if found.se else None
-        return RandomEffects(found.value, found, p, 1, sum(map(len, samples)))
+        queries = sum(map(len, samples))
+        if len(seeds) >= LEAST_SEEDS:
+            means = [sum(w * np.nanmean([*known[one][seed].values()]) for one, w in weights.items()) for seed in seeds]
+            return of_trainings(found.value, np.array(means), found.se**2, queries)
+        return RandomEffects(found.value, found, p_two_sided(found) if found.se else None, len(seeds), queries)

@@ -12,6 +12,7 @@ import numpy as np
 from evenrank.files.types import EQUAL, Array
 from evenrank.stats.compare import compare
 from evenrank.stats.estimate import (
+    SIGNIFICANT,
     Interval,
     MeanEstimate,
     combined_estimate,
@@ -24,12 +25,22 @@ LEAST_SEEDS = 5
 """With fewer trainings a claim is of these trainings alone."""
 
 
+def unseen_share(seeds: int) -> float | None:
+    """The share of trainings in which a failure may go unseen, 1 − .05^(1/S); None with fewer than five.
+
+    >>> round(unseen_share(5), 2)
+    0.45
+    """
+    return 1 - SIGNIFICANT ** (1 / seeds) if seeds >= LEAST_SEEDS else None
+
+
 @dataclass(frozen=True, slots=True)
 class RandomEffects:
     """The mean difference over seeds, and its error; p two-sided, None if untested.
 
-    ``estimate``: the mean with its error, None with too few values; ``limit``: of which the error mostly comes, seeds
-    or queries: more of these would narrow the interval. ``ci95``: where it is not that of ``estimate``.
+    ``estimate``: the mean with its error, None with too few values; ``seeds``: the number of trainings, 0 of a figure
+    that is counted; ``limit``: of which the error mostly comes, seeds or queries: more of these would narrow the
+    interval. ``ci95``: where it is not that of ``estimate``.
     """
 
     mean: float | None
@@ -44,11 +55,6 @@ class RandomEffects:
     def n(self) -> int:
         """The number of what limits the test."""
         return self.seeds if self.limit == "seeds" else self.queries
-
-    @property
-    def unseen(self) -> float | None:
-        """The share of trainings in which a failure may go unseen, 1 − .05^(1/S); None with fewer than five."""
-        return 1 - 0.05 ** (1 / self.seeds) if self.seeds >= LEAST_SEEDS else None
 
     def interval(self, level: float = 0.95) -> Interval | None:
         """The two-sided interval of the mean."""
@@ -88,11 +94,16 @@ def random_effects_test(differences: Sequence[Array], *, same_queries: bool = Fa
         queries = len(of_queries)
     if seeds < LEAST_SEEDS:
         return _of_these(float(means.mean()), known, of_queries, queries)
-    by_seeds = float(means.var(ddof=1)) / seeds
     by_queries = 0.0 if of_queries is None or queries < 2 else float(of_queries.var(ddof=1)) / queries
-    estimate = MeanEstimate(float(means.mean()), math.sqrt(by_seeds + by_queries), seeds - 1.0)
+    return of_trainings(float(means.mean()), means, by_queries, queries)
+
+
+def of_trainings(mean: float, means: Array, by_queries: float, queries: int) -> RandomEffects:
+    """The test of a ``mean`` over trainings like these: V_seeds of the seeds' ``means`` [S] and V_queries."""
+    by_seeds = float(means.var(ddof=1)) / len(means)
+    estimate = MeanEstimate(mean, math.sqrt(by_seeds + by_queries), len(means) - 1.0)
     limit: Literal["seeds", "queries"] = "seeds" if by_seeds >= by_queries else "queries"
-    return RandomEffects(estimate.value, estimate, _p(estimate), seeds, queries, limit)
+    return RandomEffects(mean, estimate, _p(estimate), len(means), queries, limit)
 
 
 def _of_these(mean: float, known: list[Array], of_queries: Array | None, queries: int) -> RandomEffects:
@@ -105,7 +116,8 @@ def _of_these(mean: float, known: list[Array], of_queries: Array | None, queries
     if of_queries is None and min(map(len, known)) > 1:
         estimate = combined_estimate(known, [1 / len(known)] * len(known))
         return RandomEffects(mean, estimate, _p(estimate), len(known), queries)
-    return RandomEffects(mean, None, None, len(known), queries)
+    # A figure of whole trainings has no error but theirs.
+    return RandomEffects(mean, None, None, len(known), queries, "seeds" if len(known) > 1 else "queries")
 
 
 def _p(estimate: MeanEstimate) -> float | None:

@@ -150,7 +150,7 @@ def _tested(changes: Changes, tests: int) -> Comparison:
         number = int(units.max()) + 1
         say = len(np.unique(units[np.abs(changes.own) > _ZERO]))
         if say < LEAST_SAMPLE:
-            return undecidable(found.value, n, too_few(say, number, name), UNIT, ci95)
+            return undecidable(found.value, n, too_few(say, number, name, LEAST_SAMPLE), UNIT, ci95)
     if changes.placebo is not None:
         with_placebo = len(np.unique(changes.passage[~np.isnan(changes.placebo)]))
         if with_placebo < WITH_PLACEBO:
@@ -376,7 +376,7 @@ def _too_few(changes: Changes, direction: Ints) -> str | None:
     """Why there are too few passages or queries."""
     queries = len(np.unique(changes.query))
     if queries < LEAST_SAMPLE:
-        return too_few(queries, queries)
+        return too_few(queries, queries, least=LEAST_SAMPLE)
     known = None if changes.placebo is None else ~np.isnan(changes.placebo)
     for side in (0, 1):
         passages = changes.passage[direction == side]

@@ -358,7 +358,7 @@ class Decided:
         """The claim with its verdict, as a line."""
         claim, state, needs = self.claim, self.verdict.state, self.verdict.needs
         figures = [str(one) for one in self.effects]
-        figures += [said] if (said := self._of_trainings()) else []
+        figures += [trainings] if (trainings := self._of_trainings()) else []
         figures += [_SAYS.say("needs" if state == "not decidable" else "why", needs=needs)] if needs else []
         figures += [_SAYS.say("published", published=claim.published)] if claim.published else []
         # Of a claim that is not put to the data, it is the reason.

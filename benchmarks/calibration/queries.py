@@ -706,17 +706,14 @@ def _others() -> Iterator[Cell]:
                 side = "same side" if odd % 2 else "either side"
                 draw = functools.partial(equal_sizes, odd, lean)
                 yield Cell("sizes of two leans differ", f"lean {lean:g}, {side}", odd, draw, sizes_differ)
-    few = "fewer than five trainings: the claim is of these alone"
     for seeds in (2, 3, 5):
         for n in (20, 117):
             for between in (0.0, 0.02, 0.1):
-                draw = functools.partial(seeded, seeds, n, between)
-                known = few if seeds < LEAST_SEEDS and (between == 0.1 or (between, n) == (0.02, 117)) else None
-                family = f"{seeds} seeds, {between:g} apart"
-                yield Cell("a difference over seeds", family, n, draw, seeds_differ, known_to_fail=known)
-                if seeds < LEAST_SEEDS and between:
-                    draw = functools.partial(seeded, seeds, n, between, centred=True)
-                    yield Cell("a difference over these trainings", family, n, draw, seeds_differ)
+                # Of fewer than five trainings the claim is of these alone.
+                these = seeds < LEAST_SEEDS
+                rule = "a difference over these trainings" if these else "a difference over seeds"
+                draw = functools.partial(seeded, seeds, n, between, centred=these)
+                yield Cell(rule, f"{seeds} seeds, {between:g} apart", n, draw, seeds_differ)
     for seeds in (5, 10):
         for n in (20, 117):
             draw = functools.partial(collapsing, seeds, n)

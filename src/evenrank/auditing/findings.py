@@ -556,7 +556,7 @@ def _no_group_apart(result: AuditFigures, measures: Mapping[str, Measure]) -> Fi
 def _notes(result: AuditFigures) -> Iterator[Finding]:
     if result.query_cluster is not None:
         sizes = result.query_cluster.n_unique(), len(result.queries)
-        values: dict[str, Any] = {"clusters": f"{sizes[0]:,}", "count": f"{sizes[1]:,}"}
+        values: dict[str, Any] = {"clusters": counted(sizes[0], "cluster"), "count": counted(sizes[1], "query")}
         yield _SAYS.find("clusters", place="note", why=result.settings["query_clusters"], **values)
     moved = _moved(result)
     if moved:

@@ -2,7 +2,7 @@
 
 A claim is *shown* if two tests agree on its side, p being the larger of theirs: Student's t and Hall's t between the
 units that were drawn; where the claim is about a randomisation whose variance is known exactly, also a test with that
-variance. There is no Monte Carlo in it. docs/verdicts.md says how often each claim is made where it is false.
+variance. There is no Monte Carlo in it. docs/verdicts-table.md says how often each claim is made where it is false.
 
 [BERGER82] Berger (1982). Multiparameter Hypothesis Testing and Acceptance Sampling. Technometrics 24(4).
 """

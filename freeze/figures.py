@@ -54,8 +54,9 @@ VERDICTS = ("verdict", "outcome", "level", "state", "differs", "domain", "robust
 INFERENCE = frozenset(
     (
         *("ci95", "interval", "half_width", "error", "se", "freedom", "df", "skew"),
-        *("p", "t_p", "z", "z_p", "tie_p", "holm_p", "holm", "wilcoxon_p", "p_holds", "p_broken"),
-        *("noticeable", "catches", "power", "queries_to_decide", "if_equal", "one_in"),
+        *("p", "t_p", "z", "z_p", "tie_p", "holm_p", "holm", "wilcoxon_p", "p_holds", "p_broken", "p_violated", "p_equal", "holm_p_equal"),
+        *("noticeable", "catches", "power", "queries_to_decide", "if_equal", "one_in", "mde", "detectable"),
+        *("n_if_equal", "n_identical", "tolerable_failures"),
     )
 )
 """Keys of intervals, tests and errors."""

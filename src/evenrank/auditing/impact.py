@@ -373,7 +373,8 @@ class ImpactRatios(Result):
             (*impact_findings(self.groups), *no_ids),
             _screen_table(self.groups),
             legend=(*LEGEND, *(["within: ratio within lists"] if several else [])),
-            aside=f"{self.people:,} people" + (f" in {lists:,} lists" if several else ""),
+            aside=f"{self.people:,} {'rows' if several and self.settings['id'] is None else 'people'}"
+            + (f" in {lists:,} lists" if several else ""),
             source="Rate of selection over that of the group selected most. A measurement, no legal advice.",
             sections=(Section("As it is published", (self.impact_table(),)),),
             provenance=self.provenance,
@@ -397,7 +398,7 @@ def impact_table(rows: Sequence[GroupImpact]) -> Table:
         Column("ratio", shorts(3), of="ratio.mean", mark=_mark),
         Column(("ratio_low", "ratio_high"), short_intervals(3), "95% interval", "ratio.ci95"),
         Column("z", shorts(2), of="ratio.z"),
-        Column("z_p", P, "p", "ratio.z_p"),
+        Column("p_equal", P, "p", "ratio.p_equal"),
         *([within] if any(row.ratio.within_lists is not None for row in rows) else ()),
         Column("verdict", TEXT, of="said"),
     )

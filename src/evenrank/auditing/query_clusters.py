@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 
 from evenrank.files.convert import is_path
-from evenrank.files.errors import readable
+from evenrank.files.errors import quoted, readable
 from evenrank.files.types import Array
+from evenrank.files.wording import counted
 
 from .query_groups import by_query, on_axis
 
@@ -49,7 +50,7 @@ def query_clusters(
         texts: ``query_id`` and ``text``, where known.
         qrels: ``query_id``, ``doc_id`` and ``relevance``, where known.
 
-    Raises EvenrankError for a file that cannot be used.
+    Raises EvenrankError for a file that cannot be used, or that knows none of the queries.
     """
     if given == "none":
         return QueryClusters(None, "none")
@@ -57,9 +58,13 @@ def query_clusters(
         columns, name = by_query(given, "`query_clusters`", "cluster")
         named = columns.table.select("query_id", pl.col(name).cast(pl.String).alias("cluster"))
         labels = on_axis(named, queries)["cluster"]
+        lacking = labels.null_count()
+        if lacking == len(queries):
+            raise columns.error(f"none of the {counted(len(queries), 'query')} is in it: {quoted(queries[0])}")
         own = pl.Series([f"\0{place}" for place in range(len(queries))])
         file = readable(os.path.basename(os.fspath(given))) if is_path(given) else "in memory"
-        return QueryClusters(_numbers(labels.zip_with(labels.is_not_null(), own)), f"query clusters: {file}")
+        rest = f", which lacks {counted(lacking, 'query')}" if lacking else ""
+        return QueryClusters(_numbers(labels.zip_with(labels.is_not_null(), own)), f"query clusters: {file}{rest}")
     links = {"same relevant documents": _same_relevant(queries, qrels), "same words": _same_words(queries, texts)}
     found = {reason: pairs for reason, pairs in links.items() if pairs.size}
     if not found:

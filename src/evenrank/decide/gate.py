@@ -21,7 +21,7 @@ from evenrank.files.arguments import checked
 from evenrank.files.errors import EvenrankError, InputError, plain, quoted, readable, reason_of, shown
 from evenrank.files.json_values import LEFT_OUT, named
 from evenrank.files.types import EQUAL, NEAR_ZERO, Array, holm, unequally_deep
-from evenrank.files.wording import counted, percent
+from evenrank.files.wording import counted
 from evenrank.measures import parse_measure, resolve
 from evenrank.results.finding import Finding, phrases
 from evenrank.results.page import Chip, Page, Section, Verdicts
@@ -720,7 +720,7 @@ def gate(
     )
     # The words of the audit's own are not the gate's.
     passed_on = (Finding("audit", "", "cannot be told", None, said, "warning") for said in values.warnings)
-    misleading = (*passed_on, *_misleading(values, gated, rulings))
+    misleading = (*passed_on, *_misleading(values, gated, rulings), *_of_clusters(values))
     return GateResult(
         gated, base, rulings, rules.alpha, correction, misleading, values.provenance, provenance=provenance
     )
@@ -843,7 +843,10 @@ def _queries_to_decide(test: BoundTest, found: RuleTest, alpha: float, level: fl
     if test.distance > 0 and not math.isfinite(test.loss):
         return None
     if test.distance > 0:
-        needed = queries_to_hold(test.distance, test.se * math.sqrt(n), test.loss, alpha)
+        # In independent units: a cluster is imagined as one, and the standard error is that of clusters.
+        effect = max(1.0, n / test.worth)
+        sd = test.se * math.sqrt(n / effect)
+        needed = queries_to_hold(test.distance, sd, test.loss, alpha, design_effect=effect)
         # As many as there are did not: what was added to the test is more than this formula knows of.
         return needed if needed is not None and needed > n else None
     # It is tested on both sides.
@@ -866,6 +869,13 @@ def _misleading(audited: Audited, run: str, rulings: tuple[RuleResult, ...]) -> 
             yield _SAYS.find("left_out", ruling.name, "cannot be told", None, "warning", queries=queries)
 
 
+def _of_clusters(audited: Audited) -> Iterator[Finding]:
+    """That queries share clusters, which are the units of every limit."""
+    if (clusters := audited.clusters) is not None:
+        sizes = counted(len(clusters), "query"), counted(len(np.unique(clusters)), "cluster")
+        yield _SAYS.find("clusters", "", "cannot be told", None, "note", count=sizes[0], clusters=sizes[1])
+
+
 def amount(rule: Rule, value: float | None) -> str:
     """A value in the units of a rule: ``−1.2%``, ``+.012`` for a difference, ``.048``."""
     if value is None:
@@ -873,14 +883,6 @@ def amount(rule: Rule, value: float | None) -> str:
     if rule.relative:
         return true_minus(f"{round(100 * value, 1) + 0.0:+.1f}%")
     return short(value, sign=rule.against is not None)
-
-
-def limits(ruling: RuleResult) -> str:
-    """The one-sided limits in brackets; "" without."""
-    if ruling.limits is None:
-        return ""
-    low, high = (amount(ruling.rule, end) for end in ruling.limits)
-    return f"[{low}, {high}]"
 
 
 def noticed(ruling: RuleResult) -> str:
@@ -945,7 +947,8 @@ def many(queries: int | None) -> str:
 def finding(ruling: RuleResult) -> Finding:
     """A rule in a sentence."""
     values: dict[str, Any] = {"value": found(ruling), "limit": ruling.rule.limit}
-    estimate = Estimate(ruling.value, ruling.limits, ruling.n)
+    # The limit has an imagined query in it: it is no end of an interval.
+    estimate = Estimate(ruling.value, None, ruling.n)
     if ruling.outcome == "not shown":
         values["reason"] = _reason(ruling)
         return _SAYS.find("untold", ruling.title, ruling.outcome, estimate, "detail", **values)
@@ -954,8 +957,9 @@ def finding(ruling: RuleResult) -> Finding:
 
 
 def found(ruling: RuleResult) -> str:
-    """The value with its limits, and where an absolute value leans to: ``.056 [.039, .114] towards f``."""
-    value = " ".join(filter(None, [amount(ruling.rule, ruling.value), limits(ruling)]))
+    """The value with its limit, and where an absolute value leans to: ``.056 (limit .114) towards f``."""
+    limit = _bound(ruling)
+    value = amount(ruling.rule, ruling.value) + (f" (limit {limit})" if limit else "")
     own, other = ruling.direction
     if own is not None and other is not None and own != other:
         return f"{value} ({ruling.run} towards {own}, {ruling.against} towards {other})"
@@ -1015,7 +1019,7 @@ def rules_table(result: GateResult, width: int | None = None) -> Table:
         Column("outcome", heading=""),
         Column("rule", of="title", heading=""),
         Column("value", of=_leaning),
-        Column("bound", heading=f"{percent(1 - result.alpha, 1)} limit", of=_bound),
+        Column("bound", heading="limit", of=_bound),
         Column("budget", of="rule.limit"),
     )
     table = Table("Rules", columns, result.rulings, below=below)
@@ -1190,19 +1194,20 @@ def initial_budget(
 class InitialBudget:
     """A budget that ``queries`` queries can check: the ``text`` of its file, and what a gate says of its rules.
 
-    ``depth``: the sentence on lists that differ in length, if they do.
+    ``depth``: the sentence on lists that differ in length, if they do; ``refused``: why a measure has no rule.
     """
 
     text: str
     queries: int
     rulings: tuple[RuleResult, ...]
     depth: str
+    refused: tuple[str, ...] = ()
 
     def said(self, path: str) -> str:
         """What was written to a file, and what each rule detects."""
         values: dict[str, Any] = {"path": path, "rules": counted(len(self.rulings), "rule")}
         lines = [_SAYS.say("init_written", queries=counted(self.queries, "query"), **values)]
-        lines += [wrapped(self.depth, _WIDTH)] if self.depth else []
+        lines += [wrapped(one, _WIDTH) for one in (self.depth, *self.refused) if one]
         columns = (
             Column("rule", of="title", heading=""),
             Column("budget", of="rule.limit"),
@@ -1244,9 +1249,9 @@ def checkable_budget(
     notices = dict(zip(rules, map(noticed, rulings), strict=True))
     for measure, tried in found.items():
         lines += ["", *_rule_lines(measure, tried, notices.get(measure, ""))] if tried else []
-    for measure, why in refused.items():
-        lines += ["", f"# {_SAYS.say('init_refused', measure=plain(measure), why=plain(why))}"]
-    return InitialBudget("\n".join(lines) + "\n", queries, rulings, depth)
+    told = [_SAYS.say("init_refused", measure=plain(measure), why=plain(why)) for measure, why in refused.items()]
+    lines += [line for one in told for line in ("", f"# {one}")]
+    return InitialBudget("\n".join(lines) + "\n", queries, rulings, depth, tuple(told))
 
 
 def _tightest(values: Audited, runs: Sequence[str], measure: str) -> list[_Tried]:
@@ -1265,6 +1270,9 @@ def _tightest(values: Audited, runs: Sequence[str], measure: str) -> list[_Tried
         limits = [{"measure": measure, "against": "baseline", side: f"{sign}{margin}%"} for margin in MARGINS]
     tried: list[_Tried] = []
     for limit in limits:
+        (rule,) = as_budget({"rule": [limit]}, values.facts).rules
+        if rule.absolute and rule.bound >= values.greatest(rule, runs[:1]):
+            break
         tried.append(_try(values, runs, limit))
         if tried[-1].holds:
             break

@@ -165,6 +165,11 @@ class AbsoluteLimit:
         return self.upper.loss
 
     @property
+    def worth(self) -> float:
+        """The number of clusters that the queries are worth."""
+        return self.upper.worth
+
+    @property
     def value(self) -> float:
         """The estimate."""
         return abs(self.upper.value)

@@ -126,7 +126,8 @@ class RateRatio(Comparison):
     Attributes:
         p_equal: Two-sided p of equal rates, by the same statistic; ``holm_p_equal``: corrected for all groups and for
             the choice of the largest rate.
-        z: The two-proportion z of the two rates, unadjusted; None of exposure, which is no count. ``z_p``: its
+        z: The two-proportion z of the two rates, unadjusted; None of exposure, which is no count,
+            and where people occur more than once. ``z_p``: its
             two-sided p.
         within_lists: The ratio within lists, by Mantel and Haenszel; None of a single list.
     """
@@ -213,7 +214,9 @@ def _compare_rates(selection: Selection, group: int, most: int) -> RateRatio:
         return RateRatio(None, None, people, reason="nobody is selected")
     ratio = test.x / test.n / (test.y / test.m)
     ci95 = test.ci95(ratio)
-    z = _two_proportion_z(test.x, test.n, test.y, test.m) if selection.counts else None
+    # z takes rows for people: it is stated where they are.
+    once = people == round(test.n)
+    z = _two_proportion_z(test.x, test.n, test.y, test.m) if selection.counts and once else None
     known = ci95 is not None
     return RateRatio(
         ratio,

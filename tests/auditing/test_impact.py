@@ -109,14 +109,14 @@ def hired(*, people: dict[str, tuple[int, int]]) -> pl.DataFrame:
         (
             {"a": (50, 120), "b": (60, 120)},
             "",
-            "not below four fifths",
+            "four fifths or above",
             "This selection takes no group at less than four fifths of the largest rate; a true ratio of a above .489"
             " is missed in at least one of five such samples.",
         ),
         (
             {"a": (2, 10), "b": (25, 105)},
             "",
-            "not below four fifths",
+            "four fifths or above",
             "This selection takes no group at less than four fifths of the largest rate; of a even a true ratio of 0 is"
             " missed in at least one of five such samples.",
         ),

@@ -68,7 +68,11 @@ def test_given_clusters(tmp_path: Path) -> None:
     for given_as in (tmp_path / "c.csv", {"q0": "x", "q2": "x"}, {"q0": 1, "q2": 1}):
         found = query_clusters(given_as, ids(4), texts(["a", "a", "b", "c"]), None)
         assert groups(found.numbers, 4) == {frozenset([0, 2]), frozenset([1]), frozenset([3])}
-    assert query_clusters(tmp_path / "c.csv", ids(4), None, None).reason == "query clusters: c.csv"
+    assert (
+        query_clusters(tmp_path / "c.csv", ids(4), None, None).reason == "query clusters: c.csv, which lacks 2 queries"
+    )
+    with pytest.raises(EvenrankError, match=r"none of the 4 queries is in it: 'q0'"):
+        query_clusters({"Q0": 1, "Q1": 1}, ids(4), None, None)
     assert query_clusters("none", ids(2), texts(["a", "a"]), None).numbers is None
     assert query_clusters({"q0": "a", "q1": "b"}, ids(2), None, None).numbers is None
     with pytest.raises(EvenrankError, match="`query_clusters`: expected a path"):

@@ -193,7 +193,7 @@ def test_a_size_is_shown_with_its_side() -> None:
     data["settings"] = {"poles": ["m", "f"]}
     of_one = gate(data, budget=rule("ARaB@10", at_most=0.9)).findings[-1]
     assert (of_one.key, of_one.subject, of_one.level) == ("holds_notices", "|ARaB@10|", "holds")
-    assert "] towards f, at most" in of_one.text
+    assert ") towards f, at most" in of_one.text
     assert "  .300 (f)  " in gate(data, budget=rule("ARaB@10", at_most=0.9)).table()
     against = gate(data, budget=rule("ARaB@10", against="old", at_most=0.9)).findings[-1]
     assert against.subject == "|ARaB@10| vs old"

@@ -21,7 +21,7 @@ from evenrank.files.arguments import checked
 from evenrank.files.errors import EvenrankError, InputError, plain, quoted, readable, reason_of, shown
 from evenrank.files.json_values import LEFT_OUT, named
 from evenrank.files.types import EQUAL, NEAR_ZERO, Array, holm, unequally_deep
-from evenrank.files.wording import counted
+from evenrank.files.wording import counted, percent
 from evenrank.measures import parse_measure, resolve
 from evenrank.results.finding import Finding, phrases
 from evenrank.results.page import Chip, Page, Section, Verdicts
@@ -571,7 +571,7 @@ class GateResult(Result):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What misleads in the audit or in the budget."""
-        return tuple(one.text for one in self.misleading)
+        return tuple(one.text for one in self.misleading if one.place == "warning")
 
     def status(self, *, strict: bool = False) -> int:
         """The exit status of ``evenrank gate``: 0 holds, 1 violated, 3 not shown (``strict``: 1)."""
@@ -1019,7 +1019,7 @@ def rules_table(result: GateResult, width: int | None = None) -> Table:
         Column("outcome", heading=""),
         Column("rule", of="title", heading=""),
         Column("value", of=_leaning),
-        Column("bound", heading="limit", of=_bound),
+        Column("bound", heading=f"{percent(1 - result.alpha, 1)} limit", of=_bound),
         Column("budget", of="rule.limit"),
     )
     table = Table("Rules", columns, result.rulings, below=below)

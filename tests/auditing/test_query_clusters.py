@@ -111,3 +111,16 @@ def test_an_audit_says_its_clusters_and_counts_them_once() -> None:
     limits = [evenrank.gate(result, budget={"rule": [rule]}).rulings[0].limits for result in (once, found, apart)]
     assert limits[0] == pytest.approx(limits[1])
     assert limits[2] != pytest.approx(limits[0])
+
+
+def test_a_document_that_answers_everything_links_nothing_and_costs_nothing() -> None:
+    """20,000 queries with a document of their own and one that all share: no pair of them is looked at."""
+    count = 20_000
+    qrels = pl.DataFrame(
+        {
+            "query_id": np.repeat([f"q{n}" for n in range(count)], 2),
+            "doc_id": [doc for n in range(count) for doc in ("all", f"d{n}")],
+            "relevance": 1,
+        }
+    )
+    assert query_clusters(None, ids(count), None, qrels).numbers is None

@@ -36,7 +36,6 @@ def test_a_relative_margin_is_tested_without_a_ratio() -> None:
     assert found.limits[0] == pytest.approx(-0.02 + low / OLD.mean())
     assert found.limits[1] == pytest.approx(found.value + half / OLD.mean(), abs=0.1 * half)
     # 1 / (.02 · mean), and the numbers that show that equal runs and identical ones keep to the margin.
-    assert found.tolerable_failures == pytest.approx(1 / 0.02 / OLD.mean())
     equal, identical = ((NOISE + 0.02 * OLD).std(ddof=1), 0.02 * OLD.std(ddof=1))
     assert found.n_if_equal == queries_to_hold(0.02 * OLD.mean(), equal, 0.98)
     assert found.n_identical == queries_to_hold(0.02 * OLD.mean(), identical, 0.98)
@@ -106,7 +105,6 @@ def test_20_queries_of_two_equal_files_show_no_margin() -> None:
     same = audit({"nDCG@10": OLD[:20]}, {"nDCG@10": OLD[:20]})
     found = one(same, rule(against="old", at_least="-3%"))
     assert (found.outcome, found.value) == ("not shown", pytest.approx(0.0))
-    assert found.tolerable_failures == pytest.approx(1 / 0.03 / OLD[:20].mean())
     assert found.n_if_equal > 100
     answer, of_rule = gate(same, budget=rule(against="old", at_least="-3%")).findings
     assert (answer.key, answer.level, answer.place) == ("one_not_shown", "not shown", "answer")
@@ -415,7 +413,7 @@ def test_what_is_effective_but_not_shown_to_be_unbiased() -> None:
 
 def test_a_rule_takes_a_line_whatever_its_name(result: GateResult) -> None:
     lines = result.table().splitlines()
-    answer, blank, head, *rules = lines
+    answer, blank, head, *rules = lines[: lines.index("", 2)]
     assert (answer[:8], blank, head.split()[0]) == ("VIOLATED", "", "value")
     # The third is not shown, with what would decide it below, in two.
     assert len(rules) == 5

@@ -198,7 +198,7 @@ def test_a_size_is_shown_with_its_side() -> None:
     against = gate(data, budget=rule("ARaB@10", against="old", at_most=0.9)).findings[-1]
     assert against.subject == "|ARaB@10| vs old"
     assert against.text.startswith("|ARaB@10| vs old holds: +.100 (limit ")
-    assert "] (new towards f, old towards m), at most +0.9" in against.text
+    assert ") (new towards f, old towards m), at most +0.9" in against.text
     own = "ARaB(poles='x,y')@10"
     measured = audit({own: values - 0.3})
     assert "towards y" in gate(measured, budget=rule(own, at_most=0.9)).findings[-1].text

@@ -84,11 +84,18 @@ def with_statistics(measured: list[Measured], measures: list[Measure], baseline:
                 parts=parts if len(parts) > 1 else (),
                 from_labels=_from_labels(run, key),
                 sample=design_term(run, key),
+                over_ties=_over_ties(run, key),
             )
     return [
         RunAudit(run.name, run.queries, figures[r], run.tie_share, run.by_depth, *_documents(run))
         for r, run in enumerate(measured)
     ]
+
+
+def _over_ties(run: Measured, key: str) -> Array | None:
+    """The values' expectations [Q] over the orders of tied documents; None where they are the values."""
+    expected = run.expected.get(key)
+    return None if expected is None or _same(expected, run.values[key]) else expected
 
 
 def _counted_queries(run: Measured, key: str, count: int) -> int:
@@ -214,11 +221,13 @@ def _compare(
         for r, one in enumerate(compared)
         if one is not None and measured[r].name not in REFERENCES
     ]
-    tests = corrected_by_kind([(measure, one.test) for measure, _, one in given])
+    tests = corrected_with_ties([(measure, one.test, one.tied) for measure, _, one in given])
     sizes = iter(corrected_by_kind([(measure, one.sizes) for measure, _, one in given if one.sizes is not None]))
     for (measure, r, one), test in zip(given, tests, strict=True):
         size = None if one.sizes is None else next(sizes)
-        found[measure][r] = replace(one, test=unless_tied(test, one.tied), sizes=size)
+        if size is not None and test.reason in (TIES, UNEQUAL_DEPTH):
+            size = size.without_verdict(test.reason)
+        found[measure][r] = replace(one, test=test, sizes=size)
     return found
 
 
@@ -228,7 +237,10 @@ def _against(run: Measured, base: Measured, measure: Measure) -> RunComparison:
     if depth_decides(run, base, measure):
         found = replace(found, test=found.test.without_verdict(UNEQUAL_DEPTH), unequal_depth=True)
     elif not is_bias(measure):
-        found = _in_common(found, run, base, measure)
+        both = have_both(run, base)
+        values, baseline = (np.where(both, one.values[str(measure)], np.nan) for one in (run, base))
+        losses = () if both.all() else _losses([(values, baseline)], measure, run.clusters)
+        found = replace(found, test=unless_missing(found.test, run, base, measure), losses=(*found.losses, *losses))
     if resolve(measure).signed and run.name not in REFERENCES:
         key = str(measure)
         samples = design_term(run, key), design_term(base, key)
@@ -239,18 +251,38 @@ def _against(run: Measured, base: Measured, measure: Measure) -> RunComparison:
     return found
 
 
-def _in_common(found: RunComparison, run: Measured, base: Measured, measure: Measure) -> RunComparison:
-    """A comparison of effectiveness, undecided where only queries that a run lacks, and that count as 0, decide it."""
-    both = ~np.isnan(run.lengths) & ~np.isnan(base.lengths)
-    if both.all():
-        return found
-    values, baseline = (np.where(both, one.values[str(measure)], np.nan) for one in (run, base))
-    test = compare(values - baseline, zeros="keep", clusters=run.clusters, reach=_reach(run, measure))
-    loss = no_loss(values, baseline, greatest=greatest_value(measure), clusters=run.clusters)
-    losses = found.losses if loss is None else (*found.losses, loss)
-    same = test.shown and (test.mean or 0.0) * (found.difference or 0.0) > 0
-    decided = found.test.without_verdict(MISSING_QUERIES) if found.test.shown and not same else found.test
-    return replace(found, test=decided, losses=losses)
+def have_both(run: Measured, base: Measured) -> Array:
+    """Which queries [Q] both runs have."""
+    both: Array = ~np.isnan(run.lengths) & ~np.isnan(base.lengths)
+    return both
+
+
+def unless_missing(
+    test: Comparison, run: Measured, base: Measured, measure: Measure, where: Array | None = None
+) -> Comparison:
+    """The test of a difference, undecided where only queries decide it that a run lacks and that count as 0.
+
+    ``where`` [Q]: the queries that the test is of.
+    """
+    both = have_both(run, base)
+    if is_bias(measure) or both.all() or not test.shown:
+        return test
+    again = compare_values(run, base, measure, both if where is None else both & where)
+    return (
+        test if again.shown and (again.mean or 0.0) * (test.mean or 0.0) > 0 else test.without_verdict(MISSING_QUERIES)
+    )
+
+
+def corrected_with_ties(
+    found: Sequence[tuple[Measure, Comparison, Comparison | None]],
+) -> list[Comparison]:
+    """The tests with Holm's correction, undecided where ties decide: over all their orders they are corrected alike."""
+    tests = corrected_by_kind([(measure, test) for measure, test, _ in found])
+    over_ties = corrected_by_kind([(measure, test if tied is None else tied) for measure, test, tied in found])
+    return [
+        unless_tied(test, None if tied is None else other)
+        for test, other, (_, _, tied) in zip(tests, over_ties, found, strict=True)
+    ]
 
 
 def corrected_by_kind(found: Sequence[tuple[Measure, Comparison]]) -> list[Comparison]:
@@ -528,6 +560,7 @@ def _order_effect(run: Measured, reference: Measured, measure: Measure, *, rando
             reach=_reach(run, measure),
         ),
         design_term(run, key, reference),
+        None if (over_ties := _over_ties(run, key)) is None else over_ties - reference.values[key],
     )
 
 
@@ -556,17 +589,17 @@ def compare_pairs(given: Sequence[Measured], measures: Sequence[Measure], baseli
         if not resolve(measure).whole_run
         for first, second in itertools.combinations(given, 2)
     ]
-    tests = corrected_by_kind([(measure, one.test) for measure, _, _, one in compared])
+    tests = corrected_with_ties([(measure, one.test, one.tied) for measure, _, _, one in compared])
     return tuple(
-        Pair(str(measure), first, second, unless_tied(test, one.tied))
-        for (measure, first, second, one), test in zip(compared, tests, strict=True)
+        Pair(str(measure), first, second, test)
+        for (measure, first, second, _), test in zip(compared, tests, strict=True)
     )
 
 
 def _compare_pair(first: Measured, second: Measured, measure: Measure) -> RunComparison:
     found = compare_runs(first, second, measure)
     if not depth_decides(first, second, measure):
-        return found
+        return replace(found, test=unless_missing(found.test, first, second, measure))
     return replace(found, test=found.test.without_verdict(UNEQUAL_DEPTH), tied=None)
 
 
@@ -579,7 +612,10 @@ def _shares_of(run: RunAudit) -> list[GroupShare]:
     figures = [one for one in run.figures.values() if type(one.measure) is type(Share)]
     # Of documents without labels, and so of what a random order would add, nothing is known.
     known = [(one, one.added) for one in figures if one.added is not None and one.mean is not None]
-    added = corrected([of.test for _, of in known])
+    # What ties decide is in the family all the same.
+    tests = [of.test for _, of in known]
+    holm = corrected([replace(test, p=1.0) if test.reason == TIES else test for test in tests])
+    added = [test if test.reason == TIES else one for test, one in zip(tests, holm, strict=True)]
     beyond = corrected_where([None if one.beyond_relevance is None else one.beyond_relevance.test for one, _ in known])
     compared = [one.vs_baseline for one, _ in known]
     return [

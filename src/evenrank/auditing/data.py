@@ -43,6 +43,7 @@ class OrderEffect:
         values: The difference for each of the audit's queries, array of shape [Q]; NaN where it is undefined.
         leans: Whether the reference's figure differs from 0.
         sample: What the values owe to labels that were drawn.
+        over_ties: The values' expectations over the orders of tied documents [Q]; None where nothing is tied.
     """
 
     also: ClassVar = ("tie_mean", "tie_p")
@@ -54,6 +55,7 @@ class OrderEffect:
     values: Array = field(repr=False, metadata=BY_QUERY)
     leans: Comparison = field(metadata=LEFT_OUT)
     sample: LabelSample | None = field(default=None, repr=False, metadata=BY_QUERY)
+    over_ties: Array | None = field(default=None, repr=False, metadata=BY_QUERY)
 
     @property
     def ci95(self) -> Interval | None:
@@ -228,6 +230,7 @@ class Figure:
         from_labels: Of a figure that is estimated from labels that were drawn, what they make of it; ``sample``: what
             its values owe to them.
         parts: The arrays [Q] that the figure is made of if they are several, such as the two poles' PRF of ΔA-PRF.
+        over_ties: The values' expectations over the orders of tied documents [Q]; None where nothing is tied.
     """
 
     measure: Measure = field(metadata=LEFT_OUT)
@@ -249,6 +252,7 @@ class Figure:
     parts: tuple[Array, ...] = field(default=(), repr=False, metadata=BY_QUERY)
     from_labels: FromLabels | None = field(default=None, metadata=IF_KNOWN)
     sample: LabelSample | None = field(default=None, repr=False, metadata=BY_QUERY)
+    over_ties: Array | None = field(default=None, repr=False, metadata=BY_QUERY)
 
     def __repr__(self) -> str:
         value = "no value" if self.mean is None else f"{self.mean:.4f}"

@@ -14,11 +14,13 @@ from evenrank.files.errors import quoted, readable
 from evenrank.files.types import Array
 from evenrank.files.wording import counted
 
-from .query_groups import by_query, on_axis
+from .query_groups import by_query, named, on_axis
 
 ALIKE = 0.5
 """Queries share a cluster whose relevant documents are the same at least to this part (Jaccard)."""
-_WORD = re.compile(r"\w+")
+_ROUNDING = 1e-9
+_MARKS = re.compile(r"^[\W_]+(?=\w)|(?<=\w)[.,;:!?\"'’”)\]]+$")
+"""Punctuation around a word; what is part of its name, as in C++ and C#, stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,10 @@ def query_clusters(
         return QueryClusters(None, "none")
     if given is not None:
         columns, name = by_query(given, "`query_clusters`", "cluster")
-        named = columns.table.select("query_id", pl.col(name).cast(pl.String).alias("cluster"))
-        labels = on_axis(named, queries)["cluster"]
+        names = columns.table[name]
+        names = named(names.fill_nan(None) if names.dtype.is_float() else names).alias("cluster")
+        table = columns.table.select("query_id", names)
+        labels = on_axis(table, queries)["cluster"]
         lacking = labels.null_count()
         if lacking == len(queries):
             raise columns.error(f"none of the {counted(len(queries), 'query')} is in it: {quoted(queries[0])}")
@@ -99,8 +103,14 @@ def _same_words(queries: pl.Series, texts: pl.DataFrame | None) -> Array:
     if texts is None:
         return np.zeros((2, 0), np.int64)
     known = on_axis(texts.select("query_id", "text"), queries)["text"]
-    keys = [None if text is None else " ".join(sorted(set(_WORD.findall(text.casefold())))) or None for text in known]
+    keys = [None if text is None else " ".join(sorted(_words(text))) or None for text in known]
     return _same(pl.Series(keys, dtype=pl.String))
+
+
+def _words(text: str) -> set[str]:
+    """The words of a query, case folded, without the punctuation around them."""
+    words = {_MARKS.sub("", word) for word in text.casefold().split()}
+    return {word for word in words if any(letter.isalnum() for letter in word)}
 
 
 def _same_relevant(queries: pl.Series, qrels: pl.DataFrame | None) -> Array:
@@ -116,16 +126,29 @@ def _same_relevant(queries: pl.Series, qrels: pl.DataFrame | None) -> Array:
     rows = relevant.join(first, "query_id").with_columns(
         pl.col("doc_id").rank("dense").alias("document"), pl.len().over("query_id").alias("size")
     )
-    # Documents of one set alone link nothing.
-    rows = rows.with_columns(pl.len().over("document").alias("queries")).filter(pl.col("queries") > 1)
-    if rows.is_empty():
-        return pairs
-    shared = (
-        rows.join(rows, "document", suffix="_other")
-        .filter(pl.col("row") < pl.col("row_other"))
-        .group_by("row", "row_other")
-        .agg(pl.len().alias("shared"), pl.col("size").first(), pl.col("size_other").first())
-        .filter(pl.col("shared") >= ALIKE * (pl.col("size") + pl.col("size_other") - pl.col("shared")))
+    # Prefix filter: two sets that are alike share one of the rarest documents of each, whatever the popular ones are.
+    rows = rows.with_columns(pl.len().over("document").alias("queries"))
+    rows = rows.sort("row", "queries", "document").with_columns(pl.int_range(pl.len()).over("row").alias("place"))
+    size, shared = pl.col("size"), 2 * ALIKE / (1 + ALIKE)
+    smaller = rows.filter(pl.col("place") <= size - (shared * size - _ROUNDING).ceil())
+    larger = rows.filter(pl.col("place") <= size - (ALIKE * size - _ROUNDING).ceil())
+    found = (
+        smaller.select("document", "row", "size")
+        .join(larger.select("document", "row", "size"), "document", suffix="_other")
+        .filter(
+            (size < pl.col("size_other")) | ((size == pl.col("size_other")) & (pl.col("row") < pl.col("row_other"))),
+            size >= ALIKE * pl.col("size_other"),
+        )
+        .select("row", "row_other", "size", "size_other")
+        .unique()
     )
-    alike = shared.select("row", "row_other").to_numpy().T.astype(np.int64)
+    of = rows.select("row", "document")
+    both = (
+        found.join(of, "row")
+        .join(of.rename({"row": "row_other"}), ["row_other", "document"])
+        .group_by("row", "row_other", "size", "size_other")
+        .len("shared")
+        .filter(pl.col("shared") >= ALIKE * (size + pl.col("size_other") - pl.col("shared")))
+    )
+    alike = both.select("row", "row_other").to_numpy().T.astype(np.int64)
     return np.concatenate([pairs, alike], axis=1)

@@ -14,20 +14,21 @@ from evenrank.files.errors import EvenrankError, quoted, shown
 from evenrank.files.tables import QUERY, Columns, column_named, first_repeat, read_columns
 from evenrank.files.types import Array
 from evenrank.files.wording import counted
-from evenrank.measures import resolve
+from evenrank.measures import is_bias, resolve
 from evenrank.stats.compare import Comparison, compare_groups
 from evenrank.stats.estimate import Estimate, estimate
 
 from .comparison import (
+    MISSING_QUERIES,
     ONLY_KNOWN,
     PARTLY,
     UNEQUAL_DEPTH,
     compare_values,
-    corrected_by_kind,
+    corrected_with_ties,
     depth_decides,
     design_term,
     possible,
-    unless_tied,
+    unless_missing,
 )
 from .data import QueryGroup
 from .figures import Measured
@@ -52,8 +53,7 @@ def as_query_groups(given: object, queries: pl.Series) -> pl.DataFrame:
     values = columns.table[name]
     if values.dtype.is_float() or values.dtype.is_nested() or values.dtype in (pl.Object, pl.Binary):
         raise columns.error(f"expected names of groups in the column {name}, found other values")
-    groups = values.cast(pl.String).str.strip_chars()
-    table = columns.table.select("query_id", pl.select(pl.when(groups != "").then(groups)).to_series().alias("group"))
+    table = columns.table.select("query_id", named(values).alias("group"))
     found = on_axis(table.rename({"group": "query_group"}), queries)
     number = found["query_group"].drop_nulls().n_unique()
     if not 2 <= number <= _MOST_GROUPS:
@@ -61,6 +61,12 @@ def as_query_groups(given: object, queries: pl.Series) -> pl.DataFrame:
             f"expected from 2 to {_MOST_GROUPS} groups of the {counted(len(queries), 'query')}, found {number}"
         )
     return found
+
+
+def named(values: pl.Series) -> pl.Series:
+    """The names in a column, without white space around them; null of an empty one."""
+    names = values.cast(pl.String).str.strip_chars()
+    return pl.select(pl.when(names != "").then(names)).to_series()
 
 
 def on_axis(table: pl.DataFrame, queries: pl.Series) -> pl.DataFrame:
@@ -142,11 +148,8 @@ def served(
 
 def _corrected(rows: Sequence[_Row], found: Sequence[_Tests]) -> dict[tuple[str, Measure, str], Comparison]:
     """The tests of the rows, corrected by kind; what ties decide cannot be told."""
-    tests = corrected_by_kind([(row[1], test) for row, (test, _) in zip(rows, found, strict=True)])
-    return {
-        (run.name, measure, name): unless_tied(test, tied)
-        for (run, measure, name), test, (_, tied) in zip(rows, tests, found, strict=True)
-    }
+    tests = corrected_with_ties([(row[1], *tests) for row, tests in zip(rows, found, strict=True)])
+    return {(run.name, measure, name): test for (run, measure, name), test in zip(rows, tests, strict=True)}
 
 
 def _turned(test: Comparison, n: int) -> Comparison:
@@ -177,6 +180,11 @@ def _from_others(run: Measured, measure: Measure, where: Array, others: Array) -
         return _unlabelled(test, run), None
     if key in run.samples:
         return test.without_verdict("labels were drawn for all queries together"), None
+    has = ~np.isnan(run.lengths)
+    if not is_bias(measure) and test.shown and not has.all():
+        again = compared(np.where(has, run.values[key], np.nan))
+        if not (again.shown and (again.mean or 0.0) * (test.mean or 0.0) > 0):
+            test = test.without_verdict(MISSING_QUERIES)
     tied = run.expected.get(key)
     return test, None if tied is None else compared(tied)
 
@@ -189,6 +197,7 @@ def _from_baseline(run: Measured, base: Measured, measure: Measure, where: Array
         return _unlabelled(test, run), None
     if depth_decides(run, base, measure):
         return test.without_verdict(UNEQUAL_DEPTH), None
+    test = unless_missing(test, run, base, measure, where)
     known = key in run.expected and key in base.expected
     return test, compare_values(run, base, measure, where, tied=True) if known else None
 

@@ -51,9 +51,8 @@ class RuleTest:
 
     ``n``: queries used; ``left_out``: those with a value in only one of the runs; ``mean`` and ``other``: the runs'
     figures over the queries used, with their signs. ``n_if_equal``: the number of queries that show that the rule holds
-    if the runs are equally good, with the spread of their differences; ``n_identical``: if they are the same run.
-    ``tolerable_failures``: one query in so many that loses everything would use up the margin. All None where the rule
-    has no margin between two runs.
+    if the runs are equally good, with the spread of their differences; ``n_identical``: if they are the same run. Both
+    None where the rule has no margin between two runs.
     """
 
     test: BoundTest | None
@@ -63,7 +62,6 @@ class RuleTest:
     other: float | None
     n_if_equal: int | None = None
     n_identical: int | None = None
-    tolerable_failures: float | None = None
 
 
 def rule_test(
@@ -133,7 +131,7 @@ def rule_test(
     spreads = (float(np.std(one, ddof=1)) for one in (own[0] - other[0] + sign * of_base, of_base))
     effect = test.design_effect
     n_if_equal, n_identical = (queries_to_hold(margin, sd, loss, alpha, design_effect=effect) for sd in spreads)
-    return replace(found, n_if_equal=n_if_equal, n_identical=n_identical, tolerable_failures=(most - least) / margin)
+    return replace(found, n_if_equal=n_if_equal, n_identical=n_identical)
 
 
 def _range(rule: Rule, greatest: float) -> tuple[float, float]:
@@ -254,11 +252,16 @@ class Audited:
             raise EvenrankError(f"{rule.measure} is not in the audit, which has {', '.join(figures)}{needed}")
         return found
 
-    def parts(self, run: str, rule: Rule) -> list[Array]:
-        """The values [Q] that a rule's quantity of a run is made of; NaN is undefined."""
+    def parts(self, run: str, rule: Rule, *, over_ties: bool = False) -> list[Array]:
+        """The values [Q] that a rule's quantity of a run is made of; NaN is undefined.
+
+        ``over_ties``: their expectations over the orders of tied documents.
+        """
         figure = self.figure(run, rule)
         if rule.quantity != "figure":
             figure = self._excess(figure, run, rule)
+        if over_ties and figure.get("over_ties") is not None:
+            return [np.where(self.inside(rule), self._array(figure["over_ties"]), np.nan)]
         found = figure.get("parts")
         if found is None:
             found = [figure.get("values")]
@@ -456,7 +459,7 @@ def _canonical(name: str) -> str:
 _SAYS = phrases("gate")
 Correction = Literal["holm", "none"]
 Limits = tuple[float, float]
-UndecidableReason = Literal["unlabelled", "unequal", "few_labels", "labels"]
+UndecidableReason = Literal["unlabelled", "unequal", "few_labels", "labels", "tied", "missing"]
 """Why nothing can be told of a rule, whatever the number of queries: the template that says it."""
 
 
@@ -477,8 +480,7 @@ class RuleResult:
             samples, if the truth is what was observed; None if no number would, as where lists differ in length or
             documents lack a label, or with one query.
         n_if_equal: Of a margin between two runs, the number that would show that it holds if they are equally good,
-            with the spread of these differences; ``n_identical``: if they are the same run. ``tolerable_failures``:
-            one query in so many that loses everything would use up the margin.
+            with the spread of these differences; ``n_identical``: if they are the same run.
         detectable: The true value nearest to the budget of which so many queries show that it violates it in 8 of 10
             samples at most. None of an absolute value against another run's, and if the measure has no such value.
         direction: The groups that ``mean`` and ``other_mean`` lean to, where their signs tell and the audit names them.
@@ -501,7 +503,6 @@ class RuleResult:
     detectable: float | None
     n_if_equal: int | None
     n_identical: int | None
-    tolerable_failures: float | None
     alpha: float
     level: float
     """The level at which the rule is violated if it is the only one that is; ``alpha``: that of its limits."""
@@ -605,7 +606,8 @@ class GateResult(Result):
             sections=(Section("All figures", (_figures_table(self),)),),
             verdicts=Verdicts(("rule", "outcome"), glance),
             facts=(("level of the limits", f"{self.alpha:g}"),),
-            source="A rule holds if the one-sided interval of its value lies within the budget.",
+            legend=("limit: with one imagined query that loses all it can, unlike the interval of an audit",),
+            source="A rule holds if its limit lies within the budget.",
             provenance=self.provenance,
         )
 
@@ -685,38 +687,16 @@ def gate(
     rules = as_budget(budget, values.facts)
     base = values.baseline(baseline)
     gated = values.run(run, base)
-    found: list[tuple[str | None, RuleTest]] = []
-    for place, rule in enumerate(rules.rules, start=1):
-        other = against(values, rules, place, base)
-        if other == gated:
-            raise rules.error(place, f"against: {quoted(gated)} is the run that is gated")
-        try:
-            if "pooled=True" in rule.measure:
-                raise EvenrankError("a pooled ratio is no mean over queries: the audit's impact table tests it")
-            parts = values.parts(gated, rule)
-            others = None if other is None else values.parts(other, rule)
-            if others is not None and len(others) != len(parts):
-                raise values.fail(f"no audit's JSON: {rule.measure} has parts in only one of {gated} and {other}")
-            greatest = values.greatest(rule, [gated, *([] if other is None else [other])])
-            of_labels = values.sample(gated, rule), None if other is None else values.sample(other, rule)
-            test = rule_test(
-                rule,
-                parts,
-                others,
-                greatest=greatest,
-                alpha=rules.alpha,
-                samples=of_labels,
-                clusters=values.clusters,
-            )
-            unknown = values.partly_labelled([gated, *([] if other is None else [other])], rule)
-            if unknown or values.few_labels(gated, rule):
-                test = replace(test, test=None)
-            found.append((other, test))
-        except EvenrankError as error:
-            raise rules.error(place, str(error)) from None
+    results = _rulings(rules, _rule_tests(values, rules, gated, base), correction)
+    # What only the order of ties decides, or queries that a run lacks and that count as 0, is not shown.
+    over_ties = _rulings(rules, _rule_tests(values, rules, gated, base, over_ties=True), correction)
+    in_common = _rulings(rules, _rule_tests(values, rules, gated, base, in_common=True), correction)
     rulings = tuple(
         replace(_beyond(values, gated, ruling), run=gated, direction=_direction(values, ruling))
-        for ruling in _rulings(rules, found, correction)
+        for ruling in (
+            _unless_turned(_unless_turned(result, tied, "tied"), common, "missing")
+            for result, tied, common in zip(results, over_ties, in_common, strict=True)
+        )
     )
     # The words of the audit's own are not the gate's.
     passed_on = (Finding("audit", "", "cannot be told", None, said, "warning") for said in values.warnings)
@@ -724,6 +704,60 @@ def gate(
     return GateResult(
         gated, base, rulings, rules.alpha, correction, misleading, values.provenance, provenance=provenance
     )
+
+
+def _rule_tests(
+    values: Audited,
+    rules: Budget,
+    gated: str,
+    base: str | None,
+    *,
+    over_ties: bool = False,
+    in_common: bool = False,
+) -> list[tuple[str | None, RuleTest]]:
+    """Each rule's test, and the run that it is against.
+
+    ``over_ties``: of the expectations over the orders of tied documents; ``in_common``: of effectiveness, on the
+    queries that both runs have.
+    """
+    found: list[tuple[str | None, RuleTest]] = []
+    for place, rule in enumerate(rules.rules, start=1):
+        other = against(values, rules, place, base)
+        if other == gated:
+            raise rules.error(place, f"against: {quoted(gated)} is the run that is gated")
+        runs = [gated, *([] if other is None else [other])]
+        try:
+            if "pooled=True" in rule.measure:
+                raise EvenrankError("a pooled ratio is no mean over queries: the audit's impact table tests it")
+            own, *others = (values.parts(run, rule, over_ties=over_ties) for run in runs)
+            if in_common and not rule.facts.bias:
+                lengths = [one for run in runs if (one := values.lengths(run)) is not None]
+                lacking = np.isnan(np.stack(lengths)).any(axis=0) if lengths else np.zeros(len(values.ids), np.bool_)
+                own, *others = ([np.where(lacking, np.nan, part) for part in parts] for parts in (own, *others))
+            if others and len(others[0]) != len(own):
+                raise values.fail(f"no audit's JSON: {rule.measure} has parts in only one of {gated} and {other}")
+            test = rule_test(
+                rule,
+                own,
+                others[0] if others else None,
+                greatest=values.greatest(rule, runs),
+                alpha=rules.alpha,
+                samples=(values.sample(gated, rule), None if other is None else values.sample(other, rule)),
+                clusters=values.clusters,
+            )
+            if values.partly_labelled(runs, rule) or values.few_labels(gated, rule):
+                test = replace(test, test=None)
+            found.append((other, test))
+        except EvenrankError as error:
+            raise rules.error(place, str(error)) from None
+    return found
+
+
+def _unless_turned(ruling: RuleResult, other: RuleResult, reason: UndecidableReason) -> RuleResult:
+    """The ruling, not shown for this ``reason`` where the ``other`` one of the same rule has not the same outcome."""
+    if ruling.outcome in (other.outcome, "not shown"):
+        return ruling
+    return replace(ruling, outcome="not shown", undecidable_reason=reason)
 
 
 def as_json_values(audited: WithValues | opt.File | Mapping[str, object]) -> opt.File | Mapping[str, object]:
@@ -757,7 +791,7 @@ def _ruling(
     if test is None:
         value = _value_of(rule, found.mean, found.other)
         counts = found.n, found.left_out, found.mean, found.other
-        nothing = (None,) * 8
+        nothing = (None,) * 7
         return RuleResult(rule, other, "not shown", value, None, *counts, *nothing, alpha, level)
     p_holds = test.p_holds()
     outcome = outcome_of(test, corrected, alpha)
@@ -766,7 +800,7 @@ def _ruling(
         other,
         outcome,
         test.value,
-        test.limits(alpha),
+        _possible_limits(rule, test, alpha, found.other),
         found.n,
         found.left_out,
         found.mean,
@@ -778,11 +812,23 @@ def _ruling(
         _detectable(rule, test, level, found.other),
         found.n_if_equal,
         found.n_identical,
-        found.tolerable_failures,
         alpha,
         level,
         test,
     )
+
+
+def _possible_limits(rule: Rule, test: BoundTest, alpha: float, other: float | None) -> Limits | None:
+    """The limits without values that the rule's quantity cannot have; None below six clusters, as of one query."""
+    if isinstance(test, AbsoluteLimit):
+        few = test.n_effective < LEAST_CLUSTERS <= test.upper.n
+    else:
+        few = test.n_effective < LEAST_CLUSTERS <= test.n
+    if few:
+        return None
+    least, most = rule.scale(other)
+    low, high = test.limits(alpha)
+    return min(max(low, least), most), max(min(high, most), least)
 
 
 def _value_of(rule: Rule, own: float | None, other: float | None) -> float | None:
@@ -844,7 +890,7 @@ def _queries_to_decide(test: BoundTest, found: RuleTest, alpha: float, level: fl
         return None
     if test.distance > 0:
         # In independent units: a cluster is imagined as one, and the standard error is that of clusters.
-        effect = max(1.0, n / test.worth)
+        effect = max(1.0, n / test.n_effective)
         sd = test.se * math.sqrt(n / effect)
         needed = queries_to_hold(test.distance, sd, test.loss, alpha, design_effect=effect)
         # As many as there are did not: what was added to the test is more than this formula knows of.
@@ -901,7 +947,7 @@ def _undecided(ruling: RuleResult) -> str:
         return _unbounded(ruling.rule)
     if ruling.p_violated is not None and ruling.p_violated <= ruling.alpha:
         return "corrected"
-    if (test.nearer if isinstance(test, AbsoluteLimit) else test).worth < LEAST_CLUSTERS <= ruling.n:
+    if (test.nearer if isinstance(test, AbsoluteLimit) else test).n_effective < LEAST_CLUSTERS <= ruling.n:
         return "few_clusters"
     if ruling.n < LEAST_SAMPLE and test.distance > 0:
         return "few_queries"
@@ -927,6 +973,8 @@ def _template_of(why: UndecidableReason) -> str:
         return "unequal"
     if why == "few_labels":
         return "few_labels"
+    if why in ("tied", "missing"):
+        return "tied" if why == "tied" else "missing"
     return "labels" if why == "labels" else "unlabelled"
 
 

@@ -23,6 +23,7 @@ from evenrank.auditing.inputs import only_judged, usual_measures
 from evenrank.auditing.inputs import only_queries as restricted_to
 from evenrank.auditing.notes import absence_warning
 from evenrank.auditing.plane import Placed, PlanePoint, draw_plane
+from evenrank.auditing.query_clusters import query_clusters
 from evenrank.files import InputError, Order, Provenance, as_qrels, as_queries, as_run, check_outputs, write_run
 from evenrank.files.arguments import check_ranges, checked
 from evenrank.files.convert import Strings, strings
@@ -412,7 +413,7 @@ def _array(value: float) -> Array:
 class TuningQueries:
     """The queries that a strength and a direction are chosen on: those ``given``, or by a hash of ``seed`` and id.
 
-    Whether a query is one of them does not depend on the other queries of the run.
+    Whether a query is one of them depends on no other query of the run but those of its cluster.
     """
 
     given: frozenset[str] | None
@@ -423,11 +424,18 @@ class TuningQueries:
         """From a file of ids, a file of queries, ids in a list, or queries as a dict or a table; None: by the seed."""
         return cls(None if given is None else frozenset(_ids(given)), seed)
 
-    def chosen(self, queries: pl.Series) -> pl.Series:
-        """Whether each of ``queries`` is one of them."""
+    def chosen(self, queries: pl.Series, qrels: pl.DataFrame | None) -> pl.Series:
+        """Whether each of ``queries`` is one of them; those with the same relevant documents together."""
         if self.given is not None:
             return queries.is_in(pl.Series(sorted(self.given), dtype=pl.String).implode())
-        return pl.Series([_is_tuning(query, self.seed) for query in queries.to_list()], dtype=pl.Boolean)
+        clusters = query_clusters(None, queries, None, qrels).numbers
+        names = queries.to_list()
+        if clusters is not None:
+            least: dict[int, str] = {}
+            for number, name in zip(clusters.tolist(), names, strict=True):
+                least[number] = min(name, least.get(number, name))
+            names = [least[number] for number in clusters.tolist()]
+        return pl.Series([_is_tuning(name, self.seed) for name in names], dtype=pl.Boolean)
 
     def check(self, tuning: int, others: int) -> None:
         """Raises EvenrankError if the run has no query to choose on, or none to report on."""
@@ -1091,7 +1099,7 @@ def rebalanced(
             " strength by a lexicon, then audit both runs with labels drawn for both"
         )
     queries = run.queries
-    chosen = request.queries.chosen(queries) if request.tunes else pl.Series([False] * len(queries))
+    chosen = request.queries.chosen(queries, qrels) if request.tunes else pl.Series([False] * len(queries))
     notes = [*([] if qrels is not None else [UNKNOWN_EFFECTIVENESS]), *restriction]
     if request.tunes:
         tuning = int(chosen.sum())
@@ -1100,7 +1108,7 @@ def rebalanced(
     on = restricted(run, chosen) if request.tunes else None
     absent = absent_queries(queries, qrels)
     absent_tuning = (
-        request.queries.chosen(absent) if request.tunes else pl.Series([False] * len(absent), dtype=pl.Boolean)
+        request.queries.chosen(absent, qrels) if request.tunes else pl.Series([False] * len(absent), dtype=pl.Boolean)
     )
     plan = request.plan(grouping, on, qrels, absent.filter(absent_tuning))
     lists = grouping.lists(run)

@@ -71,7 +71,8 @@ def random_effects_test(differences: Sequence[Array], *, same_queries: bool = Fa
     freedom; V_seeds = s²(seeds' means)/S, V_queries = s²(queries' means)/Q.
 
     Args:
-        differences: The values [Q_s] of each seed; NaN values are left out.
+        differences: The values [Q_s] of each seed; NaN values are left out, and with ``same_queries`` every query that
+            a seed lacks.
         same_queries: Every seed has the same queries in the same order. Else each seed has queries of its own, which
             are then in V_seeds already.
 
@@ -90,8 +91,12 @@ def random_effects_test(differences: Sequence[Array], *, same_queries: bool = Fa
     of_queries = None
     if same_queries or seeds == 1:
         table = np.stack(tables)
-        of_queries = np.nanmean(table[:, (~np.isnan(table)).any(axis=0)], axis=0)
-        queries = len(of_queries)
+        # The queries of every training: others would give a query's mean and a training's other weights.
+        table = table[:, ~np.isnan(table).any(axis=0)]
+        of_queries, queries = table.mean(axis=0), table.shape[1]
+        if not queries:
+            return RandomEffects(None, None, None, seeds, 0)
+        means = table.mean(axis=1)
     if seeds < LEAST_SEEDS:
         return _of_these(float(means.mean()), known, of_queries, queries)
     by_queries = 0.0 if of_queries is None or queries < 2 else float(of_queries.var(ddof=1)) / queries

@@ -73,7 +73,7 @@ class Clustered:
         """Σ weight [K] × coefficient, or the ``value`` of which the ``weights`` are the derivatives (delta method).
 
         Its variance is the largest of that by the first units, that by the second, and V₁ + V₂ − V₁₂ [Cameron, Gelbach
-        & Miller, JBES 2011, eq. 2.8]. Degrees of df are those of the second units where their variance is the
+        & Miller, JBES 2011, eq. 2.8]. Degrees of freedom are those of the second units where their variance is the
         largest, else the fewer of the two.
         """
         value = float(self.coefficients @ weights) if value is None else value
@@ -106,7 +106,7 @@ def clustered(
     ``first``, ``second`` [N]: the units of a row, as whole numbers from 0: its query and its passage. ``instruments``
     [N, K]: what the coefficients are learnt from (None: the columns), so that Σ instrument × residual is 0 for each.
     ``part`` [N]: of which independent sample a row's second unit is (None: all of one). ``counted`` [N]: the rows that
-    make clusters count for the degrees of df (None: all). Each unit is left out in turn and the rest fitted anew,
+    make clusters count for the degrees of freedom (None: all). Each unit is left out in turn and the rest fitted anew,
     as unequal clusters make the usual formula reject up to half of all true null hypotheses.
 
     Worked example: the values of two queries and two passages are 1, 2, 3, 6, their mean 3. Without either query the

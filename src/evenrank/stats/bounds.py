@@ -42,7 +42,7 @@ from .estimate import (
     t_quantile,
     with_value,
 )
-from .planning import HOLDS_SHARE, detectable_distance, power
+from .planning import HOLDS_SHARE, LEAST_TO_HOLD, detectable_distance, power
 from .sampling import LabelSample, SamplePair
 
 MARGIN = 0.05
@@ -70,8 +70,8 @@ class MeanBound:
         bound: The bound in the units of the rule; ``unit``: what one of these is in those of the measure.
         sign: 1 where the value has to be at least the bound, −1 where at most.
         loss: What the imagined query loses, −z of it; infinite where that is not known, and then nothing holds.
-        n: Number of z; fewer than 15 do not hold. ``worth``: the number of clusters of equal size that they are worth,
-            n where they are independent; fewer than 6 do not hold.
+        n: Number of z; fewer than 15 do not hold. ``n_effective``: the number of clusters of equal size that they are
+            worth, n where they are independent; fewer than 6 do not hold.
     """
 
     z: MeanEstimate
@@ -81,7 +81,7 @@ class MeanBound:
     sign: int
     loss: float
     n: int
-    worth: float
+    n_effective: float
     unit: float = 1.0
 
     @property
@@ -102,7 +102,7 @@ class MeanBound:
     @property
     def design_effect(self) -> float:
         """n/G*: how many queries of a cluster are worth one."""
-        return self.n / self.worth
+        return self.n / self.n_effective
 
     def limits(self, alpha: float = SIGNIFICANT) -> Interval:
         """The one-sided limits of the value, that on the side of the bound with the imagined query."""
@@ -119,7 +119,7 @@ class MeanBound:
 
     def p_holds(self) -> float:
         """p of the claim that it holds: α where the limit reaches the bound; 1 with fewer than 15 queries."""
-        if self.n < LEAST_SAMPLE or self.worth < LEAST_CLUSTERS or not math.isfinite(self.loss):
+        if self.n < LEAST_TO_HOLD or self.n_effective < LEAST_CLUSTERS or not math.isfinite(self.loss):
             return 1.0
         if not self.held.se:
             return float(not self.held.value >= -EQUAL)
@@ -127,7 +127,7 @@ class MeanBound:
 
     def p_violated(self) -> float | None:
         """Two-sided p of the claim that it is violated; None where too few queries tell."""
-        few = self.test.reason is not None or self.worth < LEAST_CLUSTERS
+        few = self.test.reason is not None or self.n_effective < LEAST_CLUSTERS
         return None if few else min(1.0, 2 * self.test.p_less())
 
     def power(self, at: float, alpha: float) -> float:
@@ -165,9 +165,9 @@ class AbsoluteLimit:
         return self.upper.loss
 
     @property
-    def worth(self) -> float:
+    def n_effective(self) -> float:
         """The number of clusters that the queries are worth."""
-        return self.upper.worth
+        return self.upper.n_effective
 
     @property
     def value(self) -> float:
@@ -211,8 +211,8 @@ class AbsoluteMargin:
     """Whether the absolute value of a signed mean is at most a margin above that of another run's.
 
     As :class:`MeanBound`: ``held`` with an imagined query that leans as far as any document can; ``pessimistic`` with
-    one that leans as far to the other side as the furthest, where there are fewer than 30; ``worth``: the number of
-    clusters that the queries are worth. ``few``: why too few queries tell that it is violated.
+    one that leans as far to the other side as the furthest, where there are fewer than 30; ``n_effective``: the number
+    of clusters that the queries are worth. ``few``: why too few queries tell that it is violated.
     """
 
     means: AbsoluteMeans
@@ -221,7 +221,7 @@ class AbsoluteMargin:
     bound: float
     loss: float
     n: int
-    worth: float
+    n_effective: float
     few: str | None
 
     @property
@@ -259,7 +259,7 @@ class AbsoluteMargin:
 
     def p_holds(self) -> float:
         """p of the claim that it holds; 1 with fewer than 15 queries."""
-        if self.n < LEAST_SAMPLE or self.worth < LEAST_CLUSTERS or not math.isfinite(self.loss):
+        if self.n < LEAST_TO_HOLD or self.n_effective < LEAST_CLUSTERS or not math.isfinite(self.loss):
             return 1.0
         return min(1.0, p_size_less(self.held, self.bound) / HOLDS_SHARE)
 
@@ -308,14 +308,14 @@ def bound_mean(
         clusters: The clusters [n] of each part; None: values are independent.
     """
     lost, n = loss if math.isfinite(loss) else 0.0, min(map(len, within))
-    worth = _worth(n, clusters)
+    n_effective = _effective_number(n, clusters)
     if sample is not None:
         z = within[0]
         groups = None if clusters is None else clusters[0]
         mean = superpopulation_mean(sample, z, groups)
         few = too_few(k, n) if (k := int((np.abs(z) > _ZERO).sum())) < LEAST_NOT_ZERO else None
         held = superpopulation_mean(sample, *with_value(z, -lost, groups))
-        return MeanBound(mean, _plain_test(mean, few, n), held, bound, sign, loss, n, worth, unit)
+        return MeanBound(mean, _plain_test(mean, few, n), held, bound, sign, loss, n, n_effective, unit)
     if len(within) > 1:
         mean = combined_estimate(within, factors, clusters)
         more = [
@@ -331,10 +331,10 @@ def bound_mean(
         (z,), groups = within, known_clusters(None if clusters is None else clusters[0], np.ones(n, bool))
         test = MeanTest.of(z, groups, zeros, gain, augmented_below=AUGMENTED_BELOW)
         mean, held = mean_estimate(z, groups), mean_estimate(*with_value(z, -lost, groups))
-    return MeanBound(mean, test, replace(held, skewness=0.0), bound, sign, loss, n, worth, unit)
+    return MeanBound(mean, test, replace(held, skewness=0.0), bound, sign, loss, n, n_effective, unit)
 
 
-def _worth(n: int, clusters: Sequence[Array] | None) -> float:
+def _effective_number(n: int, clusters: Sequence[Array] | None) -> float:
     """The number of clusters of equal size that the smallest of several parts is worth, n where none share one."""
     return n if clusters is None else min(effective_clusters(np.unique(c, return_counts=True)[1]) for c in clusters)
 
@@ -414,11 +414,11 @@ def margin_absolute(
     k = min(len(part) if margin else int((np.abs(part) > _ZERO).sum()) for part in apart)
     n = min(map(len, own))
     few = too_few(k, n) if k < LEAST_NOT_ZERO else None
-    worth = _worth(n, clusters)
-    if worth < LEAST_CLUSTERS:
-        few = f"the queries are worth only {worth:.1f} clusters, where {LEAST_CLUSTERS:.0f} are needed"
+    n_effective = _effective_number(n, clusters)
+    if n_effective < LEAST_CLUSTERS:
+        few = f"the queries are worth only {n_effective:.1f} clusters, where {LEAST_CLUSTERS:.0f} are needed"
     plain = AbsoluteMeans(*(replace(one, skewness=0.0) for one in (held.own, held.other, held.total, held.difference)))
-    return AbsoluteMargin(means, pessimistic, plain, margin, loss, n, worth, few)
+    return AbsoluteMargin(means, pessimistic, plain, margin, loss, n, n_effective, few)
 
 
 def no_loss(

@@ -270,8 +270,10 @@ def compare(
     if not n:
         return undecidable(None, 0, "no value is defined", unit)
     mean, k = float(own.mean()), int((np.abs(own) > _ZERO).sum())
-    if k < 2:
-        return undecidable(mean, n, ALL_ZERO if not k else f"only one of {n} values is not 0", unit)
+    if not k:
+        return undecidable(mean, n, ALL_ZERO, unit)
+    if n < 2:
+        return undecidable(mean, n, f"there is only one of the {unit}", unit)
     if sample is not None:
         return _compare_sampled(values, clusters, sample, k, unit)
     test = MeanTest.of(own, within, zeros, reach, unit)
@@ -313,6 +315,16 @@ def _interval(test: MeanTest, values: Array, clusters: Array | None) -> Interval
     return min(low, least), max(high, most)
 
 
+def worth(clusters: Array) -> float:
+    """The number of clusters of equal size that the ``clusters`` [n] of values are worth."""
+    return effective_clusters(np.unique(clusters, return_counts=True)[1])
+
+
+def too_few_clusters(number: float, least: float, what: str = "the queries are") -> str | None:
+    """Why so few clusters of equal size tell nothing; None where they are enough."""
+    return None if number >= least else f"{what} worth only {number:.1f} clusters, where {least:.0f} are needed"
+
+
 def compare_to_random_order(
     values: Array,
     variances: Array,
@@ -326,7 +338,8 @@ def compare_to_random_order(
     ``values``: what each query's order has beyond the expectation over random orders of its candidates; ``variances``
     [Q]: its variance over these orders, known exactly. The test of :func:`compare` between queries has to agree with
     z = Σx / √Σv: where few documents belong to a group, the values are rare and large, and no test of their mean alone
-    holds. Within a cluster of queries the same documents may decide: its variance is (Σ√v)².
+    holds. Within a cluster of queries the same documents may decide: its variance is (Σ√v)². Of values that are
+    estimated from drawn labels only the test between queries and labels is made.
 
     Worked example: of 40 queries each adds .1 or .3, with a variance of .25 a query: z = 8/√10 = 2.53, p = .0114.
 
@@ -409,8 +422,10 @@ def compare_combined(
         return undecidable(mean, n, f"a group has only one query, where {LEAST_SAMPLE} are needed")
     estimate = combined_estimate(own, factors, within)
     ci95 = confidence_interval(estimate) if estimate.se else None
-    if least < LEAST_SAMPLE:
-        return undecidable(mean, n, f"a group has only {least} queries, where {LEAST_SAMPLE} are needed", ci95=ci95)
+    reason = f"a group has only {least} queries, where {LEAST_SAMPLE} are needed" if least < LEAST_SAMPLE else None
+    reason = reason or (None if within is None else too_few_clusters(min(map(worth, within)), LEAST_CLUSTERS))
+    if reason is not None:
+        return undecidable(mean, n, reason, ci95=ci95)
     if not estimate.se:
         return undecidable(mean, n, "the values of each group are all the same")
     mde = minimum_detectable_effect(estimate.se, estimate.df)
@@ -451,12 +466,9 @@ def compare_groups(inside: Array, others: Array, *, clusters: Array | None = Non
     ci95 = (min(low), max(high)) if welch.se else None
     if least < LEAST_SAMPLE:
         return undecidable(mean, n, f"{size}, where {LEAST_SAMPLE} are needed", unit, ci95)
-    if (
-        within is not None
-        and min(worths := [effective_clusters(np.unique(c, return_counts=True)[1]) for c in within]) < LEAST_SAMPLE
-    ):
-        why = f"a group is worth only {min(worths):.1f} clusters of {unit}, where {LEAST_SAMPLE} are needed"
-        return undecidable(mean, n, why, unit, ci95)
+    reason = None if within is None else too_few_clusters(min(map(worth, within)), LEAST_SAMPLE, "a group is")
+    if reason is not None:
+        return undecidable(mean, n, reason, unit, ci95)
     if not welch.se:
         why = "the values of each group are all the same" if mean else "every value is the same"
         return undecidable(mean, n, why, unit)
@@ -473,7 +485,7 @@ def _two_groups(samples: Sequence[Array], clusters: Sequence[Array] | None) -> t
     own = [mean_estimate(one, None if clusters is None else clusters[k]) for k, one in enumerate(samples)]
     welch = combined_estimate(samples, (1.0, -1.0), clusters, SPARSE_SKEWNESS_FACTOR)
     # The number of independent values (or clusters of equal size) behind each.
-    numbers = [len(one) if clusters is None else estimate.df + 1 for one, estimate in zip(samples, own, strict=True)]
+    numbers = [len(one) if clusters is None else worth(clusters[k]) for k, one in enumerate(samples)]
     df = sum(numbers) - 2
     variance = sum((k - 1) * k * one.se**2 for k, one in zip(numbers, own, strict=True)) / df
     se = math.sqrt(variance * sum(1 / k for k in numbers))
@@ -612,8 +624,7 @@ def compare_abs_means(
     high = -bisect_root(lambda bound: p_size_less(means, -bound) - alpha, -means.value - reach, -means.value)
     reason = too_few(min(least, differ), n) if min(least, differ) < LEAST_NOT_ZERO else None
     reason = reason or (None if samples[0] is None else samples[0].too_few)
-    if reason is None and within is not None and min(means.difference.df, means.total.df) + 1 < LEAST_CLUSTERS:
-        reason = f"the queries are worth fewer than {LEAST_CLUSTERS:.0f} clusters"
+    reason = reason or (None if within is None else too_few_clusters(min(map(worth, within)), LEAST_CLUSTERS))
     if reason:
         return undecidable(means.value, n, reason, ci95=(low, high))
     p = min(1.0, 2 * min(p_size_greater(means, 0.0), p_size_less(means, 0.0, inclusive=False)))

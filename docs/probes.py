@@ -159,7 +159,9 @@ def _said(variant: Found, above: str, below: str) -> str:
         return f"prefers {above if finding['mean'] > 0 else below}, {_effect(finding)} sd."
     if not finding["mde"]:
         return "no preference shown, as no score changes."
-    return f"no preference shown; true ones below {finding['mde']:.3f} sd are missed in at least one of five such samples."
+    return (
+        f"no preference shown; true ones below {finding['mde']:.3f} sd are missed in at least one of five such samples."
+    )
 
 
 def _of(variant: Found) -> str:

@@ -53,8 +53,8 @@ VERDICTS = ("verdict", "outcome", "level", "state", "differs", "domain", "robust
 """Keys of verdicts, which are compared exactly."""
 INFERENCE = frozenset(
     (
-        *("ci95", "interval", "half_width", "error", "se", "freedom", "df", "skew"),
-        *("p", "t_p", "z", "z_p", "tie_p", "holm_p", "holm", "wilcoxon_p", "p_holds", "p_broken", "p_violated", "p_equal", "holm_p_equal"),
+        *("ci95", "interval", "half_width", "error", "se", "freedom", "df", "skew", "p", "t_p", "z", "z_p", "tie_p"),
+        *("holm_p", "holm", "wilcoxon_p", "p_holds", "p_broken", "p_violated", "p_equal", "holm_p_equal"),
         *("noticeable", "catches", "power", "queries_to_decide", "if_equal", "one_in", "mde", "detectable"),
         *("n_if_equal", "n_identical", "tolerable_failures"),
     )

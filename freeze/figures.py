@@ -56,7 +56,8 @@ INFERENCE = frozenset(
         *("ci95", "interval", "half_width", "error", "se", "freedom", "df", "skew", "p", "t_p", "z", "z_p", "tie_p"),
         *("holm_p", "holm", "wilcoxon_p", "p_holds", "p_broken", "p_violated", "p_equal", "holm_p_equal"),
         *("noticeable", "catches", "power", "queries_to_decide", "if_equal", "one_in", "mde", "detectable"),
-        *("n_if_equal", "n_identical", "tolerable_failures"),
+        *("n_if_equal", "n_identical", "tolerable_failures", "limits", "greatest", "no_loss", "unit"),
+        *("low", "high", "ratio_low", "ratio_high"),
     )
 )
 """Keys of intervals, tests and errors."""
@@ -236,9 +237,13 @@ def _numbered(names: list[str]) -> list[str]:
     return numbered
 
 
+_DECIDED = {*VERDICTS, *INFERENCE}
+"""Columns of texts that name no row."""
+
+
 def _rows(table: pl.DataFrame) -> Iterator[tuple[tuple[str, ...], Figure]]:
     """The order of the rows, which are named by their texts, and their numbers by row and column."""
-    texts = [name for name, kind in table.schema.items() if kind == pl.String]
+    texts = [name for name, kind in table.schema.items() if kind == pl.String and name not in _DECIDED]
     rows = table.rows(named=True)
     names = _numbered(["|".join(str(row[name]) for name in texts) for row in rows])
     yield (ORDER,), tuple(names)

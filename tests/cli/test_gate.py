@@ -45,12 +45,13 @@ RUNS = ("gate", "new", "--baseline", "old", "--collection", "c.tsv", "--qrels", 
 def test_status_tells_the_outcome(folder, evenrank, budget, status, strict):
     ended = evenrank(*RUNS, "--budget", f"{budget}.toml")
     assert ended.status == status
-    answer, table = ended.out.split("\n\n")
+    answer, table, legend = ended.out.split("\n\n")
     outcome = {0: "holds", 1: "violated", 3: "not shown"}[status]
     assert answer.startswith(f"{outcome.upper()}  ")
     _, line, *below = table.splitlines()
     assert line.startswith(f"{outcome}  RR@10")
     assert len(below) == 2 * (status == 3)
+    assert legend.startswith("limit: with one imagined query")
     assert evenrank(*RUNS, "--budget", f"{budget}.toml", "--strict").status == strict
 
 

@@ -18,7 +18,7 @@ from evenrank.files import EvenrankError, Run
 from small_rebalance import drawn, mean_signed
 
 RUN, GROUPS, QRELS = drawn(40, 20, 7)
-HALF = [query for query in RUN.queries if TuningQueries(None, 0).chosen(pl.Series([query]))[0]]
+HALF = [query for query in RUN.queries if TuningQueries(None, 0).chosen(pl.Series([query]), None)[0]]
 OTHERS = [query for query in RUN.queries if query not in HALF]
 
 
@@ -90,7 +90,7 @@ def test_the_choice_does_not_look_at_other_queries(qrels: pl.DataFrame | None) -
     bounds = {"meet": "ARaB@10 <= 0.2"}
     judged = QRELS.filter(pl.col("query_id").is_in(HALF))
     changed = pl.concat(
-        [judged, *(pl.DataFrame([(q, f"d{i}", 1)], judged.schema, orient="row") for i, q in enumerate(OTHERS))]
+        [judged, *(pl.DataFrame([(q, f"unseen{i}", 1)], judged.schema, orient="row") for i, q in enumerate(OTHERS))]
     )
     own = RUN.table
     # In the other queries, the documents are in the opposite order.

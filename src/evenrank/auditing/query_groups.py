@@ -51,8 +51,8 @@ def as_query_groups(given: object, queries: pl.Series) -> pl.DataFrame:
     """
     columns, name = by_query(given, "`query_groups`", "group")
     values = columns.table[name]
-    if values.dtype.is_float() or values.dtype.is_nested() or values.dtype in (pl.Object, pl.Binary):
-        raise columns.error(f"expected names of groups in the column {name}, found other values")
+    if values.dtype.is_float():
+        raise columns.error(f"expected names of groups in the column {name}, found numbers with decimals")
     table = columns.table.select("query_id", named(values).alias("group"))
     found = on_axis(table.rename({"group": "query_group"}), queries)
     number = found["query_group"].drop_nulls().n_unique()
@@ -94,8 +94,11 @@ def by_query(given: object, what: str, column: str) -> tuple[Columns, str]:
     id_name = column_named(columns, QUERY)
     others = [name for name in columns.table.columns if name != id_name]
     name = others[0] if len(others) == 1 else column_named(columns, (column,))
+    values = columns.table[name]
+    if values.dtype.is_nested() or values.dtype in (pl.Object, pl.Binary):
+        raise columns.error(f"expected names of {column}s in the column {name}, found other values")
     ids = id_column(columns.table[id_name], "query_id", columns.path or what)
-    columns = replace(columns, table=pl.DataFrame([ids, columns.table[name]]))
+    columns = replace(columns, table=pl.DataFrame([ids, values]))
     again = first_repeat(columns.table, ["query_id"])
     if again is not None:
         raise columns.error(

@@ -980,9 +980,9 @@ def _template_of(why: UndecidableReason) -> str:
 
 def _reason(ruling: RuleResult) -> str:
     """Why a rule is not shown, in words."""
-    key = _undecided(ruling)
-    needed = ruling.n_if_equal if key == "margin" else ruling.queries_to_decide
-    return _SAYS.say(key, needed=many(needed), count=ruling.n, noticed=noticed(ruling))
+    template = _undecided(ruling)
+    needed = ruling.n_if_equal if template == "margin" else ruling.queries_to_decide
+    return _SAYS.say(template, needed=many(needed), count=ruling.n, noticed=noticed(ruling))
 
 
 def many(queries: int | None) -> str:

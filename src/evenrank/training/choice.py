@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from transformers import TrainerCallback
 from transformers.trainer_callback import ExportableState
 
+from evenrank.auditing.query_clusters import query_clusters
 from evenrank.files import EvenrankError, Run
 from evenrank.files.errors import quoted
 from evenrank.files.threads import in_order
 from evenrank.files.wording import counted
 from evenrank.groups import GroupTable, Scoring, score_texts
-from evenrank.measures import Evaluation, Missing, parse_measure
+from evenrank.measures import Evaluation, Missing, greatest_value, parse_measure, resolve
 from evenrank.measures.pairwise import DeltaAPRF
 from evenrank.mitigation.attributes import Attribute, rows_of
 from evenrank.mitigation.blind import mask_texts
@@ -133,12 +134,14 @@ class Validation:
     def tested(self, run: Run) -> tuple[int, float | None]:
         """The number of queries of a paired test of a run against the first stage on the measure, and its p.
 
-        None where fewer than 15 queries differ.
+        Queries with the same relevant documents are one cluster, as in an audit. None where nothing can be told.
         """
         judged = self.qrels.join(self.run.queries.to_frame(), on="query_id", how="semi")
         measure = parse_measure(self.measure)
-        own, first = (Evaluation(one, qrels=judged).values(measure) for one in (run, self.run))
-        found = compare(own - first)
+        both = [Evaluation(one, qrels=judged) for one in (run, self.run)]
+        own, first = (one.values(measure) for one in both)
+        clusters = query_clusters(None, resolve(measure).queries(both[0]), None, judged).numbers
+        found = compare(own - first, zeros="keep", clusters=clusters, reach=greatest_value(measure))
         return found.n, found.p
 
     def delta_aprf(self, run: Run) -> dict[str, float]:

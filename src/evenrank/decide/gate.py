@@ -606,7 +606,7 @@ class GateResult(Result):
             sections=(Section("All figures", (_figures_table(self),)),),
             verdicts=Verdicts(("rule", "outcome"), glance),
             facts=(("level of the limits", f"{self.alpha:g}"),),
-            legend=("limit: with one imagined query that loses all it can, unlike the interval of an audit",),
+            legend=("limit: with one imagined query that loses all it can; an interval has none",),
             source="A rule holds if its limit lies within the budget.",
             provenance=self.provenance,
         )

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from evenrank.decide.budget import Budget, as_budget
-from evenrank.decide.gate import tested
+from evenrank.decide.gate import rule_test
 from evenrank.files.types import Array, holm
 from evenrank.measures import facts, parse_measure
 from evenrank.stats.bounds import BoundTest, MeanBound
@@ -72,7 +72,7 @@ def budget_of(names: list[str]) -> Budget:
 
 def test_of(budget: Budget, place: int, new: Array, old: Array) -> BoundTest | None:
     """The test of one rule on the values of two runs."""
-    return tested(budget.rules[place], [new], [old], greatest=1.0, alpha=budget.alpha, drawn=(None, None)).test
+    return rule_test(budget.rules[place], [new], [old], greatest=1.0, alpha=budget.alpha).test
 
 
 def broken(budget: Budget, pairs: list[Pair]) -> list[bool]:

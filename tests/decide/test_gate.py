@@ -355,9 +355,7 @@ def test_status_and_first_line(result: GateResult) -> None:
     assert [ruling.outcome for ruling in result.rules] == ["holds", "violated", "not shown"]
     assert (result.outcome, result.status(), result.status(strict=True)) == ("violated", 1, 1)
     assert result.table().startswith("VIOLATED  new violates 1 of 3 rules: RR@10.\n")
-    open_, shut = (
-        GateResult("new", None, rulings, 0.05, "holm") for rulings in (result.rules[2:], result.rules[:1])
-    )
+    open_, shut = (GateResult("new", None, rulings, 0.05, "holm") for rulings in (result.rules[2:], result.rules[:1]))
     assert (open_.status(), open_.status(strict=True), shut.status(strict=True)) == (3, 1, 0)
     assert open_.table().startswith("NOT SHOWN  ")
     assert shut.table().startswith("HOLDS  new keeps to the budget: the rule holds.\n")

@@ -13,9 +13,9 @@ import pytest
 
 import evenrank
 from evenrank.decide.bound import Bound, bound_result
+from evenrank.decide.rebalance_method import Kept
 from evenrank.decide.strength import GRID, UnmetError
 from evenrank.decide.tuning_queries import TuningQueries
-from evenrank.decide.rebalance_lists import Kept
 from evenrank.files import EvenrankError, Run
 from small_rebalance import drawn, mean_signed
 

@@ -66,7 +66,7 @@ class _AuditJson:
         if queries is None:
             raise self._fail(_NO_VALUES)
         if not isinstance(queries, list | tuple):
-            raise self._wrong("expected a list of queries")
+            raise self._wrong("expected a list of values for its list of queries")
         self._queries = len(queries)
 
     def audited(self) -> Audited:

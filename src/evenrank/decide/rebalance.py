@@ -28,21 +28,9 @@ from evenrank.mitigation.reorderings import GroupedLists, Reordering
 from evenrank.results.finding import Finding, phrases
 
 from .bound import Bound, BoundResult, bound_result, parsed_bounds
-from .rebalance_lists import (
-    SHOWN,
-    Changes,
-    Grouping,
-    Kept,
-    ListGroups,
-    MethodOptions,
-    OrderFigures,
-    applied,
-    check_top,
-    grouped_lists,
-    in_words,
-    learnt,
-    untied,
-)
+from .order_figures import OrderFigures
+from .rebalance_lists import SHOWN, Changes, Grouping, ListGroups, grouped_lists, untied
+from .rebalance_method import Kept, MethodOptions, applied, check_top, in_words, learnt
 from .rebalance_result import Rebalanced
 from .strength import STEPS, Strengths, Tuning, chosen_step, least_biased, usual_bias
 from .tuning_queries import TuningQueries, absence_findings, absent_queries

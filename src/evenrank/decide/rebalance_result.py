@@ -30,9 +30,7 @@ from evenrank.stats.compare import ALL_ZERO, Comparison
 from evenrank.stats.estimate import Estimate
 
 from .bound import BoundResult
-from .rebalance_lists import (
-    Changes,
-)
+from .rebalance_lists import Changes
 from .strength import Strengths
 
 _SAYS = phrases("rebalance")

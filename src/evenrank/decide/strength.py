@@ -20,9 +20,7 @@ from evenrank.results.table import (
 )
 
 from .bound import Bound
-from .rebalance_lists import (
-    OrderFigures,
-)
+from .order_figures import OrderFigures
 
 STEPS = 1000
 GRID = (0, 1, 2, 3, 5, 7, 10, 14, 20, 28, 39, *range(50, STEPS + 1, 50))

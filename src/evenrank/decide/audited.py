@@ -156,13 +156,13 @@ class Audited:
 def greatest_of(rule: Rule, values: Sequence[RuleValues]) -> float:
     """The largest size that a query's value can have; infinite where neither audit nor budget tells."""
     if rule.greatest is not None:
-        largest = max(float(np.nanmax(np.abs(part), initial=0.0)) for one in values for part in one.parts)
+        largest = max(float(np.nanmax(np.abs(part), initial=0.0)) for of_run in values for part in of_run.parts)
         if largest > rule.greatest + EQUAL:
             raise EvenrankError(f"greatest: a query has a value of {largest:.3g}, beyond {rule.greatest:g}")
         return rule.greatest
     if math.isfinite(rule.facts.most):
         return max(abs(rule.facts.least) if math.isfinite(rule.facts.least) else 0.0, abs(rule.facts.most))
-    return max(math.inf if one.greatest is None else one.greatest for one in values)
+    return max(math.inf if of_run.greatest is None else of_run.greatest for of_run in values)
 
 
 def no_quantity(rule: Rule, run: str) -> EvenrankError:

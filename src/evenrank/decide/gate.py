@@ -85,12 +85,12 @@ def gate(
     rules = as_budget(budget, audit.facts)
     base = audit.baseline(baseline)
     gated = audit.run(run, base)
-    compared = [_compared(audit, rules, number, gated, base) for number in range(1, len(rules.rules) + 1)]
-    tests = {view: _tests(compared, rules, audit, view) for view in _views(compared)}
-    verdicts = {view: _decided(found, rules, correction) for view, found in tests.items()}
+    data = [_rule_data(audit, rules, number, gated, base) for number in range(1, len(rules.rules) + 1)]
+    tests = {view: _tests(data, rules, audit, view) for view in _views(data)}
+    verdicts = {view: _verdicts(of_view, rules, correction) for view, of_view in tests.items()}
     results = tuple(
-        _rule_result(audit, gated, one, test, {view: of[place] for view, of in verdicts.items()}, rules)
-        for place, (one, test) in enumerate(zip(compared, tests["given"], strict=True))
+        _rule_result(audit, gated, rule, test, {view: of_view[place] for view, of_view in verdicts.items()}, rules)
+        for place, (rule, test) in enumerate(zip(data, tests["given"], strict=True))
     )
     # The words of the audit's own are not the gate's.
     passed_on = (Finding("audit", "", "cannot be told", None, text, "warning") for text in audit.warnings)
@@ -100,7 +100,7 @@ def gate(
         rules=results,
         alpha=rules.alpha,
         correction=correction,
-        misleading=(*passed_on, *_misleading(compared, results), *_of_clusters(audit)),
+        misleading=(*passed_on, *_misleading(data, results), *_of_clusters(audit)),
         audit=audit.provenance,
         provenance=provenance,
     )
@@ -127,7 +127,7 @@ def as_audited(source: AuditFigures | opt.File | Mapping[str, object]) -> Audite
 
 
 @dataclass(frozen=True, slots=True)
-class _Compared:
+class _RuleData:
     """A rule with the values that it is about: those of the run, and those of the run that it is against.
 
     ``greatest``: the largest size of a query's value; ``both`` [Q]: the queries that both runs have; ``unequal_depth``:
@@ -152,7 +152,7 @@ _View = Literal["given", "tied", "missing"]
 """In the order of the runs; over all orders of tied documents; on the queries that both runs have."""
 
 
-def _compared(audit: Audited, budget: Budget, number: int, gated: str, base: str | None) -> _Compared:
+def _rule_data(audit: Audited, budget: Budget, number: int, gated: str, base: str | None) -> _RuleData:
     rule = budget.rules[number - 1]
     other = audit.against(budget, number, base)
     if other == gated:
@@ -164,7 +164,7 @@ def _compared(audit: Audited, budget: Budget, number: int, gated: str, base: str
         own, *others = values = [audit.of(run, rule) for run in runs]
         if others and len(others[0].parts) != len(own.parts):
             raise audit.fail(f"no audit's JSON: {rule.measure} has parts in only one of {gated} and {other}")
-        return _Compared(
+        return _RuleData(
             rule,
             other,
             own,
@@ -177,42 +177,43 @@ def _compared(audit: Audited, budget: Budget, number: int, gated: str, base: str
         raise budget.error(number, str(error)) from None
 
 
-def _views(compared: Sequence[_Compared]) -> list[_View]:
+def _views(rules: Sequence[_RuleData]) -> list[_View]:
     """The views in which some rule's values are others."""
     views: list[_View] = ["given"]
-    if any(values.over_ties is not None for one in compared for values in one.values):
+    if any(values.over_ties is not None for data in rules for values in data.values):
         views.append("tied")
-    if any(not one.both.all() and not one.rule.facts.bias for one in compared):
+    if any(not data.both.all() and not data.rule.facts.bias for data in rules):
         views.append("missing")
     return views
 
 
-def _tests(compared: Sequence[_Compared], budget: Budget, audit: Audited, view: _View) -> list[RuleTest]:
+def _tests(rules: Sequence[_RuleData], budget: Budget, audit: Audited, view: _View) -> list[RuleTest]:
     """Each rule's test in a view; none of what documents without a label could change, or of too few labels."""
 
-    def parts(one: _Compared, values: RuleValues) -> Sequence[Array]:
+    def parts(data: _RuleData, values: RuleValues) -> Sequence[Array]:
         if view == "tied" and values.over_ties is not None:
             return [values.over_ties]
-        if view == "missing" and not one.rule.facts.bias:
-            return [np.where(one.both, part, np.nan) for part in values.parts]
+        if view == "missing" and not data.rule.facts.bias:
+            return [np.where(data.both, part, np.nan) for part in values.parts]
         return values.parts
 
     tests = []
-    for number, one in enumerate(compared, start=1):
+    for number, data in enumerate(rules, start=1):
+        other = data.other
         try:
             test = rule_test(
-                one.rule,
-                parts(one, one.own),
-                None if one.other is None else parts(one, one.other),
-                greatest=one.greatest,
+                data.rule,
+                parts(data, data.own),
+                None if other is None else parts(data, other),
+                greatest=data.greatest,
                 alpha=budget.alpha,
-                samples=(one.own.sample, None if one.other is None else one.other.sample),
+                samples=(data.own.sample, None if other is None else other.sample),
                 clusters=audit.clusters,
             )
         except EvenrankError as error:
             raise budget.error(number, str(error)) from None
-        untold = one.own.few_labels or any(values.partly_labelled for values in one.values)
-        tests.append(replace(test, test=None) if untold else test)
+        undecidable = data.own.few_labels or any(values.partly_labelled for values in data.values)
+        tests.append(replace(test, test=None) if undecidable else test)
     return tests
 
 
@@ -229,66 +230,66 @@ class _Verdict:
     level: float
 
 
-def _decided(tests: Sequence[RuleTest], budget: Budget, correction: Correction) -> list[_Verdict]:
-    p_violated = [None if one.test is None else one.test.p_violated() for one in tests]
+def _verdicts(tests: Sequence[RuleTest], budget: Budget, correction: Correction) -> list[_Verdict]:
+    p_violated = [None if test.test is None else test.test.p_violated() for test in tests]
     corrected = holm(p_violated) if correction == "holm" else p_violated
     number = max(sum(p is not None for p in p_violated), 1)
     level = budget.alpha / number if correction == "holm" else budget.alpha
     return [
-        _Verdict("not shown" if one.test is None else outcome_of(one.test, after, budget.alpha), p, after, level)
-        for one, p, after in zip(tests, p_violated, corrected, strict=True)
+        _Verdict("not shown" if test.test is None else outcome_of(test.test, holm_p, budget.alpha), p, holm_p, level)
+        for test, p, holm_p in zip(tests, p_violated, corrected, strict=True)
     ]
 
 
 def _rule_result(
     audit: Audited,
     run: str,
-    compared: _Compared,
-    found: RuleTest,
+    data: _RuleData,
+    tested: RuleTest,
     verdicts: Mapping[_View, _Verdict],
     budget: Budget,
 ) -> RuleResult:
     """The result of a rule: what only ties decide, or queries that a run lacks and that count as 0, is not shown."""
-    rule, test, verdict = compared.rule, found.test, verdicts["given"]
+    rule, test, verdict = data.rule, tested.test, verdicts["given"]
     turned = [view for view, other in verdicts.items() if verdict.outcome not in (other.outcome, "not shown")]
     outcome: Outcome = "not shown" if turned else verdict.outcome
-    reason = _undecidable_reason(compared, found, turned) if outcome == "not shown" else None
+    reason = _undecidable_reason(data, tested, turned) if outcome == "not shown" else None
     open_ = verdict.outcome == "not shown" and reason not in ("unequal", "labels")
     return RuleResult(
         rule=rule,
-        against=compared.against,
+        against=data.against,
         outcome=outcome,
-        value=_value_of(rule, found.mean, found.other) if test is None else test.value,
-        limits=None if test is None else _possible_limits(rule, test, budget.alpha, found.other),
-        n=found.n,
-        left_out=found.left_out,
-        mean=found.mean,
-        other_mean=found.other,
+        value=_value_of(rule, tested.mean, tested.other) if test is None else test.value,
+        limits=None if test is None else _possible_limits(rule, test, budget.alpha, tested.other),
+        n=tested.n,
+        left_out=tested.left_out,
+        mean=tested.mean,
+        other_mean=tested.other,
         p_holds=None if test is None else test.p_holds(),
         p_violated=verdict.p_violated,
         holm_p=verdict.holm_p,
-        queries_to_decide=_queries_to_decide(test, found.n, budget.alpha, verdict.level) if test and open_ else None,
-        detectable=None if test is None else _detectable(rule, test, verdict.level, found.other),
-        n_if_equal=None if test is None else found.n_if_equal,
-        n_identical=None if test is None else found.n_identical,
+        queries_to_decide=_queries_to_decide(test, tested.n, budget.alpha, verdict.level) if test and open_ else None,
+        detectable=None if test is None else _detectable(rule, test, verdict.level, tested.other),
+        n_if_equal=None if test is None else tested.n_if_equal,
+        n_identical=None if test is None else tested.n_identical,
         alpha=budget.alpha,
         level=verdict.level,
         test=test,
         run=run,
-        direction=_direction(audit, rule, found),
+        direction=_direction(audit, rule, tested),
         undecidable_reason=reason,
     )
 
 
-def _undecidable_reason(compared: _Compared, found: RuleTest, turned: Sequence[_View]) -> UndecidableReason | None:
+def _undecidable_reason(data: _RuleData, tested: RuleTest, turned: Sequence[_View]) -> UndecidableReason | None:
     """Why more queries would do nothing about a rule that is not shown."""
-    if any(values.partly_labelled for values in compared.values):
+    if any(values.partly_labelled for values in data.values):
         return "unlabelled"
-    if compared.own.few_labels:
+    if data.own.few_labels:
         return "few_labels"
-    if compared.unequal_depth and found.test is not None:
+    if data.unequal_depth and tested.test is not None:
         return "unequal"
-    if compared.own.sample is not None:
+    if data.own.sample is not None:
         return "labels"
     return next((view for view in turned if view != "given"), None)
 
@@ -327,13 +328,13 @@ def _detectable(rule: Rule, test: BoundTest, level: float, other: float | None) 
     return value if value is not None and low - EQUAL <= value <= high + EQUAL else None
 
 
-def _direction(audit: Audited, rule: Rule, found: RuleTest) -> tuple[str | None, str | None]:
+def _direction(audit: Audited, rule: Rule, tested: RuleTest) -> tuple[str | None, str | None]:
     """The groups that the means of the run and of the other lean to, where the sign tells and the audit names them."""
     own = _POLES.search(rule.measure)
     poles = (own[1].strip(), own[2].strip()) if own else audit.poles
     if not rule.absolute or poles is None:
         return None, None
-    signs = [None if not mean else poles[mean < 0] for mean in (found.mean, found.other)]
+    signs = [None if not mean else poles[mean < 0] for mean in (tested.mean, tested.other)]
     return signs[0], signs[1]
 
 
@@ -356,14 +357,14 @@ def _queries_to_decide(test: BoundTest, n: int, alpha: float, level: float) -> i
 # --- what misleads ---------------------------------------------------------------------------------------------------
 
 
-def _misleading(compared: Sequence[_Compared], results: Sequence[RuleResult]) -> Iterator[Finding]:
-    if all(one.rule.facts.bias for one in compared):
+def _misleading(rules: Sequence[_RuleData], results: Sequence[RuleResult]) -> Iterator[Finding]:
+    if all(data.rule.facts.bias for data in rules):
         yield _SAYS.find("no_effectiveness", "", "cannot be told", None, "warning")
-    for one, result in zip(compared, results, strict=True):
-        name, other = result.name, one.against
-        if one.unequal_depth and result.undecidable_reason is None:
+    for data, result in zip(rules, results, strict=True):
+        name, other = result.name, data.against
+        if data.unequal_depth and result.undecidable_reason is None:
             yield _SAYS.find("depth", name, "cannot be told", None, "warning")
-        if other is not None and one.unequal_depth is None:
+        if other is not None and data.unequal_depth is None:
             yield _SAYS.find("depth_unknown", name, "cannot be told", None, "warning", other=other)
         if result.left_out:
             queries = counted(result.left_out, "query")

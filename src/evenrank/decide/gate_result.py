@@ -66,7 +66,7 @@ class GateResult(Result):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What misleads in the audit or in the budget."""
-        return tuple(one.text for one in self.misleading if one.place == "warning")
+        return tuple(caveat.text for caveat in self.misleading if caveat.place == "warning")
 
     def status(self, *, strict: bool = False) -> int:
         """The exit status of ``evenrank gate``: 0 holds, 1 violated, 3 not shown (``strict``: 1)."""
@@ -120,23 +120,23 @@ class GateResult(Result):
 def _answer(result: GateResult) -> Finding:
     """The outcome of all rules."""
     total = len(result.rules)
-    by_outcome = {outcome: [one for one in result.rules if one.outcome == outcome] for outcome in _TONES}
+    by_outcome = {outcome: [rule for rule in result.rules if rule.outcome == outcome] for outcome in _TONES}
     violated, open_ = by_outcome["violated"], by_outcome["not shown"]
     values: dict[str, Any] = {"run": result.run, "total": counted(total, "rule")}
     if not violated and not open_:
         return _SAYS.find("all_hold" if total > 1 else "one_holds", result.run, "holds", place="answer", **values)
-    named = [one.rule.name or one.rule.subject for one in violated or open_]
-    values |= {"rules": named, "count": len(violated), "held": len(by_outcome["holds"])}
+    names = [rule.rule.name or rule.rule.subject for rule in violated or open_]
+    values |= {"rules": names, "count": len(violated), "held": len(by_outcome["holds"])}
     if violated:
         return _SAYS.find("violated" if total > 1 else "one_violated", result.run, "violated", place="answer", **values)
-    effective = [one for one in result.rules if not one.rule.facts.bias]
-    kept = bool(effective) and all(one.outcome == "holds" for one in effective)
-    key = "effective" if kept else "not_shown" if total > 1 else "one_not_shown"
-    if all(undecided(one) == "needs" for one in open_):
+    effective = [rule for rule in result.rules if not rule.rule.facts.bias]
+    keeps = bool(effective) and all(rule.outcome == "holds" for rule in effective)
+    key = "effective" if keeps else "not_shown" if total > 1 else "one_not_shown"
+    if all(undecided(rule) == "needs" for rule in open_):
         key += "_needs"
-        needed = max(one.queries_to_decide or 0 for one in open_)
-        values |= {"needed": about_queries(needed), "count": max(one.n for one in open_)}
-    elif open_[0].undecidable_reason is not None and len({one.undecidable_reason for one in open_}) == 1:
+        needed = max(rule.queries_to_decide or 0 for rule in open_)
+        values |= {"needed": about_queries(needed), "count": max(rule.n for rule in open_)}
+    elif open_[0].undecidable_reason is not None and len({rule.undecidable_reason for rule in open_}) == 1:
         key += "_why"
         values["why"] = reason(open_[0])
     return _SAYS.find(key, result.run, "not shown", place="answer", **values)
@@ -161,7 +161,7 @@ def _rules_table(result: GateResult, width: int | None = None) -> Table:
     table = Table("Rules", columns, result.rules, below=below)
     wider = replace(table, columns=(*columns, Column("noticed", heading="detects from", of=detects_from)))
     # A title that names a group of queries is not cut for it.
-    fits = width is None or (wider.fits(width) and all(one.rule.queries is None for one in result.rules))
+    fits = width is None or (wider.fits(width) and all(rule.rule.queries is None for rule in result.rules))
     return wider if fits and any(map(detects_from, result.rules)) else table
 
 

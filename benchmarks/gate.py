@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from evenrank.decide.budget import Budget, as_budget
-from evenrank.decide.gate import rule_test
+from evenrank.decide.rule_test import rule_test
 from evenrank.files.types import Array, holm
 from evenrank.measures import facts, parse_measure
 from evenrank.stats.bounds import BoundTest, MeanBound

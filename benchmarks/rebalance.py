@@ -54,7 +54,8 @@ def _made(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def rows(folder: Path) -> list[Row]:
     """A row for each method, and one for the command."""
-    from evenrank.decide.rebalance_lists import Grouping, MethodOptions, applied
+    from evenrank.decide.rebalance_lists import Grouping
+    from evenrank.decide.rebalance_method import MethodOptions, applied
     from evenrank.files import Run
     from evenrank.groups import GroupTable
 

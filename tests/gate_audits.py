@@ -35,5 +35,5 @@ def rule(measure: str = "nDCG@10", **values: Any) -> dict[str, Any]:
 
 
 def one(data: dict[str, Any], budget: dict[str, Any], **options: Any) -> Any:
-    [ruling] = gate(data, budget=budget, **options).rulings
+    [ruling] = gate(data, budget=budget, **options).rules
     return ruling

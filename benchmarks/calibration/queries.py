@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 import evenrank
-from evenrank.decide.rebalance import Bound
-from evenrank.decide.rebalance import outcome as kept
+from evenrank.decide.bound import Bound
+from evenrank.decide.bound import bound_result as kept
 from evenrank.files.types import Array
 from evenrank.groups import GroupTable
 from evenrank.measures import facts, parse_measure

@@ -14,7 +14,7 @@ import polars as pl
 
 import evenrank
 from evenrank.decide.budget import as_budget
-from evenrank.decide.gate import rule_test
+from evenrank.decide.rule_test import rule_test
 from evenrank.files.types import Array
 from evenrank.stats.bounds import no_loss, outcome
 from evenrank.stats.compare import LEAST_DIFFERENT, compare

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from evenrank.auditing.impact import ImpactRatios, impact_ratios
     from evenrank.auditing.label_sample import LabelSample, sample_labels
     from evenrank.auditing.lexicon_check import LexiconCheck, check_lexicon
-    from evenrank.decide.gate import GateResult, gate, initial_budget
-    from evenrank.decide.rebalance import Rebalanced, rebalance
+    from evenrank.decide.gate import gate
+    from evenrank.decide.gate_result import GateResult
+    from evenrank.decide.initial_budget import initial_budget
+    from evenrank.decide.rebalance import rebalance
+    from evenrank.decide.rebalance_result import Rebalanced
     from evenrank.files import EvenrankError, InputError, Run, read_qrels, read_queries, read_run, write_run
     from evenrank.files.passages import best_passages
     from evenrank.files.public import fetch, public_data
@@ -81,15 +84,11 @@ _HOMES = {
         "LexiconCheck",
         "check_lexicon",
     ),
-    "decide.gate": (
-        "GateResult",
-        "gate",
-        "initial_budget",
-    ),
-    "decide.rebalance": (
-        "Rebalanced",
-        "rebalance",
-    ),
+    "decide.gate": ("gate",),
+    "decide.gate_result": ("GateResult",),
+    "decide.initial_budget": ("initial_budget",),
+    "decide.rebalance": ("rebalance",),
+    "decide.rebalance_result": ("Rebalanced",),
     "files": (
         "EvenrankError",
         "InputError",

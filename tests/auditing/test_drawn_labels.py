@@ -482,7 +482,7 @@ def test_a_gate_of_drawn_labels(made: tuple[Path, dict[str, str]]) -> None:
         {"measure": "ARaB@10", "at_most": 0.001},
     ]
     made_of = json.loads(result.to_json(values=True))
-    rulings = evenrank.gate(made_of, budget={"rule": rules}, run="b").rulings
+    rulings = evenrank.gate(made_of, budget={"rule": rules}, run="b").rules
     held = superpopulation_mean(figure.sample, np.append(figure.values, np.sign(found.value)))
     low = max(0.0, abs(found.value) - student.ppf(0.975, found.df) * found.se)
     assert rulings[0].outcome == "holds"

@@ -108,7 +108,7 @@ def test_an_audit_says_its_clusters_and_counts_them_once() -> None:
     assert (once.query_cluster, apart.query_cluster) == (None, None)
     # A gate of the result counts them once as well.
     rule = {"measure": "nDCG@10", "against": "baseline", "at_least": "-20%"}
-    limits = [evenrank.gate(result, budget={"rule": [rule]}).rulings[0].limits for result in (once, found, apart)]
+    limits = [evenrank.gate(result, budget={"rule": [rule]}).rules[0].limits for result in (once, found, apart)]
     assert limits[0] == pytest.approx(limits[1])
     assert limits[2] != pytest.approx(limits[0])
 

@@ -125,7 +125,7 @@ def test_every_value_has_its_group(tmp_path: Path) -> None:
 def test_a_rule_about_a_group_of_queries() -> None:
     found = audit(query_groups=GROUPS)
     rule = {"measure": "nDCG@10", "against": "baseline", "at_least": "-50%"}
-    (of_men, of_all) = evenrank.gate(found, budget={"rule": [{**rule, "queries": "men"}, rule]}).rulings
+    (of_men, of_all) = evenrank.gate(found, budget={"rule": [{**rule, "queries": "men"}, rule]}).rules
     rows = {one.run: one.figure for one in found.query_groups if (one.measure, one.group) == ("nDCG@10", "men")}
     assert (of_men.mean, of_men.other_mean) == pytest.approx((rows["new"].mean, rows["old"].mean))
     assert (of_all.mean, of_all.n) == (pytest.approx(found["new", "nDCG@10"].mean), found["new", "nDCG@10"].n)

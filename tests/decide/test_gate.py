@@ -62,11 +62,11 @@ def test_the_budget_of_a_signed_measure_is_of_its_absolute_value(sign: int) -> N
     found = gate(
         audit(values, values), budget={"rule": [{"measure": "ARaB@10", "at_most": bound} for bound in (0.2, 0.3, 0.4)]}
     )
-    assert [ruling.outcome for ruling in found.rulings] == ["violated", "not shown", "holds"]
-    assert found.rulings[0].value == pytest.approx(abs((0.3 + LEAN).mean()))
-    assert found.rulings[0].mean == pytest.approx(sign * (0.3 + LEAN).mean())
-    assert found.rulings[1].detectable > 0.3
-    assert found.rulings[1].power(found.rulings[1].detectable) == pytest.approx(0.8, abs=0.01)
+    assert [ruling.outcome for ruling in found.rules] == ["violated", "not shown", "holds"]
+    assert found.rules[0].value == pytest.approx(abs((0.3 + LEAN).mean()))
+    assert found.rules[0].mean == pytest.approx(sign * (0.3 + LEAN).mean())
+    assert found.rules[1].detectable > 0.3
+    assert found.rules[1].power(found.rules[1].detectable) == pytest.approx(0.8, abs=0.01)
     # A lean to the other side is as good as none to the same.
     other = audit({"ARaB@10": -sign * (0.3 + LEAN)}, {"ARaB@10": sign * (0.3 + LEAN)})
     against = one(other, rule("ARaB@10", against="old", at_most=0.05))
@@ -131,7 +131,7 @@ def test_undefined_values_are_left_out_in_pairs_and_counted() -> None:
     new, old = OLD + NOISE, OLD.copy()
     new[:3], old[2:5] = np.nan, np.nan
     result = gate(audit({"nDCG@10": new}, {"nDCG@10": old}), budget=rule(against="old", at_least=-0.1))
-    [found] = result.rulings
+    [found] = result.rules
     assert (found.n, found.left_out) == (QUERIES - 5, 4)
     assert found.mean == pytest.approx(new[5:].mean())
     assert any("4 queries left out" in warning for warning in result.warnings)
@@ -156,7 +156,7 @@ def test_several_violated_rules_are_corrected_and_what_holds_is_not() -> None:
         {"nDCG@10": barely, "RR@10": same, "NFaiRR@10": same}, dict.fromkeys(("nDCG@10", "RR@10", "NFaiRR@10"), OLD)
     )
     rules = [{"measure": m, "against": "old", "at_least": 0} for m in ("nDCG@10", "RR@10", "NFaiRR@10")]
-    alone, corrected = (gate(data, budget={"rule": rules}, correction=c).rulings[0] for c in ("none", "holm"))
+    alone, corrected = (gate(data, budget={"rule": rules}, correction=c).rules[0] for c in ("none", "holm"))
     assert alone.p_violated == corrected.p_violated
     assert 0.05 / 3 < corrected.p_violated < 0.05
     assert corrected.holm_p == pytest.approx(3 * corrected.p_violated)
@@ -214,7 +214,7 @@ def test_where_depth_or_labels_are_why_nothing_is_told_no_number_of_queries_is_s
     for strict in (False, True):
         assert "; the lists differ in length, which more queries" in gate(data, budget=budget).junit(strict=strict)
     unequal = gate(data, budget=budget)
-    assert unequal.rulings[0].queries_to_decide is None
+    assert unequal.rules[0].queries_to_decide is None
     assert " queries would" not in unequal.table().replace("more queries would not", "")
     assert unequal.findings[0].text.endswith(
         "cannot be told: the lists differ in length, which more queries would not change."
@@ -303,7 +303,7 @@ def test_values_of_a_real_audit() -> None:
         {"measure": "ARaB@10", "at_most": 9, "quantity": "beyond relevance"},
         {"measure": "DeltaAPRF", "at_most": 1},
     ]})  # fmt: skip
-    rr, added, *_ = result.rulings
+    rr, added, *_ = result.rules
     assert (result.run, result.baseline, rr.n) == ("new", "old", 3)
     assert rr.value == pytest.approx(found["new", "RR@10"].mean - found["old", "RR@10"].mean)
     excess = found["new", "ARaB@10"].added
@@ -352,12 +352,10 @@ def result() -> GateResult:
 
 
 def test_status_and_first_line(result: GateResult) -> None:
-    assert [ruling.outcome for ruling in result.rulings] == ["holds", "violated", "not shown"]
+    assert [ruling.outcome for ruling in result.rules] == ["holds", "violated", "not shown"]
     assert (result.outcome, result.status(), result.status(strict=True)) == ("violated", 1, 1)
     assert result.table().startswith("VIOLATED  new violates 1 of 3 rules: RR@10.\n")
-    open_, shut = (
-        GateResult("new", None, rulings, 0.05, "holm") for rulings in (result.rulings[2:], result.rulings[:1])
-    )
+    open_, shut = (GateResult("new", None, rulings, 0.05, "holm") for rulings in (result.rules[2:], result.rules[:1]))
     assert (open_.status(), open_.status(strict=True), shut.status(strict=True)) == (3, 1, 0)
     assert open_.table().startswith("NOT SHOWN  ")
     assert shut.table().startswith("HOLDS  new keeps to the budget: the rule holds.\n")
@@ -367,8 +365,8 @@ def test_a_finding_for_the_outcome_and_one_for_each_rule(result: GateResult) -> 
     outcome, *rules = result.findings
     assert (outcome.key, outcome.subject, outcome.level) == ("violated", "new", "violated")
     assert [one.key for one in rules] == ["holds_notices", "is_violated", "untold"]
-    assert [one.level for one in rules] == [ruling.outcome for ruling in result.rulings]
-    for finding, ruling in zip(rules, result.rulings, strict=True):
+    assert [one.level for one in rules] == [ruling.outcome for ruling in result.rules]
+    for finding, ruling in zip(rules, result.rules, strict=True):
         assert finding.subject == ruling.title
         assert finding.estimate is not None
         assert (finding.estimate.mean, finding.estimate.ci95) == (ruling.value, None)
@@ -388,7 +386,7 @@ def test_a_finding_for_the_outcome_and_one_for_each_rule(result: GateResult) -> 
     ],
 )
 def test_the_outcome_of_all_rules(result: GateResult, kept: tuple[int, ...], key: str) -> None:
-    rulings = tuple(result.rulings[place] for place in kept)
+    rulings = tuple(result.rules[place] for place in kept)
     answer = GateResult("new", None, rulings, 0.05, "holm").findings[0]
     assert answer.key == key
     assert answer.text.startswith(f"{answer.level.upper()}  ")
@@ -398,7 +396,7 @@ def test_the_outcome_of_all_rules(result: GateResult, kept: tuple[int, ...], key
     ("needed", "said"), [(32_979_076, "more than a million queries are needed"), (826, "about 826 queries are needed")]
 )
 def test_how_many_queries_are_needed_is_said_up_to_a_million(result: GateResult, needed: int, said: str) -> None:
-    rulings = (result.rulings[0], replace(result.rulings[2], queries_to_decide=needed))
+    rulings = (result.rules[0], replace(result.rules[2], queries_to_decide=needed))
     assert f" cannot be told: {said}, there are" in GateResult("new", None, rulings, 0.05, "holm").findings[0].text
 
 

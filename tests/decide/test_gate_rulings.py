@@ -27,7 +27,7 @@ def shifted(*shifts: float) -> dict[str, Any]:
 def rulings(data: dict[str, Any], at: float = 0, **options: Any) -> Any:
     return gate(
         data, budget={"rule": [{"measure": name, "against": "old", "at_least": at} for name in NAMES]}, **options
-    ).rulings
+    ).rules
 
 
 def test_what_holds_is_not_corrected() -> None:
@@ -95,7 +95,7 @@ def test_a_gate_fails_two_seeds_in_at_most_one_of_twenty() -> None:
         )
         found = gate(audit(new, old), budget=budget)
         broken += found.outcome == "violated"
-        uncorrected += any(ruling.p_violated <= 0.05 for ruling in found.rulings)
+        uncorrected += any(ruling.p_violated <= 0.05 for ruling in found.rules)
     assert broken / 200 <= 0.05 + 3 * (0.05 * 0.95 / 200) ** 0.5
     # Uncorrected, two rules fail more often than one.
     assert uncorrected > 1.4 * broken > 0
@@ -161,7 +161,7 @@ def test_depth_is_that_of_the_lists_before_that_of_another_comparison() -> None:
 def test_nothing_is_caught_beyond_the_scale() -> None:
     few = audit({"nDCG@10": OLD[:4]}, {"nDCG@10": OLD[:4] / 2})
     found = gate(few, budget=rule(at_least=0.05))
-    assert found.rulings[0].detectable is None
+    assert found.rules[0].detectable is None
     assert "notice" not in found.table()
     # A loss of more than all that there is, and of more than 100%.
     low = audit({"nDCG@10": 0.1 * OLD[[0, 1, 2, 3]] + [0.2, 0, 0, 0]}, {"nDCG@10": 0.1 * OLD[:4]})
@@ -178,7 +178,7 @@ def test_one_query_has_a_value_that_decides_nothing() -> None:
         (rule("ARaB@10", at_most=0.4), 0.2, "|ARaB@10|  .200"),
     ):
         found = gate(data, budget=budget)
-        assert found.rulings[0].value == pytest.approx(value)
+        assert found.rules[0].value == pytest.approx(value)
         assert shown in found.table()
         assert found.findings[-1].text.endswith("; fewer than two queries show nothing.")
         assert found.findings[-1].estimate.ci95 is None

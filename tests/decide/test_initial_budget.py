@@ -12,7 +12,7 @@ import pytest
 import evenrank
 from evenrank import EvenrankError, gate, initial_budget
 from evenrank.decide.budget import as_budget
-from evenrank.decide.gate import MARGINS, SIZES
+from evenrank.decide.initial_budget import MARGINS, SIZES
 from evenrank.stats.planning import queries_to_hold
 from gate_audits import audit
 from small_audits import DOCS, QRELS, random_run
@@ -52,7 +52,7 @@ def test_each_rule_is_the_tightest_that_holds_of_a_copy_of_the_baseline(queries:
     data = known(audit(some, some))
     rules = tomllib.loads(initial_budget(data))["rule"]
     assert "nDCG@10" in [rule["measure"] for rule in rules]
-    assert {ruling.outcome for ruling in gate(data, budget={"rule": rules}).rulings} == {"holds"}
+    assert {ruling.outcome for ruling in gate(data, budget={"rule": rules}).rules} == {"holds"}
     closer = [one for one in map(tighter, rules) if one is not None]
     assert closer
     for rule in closer:
@@ -75,7 +75,7 @@ def test_it_is_a_budget_of_its_measures_with_what_would_be_noticed() -> None:
     assert [rule.measure for rule in budget.rules] == list(BASE)
     assert [rule.against for rule in budget.rules] == ["baseline", "baseline", None]
     found = gate(DATA, budget=tomllib.loads(text))
-    for line, ruling in zip([one for one in text.splitlines() if one.startswith("at_")], found.rulings, strict=True):
+    for line, ruling in zip([one for one in text.splitlines() if one.startswith("at_")], found.rules, strict=True):
         assert ruling.detectable is not None
         shown = line.partition("# ")[2]
         value = shown.split()[0].replace("−", "-").rstrip(":")

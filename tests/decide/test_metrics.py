@@ -39,7 +39,7 @@ def test_metrics_of_an_audit(audited: AuditResult) -> None:
 def test_metrics_of_a_gate() -> None:
     values = {"nDCG@10": OLD}
     result = evenrank.gate(audit({"nDCG@10": OLD - 0.2}, values), budget=rule(against="baseline", at_least="-2%"))
-    (ruling,) = result.rulings
+    (ruling,) = result.rules
     assert ruling.limits is not None
     low, high = ruling.limits
     expected = {"nDCG@10 vs old": ruling.value, "nDCG@10 vs old/low": low, "nDCG@10 vs old/high": high, "status": 1.0}

@@ -12,8 +12,10 @@ import polars as pl
 import pytest
 
 import evenrank
-from evenrank.decide.rebalance import GRID, Bound, TuningQueries, UnmetError, outcome
-from evenrank.decide.rebalance_lists import Kept
+from evenrank.decide.bound import Bound, bound_result
+from evenrank.decide.rebalance_method import Kept
+from evenrank.decide.strength import GRID, UnmetError
+from evenrank.decide.tuning_queries import TuningQueries
 from evenrank.files import EvenrankError, Run
 from small_rebalance import drawn, mean_signed
 
@@ -157,27 +159,27 @@ def test_bounds_on_other_queries() -> None:
     noise = rng.normal(0, 0.1, 400)
     base = np.ones(400)
     for centre, verdict in ((0.2, "holds"), (-0.2, "holds"), (0.5, "not shown"), (-0.9, "violated")):
-        found = outcome(bound, 0.1, noise + centre, base, 2.0)
+        found = bound_result(bound, 0.1, noise + centre, base, 2.0)
         assert found.verdict == verdict, centre
         assert found.others == pytest.approx(abs((noise + centre).mean()))
         assert found.limits is not None
         assert (found.limits[1] <= 0.5) == (verdict == "holds")
         assert (found.limits[0] > 0.5) == (verdict == "violated")
     relative = Bound.parse("nDCG@10 >= 95%", "keep")
-    assert outcome(relative, 1.0, 0.99 * base, base, 1.0).verdict == "holds"
+    assert bound_result(relative, 1.0, 0.99 * base, base, 1.0).verdict == "holds"
     # Paired: each query's value is 99% of its own, whatever the spread over queries.
     spread = rng.random(400)
-    kept = outcome(relative, 1.0, 0.99 * spread, spread, 1.0)
+    kept = bound_result(relative, 1.0, 0.99 * spread, spread, 1.0)
     assert (kept.verdict, kept.others) == ("holds", pytest.approx(0.99 * spread.mean()))
     assert kept.limits is not None
     assert kept.limits[0] > 0.95 * spread.mean()
-    assert outcome(relative, 1.0, 0.9 * spread, spread, 1.0).verdict == "violated"
+    assert bound_result(relative, 1.0, 0.9 * spread, spread, 1.0).verdict == "violated"
     # A gate's: 15 of 400 queries that lose all would be within the margin, 40 queries show nothing.
-    assert outcome(relative, 1.0, 0.99 * spread[:40], spread[:40], 1.0).verdict == "not shown"
+    assert bound_result(relative, 1.0, 0.99 * spread[:40], spread[:40], 1.0).verdict == "not shown"
     half = Bound.parse("ARaB@10 <= 50%", "meet")
-    assert outcome(half, 0.1, 0.2 * (0.5 + noise), 0.5 + noise, 2.0).verdict == "holds"
-    assert outcome(half, 0.1, -0.8 * (0.5 + noise), 0.5 + noise, 2.0).verdict == "violated"
-    assert outcome(bound, 0.1, np.array([np.nan]), np.array([1.0]), 1.0).verdict == "not shown"
+    assert bound_result(half, 0.1, 0.2 * (0.5 + noise), 0.5 + noise, 2.0).verdict == "holds"
+    assert bound_result(half, 0.1, -0.8 * (0.5 + noise), 0.5 + noise, 2.0).verdict == "violated"
+    assert bound_result(bound, 0.1, np.array([np.nan]), np.array([1.0]), 1.0).verdict == "not shown"
 
 
 def test_without_qrels_effectiveness_is_unknown_first() -> None:

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.decide.rebalance_lists import Grouping, MethodOptions, OrderFigures, applied, grouped_lists
+from evenrank.decide.order_figures import OrderFigures
+from evenrank.decide.rebalance_lists import Grouping, grouped_lists
+from evenrank.decide.rebalance_method import MethodOptions, applied
 from evenrank.files import EvenrankError, Run
 from evenrank.groups import as_labels
 from evenrank.measures import as_target, parse_measure

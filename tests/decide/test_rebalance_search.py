@@ -7,8 +7,11 @@ import functools
 import numpy as np
 import pytest
 
-from evenrank.decide.rebalance import GRID, STEPS, Bound, Tuning, UnmetError, chosen_step
-from evenrank.decide.rebalance_lists import Grouping, MethodOptions, OrderFigures
+from evenrank.decide.bound import Bound
+from evenrank.decide.order_figures import OrderFigures
+from evenrank.decide.rebalance_lists import Grouping
+from evenrank.decide.rebalance_method import MethodOptions
+from evenrank.decide.strength import GRID, STEPS, Tuning, UnmetError, chosen_step
 from evenrank.files.types import Array
 from evenrank.measures import parse_measures
 from evenrank.mitigation.reorderings import METHODS

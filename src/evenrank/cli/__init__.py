@@ -19,7 +19,7 @@ from evenrank import _command
 from evenrank._version import __version__
 
 from . import _help, _streams, _words
-from ._signatures import made
+from ._signatures import about, made
 
 _PANELS = {
     "Measure": ("audit", "scan", "probe", "position", "experiment", "demo"),
@@ -68,8 +68,8 @@ def _evenrank(
     pass
 
 
-def _app_of(names: Iterable[str]) -> typer.Typer:
-    """The command line of some commands."""
+def _app() -> typer.Typer:
+    """The command line, without a command."""
     app = typer.Typer(
         name="evenrank",
         cls=_help.Group,
@@ -80,6 +80,12 @@ def _app_of(names: Iterable[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_evenrank)
+    return app
+
+
+def _app_of(names: Iterable[str]) -> typer.Typer:
+    """The command line of some commands."""
+    app = _app()
     for name in names:
         module = importlib.import_module(f"{__name__}.{name}")
         panel = _COMMANDS[name]
@@ -95,10 +101,12 @@ def _app_of(names: Iterable[str]) -> typer.Typer:
 
 
 def _add(app: typer.Typer, name: str, function: Callable[..., None], examples: str, panel: str | None = None) -> None:
-    """Adds a command; among others it is described by the first sentence of its help."""
-    command = made(function)
-    summary = (command.__doc__ or "").partition("\n\n")[0].partition(". ")[0].rstrip(".") + "."
+    command, summary = made(function), _first_sentence(about(function))
     app.command(name, cls=_help.Command, short_help=summary, epilog=examples.strip(), rich_help_panel=panel)(command)
+
+
+def _first_sentence(text: str) -> str:
+    return text.partition("\n\n")[0].partition(". ")[0].rstrip(".") + "."
 
 
 def __getattr__(name: str) -> object:
@@ -114,9 +122,20 @@ def commands() -> Any:
 
 
 def running() -> Any:
-    """The group of the commands that the arguments can name. Typer takes a tenth of a second to build it of all."""
-    word = sys.argv[1] if len(sys.argv) > 1 else ""
-    return _commands((word,)) if word in _COMMANDS else commands()
+    """The group of the command that the arguments name; without one, of all, listed but not made."""
+    word = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
+    return _commands((word,)) if word in _COMMANDS else _listed()
+
+
+@cache
+def _listed() -> Any:
+    """The group of all commands with what each is for: to make them takes longer than the help of all."""
+    app = _app()
+    for name, panel in _COMMANDS.items():
+        module = importlib.import_module(f"{__name__}.{name}")
+        summary = _first_sentence(module.HELP if name in _GROUPS else about(module.command))
+        app.command(name, short_help=summary, rich_help_panel=panel)(lambda: None)
+    return typer.main.get_command(app)
 
 
 @cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -82,17 +83,36 @@ class From:
 
     def options(self) -> list[Given]:
         """The chosen ones, in the order of the signature."""
-        found = _declared(self.home, self.name)[1]
+        found = _declared(self.home, self.name)
         return [one for one in found if (one.name in self.only if self.only else one.name not in self.without)]
 
 
 @cache
-def _declared(home: str, name: str) -> tuple[str, tuple[Given, ...]]:
-    """The first paragraph of a function's or a class's docstring, and its options."""
-    tree = ast.parse((SOURCE / f"{home.replace('.', '/')}.py").read_text(encoding="utf-8"))
+def _declared(home: str, name: str) -> tuple[Given, ...]:
+    """The options of a function or a class."""
+    tree = ast.parse(_source(home))
     found = next(one for one in tree.body if isinstance(one, ast.FunctionDef | ast.ClassDef) and one.name == name)
-    about = " ".join((ast.get_docstring(found) or "").partition("\n\n")[0].split())
-    return about, tuple(_fields(found) if isinstance(found, ast.ClassDef) else _arguments(found.args))
+    return tuple(_fields(found) if isinstance(found, ast.ClassDef) else _arguments(found.args))
+
+
+def _source(home: str) -> str:
+    return (SOURCE / f"{home.replace('.', '/')}.py").read_text(encoding="utf-8")
+
+
+def about(function: Callable[..., None]) -> str:
+    """What the command of a function is for: its docstring, or the first paragraph of that of its first ``From``."""
+    if function.__doc__:
+        return function.__doc__
+    first = next(declared for _, declared in _annotations(function).values() if isinstance(declared, From))
+    # Without parsing: the help of all commands says this of each.
+    found = re.search(rf'^(?:def|class) {first.name}\b.*?"""(.*?)(?:\n\n|""")', _source(first.home), re.M | re.S)
+    return " ".join(found[1].split()) if found else ""
+
+
+def _annotations(function: Callable[..., None]) -> dict[str, tuple[object, Any]]:
+    """The type and the declaration of each parameter of a function of this folder."""
+    own = inspect.signature(function).parameters
+    return {name: get_args(eval(one.annotation, function.__globals__)) for name, one in own.items()}
 
 
 def _arguments(of: ast.arguments) -> list[Given]:
@@ -247,11 +267,10 @@ def made(function: Callable[..., None]) -> Callable[..., None]:
     parameters: list[inspect.Parameter] = []
     options: dict[str, list[Given]] = {}
     bundles = set()
-    about = function.__doc__
+    declarations = _annotations(function)
     for name, own in inspect.signature(function).parameters.items():
-        type_, declaration = get_args(eval(own.annotation, function.__globals__))
+        type_, declaration = declarations[name]
         if isinstance(declaration, From):
-            about = about or _declared(declaration.home, declaration.name)[0]
             options[name] = declaration.options()
             bundles.add(name)
         else:
@@ -279,7 +298,7 @@ def made(function: Callable[..., None]) -> Callable[..., None]:
             values[name] = found if name in bundles else found[name]
         function(**values)
 
-    command.__doc__ = about
+    command.__doc__ = about(function)
     parameters.append(HELP_ALL)
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}

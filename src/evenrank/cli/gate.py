@@ -96,13 +96,13 @@ def command(
             raise evenrank.EvenrankError(f"`{name}` belongs to an audit of runs; the JSON is of one that was made")
     if init is not None:
         source = made or evenrank.audit(named, **audited, baseline=base)
-        from evenrank.decide.gate import checkable_budget
+        from evenrank.decide.initial_budget import checkable_budget
 
         made_of = checkable_budget(source, baseline=base, run=own["run"] or first)
         with _output.target(init) as path:
             write_text(path, made_of.text)
         if init != _output.STANDARD:
-            _output.say(made_of.said(init))
+            _output.say(made_of.summary(init))
         return
     if made is not None:
         result = evenrank.gate(made, **{**own, "budget": budget, "baseline": base})

@@ -32,7 +32,7 @@ def command(
 ) -> None:
     import evenrank
     from evenrank import EvenrankError, run_name
-    from evenrank.decide.rebalance import UnmetError
+    from evenrank.decide.strength import UnmetError
     from evenrank.files.provenance import card_path, files_beside
 
     out = given["out"]

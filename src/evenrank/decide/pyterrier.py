@@ -26,7 +26,8 @@ from evenrank.mitigation.reorderings import Reordering, Shift
 from evenrank.models.load import RankerLike, load_ranker
 from evenrank.models.stored import Architecture
 
-from .rebalance_lists import DEPTH, Grouping, ListGroups, MethodOptions, RunLists, applied, check_top, learnt
+from .rebalance_lists import DEPTH, Grouping, ListGroups, RunLists
+from .rebalance_method import MethodOptions, applied, check_top, learnt
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,0 +1,256 @@
+"""What a rebalance returns: the new run, what came of it, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from evenrank.auditing import AuditResult, Figure
+from evenrank.auditing.data import shown_name
+from evenrank.auditing.plane import Placed, PlanePoint, draw_plane
+from evenrank.files.json_values import IF_KNOWN, INLINE, LEFT_OUT, named
+from evenrank.files.runs import Run
+from evenrank.files.wording import counted
+from evenrank.measures import is_bias
+from evenrank.results.finding import Finding, phrases
+from evenrank.results.page import Page, Section
+from evenrank.results.result import Result
+from evenrank.results.table import (
+    Column,
+    P,
+    Table,
+    digits,
+    mark,
+    short_intervals,
+    shorts,
+    with_interval,
+)
+from evenrank.stats.compare import ALL_ZERO, Comparison
+from evenrank.stats.estimate import Estimate
+
+from .bound import BoundResult
+from .rebalance_lists import Changes
+from .strength import Strengths
+
+_SAYS = phrases("rebalance")
+_SOURCE = "A fairer order of the first documents of each query; their ids and the length of lists are those of the run"
+
+
+@dataclass(frozen=True, repr=False)
+class Rebalanced(Result):
+    """What :func:`evenrank.rebalance` returns: the run in its new order, and what came of it.
+
+    Attributes:
+        run: The run in its new order.
+        method: The method's name; ``strength``: how strong, from 0 to 1; ``learnt``: the direction that it was given or
+            learnt on the tuning queries.
+        changes: How far documents moved, on the queries that are reported.
+        outcomes: The bounds of ``meet`` and ``keep``, on the tuning queries and on the others.
+        audit: The run and its new order, named ``name``, on the other queries (on all if nothing was tuned); None if no
+            figures were asked for. ``tuning``: likewise on the tuning queries.
+        strengths: The method's strengths on the tuning queries; None if the strength was given.
+        settings, notes, provenance: How it was made; ``lacks``: what is said of judged queries that the run lacks, and
+            of documents without a label or text.
+    """
+
+    also: ClassVar = ("warnings",)
+    name: str = field(metadata=named("run"))
+    method: str
+    strength: float
+    learnt: dict[str, object] = field(metadata=INLINE)
+    changes: Changes
+    outcomes: tuple[BoundResult, ...] = field(metadata=named("bounds"))
+    audit: AuditResult | None = field(metadata=LEFT_OUT)
+    tuning: AuditResult | None = field(metadata=LEFT_OUT)
+    settings: dict[str, object]
+    notes: tuple[str, ...]
+    strengths: Strengths | None = field(default=None, kw_only=True, metadata=IF_KNOWN)
+    run: Run = field(kw_only=True, metadata=LEFT_OUT)
+    lacks: tuple[Finding, ...] = field(default=(), kw_only=True, metadata=LEFT_OUT)
+
+    @property
+    def judged(self) -> bool:
+        """Whether effectiveness is known."""
+        return self.audit is not None and any(not is_bias(measure) for measure in self.audit.measures)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Judged queries that the run lacks; documents without a label or text; measures of bias that are shown to be
+        further from none than they were.
+        """
+        return tuple(one.text for one in (*self.lacks, *self._further()))
+
+    def _further(self) -> Iterator[Finding]:
+        """The measures of bias that are shown to be further from none than they were."""
+        name = "" if self.audit is None else self.audit.runs[0].name
+        for measure, before, after, test in [] if self.audit is None else _rows(self.audit, self.name):
+            if (key := _worse(before, after)) is not None:
+                named: dict[str, Any] = {"measure": measure, "before": before.mean, "after": after.mean}
+                yield _SAYS.find(key, measure, "shown", test, "warning", **named)
+            if before.lean is not None and not before.lean.shown:
+                estimate = Estimate(before.mean, before.ci95, before.n)
+                yield _SAYS.find("no_lean", measure, before.lean.verdict, estimate, "warning", run=name)
+
+    def _answer(self) -> Finding:
+        """What became of the bias, and at what price."""
+        unchanged = self.strength == 0 and bool(self.outcomes)
+        if unchanged:
+            key = "met_already" if self.settings["meet"] else "nothing_lessened"
+            return _SAYS.find(key, self.name, "shown", None, "answer", method=self.method)
+        found = [] if self.audit is None else _rows(self.audit, self.name)
+        biased = next((row for row in found if is_bias(row[1].measure)), None)
+        if biased is None:
+            return _SAYS.find("not_measured", self.name, "cannot be told", None, "answer")
+        _, before, after, _ = biased
+        named: dict[str, Any] = {"bias": shown_name(before.measure), "before": before.mean, "after": after.mean}
+        cost = next((row for row in found if not is_bias(row[1].measure)), None)
+        if cost is None:
+            return _SAYS.find("changed_unjudged", self.name, "cannot be told", None, "answer", **named)
+        test = cost[3]
+        key = "changed" if self.tuning is not None else "changed_untuned"
+        if test.reason == ALL_ZERO:
+            key = f"{key}_freely"
+        elif test.reason is not None and test.mean != 0:
+            key = "changed_untold"
+        named |= {"utility": cost[0], "cost": test, "why": test.reason}
+        return _SAYS.find(key, self.name, test.verdict, test, "answer", **named)
+
+    def _bounds(self) -> Iterator[Finding]:
+        """How each bound fares on the queries that it was not chosen on."""
+        for one in self.outcomes:
+            estimate = Estimate(one.others, one.limits, one.n)
+            values: dict[str, Any] = {"others": one.others, "limits": one.limits, "tuning": one.tuning}
+            key = one.verdict.replace(" ", "_")
+            yield _SAYS.find(key, one.bound.text, one.verdict, estimate, **values)
+
+    @property
+    def _which(self) -> str:
+        """Which documents are counted: those without text or label are not, where they keep their rank."""
+        if not self.changes.lacking or self.settings["missing"] == "neutral":
+            return "documents"
+        return "documents with a known group"
+
+    def page(self) -> Page:
+        """The figures as a page."""
+        facts = (
+            ("queries", f"{self.changes.queries:,}"),
+            (f"{self._which} in the first {self.settings['depth']} ranks", f"{self.changes.documents:,}"),
+        )
+        table = sections = None
+        queries = self.changes.queries
+        if self.audit is not None:
+            queries = min(row[3].n for row in _rows(self.audit, self.name))
+        if self.audit is not None and self.strength > 0:
+            table = _short(self.audit, self.name)
+        if self.audit is not None:
+            sections = [Section("All figures", (_figures(self.audit, self.name, "Figures"),))]
+        if self.tuning is not None and sections is not None:
+            title = "Figures on the tuning queries (chosen on these: no evidence)"
+            sections.append(Section("On the tuning queries", (_figures(self.tuning, self.name, title),)))
+        if self.strengths is not None and sections is not None:
+            sections.append(Section("Strengths", (_strengths(self.strengths, self.strength),)))
+        return Page(
+            "rebalance",
+            f"{self.name}: {self.method} at strength {self.strength:g}",
+            (self._answer(), *self.lacks, *self._further(), *self._bounds()),
+            table,
+            ("● differs (p < .05, corrected)",),
+            counted(queries, "query"),
+            (("evenrank gate", "limits for pipelines"),),
+            plane=self._plane(),
+            sections=tuple(sections or ()),
+            facts=facts,
+            source=_SOURCE,
+            notes=(f"{self.method} at strength {self.strength:g}. {self.changes.sentence()}", *self.notes),
+            provenance=self.provenance,
+        )
+
+    def _plane(self) -> str:
+        """The strengths, effectiveness against bias; "" without both."""
+        strengths = self.strengths
+        if self.audit is None or strengths is None or strengths.utility is None:
+            return ""
+        points = [
+            PlanePoint(
+                f"{self.method} {point.strength:g}" if point.strength else self.audit.runs[0].name,
+                Placed(point.utility, None),
+                Placed(point.bias, None),
+                method=self.method if point.strength else None,
+            )
+            for point in strengths.points
+        ]
+        chosen = next(point for point in strengths.points if point.strength == self.strength)
+        points.append(PlanePoint(self.name, Placed(chosen.utility, None), Placed(chosen.bias, None)))
+        return draw_plane((strengths.utility, strengths.bias), points)
+
+    def _beside(self) -> Mapping[str, object]:
+        return {"figures": _values(self.audit, self.name), "tuning_figures": _values(self.tuning, self.name)}
+
+
+def _rows(audit: AuditResult, name: str) -> list[tuple[str, Figure, Figure, Comparison]]:
+    """Each measure with the run's figure, that of the new order, and the difference."""
+    before = audit.runs[0].name
+    rows = []
+    for measure in map(str, audit.measures):
+        first, second = audit[before, measure], audit[name, measure]
+        assert second.vs_baseline is not None
+        rows.append((measure, first, second, second.vs_baseline.test))
+    return rows
+
+
+def _worse(before: Figure, after: Figure) -> str | None:
+    """The template of a signed measure that is shown to be further from 0 than it was; None of others."""
+    sizes = None if after.vs_baseline is None else after.vs_baseline.sizes
+    if sizes is None or not sizes.shown or before.mean is None or after.mean is None:
+        return None
+    if (sizes.mean or 0.0) < 0:
+        return None
+    return "other_side" if before.mean * after.mean < 0 else "further"
+
+
+def _short(audit: AuditResult, name: str) -> Table:
+    """Before, after, and the difference."""
+    columns = (
+        Column("measure", heading="", of=lambda row: shown_name(row[1].measure)),
+        Column("run", shorts(3), "before", "1.mean"),
+        Column("rebalanced", shorts(3), "after", "2.mean"),
+        Column("difference", shorts(3, sign=True), of="3.mean", mark=lambda row: mark(row[3].shown)),
+        Column(("difference_low", "difference_high"), short_intervals(3, sign=True), "", "3.ci95"),
+    )
+    return Table("Before and after", columns, _rows(audit, name))
+
+
+def _figures(audit: AuditResult, name: str, title: str) -> Table:
+    columns = (
+        Column("measure"),
+        *with_interval("run", "1", 4),
+        *with_interval("rebalanced", "2", 4),
+        *with_interval("difference", "3", 4),
+        Column("p", P, of="3.p"),
+    )
+    note = "Difference: paired by query; p: t and Hall's t, not corrected."
+    return Table(title, columns, _rows(audit, name), (note,))
+
+
+def _strengths(strengths: Strengths, chosen: float) -> Table:
+    measures = ("utility", strengths.utility), ("bias", strengths.bias)
+    columns = (
+        Column("strength", digits(3), mark=lambda row: "◂" if row.strength == chosen else ""),
+        *(Column(name, digits(4), shown_name(measure)) for name, measure in measures if measure is not None),
+    )
+    note = "◂ chosen, on the tuning queries, of which the figures are: no evidence."
+    return Table("Strengths", columns, strengths.points, (note,))
+
+
+def _values(audit: AuditResult | None, name: str) -> dict[str, object] | None:
+    if audit is None:
+        return None
+    return {
+        measure: {
+            "run": {"mean": first.mean, "n": first.n, "ci95": first.ci95},
+            "rebalanced": {"mean": second.mean, "n": second.n, "ci95": second.ci95},
+            "difference": apart,
+        }
+        for measure, first, second, apart in _rows(audit, name)
+    }

@@ -1,0 +1,216 @@
+"""The strength of a method: the least that meets bounds, or the least biased that keeps them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from ir_measures import Measure
+
+from evenrank.files.errors import EvenrankError
+from evenrank.files.types import Array
+from evenrank.groups import GroupTable
+from evenrank.measures import parse_measure, resolve
+from evenrank.mitigation.reorderings import Reordering
+from evenrank.results.table import (
+    number,
+)
+
+from .bound import Bound
+from .order_figures import OrderFigures
+
+STEPS = 1000
+GRID = (0, 1, 2, 3, 5, 7, 10, 14, 20, 28, 39, *range(50, STEPS + 1, 50))
+"""Strengths are thousandths; these are tried first, close together near 0, where a small ``shift`` goes a long way."""
+_ROUNDING = 1e-12
+
+
+class UnmetError(EvenrankError):
+    """No strength meets the bounds: nothing is written, which is an answer rather than an error in the input."""
+
+
+@dataclass(frozen=True, slots=True)
+class StrengthPoint:
+    """A strength, from 0, the run as it is, to 1, with its figures of effectiveness and of bias; None: undefined."""
+
+    strength: float
+    utility: float | None
+    bias: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Strengths:
+    """A method's strengths on the tuning queries, from the least: those of :data:`GRID` and the chosen one.
+
+    ``utility``: the measure of effectiveness, that of the first bound on it, else nDCG@10; None without judgements.
+    ``bias``: that of the first bound on bias, else the measure by which a strength is chosen.
+    """
+
+    utility: Measure | None
+    bias: Measure
+    points: tuple[StrengthPoint, ...]
+
+
+class Tuning:
+    """A method's figures on the queries that a strength is chosen on; each strength is computed once."""
+
+    def __init__(self, method: Reordering, figures: OrderFigures) -> None:
+        self._method, self._figures = method, figures
+        self._means: dict[int, tuple[float, ...]] = {}
+        self._of_run = figures.means(figures.lists.run)
+
+    def slack(self, bound: Bound, step: int) -> float:
+        """How far the figure at a strength of ``step`` thousandths is within the bound; below 0 where it is not."""
+        place = self._figures.measures.index(bound.measure)
+        return float(bound.slack(_array(self._at(step)[place]), _array(self._of_run[place])))
+
+    def figure(self, bound: Bound, step: int) -> float:
+        """The figure, with its sign."""
+        return self._figure(bound.measure, step)
+
+    def size(self, bound: Bound, step: int) -> float:
+        """The figure that is compared."""
+        return float(bound.size(_array(self._at(step)[self._figures.measures.index(bound.measure)])))
+
+    def bias(self, measure: Measure, step: int) -> float:
+        """How biased the order is: less is better; infinite where no query has a value."""
+        figure = self._figure(measure, step)
+        return math.inf if math.isnan(figure) else abs(figure) if resolve(measure).signed else -figure
+
+    def strengths(self, chosen: int, utility: Measure | None, bias: Measure) -> Strengths:
+        """The strengths of :data:`GRID` and the ``chosen`` one, with the figures of two of the measures."""
+
+        def figure(measure: Measure | None, step: int) -> float | None:
+            value = math.nan if measure is None else self._figure(measure, step)
+            return None if math.isnan(value) else value
+
+        steps = sorted({*GRID, chosen})
+        rows = (StrengthPoint(step / STEPS, figure(utility, step), figure(bias, step)) for step in steps)
+        return Strengths(utility, bias, tuple(rows))
+
+    def _figure(self, measure: Measure, step: int) -> float:
+        return float(resolve(measure).combine([_array(self._at(step)[self._figures.measures.index(measure)])]))
+
+    def _at(self, step: int) -> tuple[float, ...]:
+        if step not in self._means:
+            lists = self._figures.lists
+            order = self._method.order(lists.lists, step / STEPS)
+            self._means[step] = self._figures.means(lists.reordered(order))
+        return self._means[step]
+
+
+def chosen_step(tuning: Tuning, meet: Sequence[Bound], keep: Sequence[Bound], name: str, queries: int) -> int:
+    """The least strength, in thousandths, that meets ``meet`` and keeps ``keep``; without ``meet`` the greatest.
+
+    Figures need not rise or fall with the strength. Between two strengths of :data:`GRID` that are not allowed, those
+    that are looked for where a figure moves as far as it is from its bound, with its sign: a lean that turns to the
+    other side passes what is allowed in between. Where one is found, every thousandth before it is tried.
+    Raises UnmetError, with the nearest figures, if none of those tried is allowed.
+    """
+    search = _Search(tuning, (*meet, *keep))
+    on = f"on the {queries:,} queries to tune on"
+    step = search.first(GRID if meet else GRID[::-1])
+    if step is None:
+        nearest = search.nearest()
+        raise UnmetError(
+            f"no strength of {name} reaches {_said(search.bounds)} {on}: {_nearest(tuning, search.bounds, nearest)}"
+        )
+    return step
+
+
+def least_biased(tuning: Tuning, keep: Sequence[Bound], measure: Measure, greatest: int) -> int:
+    """Of the strengths up to the ``greatest`` that keeps ``keep``, one that keeps it with the least bias.
+
+    Those of :data:`GRID` are tried, then ever nearer ones around the best. Of equal ones, the least.
+    """
+    search = _Search(tuning, keep)
+    steps = sorted({step for step in GRID if step < greatest and search.allowed(step)} | {greatest})
+
+    def bias(step: int) -> tuple[float, int]:
+        return tuning.bias(measure, step), step
+
+    best = min(steps, key=bias)
+    width = max((after - before for before, after in pairwise(steps) if best in (before, after)), default=0)
+    while width > 1:
+        width = (width + 1) // 2
+        near = [step for step in (best - width, best + width) if 0 <= step <= greatest and search.allowed(step)]
+        best = min([best, *near], key=bias)
+    return best if math.isfinite(bias(best)[0]) else greatest
+
+
+def usual_bias(table: GroupTable) -> Measure:
+    """The measure of bias where none is named: of labels without poles, nearness to the candidates' shares."""
+    if table.poles is not None:
+        return parse_measure("ARaB@10")
+    return parse_measure("AWRF(target='candidates')@10" if table.labelled else "NFaiRR@10")
+
+
+class _Search:
+    """The first strength, in either direction, at which all ``bounds`` are kept."""
+
+    def __init__(self, tuning: Tuning, bounds: Sequence[Bound]) -> None:
+        self.tuning, self.bounds = tuning, bounds
+        self._tried: dict[int, bool] = {}
+
+    def first(self, grid: Sequence[int]) -> int | None:
+        """The first allowed step in the direction of ``grid``, which rises or falls."""
+        if self.allowed(grid[0]):
+            return grid[0]
+        for before, after in pairwise(grid):
+            found = self._between(before, after)
+            if found is not None:
+                onward = 1 if after > before else -1
+                return next(step for step in range(before + onward, found + onward, onward) if self.allowed(step))
+        return None
+
+    def nearest(self) -> int:
+        """The least of the steps tried that come nearest to the bounds."""
+        return max(sorted(self._tried), key=lambda step: min(map(_finite, self._slacks(step))))
+
+    def _between(self, before: int, after: int) -> int | None:
+        """An allowed step from ``before``, which is not allowed, to ``after``; None if none is found."""
+        if not self.allowed(after) and not self._may_pass(before, after):
+            return None
+        if abs(after - before) == 1:
+            return after if self.allowed(after) else None
+        middle = (before + after) // 2
+        found = self._between(before, middle)
+        return found if found is not None or self.allowed(middle) else self._between(middle, after)
+
+    def _may_pass(self, before: int, after: int) -> bool:
+        """Whether each bound's figure moves as far between two steps as the nearer one is from the bound."""
+        for bound in self.bounds:
+            apart = abs(self.tuning.figure(bound, after) - self.tuning.figure(bound, before))
+            if -max(self.tuning.slack(bound, before), self.tuning.slack(bound, after)) > apart:
+                return False
+        return True
+
+    def allowed(self, step: int) -> bool:
+        """Whether a strength of ``step`` thousandths keeps all bounds."""
+        if step not in self._tried:
+            self._tried[step] = all(slack >= -_ROUNDING for slack in self._slacks(step))
+        return self._tried[step]
+
+    def _slacks(self, step: int) -> list[float]:
+        return [self.tuning.slack(bound, step) for bound in self.bounds]
+
+
+def _finite(slack: float) -> float:
+    """A slack to compare: one of a figure that is undefined is the least."""
+    return -math.inf if math.isnan(slack) else slack
+
+
+def _said(bounds: Sequence[Bound]) -> str:
+    return " and ".join(bound.text for bound in bounds)
+
+
+def _nearest(tuning: Tuning, bounds: Sequence[Bound], step: int) -> str:
+    figures = ", ".join(f"{bound.measure} {number(tuning.size(bound, step), 4)}" for bound in bounds)
+    return f"the nearest tried is {figures} at strength {step / STEPS:g}"
+
+
+def _array(value: float) -> Array:
+    return np.array(value)

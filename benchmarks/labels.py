@@ -47,7 +47,7 @@ def audit(folder: str, described: str) -> None:
         **({"scores": path} if described == "scores" else of_labels),
     )
     result.to_json(home / "audit.json")
-    print(result["run"].figures["ARaB@10"].mean)
+    print(result["run"].measures["ARaB@10"].mean)
 
 
 def rows(folder: Path) -> list[Row]:

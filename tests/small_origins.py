@@ -35,9 +35,11 @@ def with_differences(result: AuditResult, by_run: dict[str, tuple[OrderEffect, O
     """The audit with these differences of the lean, and none of any other measure."""
     runs = []
     for run in result.runs:
-        figures = {key: replace(figure, added=None, beyond_relevance=None) for key, figure in run.figures.items()}
+        figures = {
+            key: replace(figure, vs_random_order=None, vs_ideal_order=None) for key, figure in run.measures.items()
+        }
         if run.name in by_run:
             added, beyond = by_run[run.name]
-            figures[LEAN] = replace(figures[LEAN], added=added, beyond_relevance=beyond)
-        runs.append(replace(run, figures=figures))
+            figures[LEAN] = replace(figures[LEAN], vs_random_order=added, vs_ideal_order=beyond)
+        runs.append(replace(run, measures=figures))
     return replace(result, runs=tuple(runs))

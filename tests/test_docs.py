@@ -221,11 +221,11 @@ def test_added_measure_gets_its_page_its_parse_its_audit_and_its_report(hooks: M
         run = pl.DataFrame({"query_id": ["1", "1", "2"], "doc_id": ["a", "b", "a"], "score": [1.0, 1.0, 1.0]})
         texts = {"a": "He and his father.", "b": "She."}
         result = evenrank.audit({"r": run, "s": run}, collection=texts, measures="LongLists", baseline="s")
-        figure = result["r"].figures["LongLists"]
+        figure = result["r"].measures["LongLists"]
         assert (figure.mean, figure.tie_mean, figure.tie_range) == (1.5, 1.5, (1.5, 1.5))
         assert figure.vs_baseline is not None
         assert figure.vs_baseline.difference == 0
-        assert result["random"].figures["LongLists"].mean == 1.5
+        assert result["random"].measures["LongLists"].mean == 1.5
         result.report(tmp_path / "report.html")
         assert "How long the lists are." in (tmp_path / "report.html").read_text(encoding="utf-8")
     finally:

@@ -59,7 +59,7 @@ class Lists:
         labels = dict(zip(run["doc_id"].to_list(), names.tolist(), strict=True))
         labels |= {f"none {name}": name for name in ("other", "few", "opposite")}
         found = evenrank.audit({"run": run}, labels=labels, measures=self.measure, poles="few,opposite")
-        added = found["run", self.measure].added
+        added = found["run", self.measure].vs_random_order
         return added is not None and added.test.shown
 
 

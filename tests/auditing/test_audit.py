@@ -58,7 +58,7 @@ def result() -> AuditResult:
 
 
 def test_hand_worked_figures(result):
-    figures = result["male"].figures
+    figures = result["male"].measures
     # m1 holds he, his, father, him; m2 king, man: RaB@1 = 4, RaB@2 = 3, their mean 3.5.
     assert figures["ARaB(magnitude='count')@2"].mean == pytest.approx(3.5)
     # m1 and m2 have neutrality 0, n1 1: ½ of the ideal 1 + 1/log2 3 + … (n1, b1 and then 0).
@@ -73,7 +73,7 @@ def test_hand_worked_figures(result):
 
 def test_intervals_end_where_values_do(result):
     """RR of six queries is 1 or .2: the test's interval alone would reach above 1."""
-    figure = result["male"].figures["RR@10"]
+    figure = result["male"].measures["RR@10"]
     _, low, high = slow_test(figure.values.tolist(), 6, augmented=True)
     assert high > 1
     assert figure.ci95 == (pytest.approx(low), 1.0)
@@ -81,14 +81,14 @@ def test_intervals_end_where_values_do(result):
 
 def test_reference_rankings_are_always_there(result):
     assert [run.name for run in result.runs] == ["male", "mixed", "random", "neutral-first", "relevance-first"]
-    random, ideal = result["random"].figures, result["neutral-first"].figures
+    random, ideal = result["random"].measures, result["neutral-first"].measures
     counts = np.array([4, 2, 0, 0, -4, -2])
     assert random["ARaB(magnitude='count')@2"].mean == pytest.approx(counts.mean())
     assert random["DeltaAPRF"].mean == pytest.approx(0)
     assert ideal["NFaiRR@3"].mean == pytest.approx(1)
     # n1, b1, m1, m2, f1, f2: m1 at rank 3, f1 at rank 5.
     assert ideal["RR@10"].mean == pytest.approx((3 / 3 + 3 / 5) / 6)
-    perfect = result["relevance-first"].figures
+    perfect = result["relevance-first"].measures
     assert perfect["nDCG@10"].mean == perfect["RR@10"].mean == 1
     # The relevant one first, m1 for three queries and f1 for three, then the mean of the others, −count/5.
     assert perfect["ARaB(magnitude='count')@2"].mean == pytest.approx(0)
@@ -97,8 +97,8 @@ def test_reference_rankings_are_always_there(result):
 
 
 def test_comparison_with_the_baseline(result):
-    figure = result["mixed"].figures["RR@10"]
-    base, values = result["male"].figures["RR@10"].values, figure.values
+    figure = result["mixed"].measures["RR@10"]
+    base, values = result["male"].measures["RR@10"].values, figure.values
     found = figure.vs_baseline
     assert found.difference == pytest.approx((values - base).mean())
     assert found.relative == pytest.approx((values - base).mean() / base.mean())
@@ -107,10 +107,10 @@ def test_comparison_with_the_baseline(result):
     assert (found.p, found.holm_p, found.test.reason) == (pytest.approx(p), 1.0, None)
     assert found.ci95 == pytest.approx(tuple(ends))
     # A bias nearer zero is better, whatever its sign.
-    bias = result["mixed"].figures["ARaB(magnitude='count')@2"].vs_baseline
+    bias = result["mixed"].measures["ARaB(magnitude='count')@2"].vs_baseline
     assert (bias.better, bias.worse) == (6, 0)
-    assert result["male"].figures["RR@10"].vs_baseline is None
-    assert result["random"].figures["RR@10"].vs_baseline.holm_p is None
+    assert result["male"].measures["RR@10"].vs_baseline is None
+    assert result["random"].measures["RR@10"].vs_baseline.holm_p is None
 
 
 def test_holm_is_over_the_runs_compared():
@@ -120,14 +120,14 @@ def test_holm_is_over_the_runs_compared():
     qrels = judgements({str(q): ["m1"] for q in range(40)})
     settings = {"qrels": qrels, "query_clusters": "none", "baseline": "a", "measures": "nDCG@10"}
     found = evenrank.audit(runs, collection=COLLECTION, **settings)
-    compared = [found[name].figures["nDCG@10"].vs_baseline for name in ("b", "c")]
-    gains = [found[name].figures["nDCG@10"].values - found["a"].figures["nDCG@10"].values for name in ("b", "c")]
+    compared = [found[name].measures["nDCG@10"].vs_baseline for name in ("b", "c")]
+    gains = [found[name].measures["nDCG@10"].values - found["a"].measures["nDCG@10"].values for name in ("b", "c")]
     assert [c.p for c in compared] == pytest.approx(
         [slow_compare(gain.tolist(), "keep")[0] for gain in gains], rel=1e-6
     )
     assert [c.holm_p for c in compared] == pytest.approx(holm([c.p for c in compared]))
     # References are no runs that are compared: their p are not corrected, and nothing is significant of them.
-    ideal = found["relevance-first"].figures["nDCG@10"].vs_baseline
+    ideal = found["relevance-first"].measures["nDCG@10"].vs_baseline
     assert ideal.p < 0.001
     assert (ideal.holm_p, ideal.significant) == (None, False)
     rows = [line for line in found.table(full=True, width=120).splitlines() if line.startswith("  (relevance-first)")]
@@ -137,7 +137,7 @@ def test_holm_is_over_the_runs_compared():
 
 def test_a_measure_of_the_whole_run_is_compared_without_counts_of_queries(result):
     data = json.loads(result.to_json())["runs"]["mixed"]["measures"]["DeltaAPRF"]["vs_baseline"]
-    assert data["difference"] == pytest.approx(result["mixed"].figures["DeltaAPRF"].mean - 0.8)
+    assert data["difference"] == pytest.approx(result["mixed"].measures["DeltaAPRF"].mean - 0.8)
     assert data["ci95"][0] <= data["difference"] <= data["ci95"][1]
     assert (data["p"], data["reason"]) == (None, "a group has only 3 queries, where 15 are needed")
     assert [data[name] for name in ("better", "equal", "worse")] == [None] * 3
@@ -195,21 +195,21 @@ def test_per_query_values(result, tmp_path):
 def test_without_qrels_the_first_note_says_so():
     found = evenrank.audit({"male": MALE_FIRST}, collection=COLLECTION)
     assert found.notes[0].startswith("Effectiveness is unknown")
-    assert list(found["male"].figures) == ["ARaB@10", "NFaiRR@10"]
+    assert list(found["male"].measures) == ["ARaB@10", "NFaiRR@10"]
     assert json.loads(found.to_json())["runs"]["male"]["measures"]["ARaB@10"]["vs_baseline"] is None
     assert found.table(full=True, width=120).splitlines()[0] != ""
 
 
 def test_bias_alone_gets_utility_beside_it():
     found = evenrank.audit({"male": MALE_FIRST}, collection=COLLECTION, qrels=QRELS, measures=["ARaB@10"])
-    assert list(found["male"].figures) == ["nDCG@10", "ARaB@10"]
+    assert list(found["male"].measures) == ["nDCG@10", "ARaB@10"]
     assert "nDCG@10 was added: bias is never reported without effectiveness." in found.notes
 
 
 def test_ties_are_measured_and_flagged():
     tied = MALE_FIRST.with_columns(score=pl.lit(1.0))
     found = evenrank.audit({"tied": tied}, collection=COLLECTION, measures="ARaB(magnitude='count')@2")
-    figure = found["tied"].figures["ARaB(magnitude='count')@2"]
+    figure = found["tied"].measures["ARaB(magnitude='count')@2"]
     assert figure.tie_mean == pytest.approx(0)
     assert figure.tie_range == pytest.approx((-3.5, 3.5))
     assert figure.tie_sensitive
@@ -219,7 +219,7 @@ def test_ties_are_measured_and_flagged():
     in_file_order = evenrank.audit(
         {"tied": tied}, collection=COLLECTION, measures="ARaB(magnitude='count')@2", order="file"
     )
-    figure = in_file_order["tied"].figures["ARaB(magnitude='count')@2"]
+    figure = in_file_order["tied"].measures["ARaB(magnitude='count')@2"]
     assert figure.mean == pytest.approx(3.5)
     assert figure.tie_range == (figure.mean, figure.mean)
 
@@ -233,7 +233,7 @@ def test_documents_outside_the_background_are_counted():
     )
     assert found.settings["background"] == "male"
     # n2 is neutral but not in the background, whose ideal is n1, b1: still 1/(1 + 1/log2 3).
-    assert found["other"].figures["NFaiRR@2"].mean == pytest.approx(1 / (1 + 1 / math.log2(3)))
+    assert found["other"].measures["NFaiRR@2"].mean == pytest.approx(1 / (1 + 1 / math.log2(3)))
 
 
 def test_missing_documents():
@@ -242,20 +242,20 @@ def test_missing_documents():
         evenrank.audit({"r": run}, collection=COLLECTION)
     options = {"collection": COLLECTION, "missing_limit": 1, "measures": "RaB(magnitude='count')@1"}
     skipped = evenrank.audit({"r": run}, missing="skip", **options)
-    assert skipped["r"].figures["RaB(magnitude='count')@1"].mean == 4
+    assert skipped["r"].measures["RaB(magnitude='count')@1"].mean == 4
     # The first rank lacks a larger share than the whole run.
     found = "Documents without text: 1 of 1 document at the first rank of r (100%)"
     assert f"{found}, left out of the bias measures." in skipped.notes
     neutral = evenrank.audit({"r": run}, missing="neutral", **options)
-    assert neutral["r"].figures["RaB(magnitude='count')@1"].mean == 0
+    assert neutral["r"].measures["RaB(magnitude='count')@1"].mean == 0
     assert f"{found}, counted as neutral." in neutral.notes
 
 
 def test_unjudged_and_absent_queries_are_noted():
     qrels = judgements({"0": ["m1"], "77": ["f1"]})
     found = evenrank.audit({"male": MALE_FIRST}, collection=COLLECTION, qrels=qrels, measures="RR@10")
-    assert found["male"].figures["RR@10"].mean == pytest.approx(0.5)
-    assert found["male"].figures["RR@10"].n == 2
+    assert found["male"].measures["RR@10"].mean == pytest.approx(0.5)
+    assert found["male"].measures["RR@10"].n == 2
     assert "male: 5 queries are not judged and left out of utility." in found.notes
     assert (
         "Judged queries are missing: male lacks 1 of 2. Effectiveness counts 0 there, and bias measures skip them."
@@ -353,8 +353,8 @@ def test_three_groups():
         lexicon=lexicon,
         measures="RaB(magnitude='count')@1 NFaiRR@2 RaB(magnitude='count',poles='m,f')@2",
     )
-    assert found["r"].figures["RaB(magnitude='count')@1"].mean == pytest.approx(2 - 0.5)
-    assert found["r"].figures["RaB(magnitude='count',poles='m,f')@2"].mean == pytest.approx((1 - 2) / 2)
+    assert found["r"].measures["RaB(magnitude='count')@1"].mean == pytest.approx(2 - 0.5)
+    assert found["r"].measures["RaB(magnitude='count',poles='m,f')@2"].mean == pytest.approx((1 - 2) / 2)
 
 
 def test_equal_rankings_are_equal_whatever_rounding_says():
@@ -367,7 +367,7 @@ def test_equal_rankings_are_equal_whatever_rounding_says():
         baseline="a",
         measures="NFaiRR@3 ARaB@5 ARaB(magnitude='tf_words')@5 |ARaB|@5",
     )
-    for name, figure in found["b"].figures.items():
+    for name, figure in found["b"].measures.items():
         compared = figure.vs_baseline
         assert compared.difference == pytest.approx(0, abs=1e-12), name
         assert (compared.ci95, compared.p, compared.test.reason) == (None, None, "every value is 0"), name
@@ -383,8 +383,8 @@ def test_whole_run_figures_are_compared_on_common_queries():
         baseline="a",
         measures="|ARaB|@5",
     )
-    figure = found["b"].figures["|ARaB|@5"]
-    assert figure.mean != pytest.approx(found["a"].figures["|ARaB|@5"].mean)
+    figure = found["b"].measures["|ARaB|@5"]
+    assert figure.mean != pytest.approx(found["a"].measures["|ARaB|@5"].mean)
     assert figure.vs_baseline.difference == 0
     assert (figure.vs_baseline.p, figure.vs_baseline.test.reason) == (None, "every value is 0")
 
@@ -395,7 +395,7 @@ def test_random_of_an_absolute_value_is_its_expectation_not_that_of_the_signed_o
         measures="RR@10 |ARaB|@2 |DeltaAPRF|",
     )  # fmt: skip
     for name in ("|ARaB|@2", "|DeltaAPRF|"):
-        tied, random = found["tied"].figures[name], found["random"].figures[name]
+        tied, random = found["tied"].measures[name], found["random"].measures[name]
         assert random.mean > 0.01
         assert random.mean == pytest.approx(tied.tie_mean, rel=0.35)
         assert random.ci95 is None
@@ -406,7 +406,7 @@ def test_a_comparison_that_ties_decide_comes_with_one_that_they_cannot():
     found = evenrank.audit(
         {"tied": tied, "male": MALE_FIRST}, collection=COLLECTION, baseline="male", measures="ARaB(magnitude='count')@2"
     )
-    compared = found["tied"].figures["ARaB(magnitude='count')@2"].vs_baseline
+    compared = found["tied"].measures["ARaB(magnitude='count')@2"].vs_baseline
     # By falling id: n1, m2 come first; on average over the orders of the tie, 0.
     assert compared.tied.mean == pytest.approx(-3.5)
     assert "difference_untold" in [one.key for one in found.findings]

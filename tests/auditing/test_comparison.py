@@ -26,7 +26,7 @@ def test_a_difference_says_which_queries_it_is_over() -> None:
         background=evenrank.Run.from_table(everything, "all"),
         measures="RaB(magnitude='count')@1 |ARaB(magnitude='count')|@1",
     )  # fmt: skip
-    figure = found["second"].figures["RaB(magnitude='count')@1"]
+    figure = found["second"].measures["RaB(magnitude='count')@1"]
     # Four queries start with n, two with f (3 words): its mean is -1. On the common queries 2 and 3 it is 0, against 3.
     assert figure.mean == pytest.approx(-1)
     compared = figure.vs_baseline
@@ -63,9 +63,9 @@ def test_equal_queries_are_not_spoken_of() -> None:
         collection=collection(TEXTS), baseline="old", measures="RaB@1",
     )  # fmt: skip
     assert "common" not in found.table(full=True, width=120)
-    compared = found["new"].figures["RaB@1"].vs_baseline
+    compared = found["new"].measures["RaB@1"].vs_baseline
     assert compared is not None
-    assert (compared.n, compared.mean) == (4, found["new"].figures["RaB@1"].mean)
+    assert (compared.n, compared.mean) == (4, found["new"].measures["RaB@1"].mean)
 
 
 def test_a_drawn_reference_differs_by_its_own_figure() -> None:
@@ -73,7 +73,7 @@ def test_a_drawn_reference_differs_by_its_own_figure() -> None:
         {"r": run({str(q): ["m", "f", "n"] for q in range(4)})}, collection=collection(TEXTS), baseline="r",
         measures="|ARaB|@2",
     )  # fmt: skip
-    random, own = found["random"].figures["|ARaB|@2"], found["r"].figures["|ARaB|@2"]
+    random, own = found["random"].measures["|ARaB|@2"], found["r"].measures["|ARaB|@2"]
     assert random.mean is not None
     assert own.mean is not None
     assert random.mean > 0.01
@@ -110,7 +110,7 @@ def test_what_depth_decides_is_noted_and_left_out_of_the_words() -> None:
     }
     runs = {"deep": run(deep), "shallow": run({q: list(docs)[:5] for q in deep})}
     found = evenrank.audit(runs, baseline="deep", **options)
-    compared = {name: figure.vs_baseline for name, figure in found["shallow"].figures.items()}
+    compared = {name: figure.vs_baseline for name, figure in found["shallow"].measures.items()}
     decided = [name for name, one in compared.items() if one is not None and one.unequal_depth]
     assert decided == ["RR", "AP", "R@1000", "ARaB@10", "DeltaAPRF"]
     assert compared["R@1000"] is not None

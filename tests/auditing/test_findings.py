@@ -37,11 +37,13 @@ def result() -> AuditResult:
 def changed(result: AuditResult, name: str, measure: str, **changes: Any) -> AuditResult:
     """The audit with other values in one figure; ``vs`` changes its comparison."""
     vs = changes.pop("vs", None)
-    figure = replace(result[name].figures[measure], **changes)
+    figure = replace(result[name].measures[measure], **changes)
     if vs is not None:
         assert figure.vs_baseline is not None
         figure = replace(figure, vs_baseline=replace(figure.vs_baseline, **vs))
-    runs = [replace(one, figures={**one.figures, measure: figure}) if one.name == name else one for one in result.runs]
+    runs = [
+        replace(one, measures={**one.measures, measure: figure}) if one.name == name else one for one in result.runs
+    ]
     return replace(result, runs=tuple(runs))
 
 
@@ -421,7 +423,7 @@ def test_what_ties_alone_add_is_not_shown() -> None:
     tied = run({str(query): ["m", "n", "f", "b"] for query in range(18)}).with_columns(score=pl.lit(1.0))
     key = "ARaB(magnitude='count')@2"
     found = evenrank.audit({"tied": tied}, collection=collection(TEXTS), measures=key)
-    added = found["tied", key].added
+    added = found["tied", key].vs_random_order
     assert added is not None
     assert added.tied is not None
     assert (added.test.shown, added.tied.shown, added.test.p) == (False, False, None)

@@ -139,7 +139,7 @@ def test_one_query_has_no_interval() -> None:
     one = {name: table.filter(query_id="0") for name, table in RUNS.items()}
     found = evenrank.audit(one, collection=TEXTS, qrels=QRELS.filter(query_id="0"), baseline="old")
     for result in found.runs:
-        for figure in result.figures.values():
+        for figure in result.measures.values():
             assert figure.ci95 is None
             if figure.vs_baseline is not None:
                 assert figure.vs_baseline.ci95 is None

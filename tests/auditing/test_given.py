@@ -33,7 +33,7 @@ def test_an_audit_of_whatever_is_given(make: Any) -> None:
             **settings,
         )
         assert found.per_query().equals(same.per_query())
-    assert same["run"].figures["nDCG@10"].n == 2
+    assert same["run"].measures["nDCG@10"].n == 2
     several = evenrank.audit({"a": RUN, "b": frame(ROWS, "qid docno score", make)}, collection=TEXTS, **(settings | {
         "measures": "ARaB@10"}))  # fmt: skip
     assert [run.name for run in several.runs][:2] == ["a", "b"]

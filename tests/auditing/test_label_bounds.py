@@ -127,7 +127,7 @@ def test_no_label_leads_out_of_the_bounds(seed: int, data: st.DataObject) -> Non
     parts = st.lists(st.floats(0, 1), min_size=len(groups), max_size=len(groups))
     soft = {doc: [p / max(1, sum(of)) for p in of] for doc in unknown for of in [data.draw(parts)]}
     full = audited(lists, {**labels, **soft}, groups, [*MEASURES, ABSOLUTE])["r"]
-    for name, one in full.figures.items():
+    for name, one in full.measures.items():
         ends = bounds[name].bounds
         assert one.bounds in (None, (pytest.approx(one.mean), pytest.approx(one.mean)))
         if one.mean is not None and ends is not None:
@@ -138,7 +138,7 @@ def test_bounds_by_hand() -> None:
     lists = [["a", "u"], ["u", "b"]]
     labels: Labels = {"a": (1, 0), "b": (0, 1)}
     found = audited(lists, labels, "mf", ["RaB@2", "Share(group='f')@1", "ExposureGap@2", "|ARaB|@2"], unknown="bounds")
-    figures = found["r"].figures
+    figures = found["r"].measures
     # All u of f: (1 − 1)/2 and (−1 − 1)/2; all of m: 1 and 0.
     assert figures["RaB@2"].bounds == (-0.5, 0.5)
     assert figures["Share(group='f')@1"].bounds == (0.0, 0.5)
@@ -165,7 +165,7 @@ def test_bounds_by_hand() -> None:
 def test_what_has_no_bounds() -> None:
     labels: Labels = {"a": (1, 0), "b": (0, 1), "c": (0, 0)}
     found = audited([["a", "u"], ["b", "c"]], labels, "mf", ["NFaiRR@2", "AbsARaB@2", "NDKL@2"], unknown="bounds")
-    for one in found["r"].figures.values():
+    for one in found["r"].measures.values():
         assert one.bounds is None
         assert one.mean is None
     text = " ".join(found.table(full=True, width=120).split())
@@ -177,7 +177,7 @@ def test_where_all_is_known_figures_are_themselves_and_bounds_too() -> None:
     labels: Labels = {"a": (1, 0), "b": (0, 1), "c": (0, 0)}
     names = ["NFaiRR@2", "ARaB@2", "AbsARaB@2", "NDKL@2", "|ARaB|@2"]
     found = audited([["a", "b"], ["b", "c"]], labels, "mf", names)
-    assert all(figure.mean is not None for figure in found["r"].figures.values())
+    assert all(figure.mean is not None for figure in found["r"].measures.values())
     one = found["r", "ARaB@2"]
     assert one.bounds == (one.mean, one.mean)
     assert not any(warning.startswith("Documents without") for warning in found.warnings)

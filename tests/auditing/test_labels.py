@@ -102,7 +102,7 @@ def test_known_labels_are_a_score_table_with_threshold_0() -> None:
     for one in found.given:
         assert one.labels is not None
         assert one.labels.unknown == 0
-        for figure in one.figures.values():
+        for figure in one.measures.values():
             if figure.known is not None:
                 assert figure.known[0] == figure.known[1]
     assert not any("without a label" in warning for warning in found.warnings)
@@ -166,7 +166,7 @@ def test_skip_is_the_run_without_these_documents() -> None:
     fewer = evenrank.audit({name: without(table, known) for name, table in RUNS.items()}, **options)
     assert of_documents(skipped) == of_documents(fewer)
     assert "they are left out, and lists close up over them" in skipped.warnings[1]
-    assert all(figure.bounds is None for one in skipped.runs for figure in one.figures.values())
+    assert all(figure.bounds is None for one in skipped.runs for figure in one.measures.values())
     # Utility is of the whole run.
     whole = evenrank.audit(RUNS, labels=known, unknown="skip", qrels=QRELS, measures="nDCG@10 ARaB@4")
     assert whole["A", "nDCG@10"].mean == evenrank.audit(RUNS, qrels=QRELS, measures="nDCG@10")["A", "nDCG@10"].mean
@@ -190,7 +190,7 @@ def test_a_run_beside_itself_differs_by_nothing(unknown: Any) -> None:
     same = {"A": RUNS["A"], "again": RUNS["A"], "C": RUNS["C"]}
     options: dict[str, Any] = {"qrels": QRELS, "baseline": "A", "measures": MEASURES}
     found = evenrank.audit(same, labels=labelled(9, share=0.4), unknown=unknown, **options)
-    for key, figure in found["again"].figures.items():
+    for key, figure in found["again"].measures.items():
         compared = figure.vs_baseline
         assert compared is not None
         assert figure.mean == found["A", key].mean
@@ -242,7 +242,7 @@ def test_labels_of_the_first_ranks_say_nothing_of_the_candidates(unknown: Any) -
     for one in found.runs:
         for key in ("NFaiRR@4", "ARaB@4"):
             figure = one[key]
-            assert figure.added is figure.beyond_relevance is None
+            assert figure.vs_random_order is figure.vs_ideal_order is None
             # The lean of all that is ranked first is known, its neutrality beside that of other candidates is not.
             whole = key == "ARaB@4" and not one.reference
             assert (figure.partly_labelled, figure.ci95 is None) == (not whole, not whole), (one.name, key)
@@ -270,12 +270,12 @@ def test_labels_of_some_queries_show_nothing(unknown: Any) -> None:
         labels=labels, poles="m,f", unknown=unknown, baseline="a", measures="ARaB@2 Share(group='m')@2 |ARaB|@2",
     )  # fmt: skip
     for one in found.given:
-        for figure in one.figures.values():
-            assert (figure.n, figure.ci95, figure.added, figure.partly_labelled) == (18, None, None, True)
+        for figure in one.measures.values():
+            assert (figure.n, figure.ci95, figure.vs_random_order, figure.partly_labelled) == (18, None, None, True)
         lean = one["ARaB@2"].lean
         assert lean is not None
         assert (lean.verdict, lean.n, lean.p) == ("cannot be told", 18, None)
-    for figure in found["b"].figures.values():
+    for figure in found["b"].measures.values():
         compared = figure.vs_baseline
         assert compared is not None
         assert (compared.n, compared.p, compared.tied) == (18, None, None)
@@ -299,7 +299,7 @@ def test_of_no_labelled_document_there_is_no_figure(unknown: Any) -> None:
         {"a": run(of), "b": run({query: docs[::-1] for query, docs in of.items()})},
         labels=labels, poles="m,f", unknown=unknown, measures="ARaB@1 |ARaB|@1 NFaiRR@1 Share(group='m')@1",
     )  # fmt: skip
-    for key, figure in found["a"].figures.items():
+    for key, figure in found["a"].measures.items():
         assert figure.known == (0, 20), key
         assert (figure.mean, figure.n, figure.ci95, figure.tie_mean) == (None, 0, None, None), key
         assert np.isnan(figure.values).all()
@@ -356,7 +356,7 @@ def test_the_result_is_json_without_nan_and_has_a_short_form() -> None:
     written = json.loads(found.to_json(), parse_constant=refuse)
     assert {name: written[name] for name in found.to_dict()} == found.to_dict()
     assert repr(found) == found.table()
-    assert repr(found["A", "ARaB@10"]).startswith("Figure(ARaB@10: ")
+    assert repr(found["A", "ARaB@10"]).startswith("MetricValue(ARaB@10: ")
     assert "nan" not in found.table(full=True, width=120).casefold()
     assert found.per_query().filter(run="A")["ARaB@10"].null_count() == found["A", "ARaB@10"].undefined
 
@@ -380,7 +380,7 @@ def test_default_measures() -> None:
 
 def test_effectiveness_alone() -> None:
     found = evenrank.audit(RUNS, labels=labelled(11, share=0.5), qrels=QRELS, measures="nDCG@10")
-    assert [figure.known for figure in found["A"].figures.values()] == [None]
+    assert [figure.known for figure in found["A"].measures.values()] == [None]
     assert found["A", "nDCG@10"].mean == evenrank.audit(RUNS, qrels=QRELS, measures="nDCG@10")["A", "nDCG@10"].mean
     assert found.table(full=True, width=120)
 
@@ -394,7 +394,7 @@ def test_queries_given_alone_and_lists_of_other_lengths() -> None:
     options["measures"] = "ARaB@20 Share(group='m')@5"
     queries = {query: f"text of {query}" for query in list(lists(1))[:5]}
     found = evenrank.audit({**RUNS, "A": run(lists(1, longest=40))}, queries=queries, only_queries=True, **options)
-    assert {figure.n for figure in found["B"].figures.values()} == {5}
+    assert {figure.n for figure in found["B"].measures.values()} == {5}
     some = {name: table.filter(pl.col("query_id").is_in(list(queries))) for name, table in RUNS.items() if name != "A"}
     some["A"] = run({query: docs for query, docs in lists(1, longest=40).items() if query in queries})
     assert figures(found) == figures(evenrank.audit({name: some[name] for name in "ABC"}, **options))

@@ -71,15 +71,15 @@ def test_a_query_left_empty_has_no_most_neutral_order() -> None:
         {"r": table}, collection=collection(TEXTS), qrels=qrels, missing="skip", missing_limit=0.3,
         measures="RR@10 infAP NFaiRR@2",
     )  # fmt: skip
-    ideal = found["neutral-first"].figures["RR@10"]
+    ideal = found["neutral-first"].measures["RR@10"]
     # n, b, m, f: the man's passage third. Query 6: n, m, then the document without text. Query 5: no order is known.
     assert np.allclose(ideal.values, [1 / 3] * 5 + [np.nan, 1 / 3], equal_nan=True)
     assert (ideal.n, ideal.undefined, ideal.mean) == (6, 1, pytest.approx(1 / 3))
     assert ideal.tie_mean == pytest.approx(1 / 3)
-    assert np.isnan(found["neutral-first"].figures["infAP"].values[5])
+    assert np.isnan(found["neutral-first"].measures["infAP"].values[5])
     # The run's own effectiveness needs no text.
-    assert found["r"].figures["RR@10"].values.tolist() == [1.0] * 5 + [1.0, 0.5]
-    assert found["r"].figures["NFaiRR@2"].undefined == 1
+    assert found["r"].measures["RR@10"].values.tolist() == [1.0] * 5 + [1.0, 0.5]
+    assert found["r"].measures["NFaiRR@2"].undefined == 1
     assert "left out of the bias measures; bias is undefined for 1 query, as no document has a text." in head(found)
     assert json.loads(found.to_json())["runs"]["r"]["missing"]["queries"] == 1
 
@@ -91,7 +91,7 @@ def test_documents_left_out_keep_their_place_in_effectiveness() -> None:
         measures="R@3 NFaiRR@3",
     )  # fmt: skip
     # The same candidates: the most neutral order finds what the run found.
-    assert found["neutral-first"].figures["R@3"].values.tolist() == [1, 0, 0, 0]
+    assert found["neutral-first"].measures["R@3"].values.tolist() == [1, 0, 0, 0]
 
 
 def test_ir_measures_are_refused_documents_that_nobody_has() -> None:

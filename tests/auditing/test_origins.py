@@ -35,9 +35,9 @@ def audit(runs: Any, qrels: Any = GRADES, measures: str = LEAN, **settings: Any)
 
 def excesses(result: AuditResult, name: str = "a", measure: str = LEAN) -> tuple[OrderEffect, OrderEffect]:
     figure = result[name, measure]
-    assert figure.added is not None
-    assert figure.beyond_relevance is not None
-    return figure.added, figure.beyond_relevance
+    assert figure.vs_random_order is not None
+    assert figure.vs_ideal_order is not None
+    return figure.vs_random_order, figure.vs_ideal_order
 
 
 def test_two_queries_by_hand() -> None:
@@ -129,18 +129,18 @@ def test_every_query_against_plain_evaluations() -> None:
 def test_only_weighted_sums_of_given_runs_have_them() -> None:
     result = audit({"a": run(LISTS)}, measures=f"nDCG@10 {LEAN} AbsARaB@2 |ARaB|@2 DeltaAPRF AWRF@2")
     for one in result.runs:
-        for key, figure in one.figures.items():
+        for key, figure in one.measures.items():
             known = one.name == "a" and key == LEAN
-            assert (figure.added is not None) == (figure.beyond_relevance is not None) == known
+            assert (figure.vs_random_order is not None) == (figure.vs_ideal_order is not None) == known
 
 
 def test_without_judgements_there_is_no_relevance() -> None:
     result = audit({"a": run(LISTS)}, None)
     assert "relevance-first" not in result
     figure = result["a", LEAN]
-    assert figure.added is not None
-    assert figure.added.mean == pytest.approx(-1 / 6)
-    assert figure.beyond_relevance is None
+    assert figure.vs_random_order is not None
+    assert figure.vs_random_order.mean == pytest.approx(-1 / 6)
+    assert figure.vs_ideal_order is None
     assert "perfect ranking" not in result.table(full=True)
 
 
@@ -184,7 +184,7 @@ def labelled(unknown: str = "bounds", missing: tuple[str, ...] = ()) -> AuditRes
 def test_bounds_alone_have_no_difference() -> None:
     figure = labelled("bounds", ("d1", "d2"))["a", "ARaB(magnitude='count')@5"]
     assert figure.bounds is not None
-    assert figure.added is figure.beyond_relevance is None
+    assert figure.vs_random_order is figure.vs_ideal_order is None
     perfect = labelled("bounds", ("d1", "d2"))["relevance-first", "ARaB(magnitude='count')@5"]
     ends = [labelled(missing=())["relevance-first", "ARaB(magnitude='count')@5"].mean]
     assert perfect.bounds is not None

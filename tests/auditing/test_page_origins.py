@@ -92,11 +92,11 @@ def test_the_figures_of_an_audit_add_up_on_the_page() -> None:
     assert list(place) == [(m, run) for m in ("ARaB@3", "NFaiRR@3") for run in ("first", "second")]
     for (measure, run), row in place.items():
         figure = result[run, measure]
-        assert figure.added is not None
-        assert figure.beyond_relevance is not None
+        assert figure.vs_random_order is not None
+        assert figure.vs_ideal_order is not None
         numbers = [float(row[column].replace("−", "-")) for column in (2, 3, 4, 7, 8)]
         assert numbers[0] == pytest.approx(figure.mean, abs=1e-4)
-        assert numbers[1:3] == pytest.approx([figure.added.reference, figure.added.mean], abs=1e-4)
+        assert numbers[1:3] == pytest.approx([figure.vs_random_order.reference, figure.vs_random_order.mean], abs=1e-4)
         # Each row is two sums: candidates and order, a perfect ranking and what is beyond it.
         assert numbers[0] == pytest.approx(numbers[1] + numbers[2], abs=2e-4)
         assert numbers[0] == pytest.approx(numbers[1] + numbers[3] + numbers[4], abs=2e-4)

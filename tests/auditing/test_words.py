@@ -71,7 +71,7 @@ def test_by_hand() -> None:
     assert (found["she"].share, found["first lady"].share) == (0.5, 0.5)
     assert [word.word for word in result.words.runs["mine"]["m"]] == ["he", "king"]
     assert (result.words.measure, result.words.depth, result.words.documents) == (COUNT, 2, 4)
-    figures = result["mine"].figures
+    figures = result["mine"].measures
     assert sum(word.contribution for word in found.values()) == pytest.approx(figures[COUNT].mean, abs=1e-12)
     # Left out: b keeps one of two female words, a none of its male ones.
     tf, boolean = "ARaB@2", "ARaB(magnitude='bool')@2"
@@ -88,7 +88,7 @@ def test_leaving_a_word_out_is_auditing_without_it() -> None:
         rest = tuple(pair for pair in LEXICON.words if pair != (word, group))
         without = audit(lists, lexicon=Lexicon("own", ("f", "m"), rest, (0.5, 0.5), ("m", "f")))
         for key, change in words_of(whole)[word].left_out.items():
-            assert change == pytest.approx(whole["mine"].figures[key].mean - without["mine"].figures[key].mean), (
+            assert change == pytest.approx(whole["mine"].measures[key].mean - without["mine"].measures[key].mean), (
                 word,
                 key,
             )
@@ -131,7 +131,7 @@ def test_against_the_obvious_loop(texts: list[list[str]], seed: int, tokens: Any
     used = {doc for docs in lists.values() for doc in docs if doc in of}
     for name in ("mine", "random", "neutral-first"):
         found = words_of(result, name)
-        figure = result[name].figures[f"ARaB(magnitude='count')@{k}"].mean
+        figure = result[name].measures[f"ARaB(magnitude='count')@{k}"].mean
         assert sum(word.contribution for word in found.values()) == pytest.approx(figure, abs=1e-9)
     for word, of_group in group.items():
         per_query, occurrences, mean = [], 0, 0.0

@@ -306,7 +306,7 @@ def test_values_of_a_real_audit() -> None:
     rr, added, *_ = result.rules
     assert (result.run, result.baseline, rr.n) == ("new", "old", 3)
     assert rr.value == pytest.approx(found["new", "RR@10"].mean - found["old", "RR@10"].mean)
-    excess = found["new", "ARaB@10"].added
+    excess = found["new", "ARaB@10"].vs_random_order
     assert excess is not None
     assert added.mean == pytest.approx(excess.mean)
     assert json.loads(result.to_json())["audit"]["command"]

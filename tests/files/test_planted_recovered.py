@@ -69,7 +69,7 @@ def test_rankings_with_a_planted_preference(made, scores):
     found = evenrank.audit(
         frames, collection=made.collection, qrels=made.qrels, baseline="fair", measures="nDCG@10 ARaB@10 DeltaAPRF"
     )
-    fair, male = found["fair"].figures, found["male"].figures
+    fair, male = found["fair"].measures, found["male"].measures
     low, high = fair["DeltaAPRF"].ci95
     assert low <= 0 <= high
     assert male["DeltaAPRF"].ci95[0] > 0.3

@@ -304,13 +304,13 @@ def test_in_an_audit() -> None:
     run = pl.DataFrame({"query_id": ["q"] * 3, "doc_id": ["a", "b", "c"], "score": [3.0, 2.0, 1.0]})
     measures = "Share(group='f')@3 Exposure(group='f')@3 ExposureGap@3 AWRF@3 NDKL@3"
     result = evenrank.audit({"one": run, "two": run}, collection=texts, measures=measures, baseline="one")
-    close(result["two"].figures["ExposureGap@3"].mean, 1 / 3)
-    close(result["random"].figures["ExposureGap@3"].mean, 0.0, 0.2)
+    close(result["two"].measures["ExposureGap@3"].mean, 1 / 3)
+    close(result["random"].measures["ExposureGap@3"].mean, 0.0, 0.2)
     # Discounts 1, .63, .5 for two of three ranks: the mean of three pairs, each met twice.
     pairs = [(1.0, 0.6309), (1.0, 0.5), (0.6309, 0.5)]
     middle = sum(plain.awrf(list(pair), [0.5, 0.5]) for pair in pairs) / 3
-    close(result["random"].figures["AWRF@3"].mean, middle, 0.005)
-    assert all(figure.vs_baseline.difference == 0 for figure in result["two"].figures.values())
+    close(result["random"].measures["AWRF@3"].mean, middle, 0.005)
+    assert all(figure.vs_baseline.difference == 0 for figure in result["two"].measures.values())
 
 
 def test_a_deep_cutoff_is_no_long_array() -> None:

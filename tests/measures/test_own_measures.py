@@ -103,12 +103,12 @@ def test_known_by_name_to_the_audit_and_to_ir_measures() -> None:
     collection = pl.DataFrame({"doc_id": list(texts), "text": list(texts.values())})
     run = pl.DataFrame({"query_id": ["q"] * 3, "doc_id": ["a", "b", "c"], "score": [2.0, 1.0, 1.0]})
     result = evenrank.audit({"mine": run}, collection=collection, measures="SignedExposure@2")
-    figure = result["mine"].figures["SignedExposure@2"]
+    figure = result["mine"].measures["SignedExposure@2"]
     # Ties by falling id: a, c; or a, b.
     second = 1 / math.log2(3)
     assert figure.mean == pytest.approx((1 - second) / (1 + second))
     assert figure.tie_range == pytest.approx(((1 - second) / (1 + second), 1 / (1 + second)))
-    assert result["random"].figures["SignedExposure@2"].mean == pytest.approx(0)
+    assert result["random"].measures["SignedExposure@2"].mean == pytest.approx(0)
     from evenrank.groups import score_in_memory
 
     bound = provider(score_in_memory(collection, evenrank.Scoring(evenrank.load_lexicon())))
@@ -178,7 +178,7 @@ def test_bounds_hold_whatever_the_unknown_labels_are() -> None:
     run = pl.DataFrame({"query_id": ["q"] * 3 + ["r"], "doc_id": ["a", "b", "c", "a"], "score": [3.0, 2.0, 1.0, 1.0]})
     labels = pl.DataFrame({"doc_id": ["a", "c"], "group": ["m", "f"]})
     result = evenrank.audit({"mine": run}, labels=labels, measures="FirstGap@2", poles="m,f")
-    figure = result["mine"].figures["FirstGap@2"]
+    figure = result["mine"].measures["FirstGap@2"]
     assert figure.mean is None
     assert figure.bounds == pytest.approx(((-1 + 1) / 2, (1 + 1) / 2))  # q: anything; r: its one document is a man's
 

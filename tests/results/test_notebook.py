@@ -105,7 +105,8 @@ def test_figures_in_a_line(audited: evenrank.AuditResult) -> None:
     run, figure = audited["<b>plain"], audited["<b>plain"]["nDCG@10"]
     assert figure.ci95 is not None
     assert (
-        repr(figure) == f"Figure(nDCG@10: {figure.mean:.4f} [{figure.ci95[0]:.4f}, {figure.ci95[1]:.4f}], 30 queries)"
+        repr(figure)
+        == f"MetricValue(nDCG@10: {figure.mean:.4f} [{figure.ci95[0]:.4f}, {figure.ci95[1]:.4f}], 30 queries)"
     )
     compared = audited["other\x1b[2J", "ARaB@10"].vs_baseline
     assert compared is not None
@@ -130,8 +131,8 @@ def test_an_audit_is_a_collection_of_runs(audited: evenrank.AuditResult) -> None
 
 def test_names_in_brackets(audited: evenrank.AuditResult) -> None:
     assert audited["random"].reference
-    assert audited["<b>plain", "ARaB@10"] is audited["<b>plain"].figures["ARaB@10"]
-    assert audited["<b>plain"]["ARaB(magnitude='tf')@10"] is audited["<b>plain"].figures["ARaB@10"]
+    assert audited["<b>plain", "ARaB@10"] is audited["<b>plain"].measures["ARaB@10"]
+    assert audited["<b>plain"]["ARaB(magnitude='tf')@10"] is audited["<b>plain"].measures["ARaB@10"]
     with pytest.raises(UnknownNameError) as caught:
         audited["nope"]
     message = "no run 'nope' (the runs are <b>plain, other\\x1b[2J, random, neutral-first, relevance-first)"

@@ -107,7 +107,7 @@ def test_the_card_audits_by_the_labels(gendered, sides, tmp_path):
         unknown="skip",
     )
     for figures, run in zip(kept.values(), own.runs, strict=True):
-        assert {m: f["mean"] for m, f in figures["measures"].items()} == {m: f.mean for m, f in run.figures.items()}
+        assert {m: f["mean"] for m, f in figures["measures"].items()} == {m: f.mean for m, f in run.measures.items()}
     measures = kept["first stage"]["measures"]
     assert {"ARaB@10", "Share(group='M')@10", "nDCG@10"} <= set(measures)
     result = json.loads((done / "result.json").read_text(encoding="utf-8"))

@@ -212,7 +212,7 @@ def _check_audit(model: Any, check: BiasEvaluator) -> None:
         baseline="first",
         measures=measures,
     )
-    figures = {one.name: {key: one.figures[key].mean for key in measures} for one in audited.runs}
+    figures = {one.name: {key: one.measures[key].mean for key in measures} for one in audited.runs}
     found = check(model)
     assert [found[f"toy_{name}"] for name in MEASURES] == pytest.approx(list(figures["model"].values()), abs=1e-6)
     assert [check.first_stage[name] for name in MEASURES] == pytest.approx(list(figures["first"].values()), abs=1e-9)

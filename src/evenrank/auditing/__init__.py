@@ -2,7 +2,7 @@
 
 from .audit_result import AuditResult
 from .compute import audit
-from .data import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, Figure, FromLabels, OrderEffect, RunAudit, RunComparison
+from .data import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, FromLabels, MetricValue, OrderEffect, RunAudit, RunComparison
 from .inputs import named_runs, run_name
 
 __all__ = [
@@ -10,8 +10,8 @@ __all__ = [
     "RANDOM",
     "RELEVANCE_FIRST",
     "AuditResult",
-    "Figure",
     "FromLabels",
+    "MetricValue",
     "OrderEffect",
     "RunAudit",
     "RunComparison",

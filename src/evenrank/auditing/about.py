@@ -15,20 +15,20 @@ from evenrank.measures.neutrality import NFaiRR
 from evenrank.measures.rank_bias import AbsARaB, ARaB, RaB
 from evenrank.results.table import fitted, number
 
-from .comparison import PARTLY
-from .data import AuditFigures, Figure
+from .data import AuditFigures, MetricValue
+from .values import PARTLY
 
 
 def with_origins(result: AuditFigures) -> list[Measure]:
     """The measures that are known to be the sum of what candidates hold and what their order adds."""
-    return [m for m in result.measures if any(run.figures[str(m)].added is not None for run in result.given)]
+    return [m for m in result.measures if any(run.measures[str(m)].vs_random_order is not None for run in result.given)]
 
 
-def perfect(figure: Figure) -> float | None:
+def perfect(figure: MetricValue) -> float | None:
     """What a perfect ranking of the candidates would add to a figure, over the queries where that is defined."""
-    if figure.added is None or figure.beyond_relevance is None:
+    if figure.vs_random_order is None or figure.vs_ideal_order is None:
         return None
-    return mean_of(figure.added.values - figure.beyond_relevance.values)
+    return mean_of(figure.vs_random_order.values - figure.vs_ideal_order.values)
 
 
 class Poles(NamedTuple):
@@ -63,7 +63,7 @@ def groups(result: AuditFigures) -> list[str]:
 
 def estimated(result: AuditFigures) -> bool:
     """Whether figures are estimated from labels that were drawn."""
-    return any(figure.from_labels is not None for run in result.given for figure in run.figures.values())
+    return any(figure.from_labels is not None for run in result.given for figure in run.measures.values())
 
 
 def labelled(result: AuditFigures) -> bool:
@@ -107,7 +107,7 @@ def positive(pair: Poles | None) -> str:
     return f"positive: towards {passages(pair[0], pair)}, negative: towards {passages(pair[1], pair)}"
 
 
-def on_common(result: AuditFigures, figure: Figure) -> str:
+def on_common(result: AuditFigures, figure: MetricValue) -> str:
     """A comparison's means, if it is over fewer queries than the figures; otherwise nothing."""
     compared = figure.vs_baseline
     if compared is None or not compared.partial:
@@ -120,7 +120,7 @@ def on_common(result: AuditFigures, figure: Figure) -> str:
     return f"{common_queries(result, figure)}: {means}"
 
 
-def common_queries(result: AuditFigures, figure: Figure) -> str:
+def common_queries(result: AuditFigures, figure: MetricValue) -> str:
     """The number of queries behind a comparison: ``19 common queries``, for ΔA-PRF also by pole."""
     compared = figure.vs_baseline
     assert compared is not None
@@ -152,7 +152,7 @@ def signed_measures(result: AuditFigures) -> list[str]:
     """The measures of single queries whose sign is a direction: there, a better value is one nearer to 0."""
     return [
         name
-        for name, figure in result.runs[0].figures.items()
+        for name, figure in result.runs[0].measures.items()
         if resolve(figure.measure).signed and not figure.whole_run
     ]
 

@@ -17,7 +17,7 @@ from evenrank.results.table import NONE, Column, Table
 
 from . import page_data as data
 from .about import direction, has_scores, labelled, perfect, poles, positive, signed_measures, with_origins
-from .data import RELEVANCE_FIRST, AuditFigures, Figure
+from .data import RELEVANCE_FIRST, AuditFigures, MetricValue
 from .findings import audit_findings
 from .impact import impact_table
 from .page_data import rounded
@@ -101,7 +101,7 @@ def origins_section(result: AuditFigures) -> dict[str, object] | None:
         return None
     found = with_origins(result)
     relevance = _knows_relevance(result, found)
-    ties = any(_decided_by_ties(run.figures[str(m)]) for m in found for run in result.given)
+    ties = any(_decided_by_ties(run.measures[str(m)]) for m in found for run in result.given)
     return {
         "table": _origins(result) if found else None,
         "relevance": relevance,
@@ -117,17 +117,17 @@ def _origins(result: AuditFigures) -> Table:
 
 def _knows_relevance(result: AuditFigures, found: list[Measure]) -> bool:
     """Whether it is known of one of these measures what a run has beyond a perfect ranking."""
-    return any(run.figures[str(m)].beyond_relevance is not None for m in found for run in result.given)
+    return any(run.measures[str(m)].vs_ideal_order is not None for m in found for run in result.given)
 
 
-def _decided_by_ties(figure: Figure) -> bool:
-    return any(of is not None and of.tie_sensitive for of in (figure.added, figure.beyond_relevance))
+def _decided_by_ties(figure: MetricValue) -> bool:
+    return any(of is not None and of.tie_sensitive for of in (figure.vs_random_order, figure.vs_ideal_order))
 
 
 def _missing(result: AuditFigures, found: list[Measure], relevance: bool) -> str:
     """Why something is not known."""
     if not found:
-        figures = [run.figures[str(m)] for m in result.measures if is_linear(m) for run in result.given]
+        figures = [run.measures[str(m)] for m in result.measures if is_linear(m) for run in result.given]
         if not figures or not result.partly_labelled:
             return _NO_SUM
         return _BOUNDS if only_bounds(result) and all(f.mean is None for f in figures) else _UNLABELLED
@@ -144,18 +144,18 @@ def origins_chart(result: AuditFigures) -> dict[str, object]:
     found = with_origins(result)
     return {
         str(place): [
-            {"run": run.name, "marks": _marks(run.figures[str(measure)])}
+            {"run": run.name, "marks": _marks(run.measures[str(measure)])}
             for run in result.given
-            if run.figures[str(measure)].added is not None
+            if run.measures[str(measure)].vs_random_order is not None
         ]
         for place, measure in enumerate(result.measures)
         if measure in found
     }
 
 
-def _marks(figure: Figure) -> list[tuple[object, ...]]:
+def _marks(figure: MetricValue) -> list[tuple[object, ...]]:
     marks: list[tuple[object, ...]] = []
-    for kind, of in (("added", figure.added), ("beyond", figure.beyond_relevance)):
+    for kind, of in (("added", figure.vs_random_order), ("beyond", figure.vs_ideal_order)):
         if of is not None:
             low, high = of.ci95 or (None, None)
             marks.append((kind, rounded(of.mean), rounded(low), rounded(high), rounded(of.test.p)))
@@ -260,9 +260,9 @@ def _references(result: AuditFigures) -> tuple[str, str]:
 
 def _of_origins(result: AuditFigures) -> list[tuple[str, str]]:
     """The terms of the section on where the bias comes from."""
-    figures = [figure for run in result.given for figure in run.figures.values()]
+    figures = [figure for run in result.given for figure in run.measures.values()]
     entries = []
-    if any(figure.added is not None for figure in figures):
+    if any(figure.vs_random_order is not None for figure in figures):
         entries.append(
             (
                 "Order adds",
@@ -270,7 +270,7 @@ def _of_origins(result: AuditFigures) -> list[tuple[str, str]]:
                 " candidates already: no order of them is to blame for it.",
             )
         )
-    if any(figure.beyond_relevance is not None for figure in figures):
+    if any(figure.vs_ideal_order is not None for figure in figures):
         entries.append(
             (
                 "Beyond relevance",

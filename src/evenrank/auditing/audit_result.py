@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class AuditResult(AuditFigures):
     """What :func:`evenrank.audit` returns.
 
-    ``result["BM25", "nDCG@10"]`` is a :class:`Figure`, with ``mean``, ``ci95`` and ``vs_baseline``.
+    ``result["BM25", "nDCG@10"]`` is a :class:`MetricValue`, with ``mean``, ``ci95`` and ``vs_baseline``.
     """
 
     def __repr__(self) -> str:
@@ -117,7 +117,7 @@ class AuditResult(AuditFigures):
                     "query_id": self.queries,
                     "run": [run.name] * len(self.queries),
                     **({} if self.query_group is None else {"query_group": self.query_group}),
-                    **{name: pl.Series(figure.values).fill_nan(None) for name, figure in run.figures.items()},
+                    **{name: pl.Series(figure.values).fill_nan(None) for name, figure in run.measures.items()},
                 }
             )
             for run in self.runs

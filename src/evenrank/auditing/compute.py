@@ -1,51 +1,35 @@
-"""The audit, step by step: inputs loaded and checked, runs evaluated, compared, and put into one result."""
+"""The audit, step by step: read, join, measure, compare, find."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from typing import Annotated, Literal, Unpack
 
 import polars as pl
+from ir_measures import Measure
 
 from evenrank import options as opt
-from evenrank.files import Provenance, Run
+from evenrank.files import Provenance
 from evenrank.files.arguments import checked
 from evenrank.files.convert import TextsLike, is_path
 from evenrank.files.errors import readable
 from evenrank.files.runs import RunLike, RunsLike
 from evenrank.groups import GroupSource
-from evenrank.measures import Background, Evaluation, Lacking, MeasuresLike, Target, is_bias
+from evenrank.measures import MeasuresLike, is_bias
 
 from .audit_result import AuditResult
-from .comparison import (
-    compare_pairs,
-    group_shares,
-    with_order_effects,
-    with_statistics,
-)
-from .data import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST, RunAudit
+from .caveats import cautions, misleading
+from .comparison import compare_pairs
+from .data import NEUTRAL_FIRST, RANDOM
 from .documents import Documents, describe_documents
-from .figures import SHOWN_DEPTH, Measured, measure_run, query_axis
+from .group_shares import group_shares
 from .impact import impacts_of_runs
-from .inputs import Inputs, Options, load_inputs, name_runs, note_sources, usual_measures
-from .notes import (
-    add_cards,
-    card_notes,
-    cautions,
-    depth_notes,
-    evaluated_settings,
-    first_documents,
-    label_notes,
-    load_target,
-    make_notes,
-    misleading,
-    query_notes,
-    target_notes,
-)
-from .query_clusters import QueryClusters
-from .query_clusters import query_clusters as clusters_of
+from .inputs import Inputs, Options, load_inputs, load_target, name_runs, note_sources, usual_measures
+from .metric_values import run_audits
 from .query_groups import as_query_groups, lacking_groups, on_axis, served
+from .rankings import Rankings, measure_rankings
+from .remarks import remarks, unequally_deep
 from .words import Words, find_words
 
 
@@ -196,197 +180,109 @@ def audit(
         qrels=qrels,
         queries=queries,
         measures=measures,
+        target=target,
         options=options,
     )
-    inputs = replace(inputs, of_relevant=isinstance(target, str) and target == "relevant")
-    read = None if query_groups is None else as_query_groups(query_groups, inputs.asked)
+    judged = inputs.qrels is not None
+    groups_given = None if query_groups is None else as_query_groups(query_groups, inputs.asked)
     documents = describe_documents(inputs, source)
-    known = documents.groups
-    options = options.of_labels(known)
-    if measures is None and known is not None:
-        inputs = replace(inputs, measures=usual_measures(known, inputs.qrels is not None))
-    wanted = load_target(target, known, inputs.qrels is not None)
-    add_cards(provenance, inputs.runs, inputs.background)
-    evaluated = _evaluate(inputs, documents, options, wanted)
-    measured = _measure(inputs, documents, evaluated, query_clusters)
-    results = with_statistics(measured.rankings, inputs.measures, baseline)
-    references = {run.name: (evaluated.background, run) for run in measured.rankings[len(measured.given) :]}
-    results = with_order_effects(results, evaluated.runs, measured.given, references, measured.queries)
-    result = _result(inputs, documents, options, evaluated, measured, results, provenance)
-    groups_of_queries = None if read is None else on_axis(read, measured.queries)["query_group"]
-    groups_file = readable(os.path.basename(query_groups)) if is_path(query_groups) else "in memory"
-    notes = lacking_groups(groups_of_queries, measured.queries)
-    return replace(
-        result,
-        notes=(*result.notes, *notes),
-        pairs=compare_pairs(measured.given, inputs.measures, baseline),
-        shares=group_shares(results),
-        impact=impacts_of_runs(evaluated.runs, inputs.measures, source),
-        query_groups=served(measured.given, inputs.measures, baseline, groups_of_queries),
-        query_group=groups_of_queries,
-        settings={
-            **result.settings,
-            **({} if query_groups is None else {"query_groups": groups_file}),
-            "query_clusters": measured.clusters.reason,
-        },
-    )
+    options = options.of_labels(documents.groups)
+    wanted = inputs.measures
+    if measures is None and documents.groups is not None:
+        wanted = usual_measures(documents.groups, judged)
+    compared_to = load_target(target, documents.groups, judged)
+    for run in inputs.runs:
+        provenance.add_card(f"run {run.name}", run.card)
+    provenance.add_card("background", inputs.background.card)
 
+    rankings = measure_rankings(inputs, documents.groups, wanted, options, compared_to, query_clusters)
+    results = run_audits(rankings.every, wanted, baseline, rankings.own_references)
+    query_group = None if groups_given is None else on_axis(groups_given, rankings.queries)["query_group"]
 
-@dataclass(frozen=True, slots=True)
-class _Evaluated:
-    """The evaluations of the runs, the background and the neutral-first reference (None without a group table).
-
-    ``normaliser``: the background as NFaiRR uses it; ``lacking``: each run's documents without text.
-    """
-
-    runs: list[Evaluation]
-    background: Evaluation
-    neutral_first: Evaluation | None
-    normaliser: Background | None
-    lacking: list[Lacking | None]
-
-
-def _evaluate(inputs: Inputs, documents: Documents, options: Options, target: Target | None) -> _Evaluated:
-    def evaluation(run: Run) -> Evaluation:
-        return Evaluation(
-            run, documents.groups, inputs.qrels, missing=options.missing, target=target, seed=options.seed
-        )
-
-    runs = [evaluation(run) for run in inputs.runs]
-    background = next((e for e in runs if e.run is inputs.background), None) or evaluation(inputs.background)
-    lacking = [each.check_missing(options.missing_limit, inputs.measures) for each in runs]
-    if documents.groups is None:
-        return _Evaluated(runs, background, None, None, lacking)
-    background.check_missing(options.missing_limit, inputs.measures, [options.background_depth])
-    normaliser = background.as_background(inputs.background.name, options.background_depth)
-    for each in [*runs, background]:
-        each.background = normaliser
-
-    # Which documents are neutral is not known of those that were not drawn.
-    ideal = background.neutral_first() if documents.groups.sample is None else None
-    return _Evaluated(runs, background, ideal, normaliser, lacking)
-
-
-@dataclass(frozen=True, slots=True)
-class _MeasuredRuns:
-    """The values of every ranking: ``rankings`` are the ``given`` runs, then the references.
-
-    ``queries``: the axis of their values; ``documents``: the first documents of every ranking; ``clusters``: those of
-    the queries.
-    """
-
-    rankings: list[Measured]
-    given: list[Measured]
-    queries: pl.Series
-    documents: pl.DataFrame
-    clusters: QueryClusters
-
-
-def _measure(inputs: Inputs, documents: Documents, evaluated: _Evaluated, query_clusters: object) -> _MeasuredRuns:
-    axis = query_axis(evaluated.runs, evaluated.background, inputs.qrels)
-    found = clusters_of(query_clusters, axis, inputs.queries, inputs.qrels)
-    clusters = found.numbers
-    given = [
-        measure_run(evaluation, evaluation.run.name, inputs.measures, axis, lacking=lacking, clusters=clusters)
-        for evaluation, lacking in zip(evaluated.runs, evaluated.lacking, strict=True)
-    ]
-    random = measure_run(evaluated.background, RANDOM, inputs.measures, axis, over="random", clusters=clusters)
-    rankings = [*given, random]
-    first = {evaluation.run.name: evaluation.first(SHOWN_DEPTH) for evaluation in evaluated.runs}
-    if evaluated.neutral_first is not None:
-        rankings.append(measure_run(evaluated.neutral_first, NEUTRAL_FIRST, inputs.measures, axis, clusters=clusters))
-        first[NEUTRAL_FIRST] = evaluated.neutral_first.first(SHOWN_DEPTH)
-    if inputs.qrels is not None:
-        rankings.append(
-            measure_run(
-                evaluated.background, RELEVANCE_FIRST, inputs.measures, axis, over="relevance", clusters=clusters
-            )
-        )
-    return _MeasuredRuns(rankings, given, axis, first_documents(first, documents.groups, inputs.qrels), found)
-
-
-def _result(
-    inputs: Inputs,
-    documents: Documents,
-    options: Options,
-    evaluated: _Evaluated,
-    measured: _MeasuredRuns,
-    results: list[RunAudit],
-    provenance: Provenance,
-) -> AuditResult:
-    depth, unequal = depth_notes(measured.given, inputs.measures, options.baseline)
-    judged = None if inputs.qrels is None else inputs.qrels["query_id"].n_unique()
-    misled = tuple(misleading(evaluated.background, judged, inputs.measures, results))
+    misleads = tuple(misleading(rankings.background, _judged_queries(inputs), wanted, results))
     cautioned = tuple(cautions(documents.groups))
-    notes = [one.text for one in misled] + [*inputs.notes, *documents.notes] + [one.text for one in cautioned]
-    notes += label_notes(results)
-    notes += target_notes(evaluated.background.target, inputs.measures)
-    notes += card_notes(inputs.runs)
-    notes += [note for run in inputs.runs for note in run.notes]
-    if inputs.query_ids is not None and inputs.qrels is not None:
-        notes += query_notes(inputs.query_ids, inputs.qrels)
-    notes += depth
-    notes += make_notes(
-        evaluated.runs, evaluated.neutral_first, evaluated.normaliser, inputs.qrels, inputs.measures, results
-    )
-    queries = inputs.queries
-    if queries is not None:
-        queries = queries.filter(pl.col("query_id").is_in(measured.queries.implode()))
+    unequal = unequally_deep(rankings, wanted, baseline)
+    settings = _settings(inputs, documents, options, rankings, wanted)
+    if query_groups is not None:
+        file = readable(os.path.basename(query_groups)) if is_path(query_groups) else "in memory"
+        settings["query_groups"] = file
+    settings["query_clusters"] = rankings.clusters.reason
+    texts = inputs.queries
     return AuditResult(
-        settings=_settings(inputs, documents, options, evaluated),
-        baseline=options.baseline,
-        runs=tuple(results),
-        notes=tuple(notes),
-        queries=measured.queries,
-        rankings=measured.documents,
+        settings=settings,
+        baseline=baseline,
+        runs=results,
+        notes=(
+            *(finding.text for finding in misleads),
+            *inputs.notes,
+            *documents.notes,
+            *(finding.text for finding in cautioned),
+            *remarks(inputs, rankings, wanted, results, unequal, baseline),
+            *lacking_groups(query_group, rankings.queries),
+        ),
+        queries=rankings.queries,
+        rankings=rankings.documents,
         lexicon=documents.lexicon,
         collection=inputs.collection,
-        query_texts=queries,
-        misleading=misled,
+        query_texts=None if texts is None else texts.filter(pl.col("query_id").is_in(rankings.queries.implode())),
+        misleading=misleads,
         cautions=cautioned,
-        unequal_depth=unequal,
-        partly_labelled=_partly_labelled(documents, evaluated),
+        unequal_depth=tuple(dict.fromkeys(measure for measures in unequal.values() for measure in measures)),
+        partly_labelled=_partly_labelled(documents, rankings),
         provenance=provenance,
-        query_cluster=None if measured.clusters.numbers is None else pl.Series(measured.clusters.numbers),
-        words=_driving_words(inputs, documents, evaluated, measured),
+        query_cluster=None if rankings.clusters.numbers is None else pl.Series(rankings.clusters.numbers),
+        words=_driving_words(documents, rankings, wanted),
+        pairs=compare_pairs(rankings.audited, wanted, baseline),
+        shares=group_shares(results),
+        impact=impacts_of_runs(rankings.evaluations, wanted, source),
+        query_groups=served(rankings.audited, wanted, baseline, query_group),
+        query_group=query_group,
     )
 
 
-def _partly_labelled(documents: Documents, evaluated: _Evaluated) -> bool:
+def _judged_queries(inputs: Inputs) -> int | None:
+    """How many queries are judged; None without qrels."""
+    return None if inputs.qrels is None else inputs.qrels["query_id"].n_unique()
+
+
+def _partly_labelled(documents: Documents, rankings: Rankings) -> bool:
     """Whether some ranked document has no label although others have one."""
     if documents.groups is None or not documents.groups.labelled:
         return False
-    return any(bool((run.document < 0).any()) for run in [*evaluated.runs, evaluated.background])
+    return any(bool((run.document < 0).any()) for run in [*rankings.evaluations, rankings.background])
 
 
-def _settings(inputs: Inputs, documents: Documents, options: Options, evaluated: _Evaluated) -> dict[str, object]:
+def _settings(
+    inputs: Inputs, documents: Documents, options: Options, rankings: Rankings, measures: Sequence[Measure]
+) -> dict[str, object]:
+    labelled = documents.groups is not None and documents.groups.labelled
+    target = rankings.background.target
     return {
         **(documents.groups.settings if documents.groups is not None else {}),
         "order": options.order,
-        **_of_missing(options, documents),
-        **evaluated_settings(evaluated.runs[0], inputs.measures),
+        **(
+            {"unknown": options.missing}
+            if labelled
+            else {"missing": options.missing, "missing_limit": options.missing_limit}
+        ),
+        **(
+            {"target": "uniform" if target is None else target.described}
+            if any("target" in measure.SUPPORTED_PARAMS for measure in measures)
+            else {}
+        ),
         "only_queries": options.only_queries,
         "background": inputs.background.name,
         "background_depth": options.background_depth,
         "seed": options.seed,
-        "measures": [str(measure) for measure in inputs.measures],
+        "measures": [str(measure) for measure in measures],
     }
 
 
-def _of_missing(options: Options, documents: Documents) -> dict[str, object]:
-    if documents.groups is not None and documents.groups.labelled:
-        return {"unknown": options.missing}
-    return {"missing": options.missing, "missing_limit": options.missing_limit}
-
-
-def _driving_words(
-    inputs: Inputs, documents: Documents, evaluated: _Evaluated, measured: _MeasuredRuns
-) -> Words | None:
+def _driving_words(documents: Documents, rankings: Rankings, measures: Sequence[Measure]) -> Words | None:
     """The words that drive the figures; None without texts or without a measure of bias."""
-    ideal = evaluated.neutral_first
-    if documents.groups is None or documents.words is None or ideal is None or not any(map(is_bias, inputs.measures)):
+    ideal = rankings.neutral_first
+    if documents.groups is None or documents.words is None or ideal is None or not any(map(is_bias, measures)):
         return None
-    rankings = [(evaluation.run.name, evaluation, False) for evaluation in evaluated.runs]
-    rankings += [(RANDOM, evaluated.background, True), (NEUTRAL_FIRST, ideal, False)]
-    shown = measured.documents["doc_id"]
-    return find_words(rankings, documents.groups, documents.words, inputs.measures, shown)
+    ranked = [(evaluation.run.name, evaluation, False) for evaluation in rankings.evaluations]
+    ranked += [(RANDOM, rankings.background, True), (NEUTRAL_FIRST, ideal, False)]
+    return find_words(ranked, documents.groups, documents.words, measures, rankings.documents["doc_id"])

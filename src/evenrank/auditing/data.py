@@ -206,7 +206,7 @@ class FromLabels:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class MetricValue:
     """One measure of one run.
 
     Attributes:
@@ -221,9 +221,9 @@ class Figure:
         known: With labels, how many of the rows that the measure looks at are known, and how many it looks at.
         bounds: The smallest and largest figure over every way to label the unknown documents; None where that is not
             known exactly.
-        added: What the run's order adds to its own candidates in random order; ``beyond_relevance``: what it has beyond
-            a perfect ranking of them, by falling grade. None for reference rankings and for measures that are no
-            weighted sum over ranks, the second also without judgements.
+        vs_random_order: What the run's order adds to its own candidates in random order; ``vs_ideal_order``: what it
+            has beyond an ideal order of them, by falling grade. None for reference rankings and for measures that are
+            no weighted sum over ranks, the second also without judgements.
         greatest: The largest size that a query's value can have; of a measure without bounds, with the run's
             documents; None where that is not known.
         partly_labelled: Whether documents without a label could change it.
@@ -244,8 +244,8 @@ class Figure:
     vs_baseline: RunComparison | None = None
     known: Known | None = field(default=None, metadata=IF_KNOWN)
     bounds: Interval | None = None
-    added: OrderEffect | None = None
-    beyond_relevance: OrderEffect | None = None
+    vs_random_order: OrderEffect | None = field(default=None, metadata=named("added"))
+    vs_ideal_order: OrderEffect | None = field(default=None, metadata=named("beyond_relevance"))
     lean: Comparison | None = field(default=None, metadata=IF_KNOWN)
     greatest: float | None = None
     partly_labelled: bool = field(default=False, metadata=LEFT_OUT)
@@ -259,7 +259,7 @@ class Figure:
         ends = "" if self.ci95 is None else f" [{self.ci95[0]:.4f}, {self.ci95[1]:.4f}]"
         compared = self.vs_baseline
         against = "" if compared is None or compared.difference is None else f", {compared.difference:+.4f} vs baseline"
-        return f"Figure({self.measure}: {value}{ends}, {counted(self.n, 'query')}{against})"
+        return f"MetricValue({self.measure}: {value}{ends}, {counted(self.n, 'query')}{against})"
 
     @property
     def tie_sensitive(self) -> bool:
@@ -305,7 +305,7 @@ class RunAudit:
 
     Attributes:
         queries: Number of the run's queries.
-        figures: Figures by the measure's text, such as ``"nDCG@10"``.
+        measures: Metric values by the measure's text, such as ``"nDCG@10"``.
         tie_share: Share of the documents in the first 10 ranks that are tied.
         by_depth: Mean signed magnitude and neutrality of the documents down to each rank.
         absent: Number of judged queries that the run lacks.
@@ -316,7 +316,7 @@ class RunAudit:
 
     name: str = field(metadata=LEFT_OUT)
     queries: int
-    figures: dict[str, Figure] = field(metadata=named("measures"))
+    measures: dict[str, MetricValue]
     tie_share: float
     by_depth: pl.DataFrame = field(repr=False, metadata=LEFT_OUT)
     absent: int = 0
@@ -324,29 +324,30 @@ class RunAudit:
     labels: KnownLabels | None = field(default=None, metadata=IF_KNOWN)
     lengths: Array | None = field(default=None, repr=False, metadata=BY_QUERY)
 
-    def __getitem__(self, measure: str | Measure) -> Figure:
+    def __getitem__(self, measure: str | Measure) -> MetricValue:
         """The figure of a measure. Raises UnknownNameError if it was not measured."""
         name = str(measure)
-        if name not in self.figures:
+        if name not in self.measures:
             # Another spelling, such as with its parameters in another order.
             with suppress(EvenrankError):
                 name = str(parse_measure(measure))
-        if name not in self.figures:
+        if name not in self.measures:
             # As screens have it.
-            name = next((key for key, one in self.figures.items() if shown_name(one.measure) == name), name)
-        if name not in self.figures:
-            raise UnknownNameError(f"no measure {quoted(measure)} (the measures are {', '.join(self.figures)})")
-        return self.figures[name]
+            name = next((key for key, one in self.measures.items() if shown_name(one.measure) == name), name)
+        if name not in self.measures:
+            raise UnknownNameError(f"no measure {quoted(measure)} (the measures are {', '.join(self.measures)})")
+        return self.measures[name]
 
     def __repr__(self) -> str:
         means = ", ".join(
-            f"{name} {'none' if figure.mean is None else f'{figure.mean:.4f}'}" for name, figure in self.figures.items()
+            f"{name} {'none' if figure.mean is None else f'{figure.mean:.4f}'}"
+            for name, figure in self.measures.items()
         )
         return f"RunAudit({self.name}: {counted(self.queries, 'query')}, {means})"
 
     def metrics(self) -> dict[str, float]:
         """The figures by name, with their 95% intervals: ``ARaB@10``, ``ARaB@10/low``, ``ARaB@10/high``."""
-        entries = [metric_entries(name, figure.mean, figure.ci95) for name, figure in self.figures.items()]
+        entries = [metric_entries(name, figure.mean, figure.ci95) for name, figure in self.measures.items()]
         return {name: value for entry in entries for name, value in entry.items()}
 
     @property
@@ -455,9 +456,9 @@ class AuditFigures(Result):
     def __getitem__(self, name: str) -> RunAudit: ...
 
     @overload
-    def __getitem__(self, name: tuple[str, str | Measure]) -> Figure: ...
+    def __getitem__(self, name: tuple[str, str | Measure]) -> MetricValue: ...
 
-    def __getitem__(self, name: str | tuple[str, str | Measure]) -> RunAudit | Figure:
+    def __getitem__(self, name: str | tuple[str, str | Measure]) -> RunAudit | MetricValue:
         """A run's figures, or one of them: ``result["BM25"]``, ``result["BM25", "nDCG@10"]``.
 
         Raises UnknownNameError, a KeyError, which lists the runs or measures that exist.
@@ -490,7 +491,7 @@ class AuditFigures(Result):
     @property
     def measures(self) -> list[Measure]:
         """The measures, effectiveness first."""
-        return [figure.measure for figure in self.runs[0].figures.values()]
+        return [figure.measure for figure in self.runs[0].measures.values()]
 
     @property
     def given(self) -> list[RunAudit]:

@@ -24,9 +24,9 @@ from evenrank.stats.estimate import Estimate
 from evenrank.stats.planning import queries_to_hold
 
 from .about import Poles, group_label, in_short, poles, short_names, shown_lean, utility_measures
-from .comparison import ONLY_KNOWN, PARTLY
-from .data import AuditFigures, Figure, GroupShare, OrderEffect, Pair, RunAudit, RunComparison, shown_name
+from .data import AuditFigures, GroupShare, MetricValue, OrderEffect, Pair, RunAudit, RunComparison, shown_name
 from .impact import impact_findings
+from .values import ONLY_KNOWN, PARTLY
 
 _SAYS = phrases("audit")
 MOST_MOVED = 2
@@ -65,7 +65,7 @@ def _answer(result: AuditFigures) -> Iterator[Finding]:
         yield from less_biased(result, run)
     elif result.judged:
         measure = utility_measures(result)[0]
-        figure = given[0].figures[str(measure)]
+        figure = given[0].measures[str(measure)]
         found = Estimate(figure.mean, figure.ci95, figure.n)
         yield _SAYS.find("effectiveness", given[0].name, "shown", found, "answer", measure=shown_name(measure))
 
@@ -85,7 +85,7 @@ def _better(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Fin
     if len(found) > 1 and (better or worse):
         key, level = "better_and_worse" if better and worse else "better_in" if better else "worse_in", "shown"
         leading = (better or worse)[0]
-    compared = run.figures[str(leading)].vs_baseline
+    compared = run.measures[str(leading)].vs_baseline
     assert compared is not None
     values: dict[str, Any] = {"run": run.name, "baseline": base.name, "why": compared.test.reason}
     values |= {"measure": str(leading), "better": [*map(str, better)], "worse": [*map(str, worse)]}
@@ -94,7 +94,7 @@ def _better(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Fin
 
 def how_good(run: RunAudit, base: RunAudit, measure: Measure) -> tuple[str, Level]:
     """The template of how a run compares with the baseline on a measure of effectiveness, and how sure that is."""
-    compared = run.figures[str(measure)].vs_baseline
+    compared = run.measures[str(measure)].vs_baseline
     assert compared is not None
     return _how_good(compared)
 
@@ -170,7 +170,7 @@ def compared_measures(result: AuditFigures) -> list[Measure]:
 
 def _against(run: RunAudit, measure: Measure) -> RunComparison | None:
     """The comparison with the baseline, unless depth rather than order decides it."""
-    compared = run.figures[str(measure)].vs_baseline
+    compared = run.measures[str(measure)].vs_baseline
     return None if compared is None or compared.unequal_depth else compared
 
 
@@ -202,7 +202,7 @@ def _orders(result: AuditFigures) -> Iterator[Finding]:
 
 def _order(result: AuditFigures, measure: Measure, tests: Sequence[Pair], apart: set[tuple[str, str]]) -> Finding:
     both = _in_common(result.given)
-    means = {run.name: _mean(run.figures[str(measure)], both) for run in result.given}
+    means = {run.name: _mean(run.measures[str(measure)], both) for run in result.given}
     ranked = sorted((name for name, mean in means.items() if mean is not None), key=lambda name: means[name] or 0.0)
     key, order = _in_order(ranked, apart, short_names(result))
     noticed = [one.test.mde for one in tests if one.test.mde is not None]
@@ -225,7 +225,7 @@ def _order(result: AuditFigures, measure: Measure, tests: Sequence[Pair], apart:
     return _SAYS.find(key, "", level, None, "answer", **values)
 
 
-def _mean(figure: Figure, both: Array) -> float | None:
+def _mean(figure: MetricValue, both: Array) -> float | None:
     """A figure's mean over the queries that ``both`` runs have, as the tests of two runs see them."""
     known = None if both.all() else mean_of(np.where(both, figure.values, np.nan))
     return figure.mean if known is None else known
@@ -234,7 +234,7 @@ def _mean(figure: Figure, both: Array) -> float | None:
 def _all_lean(result: AuditFigures) -> Iterator[Finding]:
     """That all of several runs are shown to lean to one side, if they are."""
     measure = shown_lean(result)
-    figures = [] if measure is None else [run.figures[str(measure)] for run in result.given]
+    figures = [] if measure is None else [run.measures[str(measure)] for run in result.given]
     means = [one.mean for one in figures if one.mean is not None and one.lean is not None and one.lean.shown]
     pair = None if measure is None else poles(result, measure)
     if pair is None or len(means) < len(result.given) or min(means) * max(means) <= 0:
@@ -318,7 +318,7 @@ def _of_runs(result: AuditFigures) -> Iterator[Finding]:
 
 def lean_finding(result: AuditFigures, run: RunAudit, measure: Measure) -> Finding:
     """Towards which group a run leans, and whether its candidates or their order do it."""
-    figure, pair = run.figures[str(measure)], poles(result, measure)
+    figure, pair = run.measures[str(measure)], poles(result, measure)
     test = figure.lean
     if figure.mean is None or test is None or pair is None:
         return _without_mean(run, figure)
@@ -327,7 +327,7 @@ def lean_finding(result: AuditFigures, run: RunAudit, measure: Measure) -> Findi
     if test.reason is not None:
         why = test.reason if test.n > 1 else _SAYS.say("why_one_query")
         return _SAYS.find("lean_untold", run.name, "cannot be told", test, why=why)
-    added = figure.added
+    added = figure.vs_random_order
     key = _whose(test.shown, figure, added)
     held = None if added is None else added.reference
     values: dict[str, Any] = {
@@ -343,8 +343,8 @@ def lean_finding(result: AuditFigures, run: RunAudit, measure: Measure) -> Findi
 
 def _beyond(result: AuditFigures, run: RunAudit, lean: Measure) -> Iterator[Finding]:
     """Of a lean that a run's order makes larger: whether a perfect ranking would, too."""
-    figure = run.figures[str(lean)]
-    beyond, mean = figure.beyond_relevance, figure.mean or 0.0
+    figure = run.measures[str(lean)]
+    beyond, mean = figure.vs_ideal_order, figure.mean or 0.0
     key = lean_finding(result, run, lean).key
     if beyond is None or key not in ("leans_more", "leans_by_order", "leans_turned"):
         return
@@ -356,7 +356,7 @@ def _beyond(result: AuditFigures, run: RunAudit, lean: Measure) -> Iterator[Find
         yield _SAYS.find("lean_by_relevance", run.name, level, beyond.test)
 
 
-def _whose(shown: bool, figure: Figure, added: OrderEffect | None) -> str:
+def _whose(shown: bool, figure: MetricValue, added: OrderEffect | None) -> str:
     """The template of a lean that is ``shown`` or not, from what its candidates hold and what their order adds."""
     if added is None:
         return "no_lean" if not shown else "leans_alone" if is_linear(figure.measure) else "leans"
@@ -386,7 +386,7 @@ def side(pair: Poles, mean: float) -> str:
     return found if {*pair[:2]} <= {"m", "f"} else f"towards {found}"
 
 
-def _without_mean(run: RunAudit, figure: Figure) -> Finding:
+def _without_mean(run: RunAudit, figure: MetricValue) -> Finding:
     named: dict[str, Any] = {"measure": shown_name(figure.measure)}
     if figure.bounds is not None:
         low, high = figure.bounds
@@ -394,7 +394,7 @@ def _without_mean(run: RunAudit, figure: Figure) -> Finding:
     return _SAYS.find("lean_undefined", run.name, "cannot be told", why=_why_none(figure), **named)
 
 
-def _why_none(figure: Figure) -> str:
+def _why_none(figure: MetricValue) -> str:
     """Why there is neither a figure nor bounds."""
     if figure.known is not None and figure.known[0] == 0:
         return _SAYS.say("why_no_label")
@@ -574,7 +574,7 @@ def _no_figures(result: AuditFigures) -> Iterator[Finding]:
     """The measures of which no run has a figure."""
     by_reason: dict[str, list[str]] = {}
     for measure in result.measures:
-        figures = [run.figures[str(measure)] for run in result.given]
+        figures = [run.measures[str(measure)] for run in result.given]
         if measure != shown_lean(result) and all(one.mean is None and one.bounds is None for one in figures):
             by_reason.setdefault(_why_none(figures[0]), []).append(shown_name(measure))
     for why, measures in by_reason.items():
@@ -585,7 +585,7 @@ def _moved(result: AuditFigures) -> list[str]:
     """What ties could move further than the interval is wide: one measure a run."""
     found, called = [], short_names(result)
     for run in result.given:
-        figures = [one for one in run.figures.values() if is_bias(one.measure)]
+        figures = [one for one in run.measures.values() if is_bias(one.measure)]
         ends = [(one.measure, one.tie_range) for one in figures if one.tie_sensitive]
         for measure, (low, high) in ((measure, of) for measure, of in ends[:1] if of is not None):
             found.append(
@@ -599,16 +599,16 @@ def _to_rule_out(result: AuditFigures) -> Iterator[Finding]:
     """How many queries would rule a loss out, where one is possible."""
     for run in result.given:
         for measure in utility_measures(result)[:1]:
-            compared = run.figures[str(measure)].vs_baseline
+            compared = run.measures[str(measure)].vs_baseline
             if compared is None or _how_good(compared)[0] != "not_better" or not compared.losses:
                 continue
-            needed = queries_for_no_loss(run.figures[str(measure)], result[str(result.baseline)].figures[str(measure)])
+            needed = queries_for_no_loss(run[measure], result[str(result.baseline)][measure])
             if needed is not None and needed > compared.n:
                 values: dict[str, Any] = {"needed": needed, "count": compared.n}
                 yield _SAYS.find("to_rule_out", run.name, "cannot be told", place="note", **values)
 
 
-def queries_for_no_loss(figure: Figure, baseline: Figure) -> int | None:
+def queries_for_no_loss(figure: MetricValue, baseline: MetricValue) -> int | None:
     """How many queries show a loss of at most 5%, with the spread of these, if the two runs are equally good."""
     both = ~np.isnan(figure.values - baseline.values)
     difference, base = figure.values[both] - baseline.values[both], baseline.values[both]

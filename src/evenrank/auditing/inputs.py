@@ -27,7 +27,16 @@ from evenrank.files.arguments import checked
 from evenrank.files.convert import PathLike, is_path, run_list, runs_by_name
 from evenrank.files.errors import quoted, readable
 from evenrank.groups import GroupSource, GroupTable
-from evenrank.measures import MeasuresLike, Missing, is_bias, parse_measure, parse_measures, resolve
+from evenrank.measures import (
+    MeasuresLike,
+    Missing,
+    Target,
+    as_target,
+    is_bias,
+    parse_measure,
+    parse_measures,
+    resolve,
+)
 
 from .data import REFERENCES, SHOWN_AS
 
@@ -126,6 +135,7 @@ def load_inputs(
     qrels: object,
     queries: object,
     measures: MeasuresLike | None,
+    target: object,
     options: Options,
 ) -> Inputs:
     """Loads and checks what an audit was given; ``runs`` by name.
@@ -146,6 +156,7 @@ def load_inputs(
         query_texts,
         texts,
         notes,
+        of_relevant=isinstance(target, str) and target == "relevant",
     )
     if options.only_queries:
         inputs = _restricted(inputs)
@@ -302,6 +313,20 @@ def _choose_measures(measures: MeasuresLike | None, judged: bool) -> tuple[list[
         chosen.append(parse_measure("nDCG@10"))
         notes.append("nDCG@10 was added: bias is never reported without effectiveness.")
     return sorted(chosen, key=is_bias), notes
+
+
+def load_target(target: object, groups: GroupTable | None, judged: bool) -> Target | None:
+    """The target as it is given; None for equal shares.
+
+    Raises EvenrankError for a target of groups that there are not, and for one that needs qrels which are not there.
+    """
+    if target is None:
+        return None
+    if groups is None:
+        raise EvenrankError("`target` is of groups: it needs `collection`, `scores` or `labels`")
+    if target == "relevant" and not judged:
+        raise EvenrankError("`target='relevant'` needs `qrels`")
+    return as_target(target, groups.groups)
 
 
 def usual_measures(groups: GroupTable, judged: bool) -> list[Measure]:

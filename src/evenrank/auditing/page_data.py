@@ -17,7 +17,7 @@ from evenrank.measures.rank_bias import AbsARaB, ARaB, RaB
 
 from .about import direction, group_label, labelled, passages, pick, poles
 from .about import groups as group_names
-from .data import RANDOM, REFERENCES, AuditFigures, Figure
+from .data import RANDOM, REFERENCES, AuditFigures, MetricValue
 from .unknown_labels import shows_queries
 
 ENTRY_CAP = 6_000
@@ -39,7 +39,7 @@ def figures(result: AuditFigures) -> dict[str, object]:
             for run in result.runs
         ],
         "measures": [_measure(result, measure) for measure in result.measures],
-        "figures": [[_figure(figure) for figure in run.figures.values()] for run in result.runs],
+        "figures": [[_figure(figure) for figure in run.measures.values()] for run in result.runs],
         "shares": share_fields(result),
         "depth": [
             {"run": run.name, **{name: rounded(value) for name, value in row.items()}}
@@ -70,7 +70,7 @@ def _measure(result: AuditFigures, measure: Measure) -> dict[str, object]:
 
 def _per_query(result: AuditFigures, measure: Measure) -> bool:
     """Whether a measure has values of single queries in some audited run."""
-    return any(shows_queries(result, run.figures[str(measure)]) for run in result.given)
+    return any(shows_queries(result, run.measures[str(measure)]) for run in result.given)
 
 
 def _signs(result: AuditFigures, measure: Measure) -> tuple[str, str]:
@@ -98,14 +98,16 @@ def compared(result: AuditFigures) -> tuple[int, int]:
     if len(given) == 1:
         measure = focus(result)
         others = [place for place, run in enumerate(result.runs) if run.reference]
-        shown = [p for p in others if measure and shows_queries(result, result.runs[p].figures[str(measure)])] or others
+        shown = [
+            p for p in others if measure and shows_queries(result, result.runs[p].measures[str(measure)])
+        ] or others
         random = next((place for place in shown if result.runs[place].name == RANDOM), None)
         return given[0], random if random is not None else (shown or given)[0]
     base = next((place for place in given if result.runs[place].name == result.baseline), given[0])
     return next(place for place in given if place != base), base
 
 
-def _figure(figure: Figure) -> dict[str, object]:
+def _figure(figure: MetricValue) -> dict[str, object]:
     low, high = figure.ci95 or (None, None)
     tie_low, tie_high = figure.tie_range or (None, None)
     return {
@@ -142,8 +144,8 @@ def values(result: AuditFigures, shown: Array) -> dict[str, object]:
         "total": total,
         "values": [
             [
-                [rounded(value, 4) for value in run.figures[str(measure)].values[places].tolist()]
-                if shows_queries(result, run.figures[str(measure)])
+                [rounded(value, 4) for value in run.measures[str(measure)].values[places].tolist()]
+                if shows_queries(result, run.measures[str(measure)])
                 else None
                 for run in result.runs
             ]
@@ -170,10 +172,10 @@ def most_telling(result: AuditFigures, cap: int) -> Array:
     measure = focus(result)
     if measure is None:
         return np.arange(min(cap, len(result.queries)))
-    shown = [run.figures[str(measure)] for run in result.given if shows_queries(result, run.figures[str(measure)])]
+    shown = [run.measures[str(measure)] for run in result.given if shows_queries(result, run.measures[str(measure)])]
     by_run = np.stack([figure.values for figure in shown])
     if result.baseline is not None and len(result.given) > 1:
-        by_run = by_run - result[result.baseline].figures[str(measure)].values
+        by_run = by_run - result[result.baseline].measures[str(measure)].values
     strength = np.where(np.isnan(by_run), -1.0, np.abs(by_run)).max(axis=0)
     return np.argsort(-strength, kind="stable")[:cap]
 

@@ -114,7 +114,7 @@ def plane_svg(result: AuditFigures) -> str:
         return ""
     points = []
     for run in shown_runs(result):
-        utility, bias = (run.figures[str(measure)] for measure in measures)
+        utility, bias = (run.measures[str(measure)] for measure in measures)
         bounds = bias.bounds if bias.from_labels is None else None
         placed = Placed(utility.mean, utility.ci95, utility.bounds), Placed(bias.mean, bias.ci95, bounds)
         points.append(PlanePoint(SHOWN_AS.get(run.name, run.name), *placed, run.reference))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
 import polars as pl
 from ir_measures import Measure
 
@@ -16,26 +15,26 @@ from evenrank.files.types import Array
 from evenrank.files.wording import counted
 from evenrank.measures import is_bias, resolve
 from evenrank.stats.compare import Comparison, compare_groups
-from evenrank.stats.estimate import Estimate, estimate
+from evenrank.stats.estimate import Estimate
+from evenrank.stats.values import QueryValues
 
 from .comparison import (
     MISSING_QUERIES,
-    ONLY_KNOWN,
-    PARTLY,
     UNEQUAL_DEPTH,
-    compare_values,
+    agrees,
     corrected_with_ties,
     depth_decides,
-    design_term,
-    possible,
+    run_difference,
+    run_difference_over_ties,
     unless_missing,
 )
 from .data import QueryGroup
-from .figures import Measured
+from .metric_values import possible
+from .values import RunValues
 
 _SHOWN = 5
 _MOST_GROUPS = 100
-_Row = tuple[Measured, Measure, str]
+_Row = tuple[RunValues, Measure, str]
 _Tests = tuple[Comparison, Comparison | None]
 """A test in the order of tied documents that there is, and over all orders."""
 
@@ -120,7 +119,7 @@ def lacking_groups(groups: pl.Series | None, queries: pl.Series) -> list[str]:
 
 
 def served(
-    given: Sequence[Measured], measures: Sequence[Measure], baseline: str | None, groups: pl.Series | None
+    given: Sequence[RunValues], measures: Sequence[Measure], baseline: str | None, groups: pl.Series | None
 ) -> tuple[QueryGroup, ...]:
     """The runs' figures by query group [Q], the groups' differences from the other groups, and from the baseline.
 
@@ -161,49 +160,41 @@ def _turned(test: Comparison, n: int) -> Comparison:
     return replace(test, mean=other.mean, ci95=other.ci95, n=n)
 
 
-def _of(values: Array, where: Array) -> Array:
-    return np.where(where, values, np.nan)
+def _figure(run: RunValues, measure: Measure, where: Array) -> Estimate:
+    values = run[measure]
+    figure = values.by_query.on(where).estimate()
+    return replace(figure, ci95=None if values.undecidable_reason is not None else possible(figure.ci95, measure))
 
 
-def _figure(run: Measured, measure: Measure, where: Array) -> Estimate:
-    part = design_term(run, str(measure))
-    found = estimate(_of(run.values[str(measure)], where), sample=part, clusters=run.clusters)
-    return replace(found, ci95=None if run.partly_known(str(measure)) else possible(found.ci95, measure))
-
-
-def _from_others(run: Measured, measure: Measure, where: Array, others: Array) -> _Tests:
+def _from_others(run: RunValues, measure: Measure, where: Array, others: Array) -> _Tests:
     """Whether a run's mean over a group's queries differs from that over the other groups'."""
-    key = str(measure)
+    own = run[measure]
 
-    def compared(values: Array) -> Comparison:
-        return compare_groups(_of(values, where), _of(values, others), clusters=run.clusters)
+    def compared(values: QueryValues) -> Comparison:
+        return compare_groups(values.on(where).values, values.on(others).values, clusters=values.clusters)
 
-    test = compared(run.values[key])
-    if run.partly_known(key):
-        return _unlabelled(test, run), None
-    if key in run.samples:
+    test = compared(own.by_query)
+    if own.undecidable_reason is not None:
+        return test.without_verdict(own.undecidable_reason), None
+    if own.by_query.label_sample is not None:
         return test.without_verdict("labels were drawn for all queries together"), None
-    has = ~np.isnan(run.lengths)
-    if not is_bias(measure) and test.shown and not has.all():
-        again = compared(np.where(has, run.values[key], np.nan))
-        if not (again.shown and (again.mean or 0.0) * (test.mean or 0.0) > 0):
-            test = test.without_verdict(MISSING_QUERIES)
-    tied = run.expected.get(key)
-    return test, None if tied is None else compared(tied)
+    if (
+        not is_bias(measure)
+        and test.shown
+        and not run.has.all()
+        and not agrees(compared(own.by_query.on(run.has)), test)
+    ):
+        test = test.without_verdict(MISSING_QUERIES)
+    return test, None if own.over_ties is None else compared(own.over_ties)
 
 
-def _from_baseline(run: Measured, base: Measured, measure: Measure, where: Array) -> _Tests:
+def _from_baseline(run: RunValues, base: RunValues, measure: Measure, where: Array) -> _Tests:
     """Whether a run differs from the baseline on a group's queries."""
-    key = str(measure)
-    test = compare_values(run, base, measure, where)
-    if run.partly_known(key) or base.partly_known(key):
-        return _unlabelled(test, run), None
+    own, other = run[measure], base[measure]
+    test = run_difference(own, other, where)
+    reason = own.undecidable_reason or other.undecidable_reason
+    if reason is not None:
+        return test.without_verdict(reason), None
     if depth_decides(run, base, measure):
         return test.without_verdict(UNEQUAL_DEPTH), None
-    test = unless_missing(test, run, base, measure, where)
-    known = key in run.expected and key in base.expected
-    return test, compare_values(run, base, measure, where, tied=True) if known else None
-
-
-def _unlabelled(test: Comparison, run: Measured) -> Comparison:
-    return test.without_verdict(ONLY_KNOWN if run.only_known else PARTLY)
+    return unless_missing(test, run, base, measure, where), run_difference_over_ties(own, other, where)

@@ -23,7 +23,7 @@ from .about import (
     shown_lean,
     utility_measures,
 )
-from .data import RANDOM, SHOWN_AS, AuditFigures, Figure, GroupShare, RunAudit, shown_name
+from .data import RANDOM, SHOWN_AS, AuditFigures, GroupShare, MetricValue, RunAudit, shown_name
 from .findings import bias_verdict, compared_measures, how_good, lean_finding, less_biased, pole, side
 
 UP, DOWN, APART, TIED, MORE, LESS = "▲", "▼", "●", "~", "↑", "↓"
@@ -51,7 +51,7 @@ def screen_table(result: AuditFigures) -> Table:
 
 def known_measures(result: AuditFigures) -> list[Measure]:
     """The measures of which some run has a figure, or bounds."""
-    figures = {measure: [run.figures[str(measure)] for run in result.given] for measure in result.measures}
+    figures = {measure: [run.measures[str(measure)] for run in result.given] for measure in result.measures}
     return [m for m, of in figures.items() if any(one.mean is not None or one.bounds is not None for one in of)]
 
 
@@ -65,7 +65,7 @@ def _name(result: AuditFigures, run: RunAudit) -> str:
 def _same_candidates(result: AuditFigures) -> bool:
     """Whether the runs rank the same documents, as far as their random orders have the same figures."""
     for measure in map(str, result.measures):
-        held = [run.figures[measure].added for run in result.given]
+        held = [run.measures[measure].vs_random_order for run in result.given]
         means = [one.reference for one in held if one is not None]
         if means and max(means) - min(means) > EQUAL:
             return False
@@ -86,7 +86,7 @@ def _measure_columns(result: AuditFigures, measure: Measure) -> Iterator[Column]
         key,
         _FIGURE,
         heading,
-        lambda run: _value(run.figures[key]),
+        lambda run: _value(run.measures[key]),
         mark=(lambda run: marks[run.name].ljust(size)) if size else None,
     )
     if signed and not resolve(measure).whole_run and any(_ends(run, key) for run in result.given):
@@ -96,11 +96,11 @@ def _measure_columns(result: AuditFigures, measure: Measure) -> Iterator[Column]
 
 def _ends(run: RunAudit, key: str) -> tuple[float, float] | None:
     """The interval of a run; of a figure over unknown labels its bounds. References are there to compare with."""
-    figure = run.figures[key]
+    figure = run.measures[key]
     return None if run.reference else figure.ci95
 
 
-def _value(figure: Figure) -> object:
+def _value(figure: MetricValue) -> object:
     """The figure, or the bounds of one that is not known."""
     if figure.mean is None and figure.bounds is not None:
         return " to ".join(short(end, 2) for end in figure.bounds)
@@ -111,7 +111,7 @@ def _marks(result: AuditFigures, run: RunAudit, measure: Measure) -> str:
     """What differs: from which other runs, from the baseline, from 0, and whether ties decide."""
     if run.reference:
         return ""
-    figure = run.figures[str(measure)]
+    figure = run.measures[str(measure)]
     compared, lean = figure.vs_baseline, figure.lean
     marks = ""
     shown = compared is not None and compared.significant and not result.pairs
@@ -154,7 +154,7 @@ def _turned(result: AuditFigures, rows: list[RunAudit]) -> Table:
     first = [m for m in known_measures(result) if not _is_share(m)]
     largest = sorted(
         (m for m in known_measures(result) if _is_share(m)),
-        key=lambda m: -max((run.figures[str(m)].mean or 0.0 for run in rows), default=0.0),
+        key=lambda m: -max((run.measures[str(m)].mean or 0.0 for run in rows), default=0.0),
     )
     lines = [_Line(shown_name(m), str(m), m) for m in first]
     lines += [_Line(group_label(str(m["group"]), names), str(m), m) for m in largest]
@@ -175,7 +175,7 @@ def _run_column(
         run.name,
         _FIGURE,
         heading,
-        lambda line: _value(run.figures[line.key]),
+        lambda line: _value(run.measures[line.key]),
         mark=(lambda line: marks[line.key].ljust(size)) if size else None,
         short=SHOWN_AS.get(run.name) or fitted(heading, min(cell_len(heading), _LONGEST_HEADING)),
     )
@@ -277,8 +277,8 @@ def _among(result: AuditFigures, run: RunAudit, measure: Measure) -> Chip:
         one for one in result.pairs if one.measure == key and one.test.shown and run.name in (one.first, one.second)
     ]
     others = [one.first if one.second == run.name else one.second for one in pairs]
-    own = run.figures[key].mean or 0.0
-    above = [name for name in others if (result[name].figures[key].mean or 0.0) > own]
+    own = run.measures[key].mean or 0.0
+    above = [name for name in others if (result[name].measures[key].mean or 0.0) > own]
     if above:
         return Chip(f"worse than {above[0]}" if len(above) == 1 else f"worse than {len(above)} runs", "bad")
     return Chip("none is better", "good") if others else Chip("not shown to differ")
@@ -314,7 +314,7 @@ def _effective(result: AuditFigures, run: RunAudit, measure: Measure) -> Chip:
 
 def _leaning(result: AuditFigures, run: RunAudit, measure: Measure) -> Iterator[Chip]:
     found, pair = lean_finding(result, run, measure), poles(result, measure)
-    mean = run.figures[str(measure)].mean
+    mean = run.measures[str(measure)].mean
     if found.level == "shown" and pair is not None and mean is not None:
         yield Chip(f"leans {side(pair, mean)}", "bad")
     else:
@@ -333,7 +333,7 @@ def _biased(result: AuditFigures, run: RunAudit) -> Chip:
         return Chip("not shown to differ")
     for verdict, tone in _TONES.items():
         if found.key in (f"{verdict}_biased", f"{verdict}_biased_partly"):
-            tests = {measure: run.figures[str(measure)].vs_baseline for measure in compared_measures(result)}
+            tests = {measure: run.measures[str(measure)].vs_baseline for measure in compared_measures(result)}
             named = [shown_name(m) for m, one in tests.items() if one is not None and bias_verdict(m, one) == verdict]
             return Chip(f"{verdict} biased" + f": {', '.join(named)}" * found.key.endswith("partly"), tone)
     return Chip("differs", "unknown")

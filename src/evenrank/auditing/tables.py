@@ -33,7 +33,7 @@ from .about import (
     signed_measures,
     with_origins,
 )
-from .data import AuditFigures, Figure, OrderEffect, Pair, QueryGroup, RunAudit, RunComparison
+from .data import AuditFigures, MetricValue, OrderEffect, Pair, QueryGroup, RunAudit, RunComparison
 from .unknown_labels import only_bounds
 from .words import Words, WordShare
 
@@ -48,7 +48,7 @@ class FigureRow:
 
     result: AuditFigures
     run: RunAudit
-    figure: Figure
+    figure: MetricValue
 
     @property
     def compared(self) -> RunComparison | None:
@@ -173,8 +173,8 @@ def figure_columns(result: AuditFigures) -> tuple[Column, ...]:
             "95% interval",
             "95% interval of the difference; sorts by its lower end",
         ),
-        *_excess_columns("added"),
-        *_excess_columns("beyond_relevance"),
+        *_order_columns("added", "vs_random_order"),
+        *_order_columns("beyond_relevance", "vs_ideal_order"),
     )
 
 
@@ -183,8 +183,8 @@ def _against(name: str) -> Callable[[FigureRow], object]:
     return lambda row: "" if row.compared is None else getattr(row.compared, name)
 
 
-def _excess_columns(name: str) -> Iterator[Column]:
-    of = f"figure.{name}"
+def _order_columns(name: str, field: str) -> Iterator[Column]:
+    of = f"figure.{field}"
     yield Column(name, _APART, of=f"{of}.mean")
     yield Column((f"{name}_low", f"{name}_high"), _SIGNED_ENDS, of=f"{of}.ci95")
     yield Column(f"{name}_p", P, of=f"{of}.test.p")
@@ -204,13 +204,13 @@ def _left_out(row: FigureRow) -> str:
 
 def figures_frame(result: AuditFigures) -> Table:
     """All that is said of every figure, by run."""
-    rows = [FigureRow(result, run, figure) for run in result.runs for figure in run.figures.values()]
+    rows = [FigureRow(result, run, figure) for run in result.runs for figure in run.measures.values()]
     return Table("", figure_columns(result), rows)
 
 
 def figures_table(result: AuditFigures) -> Table:
     """The page's table, by measure: the columns that some figure of the audit has a value for."""
-    rows = [FigureRow(result, run, run.figures[str(measure)]) for measure in result.measures for run in result.runs]
+    rows = [FigureRow(result, run, run.measures[str(measure)]) for measure in result.measures for run in result.runs]
     keys = (*_PAGE, *(_PAGE_AGAINST if result.baseline is not None else ()), "n")
     table = Table(
         "All figures of all runs",
@@ -282,7 +282,7 @@ def _legend(result: AuditFigures) -> Iterator[str]:
 
 
 def _title(result: AuditFigures, key: str) -> str:
-    figures = [run.figures[key] for run in result.runs]
+    figures = [run.measures[key] for run in result.runs]
     counts = sorted({figure.n for figure in figures})
     n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     undefined = max(figure.undefined for figure in figures)
@@ -348,8 +348,8 @@ def _test_columns(key: str, heading: str, of: Callable[[QueryGroup], Comparison 
     yield Column(f"{key}_p", P, "Holm p", said("holm_p"))
 
 
-def _decided_by_ties(excess: OrderEffect | None) -> str:
-    return TIES if excess is not None and excess.tie_sensitive else ""
+def _tied(effect: OrderEffect | None) -> str:
+    return TIES if effect is not None and effect.tie_sensitive else ""
 
 
 def origins_table(result: AuditFigures, relevance: bool) -> Table:
@@ -358,10 +358,10 @@ def origins_table(result: AuditFigures, relevance: bool) -> Table:
     ``relevance``: with what a perfect ranking of the candidates would add.
     """
     rows = [
-        FigureRow(result, run, run.figures[str(measure)])
+        FigureRow(result, run, run.measures[str(measure)])
         for measure in with_origins(result)
         for run in result.given
-        if run.figures[str(measure)].added is not None
+        if run.measures[str(measure)].vs_random_order is not None
     ]
     beyond = (
         Column("perfect", _APART, "Perfect ranking adds", lambda row: perfect(row.figure)),
@@ -369,38 +369,57 @@ def origins_table(result: AuditFigures, relevance: bool) -> Table:
             "beyond_relevance",
             _APART,
             "Beyond relevance",
-            "figure.beyond_relevance.mean",
-            mark=lambda row: _decided_by_ties(row.figure.beyond_relevance),
+            "figure.vs_ideal_order.mean",
+            mark=lambda row: _tied(row.figure.vs_ideal_order),
             tag=_beyond_of,
         ),
-        Column(("beyond_low", "beyond_high"), _SIGNED_ENDS, "Interval (beyond)", "figure.beyond_relevance.ci95"),
-        Column("beyond_p", P, "p (beyond)", "figure.beyond_relevance.test.p"),
+        Column(("beyond_low", "beyond_high"), _SIGNED_ENDS, "Interval (beyond)", "figure.vs_ideal_order.ci95"),
+        Column("beyond_p", P, "p (beyond)", "figure.vs_ideal_order.test.p"),
     )
     columns = (
         Column(_MEASURE, TEXT, "Measure", lambda row: str(row.figure.measure)),
         Column(_RUN, TEXT, "Run", "run.name"),
-        Column("mean", _VALUE, "Figure", lambda row: row.figure.added.reference + row.figure.added.mean, tag=_added_of),
-        Column("reference", _VALUE, "Candidates hold", "figure.added.reference"),
-        Column("added", _APART, "Order adds", "figure.added.mean", mark=lambda row: _decided_by_ties(row.figure.added)),
-        Column(("added_low", "added_high"), _SIGNED_ENDS, "Interval (order)", "figure.added.ci95"),
-        Column("added_p", P, "p (order)", "figure.added.test.p"),
+        Column(
+            "mean",
+            _VALUE,
+            "Figure",
+            _added_up,
+            tag=_added_of,
+        ),
+        Column("reference", _VALUE, "Candidates hold", "figure.vs_random_order.reference"),
+        Column(
+            "added",
+            _APART,
+            "Order adds",
+            "figure.vs_random_order.mean",
+            mark=lambda row: _tied(row.figure.vs_random_order),
+        ),
+        Column(("added_low", "added_high"), _SIGNED_ENDS, "Interval (order)", "figure.vs_random_order.ci95"),
+        Column("added_p", P, "p (order)", "figure.vs_random_order.test.p"),
         *(beyond if relevance else ()),
-        Column("n", COUNT, "Queries", "figure.added.n"),
+        Column("n", COUNT, "Queries", "figure.vs_random_order.n"),
     )
     title = "What candidates hold and what their order adds"
     return Table(title, columns, rows, group=lambda row: str(row.figure.measure))
 
 
+def _added_up(row: FigureRow) -> float:
+    """What the candidates hold and what the order adds to it."""
+    effect = row.figure.vs_random_order
+    assert effect is not None
+    return effect.reference + effect.mean
+
+
 def _added_of(row: FigureRow) -> str:
     """A remark where the sum is over fewer queries than the figure in the table of figures."""
-    added = row.figure.added
+    added = row.figure.vs_random_order
     assert added is not None
     same = added.n == row.figure.n and abs(added.reference + added.mean - (row.figure.mean or 0.0)) <= EQUAL
     return "" if same else f"of {counted(added.n, 'query')}"
 
 
 def _beyond_of(row: FigureRow) -> str:
-    added, beyond = row.figure.added, row.figure.beyond_relevance
+    added, beyond = row.figure.vs_random_order, row.figure.vs_ideal_order
     return "" if added is None or beyond is None or beyond.n == added.n else f"of {counted(beyond.n, 'query')}"
 
 

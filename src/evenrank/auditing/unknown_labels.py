@@ -9,7 +9,7 @@ from evenrank.results.table import COUNT, Column, Table
 
 from .about import estimated, group_label, lean_measure
 from .about import groups as group_names
-from .data import AuditFigures, Figure, Known, KnownLabels
+from .data import AuditFigures, Known, KnownLabels, MetricValue
 
 _COLOURS = 4
 _SHADES = (1.0, 0.6, 0.3)
@@ -24,12 +24,12 @@ def plane_bias(result: AuditFigures) -> Measure | None:
     """The measure of bias that the plane shows first: of those with a value or bounds, if any has."""
     usual = lean_measure(result)
     wanted = [measure for measure in (usual, *result.measures) if measure is not None and is_bias(measure)]
-    figures = {measure: [run.figures[str(measure)] for run in result.runs] for measure in wanted}
+    figures = {measure: [run.measures[str(measure)] for run in result.runs] for measure in wanted}
     shown = (m for m in wanted if any(f.mean is not None or f.bounds is not None for f in figures[m]))
     return next(shown, usual)
 
 
-def shows_queries(result: AuditFigures, figure: Figure) -> bool:
+def shows_queries(result: AuditFigures, figure: MetricValue) -> bool:
     """Whether a figure has values of single queries."""
     alone = figure.from_labels is not None or (only_bounds(result) and is_bias(figure.measure))
     return not (figure.whole_run or alone)

@@ -41,12 +41,12 @@ def audited_result(result: AuditFigures) -> Audited:
 
 
 def _values(result: AuditFigures, run: str, rule: Rule) -> RuleValues:
-    figures = result[run].figures
+    figures = result[run].measures
     if rule.measure not in figures:
         raise not_measured(rule, list(figures))
     figure = figures[rule.measure]
     known, compared = figure.known, figure.vs_baseline
-    effect = figure.added if rule.quantity == "added" else figure.beyond_relevance
+    effect = figure.vs_random_order if rule.quantity == "added" else figure.vs_ideal_order
     if rule.quantity != "figure" and effect is None:
         raise no_quantity(rule, run)
     quantity = figure if rule.quantity == "figure" or effect is None else effect

@@ -425,7 +425,7 @@ def rebalanced(
     if grouping.drawn is not None:
         moved.append(_SAYS.find("by_guess", name, "cannot be told", place="warning"))
     if grouping.drawn is not None and others is not None:
-        figures_after = others[made.name].figures.values()
+        figures_after = others[made.name].measures.values()
         if any(is_bias(one.measure) and one.from_labels is None for one in figures_after):
             moved.append(_SAYS.find("not_drawn", name, "cannot be told", place="warning"))
     return Rebalanced(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from evenrank.auditing import AuditResult, Figure
+from evenrank.auditing import AuditResult, MetricValue
 from evenrank.auditing.data import shown_name
 from evenrank.auditing.plane import Placed, PlanePoint, draw_plane
 from evenrank.files.json_values import IF_KNOWN, INLINE, LEFT_OUT, named
@@ -188,7 +188,7 @@ class Rebalanced(Result):
         return {"figures": _values(self.audit, self.name), "tuning_figures": _values(self.tuning, self.name)}
 
 
-def _rows(audit: AuditResult, name: str) -> list[tuple[str, Figure, Figure, Comparison]]:
+def _rows(audit: AuditResult, name: str) -> list[tuple[str, MetricValue, MetricValue, Comparison]]:
     """Each measure with the run's figure, that of the new order, and the difference."""
     before = audit.runs[0].name
     rows = []
@@ -199,7 +199,7 @@ def _rows(audit: AuditResult, name: str) -> list[tuple[str, Figure, Figure, Comp
     return rows
 
 
-def _worse(before: Figure, after: Figure) -> str | None:
+def _worse(before: MetricValue, after: MetricValue) -> str | None:
     """The template of a signed measure that is shown to be further from 0 than it was; None of others."""
     sizes = None if after.vs_baseline is None else after.vs_baseline.sizes
     if sizes is None or not sizes.shown or before.mean is None or after.mean is None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evenrank.auditing.notes import absence_warning
+from evenrank.auditing.caveats import absence_warning
 from evenrank.auditing.query_clusters import query_clusters
 from evenrank.files import InputError, as_queries
 from evenrank.files.errors import EvenrankError

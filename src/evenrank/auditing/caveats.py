@@ -1,0 +1,164 @@
+"""What misleads unless it is known, and what could change the answer: unjudged queries, unknown labels, no words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from ir_measures import Measure
+
+from evenrank.files.wording import counted, percent
+from evenrank.groups import GroupTable, builtin_lexicons
+from evenrank.groups.table import DrawnLabels
+from evenrank.measures import Evaluation, NeutralityMeasure, is_bias, is_estimable
+from evenrank.results.finding import Finding, Place, phrases
+from evenrank.stats.sampling import LEAST_LABELS
+
+from .data import MetricValue, RunAudit, shown_name
+
+_SAYS = phrases("audit")
+_LEFT_OUT = {"skip": "left out of the bias measures", "neutral": "counted as neutral"}
+_MANY = 0.25
+"""From which share of the documents with a word those with too few of them are noted."""
+
+
+def _found(key: str, place: Place = "warning", **values: Any) -> Finding:
+    return _SAYS.find(key, "", "cannot be told", None, place, **values)
+
+
+def absence_warning(lacking: Mapping[str, int], judged: int, runs: int = 1) -> str:
+    """What every view says of judged queries that some of ``runs`` runs lack: ``lacking``, of ``judged``, by name."""
+    counts = list(lacking.values())
+    said = "; ".join(_SAYS.say("lacks", run=name, count=count, judged=judged) for name, count in lacking.items())
+    if len(counts) == runs > 1 and len(set(counts)) == 1:
+        said = _SAYS.say(
+            "lack_alike", runs="both runs" if runs == 2 else f"all {runs} runs", count=counts[0], judged=judged
+        )
+    return _SAYS.say("absent", lacking=said)
+
+
+def misleading(
+    background: Evaluation, judged: int | None, measures: Sequence[Measure], results: Sequence[RunAudit]
+) -> Iterator[Finding]:
+    """What misleads unless it is known; ``judged``: how many queries are, None without qrels."""
+    given = [run for run in results if not run.reference]
+    if judged is None:
+        yield _found("unknown", "answer")
+    sample = None if background.group_table is None else background.group_table.sample
+    yield from _unlabelled(background.missing, given) if sample is None else _estimated(sample, given)
+    lacking = [_lacking(run, background.missing) for run in results if run.lacking is not None]
+    if lacking:
+        yield _found("without_text", documents="; ".join(lacking))
+    if judged is not None:
+        absent = {run.name: run.absent for run in given if 0 < run.absent < _most(run)}
+        if absent:
+            yield Finding("absent", "", "cannot be told", None, absence_warning(absent, judged, len(given)), "warning")
+        unjudged = [run.name for run in given if run.absent and run.absent == _most(run)]
+        if unjudged:
+            yield _found("unjudged", runs=", ".join(unjudged))
+    if any(isinstance(measure, NeutralityMeasure) for measure in measures) and _all_neutral(background):
+        yield _found("all_neutral", why=_why_neutral(background))
+    elif any(map(is_bias, measures)) and not _counts(background):
+        yield _found("no_words", why=_why_neutral(background))
+
+
+def _unlabelled(missing: str, given: Sequence[RunAudit]) -> Iterator[Finding]:
+    """What part of the labels is unknown, and what becomes of it."""
+    found = [(run.name, run.labels) for run in given if run.labels is not None]
+    above = any(labels.unknown for _, labels in found)
+    if not above and not any(_looks_at_unknown(figure) for run in given for figure in run.measures.values()):
+        return
+    shares = ", ".join(f"{percent(labels.unknown / labels.rows)} of {name}" for name, labels in found)
+    key = "unlabelled" if above else "unlabelled_below"
+    yield _found(key, shares=shares, depth=found[0][1].depth, done=_SAYS.say(f"unlabelled_{missing}"))
+
+
+def _estimated(sample: DrawnLabels, given: Sequence[RunAudit]) -> Iterator[Finding]:
+    """That figures are estimates, of which labels; and which are not, and why."""
+    figures = [figure for run in given for figure in run.measures.values() if figure.known is not None]
+    known = [figure.from_labels for figure in figures if figure.from_labels is not None]
+    of: dict[str, Any] = {"labels": len(sample.rows), "documents": len(sample.documents)}
+    if known and sample.guess is not None:
+        yield _found("estimated_guess", contradict=max(one.contradict or 0 for one in known), **of)
+    elif known:
+        yield _found("estimated", **of)
+    if len(sample.rows) < LEAST_LABELS:
+        yield _found("few_labels", labels=of["labels"], least=LEAST_LABELS)
+    others = [one.measure for one in figures if one.from_labels is None]
+    sums = [shown_name(one) for one in others if is_estimable(one)]
+    if sums:
+        yield _found("not_drawn", measures=list(dict.fromkeys(sums)))
+    rest = [shown_name(one) for one in others if not is_estimable(one)]
+    if rest:
+        yield _found("no_sums", measures=list(dict.fromkeys(rest)))
+    if sample.trusted:
+        yield _found("trusted")
+
+
+def _looks_at_unknown(figure: MetricValue) -> bool:
+    return figure.known is not None and figure.known[0] < figure.known[1]
+
+
+def _lacking(run: RunAudit, missing: str) -> str:
+    lacking = run.lacking
+    assert lacking is not None
+    values: dict[str, Any] = {"count": lacking.documents, "total": counted(lacking.total, "document"), "run": run.name}
+    values |= {"place": lacking.place, "share": percent(lacking.share), "done": _LEFT_OUT[missing]}
+    if not lacking.queries:
+        return _SAYS.say("lacking", **values)
+    return _SAYS.say(f"lacking_{missing}", queries=counted(lacking.queries, "query"), **values)
+
+
+def _most(run: RunAudit) -> int:
+    """The number of queries behind a run's utility."""
+    return max((figure.n for figure in run.measures.values() if not is_bias(figure.measure)), default=0)
+
+
+def _counts(background: Evaluation) -> bool:
+    """Whether any document of the runs contains a word of the lexicon, or it is not known."""
+    scores = background.group_table
+    return scores is None or any(scores.table[f"count_{group}"].to_numpy().any() for group in scores.groups)
+
+
+def _all_neutral(background: Evaluation) -> bool:
+    return background.background is not None and background.background.all_neutral
+
+
+def _why_neutral(background: Evaluation) -> str:
+    """Why every document of the background is neutral; a common case is one-word texts that are labels."""
+    scores = background.group_table
+    assert scores is not None
+    assert background.background is not None
+    rows = background.document[background.run.table["rank"].to_numpy() <= background.background.depth]
+    counts = sum(scores.table[f"count_{group}"].to_numpy() for group in scores.groups)
+    most = float(np.max(np.asarray(counts)[rows[rows >= 0]], initial=0))
+    name, threshold = background.background.name, float(scores.settings.get("threshold", 1))
+    if scores.labelled and most == 0:
+        return _SAYS.say("neutral_labels", run=name)
+    if most == 0:
+        return _SAYS.say("neutral_texts", run=name, lexicon=str(scores.settings.get("lexicon")))
+    if most <= threshold:
+        words = counted(int(threshold), "group word") if threshold.is_integer() else f"{threshold:g} group words"
+        return _SAYS.say("too_few_words", run=name, words=words)
+    return _SAYS.say("neutral_shares", run=name)
+
+
+def cautions(groups: GroupTable | None) -> Iterator[Finding]:
+    """What a reader may have meant otherwise: poles that nobody named, a misspelt label, words too few to count."""
+    if groups is None:
+        return
+    if groups.poles is not None and groups.settings.get("poles_assumed"):
+        first, second = groups.poles
+        yield _found("poles_assumed", "note", first=first, second=second)
+    absent = groups.settings.get("neutral_absent")
+    if absent:
+        yield _found("neutral_absent", "note", labels=", ".join(absent), groups=", ".join(groups.groups))
+    name, threshold = groups.settings.get("lexicon"), float(groups.settings.get("threshold", 1))
+    if groups.labelled or name is None or name in builtin_lexicons():
+        return
+    words = np.sum([groups.table[f"count_{group}"].to_numpy() for group in groups.groups], axis=0)
+    few, some = int(((words > 0) & (words <= threshold)).sum()), int((words > 0).sum())
+    if some and few >= _MANY * some:
+        values = {"few": few, "some": counted(some, "document"), "share": percent(few / some)}
+        yield _found("threshold", "note", lexicon=name, threshold=f"{threshold:g}", **values)

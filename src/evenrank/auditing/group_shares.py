@@ -1,0 +1,46 @@
+"""The groups' shares of the first ranks against those of the candidates, of an ideal ranking, and of the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from evenrank.measures import Share
+from evenrank.stats.compare import Comparison, corrected
+
+from .data import TIES, GroupShare, RunAudit
+
+
+def group_shares(results: Sequence[RunAudit]) -> tuple[GroupShare, ...]:
+    """The groups' shares against those of the candidates, of an ideal ranking, and of the baseline; Holm by run."""
+    return tuple(share for run in results for share in _shares_of(run))
+
+
+def _shares_of(run: RunAudit) -> list[GroupShare]:
+    figures = [one for one in run.measures.values() if type(one.measure) is type(Share)]
+    # Of documents without labels, and so of what a random order would add, nothing is known.
+    known = [(one, one.vs_random_order) for one in figures if one.vs_random_order is not None and one.mean is not None]
+    # What ties decide is in the family all the same.
+    tests = [of.test for _, of in known]
+    holm = corrected([replace(test, p=1.0) if test.reason == TIES else test for test in tests])
+    added = [test if test.reason == TIES else one for test, one in zip(tests, holm, strict=True)]
+    beyond = corrected_where([None if one.vs_ideal_order is None else one.vs_ideal_order.test for one, _ in known])
+    compared = [one.vs_baseline for one, _ in known]
+    return [
+        GroupShare(
+            run.name,
+            str(one.measure["group"]),
+            float(one.mean or 0.0),
+            of.reference,
+            test,
+            further,
+            None if against is None or against.unequal_depth else against.test,
+        )
+        for (one, of), test, further, against in zip(known, added, beyond, compared, strict=True)
+    ]
+
+
+def corrected_where(tests: Sequence[Comparison | None]) -> list[Comparison | None]:
+    """The tests that there are, with Holm's correction over them."""
+    after = iter(corrected([test for test in tests if test is not None]))
+    return [None if test is None else next(after) for test in tests]

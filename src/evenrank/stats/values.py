@@ -1,0 +1,71 @@
+"""The values of queries together with what ties their errors to each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from evenrank.files.types import Array
+
+from .bounds import MeanBound, no_loss
+from .compare import Comparison, Zeros, compare, compare_to_random_order
+from .estimate import Estimate, defined, estimate
+from .sampling import LabelSample
+
+
+@dataclass(frozen=True, slots=True)
+class QueryValues:
+    """A value for each query, with what makes the errors of their mean depend on each other.
+
+    Attributes:
+        values: Array [Q]; NaN where a query has no value.
+        clusters: The cluster [Q] of each query, as whole numbers; None where queries are independent.
+        label_sample: What the values owe to labels that were drawn; None of others.
+    """
+
+    values: Array = field(repr=False)
+    clusters: Array | None = field(default=None, repr=False)
+    label_sample: LabelSample | None = field(default=None, repr=False)
+
+    @property
+    def n(self) -> int:
+        """Number of queries with a value."""
+        return len(defined(self.values))
+
+    @property
+    def mean(self) -> float | None:
+        """The mean over the queries with a value; None without one."""
+        return float(np.nanmean(self.values)) if self.n else None
+
+    def minus(self, other: QueryValues) -> QueryValues:
+        """The differences, where both have a value."""
+        own, others = self.label_sample, other.label_sample
+        sample = own if own is None or others is None else own.plus(others, -1.0)
+        return replace(self, values=self.values - other.values, label_sample=sample)
+
+    def on(self, queries: Array) -> QueryValues:
+        """The same with values on the ``queries`` [Q] alone that are True."""
+        return self if queries.all() else replace(self, values=np.where(queries, self.values, np.nan))
+
+    def equals(self, other: QueryValues) -> bool:
+        """Whether all values are the same."""
+        return bool(np.array_equal(self.values, other.values, equal_nan=True))
+
+    def estimate(self) -> Estimate:
+        """The mean with its 95% interval (:func:`evenrank.stats.estimate.estimate`)."""
+        return estimate(self.values, clusters=self.clusters, sample=self.label_sample)
+
+    def compare(self, zeros: Zeros = "drop", reach: float | None = None) -> Comparison:
+        """Whether the mean differs from 0 (:func:`evenrank.stats.compare.compare`)."""
+        return compare(self.values, zeros=zeros, clusters=self.clusters, sample=self.label_sample, reach=reach)
+
+    def compare_to_random_order(self, variances: Array, reach: float | None = None) -> Comparison:
+        """Whether orders add something (:func:`evenrank.stats.compare.compare_to_random_order`)."""
+        return compare_to_random_order(
+            self.values, variances, clusters=self.clusters, sample=self.label_sample, reach=reach
+        )
+
+    def no_loss(self, baseline: QueryValues, greatest: float | None) -> MeanBound | None:
+        """Whether no more than 5% of the baseline's mean is lost (:func:`evenrank.stats.bounds.no_loss`)."""
+        return no_loss(self.values, baseline.values, greatest=greatest, clusters=self.clusters)

@@ -47,8 +47,8 @@ def test_the_long_form(audit: evenrank.AuditResult) -> None:
         assert (row["mean"], row["n"], row["undefined"]) == (figure.mean, figure.n, figure.undefined)
         assert (row["low"], row["high"]) == (figure.ci95 or (None, None))
         assert (row["tie_low"], row["tie_high"]) == (figure.tie_range or (None, None))
-        for name in ("added", "beyond_relevance"):
-            of = getattr(figure, name)
+        effects = {"added": figure.vs_random_order, "beyond_relevance": figure.vs_ideal_order}
+        for name, of in effects.items():
             assert (of is not None) == (row["measure"] == "ARaB@10" and row["run"] in RUNS)
             assert row[name] == (None if of is None else of.mean)
             assert (row[f"{name}_low"], row[f"{name}_high"]) == (

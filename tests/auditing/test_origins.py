@@ -252,8 +252,8 @@ def test_json_with_the_values_of_queries(tmp_path: Path) -> None:
             found = result[name, key]
             assert of["values"] == [None if math.isnan(value) else value for value in found.values.tolist()]
             assert ("parts" in of) == (key == "DeltaAPRF")
-            for field in ("added", "beyond_relevance"):
-                excess = getattr(found, field)
+            effects = {"added": found.vs_random_order, "beyond_relevance": found.vs_ideal_order}
+            for field, excess in effects.items():
                 assert (of[field] is None) == (excess is None)
                 if excess is not None:
                     assert of[field]["values"] == [None if math.isnan(v) else v for v in excess.values.tolist()]

@@ -54,7 +54,7 @@ CHECK = """(print) => {
     const holder = text.parentElement;
     if (!text.data.trim() || holder.closest('noscript, option, caption') || hiddenInPrint(holder)) continue;
     // What it is about is shortened on a phone; its runs stand in the table.
-    if (scroller(holder) || holder.closest('.facts, .plane')) continue;
+    if (scroller(holder) || holder.closest('.facts, .plot')) continue;
     // Headings that are only heard: each figure has its own, see below.
     const head = holder.closest('thead');
     if (head && getComputedStyle(head).position === 'absolute') continue;

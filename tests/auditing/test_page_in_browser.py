@@ -67,9 +67,10 @@ def of_six_groups(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize("report", ["written", "of_six_groups"])
 def test_the_first_screen(browser: Any, request: pytest.FixtureRequest, report: str, screen: str) -> None:
-    """The sentence, the verdicts, the plane and what to do next stand on it, and what is below is not long."""
+    """The sentence, the verdicts, the plot and what to do next stand on it, and what is below is not long."""
     opened = Opened(browser, request.getfixturevalue(report), screen)
-    bottoms = [opened.bottom(one) for one in ("h1", ".verdicts", ".plane svg", ".next")]
+    opened.page.wait_for_selector(".plot svg.marks")
+    bottoms = [opened.bottom(one) for one in ("h1", ".verdicts", ".plot svg.marks", ".next")]
     assert max(bottoms) <= SCREENS[screen]["height"]
     beside, height = opened.size()
     assert beside == 0
@@ -324,7 +325,7 @@ def test_light_and_dark(browser: Any, written: Path, scheme: str, other: str) ->
 
     def looks() -> str:
         paper, ink = brightness("backgroundColor", "body"), brightness("color", "body")
-        for axis in (".plane text", "#queries-chart .role-axis-title text"):
+        for axis in (".plot .role-axis-title text", "#queries-chart .role-axis-title text"):
             assert abs(ink - brightness("fill", axis)) < 1
         assert abs(paper - ink) > 150
         return "light" if paper > ink else "dark"
@@ -352,7 +353,6 @@ def test_readable_without_scripts(browser: Any, written: Path) -> None:
     opened = Opened(browser, written, "phone", java_script_enabled=False)
     assert "need JavaScript" in opened.page.inner_text("main")
     assert "new" in opened.page.inner_text("h1")
-    assert opened.page.locator(".plane svg").is_visible()
     assert opened.size()[0] == 0
     opened.page.click("#figures > summary")
     assert opened.page.locator("#table tbody tr").count() == 5 * 3
@@ -366,7 +366,7 @@ def test_without_qrels_the_page_says_so_first(browser: Any, tmp_path: Path) -> N
     result.report(tmp_path / "report.html")
     opened = Opened(browser, tmp_path / "report.html")
     assert opened.page.inner_text("h1").startswith("Effectiveness is unknown")
-    assert opened.page.locator(".plane").count() == 0
+    assert opened.page.locator(".plot").count() == 0
     opened.open()
     assert opened.page.locator(".rankings li").count() == 4
     opened.close()

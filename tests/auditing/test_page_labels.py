@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evenrank.auditing import AuditResult
-from evenrank.auditing.plane import plane_svg
+from evenrank.auditing.tradeoff_plot import audit_plot
 from page_parts import Opened, cells, data, section
 from small_audits import text_of
 from small_reports import GROUPS, labelled_audit
 
 SHARES = [f"Share(group='{group}')@10" for group in GROUPS[:2]]
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
@@ -142,16 +140,16 @@ def test_documents_show_their_labels(skipped: AuditResult) -> None:
     assert documents["q0-0"]["text"] == ["He said q0-0."]
 
 
-def test_bounds_alone_are_lines_in_the_plane(bounds: AuditResult) -> None:
-    drawing = ET.fromstring(plane_svg(bounds))
-    runs = drawing.findall(f"{SVG}g")
-    assert [run.findtext(f"{SVG}text") for run in runs] == ["old", "new", "candidates", "perfect"]
-    for run in runs:
+def test_bounds_alone_are_lines_in_the_plot(bounds: AuditResult) -> None:
+    plot = audit_plot(bounds)
+    assert plot is not None
+    drawn: Any = plot().specification
+    rows = drawn["data"]["values"]
+    assert [row["ranking"] for row in rows] == ["old", "new", "candidates", "perfect"]
+    for row in rows:
         # The bounds, and no point at a mean that does not exist.
-        (line,) = run.findall(f"{SVG}path")
-        assert line.attrib["class"] == "bounds"
-        assert run.find(f"{SVG}circle") is None
-        assert f"{SHARES[0]} bounds [0.2500, 0.5000]" in (run.findtext(f"{SVG}title") or "")
+        assert (row["bias"], row["bound_low"], row["bound_high"]) == (None, 0.25, 0.5)
+        assert row["bias_text"] == "bounds [0.2500, 0.5000]"
 
 
 @pytest.fixture(scope="module")

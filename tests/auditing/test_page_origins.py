@@ -9,8 +9,8 @@ import pytest
 
 import evenrank
 from evenrank.auditing import AuditResult
-from evenrank.auditing.about import perfect
 from evenrank.auditing.audit_page import render_page
+from evenrank.auditing.selected_measures import perfect
 from page_parts import cells, data, section
 from small_audits import text_of
 from small_origins import LEAN, NEUTRAL, excess, told, with_differences

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from evenrank import read_run, write_run
+from page_parts import unpacked
 from small_audits import text_of
 from small_rebalance import drawn
 
@@ -85,12 +86,13 @@ def test_the_page_draws_the_strengths(folder: Path, evenrank: Command) -> None:
     assert "report: f.html" in done.err
     page, values = Path("f.html").read_text(), json.loads(Path("f.json").read_text())
     assert [values["strengths"][name] for name in ("utility", "bias")] == ["nDCG@10", "ARaB@10"]
-    plane = page[page.index("<svg") : page.index("</svg>")]
+    plot = json.loads(unpacked(page, "plot-data"))
+    rows = {row["name"]: row for layer in plot["layer"] for row in layer["data"]["values"] if "name" in row}
     for point in values["strengths"]["points"]:
         name = f"neutral {point['strength']:g}" if point["strength"] else "r.run"
-        assert f"<title>{name}: nDCG@10 {point['utility']:.4f}, " in plane
+        assert (rows[name]["utility"], rows[name]["bias"]) == (point["utility"], point["bias"])
         assert f"{point['utility']:.4f}" in text_of(page)
-    assert "<title>b&amp;&lt;b&gt;: nDCG@10" in plane
+    assert "b&<b>" in rows
     assert "<b>.run" not in page
 
 

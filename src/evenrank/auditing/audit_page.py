@@ -16,13 +16,13 @@ from evenrank.results.page import CITATIONS, Page, Section, asset, render
 from evenrank.results.table import NONE, Column, Table
 
 from . import page_data as data
-from .about import direction, has_scores, labelled, perfect, poles, positive, signed_measures, with_origins
 from .data import RELEVANCE_FIRST, AuditFigures, MetricValue
-from .findings import audit_findings
+from .findings import audit_findings, run_findings
 from .impact import impact_table
 from .page_data import rounded
-from .plane import plane_svg
-from .screen import legend, screen_table, verdicts
+from .poles import groups, labelled, poles, positive
+from .selected_measures import direction, perfect, signed_measures, with_origins
+from .summary import legend, screen_table, verdicts
 from .tables import (
     by_measure,
     figures_table,
@@ -33,6 +33,7 @@ from .tables import (
     ranks_table,
     words_table,
 )
+from .tradeoff_plot import audit_plot
 from .unknown_labels import about_depth, about_queries, labels_section, only_bounds, plane_bias
 
 GIVEN_SHAPES = ("circle", "square", "triangle-up", "triangle-down", "triangle-right", "triangle-left")
@@ -329,7 +330,8 @@ _DEPTHS = (1, 2, 3, 5, 10, 20, 50, 100)
 
 def audit_page(result: AuditFigures) -> Page:
     """The first screen, and the tables of ``--full``; the sections of the HTML page are of :func:`render_page`."""
-    findings = audit_findings(result)
+    by_run = run_findings(result)
+    findings = audit_findings(result, by_run)
     return Page(
         "audit",
         ", ".join(run.name for run in result.given),
@@ -338,8 +340,8 @@ def audit_page(result: AuditFigures) -> Page:
         legend=legend(result),
         aside=counted(len(result.queries), "query"),
         next=next_commands(result, findings),
-        verdicts=verdicts(result),
-        plane=plane_svg(result),
+        verdicts=verdicts(result, by_run),
+        plot=audit_plot(result),
         sections=_sections(result),
         notes=tuple(result.notes),
         # What was asked for of groups of queries has room of its own.
@@ -380,7 +382,7 @@ def render_page(result: AuditFigures) -> str:
     It loads nothing: a content security policy forbids every request and every other script. Passages are read from
     the audit's collection. The same audit renders to the same bytes.
     """
-    shown = data.most_telling(result, data.query_cap(result))
+    shown, page = data.most_telling(result, data.query_cap(result)), audit_page(result)
     return render(
         asset("audit.html.j2"),
         scripts=_SCRIPTS,
@@ -391,8 +393,9 @@ def render_page(result: AuditFigures) -> str:
             "charts": _charts(result),
         },
         charts=True,
+        plot=None if page.plot is None else page.plot(),
         provenance=result.provenance,
-        page=audit_page(result),
+        page=page,
         **_contents(result),
     )
 
@@ -436,7 +439,7 @@ def _contents(result: AuditFigures) -> dict[str, object]:
             "depth": about_depth(result),
         },
         "has_values": data.focus(result) is not None,
-        "has_curves": has_scores(result) and not only_bounds(result),
+        "has_curves": bool(groups(result)) and not only_bounds(result),
         "magnitude": _magnitude(result),
         "has_shares": bool(data.share_fields(result)),
         "sign": positive(poles(result)),

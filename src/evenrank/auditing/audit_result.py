@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -37,6 +38,10 @@ class AuditResult(AuditFigures):
 
     def page(self) -> Page:
         """What the audit says, its figures and its notes."""
+        return self._page
+
+    @cached_property
+    def _page(self) -> Page:
         from .audit_page import audit_page
 
         return audit_page(self)

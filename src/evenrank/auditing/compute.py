@@ -30,7 +30,7 @@ from .metric_values import run_audits
 from .query_groups import as_query_groups, lacking_groups, on_axis, served
 from .rankings import Rankings, measure_rankings
 from .remarks import remarks, unequally_deep
-from .words import Words, find_words
+from .word_attribution import Words, find_words
 
 
 @checked

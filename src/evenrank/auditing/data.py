@@ -26,7 +26,7 @@ from evenrank.stats.estimate import SIGNIFICANT, Estimate
 from evenrank.stats.sampling import LabelSample
 
 from .impact import GroupImpact
-from .words import Words
+from .word_attribution import Words
 
 TIES = "it depends on the order of tied documents"
 

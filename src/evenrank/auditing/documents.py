@@ -24,7 +24,7 @@ from evenrank.measures import is_bias
 
 from .data import NEUTRAL_FIRST
 from .inputs import Inputs
-from .words import count_words
+from .word_attribution import count_words
 
 
 @dataclass(frozen=True, slots=True)

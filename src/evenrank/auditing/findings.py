@@ -6,7 +6,7 @@ The words are in ``phrases/audit.toml``, the verdicts the core's (:mod:`evenrank
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -23,9 +23,11 @@ from evenrank.stats.compare import ALL_ZERO, LEAST_NOT_ZERO, Comparison
 from evenrank.stats.estimate import Estimate
 from evenrank.stats.planning import queries_to_hold
 
-from .about import Poles, group_label, in_short, poles, short_names, shown_lean, utility_measures
 from .data import AuditFigures, GroupShare, MetricValue, OrderEffect, Pair, RunAudit, RunComparison, shown_name
 from .impact import impact_findings
+from .poles import pole, poles, side
+from .run_names import in_short, short_names
+from .selected_measures import shown_lean, utility_measures
 from .values import ONLY_KNOWN, PARTLY
 
 _SAYS = phrases("audit")
@@ -35,9 +37,38 @@ MOST_GROUPS = 5
 """Groups that the screen names for a run."""
 
 
-def audit_findings(result: AuditFigures) -> tuple[Finding, ...]:
-    """All findings of an audit, those of the first line before the others."""
-    answer, of_runs = list(_answer(result)), list(_of_runs(result))
+@dataclass(frozen=True, slots=True)
+class RunFindings:
+    """What is found of a run: sentences and verdicts at a glance are made of the same.
+
+    Attributes:
+        effectiveness: Whether it is better than the baseline, by the first measure of effectiveness.
+        lean: Towards whom it leans, and whose lean that is.
+        bias: Whether it is less biased than the baseline.
+    """
+
+    effectiveness: Finding | None
+    lean: Finding | None
+    bias: Finding | None
+
+
+def run_findings(result: AuditFigures) -> dict[str, RunFindings]:
+    """What is found of each audited run, by its name; None without a baseline, of itself, or without a measure."""
+    lean = shown_lean(result)
+    found = {}
+    for run in result.given:
+        base = None if result.baseline in (None, run.name) else result[str(result.baseline)]
+        found[run.name] = RunFindings(
+            None if base is None else next(_effectiveness(result, run, base), None),
+            None if lean is None else _lean(result, run, lean),
+            None if base is None else next(_less_biased(result, run), None),
+        )
+    return found
+
+
+def audit_findings(result: AuditFigures, by_run: Mapping[str, RunFindings]) -> tuple[Finding, ...]:
+    """All findings of an audit, those of the first line before the others; ``by_run``: see :func:`run_findings`."""
+    answer, of_runs = list(_answer(result, by_run)), list(_of_runs(result, by_run))
     if any(one.key == "bias_untold" for one in answer):
         of_runs = [replace(one, place="detail") if one.key == "difference_untold" else one for one in of_runs]
     of_queries = _of_query_groups(result)
@@ -53,7 +84,7 @@ def audit_findings(result: AuditFigures) -> tuple[Finding, ...]:
 # --- the first line --------------------------------------------------------------------------------------------------
 
 
-def _answer(result: AuditFigures) -> Iterator[Finding]:
+def _answer(result: AuditFigures, by_run: Mapping[str, RunFindings]) -> Iterator[Finding]:
     given = result.given
     yield from (one for one in result.misleading if one.place == "answer")
     if len(given) > 2 or (len(given) == 2 and result.baseline is None):
@@ -61,8 +92,9 @@ def _answer(result: AuditFigures) -> Iterator[Finding]:
         yield from _all_lean(result)
     elif len(given) == 2 and result.baseline is not None:
         (run,) = (run for run in given if run.name != result.baseline)
-        yield from _better(result, run, result[result.baseline])
-        yield from less_biased(result, run)
+        of_run = by_run[run.name]
+        effectiveness = next(_by_several(result, run, result[result.baseline]), of_run.effectiveness)
+        yield from (one for one in (effectiveness, of_run.bias) if one is not None)
     elif result.judged:
         measure = utility_measures(result)[0]
         figure = given[0].measures[str(measure)]
@@ -70,33 +102,32 @@ def _answer(result: AuditFigures) -> Iterator[Finding]:
         yield _SAYS.find("effectiveness", given[0].name, "shown", found, "answer", measure=shown_name(measure))
 
 
-def _better(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Finding]:
-    """Whether the only other run is better than the baseline, by the first measure of effectiveness.
+def _effectiveness(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Finding]:
+    """Whether a run is better than the baseline, by the first measure of effectiveness."""
+    for measure in utility_measures(result)[:1]:
+        compared = _compared(run, measure)
+        key, level = _how_good(compared)
+        named = {"baseline": base.name, "measure": str(measure), "why": compared.test.reason}
+        yield _SAYS.find(key, run.name, level, compared.test, "answer", run=run.name, **named)
 
-    Of several measures, those that show it are named.
-    """
-    found = {measure: how_good(run, base, measure) for measure in utility_measures(result)}
-    if not found:
-        return
-    leading = next(iter(found))
-    key, level = how_good(run, base, leading)
-    better = [measure for measure, (one, _) in found.items() if one == "better"]
-    worse = [measure for measure, (one, _) in found.items() if one in ("worse", "worse_within")]
-    if len(found) > 1 and (better or worse):
-        key, level = "better_and_worse" if better and worse else "better_in" if better else "worse_in", "shown"
-        leading = (better or worse)[0]
-    compared = run.measures[str(leading)].vs_baseline
+
+def _by_several(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Finding]:
+    """In which of several measures of effectiveness a run is better than the baseline or worse, if in any."""
+    keys = {measure: _how_good(_compared(run, measure))[0] for measure in utility_measures(result)}
+    better = [measure for measure, key in keys.items() if key == "better"]
+    worse = [measure for measure, key in keys.items() if key in ("worse", "worse_within")]
+    if len(keys) > 1 and (better or worse):
+        key = "better_and_worse" if better and worse else "better_in" if better else "worse_in"
+        named = {"run": run.name, "baseline": base.name, "better": [*map(str, better)], "worse": [*map(str, worse)]}
+        test = _compared(run, (better or worse)[0]).test
+        yield _SAYS.find(key, run.name, "shown", test, "answer", **named)
+
+
+def _compared(run: RunAudit, measure: Measure) -> RunComparison:
+    """The comparison with the baseline, of an audit that has one."""
+    compared = run[measure].vs_baseline
     assert compared is not None
-    values: dict[str, Any] = {"run": run.name, "baseline": base.name, "why": compared.test.reason}
-    values |= {"measure": str(leading), "better": [*map(str, better)], "worse": [*map(str, worse)]}
-    yield _SAYS.find(key, run.name, level, compared.test, "answer", **values)
-
-
-def how_good(run: RunAudit, base: RunAudit, measure: Measure) -> tuple[str, Level]:
-    """The template of how a run compares with the baseline on a measure of effectiveness, and how sure that is."""
-    compared = run.measures[str(measure)].vs_baseline
-    assert compared is not None
-    return _how_good(compared)
+    return compared
 
 
 def _in_common(runs: Sequence[RunAudit]) -> Array:
@@ -123,7 +154,7 @@ def _how_good(compared: RunComparison) -> tuple[str, Level]:
     return "not_better", "no difference shown"
 
 
-def less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
+def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
     """Whether the only other run is less biased than the baseline."""
     found = {shown_name(m): (m, one) for m in compared_measures(result) if (one := _against(run, m)) is not None}
     shares = [one for one in result.shares if one.run == run.name and one.against is not None]
@@ -282,7 +313,7 @@ def _warnings(result: AuditFigures) -> Iterator[Finding]:
 # --- whose lean it is ------------------------------------------------------------------------------------------------
 
 
-def _of_runs(result: AuditFigures) -> Iterator[Finding]:
+def _of_runs(result: AuditFigures, by_run: Mapping[str, RunFindings]) -> Iterator[Finding]:
     lean = shown_lean(result)
     only = len(result.given) == 1
     of_groups = {} if lean is not None and len(_shares(result)) < 3 else _of_groups(result)
@@ -292,16 +323,16 @@ def _of_runs(result: AuditFigures) -> Iterator[Finding]:
         key = "no_groups_apart" if first.key == "groups_alike" else "each"
         yield replace(first, key=key, subject="", text=_SAYS.say(key, does=_predicate(first)))
         of_groups = {name: [replace(found[0], place="detail"), *found[1:]] for name, found in of_groups.items()}
-    beyond = {} if lean is None else {run.name: list(_beyond(result, run, lean)) for run in result.given}
+    leans = {} if lean is None else {name: one.lean for name, one in by_run.items() if one.lean is not None}
+    beyond = {name: list(_beyond(result[name], one, lean)) for name, one in leans.items() if lean is not None}
     said = {one.key for found in (*beyond.values(), *of_groups.values()) for one in found}
     as_perfect = not said & {"lean_beyond", "groups_beyond"}
     by_relevance = as_perfect and sum(map(len, beyond.values())) > 1
     for run in result.given:
         if lean is not None:
             place: Place = "answer" if only else "finding"
-            found = lean_finding(result, run, lean)
             against = [] if by_relevance else beyond[run.name]
-            yield from (replace(one, place=place) for one in (found, *against))
+            yield from (replace(one, place=place) for one in (leans[run.name], *against))
         for one in of_groups.get(run.name, ()):
             if lean is None or one.level == "shown":
                 yield replace(one, place="answer") if only and lean is None else one
@@ -316,7 +347,7 @@ def _of_runs(result: AuditFigures) -> Iterator[Finding]:
         yield _SAYS.find("none_beyond", level="no difference shown")
 
 
-def lean_finding(result: AuditFigures, run: RunAudit, measure: Measure) -> Finding:
+def _lean(result: AuditFigures, run: RunAudit, measure: Measure) -> Finding:
     """Towards which group a run leans, and whether its candidates or their order do it."""
     figure, pair = run.measures[str(measure)], poles(result, measure)
     test = figure.lean
@@ -341,12 +372,11 @@ def lean_finding(result: AuditFigures, run: RunAudit, measure: Measure) -> Findi
     return _SAYS.find(key, run.name, test.verdict, test, **values)
 
 
-def _beyond(result: AuditFigures, run: RunAudit, lean: Measure) -> Iterator[Finding]:
+def _beyond(run: RunAudit, found: Finding, lean: Measure) -> Iterator[Finding]:
     """Of a lean that a run's order makes larger: whether a perfect ranking would, too."""
     figure = run.measures[str(lean)]
     beyond, mean = figure.vs_ideal_order, figure.mean or 0.0
-    key = lean_finding(result, run, lean).key
-    if beyond is None or key not in ("leans_more", "leans_by_order", "leans_turned"):
+    if beyond is None or found.key not in ("leans_more", "leans_by_order", "leans_turned"):
         return
     if beyond.test.shown and beyond.mean * mean > 0:
         by = Estimate(beyond.mean, beyond.ci95, beyond.n)
@@ -372,18 +402,6 @@ def _whose(shown: bool, figure: MetricValue, added: OrderEffect | None) -> str:
         further = abs(mean) > abs(added.reference)
         return ("leans_more" if further else "leans_less") if adds else "leans_as_candidates"
     return "leans_by_order" if adds and added.mean * mean > 0 else "leans_whose"
-
-
-def pole(pair: Poles, mean: float) -> str:
-    """The group that a mean leans to: ``male``, ``a``, ``the other groups``."""
-    name = pair.second if mean < 0 else pair.first
-    return "the other groups" if name == "rest" else group_label(name, list(pair[:2]))
-
-
-def side(pair: Poles, mean: float) -> str:
-    """The same behind "leans": ``male``, ``towards a``."""
-    found = pole(pair, mean)
-    return found if {*pair[:2]} <= {"m", "f"} else f"towards {found}"
 
 
 def _without_mean(run: RunAudit, figure: MetricValue) -> Finding:

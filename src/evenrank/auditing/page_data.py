@@ -15,9 +15,10 @@ from evenrank.measures.exposure import Exposure, Share
 from evenrank.measures.neutrality import FaiRR, NFaiRR
 from evenrank.measures.rank_bias import AbsARaB, ARaB, RaB
 
-from .about import direction, group_label, labelled, passages, pick, poles
-from .about import groups as group_names
 from .data import RANDOM, REFERENCES, AuditFigures, MetricValue
+from .poles import group_label, labelled, passages, poles
+from .poles import groups as group_names
+from .selected_measures import direction, pick
 from .unknown_labels import shows_queries
 
 ENTRY_CAP = 6_000

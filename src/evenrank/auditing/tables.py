@@ -23,19 +23,11 @@ from evenrank.results.table import (
 )
 from evenrank.stats.compare import LEAST_DIFFERENT, LEAST_NOT_ZERO, Comparison
 
-from .about import (
-    direction,
-    group_label,
-    groups,
-    labelled,
-    on_common,
-    perfect,
-    signed_measures,
-    with_origins,
-)
 from .data import AuditFigures, MetricValue, OrderEffect, Pair, QueryGroup, RunAudit, RunComparison
+from .poles import group_label, groups, labelled
+from .selected_measures import direction, on_common, perfect, signed_measures, with_origins
 from .unknown_labels import only_bounds
-from .words import Words, WordShare
+from .word_attribution import Words, WordShare
 
 _DIGITS = 4
 _MOST_ON_PAGE = 15

@@ -7,9 +7,10 @@ from ir_measures import Measure
 from evenrank.measures import is_bias
 from evenrank.results.table import COUNT, Column, Table
 
-from .about import estimated, group_label, lean_measure
-from .about import groups as group_names
 from .data import AuditFigures, Known, KnownLabels, MetricValue
+from .poles import group_label
+from .poles import groups as group_names
+from .selected_measures import estimated, lean_measure
 
 _COLOURS = 4
 _SHADES = (1.0, 0.6, 0.3)

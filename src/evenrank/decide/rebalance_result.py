@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from evenrank.auditing import AuditResult, MetricValue
 from evenrank.auditing.data import shown_name
-from evenrank.auditing.plane import Placed, PlanePoint, draw_plane
+from evenrank.auditing.tradeoff_plot import Placed, RankingPoint, tradeoff_plot
 from evenrank.files.json_values import IF_KNOWN, INLINE, LEFT_OUT, named
 from evenrank.files.runs import Run
 from evenrank.files.wording import counted
 from evenrank.measures import is_bias
 from evenrank.results.finding import Finding, phrases
-from evenrank.results.page import Page, Section
+from evenrank.results.page import Drawing, Page, Section
 from evenrank.results.result import Result
 from evenrank.results.table import (
     Column,
@@ -158,7 +159,7 @@ class Rebalanced(Result):
             ("● differs (p < .05, corrected)",),
             counted(queries, "query"),
             (("evenrank gate", "limits for pipelines"),),
-            plane=self._plane(),
+            plot=self._plot(),
             sections=tuple(sections or ()),
             facts=facts,
             source=_SOURCE,
@@ -166,23 +167,23 @@ class Rebalanced(Result):
             provenance=self.provenance,
         )
 
-    def _plane(self) -> str:
-        """The strengths, effectiveness against bias; "" without both."""
+    def _plot(self) -> Callable[[], Drawing] | None:
+        """Makes the plot of the strengths, effectiveness against bias; None without both."""
         strengths = self.strengths
         if self.audit is None or strengths is None or strengths.utility is None:
-            return ""
+            return None
         points = [
-            PlanePoint(
+            RankingPoint(
                 f"{self.method} {point.strength:g}" if point.strength else self.audit.runs[0].name,
-                Placed(point.utility, None),
-                Placed(point.bias, None),
-                method=self.method if point.strength else None,
+                Placed(point.utility),
+                Placed(point.bias),
+                series=self.method if point.strength else None,
             )
             for point in strengths.points
         ]
         chosen = next(point for point in strengths.points if point.strength == self.strength)
-        points.append(PlanePoint(self.name, Placed(chosen.utility, None), Placed(chosen.bias, None)))
-        return draw_plane((strengths.utility, strengths.bias), points)
+        points.append(RankingPoint(self.name, Placed(chosen.utility), Placed(chosen.bias)))
+        return functools.partial(tradeoff_plot, (strengths.utility, strengths.bias), points)
 
     def _beside(self) -> Mapping[str, object]:
         return {"figures": _values(self.audit, self.name), "tuning_figures": _values(self.tuning, self.name)}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from evenrank.auditing.about import group_label
+from evenrank.auditing.poles import group_label
 from evenrank.files.errors import UnknownNameError, quoted
 from evenrank.files.json_values import LEFT_OUT, named
 from evenrank.files.types import NEAR_ZERO

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len, set_cell_size
@@ -41,11 +41,8 @@ _READ_WHOLE = 0.95
 _LISTED = 50
 """Passages that a page names; the JSON has all."""
 _EXCERPT = 120
-WIDTH, HEIGHT = 460, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 10, 42
-_LONGEST, _HEADING = 36, 20
-SVG_COLOURS = ("#d06000", "#1a7fd4", "#7f8794")
-"""With a contrast of at least 3 on white and on black."""
+_WIDTH, _HEIGHT = 460, 250
+_HEADING = 20
 
 
 def scan_page(result: ScanResult) -> Page:
@@ -61,7 +58,7 @@ def scan_page(result: ScanResult) -> Page:
         f"{counted(result.queries, what)}, {counted(result.passages, 'passage')}",
         tuple(_next(result)),
         Verdicts(("", "by depth", "by group", "passages lost"), tuple(_chips(result))),
-        curves_svg(result),
+        functools.partial(_curves, result) if _by_depth(result) else None,
         sections=tuple(_sections(result)),
         facts=(
             ("passages", f"{result.documents:,}"),
@@ -403,44 +400,38 @@ def _hubs(result: ScanResult) -> Table:
 # --- charts -----------------------------------------------------------------------------------------------------------
 
 
-def curves_svg(result: ScanResult) -> str:
-    """What each retriever finds by depth, with bands, as one SVG that needs no script; "" where depth is unknown."""
-    bottom, right = HEIGHT - _BOTTOM, WIDTH - _RIGHT
-    line, faint = 'stroke="currentColor" stroke-opacity="0.6"', 'stroke="currentColor" stroke-opacity="0.15"'
-    drawn, names = [], []
-    for number, found in enumerate(result.retrievers):
-        points = [
-            (_LEFT + (TENTH_NAMES.index(one.part) + 0.5) / 10 * (right - _LEFT), one.at10)
-            for one in found.parts
-            if one.by == "depth"
-        ]
-        colour = SVG_COLOURS[number]
-        at = {
-            end: [f"{x:.1f},{bottom - end(one) * (bottom - _TOP):.1f}" for x, one in points]
-            for end in (_low, _mid, _high)
+def _by_depth(result: ScanResult) -> bool:
+    """Whether what is found is known by depth of every retriever."""
+    return all(any(one.by == "depth" for one in found.parts) for found in result.retrievers)
+
+
+def _curves(result: ScanResult) -> Drawing:
+    """What each retriever finds by depth, with bands."""
+    import altair as alt
+
+    rows = [
+        {
+            "retriever": plain(of.name),
+            "depth": (TENTH_NAMES.index(one.part) + 0.5) / 10,
+            "found": _mid(one.at10),
+            "low": _low(one.at10),
+            "high": _high(one.at10),
         }
-        drawn.append(f'<path d="M{"L".join([*at[_low], *reversed(at[_high])])}Z" fill="{colour}" fill-opacity="0.18"/>')
-        drawn.append(f'<path d="M{"L".join(at[_mid])}" fill="none" stroke="{colour}" stroke-width="2.5"/>')
-        name = found.name if len(found.name) <= _LONGEST else f"{found.name[: _LONGEST - 1]}…"
-        place = f'x="{_LEFT + 8}" y="{bottom - 10 - 16 * (len(result.retrievers) - 1 - number)}"'
-        names.append(f'<text {place} fill="{colour}" font-weight="bold">{escape(plain(name))}</text>')
-        if not points:
-            return ""
-    for tick in range(6):
-        across, up = _LEFT + tick / 5 * (right - _LEFT), bottom - tick / 5 * (bottom - _TOP)
-        drawn.append(f'<path d="M{across:.1f},{_TOP}V{bottom}M{_LEFT},{up:.1f}H{right}" {faint}/>')
-        drawn.append(f'<text x="{across:.1f}" y="{bottom + 16}" text-anchor="middle">{tick / 5:g}</text>')
-        drawn.append(f'<text x="{_LEFT - 6}" y="{up:.1f}" dy="4" text-anchor="end">{tick / 5:g}</text>')
-    bold = 'text-anchor="middle" font-weight="bold"'
-    turned = f'x="14" y="{(_TOP + bottom) / 2}" transform="rotate(-90 14 {(_TOP + bottom) / 2})"'
-    drawn.append(f'<path d="M{_LEFT},{_TOP}V{bottom}H{right}" fill="none" {line}/>')
-    drawn.append(f'<text x="{(_LEFT + right) / 2}" y="{HEIGHT - 6}" {bold}>depth (0 first sentence, 1 last)</text>')
-    drawn.append(f"<text {turned} {bold}>found among the first 10</text>")
-    return (
-        '<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="What is found, by depth" width="460"'
-        f' height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" style="max-width:100%;height:auto;color:inherit"'
-        f' font-family="sans-serif" font-size="12" fill="currentColor">{"".join(drawn)}{"".join(names)}</svg>'
-    )
+        for of in result.retrievers
+        for one in of.parts
+        if one.by == "depth"
+    ]
+    names = [plain(of.name) for of in result.retrievers]
+    legend = alt.Legend(title=None, orient="top", labelLimit=200)
+    colour = alt.Color("retriever:N", legend=legend, scale=alt.Scale(domain=names, range=COLOURS[: len(names)]))
+    chart = alt.Chart(alt.Data(values=rows))
+    x = alt.X("depth:Q", title="depth (0 first sentence, 1 last)", scale=alt.Scale(domain=[0, 1]))
+    unit = alt.Scale(domain=[0, 1])
+    band = chart.mark_area(opacity=0.18).encode(x=x, y=alt.Y("low:Q", scale=unit), y2="high:Q", color=colour)
+    up = alt.Y("found:Q", title="found among the first 10", scale=unit)
+    line = chart.mark_line(strokeWidth=2.5).encode(x=x, y=up, color=colour)
+    layers = alt.layer(band, line).properties(width=_WIDTH, height=_HEIGHT)
+    return Drawing("depth", "What is found, by depth", specification(layers))
 
 
 def _low(one: Estimate) -> float:

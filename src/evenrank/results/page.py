@@ -11,6 +11,7 @@ import base64
 import gzip
 import hashlib
 import html
+import importlib.util
 import itertools
 import json
 import os
@@ -283,15 +284,16 @@ def render(
     scripts: Sequence[str],
     data: object = None,
     charts: bool,
+    plot: Drawing | None = None,
     provenance: Provenance | None,
     **context: object,
 ) -> str:
     """A page from a template.
 
     ``scripts``: the assets that its script consists of, besides ``page.js``; ``data``: JSON values that they read;
-    ``charts``: whether they draw with the chart libraries. Libraries and data, which are large, are packed. Besides
-    ``context`` the template sees ``css``, ``policy``, ``version``, ``packs``, ``script`` and ``provenance`` (None if it
-    is unknown), and may extend or include assets. Every text is escaped.
+    ``charts``: whether they draw with the chart libraries; ``plot``: the chart of the first screen. Libraries and data,
+    which are large, are packed. Besides ``context`` the template sees ``css``, ``policy``, ``version``, ``packs``,
+    ``script`` and ``provenance`` (None if it is unknown), and may extend or include assets. Every text is escaped.
     """
     import jinja2
     from markupsafe import Markup
@@ -299,7 +301,11 @@ def render(
     code = "\n".join(asset(name) for name in ("page.js", *scripts))
     script = _script(f'(async () => {{\n"use strict";\n{code}\n}})();')
     libraries = f"(() => {{\n{chart_libraries()}\n}})();" if charts else ""
-    packs = {"data": None if data is None else _json(data), "libraries": libraries or None}
+    packs = {
+        "data": None if data is None else _json(data),
+        "plot-data": None if plot is None else _json(plot.specification),
+        "libraries": libraries or None,
+    }
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(asset),
         autoescape=True,
@@ -493,7 +499,7 @@ class Page:
             left out where the table has none.
         aside: What stands beside the answer, such as the number of queries.
         next: What can be done now: commands as they are typed, each with what it is for.
-        verdicts, plane: On pages, verdicts at a glance, and effectiveness against bias as an SVG.
+        verdicts: On pages, verdicts at a glance; ``plot``: makes the chart that stands beside them.
         sections: What is shown when it is asked for: closed parts of a page, ``--full`` in a terminal.
         facts: (What, how many) pairs; ``source``: where the method comes from; ``notes``: all other remarks.
         lines: So many lines a screen should have, without the last that say what more there is.
@@ -507,7 +513,7 @@ class Page:
     aside: str = ""
     next: tuple[tuple[str, str], ...] = ()
     verdicts: Verdicts | None = None
-    plane: str = ""
+    plot: Callable[[], Drawing] | None = None
     sections: tuple[Section, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     source: str = ""
@@ -568,7 +574,7 @@ class Page:
 
     def html(self) -> str:
         """One self-contained HTML page; a content security policy forbids every request and every other script."""
-        if any(section.draw is not no_drawings for section in self.sections):
+        if self.plot is not None or any(section.draw is not no_drawings for section in self.sections):
             require_report()
         drawn = [tuple(section.draw()) for section in self.sections]
         numbers = itertools.count()
@@ -579,9 +585,10 @@ class Page:
         specifications = [drawing.specification for drawing in itertools.chain.from_iterable(drawn)]
         return render(
             asset("page.html.j2"),
-            scripts=["charts.js", "drawings.js"] if specifications else [],
-            data=specifications or None,
-            charts=bool(specifications),
+            scripts=["charts.js", "drawings.js"] if specifications or self.plot is not None else [],
+            data=specifications,
+            charts=bool(specifications) or self.plot is not None,
+            plot=None if self.plot is None else self.plot(),
             provenance=self.provenance,
             page=self,
             sections=sections,
@@ -606,7 +613,16 @@ class Page:
         below = "".join(f"<li>{f'<b>{html_text(name)}</b> ' * bool(name)}{html_text(text)}</li>" for name, text in said)
         parts = [f"<p><b>{answer}</b>{aside}</p>{above}{table}", f"<ul>{below}</ul>" * bool(below)]
         parts.append(f"<p><small>{html_text(self.key)}</small></p>" * bool(self.key))
-        return f"<div>{''.join(parts)}{self.plane}</div>"
+        return f"<div>{''.join(parts)}{self._static_plot()}</div>"
+
+    def _static_plot(self) -> str:
+        """The plot as SVG, which a notebook shows without a script; "" where the chart libraries are not installed."""
+        if self.plot is None or not all(map(importlib.util.find_spec, ("altair", "vl_convert"))):
+            return ""
+        import vl_convert
+
+        svg: str = vl_convert.vegalite_to_svg({**self.plot().specification, "config": _ON_ANY_BACKGROUND})
+        return svg
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the page atomically."""
@@ -614,6 +630,16 @@ class Page:
 
 
 MOST_NOTES = 3
+_TEXT = {"labelColor": "currentColor", "titleColor": "currentColor"}
+_FAINT = {"gridOpacity": 0.15, "gridColor": "currentColor", "domainColor": "currentColor", "tickColor": "currentColor"}
+_ON_ANY_BACKGROUND = {
+    "background": None,
+    "view": {"stroke": None},
+    "axis": {**_TEXT, **_FAINT},
+    "legend": _TEXT,
+    "rule": {"color": "currentColor"},
+}
+"""The configuration of a plot whose text and axes take the colour of the text around it."""
 # How many notes, findings of each run, and whether the words of the table are explained: from the whole to the least.
 _SHORTER = (
     (3, None, True),

@@ -31,7 +31,8 @@ let printing = false;
 /** The width that a chart has: of its holder or, in print, of its share of the paper. */
 function room(holder) {
   if (!printing) return holder.clientWidth;
-  return PAPER / Math.min(3, holder.closest(".multiples, .pair")?.children.length ?? 1);
+  const width = PAPER / Math.min(3, holder.closest(".multiples, .pair")?.children.length ?? 1);
+  return Math.min(width, parseFloat(getComputedStyle(holder).maxWidth) || width);
 }
 
 const redraws = new Map();
@@ -93,4 +94,12 @@ function clear(holder) {
   result?.finalize();
   drawn.set(holder, { turn: turn + 1 });
   return turn + 1;
+}
+
+const plot = byId("plot");
+if (plot) {
+  const specification = JSON.parse(await unpacked("plot-data"));
+  // Beside the verdicts of a phone's first screen there is not as much height.
+  const height = () => Math.min(specification.height, 0.33 * room(plot));
+  whenSeen(plot, () => embed(plot, { ...specification, height: height() }));
 }

@@ -11,20 +11,15 @@ from rich.cells import cell_len
 from evenrank.files.types import EQUAL
 from evenrank.measures import resolve
 from evenrank.measures.exposure import Share
+from evenrank.results.finding import Finding
 from evenrank.results.page import Chip, Tone, Verdicts
 from evenrank.results.table import TEXT, Column, Table, fitted, short, short_intervals, shorts
 
-from .about import (
-    group_label,
-    groups,
-    in_short,
-    letters_of,
-    poles,
-    shown_lean,
-    utility_measures,
-)
 from .data import RANDOM, SHOWN_AS, AuditFigures, GroupShare, MetricValue, RunAudit, shown_name
-from .findings import bias_verdict, compared_measures, how_good, lean_finding, less_biased, pole, side
+from .findings import RunFindings, bias_verdict, compared_measures
+from .poles import Poles, group_label, groups, pole, poles, side
+from .run_names import in_short, letters_of
+from .selected_measures import shown_lean, utility_measures
 
 UP, DOWN, APART, TIED, MORE, LESS = "▲", "▼", "●", "~", "↑", "↓"
 _RAISED = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲ"
@@ -246,8 +241,11 @@ def _source(result: AuditFigures) -> tuple[str, ...]:
 # --- verdicts at a glance --------------------------------------------------------------------------------------------
 
 
-def verdicts(result: AuditFigures) -> Verdicts:
-    """Each run as chips: better or worse than the baseline, towards whom it leans, and whose lean it is."""
+def verdicts(result: AuditFigures, by_run: Mapping[str, RunFindings]) -> Verdicts:
+    """Each run as chips: better or worse than the baseline, towards whom it leans, and whose lean it is.
+
+    ``by_run``: see :func:`evenrank.auditing.findings.run_findings`.
+    """
     utility, lean = utility_measures(result)[:1], shown_lean(result)
     compared = result.baseline is not None and len(result.given) > 1
     headings = [str(measure) for measure in utility] if compared or result.pairs else []
@@ -256,16 +254,17 @@ def verdicts(result: AuditFigures) -> Verdicts:
     headings += ["bias"] if compared else []
 
     def chips(run: RunAudit) -> Iterator[Chip]:
+        found = by_run[run.name]
         if result.pairs:
             yield from (_among(result, run, measure) for measure in utility)
-        elif compared:
-            yield from (_effective(result, run, measure) for measure in utility)
-        if lean is not None:
-            yield from _leaning(result, run, lean)
+        elif compared and utility:
+            yield Chip("baseline") if found.effectiveness is None else _EFFECTIVE.get(found.effectiveness.key, _UNKNOWN)
+        if lean is not None and found.lean is not None:
+            yield from _leaning(found.lean, run[lean].mean, poles(result, lean))
         elif result.shares:
             yield _shares(result, run)
         if compared:
-            yield _biased(result, run)
+            yield Chip("baseline") if run.name == result.baseline else _biased(result, run, found.bias)
 
     return Verdicts(("", *headings), tuple((run.name, tuple(chips(run))) for run in result.given))
 
@@ -306,15 +305,7 @@ _TONES: dict[str, Tone] = {"less": "good", "more": "bad"}
 _UNKNOWN, _NONE = Chip("cannot be told", "unknown"), Chip("–", "unknown")
 
 
-def _effective(result: AuditFigures, run: RunAudit, measure: Measure) -> Chip:
-    if result.baseline is None or run.name == result.baseline:
-        return Chip("baseline")
-    return _EFFECTIVE.get(how_good(run, result[result.baseline], measure)[0], _UNKNOWN)
-
-
-def _leaning(result: AuditFigures, run: RunAudit, measure: Measure) -> Iterator[Chip]:
-    found, pair = lean_finding(result, run, measure), poles(result, measure)
-    mean = run.measures[str(measure)].mean
+def _leaning(found: Finding, mean: float | None, pair: Poles | None) -> Iterator[Chip]:
     if found.level == "shown" and pair is not None and mean is not None:
         yield Chip(f"leans {side(pair, mean)}", "bad")
     else:
@@ -322,11 +313,8 @@ def _leaning(result: AuditFigures, run: RunAudit, measure: Measure) -> Iterator[
     yield _WHOSE.get(found.key, _NONE)
 
 
-def _biased(result: AuditFigures, run: RunAudit) -> Chip:
+def _biased(result: AuditFigures, run: RunAudit, found: Finding | None) -> Chip:
     """Against the baseline."""
-    if run.name == result.baseline:
-        return Chip("baseline")
-    found = next(less_biased(result, run), None)
     if found is None or found.level == "cannot be told":
         return _UNKNOWN
     if found.level == "no difference shown":

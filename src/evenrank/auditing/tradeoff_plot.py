@@ -1,0 +1,149 @@
+"""Effectiveness against bias: a chart of an audit's rankings, or of a reordering at several strengths."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ir_measures import Measure
+
+from evenrank.files.errors import plain
+from evenrank.measures import is_bias
+from evenrank.results.page import COLOURS, Drawing, specification
+from evenrank.results.table import Interval, interval, number
+
+from .data import SHOWN_AS, AuditFigures, shown_name
+from .selected_measures import direction
+from .summary import shown_runs
+from .unknown_labels import plane_bias
+
+WIDTH, HEIGHT = 460, 250
+_LONGEST = 18
+_REFERENCE = "#7f8794"
+_REFERENCE_SHAPES = ("diamond", "triangle-up", "square")
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a ranking stands on an axis: a mean with its 95% interval, or bounds alone."""
+
+    mean: float | None
+    ci95: Interval | None = None
+    bounds: Interval | None = None
+
+    def __str__(self) -> str:
+        parts = [number(self.mean, 4)] if self.mean is not None else []
+        parts += [interval(self.ci95, 4)] if self.ci95 is not None else []
+        parts += [f"bounds {interval(self.bounds, 4)}"] if self.bounds is not None else []
+        return " ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class RankingPoint:
+    """A ranking in the plot; ``series``: what it is called in the legend, where several points are joined to a line."""
+
+    name: str
+    utility: Placed
+    bias: Placed
+    reference: bool = False
+    series: str | None = None
+
+
+def plot_measures(result: AuditFigures) -> tuple[Measure, Measure] | None:
+    """The measures of effectiveness and of bias that the plot sets against each other; None without both."""
+    utility = next((measure for measure in result.measures if not is_bias(measure)), None)
+    bias = plane_bias(result)
+    return None if utility is None or bias is None else (utility, bias)
+
+
+def audit_plot(result: AuditFigures) -> Callable[[], Drawing] | None:
+    """Makes the plot of an audit's rankings; None where no ranking has values of both measures."""
+    measures = plot_measures(result)
+    if measures is None:
+        return None
+    points = []
+    for run in shown_runs(result):
+        utility, bias = (run[measure] for measure in measures)
+        bounds = bias.bounds if bias.from_labels is None else None
+        if utility.mean is not None and (bias.mean is not None or bounds is not None):
+            placed = Placed(utility.mean, utility.ci95), Placed(bias.mean, bias.ci95, bounds)
+            points.append(RankingPoint(SHOWN_AS.get(run.name, run.name), *placed, run.reference))
+    return functools.partial(tradeoff_plot, measures, points) if points else None
+
+
+def tradeoff_plot(measures: tuple[Measure, Measure], points: Sequence[RankingPoint]) -> Drawing:
+    """The points with their 95% intervals and, where labels are unknown, the bounds of bias as thin lines.
+
+    A ranking that has bounds alone is their line, without a point.
+    """
+    import altair as alt
+
+    names = list(dict.fromkeys(map(_called, points)))
+    references = [_called(point) for point in points if point.reference]
+    own = [name for name in names if name not in references]
+    colours = {name: COLOURS[n % len(COLOURS)] for n, name in enumerate(own)} | dict.fromkeys(references, _REFERENCE)
+    shapes = dict.fromkeys(own, "circle") | dict(zip(references, _REFERENCE_SHAPES, strict=False))
+    title = [f"{shown_name(measure)} ({direction(measure)})" for measure in measures]
+    rows = [_row(point, step) for step, point in enumerate(points)]
+
+    def of(*known: str) -> Any:
+        """A chart of the points of which these fields are known; None without one."""
+        there = [row for row in rows if all(row[name] is not None for name in known)]
+        return alt.Chart(alt.Data(values=there)) if there else None
+
+    legend = alt.Legend(title=None, orient="top", columns=2, labelLimit=0, symbolOpacity=1)
+    colour = alt.Color(
+        "ranking:N", sort=None, legend=legend, scale=alt.Scale(domain=names, range=[colours[name] for name in names])
+    )
+    shape = alt.Shape(
+        "ranking:N", sort=None, legend=legend, scale=alt.Scale(domain=names, range=[shapes[name] for name in names])
+    )
+    x = alt.X("utility:Q", title=title[0], scale=alt.Scale(zero=False))
+    y = alt.Y("bias:Q", title=title[1], scale=alt.Scale(zero=False))
+    tooltip = [alt.Tooltip("name:N", title="ranking"), alt.Tooltip("utility_text:N", title=str(measures[0]))]
+    tooltip.append(alt.Tooltip("bias_text:N", title=str(measures[1])))
+    layers: list[Any] = []
+    if getattr(measures[1], "better", "higher") == "nearer zero":
+        zero = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(strokeDash=[4, 4])
+        layers.append(zero.encode(y=alt.Y("zero:Q", title=title[1])))
+    if (bounded := of("bound_low")) is not None:
+        rule = bounded.mark_rule(strokeWidth=1, opacity=0.6)
+        layers.append(rule.encode(x=x, y=alt.Y("bound_low:Q", title=title[1]), y2="bound_high:Q", color=colour))
+    if (across := of("bias", "utility_low")) is not None:
+        rule = across.mark_rule(strokeWidth=1.5)
+        layers.append(rule.encode(x="utility_low:Q", x2="utility_high:Q", y=y, color=colour))
+    if (up := of("bias_low")) is not None:
+        layers.append(up.mark_rule(strokeWidth=1.5).encode(x=x, y="bias_low:Q", y2="bias_high:Q", color=colour))
+    if (known := of("bias")) is not None:
+        if any(point.series is not None for point in points):
+            layers.append(known.mark_line(strokeWidth=1.5).encode(x=x, y=y, color=colour, order="step:Q"))
+        symbols = known.mark_point(filled=True, size=90, opacity=1)
+        layers.append(symbols.encode(x=x, y=y, color=colour, shape=shape, tooltip=tooltip))
+    about = f"Effectiveness ({measures[0]}) against bias ({measures[1]})"
+    return Drawing("tradeoff", about, specification(alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)))
+
+
+def _called(point: RankingPoint) -> str:
+    """A point's name in the legend, cut in the middle where it is long."""
+    name = plain(point.series or point.name)
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST // 2]}…{name[-(_LONGEST // 2 - 1) :]}"
+
+
+def _row(point: RankingPoint, step: int) -> dict[str, object]:
+    """A point's data; ``step``: its place on a line."""
+    utility, bias = point.utility, point.bias
+    # Without a mean the bounds are all there is.
+    ends = {"utility": utility.ci95, "bias": None if bias.mean is None else bias.ci95, "bound": bias.bounds}
+    return {
+        "name": f"{plain(point.name)}{' (reference ranking)' * point.reference}",
+        "ranking": _called(point),
+        "utility": utility.mean,
+        "bias": bias.mean,
+        "utility_text": str(utility),
+        "bias_text": str(bias),
+        "step": step,
+        **{f"{name}_low": of and of[0] for name, of in ends.items()},
+        **{f"{name}_high": of and of[1] for name, of in ends.items()},
+    }

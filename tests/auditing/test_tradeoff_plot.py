@@ -1,0 +1,72 @@
+"""The plot of effectiveness against bias, on pages and in notebooks."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+import evenrank
+from evenrank.auditing.tradeoff_plot import audit_plot
+from small_audits import TEXTS, collection, judged, run
+
+QUERIES = [str(number) for number in range(8)]
+EVIL = "<script>alert('x')</script>&\"\x1b[2J"
+
+
+@pytest.fixture(scope="module")
+def audit() -> evenrank.AuditResult:
+    orders = {"one": ["m", "n", "f", "b"], EVIL: ["n", "f", "m", "b"]}
+    runs = {name: run({q: docs[int(q) % 2 :] for q in QUERIES}) for name, docs in orders.items()}
+    qrels = judged(dict.fromkeys(QUERIES, "n"))
+    return evenrank.audit(runs, collection=collection(TEXTS), qrels=qrels, measures="nDCG@10 ARaB@10")
+
+
+def specification(audit: evenrank.AuditResult) -> dict[str, Any]:
+    plot = audit_plot(audit)
+    assert plot is not None
+    return plot().specification
+
+
+def test_points_and_intervals_are_the_figures(audit: evenrank.AuditResult) -> None:
+    drawn = specification(audit)
+    (rows,) = [layer["data"]["values"] for layer in drawn["layer"] if "tooltip" in layer["encoding"]]
+    shown = [audit[name] for name in ("one", EVIL, "random", "relevance-first")]
+    for row, ranking in zip(rows, shown, strict=True):
+        utility, bias = ranking["nDCG@10"], ranking["ARaB@10"]
+        assert (row["utility"], row["bias"]) == (utility.mean, bias.mean)
+        assert (row["utility_low"], row["utility_high"]) == (utility.ci95 or (None, None))
+        assert (row["bias_low"], row["bias_high"]) == (bias.ci95 or (None, None))
+        assert f"{utility.mean:.4f}" in row["utility_text"]
+        assert row["name"].endswith("(reference ranking)") == ranking.reference
+    titles = [
+        layer["encoding"][axis].get("title") for layer in drawn["layer"] for axis in "xy" if axis in layer["encoding"]
+    ]
+    assert {"nDCG@10 (higher is better)", "ARaB@10 (nearer 0 is better)"} <= set(titles)
+    # A line at 0, where bias is balanced.
+    assert drawn["layer"][0]["data"]["values"] == [{"zero": 0}]
+
+
+def test_a_notebook_shows_it_without_a_script(audit: evenrank.AuditResult) -> None:
+    page = audit._repr_html_()
+    assert "<svg" in page
+    assert "<script" not in page
+    assert "\x1b" not in page
+    assert "&lt;script&gt;" in page
+    assert not re.search(r"href=|src=|url\(|@import|\son\w+=", page)
+    assert {"#000", "black"} & set(re.findall(r'(?:fill|stroke)="([^"]*)"', page)) == set()
+
+
+def test_nothing_to_set_against_bias() -> None:
+    lists = run({q: ["m", "n"] for q in QUERIES})
+    without = evenrank.audit(lists, collection=collection(TEXTS), measures="ARaB@10")
+    assert audit_plot(without) is None
+    assert "<svg" not in without._repr_html_()
+    alone = evenrank.audit(lists, qrels=judged(dict.fromkeys(QUERIES, "n")), measures="nDCG@10")
+    assert audit_plot(alone) is None
+
+
+def test_texts_cannot_leave_their_data(audit: evenrank.AuditResult) -> None:
+    assert "\x1b" not in json.dumps(specification(audit), ensure_ascii=False)

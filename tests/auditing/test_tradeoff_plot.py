@@ -41,10 +41,9 @@ def test_points_and_intervals_are_the_figures(audit: evenrank.AuditResult) -> No
         assert (row["bias_low"], row["bias_high"]) == (bias.ci95 or (None, None))
         assert f"{utility.mean:.4f}" in row["utility_text"]
         assert row["name"].endswith("(reference ranking)") == ranking.reference
-    titles = [
-        layer["encoding"][axis].get("title") for layer in drawn["layer"] for axis in "xy" if axis in layer["encoding"]
-    ]
-    assert {"nDCG@10 (higher is better)", "ARaB@10 (nearer 0 is better)"} <= set(titles)
+    titles = [layer["encoding"].get(axis, {}).get("title") for layer in drawn["layer"] for axis in "xy"]
+    assert "nDCG@10 (higher is better)" in titles
+    assert ["ARaB@10", "(nearer 0 is better)"] in titles
     # A line at 0, where bias is balanced.
     assert drawn["layer"][0]["data"]["values"] == [{"zero": 0}]
 

@@ -85,7 +85,8 @@ def tradeoff_plot(measures: tuple[Measure, Measure], points: Sequence[RankingPoi
     own = [name for name in names if name not in references]
     colours = {name: COLOURS[n % len(COLOURS)] for n, name in enumerate(own)} | dict.fromkeys(references, _REFERENCE)
     shapes = dict.fromkeys(own, "circle") | dict(zip(references, _REFERENCE_SHAPES, strict=False))
-    title = [f"{shown_name(measure)} ({direction(measure)})" for measure in measures]
+    across = f"{shown_name(measures[0])} ({direction(measures[0])})"
+    up = [shown_name(measures[1]), f"({direction(measures[1])})"]
     rows = [_row(point, step) for step, point in enumerate(points)]
 
     def of(*known: str) -> Any:
@@ -100,22 +101,22 @@ def tradeoff_plot(measures: tuple[Measure, Measure], points: Sequence[RankingPoi
     shape = alt.Shape(
         "ranking:N", sort=None, legend=legend, scale=alt.Scale(domain=names, range=[shapes[name] for name in names])
     )
-    x = alt.X("utility:Q", title=title[0], scale=alt.Scale(zero=False))
-    y = alt.Y("bias:Q", title=title[1], scale=alt.Scale(zero=False))
+    x = alt.X("utility:Q", title=across, scale=alt.Scale(zero=False))
+    y = alt.Y("bias:Q", title=up, scale=alt.Scale(zero=False))
     tooltip = [alt.Tooltip("name:N", title="ranking"), alt.Tooltip("utility_text:N", title=str(measures[0]))]
     tooltip.append(alt.Tooltip("bias_text:N", title=str(measures[1])))
     layers: list[Any] = []
     if getattr(measures[1], "better", "higher") == "nearer zero":
         zero = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(strokeDash=[4, 4])
-        layers.append(zero.encode(y=alt.Y("zero:Q", title=title[1])))
+        layers.append(zero.encode(y=alt.Y("zero:Q", title=up)))
     if (bounded := of("bound_low")) is not None:
         rule = bounded.mark_rule(strokeWidth=1, opacity=0.6)
-        layers.append(rule.encode(x=x, y=alt.Y("bound_low:Q", title=title[1]), y2="bound_high:Q", color=colour))
-    if (across := of("bias", "utility_low")) is not None:
-        rule = across.mark_rule(strokeWidth=1.5)
+        layers.append(rule.encode(x=x, y=alt.Y("bound_low:Q", title=up), y2="bound_high:Q", color=colour))
+    if (wide := of("bias", "utility_low")) is not None:
+        rule = wide.mark_rule(strokeWidth=1.5)
         layers.append(rule.encode(x="utility_low:Q", x2="utility_high:Q", y=y, color=colour))
-    if (up := of("bias_low")) is not None:
-        layers.append(up.mark_rule(strokeWidth=1.5).encode(x=x, y="bias_low:Q", y2="bias_high:Q", color=colour))
+    if (high := of("bias_low")) is not None:
+        layers.append(high.mark_rule(strokeWidth=1.5).encode(x=x, y="bias_low:Q", y2="bias_high:Q", color=colour))
     if (known := of("bias")) is not None:
         if any(point.series is not None for point in points):
             layers.append(known.mark_line(strokeWidth=1.5).encode(x=x, y=y, color=colour, order="step:Q"))

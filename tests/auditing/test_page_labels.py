@@ -66,19 +66,9 @@ def test_labels_of_the_first_ranks(skipped: AuditResult) -> None:
         ["Run", *GROUPS, "No group", "Unknown", "Documents"],
         ["old", "6 (25.0%)", "6 (25.0%)", "3 (12.5%)", "3 (12.5%)", "6 (25.0%)", "24"],
     ]
-    bar = re.findall(r"<rect[^>]*x=\"(.*?)\" width=\"(.*?)\"[^>]*style=\"fill:(.*?);[^>]*><title>(.*?)</title>", part)
-    # What is unknown is hatched, what is known to be of no group empty.
-    assert bar[:5] == [
-        ("0.000%", "25.000%", "var(--line-0)", "&lt;b&gt;: 6 (25.0%)"),
-        ("25.000%", "25.000%", "var(--line-1)", "b: 6 (25.0%)"),
-        ("50.000%", "12.500%", "var(--line-2)", "c: 3 (12.5%)"),
-        ("62.500%", "12.500%", "var(--paper)", "No group: 3 (12.5%)"),
-        ("75.000%", "25.000%", "url(#hatched)", "Unknown: 6 (25.0%)"),
-    ]
-    assert 'id="hatched"' in part
 
 
-def test_soft_weights_fill_the_bar() -> None:
+def test_soft_weights_in_the_table() -> None:
     """A document that is in part of no group counts there with that part."""
     result = labelled_audit(qrels=None, measures=" ".join(SHARES), labels={
         "q0-0": {"<b>": 0.5, "b": 0.25}, "q0-1": {"<b>": 0.0, "b": 1.0}, "q1-0": {"<b>": 0.0, "b": 0.0},
@@ -200,8 +190,6 @@ def test_readable_without_scripts(browser: Any, written: Path) -> None:
     opened = Opened(browser, written, "phone", java_script_enabled=False)
     for name in ("labels", "figures"):
         opened.page.click(f"#{name} > summary")
-    assert opened.page.locator("#labels .stack").first.bounding_box()["width"] > 300
-    assert opened.page.locator("#labels .stack").first.locator("rect").count() == 5
     assert "6 (25.0%)" in opened.page.inner_text("#labels table")
     assert "[0.3333, 0.3333]" in opened.page.inner_text("#table")
     opened.close()

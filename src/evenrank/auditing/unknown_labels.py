@@ -12,9 +12,6 @@ from .poles import group_label
 from .poles import groups as group_names
 from .selected_measures import estimated, lean_measure
 
-_COLOURS = 4
-_SHADES = (1.0, 0.6, 0.3)
-
 
 def only_bounds(result: AuditFigures) -> bool:
     """Whether measures of bias that look at an unknown document have bounds alone."""
@@ -61,43 +58,18 @@ def about_depth(result: AuditFigures) -> str:
 
 
 def labels_section(result: AuditFigures) -> dict[str, object] | None:
-    """Each run's first ranks as parts of a bar, with their numbers; None without labels."""
-    found = [(run, run.labels) for run in result.runs if run.labels is not None]
-    if not found:
+    """The table of each run's first ranks by group, with what is of none and what is unknown; None without labels."""
+    known = [(run, run.labels) for run in result.runs if run.labels is not None]
+    if not known:
         return None
     groups = group_names(result)
-    names = [group_label(group, groups) for group in groups]
-    paints: list[dict[str, object]] = [
-        {"fill": f"var(--line-{g % _COLOURS})", "opacity": _shade(g), "outlined": False} for g in range(len(groups))
+    columns = [*(group_label(group, groups) for group in groups), "No group", "Unknown"]
+    rows = [
+        (run.name, *(_size(size, labels.rows) for size in _sizes(labels, groups)), labels.rows) for run, labels in known
     ]
-    # What is unknown is hatched, never drawn like what is known to be of no group.
-    paints += [{"fill": fill, "opacity": 1, "outlined": True} for fill in ("var(--paper)", "url(#hatched)")]
-    columns = [*names, "No group", "Unknown"]
-    runs, rows = [], []
-    for run, labels in found:
-        sizes = _sizes(labels, groups)
-        texts = [_size(size, labels.rows) for size in sizes]
-        rows.append((run.name, *texts, labels.rows))
-        runs.append(
-            {
-                "name": run.name,
-                "reference": run.reference,
-                "bar": _bar(columns, sizes, texts, labels.rows, paints),
-                "spoken": f"{run.name}: " + ", ".join(f"{c} {text}" for c, text in zip(columns, texts, strict=True)),
-            }
-        )
-    depth = found[0][1].depth
+    depth = known[0][1].depth
     shown = (Column("Run"), *(Column(name, COUNT) for name in (*columns, "Documents")))
-    return {
-        "depth": depth,
-        "table": Table(f"Labels of the first {depth} ranks", shown, rows),
-        "legend": [{"name": column, **paint} for column, paint in zip(columns, paints, strict=True)],
-        "runs": runs,
-    }
-
-
-def _shade(group: int) -> float:
-    return _SHADES[min(group // _COLOURS, len(_SHADES) - 1)]
+    return {"depth": depth, "table": Table(f"Labels of the first {depth} ranks", shown, rows)}
 
 
 def _sizes(labels: KnownLabels, groups: list[str]) -> list[float]:
@@ -109,16 +81,3 @@ def _sizes(labels: KnownLabels, groups: list[str]) -> list[float]:
 def _size(size: float, rows: int) -> str:
     """A number of documents and its share: ``31 (1.4%)``; below half of the last decimal, 0."""
     return f"{round(size, 1):,.6g} ({size / max(1, rows):.1%})"
-
-
-def _bar(
-    columns: list[str], sizes: list[float], texts: list[str], rows: int, paints: list[dict[str, object]]
-) -> list[dict[str, object]]:
-    """Its parts that are not empty, with places and widths in percent."""
-    start, parts = 0.0, []
-    for column, size, text, paint in zip(columns, sizes, texts, paints, strict=True):
-        width = 100 * size / max(1, rows)
-        if width > 0:
-            parts.append({"x": f"{start:.3f}%", "width": f"{width:.3f}%", "title": f"{column}: {text}", **paint})
-        start += width
-    return parts

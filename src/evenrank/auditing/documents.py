@@ -48,7 +48,6 @@ def describe_documents(inputs: Inputs, source: GroupSource) -> Documents:
     Raises EvenrankError without both if a measure of bias needs them, and for a group table that was made otherwise
     than the options ask for.
     """
-    source.check()
     ids = [*(run.table["doc_id"] for run in inputs.all_runs), *inputs.relevant_ids]
     if source.labels is not None:
         return Documents(source.known(ids), None, None, [])

@@ -175,29 +175,53 @@ def impact_ratios(
     selected: Annotated[
         str | None,
         opt.Option(
-            "With --table: the column of who was selected (0 or 1).", metavar="COLUMN", panel="Input", rare=True
+            "With --table: the column of who was selected (0 or 1).",
+            needs=("table",),
+            excludes=("k",),
+            metavar="COLUMN",
+            panel="Input",
+            rare=True,
         ),
     ] = None,
     score: Annotated[
-        str | None, opt.Option("With --table: the column of scores.", metavar="COLUMN", panel="Input", rare=True)
+        str | None,
+        opt.Option("With --table: the column of scores.", needs=("table",), metavar="COLUMN", panel="Input", rare=True),
     ] = None,
     rank: Annotated[
         str | None,
-        opt.Option("With --table: the column of ranks, from 1, instead.", metavar="COLUMN", panel="Input", rare=True),
+        opt.Option(
+            "With --table: the column of ranks, from 1, instead.",
+            needs=("table",),
+            metavar="COLUMN",
+            panel="Input",
+            rare=True,
+        ),
     ] = None,
     k: Annotated[
-        int | None, opt.Option("With --table: so many of each list are selected.", panel="Input", rare=True)
+        int | None,
+        opt.Option(
+            "With --table: so many of each list are selected.",
+            needs=("table",),
+            range=opt.COUNT,
+            panel="Input",
+            rare=True,
+        ),
     ] = None,
     query: Annotated[
         str | None,
         opt.Option(
-            "With --table: the column of the lists (default: one list).", metavar="COLUMN", panel="Input", rare=True
+            "With --table: the column of the lists (default: one list).",
+            needs=("table",),
+            metavar="COLUMN",
+            panel="Input",
+            rare=True,
         ),
     ] = None,
     id: Annotated[
         str | None,
         opt.Option(
             "With --table: the column of people's ids (default: each row is another person).",
+            needs=("table",),
             metavar="COLUMN",
             panel="Input",
             rare=True,
@@ -253,7 +277,6 @@ def impact_ratios(
     taken, selects = _selection(columns, number, selected, score, rank, k)
     frame = columns.table.select(pl.Series("doc_id", np.arange(len(number))).cast(pl.String), *chosen)
     source = GroupSource(labels=frame, neutral=neutral, group_column=chosen, intersect=intersect)
-    source.check()
     rows: list[GroupImpact] = []
     ids = [frame["doc_id"]]
     for name, groups in {**source.margins(ids), source.attribute: source.known(ids)}.items():
@@ -316,8 +339,6 @@ def _selection(
 ) -> tuple[Array, str]:
     """Who is selected [N], and how that is said; ``number`` [N]: of the list."""
     if selected is not None:
-        if k is not None:
-            raise EvenrankError("`selected` or `k`: who was selected is known, or the first `k` are")
         written = columns.table[selected].cast(pl.String).str.strip_chars().str.to_lowercase().str.strip_suffix(".0")
         found = written.replace_strict(_YES, default=None, return_dtype=pl.Float64)
         if found.null_count():

@@ -15,7 +15,7 @@ from ir_measures import Measure
 
 from evenrank import options as opt
 from evenrank.files import EvenrankError, Run, as_collection, as_queries, write_text
-from evenrank.files.arguments import check_ranges, checked
+from evenrank.files.arguments import checked
 from evenrank.files.convert import Strings, TextsLike
 from evenrank.files.json_values import LEFT_OUT, json_text
 from evenrank.files.outputs import for_spreadsheets
@@ -228,7 +228,7 @@ def sample_labels(
     runs: Annotated[RunsLike, opt.Option("TREC run files, with or without a name.", metavar="[NAME=]RUN…", typed=list)],
     *,
     collection: opt.MaybeCollection = None,
-    n: Annotated[int, opt.Option("How many documents to draw.")] = 100,
+    n: Annotated[int, opt.Option("How many documents to draw.", range=opt.COUNT)] = 100,
     measures: Annotated[
         MeasuresLike, opt.Option("The measures whose figures are wanted.", metavar="LIST", flag="--measure")
     ] = "ARaB@10",
@@ -238,10 +238,14 @@ def sample_labels(
     ] = None,
     depth: Annotated[
         int | None,
-        opt.Option("Documents down to this rank may be drawn too, for what puts them into another order.", rare=True),
+        opt.Option(
+            "Documents down to this rank may be drawn too, for what puts them into another order.",
+            range=opt.COUNT,
+            rare=True,
+        ),
     ] = None,
     queries: Annotated[TextsLike | None, opt.Option("The queries to look at (default: all).", reads=True)] = None,
-    seed: Annotated[int, opt.Option("Seed of what is drawn.")] = 0,
+    seed: Annotated[int, opt.Option("Seed of what is drawn.", range=opt.SEED)] = 0,
 ) -> LabelSample:
     """Draw documents to label. A hundred such labels give figures with intervals that hold, however wrong a lexicon or
     a classifier is.
@@ -268,7 +272,6 @@ def sample_labels(
     Raises:
         EvenrankError: For a measure that is no sum over ranks, fewer than 1 document, and runs that cannot be used.
     """
-    check_ranges(n=n, depth=depth)
     named = name_runs(runs, "score")
     loaded = load_runs(named, "score")
     if queries is not None:

@@ -36,7 +36,9 @@ def command(
     people: Annotated[Values, From("auditing.impact", "impact_ratios", without=("table", *_OF_GROUPS))],
     full: opt.Full = False,
     json: opt.Json = None,
-    values: Annotated[bool, opt.Option("With --json: also each query's values (for gate).", panel="Output")] = False,
+    values: Annotated[
+        bool, opt.Option("With --json: also each query's values (for gate).", needs=("json",), panel="Output")
+    ] = False,
     report: opt.Report = None,
     per_query: Annotated[str | None, opt.Option("Also write the values for each query (CSV).", panel="Output")] = None,
     tables: Annotated[
@@ -66,10 +68,6 @@ def command(
         shown = found.impact_table() if tables else None
         _output.emit(found, json, report, full=full, per_query=(found, per_query), table=shown)
         return
-    if people.changed:
-        raise EvenrankError(f"`{people.changed[0]}` is of people in a table: it needs `table`")
-    if values and json is None:
-        raise EvenrankError("`values` are part of the JSON: it needs `json`")
     runs = named_runs(given["runs"] or [])
     inputs = (*runs.values(), *files_beside(*runs.values()), *given.read)
     _output.check(report=report, streams=(json, per_query), inputs=inputs)

@@ -24,12 +24,12 @@ def command(
     out: Annotated[
         str, opt.Option("The folder for the collection, the runs and the report.", metavar="DIR", panel="Output")
     ] = "demo",
-    passages: Annotated[int, opt.Option("Size of the built-in collection.")] = 2000,
+    passages: Annotated[int, opt.Option("Size of the built-in collection.", range=opt.COUNT)] = 2000,
     model: Annotated[
         str,
         opt.Option("The re-ranker: a folder or hub name (default: all-MiniLM-L6-v2).", metavar="MODEL", panel="Model"),
     ] = "",
-    seed: Annotated[int, opt.Option("Seed of the collection.", rare=True)] = 0,
+    seed: Annotated[int, opt.Option("Seed of the collection.", range=opt.SEED, rare=True)] = 0,
     quiet: opt.Quiet = False,
 ) -> None:
     """See everything once, on a collection that is made for it. BM25's ranking and its re-ranking are audited, in a

@@ -31,7 +31,6 @@ from evenrank.measures.ranked_lists import expand
 from evenrank.mitigation.reorderings import GroupedLists
 
 DEPTH, SHOWN = 100, 10
-_OF_MISSING = ("error", "skip", "neutral")
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,14 +280,6 @@ class ListGroups(GroupSource):
     target: object = None
     missing: OfMissing | None = None
     takes_drawn: bool = True
-
-    def check(self) -> None:
-        """Raises EvenrankError for what contradicts itself, before anything is read."""
-        super().check()
-        if self.missing not in (None, *_OF_MISSING):
-            raise EvenrankError(f"`missing`: expected error, skip or neutral, found {self.missing!r}")
-        if self.collection is None and not self.described:
-            raise EvenrankError("which groups are the documents of? give `scores`, `labels` or `collection`")
 
     @property
     def may_skip(self) -> bool:

@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from types import ModuleType
-from typing import Protocol
+from typing import Annotated, Protocol
 
-from .arguments import check_ranges
+from evenrank import options as opt
+
+from .arguments import checked
 from .errors import EvenrankError, MissingExtraError, quoted
 from .progress import progress
 from .reading import joined
@@ -25,15 +27,13 @@ Task = Callable[[int], Report]
 """Makes the part with a number; returns what is known of it."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """The resources of a call: at most so many parallel ``workers`` (None: as many as fit), each with ``cpus``."""
 
-    workers: int | None = None
-    cpus: float = 1
-
-    def __post_init__(self) -> None:
-        check_ranges(workers=self.workers, cpus=self.cpus)
+    workers: Annotated[int | None, opt.SIZE] = None
+    cpus: Annotated[float, opt.CORES] = 1
 
 
 def cluster_of(engine: str, workers: int | None, cpus: float = 1) -> Cluster | None:
@@ -43,11 +43,7 @@ def cluster_of(engine: str, workers: int | None, cpus: float = 1) -> Cluster | N
     """
     if engine not in ("local", "ray"):
         raise EvenrankError(f"`engine`: expected local or ray, found {quoted(engine)}")
-    if engine == "ray":
-        return Cluster(workers, cpus)
-    if workers is not None:
-        raise EvenrankError("`workers` needs `engine='ray'`: locally, all cores are used")
-    return None
+    return Cluster(workers, cpus) if engine == "ray" else None
 
 
 def map_parts(numbers: Sequence[int], task: Task, cluster: Cluster) -> Iterator[tuple[int, Report]]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evenrank import options as opt
 
 from . import check_apart, irds
-from .arguments import check_ranges, checked
+from .arguments import checked
 from .errors import EvenrankError, InputError, quoted
 from .outputs import write_text
 from .squad import (
@@ -109,12 +109,13 @@ class SquadCollection:
         return target
 
 
+@checked
 def squad_collection(
     files: Sequence[str | os.PathLike[str]],
     *,
-    validation: int = VALIDATION,
+    validation: Annotated[int, opt.FROM_0] = VALIDATION,
     shares: tuple[float, float, float] = SHARES,
-    seed: int = 0,
+    seed: Annotated[int, opt.SEED] = 0,
 ) -> SquadCollection:
     """Builds one collection with splits from SQuAD files.
 
@@ -136,7 +137,6 @@ def squad_collection(
     """
     if not files:
         raise EvenrankError("expected a SQuAD file, found none")
-    check_ranges(validation=validation, seed=seed)
     if len(shares) != len(SPLITS) or min(shares) < 0 or not 0 < sum(shares) < 1 + 1e-9:
         raise EvenrankError(f"`shares`: expected three numbers from 0 that sum to at most 1, found {quoted(shares)}")
     builder = _Builder()
@@ -161,10 +161,13 @@ def write_squad_collection(
     *,
     to: Annotated[opt.File, opt.Option("The folder for the collection.", metavar="DIR", panel="Output")],
     validation: Annotated[
-        int, opt.Option("Several files: number of training questions, by article, to validate.", rare=True)
+        int,
+        opt.Option(
+            "Several files: number of training questions, by article, to validate.", range=opt.FROM_0, rare=True
+        ),
     ] = 5000,
     shares: tuple[float, float, float] = SHARES,
-    seed: Annotated[int, opt.Option("Seed of the splits.", rare=True)] = 0,
+    seed: Annotated[int, opt.Option("Seed of the splits.", range=opt.SEED, rare=True)] = 0,
 ) -> SquadCollection:
     """Makes a :func:`squad_collection` and writes it to ``to`` (see :meth:`SquadCollection.write`).
 

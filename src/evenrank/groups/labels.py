@@ -126,7 +126,12 @@ def _asked(
 
     A combination is null where a part is unknown, and neutral where one is.
     """
-    _check_intersect(asked, intersect)
+    if len(set(asked)) > 1 and not intersect:
+        names = " and ".join(asked)
+        raise EvenrankError(f"`group_column`: expected one, found {names} (`intersect` takes their combinations)")
+    if intersect and len(set(asked)) < 2:
+        found = asked[0] if asked else "none"
+        raise EvenrankError(f"`intersect`: expected two columns or more as `group_column`, found {found}")
     if not intersect:
         return columns, asked[0] if asked else None
     absent = next((one for one in asked if one not in columns.table.columns), None)
@@ -140,16 +145,6 @@ def _asked(
         value = pl.when(part.is_in(list(neutral))).then(part).otherwise(value)
     name = TIMES.join(asked)
     return replace(columns, table=columns.table.with_columns(pl.when(~unknown).then(value).alias(name))), name
-
-
-def _check_intersect(asked: Sequence[str], intersect: bool | None) -> None:
-    """Raises EvenrankError for several columns of groups without ``intersect``, and for the reverse."""
-    if len(set(asked)) > 1 and not intersect:
-        names = " and ".join(asked)
-        raise EvenrankError(f"`group_column`: expected one, found {names} (`intersect` takes their combinations)")
-    if intersect and len(set(asked)) < 2:
-        found = asked[0] if asked else "none"
-        raise EvenrankError(f"`intersect`: expected two columns or more as `group_column`, found {found}")
 
 
 PROBABILITY = "probability"
@@ -523,28 +518,3 @@ def _some(ids: pl.Series) -> str:
 
 def _some_of(ids: Sequence[pl.Series]) -> str:
     return _some(pl.concat([part.rename("id") for part in ids]).unique(maintain_order=True)[:6])
-
-
-def check_labels(
-    labels: object,
-    neutral: Strings | None,
-    group_column: Strings | None,
-    guess: object = None,
-    *,
-    intersect: bool | None = None,
-    **others: object,
-) -> None:
-    """Raises EvenrankError for labels together with one of ``others`` (``lexicon``, ``tokens``, …), which is not None,
-    and for settings of labels without any."""
-    if labels is None:
-        given = {"neutral": neutral, "group_column": group_column, "intersect": intersect, "guess": guess}
-        for name, value in given.items():
-            if name == "guess" and value is not None:
-                raise EvenrankError("`guess`: expected labels that were drawn (`labels`) beside it, found none")
-            if name != "guess" and value:
-                raise EvenrankError(f"`{name}` says how labels are read: it needs `labels`")
-        return
-    _check_intersect(strings(group_column), intersect)
-    other = next((name for name, value in others.items() if value is not None), None)
-    if other is not None:
-        raise EvenrankError(f"`labels` or `{other}`: groups are from labels or from words, not from both")

@@ -23,7 +23,7 @@ from evenrank.files import (
     check_apart,
     check_outputs,
 )
-from evenrank.files.arguments import check_ranges, checked
+from evenrank.files.arguments import checked
 from evenrank.files.convert import PathLike, Strings, TextsLike, is_path, strings
 from evenrank.files.errors import FAST, installed, quoted
 from evenrank.files.progress import progress
@@ -37,7 +37,7 @@ from evenrank.files.tokens import Tokens, alphabet
 from evenrank.files.types import Array
 
 from . import _plain_counting
-from .labels import TIMES, as_labels, check_labels
+from .labels import TIMES, as_labels
 from .lexicon import Lexicon, LexiconLike, builtin_lexicons, load_lexicon, matcher_of, note_lexicon
 from .table import (
     METADATA_KEY,
@@ -61,7 +61,7 @@ class Scoring:
     lexicon: Lexicon
     tokens: Tokens = "word"
     magnitudes: tuple[Magnitude, ...] = DEFAULT_MAGNITUDES
-    threshold: float = 1
+    threshold: Annotated[float, opt.WORDS] = 1
 
     def describe(self) -> dict[str, object]:
         """The settings as JSON values; stored with every score file."""
@@ -359,20 +359,6 @@ class GroupSource:
         """Whether groups are known without counting words."""
         return self.scores is not None or self.labels is not None
 
-    def check(self) -> None:
-        """Raises EvenrankError for what contradicts itself, before anything is read."""
-        check_ranges(threshold=self.threshold)
-        words = {"lexicon": self.lexicon, "tokens": self.tokens, "threshold": self.threshold}
-        check_labels(
-            self.labels,
-            self.neutral,
-            self.group_column,
-            self.guess,
-            intersect=self.intersect,
-            scores=self.scores,
-            **words,
-        )
-
     def note(self, provenance: Provenance) -> None:
         """Records the inputs, before they are read."""
         for role in ("collection", "scores", "labels"):
@@ -482,7 +468,7 @@ class GroupSource:
 
 @checked
 def score(
-    collection: Annotated[object, opt.Option(opt.TEXTS, metavar="COLLECTION", reads=True)] = None,
+    collection: Annotated[object, opt.Option(opt.TEXTS, metavar="COLLECTION", reads=True, unless=("labels",))] = None,
     *,
     out: Annotated[opt.File, opt.Option("The group table to write (Parquet; ray: a folder of parts).", panel="Output")],
     magnitudes: Annotated[
@@ -517,18 +503,11 @@ def score(
         EvenrankError: For what contradicts itself or cannot be read.
     """
     source = GroupSource(collection, **groups)
-    source.check()
     if source.scores is not None:
         raise EvenrankError("`scores` are what this makes: give `collection` or `labels`")
     cluster = cluster_of(engine, workers, cpus)
     if source.labels is not None:
-        if cluster is not None:
-            raise EvenrankError(f"`labels` and `engine='{engine}'`: labels are read by this machine alone")
-        if magnitudes is not None:
-            raise EvenrankError("`labels` or `magnitudes`: groups are from labels or from words, not from both")
         return score_labels(source, out)
-    if collection is None:
-        raise EvenrankError("expected `collection` or `labels`, found neither")
     check_apart([out], [source.lexicon])
     scoring = source.scoring()
     if isinstance(magnitudes, str):

@@ -7,7 +7,7 @@ brings its own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sized
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import ir_measures
 import numpy as np
@@ -15,6 +15,7 @@ import polars as pl
 from ir_measures import Measure, Metric, Qrel, ScoredDoc
 from ir_measures.providers import Evaluator, Provider
 
+from evenrank import options as opt
 from evenrank.files.arguments import checked
 from evenrank.files.errors import EvenrankError
 from evenrank.files.runs import Run, as_qrels, as_run
@@ -36,9 +37,9 @@ def provider(
     table: GroupTableLike,
     *,
     background: object = None,
-    background_depth: int = BACKGROUND_DEPTH,
+    background_depth: Annotated[int, opt.COUNT] = BACKGROUND_DEPTH,
     missing: OfMissing | None = None,
-    missing_limit: float = MISSING_LIMIT,
+    missing_limit: Annotated[float, opt.SHARE] = MISSING_LIMIT,
     target: object = None,
 ) -> GroupTableProvider:
     """An ir_measures provider that computes our measures from a group table, and leaves all others to ir_measures.

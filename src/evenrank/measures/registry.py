@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.files.arguments import LARGEST, checked
+from evenrank import options as opt
+from evenrank.files.arguments import checked
 from evenrank.files.errors import EvenrankError, quoted, shown
 from evenrank.files.types import Array
 
@@ -186,11 +187,11 @@ def parse_measure(text: str | Measure) -> Measure:
     except (ValueError, AssertionError) as error:
         raise EvenrankError(f"`measures`: {quoted(text)} is not a measure: {error}") from None
     cutoff = measure.params.get("cutoff")
-    if cutoff is not None and (isinstance(cutoff, bool) or not 1 <= cutoff <= LARGEST):
-        raise EvenrankError(f"`measures`: {quoted(text)}: the cutoff must be 1 or more, and {LARGEST} at most")
-    absurd = [name for name, value in measure.params.items() if isinstance(value, int) and abs(value) > LARGEST]
+    if cutoff is not None and (isinstance(cutoff, bool) or not 1 <= cutoff <= opt.LARGEST):
+        raise EvenrankError(f"`measures`: {quoted(text)}: the cutoff must be 1 or more, and {opt.LARGEST} at most")
+    absurd = [name for name, value in measure.params.items() if isinstance(value, int) and abs(value) > opt.LARGEST]
     if absurd:
-        raise EvenrankError(f"`measures`: {quoted(text)}: {absurd[0]} must be {LARGEST} at most")
+        raise EvenrankError(f"`measures`: {quoted(text)}: {absurd[0]} must be {opt.LARGEST} at most")
     if measure.params.get("poles", "a,b").count(",") != 1:
         raise EvenrankError(f"`measures`: {quoted(text)}: poles are written 'A,B'")
     return measure

@@ -22,11 +22,12 @@ from contextlib import closing, suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenrank import options as opt
 from evenrank._command import without_values
 from evenrank._version import __version__
 from evenrank.files import EvenrankError
@@ -549,9 +550,9 @@ class Endpoint:
     _: KW_ONLY
     model: str | None = None
     key: str | None = None
-    concurrency: int = 4
-    timeout: float = 60
-    largest_answer: int = 64
+    concurrency: Annotated[int, opt.CONCURRENCY] = 4
+    timeout: Annotated[float, opt.SECONDS] = 60
+    largest_answer: Annotated[int, opt.Range(1, 1 << 20)] = 64
     answers: str | os.PathLike[str] | None = None
     query_prompt: str | None = None
     document_prompt: str | None = None

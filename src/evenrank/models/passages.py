@@ -236,11 +236,16 @@ def cut_passages(
     out: Annotated[opt.File, opt.Option("The folder to write.", metavar="FOLDER", panel="Output")],
     tokens: Annotated[
         int | None,
-        opt.Option("Words of a passage, at most; with --model its word pieces. Default: 200, or what the model reads."),
+        opt.Option(
+            "Words of a passage, at most; with --model its word pieces. Default: 200, or what the model reads.",
+            range=opt.COUNT,
+        ),
     ] = None,
     overlap: Annotated[
         int | None,
-        opt.Option("About how many of the passage before are repeated, in whole sentences. Default: a fifth."),
+        opt.Option(
+            "About how many of the passage before are repeated, in whole sentences. Default: a fifth.", range=opt.FROM_0
+        ),
     ] = None,
     model: Annotated[
         RankerLike | None,

@@ -60,15 +60,21 @@ def retrieve_from(
     source: object,
     queries: opt.TheQueries,
     *,
-    k: Annotated[int, opt.Option("Documents per query.")] = 1000,
+    k: Annotated[int, opt.Option("Documents per query.", range=opt.COUNT)] = 1000,
     index: Annotated[
         str | None,
-        opt.Option("from: an index of OpenSearch or Elasticsearch, at this server.", panel="Input", rare=True),
+        opt.Option(
+            "from: an index of OpenSearch or Elasticsearch, at this server.",
+            needs=("source",),
+            panel="Input",
+            rare=True,
+        ),
     ] = None,
     template: Annotated[
         object,
         opt.Option(
             'from: its query, as JSON with "{query}" and "{k}" (default: all text fields).',
+            needs=("index",),
             metavar="FILE",
             reads=True,
             rare=True,
@@ -77,23 +83,43 @@ def retrieve_from(
     hits: Annotated[
         str | None,
         opt.Option(
-            "from: the list in an answer, as hits.hits (default: by the usual names).", panel="Input", rare=True
+            "from: the list in an answer, as hits.hits (default: by the usual names).",
+            needs=("source",),
+            panel="Input",
+            rare=True,
         ),
     ] = None,
     id: Annotated[
-        str | None, opt.Option("from: a hit's document id, as metadata.doc_id.", panel="Input", rare=True)
+        str | None,
+        opt.Option("from: a hit's document id, as metadata.doc_id.", needs=("source",), panel="Input", rare=True),
     ] = None,
     score: Annotated[
         str | None,
-        opt.Option("from: a hit's score (default: the usual names); '': the order counts.", panel="Input", rare=True),
+        opt.Option(
+            "from: a hit's score (default: the usual names); '': the order counts.",
+            needs=("source",),
+            panel="Input",
+            rare=True,
+        ),
     ] = None,
     key: Annotated[
         str | None,
-        opt.Option("from: the environment variable with the key to send.", flag="--key-env", panel="Input", rare=True),
+        opt.Option(
+            "from: the environment variable with the key to send.",
+            needs=("source",),
+            flag="--key-env",
+            panel="Input",
+            rare=True,
+        ),
     ] = None,
-    concurrency: Annotated[int, opt.Option("from: requests in flight.", panel="Input", rare=True)] = 4,
-    timeout: Annotated[float, opt.Option("from: seconds for an answer.", panel="Input", rare=True)] = 60,
-    largest_answer: int = 64,
+    concurrency: Annotated[
+        int, opt.Option("from: requests in flight.", needs=("source",), range=opt.CONCURRENCY, panel="Input", rare=True)
+    ] = 4,
+    timeout: Annotated[
+        float,
+        opt.Option("from: seconds for an answer.", needs=("source",), range=opt.SECONDS, panel="Input", rare=True),
+    ] = 60,
+    largest_answer: Annotated[int, opt.Range(1, 1 << 20)] = 64,
     name: str | None = None,
     quiet: bool = False,
 ) -> Run:
@@ -121,8 +147,6 @@ def retrieve_from(
     """
     asked = as_queries(queries)
     paths = _Paths(hits, id, score)
-    if index is None:
-        _refuse("`index`", template=template)
     if isinstance(source, str):
         if not source.startswith(("http://", "https://")):
             raise EvenrankError("`source`: expected an address with http:// or https://")

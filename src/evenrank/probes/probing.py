@@ -224,9 +224,12 @@ def probe(
         object,
         opt.Option("Qrels or irds:NAME; without --run, the judged passages are probed.", reads=True),
     ] = None,
-    depth: Annotated[int, opt.Option("Passages of each query of --run.", panel="Input", rare=True)] = 100,
+    depth: Annotated[
+        int, opt.Option("Passages of each query of --run.", range=opt.COUNT, panel="Input", rare=True)
+    ] = 100,
     sample: Annotated[
-        int | None, opt.Option("Number of queries of the list, drawn with --seed.", panel="Statistics", rare=True)
+        int | None,
+        opt.Option("Number of queries of the list, drawn with --seed.", range=opt.COUNT, panel="Statistics", rare=True),
     ] = None,
     placebos: Annotated[
         Mapping[str, object] | None,
@@ -251,7 +254,9 @@ def probe(
     document_prompt: opt.DocumentPrompt = None,
     precision: opt.Precision = "auto",
     device: opt.Device = None,
-    seed: Annotated[int, opt.Option("Seed of variants made in memory and samples.", panel="Statistics", rare=True)] = 0,
+    seed: Annotated[
+        int, opt.Option("Seed of variants made in memory and samples.", range=opt.SEED, panel="Statistics", rare=True)
+    ] = 0,
     keep: str | os.PathLike[str] | None = None,
     quiet: bool = True,
 ) -> ProbeResult:

@@ -376,8 +376,6 @@ def read_sources(
     """The sources, from one SQuAD file or from one source each. Raises EvenrankError if some are missing."""
     others = {"collection": collection, "queries": queries, "qrels": qrels, "answers": answers}
     if squad is not None:
-        if any(one is not None for one in others.values()):
-            raise EvenrankError("`squad` replaces `collection`, `queries`, `qrels` and `answers`: use it alone")
         # With one split no question is left out.
         made = squad_collection([squad], shares=(1, 0, 0))
         asked = made.queries.select("query_id", "text")
@@ -683,7 +681,12 @@ def position_sensitivity(
     *,
     squad: Annotated[
         opt.File | None,
-        opt.Option("Passages, questions and answers from one SQuAD file.", metavar="SQUAD.json", reads=True),
+        opt.Option(
+            "Passages, questions and answers from one SQuAD file.",
+            metavar="SQUAD.json",
+            reads=True,
+            excludes=("collection", "queries", "qrels", "answers"),
+        ),
     ] = None,
     collection: opt.MaybeCollection = None,
     queries: opt.MaybeQueries = None,
@@ -693,17 +696,26 @@ def position_sensitivity(
         opt.Option("Answers, with the ids of queries and documents.", metavar="SQUAD.json", reads=True),
     ] = None,
     run: Annotated[object, opt.Option("Candidates (default: BM25).", reads=True)] = None,
-    depth: Annotated[int, opt.Option("Candidates per query.", panel="Input", rare=True)] = 100,
+    depth: Annotated[int, opt.Option("Candidates per query.", range=opt.COUNT, panel="Input", rare=True)] = 100,
     places: Annotated[
-        int, opt.Option("Places to move the answer's sentence to (first, last, between).", panel="Statistics")
+        int,
+        opt.Option(
+            "Places to move the answer's sentence to (first, last, between).",
+            range=opt.Range(2, 10_000),
+            panel="Statistics",
+        ),
     ] = 5,
-    sample: Annotated[int | None, opt.Option("Number of queries, sampled with --seed.", panel="Statistics")] = None,
+    sample: Annotated[
+        int | None, opt.Option("Number of queries, sampled with --seed.", range=opt.COUNT, panel="Statistics")
+    ] = None,
     batch_size: opt.BatchSize = 32,
     kind: opt.Kind = None,
     query_prompt: opt.QueryPrompt = None,
     document_prompt: opt.DocumentPrompt = None,
     device: opt.Device = None,
-    seed: Annotated[int, opt.Option("Seed of the sample and of ties.", panel="Statistics", rare=True)] = 0,
+    seed: Annotated[
+        int, opt.Option("Seed of the sample and of ties.", range=opt.SEED, panel="Statistics", rare=True)
+    ] = 0,
     quiet: bool = True,
 ) -> SensitivityResult:
     """Measure a passage's score as its answer's sentence moves.

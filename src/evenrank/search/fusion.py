@@ -223,11 +223,32 @@ def tune(
     *,
     qrels: object,
     measure: str = "nDCG@10",
-    folds: Annotated[int, opt.Option("Folds of the cross-validation.", panel="Statistics", rare=True)] = 5,
-    restarts: Annotated[
-        int, opt.Option("Random starts of the coordinate ascent (three or more runs).", panel="Statistics", rare=True)
+    folds: Annotated[
+        int,
+        opt.Option(
+            "Folds of the cross-validation.", needs=("measure",), range=opt.Range(2), panel="Statistics", rare=True
+        ),
     ] = 5,
-    seed: Annotated[int, opt.Option("Seed of the folds and the random starts.", panel="Statistics", rare=True)] = 0,
+    restarts: Annotated[
+        int,
+        opt.Option(
+            "Random starts of the coordinate ascent (three or more runs).",
+            needs=("measure",),
+            range=opt.Range(0, 10_000),
+            panel="Statistics",
+            rare=True,
+        ),
+    ] = 5,
+    seed: Annotated[
+        int,
+        opt.Option(
+            "Seed of the folds and the random starts.",
+            needs=("measure",),
+            range=opt.SEED,
+            panel="Statistics",
+            rare=True,
+        ),
+    ] = 0,
     name: str = "fused",
 ) -> Tuned:
     """Fuses runs with weights chosen by k-fold cross-validation over the queries.

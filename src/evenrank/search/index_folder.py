@@ -23,7 +23,7 @@ from typing import Annotated, Any
 from evenrank import options as opt
 from evenrank._version import __version__
 from evenrank.files import EvenrankError, InputError, Provenance, write_text
-from evenrank.files.arguments import LARGEST, checked
+from evenrank.files.arguments import checked
 from evenrank.files.errors import quoted, readable, reason_of
 from evenrank.files.json_values import json_text
 from evenrank.files.outputs import errors_naming
@@ -164,7 +164,7 @@ def _checked(folder: Path, values: dict[str, object]) -> Manifest:
     kind, documents, model, version = (values.get(name) for name in ("kind", "documents", "model", "evenrank"))
     if not isinstance(kind, str) or kind not in KINDS:
         raise damaged("kind")
-    if type(documents) is not int or not 1 <= documents <= LARGEST:
+    if type(documents) is not int or not 1 <= documents <= opt.LARGEST:
         raise damaged("documents")
     if not (model is None or isinstance(model, dict)):
         raise damaged("model")
@@ -349,7 +349,7 @@ def is_truncation(counts: object) -> bool:
     if not isinstance(counts, dict) or counts.keys() != {"unit", "reads", *_COUNTS}:
         return False
     reads = counts["reads"]
-    sound = all(type(number) is int and 0 <= number <= LARGEST for number in (counts[name] for name in _COUNTS))
+    sound = all(type(number) is int and 0 <= number <= opt.LARGEST for number in (counts[name] for name in _COUNTS))
     return sound and counts["unit"] in ["passage", "pair"] and (reads is None or (type(reads) is int and reads >= 0))
 
 

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from evenrank import options as opt
 from evenrank.files import EvenrankError, InputError, Run, as_batches, as_queries
-from evenrank.files.arguments import check_ranges
+from evenrank.files.arguments import checked
 from evenrank.files.errors import quoted
 from evenrank.files.progress import progress
 from evenrank.files.wording import counted
@@ -74,10 +76,11 @@ class VectorIndex:
         """The model that the index was made with, loaded; see :meth:`search`."""
         return self._loaded(model, encoding or Encoding())
 
+    @checked
     def search(
         self,
         queries: object,
-        k: int = 1000,
+        k: Annotated[int, opt.COUNT] = 1000,
         *,
         rm3: RM3 | None = None,
         weighted: bool = False,
@@ -96,7 +99,6 @@ class VectorIndex:
         Raises EvenrankError for a setting that is BM25's; InputError for a model that has changed, and for an index
         that is damaged or was cut since.
         """
-        check_ranges(k=k)
         for option, given in (("rm3", rm3 is not None), ("weighted", weighted)):
             if given:
                 raise EvenrankError(
@@ -225,7 +227,7 @@ class _Dense:
             raise InputError(manifest.path, "the index is damaged: vectors.bin does not fit the other files")
         self.vectors: Halves = flat.reshape(-1, width)
 
-    def search(self, queries: Encoded, k: int, quiet: bool) -> _Found:
+    def search(self, queries: Encoded, k: Annotated[int, opt.COUNT], quiet: bool) -> _Found:
         """The first ``k`` of each query."""
         width = self.vectors.shape[1]
         if queries.shape[1] != width:
@@ -251,7 +253,7 @@ class _Sparse:
         self._index = index
         self._postings = Postings.open(index.manifest)
 
-    def search(self, queries: Encoded, k: int, quiet: bool) -> _Found:
+    def search(self, queries: Encoded, k: Annotated[int, opt.COUNT], quiet: bool) -> _Found:
         """The first ``k`` of each query; documents without one of its terms are left out."""
         index = self._index
         assert isinstance(queries, csr_matrix)
@@ -306,7 +308,6 @@ def build_vector_index(
     bytes; no window of texts is encoded twice. Raises EvenrankError for vectors that are not finite or beyond float16;
     InputError for a model that cannot be used; MissingExtraError without the extras that are needed.
     """
-    check_ranges(batch_size=encoding.batch_size)
     digest = begin_digest(collection)
     encoder = _encoder(model, encoding)
     window = BATCHES * encoding.batch_size

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -28,6 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from evenrank import options as opt
 from evenrank.files import EvenrankError, Run, as_collection, as_qrels, as_queries, as_run, read_texts, write_text
 from evenrank.files.arguments import checked
 from evenrank.files.convert import QrelsLike, TextsLike, is_path
@@ -42,7 +43,6 @@ from evenrank.groups import (
     Scoring,
     as_group_table,
     as_labels,
-    check_labels,
     load_lexicon,
     score_in_memory,
     sides_of_texts,
@@ -89,7 +89,7 @@ def with_group_labels(
     dataset: Any,
     lexicon: Attributes | None = None,
     *,
-    labels: object = None,
+    labels: opt.Labels = None,
     id_columns: Sequence[str] = (),
     label: str | None = None,
 ) -> Any:
@@ -118,7 +118,6 @@ def with_group_labels(
                 for name, part in dataset.items()
             }
         )
-    check_labels(labels, None, None, lexicon=lexicon)
     given = lexicon if labels is None else as_labels(labels)
     attributes = attributes_of("gender-en" if given is None else given)
     names = list(dataset.column_names or ())
@@ -683,12 +682,12 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         *,
         lexicon: OneLexicon | None = None,
         scores: object = None,
-        labels: object = None,
-        guess: object = None,
+        labels: opt.Labels = None,
+        guess: opt.Guess = None,
         measures: MeasuresLike | None = None,
-        depth: int = 100,
-        background_depth: int = BACKGROUND_DEPTH,
-        batch_size: int = 32,
+        depth: Annotated[int, opt.COUNT] = 100,
+        background_depth: Annotated[int, opt.COUNT] = BACKGROUND_DEPTH,
+        batch_size: Annotated[int, opt.COUNT] = 32,
         name: str = "",
         write_csv: bool = True,
         show_progress_bar: bool = False,
@@ -716,7 +715,6 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         candidate_run = Run(everything.name, asked)
         documents = _documents(corpus, asked["doc_id"].unique(maintain_order=True))
         self._qrels = as_qrels(relevant, "`relevant`").filter(pl.col("query_id").is_in(texts["query_id"].implode()))
-        check_labels(labels, None, None, guess, scores=scores, lexicon=lexicon)
         if labels is not None:
             table = GroupSource(documents, labels=labels, guess=guess, takes_drawn=True).table([documents["doc_id"]])
         elif scores is not None:

@@ -13,15 +13,17 @@ from pathlib import Path
 import torch
 from accelerate import PartialState
 
+from evenrank import options as opt
 from evenrank.files import EvenrankError, make_folder
 from evenrank.files.arguments import checked
+from evenrank.groups import as_labels
 from evenrank.mitigation.attributes import Attributes, attributes_of, described
 from evenrank.mitigation.ibbr import IBBR, FunctionTerm, TermFunction, as_weight, term_named
 from evenrank.models.protocol import Ranker
 
 from .choice import Choice, Validation
 from .fairness import FairTerm
-from .lists import as_lists, chosen_attributes
+from .lists import as_lists
 from .losses import Loss
 from .recipes import RankerRecipe, parse_training
 from .run import build_ranker, ranker_at
@@ -48,7 +50,7 @@ def train(
     scale: float | None = None,
     fairness: IBBR | FunctionTerm | TermFunction | str | None = None,
     lexicon: Attributes | None = None,
-    labels: object = None,
+    labels: opt.Labels = None,
     validation: Validation | None = None,
     out: str | os.PathLike[str] | None = None,
     **settings: object,
@@ -78,7 +80,7 @@ def train(
     TrainingError if the loss is not a number. A recipe (:func:`train_recipe`) also resumes, and writes a model card.
     """
     training = parse_training(settings)
-    chosen = chosen_attributes(lexicon, labels) or "gender-en"
+    chosen = (lexicon if labels is None else as_labels(labels)) or "gender-en"
     attributes = attributes_of(chosen) if fairness is not None else {}
     dataset = as_lists(lists, list(attributes.values()))
     names = [name or described(attribute) for name, attribute in attributes.items()]

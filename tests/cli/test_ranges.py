@@ -43,7 +43,8 @@ def options(callback: Callable[..., Any]) -> Iterator[tuple[str, Any, frozenset[
 def numeric() -> Iterator[tuple[tuple[str, ...], list[str], str, bool, Range]]:
     for path, callback in commands():
         found = list(options(callback))
-        declared = inspect.getclosurevars(callback).nonlocals["declared"]
+        run = inspect.getclosurevars(callback).nonlocals["run"]
+        declared = inspect.getclosurevars(run).nonlocals["declared"]
         # Files that are not there: nothing is read before the numbers are checked.
         given = []
         for name, info, _, needed in found:

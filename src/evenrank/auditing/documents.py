@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from evenrank.files import EvenrankError
+from evenrank.files import EvenrankError, arg
 from evenrank.files.convert import PathLike, is_path
 from evenrank.files.texts import select_texts
 from evenrank.groups import (
@@ -75,7 +75,8 @@ def _score_documents(inputs: Inputs, scoring: Scoring) -> tuple[GroupTable, Word
     collection = inputs.collection
     if collection is None:
         raise EvenrankError(
-            "an audit needs the documents' texts (`collection`), a group table (`scores`) or labels (`labels`)"
+            f"an audit needs the documents' texts ({arg.collection}), a group table ({arg.scores}) or labels"
+            f" ({arg.labels})"
         )
     source = f"the collection {os.fspath(collection)}" if is_path(collection) else "the collection"
     groups, words = score_with_words(_texts(inputs, collection), scoring)

@@ -17,7 +17,7 @@ from evenrank import options as opt
 from evenrank.files import EvenrankError, Provenance, check_apart
 from evenrank.files.arguments import checked
 from evenrank.files.convert import frame_of, strings
-from evenrank.files.errors import quoted, readable, shown
+from evenrank.files.errors import arg, quoted, readable, shown
 from evenrank.files.json_values import INLINE
 from evenrank.files.tables import Columns, read_columns
 from evenrank.files.types import Array
@@ -257,15 +257,15 @@ def impact_ratios(
     columns = _people(table)
     chosen = strings(group_column)
     if not chosen:
-        raise EvenrankError("`group_column`: expected the column of people's groups, found none")
+        raise EvenrankError(f"{arg.group_column}: expected the column of people's groups, found none")
     named = {"selected": selected, "score": score, "rank": rank, "query": query, "id": id}
     for option, name in [*(("group_column", one) for one in chosen), *named.items()]:
         if name is not None and name not in columns.table.columns:
             has = ", ".join(columns.table.columns)
-            raise columns.error(f"there is no column {quoted(name)} (`{option}`): found {has}")
+            raise columns.error(f"there is no column {quoted(name)} ({arg(option)}): found {has}")
     reserved = next((name for name in chosen if name in ("doc_id", PROBABILITY)), None)
     if reserved is not None:
-        raise EvenrankError(f"`group_column`: a column of groups has another name than {reserved}")
+        raise EvenrankError(f"{arg.group_column}: a column of groups has another name than {reserved}")
     for name, what in ((query, "list"), (id, "id")):
         if name is not None and columns.table[name].null_count():
             row = columns.table[name].is_null().arg_max()
@@ -301,10 +301,10 @@ def _people(given: object) -> Columns:
     if isinstance(given, str | os.PathLike):
         columns = read_columns(given)
     else:
-        frame = frame_of(given, "`table`")
+        frame = frame_of(given, arg.table)
         if frame is None:
-            raise EvenrankError(f"`table`: expected a path or a frame, found {shown(given)}")
-        columns = Columns(frame, what="`table`")
+            raise EvenrankError(f"{arg.table}: expected a path or a frame, found {shown(given)}")
+        columns = Columns(frame, what=arg.table)
     if not columns.table.height:
         raise columns.error("contains no rows")
     return columns
@@ -314,7 +314,7 @@ def _refuse_repeats(columns: Columns, number: Array, person: Array, id: str) -> 
     again = pl.Series(number * (int(person.max()) + 1) + person).is_duplicated()
     if again.any():
         row = int(again.arg_max() or 0)
-        raise columns.error(f"{quoted(columns.table[id][row])} (`id`) is there twice in one list", row)
+        raise columns.error(f"{quoted(columns.table[id][row])} ({arg.id}) is there twice in one list", row)
 
 
 def _numbered(values: pl.Series) -> Array:
@@ -347,7 +347,9 @@ def _selection(
         return found.to_numpy(), selected
     if (score is None) == (rank is None):
         both = "found both" if score is not None else "found neither"
-        raise EvenrankError(f"`score` or `rank`: expected one of them where `selected` is not given, {both}")
+        raise EvenrankError(
+            f"{arg.score} or {arg.rank}: expected one of them where {arg.selected} is not given, {both}"
+        )
     values = _numbers(columns, score) if score is not None else -_numbers(columns, str(rank))
     if k is None:
         return (values > np.median(values)).astype(np.float64), f"{score or rank} better than the median"

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.files import EvenrankError, Provenance, Run
+from evenrank.files import EvenrankError, Provenance, Run, arg
 from evenrank.files.provenance import made_by_text
 from evenrank.files.tables import IdIndex
 from evenrank.files.wording import are, counted, percent
@@ -203,7 +203,7 @@ def query_notes(known: pl.Series, qrels: pl.DataFrame) -> list[str]:
     return [
         f"The qrels judge {counted(len(judged), 'query')}, {others:,} of which {are(others)} not among the"
         f" {len(known):,} given: utility is averaged over all {len(judged):,}"
-        " (`only_queries` restricts the audit to those given)."
+        f" ({arg.only_queries} restricts the audit to those given)."
     ]
 
 
@@ -338,9 +338,9 @@ def load_target(target: object, groups: GroupTable | None, judged: bool) -> Targ
     if target is None:
         return None
     if groups is None:
-        raise EvenrankError("`target` is of groups: it needs `collection`, `scores` or `labels`")
+        raise EvenrankError(f"{arg.target} is of groups: it needs {arg.collection}, {arg.scores} or {arg.labels}")
     if target == "relevant" and not judged:
-        raise EvenrankError("`target='relevant'` needs `qrels`")
+        raise EvenrankError(f"{arg('target', 'relevant')} needs {arg.qrels}")
     return as_target(target, groups.groups)
 
 

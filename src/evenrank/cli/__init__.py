@@ -18,7 +18,7 @@ import typer
 from evenrank import _command
 from evenrank._version import __version__
 
-from . import _help, _streams, _words
+from . import _help, _streams
 from ._signatures import about, made
 
 _PANELS = {
@@ -123,8 +123,13 @@ def commands() -> Any:
 
 def running() -> Any:
     """The group of the command that the arguments name; without one, of all, listed but not made."""
-    word = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
+    word = _chosen()
     return _commands((word,)) if word in _COMMANDS else _listed()
+
+
+def _chosen() -> str:
+    """The command that the arguments name, as options before it never have values."""
+    return next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
 
 
 @cache
@@ -209,14 +214,14 @@ def _run() -> int:
             # Python's own status, 1, would say that the budget is violated.
             traceback.print_exc()
             return _UNEXPECTED
-        for line in _words.said(str(error)).split("\n"):
+        for line in str(error).split("\n"):
             _complain(f"evenrank: {line}")
         return 2
 
 
 def _gates() -> bool:
     """Whether the command is the gate, whose status is its outcome."""
-    return _words.chosen(running(), sys.argv[1:])[0] == "evenrank gate"
+    return _chosen() == "gate"
 
 
 def _usage(error: typer.TyperException) -> int:
@@ -224,7 +229,7 @@ def _usage(error: typer.TyperException) -> int:
     if type(error).__name__ != "NoArgsIsHelpError":
         from evenrank.files.errors import EvenrankError
 
-        path, _ = _words.chosen(running(), sys.argv[1:])
+        path = getattr(getattr(error, "ctx", None), "command_path", "evenrank")
         # Choices are listed on separate lines. The text of an EvenrankError is always printable.
         said = " ".join(error.format_message().split()).removesuffix(".").replace("Value error, ", "")
         message = str(EvenrankError(said))

@@ -20,6 +20,7 @@ from typing import Annotated, Any, ForwardRef, Literal, Union, get_args, get_ori
 import typer
 
 from evenrank import options as opt
+from evenrank._command import arg, spelled
 
 from ._help import HELP_ALL
 
@@ -45,10 +46,16 @@ class Given:
         """Its value where it is not given; None for one that has to be, unless another stands for it."""
         return None if self.default is inspect.Parameter.empty else self.default
 
+    @property
+    def typed(self) -> str:
+        """What is typed for it."""
+        if self.positional:
+            return self.option.metavar or self.name.upper()
+        return self.option.flag or f"--{self.name.replace('_', '-')}"
+
     def parameter(self) -> inspect.Parameter:
         """The same as Typer reads it."""
         typed, many = _typed(self.type, self.option)
-        flag = self.option.flag or f"--{self.name.replace('_', '-')}"
         panel = self.option.panel or ("Input" if self.option.reads else "Method")
         metavar = self.option.metavar or _metavar(typed, file=self.option.reads or panel == "Output")
         about: dict[str, Any] = {"help": self.option.help, "metavar": metavar, "hidden": self.option.rare}
@@ -60,7 +67,7 @@ class Given:
         if not self.option.shown:
             about["show_default"] = False
         default = None if self.default == () else self.default
-        info = typer.Argument(**about) if self.positional else typer.Option(flag, **about)
+        info = typer.Argument(**about) if self.positional else typer.Option(self.typed, **about)
         wanted: Any = list[str] if many else typed
         if default is None:
             wanted = wanted | None
@@ -247,7 +254,7 @@ def _name_columns(typed: dict[str, Any], columns: Mapping[str, str]) -> None:
 
     named = [name for name in ("collection", "queries") if typed.get(name) and not is_index(typed[name])]
     if not named:
-        raise EvenrankError("`id_column` and `text_column` need `collection` or `queries`")
+        raise EvenrankError(f"{arg.id_column} and {arg.text_column} need {arg.collection} or {arg.queries}")
     several = {name: typed[name] if isinstance(typed[name], list) else [typed[name]] for name in named}
     there = {name: columns_of(files[0]) for name, files in several.items()}
     anywhere = {one for has in there.values() for one in has}
@@ -282,9 +289,14 @@ def made(function: Callable[..., None]) -> Callable[..., None]:
     declared = {one.name: one for chosen in options.values() for one in chosen}
     files = _of_files(declared.keys())
     parameters += [option.parameter() for option in files]
+    spelling = {one.name: one.typed for one in (*declared.values(), *files)}
 
     @functools.wraps(function)
     def command(**typed: Any) -> None:
+        with spelled(spelling):
+            run(typed)
+
+    def run(typed: dict[str, Any]) -> None:
         from evenrank.files.arguments import check_conditions, check_range
 
         for one in declared.values():

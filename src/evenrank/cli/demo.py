@@ -7,7 +7,7 @@ from typing import Annotated
 
 from evenrank import options as opt
 
-from . import _output, _words
+from . import _output
 
 EXAMPLES = r"""
 # In the folder demo, whose report.html is to be opened.
@@ -74,7 +74,7 @@ def command(
         say(f"re-ranked: {reranked}")
     except evenrank.EvenrankError as error:
         # The audit of BM25 alone is still worth seeing.
-        say(f"no re-ranking: {_words.said(str(error))}")
+        say(f"no re-ranking: {error}")
     provenance = Provenance("evenrank demo").add("collection", collection).add("queries", folder / "queries.test.tsv")
     provenance.add("qrels", folder / "qrels.txt")
     for name, run in runs.items():

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Annotated
 
 from evenrank import options as opt
+from evenrank._command import arg
 
 from . import _output
 from ._signatures import From, Values
@@ -97,9 +98,11 @@ def _weights(text: str, runs: int) -> list[float]:
     try:
         weights = [float(part) for part in text.split(",")]
     except ValueError:
-        raise EvenrankError(f"`weights`: expected a number, or one per run separated by commas, found {text}") from None
+        raise EvenrankError(
+            f"{arg.weights}: expected a number, or one per run separated by commas, found {text}"
+        ) from None
     if len(weights) == 1 and runs == 2:
         if not 0 <= weights[0] <= 1:
-            raise EvenrankError(f"`weights`: expected a number from 0 to 1, found {text}")
+            raise EvenrankError(f"{arg.weights}: expected a number from 0 to 1, found {text}")
         weights.append(1 - weights[0])
     return weights

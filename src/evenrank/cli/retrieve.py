@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from evenrank import options as opt
+from evenrank._command import arg
 
-from . import _output, _words
+from . import _output
 from ._signatures import From, Values
 
 EXAMPLES = r"""
@@ -63,11 +64,11 @@ def command(
     elsewhere = source is not None
     if elsewhere:
         if queries is not None:
-            raise EvenrankError("`collection`: not with `source`")
+            raise EvenrankError(f"{arg.collection}: not with {arg.source}")
         # The one argument is the queries.
         collection, queries = None, collection
     if queries is None:
-        raise EvenrankError("expected `queries`")
+        raise EvenrankError(f"expected {arg.queries}")
     card = None if out == _output.STANDARD else card_path(out)
     _output.check(streams=(out, card), inputs=(*given.read, *asked.read))
     # An index's own description has the digests of its files.
@@ -91,6 +92,6 @@ def command(
     if card is not None:
         write_card(run.card or {}, out, provenance)
     for note in run.notes:
-        _output.say(_words.said(note), err=True)
+        _output.say(note, err=True)
     if out != _output.STANDARD:
         _output.say(f"{counted(run.queries.len(), 'query')} ranked: {out}", err=True)

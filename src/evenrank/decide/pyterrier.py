@@ -19,7 +19,7 @@ from evenrank import options as opt
 from evenrank.files import EvenrankError, Run
 from evenrank.files.arguments import checked
 from evenrank.files.convert import run_table
-from evenrank.files.errors import quoted
+from evenrank.files.errors import arg, quoted
 from evenrank.groups import as_group_table
 from evenrank.measures import OfMissing
 from evenrank.mitigation.reorderings import Reordering, Shift
@@ -110,7 +110,9 @@ class EvenrankRebalancer(pt.Estimator):
             return pt.model.add_ranks(inp.assign(score=np.zeros(0)))
         if self._settings.learns and self.offsets is None and self._direction is None:
             given = "offsets" if self.method == "shift" else "protected"
-            raise EvenrankError(f"{self.method} has nothing to go by: give `{given}`, or call fit with other results")
+            raise EvenrankError(
+                f"{self.method} has nothing to go by: give {arg(given)}, or call fit with other results"
+            )
         grouping, found = self._lists(inp)
         method = self._direction or self._made(grouping, found)
         made = found.reordered(applied(method, found.lists, self.strength)[0]).table
@@ -142,7 +144,7 @@ class EvenrankRebalancer(pt.Estimator):
         if twice.any():
             raise EvenrankError(
                 f"`text_field`: the document {quoted(texts['doc_id'][twice].iloc[0])} has different texts in the column"
-                f" {quoted(self.text_field)}: name one that is the same for all queries, or give `scores`"
+                f" {quoted(self.text_field)}: name one that is the same for all queries, or give {arg.scores}"
             )
         grouping = replace(self._source, collection=texts).grouping([run.table["doc_id"]], self.depth)
         return grouping, grouping.lists(run)

@@ -18,7 +18,7 @@ from evenrank.auditing.inputs import only_queries as restricted_to
 from evenrank.files import Order, Provenance, as_qrels, as_queries, as_run, check_outputs, write_run
 from evenrank.files.arguments import checked
 from evenrank.files.convert import TextsLike
-from evenrank.files.errors import EvenrankError
+from evenrank.files.errors import EvenrankError, arg
 from evenrank.files.provenance import card_path, write_card
 from evenrank.files.runs import Run
 from evenrank.files.types import Array
@@ -59,7 +59,8 @@ class Request:
         check_top(self.method.top, self.depth)
         if self.queries.given is not None and not self.tunes:
             raise EvenrankError(
-                f"`tune_queries`: nothing is chosen, as `strength` is given and {self.method.name} learns nothing"
+                f"{arg.tune_queries}: nothing is chosen, as {arg.strength} is given and {self.method.name}"
+                " learns nothing"
             )
 
     @property
@@ -95,7 +96,7 @@ class Request:
         figures = OrderFigures(tuning, grouping, qrels, measures, self.seed, absent)
         if self.keep and not figures.judged:
             raise EvenrankError(
-                f"`keep`: the qrels judge none of the {counted(len(figures.queries), 'query')} to tune on"
+                f"{arg.keep}: the qrels judge none of the {counted(len(figures.queries), 'query')} to tune on"
             )
         method = self.method.make(figures.lists.lists, table)
         found = Tuning(method, figures)
@@ -343,7 +344,7 @@ def only_those(
     """The run and the judgements of the ``only`` queries (None: all), and a note on it."""
     if only is None:
         return run, qrels, []
-    note = f"`only_queries`: the run and its figures are restricted to the {len(only):,} queries given."
+    note = f"{arg.only_queries}: the run and its figures are restricted to the {len(only):,} queries given."
     return restricted_to(run, only), None if qrels is None else only_judged(qrels, only), [note]
 
 
@@ -374,7 +375,8 @@ def rebalanced(
     grouping = request.source.grouping([ids], request.depth)
     if grouping.drawn is not None and request.bounds:
         raise EvenrankError(
-            "`meet` and `keep` need every document's group, of which labels that were drawn are a sample: choose the"
+            f"{arg.meet} and {arg.keep} need every document's group, of which labels that were drawn are a"
+            " sample: choose the"
             " strength by a lexicon, then audit both runs with labels drawn for both"
         )
     queries = run.queries

@@ -12,7 +12,7 @@ import polars as pl
 
 from evenrank.files import Provenance
 from evenrank.files.convert import is_path
-from evenrank.files.errors import EvenrankError
+from evenrank.files.errors import EvenrankError, arg
 from evenrank.files.runs import Run
 from evenrank.files.tables import IdIndex
 from evenrank.files.types import Array
@@ -165,7 +165,8 @@ class Grouping:
     def __post_init__(self) -> None:
         if self.target is not None and self.target.kind == "relevant":
             raise EvenrankError(
-                "`target`: expected uniform, candidates or a file: which documents are relevant is not known where a"
+                f"{arg.target}: expected uniform, candidates or a file: which documents are relevant is not"
+                " known where a"
                 " run is put into another order"
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from evenrank.files.errors import EvenrankError
+from evenrank.files.errors import EvenrankError, arg
 from evenrank.files.types import Array
 from evenrank.files.wording import counted
 from evenrank.groups import GroupTable
@@ -44,7 +44,8 @@ class MethodOptions:
         """
         if self.per == "magnitude" and table.poles is None:
             raise EvenrankError(
-                f"`method='{self.name}'` works on the difference of two groups: of which? `poles='A,B'` says (the"
+                f"{arg('method', self.name)} works on the difference of two groups: of which?"
+                f" {arg('poles', 'A,B')} says (the"
                 f" groups are {', '.join(table.groups)})"
             )
         given = {name: getattr(self, name) for name in ("protected", "alpha", "per", "top")}
@@ -83,7 +84,7 @@ class Kept:
 def check_top(top: int | None, depth: int) -> None:
     """Raises EvenrankError for more ranks with a promise than there are documents to choose from."""
     if top is not None and top > depth:
-        raise EvenrankError(f"`top`: expected {depth} at most, the `depth` to choose from, found {top}")
+        raise EvenrankError(f"{arg.top}: expected {depth} at most, the {arg.depth} to choose from, found {top}")
 
 
 def applied(method: Reordering, lists: GroupedLists, strength: float) -> tuple[Array, Kept]:

@@ -26,7 +26,7 @@ import numpy as np
 
 from evenrank.options import LARGEST, Option, Range
 
-from .errors import EvenrankError, shown
+from .errors import EvenrankError, arg, shown
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "True or False", Callable: "a function"}
@@ -108,7 +108,7 @@ def _check(name: str, value: object, kind: Any, option: Option | None) -> None:
     if option is not None and option.range and {int, float} >= set(_alternatives(kind)) - {types.NoneType}:
         check_range(name, value, option.range)
     elif not _fits(value, kind):
-        raise EvenrankError(f"`{name}`: expected {_words(kind)}, found {shown(value)}")
+        raise EvenrankError(f"{arg(name)}: expected {_words(kind)}, found {shown(value)}")
 
 
 def _alternatives(kind: Any) -> tuple[Any, ...]:
@@ -200,7 +200,7 @@ def check_range(name: str, value: object, allowed: Range | None) -> None:
         expected = f"a {'whole ' * whole}number from {least:.10g}" + ("" if open_end else f" to {most:.10g}")
     else:
         expected = f"{least} or more" if open_end else f"{least} to {most}"
-    raise EvenrankError(f"`{name}`: expected {expected}, found {shown(value)}")
+    raise EvenrankError(f"{arg(name)}: expected {expected}, found {shown(value)}")
 
 
 def check_conditions(values: Mapping[str, object], defaults: Mapping[str, object], options: Options) -> None:
@@ -222,12 +222,12 @@ def check_conditions(values: Mapping[str, object], defaults: Mapping[str, object
             continue
         for other in declared.excludes:
             if other in given:
-                raise EvenrankError(f"`{name}`: not with `{other}`")
+                raise EvenrankError(f"{arg(name)}: not with {arg(other)}")
         pairs = [need.partition("=") for need in declared.needs]
         pairs = [(other, equals, value) for other, equals, value in pairs if other in values]
         if pairs and not any(values[other] == value if equals else other in there for other, equals, value in pairs):
             names = [other if not equals else f"{other}='{value}'" for other, equals, value in pairs]
-            raise EvenrankError(f"`{name}` needs {_either(names)}")
+            raise EvenrankError(f"{arg(name)} needs {_either(names)}")
 
 
 def _is_there(value: object) -> bool:
@@ -240,5 +240,5 @@ def _is_default(value: object, default: object) -> bool:
 
 
 def _either(names: Sequence[str]) -> str:
-    *most, last = [f"`{name}`" for name in names]
+    *most, last = [arg(name) for name in names]
     return f"{', '.join(most)} or {last}" if most else last

@@ -17,7 +17,7 @@ from typing import Annotated, Protocol
 from evenrank import options as opt
 
 from .arguments import checked
-from .errors import EvenrankError, MissingExtraError, quoted
+from .errors import EvenrankError, MissingExtraError, arg, quoted
 from .progress import progress
 from .reading import joined
 from .streams import Shard
@@ -42,7 +42,7 @@ def cluster_of(engine: str, workers: int | None, cpus: float = 1) -> Cluster | N
     Raises EvenrankError for an unknown engine, and for workers of local work.
     """
     if engine not in ("local", "ray"):
-        raise EvenrankError(f"`engine`: expected local or ray, found {quoted(engine)}")
+        raise EvenrankError(f"{arg.engine}: expected local or ray, found {quoted(engine)}")
     return Cluster(workers, cpus) if engine == "ray" else None
 
 
@@ -84,7 +84,7 @@ def _iterate(rows: _Rows) -> Iterator[Report]:
         # An error in our own code: its traceback says more.
         raise
     except RayError as error:
-        raise EvenrankError(f"`engine='ray'`: {_last_line(error)}") from error
+        raise EvenrankError(f"{arg('engine', 'ray')}: {_last_line(error)}") from error
 
 
 def _last_line(error: Exception) -> str:
@@ -101,7 +101,7 @@ def _connect() -> ModuleType:
         import ray
         import ray.data
     except ImportError:
-        raise MissingExtraError("`engine='ray'`", "ray") from None
+        raise MissingExtraError(arg("engine", "ray"), "ray") from None
     if not ray.is_initialized():
         where = os.environ.get("RAY_ADDRESS", "")
         try:
@@ -110,7 +110,7 @@ def _connect() -> ModuleType:
                 ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
         except (OSError, RuntimeError, ValueError) as error:
             to = f" to RAY_ADDRESS={where}" if where else ""
-            raise EvenrankError(f"`engine='ray'`: no connection{to}: {_last_line(error)}") from error
+            raise EvenrankError(f"{arg('engine', 'ray')}: no connection{to}: {_last_line(error)}") from error
     logging.getLogger("ray").setLevel(logging.ERROR)
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     context = ray.data.DataContext.get_current()

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evenrank import options as opt
+from evenrank._command import arg
 
 from . import EvenrankError, atomic_path, write_text
 from .arguments import checked
@@ -480,12 +481,12 @@ def _within(count: int, available: int, wording: str, what: str) -> int:
 
 def _check_whole(name: str, value: object, low: int, high: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise EvenrankError(f"`{name}`: expected a whole number from {low} to {high}, found {value!r}")
+        raise EvenrankError(f"{arg(name)}: expected a whole number from {low} to {high}, found {value!r}")
 
 
 def _check_number(name: str, value: object, low: float, high: float, otherwise: str = "") -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise EvenrankError(f"`{name}`: expected {otherwise}a number from {low:g} to {high:g}, found {value!r}")
+        raise EvenrankError(f"{arg(name)}: expected {otherwise}a number from {low:g} to {high:g}, found {value!r}")
 
 
 Ints = npt.NDArray[np.int64]

@@ -25,7 +25,7 @@ from evenrank.files import (
 )
 from evenrank.files.arguments import checked
 from evenrank.files.convert import PathLike, Strings, TextsLike, is_path, strings
-from evenrank.files.errors import FAST, installed, quoted
+from evenrank.files.errors import FAST, arg, installed, quoted
 from evenrank.files.progress import progress
 from evenrank.files.provenance import SUFFIX
 from evenrank.files.ray import Cluster, cluster_of, write_parts
@@ -254,10 +254,10 @@ def scores_as_asked(
     for name, value in {"lexicon": named, "tokens": tokens, "threshold": threshold}.items():
         if value is not None and scores.labelled:
             made = f"the scores were made from the labels {scores.settings['labels']}"
-            raise EvenrankError(f"`{name}`: {value} was asked for, but {made}, which have no words")
+            raise EvenrankError(f"{arg(name)}: {value} was asked for, but {made}, which have no words")
         if value is not None and scores.settings.get(name, value) != value:
             found = scores.settings[name]
-            raise EvenrankError(f"`{name}`: {value} was asked for, but the scores were made with {name} {found}")
+            raise EvenrankError(f"{arg(name)}: {value} was asked for, but the scores were made with {name} {found}")
     return scores.with_poles(poles)
 
 
@@ -330,7 +330,9 @@ def _check_guess(guess: GroupTable, labels: GroupTable) -> None:
     alike = any(folded.get(group.casefold(), group) != group for group in guess.groups)
     if alike or not {*there} & {*guess.groups}:
         names = ", ".join(there)
-        raise EvenrankError(f"`guess`: its groups ({', '.join(guess.groups)}) are not those of the labels ({names})")
+        raise EvenrankError(
+            f"{arg.guess}: its groups ({', '.join(guess.groups)}) are not those of the labels ({names})"
+        )
 
 
 @dataclass(frozen=True)
@@ -418,7 +420,8 @@ class GroupSource:
             return labels
         if sample is None:
             raise EvenrankError(
-                "`guess` helps labels that were drawn (evenrank labels sample), with their probabilities: these have no"
+                f"{arg.guess} helps labels that were drawn (evenrank labels sample), with their"
+                " probabilities: these have no"
                 " column probability"
             )
         if isinstance(guess, Scoring):
@@ -429,7 +432,7 @@ class GroupSource:
         weights = replace(guess.as_weights(labels.groups), poles=labels.poles)
         rows = IdIndex([weights.table["doc_id"]]).places(sample.documents)
         if not (rows >= 0).any():
-            raise EvenrankError("`guess`: it knows none of the documents that could be drawn")
+            raise EvenrankError(f"{arg.guess}: it knows none of the documents that could be drawn")
         name = guess.settings.get("labels", guess.settings.get("lexicon"))
         settings = {**labels.settings, "guess": name}
         return replace(labels, settings=settings, sample=replace(sample, guess=weights, guessed=rows))
@@ -441,16 +444,18 @@ class GroupSource:
         if words or (is_path(given) and _lists_words(given)):
             if words and isinstance(given, str) and given not in builtin_lexicons():
                 known = ", ".join(builtin_lexicons())
-                raise EvenrankError(f"`guess`: expected a file or one of {known}, found {quoted(given)}")
+                raise EvenrankError(f"{arg.guess}: expected a file or one of {known}, found {quoted(given)}")
             if self.collection is None:
-                raise EvenrankError("`guess` of a lexicon needs the texts: give `collection`")
+                raise EvenrankError(f"{arg.guess} of a lexicon needs the texts: give {arg.collection}")
             # A guess of labels, of which a document with a single word has one.
             return scoring_of(cast(LexiconLike, given), threshold=0)
         if isinstance(given, GroupTable) or (is_path(given) and is_score_file(given)):
-            return as_group_table(given, what="`guess`")
-        found = as_labels(given, neutral=self.neutral, what="`guess`")
+            return as_group_table(given, what=arg.guess)
+        found = as_labels(given, neutral=self.neutral, what=arg.guess)
         if found.sample is not None:
-            raise EvenrankError("`guess`: expected what was made without these labels, found labels that were drawn")
+            raise EvenrankError(
+                f"{arg.guess}: expected what was made without these labels, found labels that were drawn"
+            )
         return found
 
     def table(self, ids: Sequence[pl.Series]) -> GroupTable:
@@ -504,7 +509,7 @@ def score(
     """
     source = GroupSource(collection, **groups)
     if source.scores is not None:
-        raise EvenrankError("`scores` are what this makes: give `collection` or `labels`")
+        raise EvenrankError(f"{arg.scores} are what this makes: give {arg.collection} or {arg.labels}")
     cluster = cluster_of(engine, workers, cpus)
     if source.labels is not None:
         return score_labels(source, out)

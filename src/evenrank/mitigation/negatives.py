@@ -50,7 +50,7 @@ from evenrank.files import (
     write_text,
 )
 from evenrank.files.arguments import checked
-from evenrank.files.errors import quoted, require_fast
+from evenrank.files.errors import arg, quoted, require_fast
 from evenrank.files.json_values import json_text
 from evenrank.files.progress import progress
 from evenrank.files.streams import Form, TableWriter
@@ -82,7 +82,7 @@ def beta(scores: GroupTable, measure: Beta = "abs_tf") -> Array:
     elif measure == "one_minus_neutrality":
         value = 1 - scores.table["neutrality"].to_numpy()
     else:
-        raise EvenrankError(f"`beta`: expected one of {', '.join(get_args(Beta))}, found {quoted(measure)}")
+        raise EvenrankError(f"{arg.beta}: expected one of {', '.join(get_args(Beta))}, found {quoted(measure)}")
     rounded: Array = np.round(value, 9)
     return rounded
 
@@ -754,7 +754,9 @@ def write_negatives(
                     stored.fill([chunk.place for chunk in compact], documents.index, documents_in)
                     write_texts(compact, writer, format, n, stored, texts)
         if not writer.rows:
-            raise EvenrankError(f"`format='n-tuple'`: no query has {n} negatives; `n` sets how many are drawn")
+            raise EvenrankError(
+                f"{arg('format', 'n-tuple')}: no query has {n} negatives; {arg.n} sets how many are drawn"
+            )
         settings_used = {
             "run": first_stage.name,
             "format": format,
@@ -773,13 +775,13 @@ def write_negatives(
 def _check_given(source: GroupSource, queries: object, format: str) -> None:
     """Raises EvenrankError if the texts, scores or labels that a format needs are missing."""
     if source.collection is None and format != "groups":
-        raise EvenrankError(f"`format='{format}'`: the documents' texts are needed: give `collection`")
+        raise EvenrankError(f"{arg('format', format)}: the documents' texts are needed: give {arg.collection}")
     if source.collection is None and not source.described:
         raise EvenrankError(
-            "the documents' texts, scores or labels are needed: give `collection`, `scores` or `labels`"
+            f"the documents' texts, scores or labels are needed: give {arg.collection}, {arg.scores} or {arg.labels}"
         )
     if queries is None and format != "groups":
-        raise EvenrankError(f"`format='{format}'`: the queries' texts are needed: give `queries`")
+        raise EvenrankError(f"{arg('format', format)}: the queries' texts are needed: give {arg.queries}")
 
 
 def _form(out: PathLike) -> Form:
@@ -788,7 +790,7 @@ def _form(out: PathLike) -> Form:
         return "parquet"
     if suffix == ".jsonl":
         return "jsonl"
-    raise EvenrankError(f"`out`: expected a name that ends in .parquet or .jsonl, found {quoted(os.fspath(out))}")
+    raise EvenrankError(f"{arg.out}: expected a name that ends in .parquet or .jsonl, found {quoted(os.fspath(out))}")
 
 
 def _counted(lists: Iterable[SampledLists], advance: Callable[[int], None]) -> Iterator[SampledLists]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from evenrank import options as opt
 from evenrank.files.arguments import checked
-from evenrank.files.errors import EvenrankError, quoted
+from evenrank.files.errors import EvenrankError, arg, quoted
 from evenrank.files.types import Array
 
 from ._reordering import fair_order, fair_unmet, falling, fill_tables, shares_unmet, sorted_order
@@ -206,7 +206,7 @@ def lean_offsets(lists: GroupedLists, per: Per = "group") -> Array:
 
 def _check_per(per: str) -> None:
     if per not in PER:
-        raise EvenrankError(f"`per`: expected {' or '.join(PER)}, found {quoted(per)}")
+        raise EvenrankError(f"{arg.per}: expected {' or '.join(PER)}, found {quoted(per)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +295,7 @@ class Fair:
         top: Annotated[int | None, opt.COUNT] = None,
     ) -> None:
         if protected < 0:
-            raise EvenrankError(f"`protected`: expected the number of a group, found {protected}")
+            raise EvenrankError(f"{arg.protected}: expected the number of a group, found {protected}")
         self.protected = protected
         self.alpha = alpha
         self.top = top
@@ -317,7 +317,7 @@ class Fair:
     def _required(self, lists: GroupedLists, strength: float) -> tuple[Array, Array, Array]:
         """Tables end to end, where each starts [U + 1], and which is that of each list [Q]."""
         if self.protected >= len(lists.groups):
-            raise EvenrankError(f"`protected`: expected 0 to {len(lists.groups) - 1}, found {self.protected}")
+            raise EvenrankError(f"{arg.protected}: expected 0 to {len(lists.groups) - 1}, found {self.protected}")
         shares = np.clip(strength * lists.targets[:, self.protected], 0, 1)
         promised = lists.lengths if self.top is None else np.minimum(lists.lengths, self.top)
         asked, table = np.unique(np.column_stack([promised, shares]), axis=0, return_inverse=True)
@@ -424,12 +424,12 @@ def make_method(name: str, lists: GroupedLists, **options: object) -> Reordering
     Raises EvenrankError for an unknown method, option or group.
     """
     if name not in METHODS:
-        raise EvenrankError(f"`method`: expected {', '.join(METHODS)}, found {quoted(name)}")
+        raise EvenrankError(f"{arg.method}: expected {', '.join(METHODS)}, found {quoted(name)}")
     method = METHODS[name]
     allowed = tuple(inspect.signature(method).parameters)
     for option in options:
         if option not in allowed:
-            has = f"only {', '.join(f'`{one}`' for one in allowed)}" if allowed else "none"
+            has = f"only {', '.join(f'{arg(one)}' for one in allowed)}" if allowed else "none"
             raise EvenrankError(f"{name} has no option {quoted(option)}, {has}")
     if name == "fair":
         options["protected"] = _protected(options.get("protected"), lists)
@@ -447,5 +447,5 @@ def _protected(given: object, lists: GroupedLists) -> int:
     numbers = dict(zip(lists.groups, range(len(lists.groups)), strict=True))
     number = numbers.get(given, given) if isinstance(given, str) else given
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < len(lists.groups):
-        raise EvenrankError(f"`protected`: expected {' or '.join(lists.groups)}, found {quoted(given)}")
+        raise EvenrankError(f"{arg.protected}: expected {' or '.join(lists.groups)}, found {quoted(given)}")
     return int(number)

@@ -43,7 +43,7 @@ from evenrank.files import (
     check_outputs,
 )
 from evenrank.files.arguments import checked
-from evenrank.files.errors import quoted, require_fast
+from evenrank.files.errors import arg, quoted, require_fast
 from evenrank.files.hashing import FNV_OFFSET, GOLDEN, MASK, fnv, mix
 from evenrank.files.progress import progress
 from evenrank.files.sentences import ABBREVIATIONS, sentence_starts
@@ -263,7 +263,7 @@ def _column(data: Array, starts: Array) -> pl.Series:
 
 def _check(seed: int, mode: str) -> None:
     if mode not in MODES:
-        raise EvenrankError(f"`mode`: expected word or sentence, found {quoted(mode)}")
+        raise EvenrankError(f"{arg.mode}: expected word or sentence, found {quoted(mode)}")
 
 
 @checked

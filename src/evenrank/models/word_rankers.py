@@ -30,7 +30,7 @@ from torch.nn import functional
 
 from evenrank import options as opt
 from evenrank.files import EvenrankError, InputError, as_collection, scan_collection, write_text
-from evenrank.files.errors import quoted
+from evenrank.files.errors import arg, quoted
 from evenrank.files.tokens import APOSTROPHES, CLITICS, word_spans
 
 from .encoders import saving, seeded
@@ -312,7 +312,7 @@ class WordConfig:
             value = getattr(self, field.name)
             if isinstance(field.default, int) and (type(value) is not int or not 1 <= value <= opt.LARGEST):
                 raise EvenrankError(
-                    f"`{field.name}`: expected a whole number from 1 to {opt.LARGEST}, found {quoted(value)}"
+                    f"{arg(field.name)}: expected a whole number from 1 to {opt.LARGEST}, found {quoted(value)}"
                 )
 
 

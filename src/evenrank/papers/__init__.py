@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from evenrank import options as opt
 from evenrank.files import EvenrankError, Provenance
 from evenrank.files.arguments import checked
-from evenrank.files.errors import FAST, quoted, require, require_neural
+from evenrank.files.errors import FAST, arg, quoted, require, require_neural
 
 from .checks import Need, Options
 
@@ -128,7 +128,7 @@ def study_of(
     _check_named(name)
     _require_extras()
     if scale not in SCALES:
-        raise EvenrankError(f"`scale`: expected one of {', '.join(SCALES)}, found {quoted(scale)}")
+        raise EvenrankError(f"{arg.scale}: expected one of {', '.join(SCALES)}, found {quoted(scale)}")
     kind: type[Study[Any]] = getattr(import_module(f".{name}", __name__), NAMES[name])
     settings = kind.settings_of(scale, options or ExperimentOptions())
     if seeds is not None:

@@ -14,7 +14,7 @@ from evenrank import options as opt
 from evenrank.files import EvenrankError, Provenance, Run, as_qrels, as_run
 from evenrank.files.arguments import checked
 from evenrank.files.convert import is_path
-from evenrank.files.errors import readable
+from evenrank.files.errors import arg, readable
 from evenrank.files.provenance import card_path, ranker_note
 from evenrank.files.wording import counted
 from evenrank.groups import GroupTable, Lexicon, LexiconLike, Scoring, load_lexicon, note_lexicon, score_texts
@@ -320,7 +320,7 @@ def probe(
     deviation = spread(scores[""], listed.query)
     if np.isnan(deviation).all():
         why = "" if np.bincount(listed.query).max() > 1 else "; a list needs two passages or more"
-        more = ": take a larger `depth`" if why and listing is not None else ""
+        more = f": take a larger {arg.depth}" if why and listing is not None else ""
         raise EvenrankError(
             f"{ranker.name}: the scores of the passages of a query do not vary, for any query{why}{more}"
         )
@@ -358,7 +358,7 @@ def _check_judged(listing: Run, judged: pl.DataFrame, qrels: object) -> None:
     """Raises EvenrankError if no query of the run is judged: the judgements are of other queries."""
     if not listing.table["query_id"].is_in(judged["query_id"].implode()).any():
         place = f" in {readable(os.fspath(qrels))}" if is_path(qrels) else ""
-        raise EvenrankError(f"`qrels`: no query of {listing.described} is judged{place}")
+        raise EvenrankError(f"{arg.qrels}: no query of {listing.described} is judged{place}")
 
 
 def _sample_notes(listed: ProbedList, seed: int) -> tuple[str, ...]:

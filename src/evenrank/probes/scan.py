@@ -22,7 +22,7 @@ from evenrank import options as opt
 from evenrank.files import EvenrankError, Provenance, Run, as_qrels, as_queries
 from evenrank.files.arguments import checked
 from evenrank.files.convert import is_path
-from evenrank.files.errors import quoted
+from evenrank.files.errors import arg, quoted
 from evenrank.files.json_values import LEFT_OUT
 from evenrank.files.reading import is_index
 from evenrank.files.squad import load_squad
@@ -746,9 +746,9 @@ def scan(
     """
     given = {name: one for name, one in (("model", model), ("index", index), ("run", run)) if one is not None}
     if isinstance(against, str) and against == BM25:
-        raise EvenrankError("`against`: BM25 stands beside in any case")
+        raise EvenrankError(f"{arg.against}: BM25 stands beside in any case")
     if k < AT:
-        raise EvenrankError(f"`k`: expected {AT} or more, found {k}")
+        raise EvenrankError(f"{arg.k}: expected {AT} or more, found {k}")
     source = GroupSource(collection, **groups)
     made = Provenance("evenrank.scan")
     role, retriever = next(iter(given.items()))
@@ -762,14 +762,14 @@ def scan(
     made.ahead()
     passages = Passages.of(collection, quiet)
     if len(passages.ids) <= AT:
-        raise EvenrankError(f"`collection`: expected more than {AT} passages, found {len(passages.ids)}")
+        raise EvenrankError(f"{arg.collection}: expected more than {AT} passages, found {len(passages.ids)}")
     relevant = None
     if questions is None:
         items = passages.items(sample, sentences, seed)
     else:
         judged = as_qrels(qrels)
         relevant = judged.filter(pl.col("relevance") >= 1).select("query_id", "doc_id")
-        items = _questions(as_queries(questions, "`questions`"), judged, answers, passages)
+        items = _questions(as_queries(questions, arg.questions), judged, answers, passages)
     encoding = Encoding(
         batch_size=batch_size, device=device, query_prompt=query_prompt, document_prompt=document_prompt
     )

@@ -23,7 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenrank import options as opt
-from evenrank.files import EvenrankError, Provenance, Run, as_collection, as_qrels, as_queries, as_run, read_texts
+from evenrank.files import EvenrankError, Provenance, Run, arg, as_collection, as_qrels, as_queries, as_run, read_texts
 from evenrank.files.arguments import checked
 from evenrank.files.json_values import named
 from evenrank.files.progress import progress
@@ -380,9 +380,9 @@ def read_sources(
         made = squad_collection([squad], shares=(1, 0, 0))
         asked = made.queries.select("query_id", "text")
         return Sources(asked, made.qrels, answer_table(made.squad), made.collection, made.notes)
-    lacking = [f"`{name}`" for name, one in others.items() if one is None]
+    lacking = [arg(name) for name, one in others.items() if one is None]
     if lacking or answers is None:
-        raise EvenrankError(f"expected `squad`, or also {', '.join(lacking)}")
+        raise EvenrankError(f"expected {arg.squad}, or also {', '.join(lacking)}")
     asked, judged, texts = as_queries(queries), as_qrels(qrels), as_collection(collection)
     if isinstance(answers, pl.DataFrame):
         return Sources(asked, judged, answers, texts, ())

@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenrank import options as opt
-from evenrank.files import Provenance, as_batches
+from evenrank.files import Provenance, arg, as_batches
 from evenrank.files.arguments import checked
 from evenrank.files.json_values import INLINE
 from evenrank.files.progress import progress
@@ -248,7 +248,7 @@ class SimilarityResult(Result):
             " curve: the second line includes only terms that count at every Δ.",
         ]
         if found.delta_max < 2:
-            notes.append("MATS is undefined: too few terms. Use more passages, or a smaller `min_terms`.")
+            notes.append(f"MATS is undefined: too few terms. Use more passages, or a smaller {arg.min_terms}.")
         told = found.delta_max >= 2
         key, level = ("similarity", "shown") if told else ("similarity_untold", "cannot be told")
         values = {"mats": found.mats, "distance": found.delta_max}

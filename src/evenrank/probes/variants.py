@@ -43,7 +43,7 @@ from evenrank.files import (
 )
 from evenrank.files.arguments import checked
 from evenrank.files.convert import is_path
-from evenrank.files.errors import quoted
+from evenrank.files.errors import arg, quoted
 from evenrank.files.progress import progress
 from evenrank.files.streams import Form, TableWriter, check_tsv_ids, form_of
 from evenrank.files.threads import in_order
@@ -368,10 +368,10 @@ class Choice:
         """A checked choice; None: what is usual. Raises EvenrankError for a name that is not known, for a setting that
         the kind does not have, and for a lexicon that lacks words."""
         if kind not in (*KINDS, PLACEBO):
-            raise EvenrankError(f"`kind`: expected {_listed((*KINDS, PLACEBO))}, found {quoted(kind)}")
+            raise EvenrankError(f"{arg.kind}: expected {_listed((*KINDS, PLACEBO))}, found {quoted(kind)}")
         for name, value, known in (("of", of, WITH_PLACEBO), ("form", form, FORMS), ("mode", mode, MODES)):
             if value is not None and value not in known:
-                raise EvenrankError(f"`{name}`: expected {_listed(known)}, found {quoted(value)}")
+                raise EvenrankError(f"{arg(name)}: expected {_listed(known)}, found {quoted(value)}")
         changed = KINDS[of or "swap"] if kind == PLACEBO else KINDS[kind]
         mode = mode or "sentence"
         words = None

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from evenrank import options as opt
 from evenrank.files import EvenrankError, InputError, Run, as_batches, as_queries
 from evenrank.files.arguments import checked
-from evenrank.files.errors import quoted
+from evenrank.files.errors import arg, quoted
 from evenrank.files.progress import progress
 from evenrank.files.wording import counted
 from evenrank.models.scorers import Rows, Scorer, Scores, TextPairs
@@ -578,7 +578,8 @@ class MappedBM25:
         refuse_model(model, encoding)
         if rm3 is not None and not self.manifest.settings.get("rm3"):
             raise EvenrankError(
-                f"`rm3`: the index {self.manifest.path} does not keep each passage's words; build it again with `rm3`"
+                f"{arg.rm3}: the index {self.manifest.path} does not keep each passage's words; build it"
+                f" again with {arg.rm3}"
             )
         check_files(self.manifest)
         run = self._index.search(queries, k, rm3=rm3, weighted=weighted, name=name or "bm25", quiet=quiet)

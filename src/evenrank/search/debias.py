@@ -27,7 +27,7 @@ import numpy as np
 from evenrank import options as opt
 from evenrank.files import EvenrankError, MissingExtraError
 from evenrank.files.arguments import checked, seed_32
-from evenrank.files.errors import require_fast
+from evenrank.files.errors import arg, require_fast
 from evenrank.files.json_values import fields_of
 from evenrank.files.types import Array
 from evenrank.models.vectors import (
@@ -89,7 +89,7 @@ def bias_subspace(vectors: Vectors, definitional: Sets, components: Annotated[in
     """
     if not 1 <= components < vectors.dimensions:
         raise EvenrankError(
-            f"`components`: expected 1 to {vectors.dimensions - 1} (vectors of {vectors.dimensions} dimensions), "
+            f"{arg.components}: expected 1 to {vectors.dimensions - 1} (vectors of {vectors.dimensions} dimensions), "
             f"found {components}"
         )
     row_of = row_numbers(vectors.words, (word for of in definitional for word in of))

@@ -14,7 +14,7 @@ import numpy as np
 from evenrank import options as opt
 from evenrank.files import EvenrankError, MissingExtraError, Provenance
 from evenrank.files.arguments import checked, seed_32
-from evenrank.files.errors import quoted
+from evenrank.files.errors import arg, quoted
 from evenrank.files.json_values import INLINE, LEFT_OUT, named
 from evenrank.files.types import Array
 from evenrank.models.vectors import Doubles, Flags, Integers, Vectors, read_vectors, row_numbers, unit_rows
@@ -473,5 +473,5 @@ def parse_analogy(text: str) -> tuple[str, str, str]:
     pair, _, c = text.partition("::")
     a, _, b = pair.partition(":")
     if not (a and b and c) or ":" in b + c:
-        raise EvenrankError(f"`analogies`: expected A:B::C, found {quoted(text)}")
+        raise EvenrankError(f"{arg.analogies}: expected A:B::C, found {quoted(text)}")
     return a, b, c

@@ -24,7 +24,7 @@ from evenrank import options as opt
 from evenrank._version import __version__
 from evenrank.files import EvenrankError, InputError, Provenance, write_text
 from evenrank.files.arguments import checked
-from evenrank.files.errors import quoted, readable, reason_of
+from evenrank.files.errors import arg, quoted, readable, reason_of
 from evenrank.files.json_values import json_text
 from evenrank.files.outputs import errors_naming
 from evenrank.files.reading import INDEX, INDEX_FORMAT, file_system, files_of, is_index
@@ -413,6 +413,6 @@ def refuse_model(model: object, encoding: Encoding | None) -> None:
     """Raises EvenrankError if a model, or settings of one, are given for BM25."""
     if model is not None or (encoding is not None and encoding != Encoding(batch_size=encoding.batch_size)):
         raise EvenrankError(
-            "BM25 has no model: `model`, `device` and the like are for an index of a model's vectors"
-            " (build one with `model`)"
+            f"BM25 has no model: {arg.model}, {arg.device} and the like are for an index of a model's vectors"
+            f" (build one with {arg.model})"
         )

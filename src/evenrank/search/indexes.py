@@ -13,7 +13,7 @@ import polars as pl
 from evenrank import options as opt
 from evenrank.files import EvenrankError, Run, as_queries, check_apart
 from evenrank.files.arguments import checked
-from evenrank.files.errors import FAST, require
+from evenrank.files.errors import FAST, arg, require
 from evenrank.files.passages import as_passages, folded
 from evenrank.files.reading import is_index
 
@@ -226,7 +226,7 @@ def retrieve(
     if is_index(collection):
         collection = open_index(cast("str | os.PathLike[str]", collection), check=check)
     elif check:
-        raise EvenrankError("`check`: only for an index by its folder")
+        raise EvenrankError(f"{arg.check}: only for an index by its folder")
     of_passages = None if passages is None else as_passages(passages)
     search: Callable[[object, int], Run]
     if isinstance(collection, FirstStage):
@@ -282,7 +282,7 @@ def check_settings(manifest: Manifest, **given: object) -> None:
             continue
         own = manifest.settings.get(name)
         if manifest.kind != "bm25":
-            raise EvenrankError(f"`{name}`: a setting of BM25, and {manifest.path} is an index of another kind")
+            raise EvenrankError(f"{arg(name)}: a setting of BM25, and {manifest.path} is an index of another kind")
         same = value == own
         if name == "stopwords":
             words = stop_word_set(value if isinstance(value, str) else cast("Sequence[str] | None", value))
@@ -290,7 +290,7 @@ def check_settings(manifest: Manifest, **given: object) -> None:
             value = value if isinstance(value, str | None) else "others"
         if not same:
             raise EvenrankError(
-                f"`{name}`: the index {manifest.path} has {_named(own)}, found {_named(value)}; build another index"
+                f"{arg(name)}: the index {manifest.path} has {_named(own)}, found {_named(value)}; build another index"
             )
 
 

@@ -18,7 +18,7 @@ from scipy.sparse import csr_matrix
 from evenrank import options as opt
 from evenrank.files import EvenrankError, InputError, Run, as_batches, as_queries
 from evenrank.files.arguments import checked
-from evenrank.files.errors import quoted
+from evenrank.files.errors import arg, quoted
 from evenrank.files.progress import progress
 from evenrank.files.wording import counted
 from evenrank.models.load import Prompts
@@ -102,7 +102,7 @@ class VectorIndex:
         for option, given in (("rm3", rm3 is not None), ("weighted", weighted)):
             if given:
                 raise EvenrankError(
-                    f"`{option}`: only for BM25, and {self.manifest.path} is a {self.manifest.kind} index"
+                    f"{arg(option)}: only for BM25, and {self.manifest.path} is a {self.manifest.kind} index"
                 )
         how = encoding or Encoding()
         table = as_queries(queries)
@@ -163,7 +163,9 @@ class VectorIndex:
         prompts = Prompts(query, self._prompt("document"))
         if model is not None and not isinstance(model, str | os.PathLike):
             if recorded is not None:
-                raise EvenrankError("`model`: expected the folder or the name of the index's model, found a loaded one")
+                raise EvenrankError(
+                    f"{arg.model}: expected the folder or the name of the index's model, found a loaded one"
+                )
             encoder = given_encoder(model, how.batch_size, prompts)
         else:
             stored = self._stored(model, how, prompts)
@@ -180,12 +182,14 @@ class VectorIndex:
         folder = self.manifest.path
         place = model if model is not None else self._model.get("path")
         if not isinstance(place, str | os.PathLike):
-            raise InputError(folder, "the index was made with a loaded model: give that as `model`")
+            raise InputError(folder, f"the index was made with a loaded model: give that as {arg.model}")
         if model is None and os.path.isabs(place) and not Path(place).is_dir():
-            raise InputError(folder, f"its model is no longer in {os.fspath(place)}: give its folder as `model`")
+            raise InputError(folder, f"its model is no longer in {os.fspath(place)}: give its folder as {arg.model}")
         if model is None and not Path(place).is_dir() and downloaded_model(str(place)) is None:
             # What an index from elsewhere names is not downloaded unasked.
-            raise InputError(folder, f"its model {place} was not downloaded: give that name as `model` to download it")
+            raise InputError(
+                folder, f"its model {place} was not downloaded: give that name as {arg.model} to download it"
+            )
         kind = "sparse" if self.manifest.kind == "sparse" else "bi"
         precision = how.precision
         if precision is None and self._model.get("precision") in ("float32", "bfloat16"):
@@ -343,7 +347,7 @@ def _encoder(model: object, encoding: Encoding) -> TextEncoder:
     """What encodes, loaded."""
     prompts = Prompts(encoding.query_prompt, encoding.document_prompt)
     if not isinstance(model, str | os.PathLike):
-        given = [f"`{name}`" for name in ("device", "precision", "kind") if getattr(encoding, name) is not None]
+        given = [arg(name) for name in ("device", "precision", "kind") if getattr(encoding, name) is not None]
         if given:
             raise EvenrankError(f"{', '.join(given)}: only for a model given by its folder or its name on the hub")
         return given_encoder(model, encoding.batch_size, prompts)

@@ -37,7 +37,7 @@ from evenrank.files import (
 )
 from evenrank.files.arguments import checked
 from evenrank.files.convert import frame_of
-from evenrank.files.errors import quoted
+from evenrank.files.errors import arg, quoted
 from evenrank.files.reading import line_blocks, open_binary, open_parquet, read_bytes, refuse_pipe
 from evenrank.files.tables import lines_of
 from evenrank.files.types import Array
@@ -558,7 +558,7 @@ def training_lists(
     both kinds of passages.
     """
     if (groups is None) == (run is None or qrels is None):
-        raise EvenrankError("`training_lists`: expected `run` and `qrels`, or `groups`")
+        raise EvenrankError(f"`training_lists`: expected {arg.run} and {arg.qrels}, or {arg.groups}")
     texts, asked = as_collection(collection), as_queries(queries)
     chosen = lexicon if labels is None else as_labels(labels)
     kept_groups = None if chosen is None else PassageGroups(attributes_of(chosen))
@@ -597,7 +597,7 @@ def as_lists(given: object, attributes: Sequence[Attribute] = ()) -> ListDataset
         lists = MemoryLists(found)
     if attributes and lists.attributes != len(attributes):
         if not lists.attributes:
-            hint = ": pass `lexicon` or `labels` to training_lists" if isinstance(lists, TrainingLists) else ""
+            hint = f": pass {arg.lexicon} or {arg.labels} to training_lists" if isinstance(lists, TrainingLists) else ""
             raise EvenrankError(f"`lists`: no passage has a side{hint}")
         there = counted(lists.attributes, "attribute")
         raise EvenrankError(f"`lists`: the passages have sides for {there}, expected {len(attributes)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from types import FrameType
@@ -37,6 +37,45 @@ writes: ContextVar[bool] = ContextVar("writes", default=False)
 """Whether the running command writes provenance, so that digests can be computed while inputs are read."""
 outputs: ContextVar[dict[str, object] | None] = ContextVar("outputs", default=None)
 """The files that the running command is to write, each with what was there before."""
+
+
+_spelling: dict[str, str] = {}
+"""How messages name parameters; empty in a Python program. All threads have the same."""
+
+
+@contextmanager
+def spelled(names: Mapping[str, str]) -> Iterator[None]:
+    """In the block, messages name parameters by these: a command's options, or the keys of a file."""
+    before = _spelling.copy()
+    _spelling.update(names)
+    try:
+        yield
+    finally:
+        _spelling.clear()
+        _spelling.update(before)
+
+
+class _Arguments:
+    """Names parameters in messages as whoever reads them writes them.
+
+    In Python `` `missing='skip'` ``; on the command line ``--missing skip``, of a switch ``--resume``, and of an
+    argument what the help calls it, ``COLLECTION``.
+
+    >>> arg.k, arg("missing", "skip")
+    ('`k`', "`missing='skip'`")
+    """
+
+    def __getattr__(self, name: str) -> str:
+        return self(name)
+
+    def __call__(self, name: str, value: object = None) -> str:
+        flag = _spelling.get(name)
+        if flag is None:
+            return f"`{name}`" if value is None else f"`{name}={value!r}`"
+        return flag if value in (None, True) or not flag.startswith("--") else f"{flag} {value or repr(value)}"
+
+
+arg = _Arguments()
 
 
 @contextmanager

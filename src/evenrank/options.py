@@ -9,7 +9,7 @@ an argument, the rest are options. So what is added to a signature is added to t
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypedDict
 
 if TYPE_CHECKING:
     from evenrank.files.convert import QrelsLike, TextsLike
@@ -21,17 +21,43 @@ Panel = Literal["Input", "Groups", "Method", "Model", "Statistics", "Machine", "
 """The headings under which a command's help lists its options, in this order."""
 
 
+LARGEST = 2**31 - 1
+"""The largest count: numbers of documents, words and positions are 32-bit integers in the compiled loops."""
+
+
+class Range(NamedTuple):
+    """The numbers from ``least`` to ``most``, inclusive."""
+
+    least: float
+    most: float = LARGEST
+    whole: bool = True
+
+
+COUNT, FROM_0 = Range(1), Range(0)
+SHARE = Range(0, 1, whole=False)
+SEED = Range(0, 2**64 - 1)
+SIZE = Range(1, 100_000)
+CONCURRENCY, SECONDS = Range(1, 1000), Range(0.001, 86_400, whole=False)
+"""Requests in flight, and how long one may take."""
+K1 = Range(0, 1e6, whole=False)
+"""Larger values exceed the precision of float32, and term frequency no longer saturates anyway."""
+SIGNIFICANCE = Range(0.001, 0.5, whole=False)
+"""What FA*IR corrects."""
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What a command says of a parameter.
+    """The help and the conditions of a parameter, which :func:`evenrank.files.arguments.checked` checks.
 
     Attributes:
         help: A sentence or two, for values and defaults that the signature doesn't show.
         flag: Its name on the command line, where that is not the parameter's; ``metavar``: what stands for its value.
         typed: What is typed, where the parameter's type doesn't tell; ``list``: texts, by repeating the option.
         reads: Whether it names a file that is read, which no output may replace.
-        needs: The option without which it is not given; then ``--beir`` doesn't stand for it. ``unless``: the one
-            beside which it is not.
+        range: The numbers that it may be.
+        needs: The options of which one has to be given beside it, or ``option=value``.
+        excludes: The options that are not given beside it.
+        unless: The options of which one has to be given where it is not.
         shown: Whether the help shows the default.
         panel: The heading that it stands under in the help; without one: Input if it ``reads`` a file, else Method.
         rare: Whether ``--help`` leaves it out, for ``--help-all`` to show.
@@ -42,8 +68,10 @@ class Option:
     metavar: str | None = None
     typed: type | None = None
     reads: bool = False
-    needs: str | None = None
-    unless: str | None = None
+    range: Range | None = None
+    needs: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
     shown: bool = True
     panel: Panel | None = None
     rare: bool = False
@@ -72,8 +100,8 @@ MaybeCollection = Annotated["TextsLike | None", Option(f"The documents: {TEXTS}"
 Queries = Annotated["TextsLike", Option(TEXTS, reads=True)]
 TheQueries = Annotated["TextsLike", Option(TEXTS, metavar="QUERIES", reads=True)]
 MaybeQueries = Annotated["TextsLike | None", Option(f"The queries: {TEXTS}", reads=True)]
-QueriesAlone = Annotated["TextsLike | None", Option(f"The queries: {TEXTS}", reads=True, needs="only_queries")]
-OnlyQueries = Annotated[bool, Option("Only the queries in --queries.", panel="Input", rare=True)]
+QueriesAlone = Annotated["TextsLike | None", Option(f"The queries: {TEXTS}", reads=True, needs=("only_queries",))]
+OnlyQueries = Annotated[bool, Option("Only the queries in --queries.", needs=("queries",), panel="Input", rare=True)]
 Qrels = Annotated["QrelsLike | None", Option(NO_QRELS, reads=True)]
 
 Passages = Annotated[
@@ -112,20 +140,43 @@ Labels = Annotated[
     Option(
         "Labels instead of words: doc_id,group, or doc_id and each group's weight (CSV, TSV, JSONL or Parquet).",
         reads=True,
+        excludes=("lexicon", "tokens", "threshold", "magnitudes", "scores"),
         panel="Groups",
     ),
 ]
-Neutral = Annotated[Sequence[str] | str | None, Option(NEUTRAL, typed=list, panel="Groups")]
+# Of labels, or of a table of people.
+_READ = ("labels", "table")
+Neutral = Annotated[Sequence[str] | str | None, Option(NEUTRAL, typed=list, needs=_READ, panel="Groups")]
 GroupColumn = Annotated[
     Sequence[str] | str | None,
-    Option("The column of groups, if there are several; repeatable.", typed=list, panel="Groups", rare=True),
+    Option(
+        "The column of groups, if there are several; repeatable.", typed=list, needs=_READ, panel="Groups", rare=True
+    ),
 ]
 Intersect = Annotated[
     bool | None,
-    Option("Groups are the combinations of several --group-column.", typed=bool, panel="Groups", rare=True),
+    Option(
+        "Groups are the combinations of several --group-column.",
+        typed=bool,
+        needs=("group_column",),
+        panel="Groups",
+        rare=True,
+    ),
 ]
 Tokens = Annotated[Literal["word", "whitespace"], Option(_TOKENS, panel="Groups", rare=True)]
-Threshold = Annotated[float, Option(_THRESHOLD, panel="Groups", rare=True)]
+WORDS = Range(0, whole=False)
+Threshold = Annotated[float, Option(_THRESHOLD, range=WORDS, panel="Groups", rare=True)]
+
+Guess = Annotated[
+    object,
+    Option(
+        "With labels that were drawn: a lexicon, scores or labels that they correct.",
+        reads=True,
+        needs=("labels",),
+        panel="Groups",
+        rare=True,
+    ),
+]
 
 
 class GroupOptions(TypedDict, total=False):
@@ -155,15 +206,7 @@ class GroupOptions(TypedDict, total=False):
     neutral: Neutral
     group_column: GroupColumn
     intersect: Intersect
-    guess: Annotated[
-        object,
-        Option(
-            "With labels that were drawn: a lexicon, scores or labels that they correct.",
-            reads=True,
-            panel="Groups",
-            rare=True,
-        ),
-    ]
+    guess: Guess
     lexicon: Annotated["LexiconLike | None", Option(f"{LEXICON} Default: gender-en.", reads=True, panel="Groups")]
     poles: Annotated[
         str | None,
@@ -172,8 +215,38 @@ class GroupOptions(TypedDict, total=False):
     tokens: Annotated[
         Literal["word", "whitespace"] | None, Option(f"{_TOKENS} Default: word.", panel="Groups", rare=True)
     ]
-    threshold: Annotated[float | None, Option(f"{_THRESHOLD} Default: 1.", panel="Groups", rare=True)]
+    threshold: Annotated[float | None, Option(f"{_THRESHOLD} Default: 1.", range=WORDS, panel="Groups", rare=True)]
 
+
+# --- fairer orders ----------------------------------------------------------------------------------------------------
+
+Top = Annotated[
+    int | None,
+    Option(
+        "fair, detconstsort: how many first ranks have the promise, chosen from the first --depth (default: all of"
+        " these).",
+        range=COUNT,
+        needs=("method=fair", "method=detconstsort"),
+        rare=True,
+    ),
+]
+Protected = Annotated[
+    str | None,
+    Option(
+        "fair: the group that needs a minimum (default: the one furthest below its target).",
+        metavar="GROUP",
+        needs=("method=fair",),
+        rare=True,
+    ),
+]
+Alpha = Annotated[
+    float | None,
+    Option("fair: the significance (default: 0.1).", range=SIGNIFICANCE, needs=("method=fair",), rare=True),
+]
+Per = Annotated[
+    Literal["group", "magnitude"] | None,
+    Option("shift: what has an offset (default: group).", needs=("method=shift",), rare=True),
+]
 
 # --- models and machines ----------------------------------------------------------------------------------------------
 
@@ -194,19 +267,34 @@ QueryPrompt = Annotated[
 DocumentPrompt = Annotated[
     str | None, Option("Put before passages instead of the model's own.", metavar="TEXT", panel="Model", rare=True)
 ]
-BatchSize = Annotated[int, Option("Texts per batch.", panel="Machine")]
+BatchSize = Annotated[int, Option("Texts per batch.", range=COUNT, panel="Machine")]
 Precision = Annotated[
     Literal["auto", "float32", "bfloat16"],
     Option("auto: bfloat16 on a GPU that supports it, else float32.", panel="Machine", rare=True),
 ]
 Engine = Annotated[
     Literal["local", "ray"],
-    Option("local: all cores of this machine; ray: a Ray cluster (RAY_ADDRESS).", panel="Machine", rare=True),
+    Option(
+        "local: all cores of this machine; ray: a Ray cluster (RAY_ADDRESS).",
+        excludes=("labels",),
+        panel="Machine",
+        rare=True,
+    ),
 ]
 Workers = Annotated[
-    int | None, Option("ray: the most parallel workers (default: as many as fit).", panel="Machine", rare=True)
+    int | None,
+    Option(
+        "ray: the most parallel workers (default: as many as fit).",
+        range=SIZE,
+        needs=("engine=ray",),
+        panel="Machine",
+        rare=True,
+    ),
 ]
-Cpus = Annotated[float, Option("ray: cores per worker.", panel="Machine", rare=True)]
+CORES = Range(0, 100_000, whole=False)
+Cpus = Annotated[
+    float, Option("ray: cores per worker.", range=CORES, needs=("engine=ray",), panel="Machine", rare=True)
+]
 
 # --- word vectors -----------------------------------------------------------------------------------------------------
 
@@ -224,7 +312,7 @@ Specific = Annotated[
 LearnSpecific = Annotated[
     bool, Option("Learn more such words from these with a linear SVM.", panel="Groups", rare=True)
 ]
-Limit = Annotated[int | None, Option("Read only this number of words.", panel="Input", rare=True)]
+Limit = Annotated[int | None, Option("Read only this number of words.", range=COUNT, panel="Input", rare=True)]
 
 # --- outputs, which are the commands' alone ---------------------------------------------------------------------------
 

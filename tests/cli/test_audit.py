@@ -122,7 +122,7 @@ def test_an_audit_of_people_in_a_table(tmp_path, evenrank):
         (both, "--group-column: expected one, found gender and old (--intersect takes their combinations)"),
         ((*asked, "--qrels", table), "--table or --qrels: an audit is of people in a table, or of runs"),
         ((*asked, "--tables", "all"), "--tables: expected impact, found 'all'"),
-        (("audit", "a.run", "--selected", "x"), "--selected is of people in a table: it needs --table"),
+        (("audit", "a.run", "--selected", "x"), "--selected needs --table"),
         ((*asked, "--json", table), "it is an input"),
     ):
         ended = evenrank(*arguments)

@@ -211,12 +211,8 @@ CASES = {
     "a measure that needs judgements": case(audit(qrels=None, measures="nDCG@10"), "nDCG@10 needs --qrels"),
     "a number": case(audit(background_depth="0"), "--background-depth: expected 1 or more, found 0"),
     "a word": case(audit(missing="drop"), "--missing: expected error, skip or neutral, found 'drop'"),
-    "labels and words": case(
-        labels(tokens="word"), "--labels or --tokens: groups are from labels or from words, not from both"
-    ),
-    "neutral without labels": case(
-        labels(labels=None, collection="collection"), "--neutral says how labels are read: it needs --labels"
-    ),
+    "labels and words": case(labels(tokens="word"), "--labels: not with --tokens"),
+    "neutral without labels": case(labels(labels=None, collection="collection"), "--neutral needs --labels or --table"),
     "unknown without labels": case(
         labels(labels=None, neutral=None, collection="collection", unknown="skip"),
         "--unknown is about documents without a label: it needs --labels",

@@ -84,11 +84,9 @@ def test_refusals(folder: Path, evenrank: Command) -> None:
     assert refused("index", "c.tsv", "--out", "j", "--stemmer", "klingon").startswith("--stemmer: expected one of ")
     assert refused("index", "c.tsv", "--out", "j", "--device", "cpu").startswith("BM25 has no model: ")
     with_model = ("index", "c.tsv", "--out", "j", "--model", "m")
-    assert refused(*with_model, "--k1", "3", "--stemmer", "none", "--rm3") == (
-        "--k1, --stemmer, --rm3: only for BM25, and the index is of the vectors of --model"
-    )
+    assert refused(*with_model, "--k1", "3", "--stemmer", "none", "--rm3") == "--model: not with --k1"
     # The defaults, too, are refused if they are given.
-    assert refused(*with_model, "--b", "0.4", "--stopwords", "english").startswith("--b, --stopwords: only for BM25")
+    assert refused(*with_model, "--b", "0.4", "--stopwords", "english") == "--model: not with --b"
     for path in (folder / "i").glob("scores.bin"):
         path.write_bytes(b"")
     assert refused(*search) == "i: the index is damaged: scores.bin has 0 bytes, expected 20"

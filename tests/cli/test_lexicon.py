@@ -85,7 +85,7 @@ def test_labels_of_other_documents(folder: Path, evenrank: Command) -> None:
             "LEXICON: no file and no built-in lexicon 'nothing' (built in: age-en, gender-de, ",
         ),
         ("bad.csv --collection c.tsv", "bad.csv, line 2: 'SHE' is in two groups, f (line 1) and m"),
-        ("gender-en --collection c.tsv --neutral N", "--neutral and --group-column say how to read --labels, "),
+        ("gender-en --collection c.tsv --neutral N", "--neutral needs --labels"),
         ("gender-en --collection c.tsv --json c.tsv", "c.tsv: cannot be written: it is an input"),
     ],
 )

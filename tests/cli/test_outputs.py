@@ -102,9 +102,9 @@ CASES = [
     ("fuse r.run B=s.run --weight 0.5 --out r.run", "r.run: cannot be written: it is an input"),
     ("fuse r.run B=s.run --weight 0.5 --out s.run", "s.run: cannot be written: it is an input"),
     ("fuse r.run s.run --tune nDCG@10 --qrels qrels --out x --json qrels", "qrels: cannot be written: it is an input"),
-    ("fuse r.run s.run --weight 0.5 --out x --json w", "--json is about weights that are chosen: it needs --tune"),
-    ("fuse r.run s.run --weight 0.5 --out x --folds 3", "--folds is about weights that are chosen: it needs --tune"),
-    ("retrieve c.tsv q.tsv --out x --fb-docs 5", "--fb-docs is about expansion: it needs --rm3"),
+    ("fuse r.run s.run --weight 0.5 --out x --json w", "--json needs --tune"),
+    ("fuse r.run s.run --weight 0.5 --out x --folds 3", "--folds needs --tune"),
+    ("retrieve c.tsv q.tsv --out x --fb-docs 5", "--fb-docs needs --rm3"),
     ("fuse r.run s.run --tune nDCG@10 --qrels qrels --out x --json x", "x: cannot be written: it is another output"),
     (
         "negatives r.run --collection c.tsv --qrels qrels --queries n.jsonl.manifest.json --out n.jsonl",

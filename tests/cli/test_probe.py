@@ -93,7 +93,7 @@ CASES = [
     ("bm25 --variants swap=s.tsv --placebo mine=l.tsv",
      "--placebo: no variant 'mine' to be a placebo of (the variants are swap)"),
     ("--variants swap=s.tsv", "expected MODEL, or --endpoint"),
-    ("bm25 --variants swap=s.tsv --concurrency 3", "--concurrency: only with --endpoint"),
+    ("bm25 --variants swap=s.tsv --concurrency 3", "--concurrency needs --endpoint"),
     ("bm25 --variants swap=s.tsv --lexicon shout", "--lexicon: no file and no built-in lexicon 'shout'"),
     ("bm25 --variants swap=s.tsv --placebo l.tsv --report l.tsv", "l.tsv: cannot be written: it is an input"),
 ]  # fmt: skip

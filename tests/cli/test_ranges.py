@@ -1,4 +1,4 @@
-"""The numbers that settings may have: one table, and every option of every command refuses the others in one line."""
+"""The numbers that settings may be: every option of every command refuses the others in one line."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ import typer
 
 from evenrank.cli import app, main
 from evenrank.files import EvenrankError
-from evenrank.files.arguments import LARGEST, RANGES, check_ranges
+from evenrank.files.arguments import check_range
 from evenrank.measures import parse_measure
+from evenrank.options import COUNT, K1, LARGEST, SEED, SHARE, WORDS, Range
 
 HUGE = 10**40
 
@@ -39,9 +40,11 @@ def options(callback: Callable[..., Any]) -> Iterator[tuple[str, Any, frozenset[
         yield name, info, frozenset(get_args(base) or (base,)), parameter.default is inspect.Parameter.empty
 
 
-def numeric() -> Iterator[tuple[tuple[str, ...], list[str], str, bool]]:
+def numeric() -> Iterator[tuple[tuple[str, ...], list[str], str, bool, Range]]:
     for path, callback in commands():
         found = list(options(callback))
+        run = inspect.getclosurevars(callback).nonlocals["run"]
+        declared = inspect.getclosurevars(run).nonlocals["declared"]
         # Files that are not there: nothing is read before the numbers are checked.
         given = []
         for name, info, _, needed in found:
@@ -50,7 +53,7 @@ def numeric() -> Iterator[tuple[tuple[str, ...], list[str], str, bool]]:
                 given += ["absent"] if isinstance(info, typer.models.ArgumentInfo) else [option, "absent"]
         for name, _, types, _ in found:
             if types & {int, float}:
-                yield path, given, name, float in types
+                yield path, given, name, float in types, declared[name].option.range
 
 
 NUMERIC = list(numeric())
@@ -79,22 +82,23 @@ def test_the_walk_finds_the_options() -> None:
     assert {("retrieve",), ("embeddings", "audit"), ("position", "sensitivity"), ("data", "squad")} <= {
         path for path, *_ in NUMERIC
     }
-    assert {name for _, _, name, _ in NUMERIC} <= RANGES.keys()
+    assert [one for one in NUMERIC if one[-1] is None] == []
 
 
-@pytest.mark.parametrize(("path", "given", "name", "real"), NUMERIC, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(("path", "given", "name", "real", "allowed"), NUMERIC, ids=lambda value: str(value)[:30])
 def test_an_absurd_number_is_one_line(
     path: tuple[str, ...],
     given: list[str],
     name: str,
     real: bool,
+    allowed: Range,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     values = ["100000000000000000000", str(HUGE), "-1", "nan", "inf", "-inf"]
-    values += [str(math.nextafter(RANGES[name].most, math.inf))] if real else [str(int(RANGES[name].most) + 1)]
+    values += [str(math.nextafter(allowed.most, math.inf))] if real else [str(int(allowed.most) + 1)]
     for value in values:
         option = FLAGS.get(name, f"--{name.replace('_', '-')}")
         line = refused([*path, *given, f"{option}={value}"], monkeypatch, capsys)
@@ -142,26 +146,28 @@ def test_the_deepest_measure() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "message"),
+    ("allowed", "value", "message"),
     [
-        ({"k": 0}, "`k`: expected 1 or more, found 0"),
-        ({"k": 10**19}, "`k`: expected 1 to 2147483647, found 10000000000000000000"),
-        ({"k": 10**6000}, "`k`: expected 1 to 2147483647, found a number of 6001 digits"),
-        ({"k": 10.0}, "`k`: expected a whole number from 1, found 10.0"),
-        ({"k": True}, "`k`: expected a whole number from 1, found True"),
-        ({"k": "ten"}, "`k`: expected a whole number from 1, found 'ten'"),
-        ({"seed": -1}, "`seed`: expected 0 to 18446744073709551615, found -1"),
-        ({"b": math.nan}, "`b`: expected a number from 0 to 1, found nan"),
-        ({"threshold": -1}, "`threshold`: expected a number from 0, found -1"),
-        ({"threshold": math.inf}, "`threshold`: expected a number from 0 to 2147483647, found inf"),
-        ({"k1": np.float64(-1)}, "`k1`: expected a number from 0 to 1000000, found -1.0"),
+        (COUNT, 0, "expected 1 or more, found 0"),
+        (COUNT, 10**19, "expected 1 to 2147483647, found 10000000000000000000"),
+        (COUNT, 10.0, "expected a whole number from 1, found 10.0"),
+        (COUNT, True, "expected a whole number from 1, found True"),
+        (COUNT, "ten", "expected a whole number from 1, found 'ten'"),
+        (SEED, -1, "expected 0 to 18446744073709551615, found -1"),
+        (SHARE, math.nan, "expected a number from 0 to 1, found nan"),
+        (WORDS, -1, "expected a number from 0, found -1"),
+        (WORDS, math.inf, "expected a number from 0 to 2147483647, found inf"),
+        (K1, np.float64(-1), "expected a number from 0 to 1000000, found -1.0"),
     ],
 )
-def test_what_a_setting_may_be(setting: dict[str, Any], message: str) -> None:
+def test_what_a_number_may_be(allowed: Range, value: object, message: str) -> None:
     with pytest.raises(EvenrankError) as error:
-        check_ranges(**setting)
-    assert str(error.value) == message
+        check_range("x", value, allowed)
+    assert str(error.value) == f"`x`: {message}"
 
 
 def test_what_passes() -> None:
-    check_ranges(k=np.int64(LARGEST), seed=0, b=1, k1=np.float32(1.5), limit=None, share=0.0)
+    with pytest.raises(EvenrankError, match="expected 1 to 2147483647, found a number of 6001 digits"):
+        check_range("x", 10**6000, COUNT)
+    for allowed, value in ((COUNT, np.int64(LARGEST)), (SEED, 0), (SHARE, 1), (K1, np.float32(1.5)), (COUNT, None)):
+        check_range("x", value, allowed)

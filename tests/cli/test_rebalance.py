@@ -111,11 +111,11 @@ def test_a_bound_that_nothing_meets(folder: Path, evenrank: Command) -> None:
 
 BAD = {
     "nothing to write": (["--strength", "0.5"], "expected --out: where to write the new run"),
-    "no strength": (["--out", "o"], "expected --strength, or --meet and/or --keep"),
+    "no strength": (["--out", "o"], "expected --strength, --meet or --keep"),
     "an option of another method": (
-        ["--strength", "1", "--out", "o", "--protected", "f"], "--protected is of the method fair, not of"
+        ["--strength", "1", "--out", "o", "--protected", "f"], "--protected needs --method fair"
     ),
-    "keep without qrels": (["--keep", "nDCG@10 >= 9%", "--out", "o"], "--keep is about effectiveness: it needs"),
+    "keep without qrels": (["--keep", "nDCG@10 >= 9%", "--out", "o"], "--keep needs --qrels"),
     "an output that is an input": (["--strength", "1", "--out", "r.run"], "cannot be written: it is an input"),
     "a page that is an input": (
         ["--strength", "1", "--out", "o", "--report", "s.parquet"], "cannot be written: it is an input"

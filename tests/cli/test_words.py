@@ -13,36 +13,32 @@ import pytest
 import typer
 
 import evenrank as package
-from evenrank.cli import _words, commands
+from evenrank._command import arg, spelled
 
 Command = Callable[..., Any]
 SOURCE = Path(package.__file__).parent
 
 
-def of(*arguments: str) -> Any:
-    return _words.chosen(commands(), arguments)[1]
-
-
 @pytest.mark.parametrize(
-    ("arguments", "message", "said"),
+    ("name", "value", "python", "typed"),
     [
-        (["audit", "run"], "`background_depth`: expected 1 or more", "--background-depth: expected 1 or more"),
-        (["audit", "run"], "give `collection` or `scores`", "give --collection or --scores"),
-        (["audit"], "(`missing='skip'` or `missing='neutral'`)", "(--missing skip or --missing neutral)"),
-        (["audit"], "`runs` and `nothing` and `data.blind`", "[NAME=]RUN… and `nothing` and `data.blind`"),
-        (["score", "c", "--out", "o"], "`collection` and `poles='A,B'`", "COLLECTION and --poles A,B"),
-        (["train", "r"], "`settings`: x; `resume=True` resumes", "--set: x; --resume resumes"),
-        (["position", "similarity", "m"], "a smaller `min_terms`", "a smaller --min-terms"),
-        (["embeddings", "--help", "train"], "`min_count`: x", "--min-count: x"),
-        (["fuse", "a", "b"], "`measure`: no measure", "--tune: no measure"),
-        # What a user wrote is no argument, nor is code.
-        (["audit"], "found '`seed`', ``seed``, `seed", "found '`seed`', ``seed``, `seed"),
-        ([], "`seed`", "`seed`"),
-        (["nothing", "audit"], "`seed`", "`seed`"),
+        ("background_depth", None, "`background_depth`", "--background-depth"),
+        ("missing", "skip", "`missing='skip'`", "--missing skip"),
+        ("poles", "A,B", "`poles='A,B'`", "--poles A,B"),
+        ("threshold", 0, "`threshold=0`", "--threshold 0"),
+        ("score", "", "`score=''`", "--score ''"),
+        ("only_queries", True, "`only_queries=True`", "--only-queries"),
+        ("measure", None, "`measure`", "--tune"),
+        ("runs", None, "`runs`", "[NAME=]RUN…"),
+        ("nothing", None, "`nothing`", "`nothing`"),
     ],
 )
-def test_arguments_become_what_is_typed(arguments: list[str], message: str, said: str) -> None:
-    assert _words.translated(message, of(*arguments)) == said
+def test_arguments_are_named_as_they_are_typed(name: str, value: object, python: str, typed: str) -> None:
+    options = {"background_depth", "missing", "poles", "threshold", "score", "only_queries"}
+    flags = {one: f"--{one.replace('_', '-')}" for one in options} | {"measure": "--tune", "runs": "[NAME=]RUN…"}
+    with spelled(flags):
+        assert arg(name, value) == typed
+    assert arg(name, value) == python
 
 
 def test_one_mistake_said_to_both(tmp_path: Path, evenrank: Command) -> None:

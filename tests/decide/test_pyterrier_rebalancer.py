@@ -204,11 +204,11 @@ def test_unknown_documents() -> None:
 def test_mistakes() -> None:
     given = frame()
     for settings, message in [
-        ({"method": "magic"}, "`method`: expected one of neutral, .* found 'magic'"),
+        ({"method": "magic"}, "`method`: expected neutral, .* found 'magic'"),
         ({"strength": 1.5}, "`strength`: expected a number from 0 to 1, found 1.5"),
         ({"depth": 0}, "`depth`: expected 1 or more, found 0"),
-        ({"offsets": {"m": 1, "f": -1}}, "`offsets` is of the method shift, not of neutral"),
-        ({"protected": "f"}, "`protected` is of the method fair, not of neutral"),
+        ({"offsets": {"m": 1, "f": -1}}, "`offsets` needs `method='shift'`"),
+        ({"protected": "f"}, "`protected` needs `method='fair'`"),
         ({"labels": labels(), "lexicon": "gender-en"}, "`lexicon`"),
         ({"missing": "drop"}, "`missing`: expected error, skip or neutral, found 'drop'"),
     ]:

@@ -247,7 +247,7 @@ def test_bad_input(tmp_path: Path) -> None:
         check_lexicon("gender-en", collection=texts, labels=labels_of({"d1": {"f": 1}}, groups="fF"))
     with pytest.raises(EvenrankError, match="`labels`: expected labels, found a group table of counted words"):
         check_lexicon("gender-en", collection=texts, labels=GroupTable.of(labels_of({"d1": {"f": 1}}).table))
-    with pytest.raises(EvenrankError, match="`neutral` and `group_column` say how to read `labels`"):
+    with pytest.raises(EvenrankError, match="`neutral` needs `labels`"):
         check_lexicon("gender-en", collection=texts, neutral=["N"])
     with pytest.raises(EvenrankError, match="`threshold`"):
         evenrank.check_lexicon("gender-en", collection=texts, threshold=-1)

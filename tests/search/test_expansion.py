@@ -76,7 +76,7 @@ def test_the_language_model_form() -> None:
     # No score above 0: equal shares.
     text = expand(queries("nurse"), vectors=made(nurse=[1, 0], a=[-1, 0], b=[0, 1]), k=2).language_model(0.5)["text"][0]
     assert text == "nurse^0.5 b^0.25 a^0.25"
-    with pytest.raises(EvenrankError, match=r"`language_model`: expected a number from 0 to 1, found 1\.5"):
+    with pytest.raises(EvenrankError, match=r"`weight`: expected a number from 0 to 1, found 1\.5"):
         expand(queries("nurse"), vectors=SMALL).language_model(1.5)
 
 

@@ -227,8 +227,8 @@ def test_weights_of_any_size(files) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "expected one of `weights` and `measure`"),
-        (["--weight", "0.5", "--tune", "AP"], "expected one of `weights` and `measure`"),
+        ([], "expected `weights` or `measure`"),
+        (["--weight", "0.5", "--tune", "AP"], "`weights`: not with `measure`"),
         (["--tune", "AP"], "`measure` needs `qrels`"),
         (["--weight", "x"], "expected a number, or one per run separated by commas, found x"),
         (["--weight", "1.5"], "expected a number from 0 to 1, found 1.5"),

@@ -208,7 +208,7 @@ def test_python_trains_by_labels(gendered, sides, tmp_path):
     one, other = (result.ranker.state_dict() for result in results)
     assert all(torch.equal(one[name], other[name]) for name in one)
     assert "fair_loss_in memory" in results[1].log[-2]
-    with pytest.raises(EvenrankError, match=r"^`labels` or `lexicon`: groups are from labels or from words"):
+    with pytest.raises(EvenrankError, match=r"^`labels`: not with `lexicon`"):
         evenrank.train(ranker, lists, fairness=IBBR(), lexicon="gender-en", labels=labels)
     records = [{"query": "q", "passages": ["a", "b"], "relevance": [1, 0]}]
     with pytest.raises(EvenrankError, match="labels in memory are by document, and these passages have no ids"):

@@ -86,9 +86,7 @@ def test_mistakes_in_labels_of_a_dataset(checkpoint: str) -> None:
         EvenrankError, match=r"^`id_columns`: the dataset has no column 'id' \(it has query, positive, n"
     ):
         with_group_labels(tuples(), labels=labels, id_columns=["id"])
-    with pytest.raises(
-        EvenrankError, match=r"^`labels` or `lexicon`: groups are from labels or from words, not from both"
-    ):
+    with pytest.raises(EvenrankError, match=r"^`labels`: not with `lexicon`"):
         with_group_labels(identified(), "gender-en", labels=labels, id_columns=IDS)
     with pytest.raises(EvenrankError, match=r"^the labels know none of 4 passages \('a', 'b', 'c', …\)"):
         with_group_labels(identified(), labels={"x": "m", "y": "f"}, id_columns=IDS)
@@ -132,7 +130,5 @@ def test_documents_without_a_label_are_left_out_of_an_evaluator() -> None:
     assert scored.first_stage == found.first_stage
     with pytest.raises(EvenrankError, match=r"^`labels`: knows none of the documents: it has 'x', 'y'; asked for"):
         evaluator(labels={"x": "m", "y": "f"})
-    with pytest.raises(
-        EvenrankError, match=r"^`labels` or `scores`: groups are from labels or from words, not from both"
-    ):
+    with pytest.raises(EvenrankError, match=r"^`labels`: not with `scores`"):
         evaluator(labels=table, scores=table)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from evenrank.files import EvenrankError, atomic_path, check_apart
+from evenrank.files import EvenrankError, arg, atomic_path, check_apart
 from evenrank.files.json_values import fields_of, json_text, json_values
 from evenrank.files.outputs import for_spreadsheets
 from evenrank.measures import facts
@@ -106,7 +106,7 @@ class AuditResult(AuditFigures):
     def impact_table(self) -> Table:
         """The table that an audit of selection publishes. Raises EvenrankError where no ImpactRatio was measured."""
         if not self.impact:
-            raise EvenrankError("there is no table of impact ratios: `measures` has no ImpactRatio")
+            raise EvenrankError(f"there is no table of impact ratios: {arg.measures} has no ImpactRatio")
         return impact_table(self.impact)
 
     def per_query(self, path: str | os.PathLike[str] | None = None) -> pl.DataFrame:

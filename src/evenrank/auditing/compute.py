@@ -71,7 +71,8 @@ def audit(
         ),
     ] = None,
     background_depth: Annotated[
-        int, opt.Option("How many of its documents to use for each query.", panel="Statistics", rare=True)
+        int,
+        opt.Option("How many of its documents to use for each query.", range=opt.COUNT, panel="Statistics", rare=True),
     ] = 200,
     query_groups: Annotated[
         object,
@@ -92,9 +93,14 @@ def audit(
         opt.Option("What to do with documents without text.", panel="Input", rare=True),
     ] = "error",
     missing_limit: Annotated[
-        float, opt.Option("Stop if a larger share of documents has no text (0 to 1).", panel="Input", rare=True)
+        float,
+        opt.Option(
+            "Stop if a larger share of documents has no text (0 to 1).", range=opt.SHARE, panel="Input", rare=True
+        ),
     ] = 0.1,
-    seed: Annotated[int, opt.Option("Seed of the orders that are drawn.", panel="Statistics", rare=True)] = 0,
+    seed: Annotated[
+        int, opt.Option("Seed of the orders that are drawn.", range=opt.SEED, panel="Statistics", rare=True)
+    ] = 0,
     order: Annotated[
         Literal["score", "file"],
         opt.Option(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from evenrank.files import EvenrankError
+from evenrank.files import EvenrankError, arg
 from evenrank.files.convert import PathLike, is_path
 from evenrank.files.texts import select_texts
 from evenrank.groups import (
@@ -48,7 +48,6 @@ def describe_documents(inputs: Inputs, source: GroupSource) -> Documents:
     Raises EvenrankError without both if a measure of bias needs them, and for a group table that was made otherwise
     than the options ask for.
     """
-    source.check()
     ids = [*(run.table["doc_id"] for run in inputs.all_runs), *inputs.relevant_ids]
     if source.labels is not None:
         return Documents(source.known(ids), None, None, [])
@@ -76,7 +75,8 @@ def _score_documents(inputs: Inputs, scoring: Scoring) -> tuple[GroupTable, Word
     collection = inputs.collection
     if collection is None:
         raise EvenrankError(
-            "an audit needs the documents' texts (`collection`), a group table (`scores`) or labels (`labels`)"
+            f"an audit needs the documents' texts ({arg.collection}), a group table ({arg.scores}) or labels"
+            f" ({arg.labels})"
         )
     source = f"the collection {os.fspath(collection)}" if is_path(collection) else "the collection"
     groups, words = score_with_words(_texts(inputs, collection), scoring)

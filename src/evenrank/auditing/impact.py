@@ -17,7 +17,7 @@ from evenrank import options as opt
 from evenrank.files import EvenrankError, Provenance, check_apart
 from evenrank.files.arguments import checked
 from evenrank.files.convert import frame_of, strings
-from evenrank.files.errors import quoted, readable, shown
+from evenrank.files.errors import arg, quoted, readable, shown
 from evenrank.files.json_values import INLINE
 from evenrank.files.tables import Columns, read_columns
 from evenrank.files.types import Array
@@ -175,29 +175,53 @@ def impact_ratios(
     selected: Annotated[
         str | None,
         opt.Option(
-            "With --table: the column of who was selected (0 or 1).", metavar="COLUMN", panel="Input", rare=True
+            "With --table: the column of who was selected (0 or 1).",
+            needs=("table",),
+            excludes=("k",),
+            metavar="COLUMN",
+            panel="Input",
+            rare=True,
         ),
     ] = None,
     score: Annotated[
-        str | None, opt.Option("With --table: the column of scores.", metavar="COLUMN", panel="Input", rare=True)
+        str | None,
+        opt.Option("With --table: the column of scores.", needs=("table",), metavar="COLUMN", panel="Input", rare=True),
     ] = None,
     rank: Annotated[
         str | None,
-        opt.Option("With --table: the column of ranks, from 1, instead.", metavar="COLUMN", panel="Input", rare=True),
+        opt.Option(
+            "With --table: the column of ranks, from 1, instead.",
+            needs=("table",),
+            metavar="COLUMN",
+            panel="Input",
+            rare=True,
+        ),
     ] = None,
     k: Annotated[
-        int | None, opt.Option("With --table: so many of each list are selected.", panel="Input", rare=True)
+        int | None,
+        opt.Option(
+            "With --table: so many of each list are selected.",
+            needs=("table",),
+            range=opt.COUNT,
+            panel="Input",
+            rare=True,
+        ),
     ] = None,
     query: Annotated[
         str | None,
         opt.Option(
-            "With --table: the column of the lists (default: one list).", metavar="COLUMN", panel="Input", rare=True
+            "With --table: the column of the lists (default: one list).",
+            needs=("table",),
+            metavar="COLUMN",
+            panel="Input",
+            rare=True,
         ),
     ] = None,
     id: Annotated[
         str | None,
         opt.Option(
             "With --table: the column of people's ids (default: each row is another person).",
+            needs=("table",),
             metavar="COLUMN",
             panel="Input",
             rare=True,
@@ -233,15 +257,15 @@ def impact_ratios(
     columns = _people(table)
     chosen = strings(group_column)
     if not chosen:
-        raise EvenrankError("`group_column`: expected the column of people's groups, found none")
+        raise EvenrankError(f"{arg.group_column}: expected the column of people's groups, found none")
     named = {"selected": selected, "score": score, "rank": rank, "query": query, "id": id}
     for option, name in [*(("group_column", one) for one in chosen), *named.items()]:
         if name is not None and name not in columns.table.columns:
             has = ", ".join(columns.table.columns)
-            raise columns.error(f"there is no column {quoted(name)} (`{option}`): found {has}")
+            raise columns.error(f"there is no column {quoted(name)} ({arg(option)}): found {has}")
     reserved = next((name for name in chosen if name in ("doc_id", PROBABILITY)), None)
     if reserved is not None:
-        raise EvenrankError(f"`group_column`: a column of groups has another name than {reserved}")
+        raise EvenrankError(f"{arg.group_column}: a column of groups has another name than {reserved}")
     for name, what in ((query, "list"), (id, "id")):
         if name is not None and columns.table[name].null_count():
             row = columns.table[name].is_null().arg_max()
@@ -253,7 +277,6 @@ def impact_ratios(
     taken, selects = _selection(columns, number, selected, score, rank, k)
     frame = columns.table.select(pl.Series("doc_id", np.arange(len(number))).cast(pl.String), *chosen)
     source = GroupSource(labels=frame, neutral=neutral, group_column=chosen, intersect=intersect)
-    source.check()
     rows: list[GroupImpact] = []
     ids = [frame["doc_id"]]
     for name, groups in {**source.margins(ids), source.attribute: source.known(ids)}.items():
@@ -278,10 +301,10 @@ def _people(given: object) -> Columns:
     if isinstance(given, str | os.PathLike):
         columns = read_columns(given)
     else:
-        frame = frame_of(given, "`table`")
+        frame = frame_of(given, arg.table)
         if frame is None:
-            raise EvenrankError(f"`table`: expected a path or a frame, found {shown(given)}")
-        columns = Columns(frame, what="`table`")
+            raise EvenrankError(f"{arg.table}: expected a path or a frame, found {shown(given)}")
+        columns = Columns(frame, what=arg.table)
     if not columns.table.height:
         raise columns.error("contains no rows")
     return columns
@@ -291,7 +314,7 @@ def _refuse_repeats(columns: Columns, number: Array, person: Array, id: str) -> 
     again = pl.Series(number * (int(person.max()) + 1) + person).is_duplicated()
     if again.any():
         row = int(again.arg_max() or 0)
-        raise columns.error(f"{quoted(columns.table[id][row])} (`id`) is there twice in one list", row)
+        raise columns.error(f"{quoted(columns.table[id][row])} ({arg.id}) is there twice in one list", row)
 
 
 def _numbered(values: pl.Series) -> Array:
@@ -316,8 +339,6 @@ def _selection(
 ) -> tuple[Array, str]:
     """Who is selected [N], and how that is said; ``number`` [N]: of the list."""
     if selected is not None:
-        if k is not None:
-            raise EvenrankError("`selected` or `k`: who was selected is known, or the first `k` are")
         written = columns.table[selected].cast(pl.String).str.strip_chars().str.to_lowercase().str.strip_suffix(".0")
         found = written.replace_strict(_YES, default=None, return_dtype=pl.Float64)
         if found.null_count():
@@ -326,7 +347,9 @@ def _selection(
         return found.to_numpy(), selected
     if (score is None) == (rank is None):
         both = "found both" if score is not None else "found neither"
-        raise EvenrankError(f"`score` or `rank`: expected one of them where `selected` is not given, {both}")
+        raise EvenrankError(
+            f"{arg.score} or {arg.rank}: expected one of them where {arg.selected} is not given, {both}"
+        )
     values = _numbers(columns, score) if score is not None else -_numbers(columns, str(rank))
     if k is None:
         return (values > np.median(values)).astype(np.float64), f"{score or rank} better than the median"

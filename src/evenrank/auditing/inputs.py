@@ -10,7 +10,7 @@ from typing import Literal
 import polars as pl
 from ir_measures import Measure
 
-from evenrank._command import redacted_address
+from evenrank._command import arg, redacted_address
 from evenrank.files import (
     EvenrankError,
     InputError,
@@ -68,14 +68,16 @@ class Options:
         """
         if groups is not None and groups.sample is not None and self.unknown not in (None, "bounds"):
             raise EvenrankError(
-                f"`unknown='{self.unknown}'`: labels that were drawn stand for all documents that could have been"
+                f"{arg('unknown', self.unknown)}: labels that were drawn stand for all documents that could have been"
             )
         if groups is None or not groups.labelled:
             if self.unknown is not None:
-                raise EvenrankError("`unknown` is about documents without a label: it needs `labels`")
+                raise EvenrankError(f"{arg.unknown} is about documents without a label: it needs {arg.labels}")
             return self
         if self.missing != "error":
-            raise EvenrankError("`missing` is about documents without text: of labels, `unknown` says what to do")
+            raise EvenrankError(
+                f"{arg.missing} is about documents without text: of labels, {arg.unknown} says what to do"
+            )
         return replace(self, missing=self.unknown or "bounds")
 
     def check(self, names: list[str]) -> None:
@@ -84,7 +86,7 @@ class Options:
         if reserved:
             raise EvenrankError(f"the name {quoted(reserved[0])} is reserved for a reference ranking: rename the run")
         if self.baseline is not None and self.baseline not in names:
-            raise EvenrankError(f"`baseline`: no run {quoted(self.baseline)} (the runs are {', '.join(names)})")
+            raise EvenrankError(f"{arg.baseline}: no run {quoted(self.baseline)} (the runs are {', '.join(names)})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,7 @@ def name_runs(runs: object, order: Order) -> Mapping[str, object]:
     listed = run_list(runs, Run)
     if listed is not None:
         return named_runs(listed)
-    run = as_run(runs, order=order, what="`runs`")
+    run = as_run(runs, order=order, what=arg.runs)
     return {run.name: run}
 
 
@@ -245,7 +247,7 @@ def _load_background(background: object, runs: list[Run], options: Options) -> R
     if background is None:
         return next((run for run in runs if run.name == options.baseline), runs[0])
     if not is_path(background):
-        return as_run(background, order=options.order, what="`background`")
+        return as_run(background, order=options.order, what=arg.background)
     named = next((run for run in runs if run.name == background), None)
     return named or read_run(background, name=run_name(background), order=options.order)
 
@@ -257,7 +259,7 @@ def _restricted(inputs: Inputs) -> Inputs:
     """The inputs for the given queries alone. Raises EvenrankError if a run or the qrels have none of them."""
     known = inputs.query_ids
     if known is None:
-        raise EvenrankError("`only_queries` needs `queries`")
+        raise EvenrankError(f"{arg.only_queries} needs {arg.queries}")
     restricted = {id(run): only_queries(run, known) for run in inputs.all_runs}
     qrels = None if inputs.qrels is None else only_judged(inputs.qrels, known)
     return replace(
@@ -265,7 +267,7 @@ def _restricted(inputs: Inputs) -> Inputs:
         runs=[restricted[id(run)] for run in inputs.runs],
         background=restricted[id(inputs.background)],
         qrels=qrels,
-        notes=[*inputs.notes, f"`only_queries`: the audit is restricted to the {len(known):,} queries given."],
+        notes=[*inputs.notes, f"{arg.only_queries}: the audit is restricted to the {len(known):,} queries given."],
     )
 
 
@@ -273,7 +275,7 @@ def only_queries(run: Run, queries: pl.Series) -> Run:
     """The run of these queries alone. Raises EvenrankError if it has none of them."""
     table = run.table.filter(pl.col("query_id").is_in(queries.implode()))
     if not table.height:
-        raise EvenrankError(f"{run.described}: `only_queries` leaves none of its {len(run.queries)} queries")
+        raise EvenrankError(f"{run.described}: {arg.only_queries} leaves none of its {len(run.queries)} queries")
     return replace(run, table=table)
 
 
@@ -281,7 +283,7 @@ def only_judged(qrels: pl.DataFrame, queries: pl.Series) -> pl.DataFrame:
     """The judgements of these queries alone. Raises EvenrankError if there are none."""
     judged = qrels.filter(pl.col("query_id").is_in(queries.implode()))
     if not judged.height:
-        raise EvenrankError("`only_queries`: the qrels judge none of the queries given")
+        raise EvenrankError(f"{arg.only_queries}: the qrels judge none of the queries given")
     return judged
 
 
@@ -294,7 +296,7 @@ def _check_queries(known: pl.Series, runs: list[Run], source: PathLike) -> None:
                 source,
                 f"no text for {len(lacking)} of the {len(run.queries)} queries of the {run.described}:"
                 f" {', '.join(map(quoted, lacking[:5]))}{', …' if len(lacking) > 5 else ''}"
-                " (`only_queries` leaves them out)",
+                f" ({arg.only_queries} leaves them out)",
             )
 
 
@@ -308,7 +310,7 @@ def _choose_measures(measures: MeasuresLike | None, judged: bool) -> tuple[list[
     chosen = parse_measures(usual if measures is None else measures)
     needing = [measure for measure in chosen if resolve(measure).needs_qrels]
     if needing and not judged:
-        raise EvenrankError(f"{needing[0]} needs `qrels`")
+        raise EvenrankError(f"{needing[0]} needs {arg.qrels}")
     if judged and all(is_bias(measure) for measure in chosen):
         chosen.append(parse_measure("nDCG@10"))
         notes.append("nDCG@10 was added: bias is never reported without effectiveness.")
@@ -323,9 +325,9 @@ def load_target(target: object, groups: GroupTable | None, judged: bool) -> Targ
     if target is None:
         return None
     if groups is None:
-        raise EvenrankError("`target` is of groups: it needs `collection`, `scores` or `labels`")
+        raise EvenrankError(f"{arg.target} is of groups: it needs {arg.collection}, {arg.scores} or {arg.labels}")
     if target == "relevant" and not judged:
-        raise EvenrankError("`target='relevant'` needs `qrels`")
+        raise EvenrankError(f"{arg('target', 'relevant')} needs {arg.qrels}")
     return as_target(target, groups.groups)
 
 

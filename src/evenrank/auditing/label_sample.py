@@ -14,8 +14,8 @@ import polars as pl
 from ir_measures import Measure
 
 from evenrank import options as opt
-from evenrank.files import EvenrankError, Run, as_collection, as_queries, write_text
-from evenrank.files.arguments import check_ranges, checked
+from evenrank.files import EvenrankError, Run, arg, as_collection, as_queries, write_text
+from evenrank.files.arguments import checked
 from evenrank.files.convert import Strings, TextsLike
 from evenrank.files.json_values import LEFT_OUT, json_text
 from evenrank.files.outputs import for_spreadsheets
@@ -113,7 +113,7 @@ class LabelSample(Result):
         group = self.documents["doc_id"].replace_strict(dict(groups), default=None, return_dtype=pl.String)
         table = self.documents.with_columns(group.alias("group")).select("doc_id", "group", PROBABILITY)
         card = SampleCard(self.documents["doc_id"], self.documents[PROBABILITY], self.could_be_drawn)
-        return as_labels(table, neutral=neutral, poles=poles, card=card, what="`groups`")
+        return as_labels(table, neutral=neutral, poles=poles, card=card, what=arg.groups)
 
     def page(self) -> Page:
         """How many were drawn, and what interval to expect."""
@@ -174,7 +174,7 @@ class Labelling:
         names = [group.casefold() for group in self.groups]
         if len(names) < 2 or len(set(names)) < len(names) or not {*names}.isdisjoint((NO_LABEL, *COMMANDS)):
             taken, given = ", ".join((NO_LABEL, *COMMANDS)), ", ".join(self.groups)
-            raise EvenrankError(f"`groups`: expected two or more names that differ, none of {taken}; found {given}")
+            raise EvenrankError(f"{arg.groups}: expected two or more names that differ, none of {taken}; found {given}")
         if not columns.table.height:
             raise columns.error("has no documents to label")
         self._table = columns.table.with_columns(pl.col("group").fill_null("").str.strip_chars())
@@ -228,7 +228,7 @@ def sample_labels(
     runs: Annotated[RunsLike, opt.Option("TREC run files, with or without a name.", metavar="[NAME=]RUN…", typed=list)],
     *,
     collection: opt.MaybeCollection = None,
-    n: Annotated[int, opt.Option("How many documents to draw.")] = 100,
+    n: Annotated[int, opt.Option("How many documents to draw.", range=opt.COUNT)] = 100,
     measures: Annotated[
         MeasuresLike, opt.Option("The measures whose figures are wanted.", metavar="LIST", flag="--measure")
     ] = "ARaB@10",
@@ -238,10 +238,14 @@ def sample_labels(
     ] = None,
     depth: Annotated[
         int | None,
-        opt.Option("Documents down to this rank may be drawn too, for what puts them into another order.", rare=True),
+        opt.Option(
+            "Documents down to this rank may be drawn too, for what puts them into another order.",
+            range=opt.COUNT,
+            rare=True,
+        ),
     ] = None,
     queries: Annotated[TextsLike | None, opt.Option("The queries to look at (default: all).", reads=True)] = None,
-    seed: Annotated[int, opt.Option("Seed of what is drawn.")] = 0,
+    seed: Annotated[int, opt.Option("Seed of what is drawn.", range=opt.SEED)] = 0,
 ) -> LabelSample:
     """Draw documents to label. A hundred such labels give figures with intervals that hold, however wrong a lexicon or
     a classifier is.
@@ -268,23 +272,24 @@ def sample_labels(
     Raises:
         EvenrankError: For a measure that is no sum over ranks, fewer than 1 document, and runs that cannot be used.
     """
-    check_ranges(n=n, depth=depth)
     named = name_runs(runs, "score")
     loaded = load_runs(named, "score")
     if queries is not None:
         ids = as_queries(queries)["query_id"]
         without = next((run for run in loaded if not run.queries.is_in(ids.implode()).any()), None)
         if without is not None:
-            raise EvenrankError(f"`queries`: {without.described} has none of them")
+            raise EvenrankError(f"{arg.queries}: {without.described} has none of them")
         loaded = [only_queries(run, ids) for run in loaded]
     names = [run.name for run in loaded]
     if baseline is not None and (baseline not in names or len(names) < 2):
-        raise EvenrankError(f"`baseline`: expected one of several runs, found {baseline} (there is {', '.join(names)})")
+        raise EvenrankError(
+            f"{arg.baseline}: expected one of several runs, found {baseline} (there is {', '.join(names)})"
+        )
     wanted = parse_measures(measures)
     could, figures = weights_of(loaded, wanted, baseline, depth or 0)
     size = np.max(np.abs(figures), axis=0)
     if n > len(could):
-        raise EvenrankError(f"`n`: these figures look at {counted(len(could), 'document')}, found {n}")
+        raise EvenrankError(f"{arg.n}: these figures look at {counted(len(could), 'document')}, found {n}")
     chance = probabilities(size, n)
     places = systematic(chance, n, seed)
     table = pl.DataFrame({"doc_id": could.gather(places), PROBABILITY: chance[places]})

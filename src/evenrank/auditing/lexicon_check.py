@@ -14,7 +14,7 @@ import polars as pl
 from evenrank import options as opt
 from evenrank.files import EvenrankError, Provenance
 from evenrank.files.arguments import checked
-from evenrank.files.errors import quoted, readable
+from evenrank.files.errors import arg, quoted, readable
 from evenrank.files.json_values import LEFT_OUT, named
 from evenrank.files.tables import IdIndex
 from evenrank.files.texts import as_batches
@@ -249,10 +249,10 @@ class LabelComparison:
         names = [group if group in groups else folded.get(group.casefold(), group) for group in labels.groups]
         if not set(names) & set(groups):
             raise EvenrankError(
-                f"`labels`: their groups are {', '.join(labels.groups)}, those of the lexicon {', '.join(groups)}"
+                f"{arg.labels}: their groups are {', '.join(labels.groups)}, those of the lexicon {', '.join(groups)}"
             )
         if len(set(names)) < len(names):
-            raise EvenrankError(f"`labels`: two of their groups have one name: {', '.join(labels.groups)}")
+            raise EvenrankError(f"{arg.labels}: two of their groups have one name: {', '.join(labels.groups)}")
         # A label of another group is of none of the lexicon's.
         places = [groups.index(name) if name in groups else len(groups) for name in names]
         self._place = np.array([*places, len(groups)])
@@ -282,7 +282,7 @@ class LabelComparison:
         if not self._known.any():
             named = self._labels.table["doc_id"][:5]
             raise EvenrankError(
-                f"`labels`: no document of the collection has one; labels are of {', '.join(map(quoted, named))}, "
+                f"{arg.labels}: no document of the collection has one; labels are of {', '.join(map(quoted, named))}, "
                 f"documents are {', '.join(map(quoted, self._first))}"
             )
         known, documents = int(self._known.sum()), int(self._said.sum())
@@ -413,7 +413,7 @@ def check_lexicon(
     Raises EvenrankError for a collection without documents, and for labels of other groups or other documents.
     """
     if labels is None and (neutral or group_column is not None):
-        raise EvenrankError("`neutral` and `group_column` say how to read `labels`, which are not given")
+        raise EvenrankError(f"{arg.neutral} and {arg.group_column} say how to read {arg.labels}, which are not given")
     made = Provenance("evenrank.check_lexicon")
     note_lexicon(made, lexicon)
     made.add("collection", collection).add("labels", labels).ahead()
@@ -421,7 +421,9 @@ def check_lexicon(
     scoring = Scoring(chosen, tokens, (), threshold)
     table = None if labels is None else as_labels(labels, neutral=neutral, group_column=group_column)
     if table is not None and table.sample is not None:
-        raise EvenrankError("`labels` were drawn, some documents rather than others: agreement needs them as they come")
+        raise EvenrankError(
+            f"{arg.labels} were drawn, some documents rather than others: agreement needs them as they come"
+        )
     counting = _Counting(scoring, table)
     for batch in as_batches(collection):
         counting.add(batch, *score_with_words([batch], scoring))
@@ -462,7 +464,7 @@ class _Counting:
     def coverage(self) -> Coverage:
         """Raises EvenrankError if there were no documents."""
         if not self._documents:
-            raise EvenrankError("`collection`: expected documents, found none")
+            raise EvenrankError(f"{arg.collection}: expected documents, found none")
         by_group = dict(zip(self._groups, self._by_group.tolist(), strict=True))
         occurrences = dict(zip(self._groups, self._occurrences.tolist(), strict=True))
         return Coverage(self._documents, self._covered, self._above, by_group, occurrences)

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from evenrank.files.convert import is_path
-from evenrank.files.errors import quoted, readable
+from evenrank.files.errors import arg, quoted, readable
 from evenrank.files.types import Array
 from evenrank.files.wording import counted
 
@@ -57,7 +57,7 @@ def query_clusters(
     if given == "none":
         return QueryClusters(None, "none")
     if given is not None:
-        columns, name = by_query(given, "`query_clusters`", "cluster")
+        columns, name = by_query(given, arg.query_clusters, "cluster")
         names = columns.table[name]
         names = named(names.fill_nan(None) if names.dtype.is_float() else names).alias("cluster")
         table = columns.table.select("query_id", names)

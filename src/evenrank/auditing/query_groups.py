@@ -9,7 +9,7 @@ import polars as pl
 from ir_measures import Measure
 
 from evenrank.files.convert import frame_of, id_column, is_path
-from evenrank.files.errors import EvenrankError, quoted, shown
+from evenrank.files.errors import EvenrankError, arg, quoted, shown
 from evenrank.files.tables import QUERY, Columns, column_named, first_repeat, read_columns
 from evenrank.files.types import Array
 from evenrank.files.wording import counted
@@ -48,7 +48,7 @@ def as_query_groups(given: object, queries: pl.Series) -> pl.DataFrame:
     ``given``: a CSV, TSV, JSONL or Parquet file of ``query_id,group``, ``{query: group}``, a frame or a Series. Raises
     EvenrankError for a query that is repeated, and for fewer than two groups among these queries.
     """
-    columns, name = by_query(given, "`query_groups`", "group")
+    columns, name = by_query(given, arg.query_groups, "group")
     values = columns.table[name]
     if values.dtype.is_float():
         raise columns.error(f"expected names of groups in the column {name}, found numbers with decimals")

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.files import Run
+from evenrank.files import Run, arg
 from evenrank.files.provenance import made_by_text
 from evenrank.files.wording import are, counted, percent
 from evenrank.measures import Background, Evaluation, PairwiseMeasure, Target, is_bias
@@ -65,7 +65,7 @@ def _of_judged_queries(known: pl.Series, qrels: pl.DataFrame) -> list[str]:
     return [
         f"The qrels judge {counted(len(judged), 'query')}, {others:,} of which {are(others)} not among the"
         f" {len(known):,} given: utility is averaged over all {len(judged):,}"
-        " (`only_queries` restricts the audit to those given)."
+        f" ({arg.only_queries} restricts the audit to those given)."
     ]
 
 

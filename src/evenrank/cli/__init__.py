@@ -18,7 +18,7 @@ import typer
 from evenrank import _command
 from evenrank._version import __version__
 
-from . import _help, _streams, _words
+from . import _help, _streams
 from ._signatures import about, made
 
 _PANELS = {
@@ -123,8 +123,16 @@ def commands() -> Any:
 
 def running() -> Any:
     """The group of the command that the arguments name; without one, of all, listed but not made."""
-    word = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
-    return _commands((word,)) if word in _COMMANDS else _listed()
+    name = _chosen()[1:2]
+    return _commands(tuple(name)) if name else _listed()
+
+
+def _chosen() -> list[str]:
+    """The words that name the command in the arguments: ``evenrank``, and perhaps a command or one of a group."""
+    # Options before a command's name never have values.
+    words = [argument for argument in sys.argv[1:] if not argument.startswith("-")][:2]
+    inner = [function.rstrip("_") for function in _GROUPS.get(words[0], ())] if words else []
+    return ["evenrank", *(word for word, known in zip(words, (_COMMANDS, inner), strict=False) if word in known)]
 
 
 @cache
@@ -153,15 +161,13 @@ def main() -> None:
     A signal also prints one line, which names the outputs that are written already, exits with the status that shells
     use, and leaves no partial files.
     """
-    # File names can contain bytes that are not text, and the terminal may not support every character.
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    _streams.guard()
     status: str | int | None = 2
     outputs: dict[str, object] = {}
     try:
-        with _signals(), _streams.guarded(), _command.running(sys.argv[1:]) as outputs:
+        with _signals(), _command.running(sys.argv[1:]) as outputs:
             status = _run()
+            sys.stdout.flush()
     except _streams.OutputLostError as lost:
         # The reader closed the pipe, perhaps because it has seen enough.
         if lost.reason is None:
@@ -209,14 +215,14 @@ def _run() -> int:
             # Python's own status, 1, would say that the budget is violated.
             traceback.print_exc()
             return _UNEXPECTED
-        for line in _words.said(str(error)).split("\n"):
+        for line in str(error).split("\n"):
             _complain(f"evenrank: {line}")
         return 2
 
 
 def _gates() -> bool:
     """Whether the command is the gate, whose status is its outcome."""
-    return _words.chosen(running(), sys.argv[1:])[0] == "evenrank gate"
+    return _chosen() == ["evenrank", "gate"]
 
 
 def _usage(error: typer.TyperException) -> int:
@@ -224,7 +230,7 @@ def _usage(error: typer.TyperException) -> int:
     if type(error).__name__ != "NoArgsIsHelpError":
         from evenrank.files.errors import EvenrankError
 
-        path, _ = _words.chosen(running(), sys.argv[1:])
+        path = " ".join(_chosen())
         # Choices are listed on separate lines. The text of an EvenrankError is always printable.
         said = " ".join(error.format_message().split()).removesuffix(".").replace("Value error, ", "")
         message = str(EvenrankError(said))

@@ -14,6 +14,7 @@ Endpoint = Annotated[
     str | None,
     opt.Option(
         "A server that ranks: its address up to /rerank or /embeddings, or with it.",
+        needs=("api",),
         flag="--endpoint",
         metavar="URL",
         panel="Model",
@@ -24,6 +25,7 @@ Api = Annotated[
     opt.Option(
         "What it speaks: cohere (also Jina, vLLM, infinity), tei (Text Embeddings Inference), or openai (embeddings,"
         " whose cosine is the score).",
+        needs=("url",),
         metavar="API",
         panel="Model",
     ),
@@ -32,24 +34,35 @@ KeyEnv = Annotated[
     str | None,
     opt.Option(
         "endpoint: the environment variable with the key to send.",
+        needs=("url",),
         flag="--key-env",
         metavar="NAME",
         panel="Model",
         rare=True,
     ),
 ]
-Concurrency = Annotated[int | None, opt.Option("endpoint: requests in flight (default: 4).", panel="Model", rare=True)]
+Concurrency = Annotated[
+    int | None,
+    opt.Option(
+        "endpoint: requests in flight (default: 4).", range=opt.CONCURRENCY, needs=("url",), panel="Model", rare=True
+    ),
+]
 Timeout = Annotated[
-    float | None, opt.Option("endpoint: seconds for an answer (default: 60).", panel="Model", rare=True)
+    float | None,
+    opt.Option(
+        "endpoint: seconds for an answer (default: 60).", range=opt.SECONDS, needs=("url",), panel="Model", rare=True
+    ),
 ]
 _ANSWERS = "endpoint: the file that keeps its answers, so that nothing is asked twice"
 Answers = Annotated[
-    str | None, opt.Option(f"{_ANSWERS} (default: OUT.answers.sqlite).", metavar="FILE", panel="Model", rare=True)
+    str | None,
+    opt.Option(f"{_ANSWERS} (default: OUT.answers.sqlite).", metavar="FILE", needs=("url",), panel="Model", rare=True),
 ]
 EndpointAnswers = Annotated[
     str | None,
     opt.Option(
         f"{_ANSWERS} (default: beside --json or --report, with .answers.sqlite at the end of its name).",
+        needs=("url",),
         metavar="FILE",
         panel="Model",
         rare=True,
@@ -63,21 +76,13 @@ def chosen(
 ) -> str | EvenrankEndpoint | None:
     """The model that the options name; without a file of ``answers``, an endpoint's are kept beside ``beside``.
 
-    ``settings``: ``key``, ``concurrency``, ``timeout``, and ``answers`` or ``endpoint_answers``. Raises
-    EvenrankError for options of an endpoint without one, and for an endpoint without an API.
+    ``settings``: ``key``, ``concurrency``, ``timeout``, and ``answers`` or ``endpoint_answers``.
     """
-    from evenrank.files import EvenrankError
-
-    given = {name: value for name, value in {"api": api, **settings}.items() if value is not None}
-    if url is None:
-        if given:
-            raise EvenrankError(f"{', '.join(f'`{name}`' for name in given)}: only with `url`")
+    if url is None or api is None:
         return model
     from evenrank import Endpoint
 
-    if api is None:
-        raise EvenrankError("`api`: expected cohere, tei or openai with `url`")
-    found = {name.removeprefix("endpoint_"): value for name, value in given.items() if name != "api"}
+    found = {name.removeprefix("endpoint_"): value for name, value in settings.items() if value is not None}
     return Endpoint(url, api, model=model, **found).keeping_beside(beside)
 
 

@@ -12,8 +12,6 @@ import typer
 
 from evenrank import _command
 
-from . import _words
-
 if TYPE_CHECKING:
     from evenrank.results.result import Result
     from evenrank.results.table import Table
@@ -133,4 +131,4 @@ def show(result: Result, *, full: bool = False, more: tuple[str, ...] = (), err:
     if not full:
         following = ", ".join(f"{command} ({what})" for command, what in result.page().next)
         screen += f"\nMore: {', '.join(('--full', *more))}" + (f"\nNext: {following}" if following else "")
-    say(_words.said(screen), err=err)
+    say(screen, err=err)

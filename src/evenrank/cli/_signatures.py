@@ -9,7 +9,7 @@ import ast
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +20,7 @@ from typing import Annotated, Any, ForwardRef, Literal, Union, get_args, get_ori
 import typer
 
 from evenrank import options as opt
+from evenrank._command import arg, spelled
 
 from ._help import HELP_ALL
 
@@ -45,10 +46,16 @@ class Given:
         """Its value where it is not given; None for one that has to be, unless another stands for it."""
         return None if self.default is inspect.Parameter.empty else self.default
 
+    @property
+    def typed(self) -> str:
+        """What is typed for it."""
+        if self.positional:
+            return self.option.metavar or self.name.upper()
+        return self.option.flag or f"--{self.name.replace('_', '-')}"
+
     def parameter(self) -> inspect.Parameter:
         """The same as Typer reads it."""
         typed, many = _typed(self.type, self.option)
-        flag = self.option.flag or f"--{self.name.replace('_', '-')}"
         panel = self.option.panel or ("Input" if self.option.reads else "Method")
         metavar = self.option.metavar or _metavar(typed, file=self.option.reads or panel == "Output")
         about: dict[str, Any] = {"help": self.option.help, "metavar": metavar, "hidden": self.option.rare}
@@ -60,7 +67,7 @@ class Given:
         if not self.option.shown:
             about["show_default"] = False
         default = None if self.default == () else self.default
-        info = typer.Argument(**about) if self.positional else typer.Option(flag, **about)
+        info = typer.Argument(**about) if self.positional else typer.Option(self.typed, **about)
         wanted: Any = list[str] if many else typed
         if default is None:
             wanted = wanted | None
@@ -151,6 +158,8 @@ def _option(name: str, annotation: ast.expr | None, default: ast.expr | None, *,
         type_, option = ast.unparse(annotation.slice.elts[0]), _value(annotation.slice.elts[1])
     else:
         return
+    if isinstance(option, opt.Range):
+        return
     yield Given(
         name, type_, option, inspect.Parameter.empty if default is None else ast.literal_eval(default), positional
     )
@@ -198,7 +207,7 @@ class Values(dict[str, Any]):
     changed: tuple[str, ...] = ()
 
 
-def _of_files(names: set[str]) -> list[Given]:
+def _of_files(names: Set[str]) -> list[Given]:
     """The options that say where the files of a command with these parameters are, and what is in them."""
     whole = len(names & {"collection", "queries", "qrels"}) > 1 and "questions" not in names
     more = {"beir": opt.Beir} if whole else {}
@@ -208,7 +217,7 @@ def _of_files(names: set[str]) -> list[Given]:
     return [Given(name, type_, option, None, positional=False) for name, (type_, option) in kinds]
 
 
-def _name_files(typed: dict[str, Any], options: Sequence[Given]) -> None:
+def _name_files(typed: dict[str, Any], options: Mapping[str, Given]) -> None:
     """Puts what ``--beir``, ``--id-column`` and ``--text-column`` say into the values of the files they are about."""
     folder = typed.pop("beir", None)
     columns = {name: typed.pop(name) for name in ("id_column", "text_column")}
@@ -218,17 +227,17 @@ def _name_files(typed: dict[str, Any], options: Sequence[Given]) -> None:
         _name_columns(typed, {name: column for name, column in columns.items() if column})
 
 
-def _take_beir(typed: dict[str, Any], folder: str, options: Sequence[Given]) -> None:
+def _take_beir(typed: dict[str, Any], folder: str, options: Mapping[str, Given]) -> None:
     """Fills in the files of a folder in BEIR's form that are not given, and that the command uses."""
     from evenrank.files import InputError
     from evenrank.files.texts import BEIR, TextFile, beir_part
 
-    for one in options:
-        unused = one.option.needs is not None and not typed[one.option.needs]
-        unused = unused or (one.option.unless is not None and typed[one.option.unless] is not None)
+    excluded = {other for name, one in options.items() if typed[name] for other in one.option.excludes}
+    for one in options.values():
+        unused = one.option.needs and not any(typed.get(other) for other in one.option.needs)
         # Another retriever has a collection of its own.
         unused = unused or (one.name == "collection" and typed.get("source") is not None)
-        if one.name not in BEIR or typed[one.name] not in (None, []) or unused:
+        if one.name not in BEIR or typed[one.name] not in (None, []) or unused or one.name in excluded:
             continue
         typed[one.name] = beir_part(folder, one.name)
         if one.name == "queries" and not typed.keys() & {"qrels", "run", "runs"}:
@@ -245,7 +254,7 @@ def _name_columns(typed: dict[str, Any], columns: Mapping[str, str]) -> None:
 
     named = [name for name in ("collection", "queries") if typed.get(name) and not is_index(typed[name])]
     if not named:
-        raise EvenrankError("`id_column` and `text_column` need `collection` or `queries`")
+        raise EvenrankError(f"{arg.id_column} and {arg.text_column} need {arg.collection} or {arg.queries}")
     several = {name: typed[name] if isinstance(typed[name], list) else [typed[name]] for name in named}
     there = {name: columns_of(files[0]) for name, files in several.items()}
     anywhere = {one for has in there.values() for one in has}
@@ -277,16 +286,26 @@ def made(function: Callable[..., None]) -> Callable[..., None]:
             positional = own.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
             options[name] = [Given(name, type_, declaration, own.default, positional)]
         parameters += [option.parameter() for option in options[name]]
-    files = _of_files({one.name for one in parameters})
+    declared = {one.name: one for chosen in options.values() for one in chosen}
+    files = _of_files(declared.keys())
     parameters += [option.parameter() for option in files]
+    spelling = {one.name: one.typed for one in (*declared.values(), *files)}
 
     @functools.wraps(function)
     def command(**typed: Any) -> None:
-        from evenrank.files.arguments import RANGES, check_ranges
+        with spelled(spelling):
+            run(typed)
 
-        check_ranges(**{name: value for name, value in typed.items() if name in RANGES and type(value) in (int, float)})
+    def run(typed: dict[str, Any]) -> None:
+        from evenrank.files.arguments import check_conditions, check_range
+
+        for one in declared.values():
+            check_range(one.name, typed[one.name], one.option.range)
         if files:
-            _name_files(typed, [one for chosen in options.values() for one in chosen])
+            _name_files(typed, declared)
+        otherwise = {name: one.otherwise for name, one in declared.items()}
+        given = {name: otherwise.get(name) if value == [] else value for name, value in typed.items()}
+        check_conditions(given, otherwise, {name: one.option for name, one in declared.items()})
         values = {}
         for name, chosen in options.items():
             found = Values(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import TextIO, cast
+from typing import Any
 
 
 class OutputLostError(Exception):
@@ -17,70 +16,27 @@ class OutputLostError(Exception):
         super().__init__(str(error))
 
 
-class _Stream:
-    """A stream that calls ``failed`` when it cannot be written; everything else is delegated."""
+class _Descriptor(io.FileIO):
+    """Descriptor 1, which raises OutputLostError once if it cannot be written, or 2, which is then silent."""
 
-    def __init__(self, stream: TextIO, failed: Callable[[OSError], None]) -> None:
-        self._stream, self._failed = stream, failed
-        self._error: OSError | None = None
+    lost = False
 
-    def write(self, text: str) -> int:
-        self._do(lambda: self._stream.write(text))
-        return len(text)
-
-    def flush(self) -> None:
-        self._do(self._stream.flush)
-
-    def _do(self, act: Callable[[], object]) -> None:
-        if self._error is None:
-            try:
-                act()
-            except OSError as error:
-                self._error = error
-                # The rest is discarded; otherwise Python would try again at exit and print an error.
-                with suppress(OSError, ValueError):
-                    nowhere = os.open(os.devnull, os.O_WRONLY)
-                    os.dup2(nowhere, self._stream.fileno())
-                    os.close(nowhere)
-        # Every time: the caller may have swallowed the first error.
-        if self._error is not None:
-            self._failed(self._error)
-
-    @property
-    def buffer(self) -> _Bytes:
-        """The stream's bytes."""
-        return _Bytes(self)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._stream, name)
+    def write(self, data: Any, /) -> int:
+        try:
+            return len(data) if self.lost else super().write(data)
+        except OSError as error:
+            # Python writes again what is left when it ends.
+            self.lost = True
+            if self.fileno() == 1:
+                raise OutputLostError(error) from None
+            return len(data)
 
 
-class _Bytes:
-    """The binary buffer of a stream, which fails in the same way."""
+def guard() -> None:
+    """Makes standard output raise OutputLostError if it cannot be written, and standard error fail silently.
 
-    def __init__(self, text: _Stream) -> None:
-        self._text = text
-
-    def write(self, data: bytes) -> int:
-        self._text._do(lambda: self._text._stream.buffer.write(data))
-        return len(data)
-
-    def flush(self) -> None:
-        self._text._do(self._text._stream.buffer.flush)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._text._stream.buffer, name)
-
-
-def _lose(error: OSError) -> None:
-    raise OutputLostError(error)
-
-
-@contextmanager
-def guarded() -> Iterator[None]:
-    """In the block, standard output raises OutputLostError if it cannot be written; standard error fails silently.
-
-    If one of them is closed, no other file gets its descriptor.
+    If one of them is closed, no other file gets its descriptor. File names can contain bytes that are not text, and the
+    terminal may not support every character: these are escaped.
     """
     for number in range(3):
         try:
@@ -88,11 +44,10 @@ def guarded() -> Iterator[None]:
         except OSError:
             # open returns the lowest free descriptor. Opened for reading, it fails on writing as a closed one does.
             os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
-    kept = sys.stdout, sys.stderr
-    out, err = (stream or open(number, "w", closefd=False) for number, stream in enumerate(kept, 1))  # noqa: SIM115
-    sys.stdout, sys.stderr = cast(TextIO, _Stream(out, _lose)), cast(TextIO, _Stream(err, lambda _: None))
-    try:
-        yield
-        sys.stdout.flush()
-    finally:
-        sys.stdout, sys.stderr = kept
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        stream = getattr(sys, name)
+        # Those of a test are left alone.
+        if stream is getattr(sys, f"__{name}__"):
+            raw = io.BufferedWriter(_Descriptor(number, "w", closefd=False))
+            encoding, lines = getattr(stream, "encoding", None), number == 2 or os.isatty(number)
+            setattr(sys, name, io.TextIOWrapper(raw, encoding, "backslashreplace", line_buffering=lines))

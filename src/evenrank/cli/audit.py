@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 from typing import Annotated
 
 from evenrank import options as opt
+from evenrank._command import arg
 
-from . import _output, _words
+from . import _output
 from ._signatures import From, Values
 
 EXAMPLES = r"""
@@ -36,7 +36,9 @@ def command(
     people: Annotated[Values, From("auditing.impact", "impact_ratios", without=("table", *_OF_GROUPS))],
     full: opt.Full = False,
     json: opt.Json = None,
-    values: Annotated[bool, opt.Option("With --json: also each query's values (for gate).", panel="Output")] = False,
+    values: Annotated[
+        bool, opt.Option("With --json: also each query's values (for gate).", needs=("json",), panel="Output")
+    ] = False,
     report: opt.Report = None,
     per_query: Annotated[str | None, opt.Option("Also write the values for each query (CSV).", panel="Output")] = None,
     tables: Annotated[
@@ -54,11 +56,11 @@ def command(
     from evenrank.files.provenance import files_beside
 
     if tables not in (None, "impact"):
-        raise EvenrankError(f"`tables`: expected impact, found {quoted(tables)}")
+        raise EvenrankError(f"{arg.tables}: expected impact, found {quoted(tables)}")
     if table is not None:
         other = next((name for name in given.changed if name not in _OF_GROUPS), "values" if values else None)
         if other is not None:
-            raise EvenrankError(f"`table` or `{other}`: an audit is of people in a table, or of runs")
+            raise EvenrankError(f"{arg.table} or {arg(other)}: an audit is of people in a table, or of runs")
         _output.check(report=report, streams=(json, per_query), inputs=(table,))
         check_csv(per_query)
         _output.will_write(json, report)
@@ -66,22 +68,12 @@ def command(
         shown = found.impact_table() if tables else None
         _output.emit(found, json, report, full=full, per_query=(found, per_query), table=shown)
         return
-    if people.changed:
-        raise EvenrankError(f"`{people.changed[0]}` is of people in a table: it needs `table`")
-    if values and json is None:
-        raise EvenrankError("`values` are part of the JSON: it needs `json`")
     runs = named_runs(given["runs"] or [])
     inputs = (*runs.values(), *files_beside(*runs.values()), *given.read)
     _output.check(report=report, streams=(json, per_query), inputs=inputs)
     check_csv(per_query)
     _output.will_write(json, report)
     result = audit(**{**given, "runs": runs})
-    # Notes name arguments; here these are options.
-    misleading, cautions = (
-        tuple(replace(one, text=_words.said(one.text)) for one in found)
-        for found in (result.misleading, result.cautions)
-    )
-    result = replace(result, notes=tuple(map(_words.said, result.notes)), misleading=misleading, cautions=cautions)
     to_json = functools.partial(result.to_json, values=values)
     shown = result.impact_table() if tables else None
     _output.emit(result, json, report, full=full, per_query=(result, per_query), to_json=to_json, table=shown)

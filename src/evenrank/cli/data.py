@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from evenrank import options as opt
+from evenrank._command import arg
 
 from . import _output
 from ._signatures import From, Values
@@ -74,7 +75,7 @@ def squad(
     try:
         first, second, third = map(float, shares.split())
     except ValueError:
-        raise EvenrankError(f"`shares`: expected three numbers, found {quoted(shares)}") from None
+        raise EvenrankError(f"{arg.shares}: expected three numbers, found {quoted(shares)}") from None
     made = write_squad_collection(**given, shares=(first, second, third))
     for name, count in made.counts.items():
         _output.say(f"{count:>8}  {name.replace('_', ' ')}")

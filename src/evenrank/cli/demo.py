@@ -7,7 +7,7 @@ from typing import Annotated
 
 from evenrank import options as opt
 
-from . import _output, _words
+from . import _output
 
 EXAMPLES = r"""
 # In the folder demo, whose report.html is to be opened.
@@ -24,12 +24,12 @@ def command(
     out: Annotated[
         str, opt.Option("The folder for the collection, the runs and the report.", metavar="DIR", panel="Output")
     ] = "demo",
-    passages: Annotated[int, opt.Option("Size of the built-in collection.")] = 2000,
+    passages: Annotated[int, opt.Option("Size of the built-in collection.", range=opt.COUNT)] = 2000,
     model: Annotated[
         str,
         opt.Option("The re-ranker: a folder or hub name (default: all-MiniLM-L6-v2).", metavar="MODEL", panel="Model"),
     ] = "",
-    seed: Annotated[int, opt.Option("Seed of the collection.", rare=True)] = 0,
+    seed: Annotated[int, opt.Option("Seed of the collection.", range=opt.SEED, rare=True)] = 0,
     quiet: opt.Quiet = False,
 ) -> None:
     """See everything once, on a collection that is made for it. BM25's ranking and its re-ranking are audited, in a
@@ -74,7 +74,7 @@ def command(
         say(f"re-ranked: {reranked}")
     except evenrank.EvenrankError as error:
         # The audit of BM25 alone is still worth seeing.
-        say(f"no re-ranking: {_words.said(str(error))}")
+        say(f"no re-ranking: {error}")
     provenance = Provenance("evenrank demo").add("collection", collection).add("queries", folder / "queries.test.tsv")
     provenance.add("qrels", folder / "qrels.txt")
     for name, run in runs.items():

@@ -27,22 +27,25 @@ def command(
     given: Annotated[Values, From("search.expansion", "expand")],
     language_model: Annotated[
         float | None,
-        opt.Option("Mix with the query's own words, which get WEIGHT: for retrieve --weighted.", metavar="WEIGHT"),
+        opt.Option(
+            "Mix with the query's own words, which get WEIGHT: for retrieve --weighted.",
+            range=opt.SHARE,
+            metavar="WEIGHT",
+        ),
     ] = None,
     compare: Annotated[
         str | None,
         opt.Option("Report which queries other vectors expand differently.", metavar="VECTORS", panel="Input"),
     ] = None,
     changes: Annotated[
-        str | None, opt.Option("With --compare: write these queries as JSONL.", metavar="FILE", panel="Output")
+        str | None,
+        opt.Option("With --compare: write these queries as JSONL.", metavar="FILE", needs=("compare",), panel="Output"),
     ] = None,
 ) -> None:
-    from evenrank import EvenrankError, expand, read_queries
+    from evenrank import expand, read_queries
     from evenrank.files import atomic_path
     from evenrank.files.wording import counted
 
-    if changes is not None and compare is None:
-        raise EvenrankError("`changes` needs `compare`")
     _output.check(streams=(out, changes), inputs=(*given.read, compare))
     table = read_queries(given["queries"])
     expansion = expand(**{**given, "queries": table})

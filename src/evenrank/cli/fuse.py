@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Annotated
 
 from evenrank import options as opt
+from evenrank._command import arg
 
 from . import _output
 from ._signatures import From, Values
@@ -27,16 +28,28 @@ def command(
     out: Annotated[str, opt.Option("The run to write (-: standard output).", panel="Output")],
     weights: Annotated[
         str | None,
-        opt.Option("Weight of the first run; with more runs: 0.5,0.3,0.2.", flag="--weight", metavar="NUMBER"),
+        opt.Option(
+            "Weight of the first run; with more runs: 0.5,0.3,0.2.",
+            flag="--weight",
+            metavar="NUMBER",
+            excludes=("measure",),
+            unless=("measure",),
+        ),
     ] = None,
     measure: Annotated[
         str | None,
-        opt.Option("Choose the weights by cross-validation on this measure.", flag="--tune", metavar="MEASURE"),
+        opt.Option(
+            "Choose the weights by cross-validation on this measure.",
+            flag="--tune",
+            metavar="MEASURE",
+            needs=("qrels",),
+        ),
     ] = None,
     qrels: Annotated[str | None, opt.Option("Relevance judgements, for --tune.", metavar="FILE", panel="Input")] = None,
     given: Annotated[Values, From("search.fusion", "tune")],
     json: Annotated[
-        str | None, opt.Option("Write the chosen weights as JSON (-: standard output).", panel="Output")
+        str | None,
+        opt.Option("Write the chosen weights as JSON (-: standard output).", needs=("measure",), panel="Output"),
     ] = None,
 ) -> None:
     """Interpolate runs, with given or cross-validated weights. Scores are scaled to 0 … 1 per query, weighted and
@@ -46,11 +59,6 @@ def command(
     from evenrank.files import Provenance
     from evenrank.files.provenance import card_path, write_card
 
-    if (weights is None) == (measure is None):
-        raise evenrank.EvenrankError("expected one of `weights` and `measure`")
-    if weights is not None and (json is not None or given.changed):
-        name = "json" if json is not None else given.changed[0]
-        raise evenrank.EvenrankError(f"`{name}` is about weights that are chosen: it needs `measure`")
     named = evenrank.named_runs(runs)
     card = None if out == _output.STANDARD else card_path(out)
     _output.check(streams=(out, json, card), inputs=(*named.values(), qrels))
@@ -67,8 +75,7 @@ def command(
         if card is not None:
             write_card({"stage": "fuse", "weights": dict(zip(named, numbers, strict=True))}, out, provenance)
         return
-    if measure is None or qrels is None:
-        raise evenrank.EvenrankError("`measure` needs `qrels`")
+    assert measure is not None
     provenance.ahead(bool(json) or card is not None)
     tuned = evenrank.tune(named, qrels=qrels, measure=measure, **given, name=name)
     with _output.target(out) as path, _output.target(json) as values:
@@ -91,9 +98,11 @@ def _weights(text: str, runs: int) -> list[float]:
     try:
         weights = [float(part) for part in text.split(",")]
     except ValueError:
-        raise EvenrankError(f"`weights`: expected a number, or one per run separated by commas, found {text}") from None
+        raise EvenrankError(
+            f"{arg.weights}: expected a number, or one per run separated by commas, found {text}"
+        ) from None
     if len(weights) == 1 and runs == 2:
         if not 0 <= weights[0] <= 1:
-            raise EvenrankError(f"`weights`: expected a number from 0 to 1, found {text}")
+            raise EvenrankError(f"{arg.weights}: expected a number from 0 to 1, found {text}")
         weights.append(1 - weights[0])
     return weights

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import replace
 from os.path import isfile
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated
@@ -13,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenrank import options as opt
+from evenrank._command import arg
 
-from . import _output, _words
+from . import _output
 from ._signatures import From, Values
 
 if TYPE_CHECKING:
@@ -84,16 +84,16 @@ def command(
         more = evenrank.named_runs([base])
         base = next(iter(more))
         if base in named:
-            raise evenrank.EvenrankError(f"`baseline`: expected a name of its own, found {base!r} twice")
+            raise evenrank.EvenrankError(f"{arg.baseline}: expected a name of its own, found {base!r} twice")
         named |= more
     if (budget is None) == (init is None):
-        raise evenrank.EvenrankError("expected `budget`, or `init` to make one")
+        raise evenrank.EvenrankError(f"expected {arg.budget}, or {arg.init} to make one")
     inputs = (made, budget, *own.read, *_files(named.values()), *audited.read)
     _output.check(junit, streams=(json, markdown, init), inputs=inputs)
     _output.will_write(json)
     if made is not None:
         for name in audited.changed:
-            raise evenrank.EvenrankError(f"`{name}` belongs to an audit of runs; the JSON is of one that was made")
+            raise evenrank.EvenrankError(f"{arg(name)} belongs to an audit of runs; the JSON is of one that was made")
     if init is not None:
         source = made or evenrank.audit(named, **audited, baseline=base)
         from evenrank.decide.initial_budget import checkable_budget
@@ -115,8 +115,6 @@ def command(
         measured = evenrank.audit(named, **audited, baseline=base, measures=rules.measures)
         run = first if own["run"] is None else own["run"]
         result = evenrank.gate(measured, budget=rules, run=run, correction=own["correction"])
-    said = tuple(replace(one, text=_words.said(one.text)) for one in result.misleading)
-    result = replace(result, misleading=said)
     _write(result, json, junit, markdown, strict, full)
     if github:
         _output.say(result.annotations(strict=strict), err=_output.STANDARD in (json, markdown))
@@ -149,7 +147,7 @@ def _check_named(runs: Collection[str]) -> None:
 
     for run in runs:
         if PurePath(run).suffix.lower() == ".toml":
-            raise EvenrankError(f"{run}: not a run; a budget is named by `budget`")
+            raise EvenrankError(f"{run}: not a run; a budget is named by {arg.budget}")
         named = "=" in run and not isfile(run)
         if (named or len(runs) > 1) and _is_audit(run.partition("=")[2] if named else run):
             raise EvenrankError(f"{run}: an audit's JSON stands alone, without runs beside it and without a name")

@@ -77,7 +77,8 @@ def similarity(
 
 def sensitivity(
     model: Annotated[
-        str | None, opt.Option("A model as for evenrank rerank (its name at --endpoint).", metavar="MODEL")
+        str | None,
+        opt.Option("A model as for evenrank rerank (its name at --endpoint).", metavar="MODEL", unless=("url",)),
     ] = None,
     *,
     given: Annotated[Values, From("probes.sensitivity", "position_sensitivity")],
@@ -92,7 +93,7 @@ def sensitivity(
     report: opt.Report = None,
     quiet: opt.Quiet = False,
 ) -> None:
-    from evenrank import EvenrankError, position_sensitivity
+    from evenrank import position_sensitivity
     from evenrank.files.errors import require_neural
 
     if model is not None and url is None:
@@ -100,8 +101,7 @@ def sensitivity(
     beside = json if json != _output.STANDARD and json else report
     settings = {"key": key, "concurrency": concurrency, "timeout": timeout}
     chosen = _models.chosen(model, url, api, beside=beside, endpoint_answers=endpoint_answers, **settings)
-    if chosen is None:
-        raise EvenrankError("expected MODEL, or `url`")
+    assert chosen is not None
     _output.check(
         _models.answers_of(chosen),
         report=report,

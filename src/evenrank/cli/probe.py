@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from evenrank import options as opt
+from evenrank._command import arg
 
 from . import _models, _output
 from ._signatures import From, Values
@@ -56,7 +57,7 @@ def command(
     settings = {"key": key, "concurrency": concurrency, "timeout": timeout}
     chosen = _models.chosen(model, url, api, beside=beside, endpoint_answers=endpoint_answers, **settings)
     if chosen is None:
-        raise evenrank.EvenrankError("expected MODEL, or `url`")
+        raise evenrank.EvenrankError(f"expected MODEL, or {arg.url}")
     read = [path for path in (*named.values(), *placebos.values()) if path is not None]
     own = (model if url is None else None, *given.read, *files_beside(given["run"]))
     _output.check(
@@ -94,9 +95,11 @@ def _variants(given: Sequence[str], words: Sequence[str], served: bool) -> tuple
     for word in (*given, *others):
         name, equals, path = word.partition("=")
         if not (name and path if equals else word in KINDS):
-            raise EvenrankError(f"`variants`: expected NAME=FILE or one of {', '.join(KINDS)}, found {quoted(word)}")
+            raise EvenrankError(
+                f"{arg.variants}: expected NAME=FILE or one of {', '.join(KINDS)}, found {quoted(word)}"
+            )
         if name in found:
-            raise EvenrankError(f"`variants`: two variants are named {quoted(name)}")
+            raise EvenrankError(f"{arg.variants}: two variants are named {quoted(name)}")
         found[name] = path if equals else None
     return model, found
 
@@ -113,10 +116,10 @@ def _placebos(given: Sequence[str], names: Sequence[str]) -> dict[str, str]:
         if not equals or os.path.exists(word):
             if len(names) > 1:
                 raise EvenrankError(
-                    f"`placebos`: expected NAME=FILE, as there are several variants, found {quoted(word)}"
+                    f"{arg.placebos}: expected NAME=FILE, as there are several variants, found {quoted(word)}"
                 )
             name, path = names[0], word
         if name in found:
-            raise EvenrankError(f"`placebos`: two placebos of {quoted(name)}")
+            raise EvenrankError(f"{arg.placebos}: two placebos of {quoted(name)}")
         found[name] = path
     return found

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from evenrank import options as opt
+from evenrank._command import arg
 
-from . import _output, _words
+from . import _output
 from ._signatures import From, Values
 
 EXAMPLES = r"""
@@ -37,7 +38,7 @@ def command(
 
     out = given["out"]
     if out is None:
-        raise EvenrankError("expected `out`: where to write the new run")
+        raise EvenrankError(f"expected {arg.out}: where to write the new run")
     card = None if out == _output.STANDARD else card_path(out)
     _output.check(report, card, streams=(out, json), inputs=(*given.read, *files_beside(given["run"])))
     _output.will_write(json, report, card)
@@ -46,7 +47,7 @@ def command(
         with _output.target(out) as path:
             made = evenrank.rebalance(**{**given, "out": path}, name=named)
     except UnmetError as error:
-        _output.say(f"evenrank: {_words.said(str(error))}", err=True)
+        _output.say(f"evenrank: {error}", err=True)
         raise typer.Exit(1) from None
     # With the run on standard output, the rest goes where it is not in the way.
     _output.emit(made, json, report, full=full, err=out == _output.STANDARD)

@@ -31,6 +31,7 @@ def command(
         str | None,
         opt.Option(
             "A trained ranker's folder, or a model that sentence-transformers loads; with --endpoint: its name there.",
+            unless=("url",),
             metavar="MODEL",
             panel="Model",
         ),
@@ -56,8 +57,7 @@ def command(
 
     settings: dict[str, Any] = {"key": key, "concurrency": concurrency, "timeout": timeout, "answers": answers}
     chosen = _models.chosen(model, url, api, **settings)
-    if chosen is None:
-        raise evenrank.EvenrankError("expected `model`, or `url`")
+    assert chosen is not None
     _output.refuse_standard(out)
     # The library sees the words of a lexicon, not its file.
     check_apart([out, f"{out}.card.json"], [lexicon])

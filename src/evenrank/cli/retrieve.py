@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from evenrank import options as opt
+from evenrank._command import arg
 
-from . import _output, _words
+from . import _output
 from ._signatures import From, Values
 
 EXAMPLES = r"""
@@ -20,12 +21,15 @@ evenrank retrieve dense.index queries.tsv --out dense.run
 """
 
 
+_OF_SEARCH = ("passages", "k1", "b", "stopwords", "stemmer", "weighted", "model", "check", "rm3")
+_OF_QUERIES = ("batch_size", "device", "precision", "query_prompt")
 Source = Annotated[
     str | None,
     opt.Option(
         "Ask another retriever: a URL with {query} (and {k}) that answers JSON, or a server and --index.",
         flag="--from",
         metavar="URL",
+        excludes=(*_OF_SEARCH, *_OF_QUERIES),
         panel="Input",
     ),
 ]
@@ -56,22 +60,15 @@ def command(
     from evenrank.files.reading import INDEX, is_index
     from evenrank.files.wording import counted
 
-    if feedback.changed and not rm3:
-        raise EvenrankError(f"`{feedback.changed[0]}` is about expansion: it needs `rm3`")
     collection, queries = given["collection"], given["queries"]
     elsewhere = source is not None
     if elsewhere:
-        # Alone, the one argument is the queries.
-        alone = {"k", "queries"} | ({"collection"} if queries is None else set())
-        collection, queries = None, collection if queries is None else queries
-        changed = [*given.changed, *(["rm3"] if rm3 else []), *encoded.changed]
-        other = next((name for name in changed if name not in alone), None)
-        if other is not None:
-            raise EvenrankError(f"`{other}`: not with `source`")
-    elif asked.changed:
-        raise EvenrankError(f"`{asked.changed[0]}` needs `source`")
+        if queries is not None:
+            raise EvenrankError(f"{arg.collection}: not with {arg.source}")
+        # The one argument is the queries.
+        collection, queries = None, collection
     if queries is None:
-        raise EvenrankError("expected `queries`")
+        raise EvenrankError(f"expected {arg.queries}")
     card = None if out == _output.STANDARD else card_path(out)
     _output.check(streams=(out, card), inputs=(*given.read, *asked.read))
     # An index's own description has the digests of its files.
@@ -95,6 +92,6 @@ def command(
     if card is not None:
         write_card(run.card or {}, out, provenance)
     for note in run.notes:
-        _output.say(_words.said(note), err=True)
+        _output.say(note, err=True)
     if out != _output.STANDARD:
         _output.say(f"{counted(run.queries.len(), 'query')} ranked: {out}", err=True)

@@ -23,7 +23,10 @@ def command(
     *,
     given: Annotated[Values, From("probes.scan", "scan")],
     save_queries: Annotated[
-        str | None, opt.Option("Write the queries (TSV), for a search elsewhere.", metavar="FILE", panel="Output")
+        str | None,
+        opt.Option(
+            "Write the queries (TSV), for a search elsewhere.", metavar="FILE", excludes=("questions",), panel="Output"
+        ),
     ] = None,
     url: _models.Endpoint = None,
     api: _models.Api = None,
@@ -37,13 +40,11 @@ def command(
     quiet: opt.Quiet = False,
 ) -> None:
     import evenrank
-    from evenrank.files import EvenrankError, write_text
+    from evenrank.files import write_text
 
     _output.check(save_queries, report=report, streams=(json,), inputs=given.read)
     _output.will_write(save_queries, json, report)
     model = given.pop("model")
-    if save_queries is not None and given["questions"] is not None:
-        raise EvenrankError("`save_queries`: only without `questions`")
     if save_queries is not None:
         names = ("collection", "sample", "sentences", "seed")
         queries = evenrank.scan_queries(**{name: given[name] for name in names}, quiet=quiet)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evenrank.files.errors import EvenrankError, InputError, quoted
+from evenrank.files.errors import EvenrankError, InputError, arg, quoted
 from evenrank.files.types import EQUAL, Array, unequally_deep
 from evenrank.stats.sampling import LabelSample
 
@@ -97,7 +97,7 @@ class Audited:
         """The run that "baseline" means. Raises EvenrankError for one that the audit lacks."""
         name = self.own_baseline if wanted is None else wanted
         if name is not None and name not in self.runs:
-            raise self.fail(f"no run {quoted(name)} to be the `baseline` (the runs are {', '.join(self.given)})")
+            raise self.fail(f"no run {quoted(name)} to be the {arg.baseline} (the runs are {', '.join(self.given)})")
         return name
 
     def run(self, wanted: str | None, baseline: str | None) -> str:
@@ -108,7 +108,7 @@ class Audited:
             return wanted
         others = [name for name in self.given if name != baseline] or self.given
         if len(others) != 1:
-            raise self.fail(f"`run`: expected the one to gate of {', '.join(others) or 'no runs'}")
+            raise self.fail(f"{arg.run}: expected the one to gate of {', '.join(others) or 'no runs'}")
         return others[0]
 
     def against(self, budget: Budget, number: int, baseline: str | None) -> str | None:
@@ -117,7 +117,7 @@ class Audited:
         if name is None:
             return None
         if name == BASELINE and baseline is None:
-            raise budget.error(number, "against the baseline, but no run is named as `baseline`")
+            raise budget.error(number, f"against the baseline, but no run is named as {arg.baseline}")
         name = baseline if name == BASELINE else name
         if name not in self.runs:
             known = ", ".join([BASELINE, *self.runs])
@@ -129,7 +129,9 @@ class Audited:
         if rule.queries is None:
             return np.ones(self.queries, np.bool_)
         if self.query_group is None:
-            raise EvenrankError(f"queries = {quoted(rule.queries)}: no groups of queries were given (`query_groups`)")
+            raise EvenrankError(
+                f"queries = {quoted(rule.queries)}: no groups of queries were given ({arg.query_groups})"
+            )
         inside = np.array([group == rule.queries for group in self.query_group])
         if not inside.any():
             known = ", ".join(sorted({group for group in self.query_group if isinstance(group, str)}))
@@ -167,11 +169,11 @@ def greatest_of(rule: Rule, values: Sequence[RuleValues]) -> float:
 
 def no_quantity(rule: Rule, run: str) -> EvenrankError:
     """The error for a quantity that the audit does not have."""
-    needed = " (it needs `qrels`)" if rule.quantity == "beyond relevance" else ""
+    needed = f" (it needs {arg.qrels})" if rule.quantity == "beyond relevance" else ""
     return EvenrankError(f"the audit has no {quoted(rule.quantity)} of {rule.measure} for {run}{needed}")
 
 
 def not_measured(rule: Rule, measures: Sequence[str]) -> EvenrankError:
     """The error for a measure that the audit does not have."""
-    needed = "" if rule.facts.bias else "; effectiveness needs `qrels`"
+    needed = "" if rule.facts.bias else f"; effectiveness needs {arg.qrels}"
     return EvenrankError(f"{rule.measure} is not in the audit, which has {', '.join(measures)}{needed}")

@@ -11,7 +11,7 @@ import numpy as np
 from ir_measures import Measure
 
 from evenrank.files.convert import Strings, strings
-from evenrank.files.errors import EvenrankError, quoted
+from evenrank.files.errors import EvenrankError, arg, quoted
 from evenrank.files.json_values import LEFT_OUT, fields_of
 from evenrank.files.types import EQUAL, Array
 from evenrank.measures import facts, is_bias, parse_measure, resolve
@@ -48,24 +48,24 @@ class Bound:
         found = _FORM.fullmatch(text) if isinstance(text, str) else None
         example = '"ARaB@10 <= 0.02"' if what == "meet" else '"nDCG@10 >= 98%"'
         if found is None:
-            raise EvenrankError(f"`{what}`: expected a bound such as {example}, found {quoted(text)}")
+            raise EvenrankError(f"{arg(what)}: expected a bound such as {example}, found {quoted(text)}")
         try:
             value = float(found["value"])
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            raise EvenrankError(f"`{what}`: expected a number in {quoted(text)}, found {quoted(found['value'])}")
+            raise EvenrankError(f"{arg(what)}: expected a number in {quoted(text)}, found {quoted(found['value'])}")
         measure = parse_measure(found["measure"])
         how = resolve(measure)
         if is_bias(measure) != (what == "meet"):
             kind = "bias" if what == "meet" else "effectiveness"
-            raise EvenrankError(f"`{what}`: expected a measure of {kind}, as in {example}, found {measure}")
+            raise EvenrankError(f"{arg(what)}: expected a measure of {kind}, as in {example}, found {measure}")
         if how.part_count > 1:
-            raise EvenrankError(f"`{what}`: expected a measure that is a mean over queries, found {measure}")
+            raise EvenrankError(f"{arg(what)}: expected a measure that is a mean over queries, found {measure}")
         at_most = found["sign"] in ("<=", "≤")
         if how.signed and not at_most:
             raise EvenrankError(
-                f"`{what}`: {measure} is better nearer 0: expected at most a number, found {quoted(text)}"
+                f"{arg(what)}: {measure} is better nearer 0: expected at most a number, found {quoted(text)}"
             )
         percent = bool(found["percent"])
         return cls(" ".join(text.split()), measure, at_most, value / 100 if percent else value, percent)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from evenrank.files.errors import EvenrankError, InputError, plain, quoted, reason_of
+from evenrank.files.errors import EvenrankError, InputError, arg, plain, quoted, reason_of
 from evenrank.files.types import EQUAL
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Budget:
 
         for number, rule in enumerate(self.rules, start=1):
             if rule.quantity == "beyond relevance" or resolve(parse_measure(rule.measure)).needs_qrels:
-                raise self.error(number, f"{rule.subject} needs `qrels`")
+                raise self.error(number, f"{rule.subject} needs {arg.qrels}")
 
     def error(self, number: int, message: str) -> EvenrankError:
         """An error about the rule of that number, from 1."""
@@ -202,7 +202,7 @@ def _parsed(path: str | None, data: Mapping[str, object], known: Mapping[str, Fa
 
 
 def _error(path: str | None, message: str) -> EvenrankError:
-    return EvenrankError(f"`budget`: {message}") if path is None else InputError(path, message)
+    return EvenrankError(f"{arg.budget}: {message}") if path is None else InputError(path, message)
 
 
 def _rule(table: Mapping[str, object], known: Mapping[str, Facts]) -> Rule:
@@ -241,7 +241,7 @@ def _looked_up(text: str) -> tuple[str, Facts]:
     try:
         measure = parse_measure(text)
     except EvenrankError as error:
-        raise EvenrankError(str(error).removeprefix("`measures`: ")) from None
+        raise EvenrankError(str(error).removeprefix(f"{arg.measures}: ")) from None
     found = Facts.of(facts(measure))
     assert found is not None
     return str(measure), found
@@ -293,7 +293,7 @@ def _check_bound(rule: Rule) -> None:
     """Raises EvenrankError for a bound that the rule's measure cannot have."""
     side = "at_least" if rule.floor else "at_most"
     if rule.relative and rule.against is None:
-        raise EvenrankError(f"{side}: a share needs `against`: expected a number")
+        raise EvenrankError(f"{side}: a share needs {arg.against}: expected a number")
     if rule.relative and (rule.absolute or rule.quantity != "figure"):
         raise EvenrankError(f"{side}: {rule.subject} can be near 0, where a share means nothing: expected a number")
     if rule.relative and rule.bound <= -1:

@@ -12,7 +12,7 @@ import numpy as np
 
 from evenrank import options as opt
 from evenrank.files.arguments import checked
-from evenrank.files.errors import EvenrankError, plain, readable
+from evenrank.files.errors import EvenrankError, arg, plain, readable
 from evenrank.files.wording import counted
 from evenrank.measures import parse_measure, resolve
 from evenrank.results.finding import phrases
@@ -111,7 +111,7 @@ def checkable_budget(
     values = as_audited(audited)
     base = values.baseline(baseline)
     if base is None:
-        raise EvenrankError("expected a `baseline`: a budget says what a run may lose against it")
+        raise EvenrankError(f"expected a {arg.baseline}: a budget says what a run may lose against it")
     gated = values.run(run, base)
     found: dict[str, list[_Tried]] = {}
     refused: dict[str, str] = {}
@@ -119,7 +119,7 @@ def checkable_budget(
         try:
             found[measure] = _tightest(values, [base, gated], measure)
         except EvenrankError as error:
-            refused[measure] = str(error).removeprefix("`budget`: rule 1: ")
+            refused[measure] = str(error).removeprefix(f"{arg.budget}: rule 1: ")
     rules = {measure: tried[-1].values for measure, tried in found.items() if tried and tried[-1].holds}
     if not rules and refused and not any(found.values()):
         why = "; ".join(f"{measure}: {why}" for measure, why in refused.items())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
 import numpy as np
 import polars as pl
@@ -19,7 +19,7 @@ from evenrank import options as opt
 from evenrank.files import EvenrankError, Run
 from evenrank.files.arguments import checked
 from evenrank.files.convert import run_table
-from evenrank.files.errors import quoted
+from evenrank.files.errors import arg, quoted
 from evenrank.groups import as_group_table
 from evenrank.measures import OfMissing
 from evenrank.mitigation.reorderings import Reordering, Shift
@@ -61,18 +61,18 @@ class EvenrankRebalancer(pt.Estimator):
     @checked
     def __init__(
         self,
-        method: str = "neutral",
-        strength: float = 0.5,
+        method: Literal["neutral", "fair", "detconstsort", "shift"] = "neutral",
+        strength: Annotated[float, opt.SHARE] = 0.5,
         *,
         text_field: str = "text",
         target: object = None,
         missing: OfMissing | None = None,
-        protected: str | None = None,
-        alpha: float | None = None,
-        per: str | None = None,
-        offsets: Mapping[str, float] | float | None = None,
-        depth: int = DEPTH,
-        top: int | None = None,
+        protected: opt.Protected = None,
+        alpha: opt.Alpha = None,
+        per: opt.Per = None,
+        offsets: Annotated[Mapping[str, float] | float | None, opt.Option("", needs=("method=shift",))] = None,
+        depth: Annotated[int, opt.COUNT] = DEPTH,
+        top: opt.Top = None,
         **groups: Unpack[opt.GroupOptions],
     ) -> None:
         super().__init__()
@@ -81,14 +81,10 @@ class EvenrankRebalancer(pt.Estimator):
         self.protected, self.alpha, self.per, self.offsets, self.top = protected, alpha, per, offsets, top
         self.learnt: dict[str, object] = {}
         self._settings = MethodOptions(method, protected, alpha, per, top)
-        self._settings.check()
         check_top(top, depth)
-        if offsets is not None and method != "shift":
-            raise EvenrankError(f"`offsets` is of the method shift, not of {method}")
         source = ListGroups(**groups, target=target, missing=missing)
         # Words are counted in the texts of each frame.
         self._source = source if source.described else replace(source, collection={})
-        self._source.check()
         self._known = _in_memory(source).grouping([], depth) if source.described else None
         self._direction: Reordering | None = None
 
@@ -114,7 +110,9 @@ class EvenrankRebalancer(pt.Estimator):
             return pt.model.add_ranks(inp.assign(score=np.zeros(0)))
         if self._settings.learns and self.offsets is None and self._direction is None:
             given = "offsets" if self.method == "shift" else "protected"
-            raise EvenrankError(f"{self.method} has nothing to go by: give `{given}`, or call fit with other results")
+            raise EvenrankError(
+                f"{self.method} has nothing to go by: give {arg(given)}, or call fit with other results"
+            )
         grouping, found = self._lists(inp)
         method = self._direction or self._made(grouping, found)
         made = found.reordered(applied(method, found.lists, self.strength)[0]).table
@@ -146,7 +144,7 @@ class EvenrankRebalancer(pt.Estimator):
         if twice.any():
             raise EvenrankError(
                 f"`text_field`: the document {quoted(texts['doc_id'][twice].iloc[0])} has different texts in the column"
-                f" {quoted(self.text_field)}: name one that is the same for all queries, or give `scores`"
+                f" {quoted(self.text_field)}: name one that is the same for all queries, or give {arg.scores}"
             )
         grouping = replace(self._source, collection=texts).grouping([run.table["doc_id"]], self.depth)
         return grouping, grouping.lists(run)
@@ -206,7 +204,7 @@ class EvenrankReranker(pt.Transformer):
         self,
         ranker: RankerLike,
         *,
-        batch_size: int = 32,
+        batch_size: Annotated[int, opt.COUNT] = 32,
         text_field: str = "text",
         kind: Architecture | None = None,
         device: str | None = None,

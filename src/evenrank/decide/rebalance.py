@@ -16,8 +16,9 @@ from evenrank.auditing import AuditResult, audit
 from evenrank.auditing.inputs import only_judged, usual_measures
 from evenrank.auditing.inputs import only_queries as restricted_to
 from evenrank.files import Order, Provenance, as_qrels, as_queries, as_run, check_outputs, write_run
-from evenrank.files.arguments import check_ranges, checked
-from evenrank.files.errors import EvenrankError
+from evenrank.files.arguments import checked
+from evenrank.files.convert import TextsLike
+from evenrank.files.errors import EvenrankError, arg
 from evenrank.files.provenance import card_path, write_card
 from evenrank.files.runs import Run
 from evenrank.files.types import Array
@@ -53,19 +54,13 @@ class Request:
     seed: int
     only: pl.Series | None = None
 
-    def check(self, judged: bool) -> None:
+    def check(self) -> None:
         """Raises EvenrankError for what contradicts itself, before anything long is read."""
-        check_ranges(depth=self.depth, seed=self.seed, strength=self.strength)
-        self.method.check()
         check_top(self.method.top, self.depth)
-        self.source.check()
-        if (self.strength is None) == (not self.bounds):
-            raise EvenrankError("expected `strength`, or `meet` and/or `keep`")
-        if self.keep and not judged:
-            raise EvenrankError("`keep` is about effectiveness: it needs `qrels`")
         if self.queries.given is not None and not self.tunes:
             raise EvenrankError(
-                f"`tune_queries`: nothing is chosen, as `strength` is given and {self.method.name} learns nothing"
+                f"{arg.tune_queries}: nothing is chosen, as {arg.strength} is given and {self.method.name}"
+                " learns nothing"
             )
 
     @property
@@ -101,7 +96,7 @@ class Request:
         figures = OrderFigures(tuning, grouping, qrels, measures, self.seed, absent)
         if self.keep and not figures.judged:
             raise EvenrankError(
-                f"`keep`: the qrels judge none of the {counted(len(figures.queries), 'query')} to tune on"
+                f"{arg.keep}: the qrels judge none of the {counted(len(figures.queries), 'query')} to tune on"
             )
         method = self.method.make(figures.lists.lists, table)
         found = Tuning(method, figures)
@@ -200,7 +195,15 @@ def rebalance(
         Literal["neutral", "fair", "detconstsort", "shift"],
         opt.Option("neutral, fair (FA*IR), detconstsort or shift.", metavar="NAME"),
     ] = "neutral",
-    strength: Annotated[float | None, opt.Option("From 0, the run as it is, to 1, as far as the method goes.")] = None,
+    strength: Annotated[
+        float | None,
+        opt.Option(
+            "From 0, the run as it is, to 1, as far as the method goes.",
+            range=opt.SHARE,
+            excludes=("meet", "keep"),
+            unless=("meet", "keep"),
+        ),
+    ] = None,
     meet: Annotated[
         str | Sequence[str] | None,
         opt.Option('The least strength that meets it: "ARaB@10 <= 0.02"; repeatable.', metavar="BOUND", typed=list),
@@ -211,18 +214,14 @@ def rebalance(
             'The least biased strength that keeps it: "nDCG@10 >= 98%"; with --meet, the least with both; repeatable.',
             metavar="BOUND",
             typed=list,
+            needs=("qrels",),
         ),
     ] = None,
-    depth: Annotated[int, opt.Option("The pool: how many documents of each query move.")] = 100,
-    top: Annotated[
-        int | None,
-        opt.Option(
-            "fair, detconstsort: how many first ranks have the promise, chosen from the first --depth (default: all of"
-            " these).",
-            rare=True,
-        ),
+    depth: Annotated[int, opt.Option("The pool: how many documents of each query move.", range=opt.COUNT)] = 100,
+    top: opt.Top = None,
+    collection: Annotated[
+        TextsLike | None, opt.Option(f"The documents: {opt.TEXTS}", reads=True, unless=("scores", "labels"))
     ] = None,
-    collection: opt.MaybeCollection = None,
     target: Annotated[
         object,
         opt.Option(
@@ -255,20 +254,12 @@ def rebalance(
             rare=True,
         ),
     ] = None,
-    protected: Annotated[
-        str | None,
-        opt.Option(
-            "fair: the group that needs a minimum (default: the one furthest below its target).",
-            metavar="GROUP",
-            rare=True,
-        ),
-    ] = None,
-    alpha: Annotated[float | None, opt.Option("fair: the significance (default: 0.1).", rare=True)] = None,
-    per: Annotated[
-        Literal["group", "magnitude"] | None, opt.Option("shift: what has an offset (default: group).", rare=True)
-    ] = None,
+    protected: opt.Protected = None,
+    alpha: opt.Alpha = None,
+    per: opt.Per = None,
     seed: Annotated[
-        int, opt.Option("Seed of the division of queries and of intervals.", panel="Statistics", rare=True)
+        int,
+        opt.Option("Seed of the division of queries and of intervals.", range=opt.SEED, panel="Statistics", rare=True),
     ] = 0,
     order: Order = "score",
     name: str = "rebalanced",
@@ -323,7 +314,7 @@ def rebalance(
     only = only_ids(queries, only_queries=only_queries)
     bounds, tuning = (parsed_bounds(meet, "meet"), parsed_bounds(keep, "keep")), TuningQueries.of(tune_queries, seed)
     request = Request(options, source, strength, *bounds, depth, tuning, seed, only)
-    request.check(qrels is not None)
+    request.check()
     if out is not None:
         read = (run, collection, source.scores, source.labels, source.lexicon, target, qrels, queries, tune_queries)
         check_outputs([out, card_path(out)], read)
@@ -344,10 +335,6 @@ def rebalance(
 
 def only_ids(queries: object, *, only_queries: bool) -> pl.Series | None:
     """The ids of the only queries; None for all. Raises EvenrankError for queries that would restrict nothing."""
-    if only_queries and queries is None:
-        raise EvenrankError("`only_queries` needs `queries`")
-    if queries is not None and not only_queries:
-        raise EvenrankError("`queries` are those of `only_queries`: give both or neither")
     return None if queries is None else as_queries(queries)["query_id"]
 
 
@@ -357,7 +344,7 @@ def only_those(
     """The run and the judgements of the ``only`` queries (None: all), and a note on it."""
     if only is None:
         return run, qrels, []
-    note = f"`only_queries`: the run and its figures are restricted to the {len(only):,} queries given."
+    note = f"{arg.only_queries}: the run and its figures are restricted to the {len(only):,} queries given."
     return restricted_to(run, only), None if qrels is None else only_judged(qrels, only), [note]
 
 
@@ -388,7 +375,8 @@ def rebalanced(
     grouping = request.source.grouping([ids], request.depth)
     if grouping.drawn is not None and request.bounds:
         raise EvenrankError(
-            "`meet` and `keep` need every document's group, of which labels that were drawn are a sample: choose the"
+            f"{arg.meet} and {arg.keep} need every document's group, of which labels that were drawn are a"
+            " sample: choose the"
             " strength by a lexicon, then audit both runs with labels drawn for both"
         )
     queries = run.queries

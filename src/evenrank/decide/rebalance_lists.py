@@ -12,7 +12,7 @@ import polars as pl
 
 from evenrank.files import Provenance
 from evenrank.files.convert import is_path
-from evenrank.files.errors import EvenrankError
+from evenrank.files.errors import EvenrankError, arg
 from evenrank.files.runs import Run
 from evenrank.files.tables import IdIndex
 from evenrank.files.types import Array
@@ -31,7 +31,6 @@ from evenrank.measures.ranked_lists import expand
 from evenrank.mitigation.reorderings import GroupedLists
 
 DEPTH, SHOWN = 100, 10
-_OF_MISSING = ("error", "skip", "neutral")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +165,8 @@ class Grouping:
     def __post_init__(self) -> None:
         if self.target is not None and self.target.kind == "relevant":
             raise EvenrankError(
-                "`target`: expected uniform, candidates or a file: which documents are relevant is not known where a"
+                f"{arg.target}: expected uniform, candidates or a file: which documents are relevant is not"
+                " known where a"
                 " run is put into another order"
             )
 
@@ -281,14 +281,6 @@ class ListGroups(GroupSource):
     target: object = None
     missing: OfMissing | None = None
     takes_drawn: bool = True
-
-    def check(self) -> None:
-        """Raises EvenrankError for what contradicts itself, before anything is read."""
-        super().check()
-        if self.missing not in (None, *_OF_MISSING):
-            raise EvenrankError(f"`missing`: expected error, skip or neutral, found {self.missing!r}")
-        if self.collection is None and not self.described:
-            raise EvenrankError("which groups are the documents of? give `scores`, `labels` or `collection`")
 
     @property
     def may_skip(self) -> bool:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from evenrank.files.arguments import check_ranges
-from evenrank.files.errors import EvenrankError, quoted
+from evenrank.files.errors import EvenrankError, arg
 from evenrank.files.types import Array
 from evenrank.files.wording import counted
 from evenrank.groups import GroupTable
-from evenrank.mitigation.reorderings import METHODS, DetConstSort, Fair, GroupedLists, Reordering, Shift, make_method
+from evenrank.mitigation.reorderings import DetConstSort, Fair, GroupedLists, Reordering, Shift, make_method
 
-OWNERS = {"protected": ("fair",), "alpha": ("fair",), "per": ("shift",), "top": ("fair", "detconstsort")}
-"""Which methods each option is of."""
 _ASKED = {
     "fair": " (the minimum of protected documents)",
     "detconstsort": " (the minimum of each group; at strength 1 also the maximum)",
@@ -35,17 +32,6 @@ class MethodOptions:
     per: str | None = None
     top: int | None = None
 
-    def check(self) -> None:
-        """Raises EvenrankError for an unknown method, and for an option that it does not have."""
-        if self.name not in METHODS:
-            raise EvenrankError(f"`method`: expected one of {', '.join(METHODS)}, found {quoted(self.name)}")
-        for option, owners in OWNERS.items():
-            if getattr(self, option) is not None and self.name not in owners:
-                raise EvenrankError(f"`{option}` is of the method {' or '.join(owners)}, not of {self.name}")
-        check_ranges(alpha=self.alpha, top=self.top)
-        if self.per not in (None, "group", "magnitude"):
-            raise EvenrankError(f"`per`: expected group or magnitude, found {quoted(self.per)}")
-
     @property
     def learns(self) -> bool:
         """Whether the method needs lists to learn a direction from."""
@@ -58,10 +44,11 @@ class MethodOptions:
         """
         if self.per == "magnitude" and table.poles is None:
             raise EvenrankError(
-                f"`method='{self.name}'` works on the difference of two groups: of which? `poles='A,B'` says (the"
+                f"{arg('method', self.name)} works on the difference of two groups: of which?"
+                f" {arg('poles', 'A,B')} says (the"
                 f" groups are {', '.join(table.groups)})"
             )
-        given = {name: getattr(self, name) for name in OWNERS}
+        given = {name: getattr(self, name) for name in ("protected", "alpha", "per", "top")}
         return make_method(self.name, lists, **{name: value for name, value in given.items() if value is not None})
 
     @property
@@ -97,7 +84,7 @@ class Kept:
 def check_top(top: int | None, depth: int) -> None:
     """Raises EvenrankError for more ranks with a promise than there are documents to choose from."""
     if top is not None and top > depth:
-        raise EvenrankError(f"`top`: expected {depth} at most, the `depth` to choose from, found {top}")
+        raise EvenrankError(f"{arg.top}: expected {depth} at most, the {arg.depth} to choose from, found {top}")
 
 
 def applied(method: Reordering, lists: GroupedLists, strength: float) -> tuple[Array, Kept]:

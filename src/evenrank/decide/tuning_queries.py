@@ -13,7 +13,7 @@ import polars as pl
 from evenrank.auditing.caveats import absence_warning
 from evenrank.auditing.query_clusters import query_clusters
 from evenrank.files import InputError, as_queries
-from evenrank.files.errors import EvenrankError
+from evenrank.files.errors import EvenrankError, arg
 from evenrank.files.reading import line_blocks
 from evenrank.files.tables import is_parquet, lines_of
 from evenrank.files.wording import counted
@@ -51,21 +51,22 @@ class TuningQueries:
     def check(self, tuning: int, others: int) -> None:
         """Raises EvenrankError if the run has no query to choose on, or none to report on."""
         if not tuning and self.given is not None:
-            raise EvenrankError(f"`tune_queries`: the run has none of these {counted(len(self.given), 'query')}")
+            raise EvenrankError(f"{arg.tune_queries}: the run has none of these {counted(len(self.given), 'query')}")
         if self.given is None and tuning + others == 1:
             raise EvenrankError(
                 "one query cannot be divided into some to choose on and some to report on: give more queries, or a"
-                " `strength` and a `method` that learns nothing on queries"
+                f" {arg.strength} and a {arg.method} that learns nothing on queries"
             )
         if self.given is None and not (tuning and others):
             raise EvenrankError(
                 f"the run's {counted(tuning + others, 'query')} all fall into the same half: divide them by"
-                " `tune_queries` or another `seed`"
+                f" {arg.tune_queries} or another {arg.seed}"
             )
         if not tuning or not others:
             missing = "to tune on" if not tuning else "to report on"
             raise EvenrankError(
-                f"none of the run's {counted(tuning + others, 'query')} is left {missing}: `tune_queries` names some"
+                f"none of the run's {counted(tuning + others, 'query')} is left {missing}:"
+                f" {arg.tune_queries} names some"
                 " of them, but not all"
             )
 
@@ -109,7 +110,7 @@ def _ids(given: object) -> list[str]:
         if all(isinstance(query, str | int) for query in listed):
             return [str(query) for query in listed]
         given = listed
-    return as_queries(given, "`tune_queries`")["query_id"].to_list()
+    return as_queries(given, arg.tune_queries)["query_id"].to_list()
 
 
 def _read(path: str | os.PathLike[str]) -> list[str]:

@@ -10,22 +10,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .convert import QrelsLike, TextsLike
-    from .errors import EvenrankError, InputError, MissingExtraError
+    from .errors import EvenrankError, InputError, MissingExtraError, arg
     from .outputs import atomic_path, check_apart, check_outputs, check_writable, make_folder, write_text
     from .provenance import Provenance
     from .runs import Order, Run, RunLike, RunsLike, as_qrels, as_run, as_runs, read_qrels, read_run, write_run
     from .texts import as_batches, as_collection, as_queries, read_queries, read_texts, scan_collection, scan_texts
 
 _HOMES = {
-    "convert": (
-        "QrelsLike",
-        "TextsLike",
-    ),
-    "errors": (
-        "EvenrankError",
-        "InputError",
-        "MissingExtraError",
-    ),
+    "convert": ("QrelsLike", "TextsLike"),
+    "errors": ("EvenrankError", "InputError", "MissingExtraError", "arg"),
     "outputs": (
         "atomic_path",
         "check_apart",
@@ -71,6 +64,7 @@ __all__ = [
     "RunLike",
     "RunsLike",
     "TextsLike",
+    "arg",
     "as_batches",
     "as_collection",
     "as_qrels",

@@ -10,19 +10,23 @@ evenrank.files.errors.EvenrankError: `text`: expected a string, found 5
 
 from __future__ import annotations
 
+import builtins
 import functools
 import inspect
 import os
 import types
+from collections import ChainMap, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from .errors import EvenrankError, shown
+from evenrank.options import LARGEST, Option, Range
+
+from .errors import EvenrankError, arg, shown
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "True or False", Callable: "a function"}
@@ -30,62 +34,81 @@ _PATHS = (Path, os.PathLike)
 _LISTS = (list, tuple, Sequence, Collection, AbstractSet, Iterable)
 
 
-def checked(function: _F) -> _F:
-    """A function, or a class, that raises EvenrankError for an argument of another kind than its annotation names.
+Options = Mapping[str, Option]
 
-    Numbers are also checked for the range of their name (:data:`RANGES`). What can come in many forms, such as a run,
-    is annotated so that anything passes, and converted where it is used (:mod:`evenrank.files.convert`).
+
+def checked(function: _F) -> _F:
+    """A function, or a class, that raises EvenrankError for arguments that its annotations don't allow.
+
+    Besides the type these are the range of a number, and what an option needs and excludes: see
+    :class:`evenrank.options.Option`. What can come in many forms, such as a run, is annotated so that anything passes,
+    and converted where it is used (:mod:`evenrank.files.convert`).
     """
     if isinstance(function, type):
         function.__init__ = checked(function.__init__)  # type: ignore[misc]
         return function
     parameters = list(inspect.signature(function).parameters.values())
     names = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    unpacked = any(one.kind is one.VAR_KEYWORD and _is_unpacked(one) for one in parameters)
+    unpacked = next((one for one in parameters if str(one.annotation).startswith("Unpack[")), None)
     variable = {one.name for one in parameters if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD)}
-    own = {one.name for one in parameters} - variable
+    defaults = {one.name: one.default for one in parameters if one.name not in variable}
 
     @functools.cache
-    def kinds() -> dict[str, Any]:
-        annotations = inspect.get_annotations(function).items()
-        found = {name: _kind(text, function.__globals__) for name, text in annotations if name not in variable}
-        for one in parameters:
-            if one.kind is one.VAR_KEYWORD and _is_unpacked(one):
-                # The keys of a TypedDict.
-                of = eval(str(one.annotation).removeprefix("Unpack[").removesuffix("]"), function.__globals__)
-                found |= {name: _kind(kind, function.__globals__) for name, kind in of.__annotations__.items()}
-        return found
+    def declarations() -> tuple[dict[str, Any], dict[str, Option], dict[str, object]]:
+        annotations = {
+            name: annotation for name, annotation in inspect.get_annotations(function).items() if name in defaults
+        }
+        if unpacked is not None:
+            # The keys of a TypedDict.
+            annotations |= _evaluated(unpacked.annotation[7:-1], function.__globals__).__annotations__
+        declared = {name: _declared(annotation, function.__globals__) for name, annotation in annotations.items()}
+        kinds = {name: kind for name, (kind, _) in declared.items()}
+        options = {name: option for name, (_, option) in declared.items() if option is not None}
+        return kinds, options, dict.fromkeys(annotations) | defaults
 
     @functools.wraps(function)
     def checking(*args: Any, **kwargs: Any) -> Any:
-        for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
-            if name in kinds():
-                _check(name, value, kinds()[name])
-            elif unpacked and name not in own:
+        kinds, options, otherwise = declarations()
+        passed = dict(zip(names, args, strict=False)) | kwargs
+        for name, value in passed.items():
+            if name in kinds:
+                _check(name, value, kinds[name], options.get(name))
+            elif unpacked is not None and name not in defaults:
                 raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+        check_conditions(otherwise | passed, otherwise, options)
         return function(*args, **kwargs)
 
     return checking  # type: ignore[return-value]
 
 
-def _is_unpacked(one: inspect.Parameter) -> bool:
-    """Whether the keywords of a parameter are those of a TypedDict."""
-    return str(one.annotation).startswith("Unpack[")
+def _declared(annotation: object, names: dict[str, Any]) -> tuple[Any, Option | None]:
+    """The type that an annotation names, and what is declared beside it."""
+    annotation = _evaluated(annotation, names)
+    if get_origin(annotation) is not Annotated:
+        return _kind(annotation, names), None
+    kind, declared = get_args(annotation)
+    return _kind(kind, names), declared if isinstance(declared, Option) else Option("", range=declared)
+
+
+def _evaluated(annotation: object, names: dict[str, Any]) -> Any:
+    if not isinstance(annotation, str):
+        return annotation
+    # What type checkers alone import stands for anything.
+    return eval(annotation, {}, ChainMap(names, vars(builtins), defaultdict(lambda: Any)))
 
 
 def _kind(annotation: object, names: dict[str, Any]) -> Any:
     try:
         return get_type_hints(types.SimpleNamespace(__annotations__={"it": annotation}), names)["it"]
     except NameError:
-        # Imported by type checkers alone.
         return Any
 
 
-def _check(name: str, value: object, kind: Any) -> None:
-    if name in RANGES and value is not None and {int, float} >= set(_alternatives(kind)) - {types.NoneType}:
-        check_ranges(**{name: value})
+def _check(name: str, value: object, kind: Any, option: Option | None) -> None:
+    if option is not None and option.range and {int, float} >= set(_alternatives(kind)) - {types.NoneType}:
+        check_range(name, value, option.range)
     elif not _fits(value, kind):
-        raise EvenrankError(f"`{name}`: expected {_words(kind)}, found {shown(value)}")
+        raise EvenrankError(f"{arg(name)}: expected {_words(kind)}, found {shown(value)}")
 
 
 def _alternatives(kind: Any) -> tuple[Any, ...]:
@@ -153,106 +176,22 @@ def _each(kind: Any) -> str:
     return f"a list of {noun}s{of}{rest}"
 
 
-LARGEST = 2**31 - 1
-"""The largest count: numbers of documents, words and positions are 32-bit integers in the compiled loops."""
-
-
 def seed_32(seed: int) -> int:
     """The seed for libraries that accept 32 bits only."""
     return seed % 2**32
 
 
-class Range(NamedTuple):
-    """From ``least`` to ``most``, inclusive."""
+def check_range(name: str, value: object, allowed: Range | None) -> None:
+    """Raises EvenrankError, naming the argument, for a number that is not allowed; None is.
 
-    least: float
-    most: float
-    whole: bool = True
-
-
-_COUNT = Range(1, LARGEST)
-_FROM_0 = Range(0, LARGEST)
-_SHARE = Range(0, 1, whole=False)
-
-RANGES: dict[str, Range] = {
-    # Rankings.
-    "k": _COUNT,
-    "depth": _COUNT,
-    "background_depth": _COUNT,
-    "batch_size": _COUNT,
-    # Larger values exceed the precision of float32, and term frequency no longer saturates anyway.
-    "k1": Range(0, 1e6, whole=False),
-    "b": _SHARE,
-    "fb_docs": _COUNT,
-    "fb_terms": _COUNT,
-    "original_weight": _SHARE,
-    "language_model": _SHARE,
-    "folds": Range(2, LARGEST),
-    "restarts": Range(0, 10_000),
-    # Fairer orders. FA*IR corrects significances from 0.001 to 0.5.
-    "strength": _SHARE,
-    "alpha": Range(0.001, 0.5, whole=False),
-    "top": _COUNT,
-    # Groups and negatives.
-    "threshold": Range(0, LARGEST, whole=False),
-    "missing_limit": _SHARE,
-    "n": _COUNT,
-    "share": _SHARE,
-    # Endpoints.
-    "concurrency": Range(1, 1000),
-    "timeout": Range(0.001, 86_400, whole=False),
-    "largest_answer": Range(1, 1 << 20),
-    # Word vectors.
-    "components": _COUNT,
-    "count": _COUNT,
-    "limit": _COUNT,
-    "train": _COUNT,
-    "splits": _COUNT,
-    "first": _COUNT,
-    "size": Range(1, 100_000),
-    "dimensions": Range(1, 100_000),
-    "window": Range(1, 10_000),
-    "epochs": _COUNT,
-    "min_count": _COUNT,
-    # Positions.
-    "passages": _COUNT,
-    "tokens": _COUNT,
-    "overlap": _FROM_0,
-    "max_words": _COUNT,
-    "min_pairs": _COUNT,
-    "min_terms": _COUNT,
-    "cap": _COUNT,
-    "places": Range(2, 10_000),
-    "sample": _COUNT,
-    "sentences": Range(1, 1000),
-    "max_length": _COUNT,
-    # Collections, seeds and workers.
-    "validation": _FROM_0,
-    "seed": Range(0, 2**64 - 1),
-    "seeds": Range(1, 10_000),
-    "jobs": Range(1, 10_000),
-    "workers": Range(1, 100_000),
-    "cpus": Range(0, 100_000, whole=False),
-}
-
-
-def check_ranges(**settings: object) -> None:
-    """Raises EvenrankError, naming the argument, for a setting outside its range; None is allowed.
-
-    >>> check_ranges(k=10, b=0.4, limit=None)
-    >>> check_ranges(k=0)
+    >>> check_range("k", 0, Range(1))
     Traceback (most recent call last):
     evenrank.files.errors.EvenrankError: `k`: expected 1 or more, found 0
     """
-    for name, value in settings.items():
-        if value is not None:
-            _check_range(name, value, RANGES[name])
-
-
-def _check_range(name: str, value: object, allowed: Range) -> None:
+    if allowed is None or value is None:
+        return
     least, most, whole = allowed
-    kind = Integral if whole else Real
-    fits = isinstance(value, kind) and not isinstance(value, bool)
+    fits = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
     if fits and least <= value <= most:  # type: ignore[operator]
         return
     # The largest count is mentioned only if it was exceeded.
@@ -261,4 +200,45 @@ def _check_range(name: str, value: object, allowed: Range) -> None:
         expected = f"a {'whole ' * whole}number from {least:.10g}" + ("" if open_end else f" to {most:.10g}")
     else:
         expected = f"{least} or more" if open_end else f"{least} to {most}"
-    raise EvenrankError(f"`{name}`: expected {expected}, found {shown(value)}")
+    raise EvenrankError(f"{arg(name)}: expected {expected}, found {shown(value)}")
+
+
+def check_conditions(values: Mapping[str, object], defaults: Mapping[str, object], options: Options) -> None:
+    """Raises EvenrankError for an option without what it needs, beside what it excludes, or missing.
+
+    Args:
+        values: All parameters of the call by name, also those that are not given.
+        defaults: Their defaults, which count as not given.
+        options: What is declared of them. Names of others, which this function or command lacks, are ignored.
+    """
+    there = {name for name, value in values.items() if _is_there(value)}
+    given = {name for name in there if not _is_default(values[name], defaults.get(name))}
+    for name, declared in options.items():
+        if name not in there:
+            instead = [other for other in declared.unless if other in values]
+            if declared.unless and there.isdisjoint(instead):
+                raise EvenrankError(f"expected {_either([name, *instead])}")
+        if name not in given:
+            continue
+        for other in declared.excludes:
+            if other in given:
+                raise EvenrankError(f"{arg(name)}: not with {arg(other)}")
+        pairs = [need.partition("=") for need in declared.needs]
+        pairs = [(other, equals, value) for other, equals, value in pairs if other in values]
+        if pairs and not any(values[other] == value if equals else other in there for other, equals, value in pairs):
+            names = [other if not equals else f"{other}='{value}'" for other, equals, value in pairs]
+            raise EvenrankError(f"{arg(name)} needs {_either(names)}")
+
+
+def _is_there(value: object) -> bool:
+    return value is not None and value is not False and not (isinstance(value, list | tuple) and not value)
+
+
+def _is_default(value: object, default: object) -> bool:
+    # Frames and arrays are not compared.
+    return value is default or (isinstance(value, str | Real | list | tuple) and value == default)
+
+
+def _either(names: Sequence[str]) -> str:
+    *most, last = [arg(name) for name in names]
+    return f"{', '.join(most)} or {last}" if most else last

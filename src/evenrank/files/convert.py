@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, SupportsIndex, T
 
 import polars as pl
 
-from .errors import EvenrankError, quoted, shown
+from .errors import EvenrankError, arg, quoted, shown
 from .tables import DOCUMENT, QUERY, first_repeat
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def runs_by_name(given: object) -> TypeGuard[Mapping[str, object]]:
         return False
     odd = next((name for name in given if not isinstance(name, str)), None)
     if odd is not None:
-        raise EvenrankError(f"`runs`: expected names, found {odd!r}: one run is {{query: {{document: score}}}}")
+        raise EvenrankError(f"{arg.runs}: expected names, found {odd!r}: one run is {{query: {{document: score}}}}")
     return True
 
 
@@ -156,7 +156,7 @@ def run_list(given: object, run_type: type[_T]) -> list[_T | PathLike] | None:
     runs: list[_T | PathLike] = []
     for run in given:
         if not isinstance(run, run_type | str | os.PathLike):
-            raise EvenrankError(f"`runs`: expected paths or Runs in the list, found a {type(run).__name__}")
+            raise EvenrankError(f"{arg.runs}: expected paths or Runs in the list, found a {type(run).__name__}")
         runs.append(run)
     return runs
 

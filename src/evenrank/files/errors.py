@@ -11,6 +11,7 @@ from functools import cache
 from importlib.util import find_spec
 from numbers import Integral, Real
 
+from evenrank._command import arg as arg
 from evenrank._command import redacted_address, without_secrets
 
 _LONGEST = 1000

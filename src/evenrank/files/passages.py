@@ -18,7 +18,7 @@ import polars as pl
 
 from .arguments import checked
 from .convert import Frame, PathLike, frame_of, id_column, is_path
-from .errors import EvenrankError, quoted, shown
+from .errors import EvenrankError, arg, quoted, shown
 from .runs import Run, as_run
 from .tables import Columns, first_repeat, read_columns
 from .wording import are, counted
@@ -29,12 +29,13 @@ collection; CSV, TSV, JSONL or Parquet), a frame with these, or ``{passage: docu
 _COLUMNS = ("passage_id", "doc_id")
 
 
-def as_passages(given: object, what: str = "`passages`") -> pl.DataFrame:
+def as_passages(given: object, what: str | None = None) -> pl.DataFrame:
     """The passages and their documents, ``passage_id`` and ``doc_id``, in the order given.
 
     ``given``: any form of :data:`PassagesLike`. Raises EvenrankError (of a file InputError) for a missing column, an id
     that is missing, and a passage that is repeated.
     """
+    what = what or arg.passages
     if is_path(given):
         columns = read_columns(given)
     elif isinstance(given, Mapping):

@@ -95,7 +95,7 @@ def fetch(
     *,
     to: Annotated[opt.File, opt.Option("The folder for the files.", metavar="DIR", panel="Output")],
     base_url: str | None = None,
-    timeout: float = 30,
+    timeout: Annotated[float, opt.SECONDS] = 30,
     total_timeout: float = 600,
 ) -> list[Path]:
     """Download a data set, and verify its SHA-256 digests.

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from types import ModuleType
-from typing import Protocol
+from typing import Annotated, Protocol
 
-from .arguments import check_ranges
-from .errors import EvenrankError, MissingExtraError, quoted
+from evenrank import options as opt
+
+from .arguments import checked
+from .errors import EvenrankError, MissingExtraError, arg, quoted
 from .progress import progress
 from .reading import joined
 from .streams import Shard
@@ -25,15 +27,13 @@ Task = Callable[[int], Report]
 """Makes the part with a number; returns what is known of it."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """The resources of a call: at most so many parallel ``workers`` (None: as many as fit), each with ``cpus``."""
 
-    workers: int | None = None
-    cpus: float = 1
-
-    def __post_init__(self) -> None:
-        check_ranges(workers=self.workers, cpus=self.cpus)
+    workers: Annotated[int | None, opt.SIZE] = None
+    cpus: Annotated[float, opt.CORES] = 1
 
 
 def cluster_of(engine: str, workers: int | None, cpus: float = 1) -> Cluster | None:
@@ -42,12 +42,8 @@ def cluster_of(engine: str, workers: int | None, cpus: float = 1) -> Cluster | N
     Raises EvenrankError for an unknown engine, and for workers of local work.
     """
     if engine not in ("local", "ray"):
-        raise EvenrankError(f"`engine`: expected local or ray, found {quoted(engine)}")
-    if engine == "ray":
-        return Cluster(workers, cpus)
-    if workers is not None:
-        raise EvenrankError("`workers` needs `engine='ray'`: locally, all cores are used")
-    return None
+        raise EvenrankError(f"{arg.engine}: expected local or ray, found {quoted(engine)}")
+    return Cluster(workers, cpus) if engine == "ray" else None
 
 
 def map_parts(numbers: Sequence[int], task: Task, cluster: Cluster) -> Iterator[tuple[int, Report]]:
@@ -88,7 +84,7 @@ def _iterate(rows: _Rows) -> Iterator[Report]:
         # An error in our own code: its traceback says more.
         raise
     except RayError as error:
-        raise EvenrankError(f"`engine='ray'`: {_last_line(error)}") from error
+        raise EvenrankError(f"{arg('engine', 'ray')}: {_last_line(error)}") from error
 
 
 def _last_line(error: Exception) -> str:
@@ -105,7 +101,7 @@ def _connect() -> ModuleType:
         import ray
         import ray.data
     except ImportError:
-        raise MissingExtraError("`engine='ray'`", "ray") from None
+        raise MissingExtraError(arg("engine", "ray"), "ray") from None
     if not ray.is_initialized():
         where = os.environ.get("RAY_ADDRESS", "")
         try:
@@ -114,7 +110,7 @@ def _connect() -> ModuleType:
                 ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
         except (OSError, RuntimeError, ValueError) as error:
             to = f" to RAY_ADDRESS={where}" if where else ""
-            raise EvenrankError(f"`engine='ray'`: no connection{to}: {_last_line(error)}") from error
+            raise EvenrankError(f"{arg('engine', 'ray')}: no connection{to}: {_last_line(error)}") from error
     logging.getLogger("ray").setLevel(logging.ERROR)
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     context = ray.data.DataContext.get_current()

@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
-from .errors import EvenrankError, InputError, MissingExtraError, quoted, reason_of
+from .errors import EvenrankError, InputError, MissingExtraError, arg, quoted, reason_of
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -519,7 +519,7 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
         raise InputError(name, "contains no files")
     parts = {os.path.basename(file).partition(".")[0]: file for file in kept}
     if {"corpus", "queries"} <= parts.keys():
-        whole = "a folder in BEIR's form is given as `beir`"
+        whole = f"a folder in BEIR's form is given as {arg.beir}"
         raise InputError(name, f"expected files of one kind, found corpus and queries: {whole}, or its parts by name")
     return kept
 

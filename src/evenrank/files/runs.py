@@ -19,7 +19,7 @@ from evenrank._command import redacted_address
 from . import irds
 from .arguments import checked
 from .convert import Frame, PathLike, qrels_table, run_table
-from .errors import EvenrankError, InputError, quoted, readable, shown
+from .errors import EvenrankError, InputError, arg, quoted, readable, shown
 from .json_values import json_text
 from .outputs import atomic_path
 from .provenance import read_card
@@ -112,7 +112,7 @@ RunsLike = RunLike | Mapping[str, RunLike] | Iterable[RunLike]
 """Runs: one, several by name, or a list of paths and of Runs."""
 
 
-def as_run(given: object, name: str | None = None, *, order: Order = "score", what: str = "`run`") -> Run:
+def as_run(given: object, name: str | None = None, *, order: Order = "score", what: str | None = None) -> Run:
     """A run from any of its forms (:data:`RunLike`), renamed if ``name`` is given.
 
     Raises EvenrankError, starting with ``what``, for anything else; InputError for a file that is not a run.
@@ -121,13 +121,14 @@ def as_run(given: object, name: str | None = None, *, order: Order = "score", wh
         return given if name is None else replace(given, name=name)
     if isinstance(given, str | os.PathLike):
         return read_run(given, name=name, order=order)
-    return Run._of(run_table(given, what), name or "run", order)
+    return Run._of(run_table(given, what or arg.run), name or "run", order)
 
 
-def as_runs(given: object, what: str = "`runs`") -> list[Run]:
+def as_runs(given: object, what: str | None = None) -> list[Run]:
     """Several runs, as a mapping by name or an iterable, each as :func:`as_run` accepts it."""
     if isinstance(given, Mapping):
         return [as_run(run, name, what=f"run {name}") for name, run in given.items()]
+    what = what or arg.runs
     if not isinstance(given, Iterable):
         raise EvenrankError(f"{what}: expected runs by name or in a list, found {shown(given)}")
     named = (Run, str, os.PathLike)
@@ -349,9 +350,9 @@ def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
     return table.drop("line")
 
 
-def as_qrels(given: object, what: str = "`qrels`") -> pl.DataFrame:
+def as_qrels(given: object, what: str | None = None) -> pl.DataFrame:
     """Judgements from a path, ``irds:NAME``, ``{query: {document: grade}}``, a frame or records such as Qrel.
 
     Raises EvenrankError, which begins with ``what``, for anything else; InputError for a file that is not qrels.
     """
-    return read_qrels(given) if isinstance(given, str | os.PathLike) else qrels_table(given, what)
+    return read_qrels(given) if isinstance(given, str | os.PathLike) else qrels_table(given, what or arg.qrels)

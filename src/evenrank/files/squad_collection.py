@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from evenrank import options as opt
 
 from . import check_apart, irds
-from .arguments import check_ranges, checked
-from .errors import EvenrankError, InputError, quoted
+from .arguments import checked
+from .errors import EvenrankError, InputError, arg, quoted
 from .outputs import write_text
 from .squad import (
     SquadAnswer,
@@ -109,12 +109,13 @@ class SquadCollection:
         return target
 
 
+@checked
 def squad_collection(
     files: Sequence[str | os.PathLike[str]],
     *,
-    validation: int = VALIDATION,
+    validation: Annotated[int, opt.FROM_0] = VALIDATION,
     shares: tuple[float, float, float] = SHARES,
-    seed: int = 0,
+    seed: Annotated[int, opt.SEED] = 0,
 ) -> SquadCollection:
     """Builds one collection with splits from SQuAD files.
 
@@ -136,9 +137,10 @@ def squad_collection(
     """
     if not files:
         raise EvenrankError("expected a SQuAD file, found none")
-    check_ranges(validation=validation, seed=seed)
     if len(shares) != len(SPLITS) or min(shares) < 0 or not 0 < sum(shares) < 1 + 1e-9:
-        raise EvenrankError(f"`shares`: expected three numbers from 0 that sum to at most 1, found {quoted(shares)}")
+        raise EvenrankError(
+            f"{arg.shares}: expected three numbers from 0 that sum to at most 1, found {quoted(shares)}"
+        )
     builder = _Builder()
     for number, path in enumerate(files):
         builder.add(path, number)
@@ -161,10 +163,13 @@ def write_squad_collection(
     *,
     to: Annotated[opt.File, opt.Option("The folder for the collection.", metavar="DIR", panel="Output")],
     validation: Annotated[
-        int, opt.Option("Several files: number of training questions, by article, to validate.", rare=True)
+        int,
+        opt.Option(
+            "Several files: number of training questions, by article, to validate.", range=opt.FROM_0, rare=True
+        ),
     ] = 5000,
     shares: tuple[float, float, float] = SHARES,
-    seed: Annotated[int, opt.Option("Seed of the splits.", rare=True)] = 0,
+    seed: Annotated[int, opt.Option("Seed of the splits.", range=opt.SEED, rare=True)] = 0,
 ) -> SquadCollection:
     """Makes a :func:`squad_collection` and writes it to ``to`` (see :meth:`SquadCollection.write`).
 
@@ -298,7 +303,9 @@ class _Builder:
         if total == len(self.file_of):
             raise InputError(files[-1], "no question has an answer, but the last file is the test")
         if validation >= total:
-            raise EvenrankError(f"`validation`: {validation} of {total} questions for training leave none to train on")
+            raise EvenrankError(
+                f"{arg.validation}: {validation} of {total} questions for training leave none to train on"
+            )
         for of in (self.article_of, self.passage_of):
             for query_id, file in self.file_of.items():
                 self.split[query_id] = "test" if file == test else "train"
@@ -313,7 +320,7 @@ class _Builder:
                 break
         else:
             raise EvenrankError(
-                f"`validation`: drawing {validation} of {total} questions by passage leaves none to train on"
+                f"{arg.validation}: drawing {validation} of {total} questions by passage leaves none to train on"
             )
         if of is self.passage_of:
             self._by_passage(len(self._shuffled(self.article_of, seed, below=test)))
@@ -332,7 +339,7 @@ class _Builder:
             raise InputError(
                 path,
                 f"expected {wanted} passages with questions or more to divide into {wanted} splits, found {len(units)}:"
-                " `shares='1 0 0'` trains on all of them",
+                f" {arg('shares', '1 0 0')} trains on all of them",
             )
         for queries, place in zip(units, drawn, strict=True):
             self.split |= dict.fromkeys(queries, SPLITS[place] if place < len(SPLITS) else None)

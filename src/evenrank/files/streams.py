@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Literal
 
 import polars as pl
 
-from .errors import EvenrankError, InputError, quoted, require_fast
+from .errors import EvenrankError, InputError, arg, quoted, require_fast
 from .outputs import PARTS
 from .reading import files_of, is_packed, open_parquet, open_raw, refuse_pipe
 from .texts import Names, file_batches, has_heading
@@ -144,8 +144,8 @@ def shards_of(path: object, size: int = SHARD_BYTES) -> list[Shard]:
     Raises InputError for a file that cannot be read, and EvenrankError for a data set of ir_datasets.
     """
     if not isinstance(path, str | os.PathLike) or os.fspath(path).startswith("irds:"):
-        name = os.fspath(path) if isinstance(path, str | os.PathLike) else "`collection`"
-        raise EvenrankError(f"{name}: `engine='ray'` reads files: TSV, CSV, JSONL or Parquet")
+        name = os.fspath(path) if isinstance(path, str | os.PathLike) else arg.collection
+        raise EvenrankError(f"{name}: {arg('engine', 'ray')} reads files: TSV, CSV, JSONL or Parquet")
     found: list[Shard] = []
     names = Names.of(path, "doc_id")
     for file in files_of(path):

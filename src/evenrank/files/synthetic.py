@@ -12,11 +12,14 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 from string import Formatter
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+
+from evenrank import options as opt
+from evenrank._command import arg
 
 from . import EvenrankError, atomic_path, write_text
 from .arguments import checked
@@ -281,15 +284,15 @@ class SyntheticConfig:
     of all passages are met too. Raises EvenrankError for values out of range and for shares that contradict each other.
     """
 
-    passages: int = 5_000
+    passages: Annotated[int, opt.COUNT] = 5_000
     """Passages in the collection, 200 to 1,000,000."""
-    seed: int = 0
+    seed: Annotated[int, opt.SEED] = 0
     """Whole number from 0; the same settings and seed give the same bytes."""
     queries: int | None = None
     """Questions, from 10 to about ``passages / (2 * relevant)``. None: a tenth of the passages, at most 20,000."""
     relevant: int = 2
     """Passages that answer a question, 1 to 8; one of them is clicked."""
-    sentences: int = 5
+    sentences: Annotated[int, opt.Range(1, 1000)] = 5
     """Sentences in a passage (of about 11 words), 3 to 12."""
     gender_rate: float = 0.5
     """Share of all passages with gendered wording (two to nine gendered words; two to five below 5 sentences)."""
@@ -478,12 +481,12 @@ def _within(count: int, available: int, wording: str, what: str) -> int:
 
 def _check_whole(name: str, value: object, low: int, high: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise EvenrankError(f"`{name}`: expected a whole number from {low} to {high}, found {value!r}")
+        raise EvenrankError(f"{arg(name)}: expected a whole number from {low} to {high}, found {value!r}")
 
 
 def _check_number(name: str, value: object, low: float, high: float, otherwise: str = "") -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise EvenrankError(f"`{name}`: expected {otherwise}a number from {low:g} to {high:g}, found {value!r}")
+        raise EvenrankError(f"{arg(name)}: expected {otherwise}a number from {low:g} to {high:g}, found {value!r}")
 
 
 Ints = npt.NDArray[np.int64]

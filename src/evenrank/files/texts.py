@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from . import irds
 from .arguments import checked
 from .convert import TEXT_COLUMNS, text_table
-from .errors import InputError, quoted
+from .errors import InputError, arg, quoted
 from .reading import Block, exists, files_of, joined, line_blocks, line_limit, open_parquet, refuse_pipe
 from .runs import read_qrels
 from .tables import DOCUMENT, QUERY, IdIndex, csv_drops, first_repeat, is_parquet, lines_of, names_in, separator_of
@@ -71,7 +71,7 @@ class Names(NamedTuple):
     @property
     def others(self) -> str:
         """What gives them other names, for a message."""
-        return "" if self.asked_for else " (`id_column` and `text_column` name others)"
+        return "" if self.asked_for else f" ({arg.id_column} and {arg.text_column} name others)"
 
     def found(self, names: Sequence[str]) -> tuple[int, int] | None:
         """The places of the columns of ids and texts among ``names``."""
@@ -181,18 +181,19 @@ def read_texts(path: str | os.PathLike[str], ids: pl.Series) -> pl.DataFrame:
     return pl.concat(list(scan_texts(path, [ids])))
 
 
-def as_collection(given: object, what: str = "`collection`") -> str | os.PathLike[str] | pl.DataFrame:
+def as_collection(given: object, what: str | None = None) -> str | os.PathLike[str] | pl.DataFrame:
     """A path unchanged; ``{id: text}``, a frame or records as a table with ``doc_id`` and ``text``.
 
     Raises EvenrankError, starting with ``what``, for anything else.
     """
-    return given if isinstance(given, str | os.PathLike) else text_table(given, what)
+    return given if isinstance(given, str | os.PathLike) else text_table(given, what or arg.collection)
 
 
-def as_batches(given: object, what: str = "`collection`") -> Iterator[pl.DataFrame]:
+def as_batches(given: object, what: str | None = None) -> Iterator[pl.DataFrame]:
     """The documents of a collection (see :func:`as_collection`), or of an iterable of frames, in batches."""
     if isinstance(given, str | os.PathLike):
         return scan_collection(given)
+    what = what or arg.collection
     if isinstance(given, Iterable) and not isinstance(given, pl.DataFrame | Mapping):
         whole = iter(given)
         first = next(whole, None)
@@ -203,12 +204,16 @@ def as_batches(given: object, what: str = "`collection`") -> Iterator[pl.DataFra
     return iter([text_table(given, what)])
 
 
-def as_queries(given: object, what: str = "`queries`") -> pl.DataFrame:
+def as_queries(given: object, what: str | None = None) -> pl.DataFrame:
     """Queries, ``query_id`` and ``text``, from a path, ``{id: text}``, a frame or records.
 
     Raises EvenrankError, starting with ``what``, for anything else; InputError for a file that cannot be used.
     """
-    return read_queries(given) if isinstance(given, str | os.PathLike) else text_table(given, what, "query_id")
+    return (
+        read_queries(given)
+        if isinstance(given, str | os.PathLike)
+        else text_table(given, what or arg.queries, "query_id")
+    )
 
 
 @checked

@@ -2,7 +2,7 @@
 
 from evenrank.files.tokens import Tokens, tokenize
 
-from .labels import as_labels, check_labels
+from .labels import as_labels
 from .lexicon import Lexicon, LexiconLike, builtin_lexicons, load_lexicon, note_lexicon
 from .scoring import (
     DEFAULT_MAGNITUDES,
@@ -47,7 +47,6 @@ __all__ = [
     "as_group_table",
     "as_labels",
     "builtin_lexicons",
-    "check_labels",
     "gendered_spans",
     "load_lexicon",
     "neutrality",

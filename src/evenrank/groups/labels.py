@@ -12,7 +12,7 @@ import polars as pl
 
 from evenrank.files.arguments import checked
 from evenrank.files.convert import Strings, frame_of, id_column, strings
-from evenrank.files.errors import EvenrankError, InputError, quoted, readable, shown
+from evenrank.files.errors import EvenrankError, InputError, arg, quoted, readable, shown
 from evenrank.files.provenance import SUFFIX
 from evenrank.files.reading import is_utf8
 from evenrank.files.tables import DOCUMENT, Columns, IdIndex, column_named, read_columns
@@ -40,7 +40,7 @@ def as_labels(
     poles: str | None = None,
     more: Sequence[str] = (),
     card: SampleCard | None = None,
-    what: str = "`labels`",
+    what: str | None = None,
 ) -> GroupTable:
     """Labels as a group table: weights w_a ≥ 0 of each group, at most 1 in all, as its counts, with threshold 0.
 
@@ -68,9 +68,10 @@ def as_labels(
         EvenrankError: For a weight below 0, weights of a document that sum to more than 1, a document twice with
             different weights, fewer than two groups, and labels that know none of the documents ``ids``.
     """
+    what = what or arg.labels
     if isinstance(given, GroupTable):
         if not given.labelled:
-            raise EvenrankError(f"{what}: expected labels, found a group table of counted words (`scores`)")
+            raise EvenrankError(f"{what}: expected labels, found a group table of counted words ({arg.scores})")
         return given.with_poles(poles)
     columns = _columns(given, what)
     neutral = strings(neutral)
@@ -95,7 +96,9 @@ def _read(
     others = [column for column in columns.table.columns if column != id_name]
     if group_column is not None and group_column not in others:
         has = ", ".join(others)
-        raise columns.error(f"there is no column {quoted(group_column)} (`group_column`) beside {id_name}: found {has}")
+        raise columns.error(
+            f"there is no column {quoted(group_column)} ({arg.group_column}) beside {id_name}: found {has}"
+        )
     documents = id_column(columns.table[id_name], "doc_id", columns.path or columns.what or "the labels")
     if (documents == "").any():
         raise columns.error("expected a doc_id, found none", int((documents == "").arg_max() or 0))
@@ -126,13 +129,20 @@ def _asked(
 
     A combination is null where a part is unknown, and neutral where one is.
     """
-    _check_intersect(asked, intersect)
+    if len(set(asked)) > 1 and not intersect:
+        names = " and ".join(asked)
+        raise EvenrankError(
+            f"{arg.group_column}: expected one, found {names} ({arg.intersect} takes their combinations)"
+        )
+    if intersect and len(set(asked)) < 2:
+        found = asked[0] if asked else "none"
+        raise EvenrankError(f"{arg.intersect}: expected two columns or more as {arg.group_column}, found {found}")
     if not intersect:
         return columns, asked[0] if asked else None
     absent = next((one for one in asked if one not in columns.table.columns), None)
     if absent is not None:
         has = ", ".join(columns.table.columns)
-        raise columns.error(f"there is no column {quoted(absent)} (`group_column`): found {has}")
+        raise columns.error(f"there is no column {quoted(absent)} ({arg.group_column}): found {has}")
     parts = [pl.col(one).cast(pl.String).str.strip_chars() for one in asked]
     unknown = pl.any_horizontal(part.is_null() | part.is_in(_EMPTY) for part in parts)
     value = pl.concat_str(parts, separator=TIMES)
@@ -140,16 +150,6 @@ def _asked(
         value = pl.when(part.is_in(list(neutral))).then(part).otherwise(value)
     name = TIMES.join(asked)
     return replace(columns, table=columns.table.with_columns(pl.when(~unknown).then(value).alias(name))), name
-
-
-def _check_intersect(asked: Sequence[str], intersect: bool | None) -> None:
-    """Raises EvenrankError for several columns of groups without ``intersect``, and for the reverse."""
-    if len(set(asked)) > 1 and not intersect:
-        names = " and ".join(asked)
-        raise EvenrankError(f"`group_column`: expected one, found {names} (`intersect` takes their combinations)")
-    if intersect and len(set(asked)) < 2:
-        found = asked[0] if asked else "none"
-        raise EvenrankError(f"`intersect`: expected two columns or more as `group_column`, found {found}")
 
 
 PROBABILITY = "probability"
@@ -341,7 +341,7 @@ def _group_column(columns: Columns, id_name: str, asked: str | None) -> str | No
         if _numbers(columns.table[name]) is None:
             raise columns.error(
                 f"which column is the group? {quoted(name)} holds no weights, the columns are {', '.join(others)}"
-                " (`group_column` names it)"
+                f" ({arg.group_column} names it)"
             )
     return None
 
@@ -356,7 +356,7 @@ def _refuse_numbers(columns: Columns, name: str) -> None:
     if flags or (numbers is not None and numbers.null_count() < len(numbers)):
         raise columns.error(
             f"expected groups in the column {name}, found numbers or flags: weights need a column for each group (if"
-            f" they name groups, `group_column='{name}'` says so)"
+            f" they name groups, {arg('group_column', name)} says so)"
         )
 
 
@@ -486,8 +486,8 @@ def _as_table(
 ) -> GroupTable:
     groups, appearing = named
     if len(groups) < 2:
-        hint = "" if neutral else " (`neutral` names the values that mean no group)"
-        hint = " (`poles` names both)" if NO_LABEL in neutral else hint
+        hint = "" if neutral else f" ({arg.neutral} names the values that mean no group)"
+        hint = f" ({arg.poles} names both)" if NO_LABEL in neutral else hint
         raise columns.error(f"expected at least two groups, found {', '.join(groups) or 'none'}{hint}")
     if REST in groups:
         raise columns.error(f"no group may be named {REST!r}: it stands for all the others")
@@ -523,28 +523,3 @@ def _some(ids: pl.Series) -> str:
 
 def _some_of(ids: Sequence[pl.Series]) -> str:
     return _some(pl.concat([part.rename("id") for part in ids]).unique(maintain_order=True)[:6])
-
-
-def check_labels(
-    labels: object,
-    neutral: Strings | None,
-    group_column: Strings | None,
-    guess: object = None,
-    *,
-    intersect: bool | None = None,
-    **others: object,
-) -> None:
-    """Raises EvenrankError for labels together with one of ``others`` (``lexicon``, ``tokens``, …), which is not None,
-    and for settings of labels without any."""
-    if labels is None:
-        given = {"neutral": neutral, "group_column": group_column, "intersect": intersect, "guess": guess}
-        for name, value in given.items():
-            if name == "guess" and value is not None:
-                raise EvenrankError("`guess`: expected labels that were drawn (`labels`) beside it, found none")
-            if name != "guess" and value:
-                raise EvenrankError(f"`{name}` says how labels are read: it needs `labels`")
-        return
-    _check_intersect(strings(group_column), intersect)
-    other = next((name for name, value in others.items() if value is not None), None)
-    if other is not None:
-        raise EvenrankError(f"`labels` or `{other}`: groups are from labels or from words, not from both")

@@ -15,7 +15,7 @@ import numpy as np
 
 from evenrank.files.arguments import checked
 from evenrank.files.convert import PathLike
-from evenrank.files.errors import EvenrankError, InputError, quoted, readable
+from evenrank.files.errors import EvenrankError, InputError, arg, quoted, readable
 from evenrank.files.hashing import GOLDEN, MASK, fnv
 from evenrank.files.provenance import Provenance
 from evenrank.files.reading import line_blocks
@@ -204,13 +204,13 @@ def _found(source: LexiconLike) -> Lexicon:
         return source
     if isinstance(source, Mapping):
         words = {group: [words] if isinstance(words, str) else list(words) for group, words in source.items()}
-        return _of_table("`lexicon`", {"name": "in memory", "words": words})
+        return _of_table(arg.lexicon, {"name": "in memory", "words": words})
     name = os.fspath(source)
     if name in builtin_lexicons():
         return _built_in(name)
     if not os.path.exists(name):
         raise EvenrankError(
-            f"`lexicon`: no file and no built-in lexicon {quoted(name)} (built in: {', '.join(builtin_lexicons())})"
+            f"{arg.lexicon}: no file and no built-in lexicon {quoted(name)} (built in: {', '.join(builtin_lexicons())})"
         )
     return _from_toml(Path(name)) if name.endswith(".toml") else _from_lines(name)
 

@@ -23,9 +23,9 @@ from evenrank.files import (
     check_apart,
     check_outputs,
 )
-from evenrank.files.arguments import check_ranges, checked
+from evenrank.files.arguments import checked
 from evenrank.files.convert import PathLike, Strings, TextsLike, is_path, strings
-from evenrank.files.errors import FAST, installed, quoted
+from evenrank.files.errors import FAST, arg, installed, quoted
 from evenrank.files.progress import progress
 from evenrank.files.provenance import SUFFIX
 from evenrank.files.ray import Cluster, cluster_of, write_parts
@@ -37,7 +37,7 @@ from evenrank.files.tokens import Tokens, alphabet
 from evenrank.files.types import Array
 
 from . import _plain_counting
-from .labels import TIMES, as_labels, check_labels
+from .labels import TIMES, as_labels
 from .lexicon import Lexicon, LexiconLike, builtin_lexicons, load_lexicon, matcher_of, note_lexicon
 from .table import (
     METADATA_KEY,
@@ -61,7 +61,7 @@ class Scoring:
     lexicon: Lexicon
     tokens: Tokens = "word"
     magnitudes: tuple[Magnitude, ...] = DEFAULT_MAGNITUDES
-    threshold: float = 1
+    threshold: Annotated[float, opt.WORDS] = 1
 
     def describe(self) -> dict[str, object]:
         """The settings as JSON values; stored with every score file."""
@@ -254,10 +254,10 @@ def scores_as_asked(
     for name, value in {"lexicon": named, "tokens": tokens, "threshold": threshold}.items():
         if value is not None and scores.labelled:
             made = f"the scores were made from the labels {scores.settings['labels']}"
-            raise EvenrankError(f"`{name}`: {value} was asked for, but {made}, which have no words")
+            raise EvenrankError(f"{arg(name)}: {value} was asked for, but {made}, which have no words")
         if value is not None and scores.settings.get(name, value) != value:
             found = scores.settings[name]
-            raise EvenrankError(f"`{name}`: {value} was asked for, but the scores were made with {name} {found}")
+            raise EvenrankError(f"{arg(name)}: {value} was asked for, but the scores were made with {name} {found}")
     return scores.with_poles(poles)
 
 
@@ -330,7 +330,9 @@ def _check_guess(guess: GroupTable, labels: GroupTable) -> None:
     alike = any(folded.get(group.casefold(), group) != group for group in guess.groups)
     if alike or not {*there} & {*guess.groups}:
         names = ", ".join(there)
-        raise EvenrankError(f"`guess`: its groups ({', '.join(guess.groups)}) are not those of the labels ({names})")
+        raise EvenrankError(
+            f"{arg.guess}: its groups ({', '.join(guess.groups)}) are not those of the labels ({names})"
+        )
 
 
 @dataclass(frozen=True)
@@ -358,20 +360,6 @@ class GroupSource:
     def described(self) -> bool:
         """Whether groups are known without counting words."""
         return self.scores is not None or self.labels is not None
-
-    def check(self) -> None:
-        """Raises EvenrankError for what contradicts itself, before anything is read."""
-        check_ranges(threshold=self.threshold)
-        words = {"lexicon": self.lexicon, "tokens": self.tokens, "threshold": self.threshold}
-        check_labels(
-            self.labels,
-            self.neutral,
-            self.group_column,
-            self.guess,
-            intersect=self.intersect,
-            scores=self.scores,
-            **words,
-        )
 
     def note(self, provenance: Provenance) -> None:
         """Records the inputs, before they are read."""
@@ -432,7 +420,8 @@ class GroupSource:
             return labels
         if sample is None:
             raise EvenrankError(
-                "`guess` helps labels that were drawn (evenrank labels sample), with their probabilities: these have no"
+                f"{arg.guess} helps labels that were drawn (evenrank labels sample), with their"
+                " probabilities: these have no"
                 " column probability"
             )
         if isinstance(guess, Scoring):
@@ -443,7 +432,7 @@ class GroupSource:
         weights = replace(guess.as_weights(labels.groups), poles=labels.poles)
         rows = IdIndex([weights.table["doc_id"]]).places(sample.documents)
         if not (rows >= 0).any():
-            raise EvenrankError("`guess`: it knows none of the documents that could be drawn")
+            raise EvenrankError(f"{arg.guess}: it knows none of the documents that could be drawn")
         name = guess.settings.get("labels", guess.settings.get("lexicon"))
         settings = {**labels.settings, "guess": name}
         return replace(labels, settings=settings, sample=replace(sample, guess=weights, guessed=rows))
@@ -455,16 +444,18 @@ class GroupSource:
         if words or (is_path(given) and _lists_words(given)):
             if words and isinstance(given, str) and given not in builtin_lexicons():
                 known = ", ".join(builtin_lexicons())
-                raise EvenrankError(f"`guess`: expected a file or one of {known}, found {quoted(given)}")
+                raise EvenrankError(f"{arg.guess}: expected a file or one of {known}, found {quoted(given)}")
             if self.collection is None:
-                raise EvenrankError("`guess` of a lexicon needs the texts: give `collection`")
+                raise EvenrankError(f"{arg.guess} of a lexicon needs the texts: give {arg.collection}")
             # A guess of labels, of which a document with a single word has one.
             return scoring_of(cast(LexiconLike, given), threshold=0)
         if isinstance(given, GroupTable) or (is_path(given) and is_score_file(given)):
-            return as_group_table(given, what="`guess`")
-        found = as_labels(given, neutral=self.neutral, what="`guess`")
+            return as_group_table(given, what=arg.guess)
+        found = as_labels(given, neutral=self.neutral, what=arg.guess)
         if found.sample is not None:
-            raise EvenrankError("`guess`: expected what was made without these labels, found labels that were drawn")
+            raise EvenrankError(
+                f"{arg.guess}: expected what was made without these labels, found labels that were drawn"
+            )
         return found
 
     def table(self, ids: Sequence[pl.Series]) -> GroupTable:
@@ -482,7 +473,7 @@ class GroupSource:
 
 @checked
 def score(
-    collection: Annotated[object, opt.Option(opt.TEXTS, metavar="COLLECTION", reads=True)] = None,
+    collection: Annotated[object, opt.Option(opt.TEXTS, metavar="COLLECTION", reads=True, unless=("labels",))] = None,
     *,
     out: Annotated[opt.File, opt.Option("The group table to write (Parquet; ray: a folder of parts).", panel="Output")],
     magnitudes: Annotated[
@@ -517,18 +508,11 @@ def score(
         EvenrankError: For what contradicts itself or cannot be read.
     """
     source = GroupSource(collection, **groups)
-    source.check()
     if source.scores is not None:
-        raise EvenrankError("`scores` are what this makes: give `collection` or `labels`")
+        raise EvenrankError(f"{arg.scores} are what this makes: give {arg.collection} or {arg.labels}")
     cluster = cluster_of(engine, workers, cpus)
     if source.labels is not None:
-        if cluster is not None:
-            raise EvenrankError(f"`labels` and `engine='{engine}'`: labels are read by this machine alone")
-        if magnitudes is not None:
-            raise EvenrankError("`labels` or `magnitudes`: groups are from labels or from words, not from both")
         return score_labels(source, out)
-    if collection is None:
-        raise EvenrankError("expected `collection` or `labels`, found neither")
     check_apart([out], [source.lexicon])
     scoring = source.scoring()
     if isinstance(magnitudes, str):

@@ -15,7 +15,7 @@ import polars as pl
 
 from evenrank.files.arguments import checked
 from evenrank.files.convert import Frame, PathLike, frame_of, id_column
-from evenrank.files.errors import EvenrankError, InputError, quoted, shown
+from evenrank.files.errors import EvenrankError, InputError, arg, quoted, shown
 from evenrank.files.reading import files_of, open_parquet, reading_parquet
 from evenrank.files.tables import IdIndex, first_repeat, is_parquet
 from evenrank.files.types import Array
@@ -295,7 +295,9 @@ class GroupTable:
         """
         poles = poles or self.poles
         if poles is None:
-            raise EvenrankError(f"which groups to compare? the groups are {', '.join(self.groups)}; `poles='A,B'` says")
+            raise EvenrankError(
+                f"which groups to compare? the groups are {', '.join(self.groups)}; {arg('poles', 'A,B')} says"
+            )
         unknown = [pole for pole in poles if pole not in (*self.groups, REST)]
         if unknown:
             raise EvenrankError(f"no group {quoted(unknown[0])} in the group table, which has {', '.join(self.groups)}")
@@ -345,7 +347,7 @@ class GroupTable:
         For what is estimated by the labels, and so must not depend on them. Raises EvenrankError without a guess.
         """
         if self.sample is None or self.sample.guess is None:
-            raise EvenrankError("labels that were drawn are of some documents: `guess` says what the others are")
+            raise EvenrankError(f"labels that were drawn are of some documents: {arg.guess} says what the others are")
         return replace(self.sample.guess, poles=self.poles, settings={**self.settings}, source="the guess")
 
     def as_weights(self, groups: Sequence[str]) -> GroupTable:
@@ -361,7 +363,7 @@ class GroupTable:
         """The magnitude of one group in each document of ``rows``."""
         if self.labelled and kind not in ("count", "bool"):
             raise EvenrankError(
-                f"magnitude {kind}: labels have no words to take the logarithm of; `count` is their weight, `bool`"
+                f"magnitude {kind}: labels have no words to take the logarithm of; {arg.count} is their weight, `bool`"
                 " whether it is above 0"
             )
         column = f"magnitude_{kind}_{group}"
@@ -393,7 +395,7 @@ def parse_poles(poles: str, groups: Sequence[str]) -> tuple[str, str]:
     parts = [part.strip() for part in poles.split(",")]
     allowed = [*groups, REST]
     if len(parts) != 2 or parts[0] not in groups or parts[1] not in allowed or parts[0] == parts[1]:
-        raise EvenrankError(f"`poles`: expected two of {', '.join(allowed)} (rest second), found {quoted(poles)}")
+        raise EvenrankError(f"{arg.poles}: expected two of {', '.join(allowed)} (rest second), found {quoted(poles)}")
     return parts[0], parts[1]
 
 
@@ -526,7 +528,7 @@ GroupTableLike = PathLike | GroupTable | Frame
 """A file that ``evenrank score`` wrote or a folder of them, a :class:`GroupTable`, or a frame with its columns."""
 
 
-def as_group_table(given: object, ids: Sequence[pl.Series] | None = None, what: str = "`scores`") -> GroupTable:
+def as_group_table(given: object, ids: Sequence[pl.Series] | None = None, what: str | None = None) -> GroupTable:
     """A group table from a path (see :func:`read_group_table`), a frame, or a :class:`GroupTable` as it is.
 
     Raises EvenrankError, which begins with ``what``, for a frame that is no group table and for anything else.
@@ -535,6 +537,7 @@ def as_group_table(given: object, ids: Sequence[pl.Series] | None = None, what: 
         return given
     if isinstance(given, str | os.PathLike):
         return read_group_table(given, ids=ids)
+    what = what or arg.scores
     table = frame_of(given, what)
     if table is None:
         raise EvenrankError(f"{what}: expected a path, a GroupTable or a frame, found {shown(given)}")

@@ -7,7 +7,7 @@ brings its own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sized
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import ir_measures
 import numpy as np
@@ -15,8 +15,9 @@ import polars as pl
 from ir_measures import Measure, Metric, Qrel, ScoredDoc
 from ir_measures.providers import Evaluator, Provider
 
+from evenrank import options as opt
 from evenrank.files.arguments import checked
-from evenrank.files.errors import EvenrankError
+from evenrank.files.errors import EvenrankError, arg
 from evenrank.files.runs import Run, as_qrels, as_run
 from evenrank.groups.table import GroupTable, GroupTableLike, as_group_table
 
@@ -36,9 +37,9 @@ def provider(
     table: GroupTableLike,
     *,
     background: object = None,
-    background_depth: int = BACKGROUND_DEPTH,
+    background_depth: Annotated[int, opt.COUNT] = BACKGROUND_DEPTH,
     missing: OfMissing | None = None,
-    missing_limit: float = MISSING_LIMIT,
+    missing_limit: Annotated[float, opt.SHARE] = MISSING_LIMIT,
     target: object = None,
 ) -> GroupTableProvider:
     """An ir_measures provider that computes our measures from a group table, and leaves all others to ir_measures.
@@ -57,8 +58,8 @@ def provider(
     ``calc``, ``iter_calc``, ``calc_aggregate`` and ``evaluator`` take runs and qrels as ir_measures does, and as
     :func:`evenrank.audit` does. Raises EvenrankError if more documents are missing.
     """
-    scores = as_group_table(table, what="`table`")
-    run = None if background is None else as_run(background, what="`background`")
+    scores = as_group_table(table, what=arg.table)
+    run = None if background is None else as_run(background, what=arg.background)
     wanted = None if target is None else as_target(target, scores.groups)
     how: Missing = missing or ("skip" if scores.labelled else "error")
     return GroupTableProvider(scores, run, background_depth, how, missing_limit, wanted)
@@ -100,9 +101,11 @@ class GroupTableProvider(Provider):  # type: ignore[misc]
         """
         inner = parse_measure(measure)
         if not isinstance(inner, BiasMeasure):
-            raise EvenrankError(f"`measure`: {inner} is one of ir_measures: it needs no group table")
+            raise EvenrankError(f"{arg.measure}: {inner} is one of ir_measures: it needs no group table")
         if inner.whole_run or inner.part_count > 1:
-            raise EvenrankError(f"`measure`: {inner} is a figure of the run, no mean over queries: use calc_aggregate")
+            raise EvenrankError(
+                f"{arg.measure}: {inner} is a figure of the run, no mean over queries: use calc_aggregate"
+            )
 
         def values(made: Measure, qrels: pd.DataFrame, run: pd.DataFrame) -> Iterator[Metric]:
             judged = set(qrels["query_id"])

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 import polars as pl
 
-from evenrank.files.errors import EvenrankError, quoted
+from evenrank.files.errors import EvenrankError, arg, quoted
 from evenrank.files.json_values import LEFT_OUT
 from evenrank.files.runs import Run
 from evenrank.files.tables import IdIndex, pick
@@ -100,7 +100,8 @@ def refuse_all(run: Run, lost: Array, source: str) -> EvenrankError:
     if len(absent) == total:
         lost_of = f"none of its {total} documents is in" if total > 1 else "its only document is not in"
     return EvenrankError(
-        f"{run.described}: {lost_of} {source}: {_first_of(absent)} (`missing='skip'` or `missing='neutral'` continues)"
+        f"{run.described}: {lost_of} {source}: {_first_of(absent)} ({arg('missing', 'skip')} or"
+        f" {arg('missing', 'neutral')} continues)"
     )
 
 
@@ -118,8 +119,8 @@ def refuse_share(run: Run, lacking: Lacking, source: str, missing: Missing, limi
     lost = f"{lacking.documents:,} of {counted(lacking.total, 'document')} {lacking.place}"
     return EvenrankError(
         f"{run.described}: {lost} ({_percent(lacking.share)}) {are(lacking.documents)} not in"
-        f" {source}: {_first_of(lacking.first)} (`missing='{missing}'` tolerates {_percent(limit)};"
-        " `missing_limit` sets that share)"
+        f" {source}: {_first_of(lacking.first)} ({arg('missing', missing)} tolerates {_percent(limit)};"
+        f" {arg.missing_limit} sets that share)"
     )
 
 
@@ -180,7 +181,7 @@ class Background:
             lacking = queries.gather(np.flatnonzero(rows < 0))
             raise EvenrankError(
                 f"{self.run.described}, the background, has no documents for the query {quoted(lacking[0])}"
-                f" ({len(lacking)} of {len(queries)} queries are missing): give a `background` that has all of them"
+                f" ({len(lacking)} of {len(queries)} queries are missing): give a {arg.background} that has all of them"
             )
         return rows
 
@@ -316,7 +317,7 @@ class JoinedRun:
     def required_table(self) -> GroupTable:
         """The group table. Raises EvenrankError if there is none."""
         if self.group_table is None:
-            raise EvenrankError("bias measures need a group table: give `collection` or `scores`")
+            raise EvenrankError(f"bias measures need a group table: give {arg.collection} or {arg.scores}")
         return self.group_table
 
     @functools.cached_property
@@ -485,7 +486,7 @@ class JoinedRun:
     def judgements(self) -> pl.DataFrame:
         """``query_id``, ``doc_id`` and ``relevance``. Raises EvenrankError if there are none."""
         if self.qrels is None:
-            raise EvenrankError("utility and pairwise measures need `qrels`")
+            raise EvenrankError(f"utility and pairwise measures need {arg.qrels}")
         return self.qrels
 
     @functools.cached_property

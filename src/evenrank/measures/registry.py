@@ -12,8 +12,9 @@ import numpy as np
 import polars as pl
 from ir_measures import Measure
 
-from evenrank.files.arguments import LARGEST, checked
-from evenrank.files.errors import EvenrankError, quoted, shown
+from evenrank import options as opt
+from evenrank.files.arguments import checked
+from evenrank.files.errors import EvenrankError, arg, quoted, shown
 from evenrank.files.types import Array
 
 from . import exposure, impact, neutrality, pairwise, rank_bias
@@ -168,31 +169,31 @@ def parse_measure(text: str | Measure) -> Measure:
     if isinstance(text, Measure):
         return text
     if not isinstance(text, str):
-        raise EvenrankError(f"`measures`: expected a string or a measure, found {shown(text)}")
+        raise EvenrankError(f"{arg.measures}: expected a string or a measure, found {shown(text)}")
     if "," in re.sub(r"\(.*?\)", "", text):
-        raise EvenrankError(f"`measures`: {quoted(text)} has a comma: separate measures with spaces")
+        raise EvenrankError(f"{arg.measures}: {quoted(text)} has a comma: separate measures with spaces")
     try:
         measure = ir_measures.parse_measure(_BARS.sub(_without_bars, text.strip()))
         if measure.SUPPORTED_PARAMS.get("cutoff") is CUTOFF and "cutoff" not in measure.params:
-            raise EvenrankError(f"`measures`: {quoted(text)} needs a cutoff, such as {text}@10")
+            raise EvenrankError(f"{arg.measures}: {quoted(text)} needs a cutoff, such as {text}@10")
         if measure.SUPPORTED_PARAMS.get("group") is not None and "group" not in measure.params:
             name, at, cutoff = text.strip().partition("@")
-            raise EvenrankError(f"`measures`: {quoted(text)} needs a group, such as {name}(group='m'){at}{cutoff}")
+            raise EvenrankError(f"{arg.measures}: {quoted(text)} needs a group, such as {name}(group='m'){at}{cutoff}")
         measure.validate_params()
     except NameError:
         ours = ", ".join(measure.NAME for measure in bias_measures())
         known = f"bias: {ours}; utility: nDCG, RR, AP, …"
-        raise EvenrankError(f"`measures`: no measure {quoted(text)}{_near(text)} ({known})") from None
+        raise EvenrankError(f"{arg.measures}: no measure {quoted(text)}{_near(text)} ({known})") from None
     except (ValueError, AssertionError) as error:
-        raise EvenrankError(f"`measures`: {quoted(text)} is not a measure: {error}") from None
+        raise EvenrankError(f"{arg.measures}: {quoted(text)} is not a measure: {error}") from None
     cutoff = measure.params.get("cutoff")
-    if cutoff is not None and (isinstance(cutoff, bool) or not 1 <= cutoff <= LARGEST):
-        raise EvenrankError(f"`measures`: {quoted(text)}: the cutoff must be 1 or more, and {LARGEST} at most")
-    absurd = [name for name, value in measure.params.items() if isinstance(value, int) and abs(value) > LARGEST]
+    if cutoff is not None and (isinstance(cutoff, bool) or not 1 <= cutoff <= opt.LARGEST):
+        raise EvenrankError(f"{arg.measures}: {quoted(text)}: the cutoff must be 1 or more, and {opt.LARGEST} at most")
+    absurd = [name for name, value in measure.params.items() if isinstance(value, int) and abs(value) > opt.LARGEST]
     if absurd:
-        raise EvenrankError(f"`measures`: {quoted(text)}: {absurd[0]} must be {LARGEST} at most")
+        raise EvenrankError(f"{arg.measures}: {quoted(text)}: {absurd[0]} must be {opt.LARGEST} at most")
     if measure.params.get("poles", "a,b").count(",") != 1:
-        raise EvenrankError(f"`measures`: {quoted(text)}: poles are written 'A,B'")
+        raise EvenrankError(f"{arg.measures}: {quoted(text)}: poles are written 'A,B'")
     return measure
 
 
@@ -220,7 +221,7 @@ def parse_measures(given: MeasuresLike) -> list[Measure]:
     given = _split(given) if isinstance(given, str) else [given] if isinstance(given, Measure) else given
     measures = [parse_measure(one) for one in given]
     if not measures:
-        raise EvenrankError("`measures`: expected at least one measure")
+        raise EvenrankError(f"{arg.measures}: expected at least one measure")
     return list(dict.fromkeys(measures))
 
 
@@ -228,7 +229,7 @@ def _split(text: str) -> list[str]:
     joined = re.sub(r"\s*@\s*", "@", text)
     parts = re.findall(r"(?:\([^)]*\)|[^\s(])+", joined)
     if re.sub(r"\s", "", "".join(parts)) != re.sub(r"\s", "", joined):
-        raise EvenrankError(f"`measures`: {quoted(text)}: a bracket is not closed")
+        raise EvenrankError(f"{arg.measures}: {quoted(text)}: a bracket is not closed")
     return parts
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from evenrank.files.convert import frame_of, is_path
-from evenrank.files.errors import EvenrankError, InputError, quoted, readable, shown
+from evenrank.files.errors import EvenrankError, InputError, arg, quoted, readable, shown
 from evenrank.files.tables import IdIndex, read_columns
 from evenrank.files.types import Array
 from evenrank.groups.table import GroupTable
@@ -38,7 +38,7 @@ class Target:
     groups: tuple[str, ...] = ()
     shares: Array | None = None
     queries: pl.Series | None = None
-    source: str = "`target`"
+    source: str | None = None
 
     @property
     def described(self) -> str:
@@ -47,7 +47,7 @@ class Target:
             "uniform": "equal shares of all groups",
             "candidates": "the groups' shares of the candidates",
             "relevant": "the groups' shares of the relevant documents",
-            "file": f"the shares in {self.source}",
+            "file": f"the shares in {self.source or arg.target}",
         }[self.kind]
 
     def shares_for(self, run: JoinedRun) -> Array:
@@ -66,7 +66,7 @@ class Target:
         assert self.shares is not None
         unknown = [group for group in self.groups if group not in table.groups]
         if unknown:
-            raise EvenrankError(f"{self.source}: {no_group(unknown[0], table.groups)}")
+            raise EvenrankError(f"{self.source or arg.target}: {no_group(unknown[0], table.groups)}")
         shares = np.zeros((len(self.shares), len(table.groups)))
         shares[:, [table.groups.index(group) for group in self.groups]] = self.shares
         return shares[self._places(run.queries)]
@@ -79,7 +79,7 @@ class Target:
         if (places < 0).any():
             lacking = queries.filter(pl.Series(places < 0))
             raise EvenrankError(
-                f"{self.source}: no shares for the query {quoted(lacking[0])}"
+                f"{self.source or arg.target}: no shares for the query {quoted(lacking[0])}"
                 f" ({len(lacking)} of {len(queries)} queries are missing)"
             )
         return places
@@ -101,7 +101,7 @@ def chosen_target(default: Target | None, kind: TargetKind | None) -> Target:
     if kind is None or (default is not None and default.kind == kind):
         return default or _COMPUTED["uniform"]
     if kind == "file":
-        raise EvenrankError("target='file' needs the shares of the groups: give `target`")
+        raise EvenrankError(f"target='file' needs the shares of the groups: give {arg.target}")
     return _COMPUTED[kind]
 
 
@@ -118,7 +118,7 @@ def _of_candidates(run: JoinedRun) -> Array:
 
 def _of_relevant(run: JoinedRun) -> Array:
     if run.qrels is None:
-        raise EvenrankError("the target 'relevant' needs `qrels`")
+        raise EvenrankError(f"the target 'relevant' needs {arg.qrels}")
     graded = run.qrels.filter(pl.col("relevance") > 0)
     query = IdIndex([run.queries]).places(graded["query_id"])
     asked = query >= 0
@@ -166,22 +166,24 @@ def as_target(given: object, groups: Sequence[str]) -> Target:
         return named
     if is_path(given):
         if not os.path.exists(given):
-            raise EvenrankError(f"`target`: expected {_NAMES} or a file, found {quoted(os.fspath(given))}")
+            raise EvenrankError(f"{arg.target}: expected {_NAMES} or a file, found {quoted(os.fspath(given))}")
         return _read(given, tuple(groups))
-    frame = _of_mapping(given) if isinstance(given, Mapping) else frame_of(given, "`target`")
+    frame = _of_mapping(given) if isinstance(given, Mapping) else frame_of(given, arg.target)
     if frame is None:
         raise EvenrankError(
-            f"`target`: expected {_NAMES}, a file, {{group: share}}, {{query: {{group: share}}}} or a table,"
+            f"{arg.target}: expected {_NAMES}, a file, {{group: share}}, {{query: {{group: share}}}} or a table,"
             f" found {shown(given)}"
         )
-    return _Shares(tuple(groups), "`target`").of(frame.columns, ((None, row) for row in frame.iter_rows()))
+    return _Shares(tuple(groups), arg.target).of(frame.columns, ((None, row) for row in frame.iter_rows()))
 
 
 def _of_mapping(given: Mapping[object, object]) -> pl.DataFrame:
     """A dict as a table in long form. The shares are not looked at."""
     nested = [isinstance(value, Mapping) for value in given.values()]
     if any(nested) and not all(nested):
-        raise EvenrankError("`target`: expected a share for each group or for each group of each query, found both")
+        raise EvenrankError(
+            f"{arg.target}: expected a share for each group or for each group of each query, found both"
+        )
     rows: list[tuple[object, ...]] = list(given.items())
     if any(nested):
         rows = [(q, *item) for q, of in given.items() if isinstance(of, Mapping) for item in of.items()]
@@ -278,5 +280,5 @@ class _Shares:
         return (
             InputError(self.source, message, line=line)
             if self.from_file
-            else EvenrankError(f"{self.source}: {message}")
+            else EvenrankError(f"{self.source or arg.target}: {message}")
         )

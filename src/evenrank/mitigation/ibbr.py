@@ -25,7 +25,7 @@ from torch.nn import functional
 
 from evenrank.files import EvenrankError
 from evenrank.files.arguments import checked
-from evenrank.files.errors import shown
+from evenrank.files.errors import arg, shown
 
 from . import Term
 
@@ -98,7 +98,7 @@ def _values(scores: Tensor, mask: Tensor, score: Score) -> Tensor:
         return scores.masked_fill(~mask, -torch.inf).softmax(dim=1).masked_fill(~mask, 0)
     if score == "identity":
         return scores
-    raise EvenrankError(f"`score`: expected softmax, sigmoid or identity, found {score!r}")
+    raise EvenrankError(f"{arg.score}: expected softmax, sigmoid or identity, found {score!r}")
 
 
 def pairwise_difference(first: Tensor, second: Tensor) -> Tensor:
@@ -148,7 +148,7 @@ def t_statistics(first: Tensor, second: Tensor, form: Form = "squared") -> Tenso
     if form == "printed":
         return gap.square() / spread
     if form != "squared":
-        raise EvenrankError(f"`form`: expected squared or printed, found {form!r}")
+        raise EvenrankError(f"{arg.form}: expected squared or printed, found {form!r}")
     return gap / spread
 
 
@@ -390,7 +390,7 @@ def register_term(name: str, function: TermFunction) -> None:
     The recipe's ``form`` and ``score`` are for IBBR alone. Raises EvenrankError for the name of a built-in term.
     """
     if name in _BUILT_IN:
-        raise EvenrankError(f"`name`: {name} is a built-in term")
+        raise EvenrankError(f"{arg.name}: {name} is a built-in term")
     REGISTERED[name] = function
 
 

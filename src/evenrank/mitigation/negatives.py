@@ -49,8 +49,8 @@ from evenrank.files import (
     scan_collection,
     write_text,
 )
-from evenrank.files.arguments import check_ranges, checked
-from evenrank.files.errors import quoted, require_fast
+from evenrank.files.arguments import checked
+from evenrank.files.errors import arg, quoted, require_fast
 from evenrank.files.json_values import json_text
 from evenrank.files.progress import progress
 from evenrank.files.streams import Form, TableWriter
@@ -82,7 +82,7 @@ def beta(scores: GroupTable, measure: Beta = "abs_tf") -> Array:
     elif measure == "one_minus_neutrality":
         value = 1 - scores.table["neutrality"].to_numpy()
     else:
-        raise EvenrankError(f"`beta`: expected one of {', '.join(get_args(Beta))}, found {quoted(measure)}")
+        raise EvenrankError(f"{arg.beta}: expected one of {', '.join(get_args(Beta))}, found {quoted(measure)}")
     rounded: Array = np.round(value, 9)
     return rounded
 
@@ -140,18 +140,16 @@ def whole_queries(table: pl.DataFrame) -> Iterator[pl.DataFrame]:
             yield table[start:end]
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of :func:`sample`. Raises EvenrankError for one out of range."""
 
-    n: int
-    share: float
+    n: Annotated[int, opt.COUNT]
+    share: Annotated[float, opt.SHARE]
     gendered_only: bool
-    seed: int
-    depth: int = 1
-
-    def __post_init__(self) -> None:
-        check_ranges(n=self.n, depth=self.depth, seed=self.seed, share=self.share)
+    seed: Annotated[int, opt.SEED]
+    depth: Annotated[int, opt.COUNT] = 1
 
     @property
     def quota(self) -> int:
@@ -672,17 +670,17 @@ def write_negatives(
     out: Annotated[PathLike, opt.Option("The file to write: .parquet or .jsonl.", panel="Output")],
     collection: opt.MaybeCollection = None,
     queries: opt.MaybeQueries = None,
-    n: Annotated[int, opt.Option("Negatives per query.")] = 20,
-    share: Annotated[float, opt.Option("Share of them chosen by bias; 0: all at random.")] = 0.6,
+    n: Annotated[int, opt.Option("Negatives per query.", range=opt.COUNT)] = 20,
+    share: Annotated[float, opt.Option("Share of them chosen by bias; 0: all at random.", range=opt.SHARE)] = 0.6,
     beta: Annotated[
         Literal["abs_tf", "count", "one_minus_neutrality"],
         opt.Option("How bias is measured.", metavar="HOW", rare=True),
     ] = "abs_tf",
-    depth: Annotated[int, opt.Option("Documents of each query to sample from.", rare=True)] = 1000,
+    depth: Annotated[int, opt.Option("Documents of each query to sample from.", range=opt.COUNT, rare=True)] = 1000,
     gendered_only: Annotated[
         bool, opt.Option("Choose no document without bias as a biased negative.", rare=True)
     ] = False,
-    seed: Annotated[int, opt.Option("Seed of the random negatives.", rare=True)] = 0,
+    seed: Annotated[int, opt.Option("Seed of the random negatives.", range=opt.SEED, rare=True)] = 0,
     format: Annotated[
         Literal["groups", "labeled-list", "labeled-pair", "n-tuple"],
         opt.Option(
@@ -724,7 +722,6 @@ def write_negatives(
     settings = Settings(n, share, gendered_only, seed, depth)
     form = _form(out)
     source = GroupSource(collection, **groups)
-    source.check()
     _check_given(source, queries, format)
     outputs = [Path(out), Path(f"{os.fspath(out)}.manifest.json"), Path(f"{os.fspath(out)}.manifest.parquet")]
     check_outputs(outputs, (run, queries, qrels, collection, source.scores, source.labels, source.lexicon))
@@ -757,7 +754,9 @@ def write_negatives(
                     stored.fill([chunk.place for chunk in compact], documents.index, documents_in)
                     write_texts(compact, writer, format, n, stored, texts)
         if not writer.rows:
-            raise EvenrankError(f"`format='n-tuple'`: no query has {n} negatives; `n` sets how many are drawn")
+            raise EvenrankError(
+                f"{arg('format', 'n-tuple')}: no query has {n} negatives; {arg.n} sets how many are drawn"
+            )
         settings_used = {
             "run": first_stage.name,
             "format": format,
@@ -776,13 +775,13 @@ def write_negatives(
 def _check_given(source: GroupSource, queries: object, format: str) -> None:
     """Raises EvenrankError if the texts, scores or labels that a format needs are missing."""
     if source.collection is None and format != "groups":
-        raise EvenrankError(f"`format='{format}'`: the documents' texts are needed: give `collection`")
+        raise EvenrankError(f"{arg('format', format)}: the documents' texts are needed: give {arg.collection}")
     if source.collection is None and not source.described:
         raise EvenrankError(
-            "the documents' texts, scores or labels are needed: give `collection`, `scores` or `labels`"
+            f"the documents' texts, scores or labels are needed: give {arg.collection}, {arg.scores} or {arg.labels}"
         )
     if queries is None and format != "groups":
-        raise EvenrankError(f"`format='{format}'`: the queries' texts are needed: give `queries`")
+        raise EvenrankError(f"{arg('format', format)}: the queries' texts are needed: give {arg.queries}")
 
 
 def _form(out: PathLike) -> Form:
@@ -791,7 +790,7 @@ def _form(out: PathLike) -> Form:
         return "parquet"
     if suffix == ".jsonl":
         return "jsonl"
-    raise EvenrankError(f"`out`: expected a name that ends in .parquet or .jsonl, found {quoted(os.fspath(out))}")
+    raise EvenrankError(f"{arg.out}: expected a name that ends in .parquet or .jsonl, found {quoted(os.fspath(out))}")
 
 
 def _counted(lists: Iterable[SampledLists], advance: Callable[[int], None]) -> Iterator[SampledLists]:

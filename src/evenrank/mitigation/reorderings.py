@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import Annotated, ClassVar, Literal, Protocol
 
 import numpy as np
 
-from evenrank.files.arguments import LARGEST, check_ranges
-from evenrank.files.errors import EvenrankError, quoted
+from evenrank import options as opt
+from evenrank.files.arguments import checked
+from evenrank.files.errors import EvenrankError, arg, quoted
 from evenrank.files.types import Array
 
 from ._reordering import fair_order, fair_unmet, falling, fill_tables, shares_unmet, sorted_order
@@ -56,7 +57,8 @@ class Reordering(Protocol):
     name: ClassVar[str]
     source: ClassVar[str]
 
-    def order(self, lists: GroupedLists, strength: float) -> Array:
+    @checked
+    def order(self, lists: GroupedLists, strength: Annotated[float, opt.SHARE]) -> Array:
         """The places [N] (int64) in ``lists`` of the documents in their new order, list by list.
 
         ``strength``: from 0, which leaves every list as it is, to 1, as far as the method goes. The same input gives
@@ -99,9 +101,9 @@ class Neutral:
     name: ClassVar[str] = "neutral"
     source: ClassVar[str] = "our design"
 
-    def order(self, lists: GroupedLists, strength: float) -> Array:
+    @checked
+    def order(self, lists: GroupedLists, strength: Annotated[float, opt.SHARE]) -> Array:
         """The places [N] of the documents in their new order, list by list."""
-        check_ranges(strength=strength)
         value = (1 - strength) * lists.scores + strength * lists.neutrality
         return falling(lists.offsets, value)
 
@@ -165,9 +167,9 @@ class Shift:
             raise EvenrankError("`offsets`: expected a number for each group")
         self.per = per
 
-    def order(self, lists: GroupedLists, strength: float) -> Array:
+    @checked
+    def order(self, lists: GroupedLists, strength: Annotated[float, opt.SHARE]) -> Array:
         """The places [N] of the documents in their new order, list by list; equal sums stay in the run's order."""
-        check_ranges(strength=strength)
         expected = 1 if self.per == "magnitude" else len(lists.groups)
         if len(self.offsets) != expected:
             raise EvenrankError(f"`offsets`: expected {expected}, found {len(self.offsets)}")
@@ -204,7 +206,7 @@ def lean_offsets(lists: GroupedLists, per: Per = "group") -> Array:
 
 def _check_per(per: str) -> None:
     if per not in PER:
-        raise EvenrankError(f"`per`: expected {' or '.join(PER)}, found {quoted(per)}")
+        raise EvenrankError(f"{arg.per}: expected {' or '.join(PER)}, found {quoted(per)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,13 +224,15 @@ class MTable:
     fail_probability: float
 
 
-def m_table(k: int, p: float, alpha: float = 0.1) -> MTable:
+@checked
+def m_table(
+    k: Annotated[int, opt.COUNT], p: Annotated[float, opt.SHARE], alpha: Annotated[float, opt.SIGNIFICANCE] = 0.1
+) -> MTable:
     """The table of FA*IR for lists of ``k`` documents and a proportion ``p`` [Zehlike et al. 2017, section 4].
 
     Equal to that of fairsearchcore's ``Fair(k, p, alpha).create_adjusted_mtable()``. Raises EvenrankError for settings
     out of range (p from 0 to 1, α from 0.001 to 0.5).
     """
-    check_ranges(k=k, share=p, alpha=alpha)
     minimum, alphas, failing = _tables(np.array([0, k]), np.array([float(p)]), alpha)
     return MTable(minimum, float(alphas[0]), float(failing[0]))
 
@@ -283,15 +287,21 @@ class Fair:
     name: ClassVar[str] = "fair"
     source: ClassVar[str] = "Zehlike et al. 2017"
 
-    def __init__(self, protected: int, alpha: float = 0.1, top: int | None = None) -> None:
-        check_ranges(alpha=alpha, top=top)
+    @checked
+    def __init__(
+        self,
+        protected: int,
+        alpha: Annotated[float, opt.SIGNIFICANCE] = 0.1,
+        top: Annotated[int | None, opt.COUNT] = None,
+    ) -> None:
         if protected < 0:
-            raise EvenrankError(f"`protected`: expected the number of a group, found {protected}")
+            raise EvenrankError(f"{arg.protected}: expected the number of a group, found {protected}")
         self.protected = protected
         self.alpha = alpha
         self.top = top
 
-    def order(self, lists: GroupedLists, strength: float) -> Array:
+    @checked
+    def order(self, lists: GroupedLists, strength: Annotated[float, opt.SHARE]) -> Array:
         """The places [N] of the documents in their new order, list by list; p = strength × target share."""
         order = np.arange(len(lists.group))
         fair_order(lists.offsets, lists.group == self.protected, *self._required(lists, strength), order)
@@ -306,9 +316,8 @@ class Fair:
 
     def _required(self, lists: GroupedLists, strength: float) -> tuple[Array, Array, Array]:
         """Tables end to end, where each starts [U + 1], and which is that of each list [Q]."""
-        check_ranges(strength=strength)
         if self.protected >= len(lists.groups):
-            raise EvenrankError(f"`protected`: expected 0 to {len(lists.groups) - 1}, found {self.protected}")
+            raise EvenrankError(f"{arg.protected}: expected 0 to {len(lists.groups) - 1}, found {self.protected}")
         shares = np.clip(strength * lists.targets[:, self.protected], 0, 1)
         promised = lists.lengths if self.top is None else np.minimum(lists.lengths, self.top)
         asked, table = np.unique(np.column_stack([promised, shares]), axis=0, return_inverse=True)
@@ -363,11 +372,12 @@ class DetConstSort:
     name: ClassVar[str] = "detconstsort"
     source: ClassVar[str] = "Geyik et al. 2019, algorithm 3"
 
-    def __init__(self, top: int | None = None) -> None:
-        check_ranges(top=top)
+    @checked
+    def __init__(self, top: Annotated[int | None, opt.COUNT] = None) -> None:
         self.top = top
 
-    def order(self, lists: GroupedLists, strength: float) -> Array:
+    @checked
+    def order(self, lists: GroupedLists, strength: Annotated[float, opt.SHARE]) -> Array:
         """The places [N] of the documents in their new order, list by list."""
         order = np.arange(len(lists.group))
         sorted_order(lists.offsets, _groups(lists), _least(lists, strength), self._promised, order)
@@ -381,7 +391,7 @@ class DetConstSort:
 
     @property
     def _promised(self) -> int:
-        return LARGEST if self.top is None else self.top
+        return opt.LARGEST if self.top is None else self.top
 
 
 def _groups(lists: GroupedLists) -> Array:
@@ -393,7 +403,6 @@ def _groups(lists: GroupedLists) -> Array:
 
 def _least(lists: GroupedLists, strength: float) -> Array:
     """The minimum share of each group in each list [Q, G + 1]."""
-    check_ranges(strength=strength)
     least: Array = np.ascontiguousarray(np.clip(strength * lists.targets, 0, 1))
     return least
 
@@ -415,12 +424,12 @@ def make_method(name: str, lists: GroupedLists, **options: object) -> Reordering
     Raises EvenrankError for an unknown method, option or group.
     """
     if name not in METHODS:
-        raise EvenrankError(f"`method`: expected {', '.join(METHODS)}, found {quoted(name)}")
+        raise EvenrankError(f"{arg.method}: expected {', '.join(METHODS)}, found {quoted(name)}")
     method = METHODS[name]
     allowed = tuple(inspect.signature(method).parameters)
     for option in options:
         if option not in allowed:
-            has = f"only {', '.join(f'`{one}`' for one in allowed)}" if allowed else "none"
+            has = f"only {', '.join(f'{arg(one)}' for one in allowed)}" if allowed else "none"
             raise EvenrankError(f"{name} has no option {quoted(option)}, {has}")
     if name == "fair":
         options["protected"] = _protected(options.get("protected"), lists)
@@ -438,5 +447,5 @@ def _protected(given: object, lists: GroupedLists) -> int:
     numbers = dict(zip(lists.groups, range(len(lists.groups)), strict=True))
     number = numbers.get(given, given) if isinstance(given, str) else given
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < len(lists.groups):
-        raise EvenrankError(f"`protected`: expected {' or '.join(lists.groups)}, found {quoted(given)}")
+        raise EvenrankError(f"{arg.protected}: expected {' or '.join(lists.groups)}, found {quoted(given)}")
     return int(number)

@@ -42,8 +42,8 @@ from evenrank.files import (
     check_apart,
     check_outputs,
 )
-from evenrank.files.arguments import check_ranges, checked
-from evenrank.files.errors import quoted, require_fast
+from evenrank.files.arguments import checked
+from evenrank.files.errors import arg, quoted, require_fast
 from evenrank.files.hashing import FNV_OFFSET, GOLDEN, MASK, fnv, mix
 from evenrank.files.progress import progress
 from evenrank.files.sentences import ABBREVIATIONS, sentence_starts
@@ -263,8 +263,7 @@ def _column(data: Array, starts: Array) -> pl.Series:
 
 def _check(seed: int, mode: str) -> None:
     if mode not in MODES:
-        raise EvenrankError(f"`mode`: expected word or sentence, found {quoted(mode)}")
-    check_ranges(seed=seed)
+        raise EvenrankError(f"{arg.mode}: expected word or sentence, found {quoted(mode)}")
 
 
 @checked
@@ -279,13 +278,19 @@ def rotate_collection(
     answers_out: Annotated[
         opt.File | None,
         opt.Option(
-            "Where to write the moved answers (default: OUT.answers.json).", metavar="FILE", panel="Output", rare=True
+            "Where to write the moved answers (default: OUT.answers.json).",
+            metavar="FILE",
+            needs=("answers",),
+            panel="Output",
+            rare=True,
         ),
     ] = None,
     mode: Annotated[
         Literal["word", "sentence"], opt.Option("Cut before any word, or only where a sentence begins.")
     ] = "word",
-    seed: Annotated[int, opt.Option("A document's cut depends only on the seed and its id.", rare=True)] = 0,
+    seed: Annotated[
+        int, opt.Option("A document's cut depends only on the seed and its id.", range=opt.SEED, rare=True)
+    ] = 0,
     quiet: bool = True,
 ) -> Rotated:
     """Rotate each document's words, against position bias. The cut is random, so that an answer's position carries no
@@ -304,8 +309,6 @@ def rotate_collection(
     _check(seed, mode)
     if answers is not None and answers_out is None:
         answers_out = f"{os.fspath(out)}.answers.json"
-    if (answers is None) != (answers_out is None):
-        raise EvenrankError("`answers_out` needs `answers`")
     files = [f"{os.fspath(out)}.manifest.json", answers_out]
     check_apart([out, *files], [collection, answers])
     check_outputs([out, *files])

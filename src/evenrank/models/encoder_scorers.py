@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 import numpy as np
 
-from evenrank.files import EvenrankError
+from evenrank.files import EvenrankError, arg
 
 from .scorers import Rows, Scorer, Scores, TextPairs, Truncation, TruncationCounter, is_static, max_tokens, token_counts
 
@@ -25,8 +25,14 @@ _SIMILARITIES = 1 << 14
 # Batches whose passages' vectors are kept at once, if they are large.
 _BATCHES = 16
 _PASSAGE_PROMPTS = ("document", "passage", "corpus")
-ONE_PROMPT = "`document_prompt`: a cross-encoder has one prompt, `query_prompt`, before the whole pair"
 Vectors = TypeVar("Vectors")
+
+
+def two_prompts() -> EvenrankError:
+    """The error for a prompt of documents beside that of queries."""
+    return EvenrankError(
+        f"{arg.document_prompt}: a cross-encoder has one prompt, {arg.query_prompt}, before the whole pair"
+    )
 
 
 class EncoderScorer(Scorer):
@@ -353,9 +359,11 @@ def encoder_scorer(
 
     if isinstance(model, CrossEncoder):
         if document_prompt is not None:
-            raise EvenrankError(ONE_PROMPT)
+            raise two_prompts()
         if model.num_labels != 1:
-            raise EvenrankError(f"`model`: expected a CrossEncoder with one score per pair, found {model.num_labels}")
+            raise EvenrankError(
+                f"{arg.model}: expected a CrossEncoder with one score per pair, found {model.num_labels}"
+            )
         return CrossEncoderScorer(model, name, query_prompt)
     if isinstance(model, SparseEncoder):
         return SparseScorer(model, name, query_prompt, document_prompt)

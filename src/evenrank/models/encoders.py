@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from evenrank.files import EvenrankError, InputError
-from evenrank.files.errors import quoted
+from evenrank.files.errors import arg, quoted
 from evenrank.files.outputs import usual_mode
 from evenrank.files.types import Array
 from evenrank.files.work import alone
@@ -513,7 +513,9 @@ class DotRanker(EncoderRanker):
         """
         heads = [self._split(side)[1] for side in _TASKS]
         if not all(heads):
-            raise EvenrankError("`freeze`: only the encoder has weights to train: add `map` or `dimensions`")
+            raise EvenrankError(
+                f"{arg.freeze}: only the encoder has weights to train: add {arg.map} or {arg.dimensions}"
+            )
         self.model.requires_grad_(False)
         for part in itertools.chain(*heads):
             part.requires_grad_(True)

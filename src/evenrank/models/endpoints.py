@@ -22,12 +22,13 @@ from contextlib import closing, suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenrank._command import without_values
+from evenrank import options as opt
+from evenrank._command import arg, without_values
 from evenrank._version import __version__
 from evenrank.files import EvenrankError
 from evenrank.files.arguments import checked
@@ -131,10 +132,12 @@ class Address:
             parts, host = urllib.parse.urlsplit(""), None
         if re.match(r"https?://[^?#]*/[^?#]*@", url):
             # What is before the first / of a password would be the host.
-            raise EvenrankError("`url`: expected a name or password with %2F for each /, or a path with %40 for each @")
+            raise EvenrankError(
+                f"{arg.url}: expected a name or password with %2F for each /, or a path with %40 for each @"
+            )
         if parts.scheme not in ("http", "https") or not host or not url.isprintable() or " " in url:
             found = f", found {quoted(url)}" if re.fullmatch(r"[\w./:-]{0,60}", url) else ""
-            raise EvenrankError(f"`url`: expected an address with http:// or https:// and a host{found}")
+            raise EvenrankError(f"{arg.url}: expected an address with http:// or https:// and a host{found}")
         login, _, place = parts.netloc.rpartition("@")
         path = parts.path.rstrip("/") if ending else parts.path
         path = path if not ending or path.endswith(f"/{ending}") else f"{path}/{ending}"
@@ -169,9 +172,9 @@ def secret_in(variable: str | None) -> str | None:
         return None
     found = os.environ.get(variable, "").strip()
     if not found:
-        raise EvenrankError("`key`: expected the name of an environment variable with the key, found none there")
+        raise EvenrankError(f"{arg.key}: expected the name of an environment variable with the key, found none there")
     if not (found.isascii() and found.isprintable()):
-        raise EvenrankError("`key`: expected a key of ASCII characters on one line in the environment variable")
+        raise EvenrankError(f"{arg.key}: expected a key of ASCII characters on one line in the environment variable")
     return found
 
 
@@ -389,7 +392,7 @@ class Session:
             return f"{reason}: redirected to {self._said(target)}, which is not followed"
         if said := message_in(content.decode("utf-8-sig", errors="replace")):
             reason += f": {self._said(said)}"
-        return reason + ("; try a smaller `batch_size`" if response.status == 413 else "")
+        return reason + (f"; try a smaller {arg.batch_size}" if response.status == 413 else "")
 
     def _said(self, text: str) -> str:
         """What a server said, quoted and cut; nothing of it if it repeats a secret, also spaced or backwards."""
@@ -549,9 +552,9 @@ class Endpoint:
     _: KW_ONLY
     model: str | None = None
     key: str | None = None
-    concurrency: int = 4
-    timeout: float = 60
-    largest_answer: int = 64
+    concurrency: Annotated[int, opt.CONCURRENCY] = 4
+    timeout: Annotated[float, opt.SECONDS] = 60
+    largest_answer: Annotated[int, opt.Range(1, 1 << 20)] = 64
     answers: str | os.PathLike[str] | None = None
     query_prompt: str | None = None
     document_prompt: str | None = None
@@ -559,7 +562,7 @@ class Endpoint:
     def __post_init__(self) -> None:
         require("an endpoint", "endpoints", "urllib3")
         if self.model is not None and not self.model.strip():
-            raise EvenrankError(f"`model`: expected the server's name of a model, found {quoted(self.model)}")
+            raise EvenrankError(f"{arg.model}: expected the server's name of a model, found {quoted(self.model)}")
         self.address  # noqa: B018 - an error now rather than later
 
     def __repr__(self) -> str:

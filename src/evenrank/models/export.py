@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from evenrank.files import EvenrankError, InputError
-from evenrank.files.errors import quoted, require
+from evenrank.files.errors import arg, quoted, require
 from evenrank.files.types import Array
 
 from .scorers import Rows
@@ -209,9 +209,9 @@ def check_backend(backend: str, precision: Precision) -> None:
     missing.
     """
     if backend not in BACKENDS:
-        raise EvenrankError(f"`backend`: expected torch, onnx or openvino, found {quoted(backend)}")
+        raise EvenrankError(f"{arg.backend}: expected torch, onnx or openvino, found {quoted(backend)}")
     if precision == "bfloat16" and backend == "onnx":
-        raise EvenrankError("`precision`: the backend onnx has no bfloat16")
+        raise EvenrankError(f"{arg.precision}: the backend onnx has no bfloat16")
     if backend != "torch":
         require(f"the backend {backend}", "export", *_NEEDED[backend])
 

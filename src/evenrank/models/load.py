@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from evenrank.files import EvenrankError
 from evenrank.files.arguments import checked
-from evenrank.files.errors import quoted, readable, require_neural, shown
+from evenrank.files.errors import arg, quoted, readable, require_neural, shown
 
-from .encoder_scorers import ONE_PROMPT, KeptVectorScorer, encoder_scorer
+from .encoder_scorers import KeptVectorScorer, encoder_scorer, two_prompts
 from .endpoints import Endpoint
 from .scorers import FunctionScorer, RankerScorer, ScoreFunction, Scorer
 from .stored import (
@@ -74,7 +74,7 @@ class Prompts:
     def __post_init__(self) -> None:
         for name, value in (("query_prompt", self.query), ("document_prompt", self.document)):
             if value is not None and not isinstance(value, str):
-                raise EvenrankError(f"`{name}`: expected a string, found {shown(value)}")
+                raise EvenrankError(f"{arg(name)}: expected a string, found {shown(value)}")
 
     def refuse(self, what: str) -> None:
         """Raises EvenrankError if there is any, for a kind of model that has none."""
@@ -97,7 +97,7 @@ def find_ranker(
 ) -> StoredRanker | Scorer:
     """As :func:`load_ranker`, but without loading the weights of a folder or a name on the hub."""
     if precision not in ("auto", "float32", "bfloat16"):
-        raise EvenrankError(f"`precision`: expected auto, float32 or bfloat16, found {quoted(precision)}")
+        raise EvenrankError(f"{arg.precision}: expected auto, float32 or bfloat16, found {quoted(precision)}")
     if not isinstance(model, str | os.PathLike):
         changed = {
             "kind": kind is not None,
@@ -105,7 +105,7 @@ def find_ranker(
             "precision": precision != "auto",
             "backend": backend != "torch",
         }
-        given = [f"`{name}`" for name, wrong in changed.items() if wrong]
+        given = [arg(name) for name, wrong in changed.items() if wrong]
         if given:
             raise EvenrankError(f"{', '.join(given)}: only for a model given by its folder or its name on the hub")
         return _scorer(model, prompts)
@@ -118,7 +118,7 @@ def find_ranker(
     if folder.architecture == "kernel":
         prompts.refuse("a kernel ranker")
     if folder.architecture == "cross" and prompts.document is not None:
-        raise EvenrankError(ONE_PROMPT)
+        raise two_prompts()
     return StoredRanker(folder, precision, device, backend, prompts)
 
 
@@ -127,7 +127,7 @@ def _check_backend(backend: Backend, precision: Precision, device: str | None) -
 
     check_backend(backend, precision)
     if device not in (None, "cpu"):
-        raise EvenrankError(f"`device`: the backend {backend} computes on the cpu, found {quoted(device)}")
+        raise EvenrankError(f"{arg.device}: the backend {backend} computes on the cpu, found {quoted(device)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def _scorer(model: object, prompts: Prompts) -> Scorer:
         prompts.refuse("a function")
         name = getattr(model, "__name__", type(model).__name__)
         return FunctionScorer(model, "function" if name == "<lambda>" else name)
-    raise EvenrankError(f"`model`: expected {_ACCEPTED}, found {shown(model)}")
+    raise EvenrankError(f"{arg.model}: expected {_ACCEPTED}, found {shown(model)}")
 
 
 def _module_scorer(model: object, prompts: Prompts) -> Scorer:
@@ -203,7 +203,7 @@ def _module_scorer(model: object, prompts: Prompts) -> Scorer:
 
     if isinstance(model, CrossEncoder | MultiVectorEncoder | SentenceTransformer | SparseEncoder):
         return encoder_scorer(model, _encoder_name(model), prompts.query, prompts.document)
-    raise EvenrankError(f"`model`: expected {_ACCEPTED}, found {shown(model)}")
+    raise EvenrankError(f"{arg.model}: expected {_ACCEPTED}, found {shown(model)}")
 
 
 def _encoder_name(model: Model) -> str:

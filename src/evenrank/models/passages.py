@@ -38,7 +38,7 @@ from evenrank.files import (
 )
 from evenrank.files.arguments import checked
 from evenrank.files.convert import is_path
-from evenrank.files.errors import quoted, require_neural
+from evenrank.files.errors import arg, quoted, require_neural
 from evenrank.files.progress import progress
 from evenrank.files.sentences import Span, sentence_starts, word_places
 from evenrank.files.squad import (
@@ -236,11 +236,16 @@ def cut_passages(
     out: Annotated[opt.File, opt.Option("The folder to write.", metavar="FOLDER", panel="Output")],
     tokens: Annotated[
         int | None,
-        opt.Option("Words of a passage, at most; with --model its word pieces. Default: 200, or what the model reads."),
+        opt.Option(
+            "Words of a passage, at most; with --model its word pieces. Default: 200, or what the model reads.",
+            range=opt.COUNT,
+        ),
     ] = None,
     overlap: Annotated[
         int | None,
-        opt.Option("About how many of the passage before are repeated, in whole sentences. Default: a fifth."),
+        opt.Option(
+            "About how many of the passage before are repeated, in whole sentences. Default: a fifth.", range=opt.FROM_0
+        ),
     ] = None,
     model: Annotated[
         RankerLike | None,
@@ -377,17 +382,17 @@ def _lengths(
 
         scorer = load_ranker(model)
         if scorer.tokens(["a"]) is None:
-            raise EvenrankError(f"`model`: {scorer.name} does not show its tokens: leave it out to count words")
+            raise EvenrankError(f"{arg.model}: {scorer.name} does not show its tokens: leave it out to count words")
         count, name, room = _Pieces(scorer), scorer.name, _room(scorer)
         if tokens is None and room is None:
-            raise EvenrankError(f"`tokens`: expected a number, as {name} shows no limit of what it reads")
+            raise EvenrankError(f"{arg.tokens}: expected a number, as {name} shows no limit of what it reads")
         if tokens is not None and room is not None and tokens > room:
             notes = (f"{name}: passages of {tokens:,} tokens will be cut off, as it reads {room:,}",)
         tokens = room if tokens is None else tokens
     tokens = WORDS if tokens is None else tokens
     overlap = tokens // 5 if overlap is None else overlap
     if overlap >= tokens:
-        raise EvenrankError(f"`overlap`: expected less than `tokens` ({tokens}), found {overlap}")
+        raise EvenrankError(f"{arg.overlap}: expected less than {arg.tokens} ({tokens}), found {overlap}")
     return count, tokens, overlap, name, notes
 
 
@@ -504,7 +509,7 @@ def _judgements(
     known = judged.join(places.select("doc_id").unique(), on="doc_id", how="semi", maintain_order="left")
     absent, notes = judged.height - known.height, []
     if not known.height:
-        raise EvenrankError("`qrels`: none of the judged documents is in the collection")
+        raise EvenrankError(f"{arg.qrels}: none of the judged documents is in the collection")
     if absent:
         notes.append(f"{counted(absent, 'judgement')} of documents that the collection lacks left out")
     lines = known.join(places.select("doc_id", "passage_id"), on="doc_id", how="left", maintain_order="left_right")

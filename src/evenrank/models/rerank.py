@@ -147,7 +147,9 @@ def rerank(
     queries: opt.Queries,
     out: opt.File | None = None,
     passages: opt.Passages = None,
-    depth: Annotated[int, opt.Option("Documents per query to re-rank; the others are left out.")] = 1000,
+    depth: Annotated[
+        int, opt.Option("Documents per query to re-rank; the others are left out.", range=opt.COUNT)
+    ] = 1000,
     batch_size: opt.BatchSize = 32,
     kind: opt.Kind = None,
     query_prompt: opt.QueryPrompt = None,

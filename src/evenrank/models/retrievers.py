@@ -18,7 +18,7 @@ import polars as pl
 from evenrank import options as opt
 from evenrank.files import EvenrankError, InputError, Run, as_queries
 from evenrank.files.arguments import checked
-from evenrank.files.errors import quoted, require, shown
+from evenrank.files.errors import arg, quoted, require, shown
 from evenrank.files.progress import progress, to_standard_error
 from evenrank.files.reading import line_blocks
 from evenrank.files.tables import DOCUMENT
@@ -60,15 +60,21 @@ def retrieve_from(
     source: object,
     queries: opt.TheQueries,
     *,
-    k: Annotated[int, opt.Option("Documents per query.")] = 1000,
+    k: Annotated[int, opt.Option("Documents per query.", range=opt.COUNT)] = 1000,
     index: Annotated[
         str | None,
-        opt.Option("from: an index of OpenSearch or Elasticsearch, at this server.", panel="Input", rare=True),
+        opt.Option(
+            "from: an index of OpenSearch or Elasticsearch, at this server.",
+            needs=("source",),
+            panel="Input",
+            rare=True,
+        ),
     ] = None,
     template: Annotated[
         object,
         opt.Option(
             'from: its query, as JSON with "{query}" and "{k}" (default: all text fields).',
+            needs=("index",),
             metavar="FILE",
             reads=True,
             rare=True,
@@ -77,23 +83,43 @@ def retrieve_from(
     hits: Annotated[
         str | None,
         opt.Option(
-            "from: the list in an answer, as hits.hits (default: by the usual names).", panel="Input", rare=True
+            "from: the list in an answer, as hits.hits (default: by the usual names).",
+            needs=("source",),
+            panel="Input",
+            rare=True,
         ),
     ] = None,
     id: Annotated[
-        str | None, opt.Option("from: a hit's document id, as metadata.doc_id.", panel="Input", rare=True)
+        str | None,
+        opt.Option("from: a hit's document id, as metadata.doc_id.", needs=("source",), panel="Input", rare=True),
     ] = None,
     score: Annotated[
         str | None,
-        opt.Option("from: a hit's score (default: the usual names); '': the order counts.", panel="Input", rare=True),
+        opt.Option(
+            "from: a hit's score (default: the usual names); '': the order counts.",
+            needs=("source",),
+            panel="Input",
+            rare=True,
+        ),
     ] = None,
     key: Annotated[
         str | None,
-        opt.Option("from: the environment variable with the key to send.", flag="--key-env", panel="Input", rare=True),
+        opt.Option(
+            "from: the environment variable with the key to send.",
+            needs=("source",),
+            flag="--key-env",
+            panel="Input",
+            rare=True,
+        ),
     ] = None,
-    concurrency: Annotated[int, opt.Option("from: requests in flight.", panel="Input", rare=True)] = 4,
-    timeout: Annotated[float, opt.Option("from: seconds for an answer.", panel="Input", rare=True)] = 60,
-    largest_answer: int = 64,
+    concurrency: Annotated[
+        int, opt.Option("from: requests in flight.", needs=("source",), range=opt.CONCURRENCY, panel="Input", rare=True)
+    ] = 4,
+    timeout: Annotated[
+        float,
+        opt.Option("from: seconds for an answer.", needs=("source",), range=opt.SECONDS, panel="Input", rare=True),
+    ] = 60,
+    largest_answer: Annotated[int, opt.Range(1, 1 << 20)] = 64,
     name: str | None = None,
     quiet: bool = False,
 ) -> Run:
@@ -121,11 +147,9 @@ def retrieve_from(
     """
     asked = as_queries(queries)
     paths = _Paths(hits, id, score)
-    if index is None:
-        _refuse("`index`", template=template)
     if isinstance(source, str):
         if not source.startswith(("http://", "https://")):
-            raise EvenrankError("`source`: expected an address with http:// or https://")
+            raise EvenrankError(f"{arg.source}: expected an address with http:// or https://")
         address = _address(source, index)
         search = None if index is None else _TEMPLATE if template is None else _template(template)
         facts: dict[str, object] = {"retriever": address.shown, "index": index}
@@ -142,7 +166,7 @@ def retrieve_from(
         )
         label, rows = index or address.place, _asked(session, address.url, search, asked, k, paths, quiet)
     else:
-        _refuse("an address with http:// or https:// as `source`", index=index, key=key)
+        _refuse(f"an address with http:// or https:// as {arg.source}", index=index, key=key)
         facts = {"retriever": f"{type(source).__module__}.{type(source).__qualname__}"}
         label, rows = type(source).__name__, _called(source, asked, k, paths, quiet)
     facts |= {place: one for place, one in (("hits", hits), ("id", id), ("score", score)) if one is not None}
@@ -153,7 +177,7 @@ def _refuse(needed: str, **given: object) -> None:
     """Raises EvenrankError for what is given and says nothing here."""
     for name, value in given.items():
         if value is not None:
-            raise EvenrankError(f"`{name}` needs {needed}")
+            raise EvenrankError(f"{arg(name)} needs {needed}")
 
 
 def _as_run(rows: Sequence[tuple[str, Hits]], asked: pl.DataFrame, k: int, name: str, card: dict[str, object]) -> Run:
@@ -176,7 +200,9 @@ def _as_run(rows: Sequence[tuple[str, Hits]], asked: pl.DataFrame, k: int, name:
     falling = frame.group_by("query_id").agg((pl.col("score").diff() <= 0).all())["score"]
     if not falling.all():
         rising = counted(int((~falling).sum()), "answer")
-        notes.append(f"{name}: the order of {rising} contradicts the scores, which decided (`score=''`: the order)")
+        notes.append(
+            f"{name}: the order of {rising} contradicts the scores, which decided ({arg('score', '')}: the order)"
+        )
     first = frame.group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("score").max())
     if first.height < frame.height:
         notes.append(
@@ -207,7 +233,7 @@ class _Paths:
     def _hit(self, hit: object) -> tuple[str, float | None]:
         alone = hit if isinstance(hit, str | int) and self.id is None else None
         row_id = _first(hit, IDS if self.id is None else (self.id,)) if alone is None else alone
-        place = "under a usual name (`id` names another)" if self.id is None else f"as {self.id}"
+        place = f"under a usual name ({arg.id} names another)" if self.id is None else f"as {self.id}"
         # No run can hold half of a pair of UTF-16.
         lone = isinstance(row_id, str) and re.search("[\ud800-\udfff]", row_id) is not None
         if not isinstance(row_id, str | int) or isinstance(row_id, bool) or row_id == "" or lone:
@@ -257,7 +283,11 @@ def _template(given: object) -> dict[str, object]:
             raise InputError(given, f"expected a query as JSON ({error})") from None
     if not isinstance(found, dict) or _filled(found, "a", 1) == _filled(found, "b", 1):
         told = 'expected a JSON object with "{query}" in one of its values'
-        raise InputError(given, told) if isinstance(given, str | os.PathLike) else EvenrankError(f"`template`: {told}")
+        raise (
+            InputError(given, told)
+            if isinstance(given, str | os.PathLike)
+            else EvenrankError(f"{arg.template}: {told}")
+        )
     return found
 
 
@@ -265,14 +295,16 @@ def _address(url: str, index: str | None) -> Address:
     """Where an index is searched, or an address with ``{query}``, which only its path and its values may have."""
     if index is not None:
         if not index.strip(".") or "/" in index or not index.isprintable():
-            raise EvenrankError(f"`index`: expected a name without / and not of dots alone, found {quoted(index)}")
+            raise EvenrankError(f"{arg.index}: expected a name without / and not of dots alone, found {quoted(index)}")
         # Several with commas between them, and all that match a pattern.
         return Address.of(url, f"{urllib.parse.quote(index, safe=',*')}/_search")
     before, found, _ = url.partition("{query}")
     if not found:
-        raise EvenrankError("`source`: expected {query} in the address, or `index` for OpenSearch or Elasticsearch")
+        raise EvenrankError(
+            f"{arg.source}: expected {{query}} in the address, or {arg.index} for OpenSearch or Elasticsearch"
+        )
     if not re.match(r"https?://[^/?#]+[/?][^#]*$", before):
-        raise EvenrankError("`source`: expected {query} behind the host, and before any #")
+        raise EvenrankError(f"{arg.source}: expected {{query}} behind the host, and before any #")
     return Address.of(url, "")
 
 
@@ -322,7 +354,7 @@ def _called(source: Any, asked: pl.DataFrame, k: int, paths: _Paths, quiet: bool
     names = ("invoke", "get_relevant_documents", "retrieve")
     call = next((method for name in names if callable(method := getattr(source, name, None))), source)
     if not callable(call):
-        raise EvenrankError(f"`source`: expected an address or a retriever, found {shown(source)}")
+        raise EvenrankError(f"{arg.source}: expected an address or a retriever, found {shown(source)}")
     found = []
     with progress("retrieving", asked.height, quiet=quiet) as advance:
         for query, text in asked.select("query_id", "text").iter_rows():
@@ -330,6 +362,6 @@ def _called(source: Any, asked: pl.DataFrame, k: int, paths: _Paths, quiet: bool
                 found.append((query, paths.read(call(text), k)))
             except WrongAnswerError as error:
                 problem, *said = error.args
-                raise EvenrankError(f"`source`: {quoted(text)}: {problem} {quoted(' '.join(said), 200)}") from None
+                raise EvenrankError(f"{arg.source}: {quoted(text)}: {problem} {quoted(' '.join(said), 200)}") from None
             advance(1)
     return found

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from evenrank.files import EvenrankError, InputError
-from evenrank.files.errors import quoted, readable
+from evenrank.files.errors import arg, quoted, readable
 
 if TYPE_CHECKING:
     import torch
@@ -180,7 +180,7 @@ def architecture_of(path: Path, wanted: Architecture | None) -> Architecture:
     """
     if (path / _KERNEL).is_file():
         if wanted is not None:
-            raise InputError(path, f"a ranker of this library ({_KERNEL}) has no other `kind`")
+            raise InputError(path, f"a ranker of this library ({_KERNEL}) has no other {arg.kind}")
         return "kernel"
     if (path / "modules.json").is_file():
         return _saved(path, wanted)
@@ -199,7 +199,7 @@ def architecture_of(path: Path, wanted: Architecture | None) -> Architecture:
     }
     if wanted is None:
         possible = "cross or bi" if needed["cross"][0] else "sparse or bi" if needed["sparse"][0] else "bi"
-        raise InputError(path, f"not clear what kind of ranker this is ({name}): set `kind` to {possible}")
+        raise InputError(path, f"not clear what kind of ranker this is ({name}): set {arg.kind} to {possible}")
     fits, expected = needed.get(wanted, (True, ""))
     if not fits:
         raise InputError(path, f"expected {expected}, found {name}")
@@ -223,7 +223,7 @@ def _agreed(path: Path, found: Architecture, wanted: Architecture | None) -> Arc
         return wanted or found
     if wanted == "cross":
         raise InputError(path, f"{_NAMES[found]} has no head that scores pairs")
-    raise InputError(path, f"`kind`: expected {found}, as its files say, found {wanted}")
+    raise InputError(path, f"{arg.kind}: expected {found}, as its files say, found {wanted}")
 
 
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -264,7 +264,7 @@ def find_model(model: str, kind: Architecture | None = None) -> ModelFolder:
     EvenrankError for a name that is neither a folder nor a model that can be downloaded.
     """
     if kind not in (None, *CHOICES):
-        raise EvenrankError(f"`kind`: expected {', '.join(CHOICES[:-1])} or {CHOICES[-1]}, found {quoted(kind)}")
+        raise EvenrankError(f"{arg.kind}: expected {', '.join(CHOICES[:-1])} or {CHOICES[-1]}, found {quoted(kind)}")
     path = find_folder(model)
     return ModelFolder(readable(model_name(model)), path, architecture_of(path, kind))
 
@@ -326,7 +326,7 @@ def chosen_device(device: str | None) -> str:
         torch.ones(1, device=device).sum().item()
     except (RuntimeError, AssertionError, ImportError):
         available = ", ".join(("cpu", *_accelerators()))
-        raise EvenrankError(f"`device`: {quoted(device)} cannot be used; this machine has {available}") from None
+        raise EvenrankError(f"{arg.device}: {quoted(device)} cannot be used; this machine has {available}") from None
     return device
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenrank.files import EvenrankError
-from evenrank.files.errors import quoted, require_neural
+from evenrank.files.errors import arg, quoted, require_neural
 
 from .encoder_scorers import BiEncoderScorer, SparseScorer
 from .load import Prompts, StoredRanker, find_ranker
@@ -140,7 +140,7 @@ def find_encoder(
     """
     require_neural("an index of vectors")
     if kind not in (None, *_KINDS):
-        raise EvenrankError(f"`kind`: expected bi or sparse, found {quoted(kind)}")
+        raise EvenrankError(f"{arg.kind}: expected bi or sparse, found {quoted(kind)}")
     given = os.fspath(model)
     wanted: Architecture | None = "bi" if kind == "bi" else "sparse" if kind else None
     computed: Precision = precision or "auto"  # type: ignore[assignment]

@@ -399,7 +399,7 @@ def _mapped(file: Path) -> Floats:
 def read_vectors(
     path: str | os.PathLike[str],
     *,
-    limit: int | None = None,
+    limit: Annotated[int | None, opt.COUNT] = None,
     keep: Collection[str] | None = None,
     mmap: bool = False,
 ) -> Vectors:
@@ -500,11 +500,11 @@ def train_vectors(
     collection: Annotated[opt.File | pl.DataFrame, opt.Option(opt.TEXTS, metavar="COLLECTION", reads=True)],
     *,
     tokenize: Callable[[str], list[str]] = tokenize,
-    dimensions: Annotated[int, opt.Option("Dimensions.", flag="--size")] = 300,
-    window: Annotated[int, opt.Option("Context words on either side.")] = 5,
-    epochs: Annotated[int, opt.Option("Passes over the collection.")] = 5,
-    min_count: Annotated[int, opt.Option("Ignore words that occur less often.")] = 5,
-    seed: Annotated[int, opt.Option("Seed: the same gives the same vectors.", rare=True)] = 0,
+    dimensions: Annotated[int, opt.Option("Dimensions.", range=opt.SIZE, flag="--size")] = 300,
+    window: Annotated[int, opt.Option("Context words on either side.", range=opt.Range(1, 10_000))] = 5,
+    epochs: Annotated[int, opt.Option("Passes over the collection.", range=opt.COUNT)] = 5,
+    min_count: Annotated[int, opt.Option("Ignore words that occur less often.", range=opt.COUNT)] = 5,
+    seed: Annotated[int, opt.Option("Seed: the same gives the same vectors.", range=opt.SEED, rare=True)] = 0,
 ) -> Vectors:
     """Trains word vectors on a collection: word2vec (skip-gram, 5 negatives), with gensim, on one thread.
 

@@ -28,9 +28,9 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from evenrank import options as opt
 from evenrank.files import EvenrankError, InputError, as_collection, scan_collection, write_text
-from evenrank.files.arguments import LARGEST
-from evenrank.files.errors import quoted
+from evenrank.files.errors import arg, quoted
 from evenrank.files.tokens import APOSTROPHES, CLITICS, word_spans
 
 from .encoders import saving, seeded
@@ -310,9 +310,9 @@ class WordConfig:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if isinstance(field.default, int) and (type(value) is not int or not 1 <= value <= LARGEST):
+            if isinstance(field.default, int) and (type(value) is not int or not 1 <= value <= opt.LARGEST):
                 raise EvenrankError(
-                    f"`{field.name}`: expected a whole number from 1 to {LARGEST}, found {quoted(value)}"
+                    f"{arg(field.name)}: expected a whole number from 1 to {opt.LARGEST}, found {quoted(value)}"
                 )
 
 

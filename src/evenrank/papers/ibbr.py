@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 import evenrank
-from evenrank.files import Run, read_qrels, read_queries, scan_collection
+from evenrank.files import Run, arg, read_qrels, read_queries, scan_collection
 from evenrank.groups import score_texts
 from evenrank.mitigation.ibbr import best_weight
 from evenrank.results.page import Drawing, curve
@@ -653,7 +653,7 @@ class IBBRStudy(Study[IBBRSettings]):
             found.append(
                 f"TS dev: λ {settings.dev_weight:g}, chosen on the development seeds; evenrank's own lines rest on it."
             )
-        return found + _NOTES[settings.scale]
+        return found + [note.format(vectors=arg.vectors) for note in _NOTES[settings.scale]]
 
     def drawings(self) -> list[Drawing]:
         """How none's loss, MRR and ΔA-PRF went in training, so that a reader sees whether it converged."""
@@ -697,7 +697,7 @@ _NOTES = {
         " that are judged. DPR queries: a seeded draw of all other judged queries of train and dev.",
         "Learning rate and batch of DPR are chosen from the published grids by validation MRR on the first seed. BM25"
         " (also for RM3) has k1 0.82, b 0.68, which the paper does not give; nor does it give the length of a training,"
-        " or the kernel rankers' settings. Kernel rankers learn their word vectors from the collection unless `vectors`"
+        " or the kernel rankers' settings. Kernel rankers learn their word vectors from the collection unless {vectors}"
         " names a file.",
         "blind masks the words of gender-en; all other rows use the published lexicon, by whitespace.",
     ],

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import polars as pl
 
 import evenrank
-from evenrank.files import EvenrankError, Run, make_folder, read_qrels, read_run, write_run, write_text
+from evenrank.files import EvenrankError, Run, arg, make_folder, read_qrels, read_run, write_run, write_text
 from evenrank.files.types import Array
 from evenrank.files.work import changed
 from evenrank.mitigation.ibbr import AutoWeight
@@ -194,7 +194,8 @@ class Study(Generic[S]):
             write_text(file, text)
         elif differing := changed(json.loads(file.read_text(encoding="utf-8")), json.loads(text)):
             raise EvenrankError(
-                f"{self.folder}: begun with other settings ({', '.join(differing)}); choose another `out`, or delete"
+                f"{self.folder}: begun with other settings ({', '.join(differing)}); choose another"
+                f" {arg.out}, or delete"
                 " this one, to start over"
             )
 
@@ -331,7 +332,7 @@ class Study(Generic[S]):
         if (folder / "result.json").is_file():
             if differing := changed(load_recipe(folder / "recipe.toml").model_dump(), parsed.model_dump()):
                 raise EvenrankError(
-                    f"{folder}: this training had another recipe ({', '.join(differing)}); choose another `out` to"
+                    f"{folder}: this training had another recipe ({', '.join(differing)}); choose another {arg.out} to"
                     " start over"
                 )
         else:

@@ -38,7 +38,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenrank.files import EvenrankError
+from evenrank.files import EvenrankError, arg
 from evenrank.files.tokens import APOSTROPHES, tokenize
 from evenrank.groups import Lexicon, Scoring, gendered_spans, score_texts
 from evenrank.groups.lexicon import Replacements
@@ -290,9 +290,9 @@ def swapped(texts: pl.Series, lexicon: Lexicon) -> Edited:
     Words of other groups are left. Raises EvenrankError for a lexicon without pairs or without poles.
     """
     if not lexicon.pairs:
-        raise EvenrankError(f"`lexicon`: {lexicon.name} has no [pairs], the counterparts of its words")
+        raise EvenrankError(f"{arg.lexicon}: {lexicon.name} has no [pairs], the counterparts of its words")
     if lexicon.poles is None:
-        raise EvenrankError(f"`lexicon`: {lexicon.name} names no poles, between which words are swapped")
+        raise EvenrankError(f"{arg.lexicon}: {lexicon.name} names no poles, between which words are swapped")
     first, second = lexicon.poles
     groups = lexicon.entries("word")
     sides = {group: 1 if group == first else -1 if second in (group, REST) else 0 for group in lexicon.groups}
@@ -310,7 +310,7 @@ def neutralised(texts: pl.Series, lexicon: Lexicon) -> Edited:
     Raises EvenrankError for a lexicon without neutral words.
     """
     if not lexicon.neutral:
-        raise EvenrankError(f"`lexicon`: {lexicon.name} has no [neutral], the neutral counterparts of its words")
+        raise EvenrankError(f"{arg.lexicon}: {lexicon.name} has no [neutral], the neutral counterparts of its words")
     return _edited(texts, lexicon, _by_tokens(lexicon.neutral))
 
 

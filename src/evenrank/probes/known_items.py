@@ -19,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
-from evenrank.files import EvenrankError
+from evenrank.files import EvenrankError, arg
 from evenrank.files.sentences import sentence_spans
 from evenrank.files.tokens import word_spans
 from evenrank.files.types import Array
@@ -95,7 +95,7 @@ def known_items(
     if not rows:
         raise EvenrankError(
             "no sentence has three words that stand nowhere else in its passage and in at most a tenth of the passages:"
-            " ask real questions instead (`questions`, `qrels`)"
+            f" ask real questions instead ({arg.questions}, {arg.qrels})"
         )
     return KnownItems(pl.DataFrame(rows, _SCHEMA, orient="row"), texts.height, wordless, total)
 

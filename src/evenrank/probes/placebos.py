@@ -41,7 +41,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenrank.files import EvenrankError
-from evenrank.files.errors import quoted
+from evenrank.files.errors import arg, quoted
 from evenrank.files.hashing import GOLDEN, MASK, fnv, mix
 from evenrank.files.tokens import APOSTROPHES, folded, tokenize, word_spans
 from evenrank.groups import Lexicon, gendered_spans
@@ -139,7 +139,7 @@ def placebo_of_words(
     form, or for ``name`` or ``any`` without names.
     """
     if form not in FORMS:
-        raise EvenrankError(f"`form`: expected {', '.join(FORMS[:-1])} or {FORMS[-1]}, found {quoted(form)}")
+        raise EvenrankError(f"{arg.form}: expected {', '.join(FORMS[:-1])} or {FORMS[-1]}, found {quoted(form)}")
     if form in ("name", "any") and names is None:
         raise EvenrankError(f"`names`: the form {form} needs the names of the collection")
     texts = table["text"]

@@ -14,7 +14,7 @@ from evenrank import options as opt
 from evenrank.files import EvenrankError, Provenance, Run, as_qrels, as_run
 from evenrank.files.arguments import checked
 from evenrank.files.convert import is_path
-from evenrank.files.errors import readable
+from evenrank.files.errors import arg, readable
 from evenrank.files.provenance import card_path, ranker_note
 from evenrank.files.wording import counted
 from evenrank.groups import GroupTable, Lexicon, LexiconLike, Scoring, load_lexicon, note_lexicon, score_texts
@@ -224,9 +224,12 @@ def probe(
         object,
         opt.Option("Qrels or irds:NAME; without --run, the judged passages are probed.", reads=True),
     ] = None,
-    depth: Annotated[int, opt.Option("Passages of each query of --run.", panel="Input", rare=True)] = 100,
+    depth: Annotated[
+        int, opt.Option("Passages of each query of --run.", range=opt.COUNT, panel="Input", rare=True)
+    ] = 100,
     sample: Annotated[
-        int | None, opt.Option("Number of queries of the list, drawn with --seed.", panel="Statistics", rare=True)
+        int | None,
+        opt.Option("Number of queries of the list, drawn with --seed.", range=opt.COUNT, panel="Statistics", rare=True),
     ] = None,
     placebos: Annotated[
         Mapping[str, object] | None,
@@ -251,7 +254,9 @@ def probe(
     document_prompt: opt.DocumentPrompt = None,
     precision: opt.Precision = "auto",
     device: opt.Device = None,
-    seed: Annotated[int, opt.Option("Seed of variants made in memory and samples.", panel="Statistics", rare=True)] = 0,
+    seed: Annotated[
+        int, opt.Option("Seed of variants made in memory and samples.", range=opt.SEED, panel="Statistics", rare=True)
+    ] = 0,
     keep: str | os.PathLike[str] | None = None,
     quiet: bool = True,
 ) -> ProbeResult:
@@ -315,7 +320,7 @@ def probe(
     deviation = spread(scores[""], listed.query)
     if np.isnan(deviation).all():
         why = "" if np.bincount(listed.query).max() > 1 else "; a list needs two passages or more"
-        more = ": take a larger `depth`" if why and listing is not None else ""
+        more = f": take a larger {arg.depth}" if why and listing is not None else ""
         raise EvenrankError(
             f"{ranker.name}: the scores of the passages of a query do not vary, for any query{why}{more}"
         )
@@ -353,7 +358,7 @@ def _check_judged(listing: Run, judged: pl.DataFrame, qrels: object) -> None:
     """Raises EvenrankError if no query of the run is judged: the judgements are of other queries."""
     if not listing.table["query_id"].is_in(judged["query_id"].implode()).any():
         place = f" in {readable(os.fspath(qrels))}" if is_path(qrels) else ""
-        raise EvenrankError(f"`qrels`: no query of {listing.described} is judged{place}")
+        raise EvenrankError(f"{arg.qrels}: no query of {listing.described} is judged{place}")
 
 
 def _sample_notes(listed: ProbedList, seed: int) -> tuple[str, ...]:

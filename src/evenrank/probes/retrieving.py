@@ -16,7 +16,7 @@ import polars as pl
 from evenrank.auditing.inputs import run_name
 from evenrank.files import EvenrankError, Run, as_collection, as_run, read_texts
 from evenrank.files.convert import is_path
-from evenrank.files.errors import FAST, quoted, require
+from evenrank.files.errors import FAST, arg, quoted, require
 from evenrank.files.reading import is_index
 from evenrank.files.types import Array
 from evenrank.search.analysis import Analyzer
@@ -121,11 +121,15 @@ class Searching:
         return self.of_model(given)
 
     def _of_run(self, given: object, role: str) -> Lists:
-        run = as_run(given, run_name(given) if is_path(given) else None, what=f"`{role}`")
+        run = as_run(given, run_name(given) if is_path(given) else None, what=arg(role))
         asked = run.table.join(self.queries.select("query_id"), on="query_id", how="semi")
         if not asked.height or (self.known and asked.height < run.table.height):
             other = run.table.join(asked, on="query_id", how="anti")["query_id"][0]
-            how = " `sample`, `sentences` and `seed` have to be those that they were made with" if self.known else ""
+            how = (
+                f" {arg.sample}, {arg.sentences} and {arg.seed} have to be those that they were made with"
+                if self.known
+                else ""
+            )
             raise EvenrankError(
                 f"run {run.name}: its query {quoted(other)} is not one of the {self.queries.height:,} that are asked"
                 f"{':' * bool(how)}{how}"
@@ -148,7 +152,7 @@ class Searching:
     def of_model(self, model: object, folder: str | os.PathLike[str] | None = None) -> Lists:
         """The lists of a model, with its index in ``folder`` (made if it is not there), or in one for this once."""
         if isinstance(model, str) and model == BM25:
-            raise EvenrankError("`index`: for the vectors of a model, and bm25 has none")
+            raise EvenrankError(f"{arg.index}: for the vectors of a model, and bm25 has none")
         from evenrank.models.encoder_scorers import BiEncoderScorer, SparseScorer
         from evenrank.models.load import Prompts, StoredRanker, find_ranker
 
@@ -161,14 +165,16 @@ class Searching:
             searches = isinstance(ranker, BiEncoderScorer | SparseScorer)
         if not searches:
             if folder is not None:
-                raise EvenrankError(f"`index`: {ranker.name} gives no vectors of passages that could be kept")
+                raise EvenrankError(f"{arg.index}: {ranker.name} gives no vectors of passages that could be kept")
             return self._reranked(ranker)
         encoding = replace(self.encoding, kind=self.kind if self.kind in ("bi", "sparse") else None)
         with ExitStack() as opened:
             if folder is None:
                 folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="evenrank-scan-"))) / "index"
             elif not is_path(self.passages.source) or not is_path(model):
-                raise EvenrankError("`index` with `model`: expected a collection in a file and a model in a folder")
+                raise EvenrankError(
+                    f"{arg.index} with {arg.model}: expected a collection in a file and a model in a folder"
+                )
             if not os.path.exists(os.path.join(folder, "index.json")):
                 build_index(self.passages.source, out=folder, model=model, encoding=encoding, quiet=self.quiet)
             return self._indexed(open_index(folder), model)
@@ -181,7 +187,7 @@ class Searching:
             raise EvenrankError(f"{manifest.path}: is an index of another collection")
         prompt = self.encoding.document_prompt
         if prompt is not None and prompt != manifest.settings.get("document_prompt"):
-            raise EvenrankError(f"{manifest.path}: was made with another `document_prompt`")
+            raise EvenrankError(f"{manifest.path}: was made with another {arg.document_prompt}")
 
     def _reranked(self, ranker: Any) -> Lists:
         """BM25's first k, in the order of a ranker that cannot search."""

@@ -20,9 +20,9 @@ import polars as pl
 
 from evenrank import options as opt
 from evenrank.files import EvenrankError, Provenance, Run, as_qrels, as_queries
-from evenrank.files.arguments import check_ranges, checked
+from evenrank.files.arguments import checked
 from evenrank.files.convert import is_path
-from evenrank.files.errors import quoted
+from evenrank.files.errors import arg, quoted
 from evenrank.files.json_values import LEFT_OUT
 from evenrank.files.reading import is_index
 from evenrank.files.squad import load_squad
@@ -592,7 +592,12 @@ def _groups(source: GroupSource, ids: pl.Series) -> tuple[Array, tuple[str, ...]
 
 @checked
 def scan_queries(
-    collection: object, *, sample: int = 2000, sentences: int = 5, seed: int = 0, quiet: bool = True
+    collection: object,
+    *,
+    sample: Annotated[int, opt.COUNT] = 2000,
+    sentences: Annotated[int, opt.Range(1, 1000)] = 5,
+    seed: Annotated[int, opt.SEED] = 0,
+    quiet: bool = True,
 ) -> pl.DataFrame:
     """The known-item queries of a scan: ``query_id``, ``text``, ``doc_id``, ``start``, ``end``, ``place``, ``word`` and
     ``words``; see :func:`evenrank.scan`.
@@ -601,7 +606,6 @@ def scan_queries(
 
     Raises EvenrankError for a setting out of range, and if no sentence has a query.
     """
-    check_ranges(sample=sample, sentences=sentences)
     return Passages.of(collection, quiet).items(sample, sentences, seed).queries
 
 
@@ -639,6 +643,7 @@ def scan(
         opt.Option(
             "As for evenrank index or rerank, or bm25.",
             metavar="MODEL",
+            unless=("index", "run", "url", "save_queries"),
             panel="Model",
         ),
     ] = None,
@@ -653,36 +658,55 @@ def scan(
     ] = None,
     run: Annotated[
         object,
-        opt.Option("What another search found for --save-queries.", reads=True, panel="Input"),
+        opt.Option(
+            "What another search found for --save-queries.",
+            reads=True,
+            excludes=("model", "index", "url"),
+            panel="Input",
+        ),
     ] = None,
     questions: Annotated[
         object,
-        opt.Option("Real questions instead, with --qrels.", metavar="FILE", reads=True, panel="Input", rare=True),
+        opt.Option(
+            "Real questions instead, with --qrels.",
+            metavar="FILE",
+            reads=True,
+            needs=("qrels",),
+            panel="Input",
+            rare=True,
+        ),
     ] = None,
     qrels: Annotated[
-        object, opt.Option("Which passages they should find.", reads=True, panel="Input", rare=True)
+        object,
+        opt.Option("Which passages they should find.", reads=True, needs=("questions",), panel="Input", rare=True),
     ] = None,
     answers: Annotated[
         object,
-        opt.Option("Where their answers are.", metavar="SQUAD.json", reads=True, panel="Input", rare=True),
+        opt.Option(
+            "Where their answers are.", metavar="SQUAD.json", reads=True, needs=("questions",), panel="Input", rare=True
+        ),
     ] = None,
     against: Annotated[
         object,
         opt.Option("Another model, index or run: what is lost, won.", metavar="OTHER", reads=True, panel="Input"),
     ] = None,
-    k: Annotated[int, opt.Option("Passages per query.", rare=True)] = 100,
+    k: Annotated[int, opt.Option("Passages per query.", range=opt.COUNT, rare=True)] = 100,
     sample: Annotated[
-        int, opt.Option("Passages to draw, whose sentences are asked for.", metavar="N", panel="Statistics")
+        int,
+        opt.Option(
+            "Passages to draw, whose sentences are asked for.", range=opt.COUNT, metavar="N", panel="Statistics"
+        ),
     ] = 2000,
     sentences: Annotated[
-        int, opt.Option("Sentences of each, at most.", metavar="N", panel="Statistics", rare=True)
+        int,
+        opt.Option("Sentences of each, at most.", range=opt.Range(1, 1000), metavar="N", panel="Statistics", rare=True),
     ] = 5,
     kind: opt.Kind = None,
     query_prompt: opt.QueryPrompt = None,
     document_prompt: opt.DocumentPrompt = None,
     batch_size: opt.BatchSize = 32,
     device: opt.Device = None,
-    seed: Annotated[int, opt.Option("Seed of the sample.", panel="Statistics", rare=True)] = 0,
+    seed: Annotated[int, opt.Option("Seed of the sample.", range=opt.SEED, panel="Statistics", rare=True)] = 0,
     quiet: bool = True,
     **groups: Unpack[opt.GroupOptions],
 ) -> ScanResult:
@@ -721,19 +745,11 @@ def scan(
             sentence has a query; for a run or an index that is of another collection.
     """
     given = {name: one for name, one in (("model", model), ("index", index), ("run", run)) if one is not None}
-    if len(given) != 1 and list(given) != ["model", "index"]:
-        raise EvenrankError(f"expected one of `model`, `index` and `run`, found {', '.join(given) or 'none'}")
-    if (questions is None) != (qrels is None):
-        raise EvenrankError("`questions` need `qrels`, and the reverse: give both or neither")
-    if answers is not None and questions is None:
-        raise EvenrankError("`answers`: only for `questions`")
     if isinstance(against, str) and against == BM25:
-        raise EvenrankError("`against`: BM25 stands beside in any case")
-    check_ranges(k=k, sample=sample, sentences=sentences, batch_size=batch_size)
+        raise EvenrankError(f"{arg.against}: BM25 stands beside in any case")
     if k < AT:
-        raise EvenrankError(f"`k`: expected {AT} or more, found {k}")
+        raise EvenrankError(f"{arg.k}: expected {AT} or more, found {k}")
     source = GroupSource(collection, **groups)
-    source.check()
     made = Provenance("evenrank.scan")
     role, retriever = next(iter(given.items()))
     for name, one in ((role, retriever), ("against", against)):
@@ -746,14 +762,14 @@ def scan(
     made.ahead()
     passages = Passages.of(collection, quiet)
     if len(passages.ids) <= AT:
-        raise EvenrankError(f"`collection`: expected more than {AT} passages, found {len(passages.ids)}")
+        raise EvenrankError(f"{arg.collection}: expected more than {AT} passages, found {len(passages.ids)}")
     relevant = None
     if questions is None:
         items = passages.items(sample, sentences, seed)
     else:
         judged = as_qrels(qrels)
         relevant = judged.filter(pl.col("relevance") >= 1).select("query_id", "doc_id")
-        items = _questions(as_queries(questions, "`questions`"), judged, answers, passages)
+        items = _questions(as_queries(questions, arg.questions), judged, answers, passages)
     encoding = Encoding(
         batch_size=batch_size, device=device, query_prompt=query_prompt, document_prompt=document_prompt
     )

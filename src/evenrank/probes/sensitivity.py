@@ -23,7 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenrank import options as opt
-from evenrank.files import EvenrankError, Provenance, Run, as_collection, as_qrels, as_queries, as_run, read_texts
+from evenrank.files import EvenrankError, Provenance, Run, arg, as_collection, as_qrels, as_queries, as_run, read_texts
 from evenrank.files.arguments import checked
 from evenrank.files.json_values import named
 from evenrank.files.progress import progress
@@ -376,15 +376,13 @@ def read_sources(
     """The sources, from one SQuAD file or from one source each. Raises EvenrankError if some are missing."""
     others = {"collection": collection, "queries": queries, "qrels": qrels, "answers": answers}
     if squad is not None:
-        if any(one is not None for one in others.values()):
-            raise EvenrankError("`squad` replaces `collection`, `queries`, `qrels` and `answers`: use it alone")
         # With one split no question is left out.
         made = squad_collection([squad], shares=(1, 0, 0))
         asked = made.queries.select("query_id", "text")
         return Sources(asked, made.qrels, answer_table(made.squad), made.collection, made.notes)
-    lacking = [f"`{name}`" for name, one in others.items() if one is None]
+    lacking = [arg(name) for name, one in others.items() if one is None]
     if lacking or answers is None:
-        raise EvenrankError(f"expected `squad`, or also {', '.join(lacking)}")
+        raise EvenrankError(f"expected {arg.squad}, or also {', '.join(lacking)}")
     asked, judged, texts = as_queries(queries), as_qrels(qrels), as_collection(collection)
     if isinstance(answers, pl.DataFrame):
         return Sources(asked, judged, answers, texts, ())
@@ -683,7 +681,12 @@ def position_sensitivity(
     *,
     squad: Annotated[
         opt.File | None,
-        opt.Option("Passages, questions and answers from one SQuAD file.", metavar="SQUAD.json", reads=True),
+        opt.Option(
+            "Passages, questions and answers from one SQuAD file.",
+            metavar="SQUAD.json",
+            reads=True,
+            excludes=("collection", "queries", "qrels", "answers"),
+        ),
     ] = None,
     collection: opt.MaybeCollection = None,
     queries: opt.MaybeQueries = None,
@@ -693,17 +696,26 @@ def position_sensitivity(
         opt.Option("Answers, with the ids of queries and documents.", metavar="SQUAD.json", reads=True),
     ] = None,
     run: Annotated[object, opt.Option("Candidates (default: BM25).", reads=True)] = None,
-    depth: Annotated[int, opt.Option("Candidates per query.", panel="Input", rare=True)] = 100,
+    depth: Annotated[int, opt.Option("Candidates per query.", range=opt.COUNT, panel="Input", rare=True)] = 100,
     places: Annotated[
-        int, opt.Option("Places to move the answer's sentence to (first, last, between).", panel="Statistics")
+        int,
+        opt.Option(
+            "Places to move the answer's sentence to (first, last, between).",
+            range=opt.Range(2, 10_000),
+            panel="Statistics",
+        ),
     ] = 5,
-    sample: Annotated[int | None, opt.Option("Number of queries, sampled with --seed.", panel="Statistics")] = None,
+    sample: Annotated[
+        int | None, opt.Option("Number of queries, sampled with --seed.", range=opt.COUNT, panel="Statistics")
+    ] = None,
     batch_size: opt.BatchSize = 32,
     kind: opt.Kind = None,
     query_prompt: opt.QueryPrompt = None,
     document_prompt: opt.DocumentPrompt = None,
     device: opt.Device = None,
-    seed: Annotated[int, opt.Option("Seed of the sample and of ties.", panel="Statistics", rare=True)] = 0,
+    seed: Annotated[
+        int, opt.Option("Seed of the sample and of ties.", range=opt.SEED, panel="Statistics", rare=True)
+    ] = 0,
     quiet: bool = True,
 ) -> SensitivityResult:
     """Measure a passage's score as its answer's sentence moves.

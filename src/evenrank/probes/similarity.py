@@ -17,8 +17,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenrank import options as opt
-from evenrank.files import Provenance, as_batches
-from evenrank.files.arguments import check_ranges, checked
+from evenrank.files import Provenance, arg, as_batches
+from evenrank.files.arguments import checked
 from evenrank.files.json_values import INLINE
 from evenrank.files.progress import progress
 from evenrank.results.finding import Level, phrases
@@ -98,16 +98,17 @@ def _mats(ats: Floats) -> float:
     return float(falls.sum() / (len(ats) - 2)) if len(falls) else float("nan")
 
 
+@checked
 def term_similarity(
     vectors: NDArray[np.float32],
     terms: Ints,
     places: Ints,
     passages: Ints,
     *,
-    min_pairs: int = 5,
-    min_terms: int = 100,
-    cap: int = 1000,
-    seed: int = 0,
+    min_pairs: Annotated[int, opt.COUNT] = 5,
+    min_terms: Annotated[int, opt.COUNT] = 100,
+    cap: Annotated[int, opt.COUNT] = 1000,
+    seed: Annotated[int, opt.SEED] = 0,
     advance: Callable[[int], None] = lambda _: None,
 ) -> TermSimilarity:
     """ATS and MATS of the words of passages [POS §5].
@@ -119,7 +120,6 @@ def term_similarity(
     which limits the pairs per term to cap²/2. ``advance`` is called with the number of terms finished. Raises
     EvenrankError for a setting out of range.
     """
-    check_ranges(min_pairs=min_pairs, min_terms=min_terms, cap=cap, seed=seed)
     rng = np.random.default_rng(seed)
     order = np.argsort(terms, kind="stable")
     order = order[np.searchsorted(terms[order], 0) :]
@@ -248,7 +248,7 @@ class SimilarityResult(Result):
             " curve: the second line includes only terms that count at every Δ.",
         ]
         if found.delta_max < 2:
-            notes.append("MATS is undefined: too few terms. Use more passages, or a smaller `min_terms`.")
+            notes.append(f"MATS is undefined: too few terms. Use more passages, or a smaller {arg.min_terms}.")
         told = found.delta_max >= 2
         key, level = ("similarity", "shown") if told else ("similarity_untold", "cannot be told")
         values = {"mats": found.mats, "distance": found.delta_max}
@@ -302,18 +302,31 @@ def position_similarity(
     ],
     *,
     collection: opt.Collection,
-    passages: Annotated[int, opt.Option("Number of passages, sampled with --seed.", panel="Statistics")] = 2000,
-    max_words: Annotated[int, opt.Option("Words of each passage to use.", panel="Statistics", rare=True)] = 200,
+    passages: Annotated[
+        int, opt.Option("Number of passages, sampled with --seed.", range=opt.COUNT, panel="Statistics")
+    ] = 2000,
+    max_words: Annotated[
+        int, opt.Option("Words of each passage to use.", range=opt.COUNT, panel="Statistics", rare=True)
+    ] = 200,
     min_pairs: Annotated[
-        int, opt.Option("Fewest pairs of a term to count at a distance.", panel="Statistics", rare=True)
+        int,
+        opt.Option("Fewest pairs of a term to count at a distance.", range=opt.COUNT, panel="Statistics", rare=True),
     ] = 5,
-    min_terms: Annotated[int, opt.Option("Fewest terms for a distance to count.", panel="Statistics", rare=True)] = 100,
+    min_terms: Annotated[
+        int, opt.Option("Fewest terms for a distance to count.", range=opt.COUNT, panel="Statistics", rare=True)
+    ] = 100,
     cap: Annotated[
-        int, opt.Option("Most occurrences of a term to compare, sampled with --seed.", panel="Statistics", rare=True)
+        int,
+        opt.Option(
+            "Most occurrences of a term to compare, sampled with --seed.",
+            range=opt.COUNT,
+            panel="Statistics",
+            rare=True,
+        ),
     ] = 1000,
     batch_size: opt.BatchSize = 32,
     device: opt.Device = None,
-    seed: Annotated[int, opt.Option("Seed of the samples.", panel="Statistics", rare=True)] = 0,
+    seed: Annotated[int, opt.Option("Seed of the samples.", range=opt.SEED, panel="Statistics", rare=True)] = 0,
     quiet: bool = True,
 ) -> SimilarityResult:
     """Measure how much of a word's vector is its position. The table has average term similarity by distance, and MATS.
@@ -328,7 +341,6 @@ def position_similarity(
     """
     measured = {"min_pairs": min_pairs, "min_terms": min_terms, "cap": cap}
     settings = {"passages": passages, "max_words": max_words, **measured}
-    check_ranges(**settings, batch_size=batch_size, seed=seed)
     made = Provenance("evenrank.position_similarity").add_model("model", model).add("collection", collection).ahead()
     words = sampled_words(
         model,
@@ -428,8 +440,15 @@ def _counted(batches: Iterable[pl.DataFrame], advance: Callable[[int], None]) ->
 PAIRS = 200_000
 
 
+@checked
 def different_terms(
-    vectors: NDArray[np.float32], terms: Ints, places: Ints, passages: Ints, *, pairs: int = PAIRS, seed: int = 0
+    vectors: NDArray[np.float32],
+    terms: Ints,
+    places: Ints,
+    passages: Ints,
+    *,
+    pairs: int = PAIRS,
+    seed: Annotated[int, opt.SEED] = 0,
 ) -> Floats:
     """[D + 1] the mean cosine of the vectors of different terms in different passages by distance Δ; NaN without pairs.
 
@@ -443,7 +462,6 @@ def different_terms(
     >>> different_terms(vectors, np.arange(2), np.arange(2), np.arange(2)).round(4).tolist()
     [nan, 0.0]
     """
-    check_ranges(seed=seed)
     known = np.flatnonzero(terms >= 0)
     width = int(places.max()) + 1 if len(places) else 1
     if len(known) < 2:

@@ -13,7 +13,7 @@ import polars as pl
 
 from evenrank.files import EvenrankError, InputError, Run, as_collection, read_texts
 from evenrank.files.convert import Strings, frame_of, id_column, is_path, strings
-from evenrank.files.errors import quoted, readable
+from evenrank.files.errors import arg, quoted, readable
 from evenrank.files.irds import is_identifier
 from evenrank.files.reading import file_system
 from evenrank.files.tables import is_parquet
@@ -68,10 +68,10 @@ class ProbedList:
             name = described = "the judgements"
             rows = _together(qrels.select("query_id", "doc_id"))
         else:
-            raise EvenrankError("expected a `run` or `qrels`, whose passages are probed")
+            raise EvenrankError(f"expected a {arg.run} or {arg.qrels}, whose passages are probed")
         asked, every = as_queries(queries), rows["query_id"].unique(maintain_order=True)
         if not every.is_in(asked["query_id"].implode()).any():
-            swapped = "are they of another list, or `queries` and `collection` exchanged?"
+            swapped = f"are they of another list, or {arg.queries} and {arg.collection} exchanged?"
             raise EvenrankError(f"{described}: none of its {counted(len(every), 'query')} has a text: {swapped}")
         sampled_from = None
         if sample is not None and sample < len(every):
@@ -200,7 +200,9 @@ def read_variant(name: str, given: object, listed: ProbedList) -> Variant:
     """
     if isinstance(given, Varied):
         if given.table is None:
-            raise EvenrankError(f"variant {name}: its table is not in memory, but in a file: give that file (`out`)")
+            raise EvenrankError(
+                f"variant {name}: its table is not in memory, but in a file: give that file ({arg.out})"
+            )
         facts, notes = _texts_in(given.to_dict()), given.notes
         given = given.table
     else:
@@ -295,23 +297,25 @@ def given_variants(variants: Mapping[str, object] | Strings, placebos: Mapping[s
     named = variants.items() if isinstance(variants, Mapping) else ((name, None) for name in strings(variants))
     found = [Given(name, source) for name, source in named]
     if not found:
-        raise EvenrankError("`variants`: expected one variant at least, found none")
+        raise EvenrankError(f"{arg.variants}: expected one variant at least, found none")
     names = [one.name for one in found]
     for one in found:
         if not isinstance(one.name, str) or not one.name:
-            raise EvenrankError(f"`variants`: expected names, found {one.name!r}")
+            raise EvenrankError(f"{arg.variants}: expected names, found {one.name!r}")
         if one.source is None and one.name not in KINDS:
             raise EvenrankError(
-                f"`variants`: expected one of {', '.join(KINDS)}, or NAME=FILE, found {quoted(one.name)}"
+                f"{arg.variants}: expected one of {', '.join(KINDS)}, or NAME=FILE, found {quoted(one.name)}"
             )
         if names.count(one.name) > 1:
-            raise EvenrankError(f"`variants`: two variants are named {quoted(one.name)}")
+            raise EvenrankError(f"{arg.variants}: two variants are named {quoted(one.name)}")
         if one.name.startswith("placebo of "):
-            raise EvenrankError(f"`variants`: {quoted(one.name)} is the name of a placebo; expected another")
+            raise EvenrankError(f"{arg.variants}: {quoted(one.name)} is the name of a placebo; expected another")
     for name, source in placebos.items():
         if name not in names:
             known = ", ".join(names)
-            raise EvenrankError(f"`placebos`: no variant {quoted(name)} to be a placebo of (the variants are {known})")
+            raise EvenrankError(
+                f"{arg.placebos}: no variant {quoted(name)} to be a placebo of (the variants are {known})"
+            )
         found.append(Given(name, source, placebo=True))
     return found
 
@@ -333,7 +337,7 @@ def paired(given: Sequence[Given], listed: ProbedList, lexicon: Lexicon | None, 
             found[one.name] = _made(one.name, None, listed, lexicon, seed)
         except EvenrankError as error:
             # Of input and arguments the message says which; otherwise it does not say which kind.
-            if isinstance(error, InputError) or str(error).startswith("`"):
+            if isinstance(error, InputError) or str(error).startswith((arg.lexicon, arg.seed)):
                 raise
             raise EvenrankError(f"{one.name}: {error}") from None
     lacking = []
@@ -350,7 +354,7 @@ def paired(given: Sequence[Given], listed: ProbedList, lexicon: Lexicon | None, 
         other = by_kind.setdefault(str(variant.of), variant)
         if other is not variant:
             raise EvenrankError(
-                f"`variants`: {other.name} and {variant.name} are both placebos of {variant.of}; expected one"
+                f"{arg.variants}: {other.name} and {variant.name} are both placebos of {variant.of}; expected one"
             )
         del found[variant.name]
     pairs = tuple((one, placebos.get(name) or by_kind.get(one.kind or "")) for name, one in found.items())
@@ -382,7 +386,7 @@ def _made(name: str, of: str | None, listed: ProbedList, lexicon: Lexicon | None
 
     kind = of or name
     if KINDS[kind].lexicon and lexicon is None:
-        raise EvenrankError(f"`lexicon`: expected one for the kind {kind}")
+        raise EvenrankError(f"{arg.lexicon}: expected one for the kind {kind}")
     made = variants(listed.passages(), kind=PLACEBO if of else kind, of=of, lexicon=lexicon or "gender-en", seed=seed)
     read = read_variant(name, made, listed)
     note = f"made of the listed passages ({counted(len(listed.pairs.documents), 'passage')}), seed {seed}"

@@ -41,9 +41,9 @@ from evenrank.files import (
     check_outputs,
     scan_collection,
 )
-from evenrank.files.arguments import check_ranges, checked
+from evenrank.files.arguments import checked
 from evenrank.files.convert import is_path
-from evenrank.files.errors import quoted
+from evenrank.files.errors import arg, quoted
 from evenrank.files.progress import progress
 from evenrank.files.streams import Form, TableWriter, check_tsv_ids, form_of
 from evenrank.files.threads import in_order
@@ -368,17 +368,11 @@ class Choice:
         """A checked choice; None: what is usual. Raises EvenrankError for a name that is not known, for a setting that
         the kind does not have, and for a lexicon that lacks words."""
         if kind not in (*KINDS, PLACEBO):
-            raise EvenrankError(f"`kind`: expected {_listed((*KINDS, PLACEBO))}, found {quoted(kind)}")
+            raise EvenrankError(f"{arg.kind}: expected {_listed((*KINDS, PLACEBO))}, found {quoted(kind)}")
         for name, value, known in (("of", of, WITH_PLACEBO), ("form", form, FORMS), ("mode", mode, MODES)):
             if value is not None and value not in known:
-                raise EvenrankError(f"`{name}`: expected {_listed(known)}, found {quoted(value)}")
-        check_ranges(seed=seed)
+                raise EvenrankError(f"{arg(name)}: expected {_listed(known)}, found {quoted(value)}")
         changed = KINDS[of or "swap"] if kind == PLACEBO else KINDS[kind]
-        for name, value in (("of", of), ("form", form)):
-            if value is not None and kind != PLACEBO:
-                raise EvenrankError(f"`{name}`: only with `kind` placebo")
-        if mode is not None and kind != "rotate":
-            raise EvenrankError("`mode`: only with `kind` rotate")
         mode = mode or "sentence"
         words = None
         if changed.lexicon:
@@ -410,17 +404,25 @@ def variants(
     *,
     kind: Annotated[str, opt.Option("swap, neutral, rotate, or placebo (of swap or neutral).", metavar="KIND")],
     out: Path | None = None,
-    of: Annotated[str | None, opt.Option("placebo: of swap or neutral (default: swap).", metavar="KIND")] = None,
+    of: Annotated[
+        str | None, opt.Option("placebo: of swap or neutral (default: swap).", metavar="KIND", needs=("kind=placebo",))
+    ] = None,
     form: Annotated[
         Literal["synonym", "name", "spacing", "any"] | None,
-        opt.Option("placebo: what it changes instead (default: any).", rare=True),
+        opt.Option("placebo: what it changes instead (default: any).", needs=("kind=placebo",), rare=True),
     ] = None,
     lexicon: opt.Lexicon = "gender-en",
     mode: Annotated[
         Literal["word", "sentence"] | None,
-        opt.Option("rotate: cut before any word, or only where a sentence begins (the default).", rare=True),
+        opt.Option(
+            "rotate: cut before any word, or only where a sentence begins (the default).",
+            needs=("kind=rotate",),
+            rare=True,
+        ),
     ] = None,
-    seed: Annotated[int, opt.Option("What is drawn depends only on the seed and the ids.", rare=True)] = 0,
+    seed: Annotated[
+        int, opt.Option("What is drawn depends only on the seed and the ids.", range=opt.SEED, rare=True)
+    ] = 0,
     quiet: bool = True,
 ) -> Varied:
     """Make a variant of a collection, with one thing changed. A probe shows what a ranker makes of it.

@@ -19,6 +19,7 @@ from importlib import resources
 from numbers import Integral, Real
 from typing import Any, Literal
 
+from evenrank._command import arg
 from evenrank.files.json_values import LEFT_OUT
 from evenrank.files.wording import listed, percent
 from evenrank.stats.compare import Comparison, undecidable
@@ -93,9 +94,12 @@ class _Reader(string.Formatter):
     """Reads values as sentences need them."""
 
     def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        return kwargs[str(key)]
+        return arg if key == "arg" else kwargs[str(key)]
 
     def format_field(self, value: Any, format_spec: str) -> str:
+        if value is arg:
+            name, _, number = format_spec.partition("=")
+            return str(arg(name, int(number) if number else None))
         return read(value, format_spec)
 
 

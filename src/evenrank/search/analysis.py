@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evenrank.files import EvenrankError
 from evenrank.files.arguments import checked
-from evenrank.files.errors import quoted, require
+from evenrank.files.errors import arg, quoted, require
 from evenrank.files.reading import line_blocks
 
 LANGUAGES = (
@@ -48,7 +48,9 @@ def read_stop_words(source: str, *, nltk: bool = False) -> frozenset[str]:
         return stop_list(source)
     if not os.path.exists(source):
         names = ", ".join(lists)
-        raise EvenrankError(f"`stopwords`: no such file and no list {quoted(source)} (the lists are {names} and none)")
+        raise EvenrankError(
+            f"{arg.stopwords}: no such file and no list {quoted(source)} (the lists are {names} and none)"
+        )
     lines = (line for block in line_blocks(source) for line in block.data.decode().split("\n"))
     return frozenset(line.strip().lower() for line in lines if line.strip())
 
@@ -151,7 +153,7 @@ def _stem_words(stemmer: str | None) -> Callable[[list[str]], list[str]]:
 
     if stemmer not in Stemmer.algorithms():
         raise EvenrankError(
-            f"`stemmer`: expected one of {', '.join(Stemmer.algorithms())} or none, found {quoted(stemmer)}"
+            f"{arg.stemmer}: expected one of {', '.join(Stemmer.algorithms())} or none, found {quoted(stemmer)}"
         )
     stem_words: Callable[[list[str]], list[str]] = Stemmer.Stemmer(stemmer).stemWords
     return stem_words

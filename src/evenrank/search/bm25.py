@@ -19,15 +19,16 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Annotated, Protocol
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenrank import options as opt
 from evenrank.files import EvenrankError, InputError, Run, as_batches, as_queries
-from evenrank.files.arguments import check_ranges
-from evenrank.files.errors import quoted
+from evenrank.files.arguments import checked
+from evenrank.files.errors import arg, quoted
 from evenrank.files.progress import progress
 from evenrank.files.wording import counted
 from evenrank.models.scorers import Rows, Scorer, Scores, TextPairs
@@ -130,13 +131,14 @@ class Index:
     """The terms of each document, which RM3 needs."""
 
     @classmethod
+    @checked
     def build(
         cls,
         collection: object,
         analyzer: Analyzer,
         *,
-        k1: float = 0.9,
-        b: float = 0.4,
+        k1: Annotated[float, opt.K1] = 0.9,
+        b: Annotated[float, opt.SHARE] = 0.4,
         forward: bool = False,
         quiet: bool = False,
     ) -> Index:
@@ -145,7 +147,6 @@ class Index:
         ``forward``: also keep each document's terms (8 bytes each), for searches with RM3. Raises EvenrankError for an
         empty collection.
         """
-        check_ranges(k1=k1, b=b)
         parts = ForwardParts()
         with Counts(forward=parts.add if forward else None) as counts:
             batches = counted_batches(collection, analyzer, counts, quiet=quiet)
@@ -168,10 +169,11 @@ class Index:
             raise EvenrankError("RM3 needs an index built with forward=True")
         return self._forward
 
+    @checked
     def search(
         self,
         queries: object,
-        k: int = 1000,
+        k: Annotated[int, opt.COUNT] = 1000,
         *,
         rm3: RM3 | None = None,
         weighted: bool = False,
@@ -179,7 +181,6 @@ class Index:
         quiet: bool = False,
     ) -> Run:
         """The first ``k`` documents of each query; see :func:`retrieve`. ``rm3`` needs an index with ``forward``."""
-        check_ranges(k=k)
         queries = as_queries(queries)
         words = _weighted_words(queries) if weighted else queries.select("text")
         terms = self.analyzer.terms(words["text"], grow=False)
@@ -321,18 +322,18 @@ class BM25Scorer(Scorer):
 
     unit = "pair"
 
+    @checked
     def __init__(
         self,
         collection: object,
         *,
-        k1: float = 0.9,
-        b: float = 0.4,
+        k1: Annotated[float, opt.K1] = 0.9,
+        b: Annotated[float, opt.SHARE] = 0.4,
         stopwords: str | Collection[str] | None = "english",
         stemmer: str | None = "english",
         name: str = "bm25",
         quiet: bool = True,
     ) -> None:
-        check_ranges(k1=k1, b=b)
         super().__init__(name)
         self.k1, self.b = k1, b
         self.analyzer = Analyzer(stopwords, stemmer)
@@ -427,7 +428,6 @@ def build(
     Memory: the ids, eight bytes per document thrice, and some hundred MB. Disk: 8 bytes per (document, term), of RM3
     8 more; 6 more while it is built.
     """
-    check_ranges(k1=k1, b=b)
     analyzer = Analyzer(stopwords, stemmer)
     settings = {
         "k1": float(k1),
@@ -558,10 +558,11 @@ class MappedBM25:
         index = Index(DocIds(manifest), _analyzer(manifest, terms), k1, b, postings, forward)
         return cls(manifest, index)
 
+    @checked
     def search(
         self,
         queries: object,
-        k: int = 1000,
+        k: Annotated[int, opt.COUNT] = 1000,
         *,
         rm3: RM3 | None = None,
         weighted: bool = False,
@@ -577,7 +578,8 @@ class MappedBM25:
         refuse_model(model, encoding)
         if rm3 is not None and not self.manifest.settings.get("rm3"):
             raise EvenrankError(
-                f"`rm3`: the index {self.manifest.path} does not keep each passage's words; build it again with `rm3`"
+                f"{arg.rm3}: the index {self.manifest.path} does not keep each passage's words; build it"
+                f" again with {arg.rm3}"
             )
         check_files(self.manifest)
         run = self._index.search(queries, k, rm3=rm3, weighted=weighted, name=name or "bm25", quiet=quiet)

@@ -20,12 +20,14 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations, pairwise
+from typing import Annotated
 
 import numpy as np
 
+from evenrank import options as opt
 from evenrank.files import EvenrankError, MissingExtraError
 from evenrank.files.arguments import checked, seed_32
-from evenrank.files.errors import require_fast
+from evenrank.files.errors import arg, require_fast
 from evenrank.files.json_values import fields_of
 from evenrank.files.types import Array
 from evenrank.models.vectors import (
@@ -75,7 +77,7 @@ class Subspace:
 
 
 @checked
-def bias_subspace(vectors: Vectors, definitional: Sets, components: int = 1) -> Subspace:
+def bias_subspace(vectors: Vectors, definitional: Sets, components: Annotated[int, opt.COUNT] = 1) -> Subspace:
     """The first ``components`` principal components of the definitional sets, each centred on its own mean.
 
     The first rows of the SVD of C = Σᵢ Σ_{w ∈ Dᵢ} (w − μᵢ)ᵀ(w − μᵢ) / |Dᵢ| over unit vectors (Bolukbasi et al. 2016,
@@ -87,7 +89,7 @@ def bias_subspace(vectors: Vectors, definitional: Sets, components: int = 1) -> 
     """
     if not 1 <= components < vectors.dimensions:
         raise EvenrankError(
-            f"`components`: expected 1 to {vectors.dimensions - 1} (vectors of {vectors.dimensions} dimensions), "
+            f"{arg.components}: expected 1 to {vectors.dimensions - 1} (vectors of {vectors.dimensions} dimensions), "
             f"found {components}"
         )
     row_of = row_numbers(vectors.words, (word for of in definitional for word in of))
@@ -130,7 +132,11 @@ def specific_words(words: Sequence[str], specific: Collection[str]) -> Flags:
 
 @checked
 def learn_specific(
-    vectors: Vectors, seed_words: Collection[str], *, first: int = 50_000, seed: int = 0
+    vectors: Vectors,
+    seed_words: Collection[str],
+    *,
+    first: Annotated[int, opt.COUNT] = 50_000,
+    seed: Annotated[int, opt.SEED] = 0,
 ) -> tuple[str, ...]:
     """Learns gender-specific words from a few, with a linear SVM on unit vectors (Bolukbasi et al. 2016, section 5).
 
@@ -356,7 +362,7 @@ def hard_debias(
     equalize: Sets,
     specific: Collection[str],
     *,
-    components: int = 1,
+    components: Annotated[int, opt.COUNT] = 1,
     in_place: bool = False,
     check: bool = True,
 ) -> Debiased:

@@ -83,9 +83,9 @@ def debias_file(
     equalize: opt.Equalize = None,
     specific: opt.Specific = None,
     learn_specific: opt.LearnSpecific = False,
-    components: Annotated[int, opt.Option("Dimensions of the bias subspace.", rare=True)] = 1,
+    components: Annotated[int, opt.Option("Dimensions of the bias subspace.", range=opt.COUNT, rare=True)] = 1,
     limit: opt.Limit = None,
-    seed: Annotated[int, opt.Option("Random seed.", rare=True)] = 0,
+    seed: Annotated[int, opt.Option("Random seed.", range=opt.SEED, rare=True)] = 0,
 ) -> DebiasResult:
     """Remove the bias direction from word vectors. The table shows how equal the distances are afterwards.
 

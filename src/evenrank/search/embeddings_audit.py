@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -13,8 +13,8 @@ import numpy as np
 
 from evenrank import options as opt
 from evenrank.files import EvenrankError, MissingExtraError, Provenance
-from evenrank.files.arguments import check_ranges, checked, seed_32
-from evenrank.files.errors import quoted
+from evenrank.files.arguments import checked, seed_32
+from evenrank.files.errors import arg, quoted
 from evenrank.files.json_values import INLINE, LEFT_OUT, named
 from evenrank.files.types import Array
 from evenrank.models.vectors import Doubles, Flags, Integers, Vectors, read_vectors, row_numbers, unit_rows
@@ -103,7 +103,12 @@ class Recovery:
 
 @checked
 def recovery(
-    vectors: Vectors, sides: tuple[Integers, Integers], *, train: int = 200, splits: int = 10, seed: int = 0
+    vectors: Vectors,
+    sides: tuple[Integers, Integers],
+    *,
+    train: Annotated[int, opt.COUNT] = 200,
+    splits: Annotated[int, opt.COUNT] = 10,
+    seed: Annotated[int, opt.SEED] = 0,
 ) -> Recovery:
     """How well the two ``sides`` (rows) can be recovered from unit vectors (Gonen & Goldberg 2019, sections 4 and 5).
 
@@ -164,17 +169,21 @@ class EvaluationSettings:
     """
 
     count: Annotated[
-        int, opt.Option("Number of most biased words per side.", flag="--most", panel="Statistics", rare=True)
+        int,
+        opt.Option(
+            "Number of most biased words per side.", range=opt.COUNT, flag="--most", panel="Statistics", rare=True
+        ),
     ] = 500
-    train: Annotated[int, opt.Option("Words per side to train the SVMs on.", panel="Statistics", rare=True)] = 200
-    splits: Annotated[int, opt.Option("Random draws of the training words.", panel="Statistics", rare=True)] = 10
-    first: Annotated[int, opt.Option("First words to choose the most biased from.", panel="Statistics", rare=True)] = (
-        50_000
-    )
-    seed: Annotated[int, opt.Option("Random seed.", panel="Statistics", rare=True)] = 0
-
-    def __post_init__(self) -> None:
-        check_ranges(**asdict(self))
+    train: Annotated[
+        int, opt.Option("Words per side to train the SVMs on.", range=opt.COUNT, panel="Statistics", rare=True)
+    ] = 200
+    splits: Annotated[
+        int, opt.Option("Random draws of the training words.", range=opt.COUNT, panel="Statistics", rare=True)
+    ] = 10
+    first: Annotated[
+        int, opt.Option("First words to choose the most biased from.", range=opt.COUNT, panel="Statistics", rare=True)
+    ] = 50_000
+    seed: Annotated[int, opt.Option("Random seed.", range=opt.SEED, panel="Statistics", rare=True)] = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +216,11 @@ class BiasEvaluation:
 
 @checked
 def most_biased(
-    vectors: Vectors, direction: Doubles, neutral: Flags, count: int = 500, first: int = 50_000
+    vectors: Vectors,
+    direction: Doubles,
+    neutral: Flags,
+    count: Annotated[int, opt.COUNT] = 500,
+    first: Annotated[int, opt.COUNT] = 50_000,
 ) -> tuple[Integers, Integers]:
     """The rows of the ``count`` neutral words with the largest and the smallest cosine with ``direction``.
 
@@ -460,5 +473,5 @@ def parse_analogy(text: str) -> tuple[str, str, str]:
     pair, _, c = text.partition("::")
     a, _, b = pair.partition(":")
     if not (a and b and c) or ":" in b + c:
-        raise EvenrankError(f"`analogies`: expected A:B::C, found {quoted(text)}")
+        raise EvenrankError(f"{arg.analogies}: expected A:B::C, found {quoted(text)}")
     return a, b, c

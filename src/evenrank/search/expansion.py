@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from evenrank import options as opt
 from evenrank.files import EvenrankError, as_queries
-from evenrank.files.arguments import check_ranges, checked
-from evenrank.files.errors import quoted
+from evenrank.files.arguments import checked
+from evenrank.files.errors import arg, quoted
 from evenrank.files.types import Array
 from evenrank.models.vectors import Vectors, read_vectors
 
@@ -35,9 +35,15 @@ class RM3:
     Raises EvenrankError for a number out of range.
     """
 
-    fb_docs: Annotated[int, opt.Option("RM3: number of feedback documents.", rare=True)] = 10
-    fb_terms: Annotated[int, opt.Option("RM3: number of feedback terms.", rare=True)] = 10
-    original_weight: Annotated[float, opt.Option("RM3: weight of the original query (0 to 1).", rare=True)] = 0.5
+    fb_docs: Annotated[
+        int, opt.Option("RM3: number of feedback documents.", needs=("rm3",), range=opt.COUNT, rare=True)
+    ] = 10
+    fb_terms: Annotated[
+        int, opt.Option("RM3: number of feedback terms.", needs=("rm3",), range=opt.COUNT, rare=True)
+    ] = 10
+    original_weight: Annotated[
+        float, opt.Option("RM3: weight of the original query (0 to 1).", needs=("rm3",), range=opt.SHARE, rare=True)
+    ] = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,14 +204,14 @@ class Expansion:
         text = pl.col("word").str.replace_all("_", " ").str.join(" ").alias("expanded")
         return self._texts(self.words.group_by("query_id", maintain_order=True).agg(text))
 
-    def language_model(self, weight: float) -> pl.DataFrame:
+    @checked
+    def language_model(self, weight: Annotated[float, opt.SHARE]) -> pl.DataFrame:
         """``query_id``, ``text``: weighted words (``word^0.3``) of p'(w) = weight · p_q(w) + (1 − weight) · p_exp(w).
 
         p_q: the share of each of the query's own words; p_exp: the expansion words' scores, those below 0 as 0, scaled
         to sum to 1 (equal where none is above 0). The parts of a word with an underscore share its weight. Raises
         EvenrankError for a weight outside 0 to 1.
         """
-        check_ranges(language_model=weight)
         expanded = self.words.with_columns(pl.col("score").clip(0).alias("p"))
         total = pl.col("p").sum().over("query_id")
         share = pl.when(total > 0).then(pl.col("p") / total).otherwise(1 / pl.len().over("query_id"))
@@ -238,7 +244,7 @@ def expand(
     queries: opt.TheQueries,
     *,
     vectors: Annotated[opt.File | Vectors, opt.Option(opt.VECTORS, reads=True)],
-    k: Annotated[int, opt.Option("Words per query.")] = 5,
+    k: Annotated[int, opt.Option("Words per query.", range=opt.COUNT)] = 5,
     form: Annotated[Literal["cosine", "dot"], opt.Option("cosine, or dot (Diaz et al.).")] = "cosine",
     stopwords: Annotated[
         str | Container[str],
@@ -261,11 +267,10 @@ def expand(
     can expand ``he``. Ties: the earlier word of the vocabulary. ``stopwords``: left out of queries (None: NLTK's
     English list). Raises EvenrankError for a setting out of range, and if no word of any query has a vector.
     """
-    check_ranges(k=k)
     queries, vectors = as_queries(queries), vectors if isinstance(vectors, Vectors) else read_vectors(vectors)
     stopwords = read_stop_words(stopwords, nltk=True) if isinstance(stopwords, str) else stopwords
     if form not in ("cosine", "dot"):
-        raise EvenrankError(f"`form`: expected cosine or dot, found {quoted(form)}")
+        raise EvenrankError(f"{arg.form}: expected cosine or dot, found {quoted(form)}")
     words = [query_words(text, stopwords) for text in queries["text"]]
     wanted = {word for own in words for word in own}
     row_of = {word: row for row, word in enumerate(vectors.words) if word in wanted}

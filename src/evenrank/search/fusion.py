@@ -19,7 +19,7 @@ from ir_measures import Measure
 from numpy.typing import NDArray
 
 from evenrank import options as opt
-from evenrank.files import EvenrankError, Run, as_qrels, as_runs
+from evenrank.files import EvenrankError, Run, arg, as_qrels, as_runs
 from evenrank.files.arguments import checked
 from evenrank.files.json_values import LEFT_OUT, named
 from evenrank.measures import Evaluation, is_bias, parse_measure
@@ -96,9 +96,9 @@ def interpolate(runs: Mapping[str, object] | Sequence[object], *, weights: Seque
 def check_weights(weights: Sequence[float], runs: int) -> None:
     """Raises EvenrankError as :func:`interpolate` does; ``runs``: their number."""
     if len(weights) != runs:
-        raise EvenrankError(f"`weights`: expected one for each of the {runs} runs, found {len(weights)}")
+        raise EvenrankError(f"{arg.weights}: expected one for each of the {runs} runs, found {len(weights)}")
     if not all(math.isfinite(weight) and weight >= 0 for weight in weights) or not any(weights):
-        raise EvenrankError(f"`weights`: expected numbers from 0, not all 0, found {', '.join(map(str, weights))}")
+        raise EvenrankError(f"{arg.weights}: expected numbers from 0, not all 0, found {', '.join(map(str, weights))}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,11 +223,32 @@ def tune(
     *,
     qrels: object,
     measure: str = "nDCG@10",
-    folds: Annotated[int, opt.Option("Folds of the cross-validation.", panel="Statistics", rare=True)] = 5,
-    restarts: Annotated[
-        int, opt.Option("Random starts of the coordinate ascent (three or more runs).", panel="Statistics", rare=True)
+    folds: Annotated[
+        int,
+        opt.Option(
+            "Folds of the cross-validation.", needs=("measure",), range=opt.Range(2), panel="Statistics", rare=True
+        ),
     ] = 5,
-    seed: Annotated[int, opt.Option("Seed of the folds and the random starts.", panel="Statistics", rare=True)] = 0,
+    restarts: Annotated[
+        int,
+        opt.Option(
+            "Random starts of the coordinate ascent (three or more runs).",
+            needs=("measure",),
+            range=opt.Range(0, 10_000),
+            panel="Statistics",
+            rare=True,
+        ),
+    ] = 5,
+    seed: Annotated[
+        int,
+        opt.Option(
+            "Seed of the folds and the random starts.",
+            needs=("measure",),
+            range=opt.SEED,
+            panel="Statistics",
+            rare=True,
+        ),
+    ] = 0,
     name: str = "fused",
 ) -> Tuned:
     """Fuses runs with weights chosen by k-fold cross-validation over the queries.
@@ -243,7 +264,7 @@ def tune(
     objective = _Objective(candidates, as_qrels(qrels), parsed)
     judged = objective.judged
     if folds > len(judged):
-        raise EvenrankError(f"`folds`: expected 2 to {len(judged)}, the number of judged queries, found {folds}")
+        raise EvenrankError(f"{arg.folds}: expected 2 to {len(judged)}, the number of judged queries, found {folds}")
     rng = np.random.default_rng([seed, folds])
     fold_of_judged = rng.permutation(np.arange(len(judged)) % folds)
     others = candidates.table["query_id"].unique().sort()
@@ -279,7 +300,7 @@ def effectiveness_measure(measure: str) -> Measure:
     """The measure of that name. Raises EvenrankError for a measure of bias and for an unknown name."""
     parsed = parse_measure(measure)
     if is_bias(parsed):
-        raise EvenrankError(f"`measure`: expected one of effectiveness, found {measure}")
+        raise EvenrankError(f"{arg.measure}: expected one of effectiveness, found {measure}")
     return parsed
 
 

@@ -23,8 +23,8 @@ from typing import Annotated, Any
 from evenrank import options as opt
 from evenrank._version import __version__
 from evenrank.files import EvenrankError, InputError, Provenance, write_text
-from evenrank.files.arguments import LARGEST, checked
-from evenrank.files.errors import quoted, readable, reason_of
+from evenrank.files.arguments import checked
+from evenrank.files.errors import arg, quoted, readable, reason_of
 from evenrank.files.json_values import json_text
 from evenrank.files.outputs import errors_naming
 from evenrank.files.reading import INDEX, INDEX_FORMAT, file_system, files_of, is_index
@@ -164,7 +164,7 @@ def _checked(folder: Path, values: dict[str, object]) -> Manifest:
     kind, documents, model, version = (values.get(name) for name in ("kind", "documents", "model", "evenrank"))
     if not isinstance(kind, str) or kind not in KINDS:
         raise damaged("kind")
-    if type(documents) is not int or not 1 <= documents <= LARGEST:
+    if type(documents) is not int or not 1 <= documents <= opt.LARGEST:
         raise damaged("documents")
     if not (model is None or isinstance(model, dict)):
         raise damaged("model")
@@ -349,7 +349,7 @@ def is_truncation(counts: object) -> bool:
     if not isinstance(counts, dict) or counts.keys() != {"unit", "reads", *_COUNTS}:
         return False
     reads = counts["reads"]
-    sound = all(type(number) is int and 0 <= number <= LARGEST for number in (counts[name] for name in _COUNTS))
+    sound = all(type(number) is int and 0 <= number <= opt.LARGEST for number in (counts[name] for name in _COUNTS))
     return sound and counts["unit"] in ["passage", "pair"] and (reads is None or (type(reads) is int and reads >= 0))
 
 
@@ -413,6 +413,6 @@ def refuse_model(model: object, encoding: Encoding | None) -> None:
     """Raises EvenrankError if a model, or settings of one, are given for BM25."""
     if model is not None or (encoding is not None and encoding != Encoding(batch_size=encoding.batch_size)):
         raise EvenrankError(
-            "BM25 has no model: `model`, `device` and the like are for an index of a model's vectors"
-            " (build one with `model`)"
+            f"BM25 has no model: {arg.model}, {arg.device} and the like are for an index of a model's vectors"
+            f" (build one with {arg.model})"
         )

@@ -12,8 +12,8 @@ import polars as pl
 
 from evenrank import options as opt
 from evenrank.files import EvenrankError, Run, as_queries, check_apart
-from evenrank.files.arguments import check_ranges, checked
-from evenrank.files.errors import FAST, require
+from evenrank.files.arguments import checked
+from evenrank.files.errors import FAST, arg, require
 from evenrank.files.passages import as_passages, folded
 from evenrank.files.reading import is_index
 
@@ -56,10 +56,11 @@ def build_index(
     *,
     out: Annotated[opt.File, opt.Option("The folder of the index, new or empty.", metavar="DIR", panel="Output")],
     k1: Annotated[
-        float | None, opt.Option("BM25: term frequency saturation, from 0 (default: 0.9).", rare=True)
+        float | None, opt.Option("BM25: term frequency saturation, from 0 (default: 0.9).", range=opt.K1, rare=True)
     ] = None,
     b: Annotated[
-        float | None, opt.Option("BM25: document length normalisation, 0 to 1 (default: 0.4).", rare=True)
+        float | None,
+        opt.Option("BM25: document length normalisation, 0 to 1 (default: 0.4).", range=opt.SHARE, rare=True),
     ] = None,
     stopwords: Annotated[
         str | Collection[str] | None,
@@ -80,7 +81,10 @@ def build_index(
     model: Annotated[
         object,
         opt.Option(
-            "Index the vectors of this model (a folder or a hub name) instead of BM25.", metavar="MODEL", panel="Model"
+            "Index the vectors of this model (a folder or a hub name) instead of BM25.",
+            metavar="MODEL",
+            excludes=("k1", "b", "stopwords", "stemmer", "rm3"),
+            panel="Model",
         ),
     ] = None,
     encoding: Encoding | None = None,
@@ -107,7 +111,6 @@ def build_index(
         stopwords = "english" if stopwords == "default" else stopwords
         stemmer = "english" if stemmer == "default" else stemmer
         return build(collection, out, k1=k1, b=b, stopwords=stopwords, stemmer=stemmer, forward=rm3, quiet=quiet)
-    _refuse_words(k1=k1, b=b, stopwords=stopwords, stemmer=stemmer, rm3=rm3)
     from .vector_index import build_vector_index
 
     return build_vector_index(collection, out, model, encoding or Encoding(), quiet=quiet)
@@ -142,14 +145,17 @@ def retrieve(
     ],
     queries: opt.TheQueries,
     *,
-    k: Annotated[int, opt.Option("Documents per query.")] = 1000,
+    k: Annotated[int, opt.Option("Documents per query.", range=opt.COUNT)] = 1000,
     passages: opt.Passages = None,
     k1: Annotated[
-        float | None, opt.Option("BM25: term frequency saturation, from 0 (default: 0.9, or the index's).", rare=True)
+        float | None,
+        opt.Option("BM25: term frequency saturation, from 0 (default: 0.9, or the index's).", range=opt.K1, rare=True),
     ] = None,
     b: Annotated[
         float | None,
-        opt.Option("BM25: document length normalisation, 0 to 1 (default: 0.4, or the index's).", rare=True),
+        opt.Option(
+            "BM25: document length normalisation, 0 to 1 (default: 0.4, or the index's).", range=opt.SHARE, rare=True
+        ),
     ] = None,
     stopwords: Annotated[
         str | Collection[str] | None,
@@ -216,12 +222,11 @@ def retrieve(
     has a result; InputError for a collection that cannot be read and an index that is unfinished or damaged.
     """
     require("a search", "search", *FAST)
-    check_ranges(k=k, k1=k1, b=b)
     stemmer = None if stemmer == "none" else stemmer
     if is_index(collection):
         collection = open_index(cast("str | os.PathLike[str]", collection), check=check)
     elif check:
-        raise EvenrankError("`check`: only for an index by its folder")
+        raise EvenrankError(f"{arg.check}: only for an index by its folder")
     of_passages = None if passages is None else as_passages(passages)
     search: Callable[[object, int], Run]
     if isinstance(collection, FirstStage):
@@ -267,14 +272,6 @@ def _documents(search: Callable[[object, int], Run], queries: object, k: int, pa
     return replace(first, table=table, card={**(first.card or {}), "depth": k})
 
 
-def _refuse_words(**given: object) -> None:
-    """Raises EvenrankError for a setting of BM25 beside a model."""
-    unset = {"k1": None, "b": None, "rm3": False}
-    names = [f"`{name}`" for name, value in given.items() if value != unset.get(name, "default")]
-    if names:
-        raise EvenrankError(f"{', '.join(names)}: only for BM25, and the index is of the vectors of `model`")
-
-
 def check_settings(manifest: Manifest, **given: object) -> None:
     """Raises EvenrankError for a setting of a search that differs from that of the index.
 
@@ -285,7 +282,7 @@ def check_settings(manifest: Manifest, **given: object) -> None:
             continue
         own = manifest.settings.get(name)
         if manifest.kind != "bm25":
-            raise EvenrankError(f"`{name}`: a setting of BM25, and {manifest.path} is an index of another kind")
+            raise EvenrankError(f"{arg(name)}: a setting of BM25, and {manifest.path} is an index of another kind")
         same = value == own
         if name == "stopwords":
             words = stop_word_set(value if isinstance(value, str) else cast("Sequence[str] | None", value))
@@ -293,7 +290,7 @@ def check_settings(manifest: Manifest, **given: object) -> None:
             value = value if isinstance(value, str | None) else "others"
         if not same:
             raise EvenrankError(
-                f"`{name}`: the index {manifest.path} has {_named(own)}, found {_named(value)}; build another index"
+                f"{arg(name)}: the index {manifest.path} has {_named(own)}, found {_named(value)}; build another index"
             )
 
 

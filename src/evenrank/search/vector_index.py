@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from evenrank import options as opt
 from evenrank.files import EvenrankError, InputError, Run, as_batches, as_queries
-from evenrank.files.arguments import check_ranges
-from evenrank.files.errors import quoted
+from evenrank.files.arguments import checked
+from evenrank.files.errors import arg, quoted
 from evenrank.files.progress import progress
 from evenrank.files.wording import counted
 from evenrank.models.load import Prompts
@@ -74,10 +76,11 @@ class VectorIndex:
         """The model that the index was made with, loaded; see :meth:`search`."""
         return self._loaded(model, encoding or Encoding())
 
+    @checked
     def search(
         self,
         queries: object,
-        k: int = 1000,
+        k: Annotated[int, opt.COUNT] = 1000,
         *,
         rm3: RM3 | None = None,
         weighted: bool = False,
@@ -96,11 +99,10 @@ class VectorIndex:
         Raises EvenrankError for a setting that is BM25's; InputError for a model that has changed, and for an index
         that is damaged or was cut since.
         """
-        check_ranges(k=k)
         for option, given in (("rm3", rm3 is not None), ("weighted", weighted)):
             if given:
                 raise EvenrankError(
-                    f"`{option}`: only for BM25, and {self.manifest.path} is a {self.manifest.kind} index"
+                    f"{arg(option)}: only for BM25, and {self.manifest.path} is a {self.manifest.kind} index"
                 )
         how = encoding or Encoding()
         table = as_queries(queries)
@@ -161,7 +163,9 @@ class VectorIndex:
         prompts = Prompts(query, self._prompt("document"))
         if model is not None and not isinstance(model, str | os.PathLike):
             if recorded is not None:
-                raise EvenrankError("`model`: expected the folder or the name of the index's model, found a loaded one")
+                raise EvenrankError(
+                    f"{arg.model}: expected the folder or the name of the index's model, found a loaded one"
+                )
             encoder = given_encoder(model, how.batch_size, prompts)
         else:
             stored = self._stored(model, how, prompts)
@@ -178,12 +182,14 @@ class VectorIndex:
         folder = self.manifest.path
         place = model if model is not None else self._model.get("path")
         if not isinstance(place, str | os.PathLike):
-            raise InputError(folder, "the index was made with a loaded model: give that as `model`")
+            raise InputError(folder, f"the index was made with a loaded model: give that as {arg.model}")
         if model is None and os.path.isabs(place) and not Path(place).is_dir():
-            raise InputError(folder, f"its model is no longer in {os.fspath(place)}: give its folder as `model`")
+            raise InputError(folder, f"its model is no longer in {os.fspath(place)}: give its folder as {arg.model}")
         if model is None and not Path(place).is_dir() and downloaded_model(str(place)) is None:
             # What an index from elsewhere names is not downloaded unasked.
-            raise InputError(folder, f"its model {place} was not downloaded: give that name as `model` to download it")
+            raise InputError(
+                folder, f"its model {place} was not downloaded: give that name as {arg.model} to download it"
+            )
         kind = "sparse" if self.manifest.kind == "sparse" else "bi"
         precision = how.precision
         if precision is None and self._model.get("precision") in ("float32", "bfloat16"):
@@ -225,7 +231,7 @@ class _Dense:
             raise InputError(manifest.path, "the index is damaged: vectors.bin does not fit the other files")
         self.vectors: Halves = flat.reshape(-1, width)
 
-    def search(self, queries: Encoded, k: int, quiet: bool) -> _Found:
+    def search(self, queries: Encoded, k: Annotated[int, opt.COUNT], quiet: bool) -> _Found:
         """The first ``k`` of each query."""
         width = self.vectors.shape[1]
         if queries.shape[1] != width:
@@ -251,7 +257,7 @@ class _Sparse:
         self._index = index
         self._postings = Postings.open(index.manifest)
 
-    def search(self, queries: Encoded, k: int, quiet: bool) -> _Found:
+    def search(self, queries: Encoded, k: Annotated[int, opt.COUNT], quiet: bool) -> _Found:
         """The first ``k`` of each query; documents without one of its terms are left out."""
         index = self._index
         assert isinstance(queries, csr_matrix)
@@ -306,7 +312,6 @@ def build_vector_index(
     bytes; no window of texts is encoded twice. Raises EvenrankError for vectors that are not finite or beyond float16;
     InputError for a model that cannot be used; MissingExtraError without the extras that are needed.
     """
-    check_ranges(batch_size=encoding.batch_size)
     digest = begin_digest(collection)
     encoder = _encoder(model, encoding)
     window = BATCHES * encoding.batch_size
@@ -342,7 +347,7 @@ def _encoder(model: object, encoding: Encoding) -> TextEncoder:
     """What encodes, loaded."""
     prompts = Prompts(encoding.query_prompt, encoding.document_prompt)
     if not isinstance(model, str | os.PathLike):
-        given = [f"`{name}`" for name in ("device", "precision", "kind") if getattr(encoding, name) is not None]
+        given = [arg(name) for name in ("device", "precision", "kind") if getattr(encoding, name) is not None]
         if given:
             raise EvenrankError(f"{', '.join(given)}: only for a model given by its folder or its name on the hub")
         return given_encoder(model, encoding.batch_size, prompts)

@@ -15,7 +15,7 @@ from transformers.trainer_callback import ExportableState
 
 from evenrank.auditing.query_clusters import query_clusters
 from evenrank.files import EvenrankError, Run
-from evenrank.files.errors import quoted
+from evenrank.files.errors import arg, quoted
 from evenrank.files.threads import in_order
 from evenrank.files.wording import counted
 from evenrank.groups import GroupTable, Scoring, score_texts
@@ -259,7 +259,7 @@ def rule_of(keep: Keep, validation: Validation | None, *, term: bool, adversary:
     lacking = _unmeasured(validation)
     if keep == "fair":
         if lacking:
-            raise EvenrankError(f'`keep`: "fair" needs |ΔA-PRF|, but {lacking}')
+            raise EvenrankError(f'{arg.keep}: "fair" needs |ΔA-PRF|, but {lacking}')
         return "joint", ""
     if validation is None:
         return "last", "the last, as there is no validation"

@@ -14,13 +14,14 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import torch
 
+from evenrank import options as opt
 from evenrank.files import (
     EvenrankError,
     InputError,
@@ -36,12 +37,12 @@ from evenrank.files import (
 )
 from evenrank.files.arguments import checked
 from evenrank.files.convert import frame_of
-from evenrank.files.errors import quoted
+from evenrank.files.errors import arg, quoted
 from evenrank.files.reading import line_blocks, open_binary, open_parquet, read_bytes, refuse_pipe
 from evenrank.files.tables import lines_of
 from evenrank.files.types import Array
 from evenrank.files.wording import are, counted
-from evenrank.groups import GroupTable, Scoring, as_labels, check_labels, sides_of_texts
+from evenrank.groups import GroupTable, Scoring, as_labels, sides_of_texts
 from evenrank.mitigation.attributes import Attribute, Attributes, attributes_of, rows_of, scorings_of, sides_by
 from evenrank.mitigation.blind import blind, mask_texts
 from evenrank.mitigation.rotation import Mode, cut_of, mixed_seed, rotated
@@ -538,10 +539,10 @@ def training_lists(
     queries: object,
     groups: str | os.PathLike[str] | None = None,
     folder: str | os.PathLike[str] | None = None,
-    depth: int = 1000,
+    depth: Annotated[int, opt.COUNT] = 1000,
     negatives: int = 20,
     lexicon: Attributes | None = None,
-    labels: object = None,
+    labels: opt.Labels = None,
 ) -> TrainingLists:
     """The training lists of a run: each judged relevant passage with negatives drawn from its query's list.
 
@@ -557,9 +558,9 @@ def training_lists(
     both kinds of passages.
     """
     if (groups is None) == (run is None or qrels is None):
-        raise EvenrankError("`training_lists`: expected `run` and `qrels`, or `groups`")
+        raise EvenrankError(f"`training_lists`: expected {arg.run} and {arg.qrels}, or {arg.groups}")
     texts, asked = as_collection(collection), as_queries(queries)
-    chosen = chosen_attributes(lexicon, labels)
+    chosen = lexicon if labels is None else as_labels(labels)
     kept_groups = None if chosen is None else PassageGroups(attributes_of(chosen))
     kept = tempfile.TemporaryDirectory() if folder is None else None
     place = folder if kept is None else kept.name
@@ -571,12 +572,6 @@ def training_lists(
     lists = TrainingLists(place, negatives=negatives)
     lists.temporary = kept
     return lists
-
-
-def chosen_attributes(lexicon: Attributes | None, labels: object) -> Attributes | None:
-    """The attributes that were given, as lexicons or as labels. Raises EvenrankError for both."""
-    check_labels(labels, None, None, lexicon=lexicon)
-    return lexicon if labels is None else as_labels(labels)
 
 
 def as_lists(given: object, attributes: Sequence[Attribute] = ()) -> ListDataset:
@@ -602,7 +597,7 @@ def as_lists(given: object, attributes: Sequence[Attribute] = ()) -> ListDataset
         lists = MemoryLists(found)
     if attributes and lists.attributes != len(attributes):
         if not lists.attributes:
-            hint = ": pass `lexicon` or `labels` to training_lists" if isinstance(lists, TrainingLists) else ""
+            hint = f": pass {arg.lexicon} or {arg.labels} to training_lists" if isinstance(lists, TrainingLists) else ""
             raise EvenrankError(f"`lists`: no passage has a side{hint}")
         there = counted(lists.attributes, "attribute")
         raise EvenrankError(f"`lists`: the passages have sides for {there}, expected {len(attributes)}")

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from evenrank.files import EvenrankError
-from evenrank.files.errors import quoted
+from evenrank.files.errors import arg, quoted
 
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(scores, relevance, mask) → a number with a gradient for the scores."""
@@ -112,7 +112,7 @@ def register_loss(name: str, loss: Loss, averaged_over: Elements | None = None) 
     weighted as in one batch; the lists of the batch by default. Raises EvenrankError for the name of a built-in loss.
     """
     if name in _BUILT_IN:
-        raise EvenrankError(f"`name`: {name} is a built-in loss")
+        raise EvenrankError(f"{arg.name}: {name} is a built-in loss")
     LOSSES[name], AVERAGED_OVER[name] = loss, averaged_over or _lists
 
 

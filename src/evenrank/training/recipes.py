@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +14,9 @@ from typing import Annotated, Any, Literal, Self, get_args
 import tomli_w
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from evenrank._command import spelled
 from evenrank.files import EvenrankError, InputError
-from evenrank.files.errors import quoted
+from evenrank.files.errors import arg, quoted
 from evenrank.mitigation import Term
 
 TERMS: tuple[str, ...] = get_args(Term)
@@ -338,7 +338,7 @@ def parse_recipe(data: Mapping[str, object], name: str) -> Recipe:
 def _set(data: dict[str, Any], setting: str) -> None:
     key, equals, value = setting.partition("=")
     if not equals or not key.strip():
-        raise EvenrankError(f"`settings`: expected key=value, found {quoted(setting)}")
+        raise EvenrankError(f"{arg.settings}: expected key=value, found {quoted(setting)}")
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
     except (ValueError, RecursionError):
@@ -348,7 +348,7 @@ def _set(data: dict[str, Any], setting: str) -> None:
     for parent in parents:
         place = place.setdefault(parent, {})
         if not isinstance(place, dict):
-            raise EvenrankError(f"`settings`: {quoted(key)}: {parent} is not a table")
+            raise EvenrankError(f"{arg.settings}: {quoted(key)}: {parent} is not a table")
     if value.strip():
         place[last] = parsed
     else:
@@ -358,16 +358,8 @@ def _set(data: dict[str, Any], setting: str) -> None:
 @contextmanager
 def named_as(**keys: str) -> Iterator[None]:
     """Errors about an argument name the recipe's key instead: ``named_as(lexicon="data.blind")``."""
-    try:
+    with spelled(keys):
         yield
-    except InputError:
-        raise
-    except EvenrankError as error:
-
-        def key(found: re.Match[str]) -> str:
-            return keys.get(found[1], found[0])
-
-        raise EvenrankError(re.sub(r"`(\w+)`", key, str(error))) from None
 
 
 def parse_training(settings: Mapping[str, object]) -> TrainingRecipe:
@@ -405,7 +397,7 @@ def _explain(error: ValidationError, model: type[BaseModel], *, argument: bool =
         message = first["msg"].removeprefix("Value error, ").replace("Input should be ", "expected ")
     found = first["input"]
     written = str(found) if isinstance(found, int | float) and not isinstance(found, bool) else quoted(found)
-    key = f"`{key}`" if argument else key
+    key = arg(key) if argument else key
     return f"{key}: {message}" + ("" if isinstance(found, dict) else f", found {written}")
 
 

@@ -23,6 +23,7 @@ from evenrank.files import (
     EvenrankError,
     InputError,
     Provenance,
+    arg,
     check_apart,
     read_qrels,
     read_queries,
@@ -265,7 +266,8 @@ def check_folder(recipe: Recipe, resume: bool) -> None:
             )
     elif kept.is_file() and _has_begun(folder):
         raise EvenrankError(
-            f"{folder}: there is a run already (`resume=True` continues it; `settings='out=…'` starts another)"
+            f"{folder}: there is a run already ({arg('resume', True)} continues it;"
+            f" {arg('settings', 'out=…')} starts another)"
         )
 
 
@@ -327,7 +329,7 @@ def _make_room(folder: Path) -> None:
     foreign = next((name for name in _BEFORE_A_CHECKPOINT if (folder / name).exists()), None)
     if foreign is not None:
         raise EvenrankError(
-            f"{folder}: there is a {foreign} that no training wrote; `settings='out=…'` chooses another folder"
+            f"{folder}: there is a {foreign} that no training wrote; {arg('settings', 'out=…')} chooses another folder"
         )
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -28,10 +28,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from evenrank import options as opt
 from evenrank.files import EvenrankError, Run, as_collection, as_qrels, as_queries, as_run, read_texts, write_text
 from evenrank.files.arguments import checked
 from evenrank.files.convert import QrelsLike, TextsLike, is_path
-from evenrank.files.errors import quoted, shown
+from evenrank.files.errors import arg, quoted, shown
 from evenrank.files.runs import RunLike
 from evenrank.files.tables import IdIndex
 from evenrank.files.wording import counted
@@ -42,7 +43,6 @@ from evenrank.groups import (
     Scoring,
     as_group_table,
     as_labels,
-    check_labels,
     load_lexicon,
     score_in_memory,
     sides_of_texts,
@@ -89,7 +89,7 @@ def with_group_labels(
     dataset: Any,
     lexicon: Attributes | None = None,
     *,
-    labels: object = None,
+    labels: opt.Labels = None,
     id_columns: Sequence[str] = (),
     label: str | None = None,
 ) -> Any:
@@ -118,7 +118,6 @@ def with_group_labels(
                 for name, part in dataset.items()
             }
         )
-    check_labels(labels, None, None, lexicon=lexicon)
     given = lexicon if labels is None else as_labels(labels)
     attributes = attributes_of("gender-en" if given is None else given)
     names = list(dataset.column_names or ())
@@ -398,7 +397,7 @@ class _Similarity:
         self.cosine = similarity == "cosine"
         self.scale = (20.0 if self.cosine else 1.0) if scale is None else scale
         if not self.scale > 0:
-            raise EvenrankError(f"`scale`: expected more than 0, found {scale}")
+            raise EvenrankError(f"{arg.scale}: expected more than 0, found {scale}")
 
     def __call__(self, embedded: Sequence[Tensor]) -> Tensor:
         query, *documents = (one.float() for one in embedded)
@@ -604,7 +603,7 @@ def _check_lists(inputs: Columns, labels: Sequence[Tensor] | None) -> tuple[list
     if not all(isinstance(row, (list, tuple)) and all(isinstance(text, str) for text in row) for row in documents):
         raise EvenrankError("the second column: expected a list of texts for each query")
     if [len(row) for row in documents] != [one.numel() for one in labels]:
-        raise EvenrankError("`labels`: expected as many grades as there are passages, for each query")
+        raise EvenrankError(f"{arg.labels}: expected as many grades as there are passages, for each query")
     if not any(documents):
         raise EvenrankError("the second column: no query of the batch has a passage")
     return [list(row) for row in documents], list(labels)
@@ -683,12 +682,12 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         *,
         lexicon: OneLexicon | None = None,
         scores: object = None,
-        labels: object = None,
-        guess: object = None,
+        labels: opt.Labels = None,
+        guess: opt.Guess = None,
         measures: MeasuresLike | None = None,
-        depth: int = 100,
-        background_depth: int = BACKGROUND_DEPTH,
-        batch_size: int = 32,
+        depth: Annotated[int, opt.COUNT] = 100,
+        background_depth: Annotated[int, opt.COUNT] = BACKGROUND_DEPTH,
+        batch_size: Annotated[int, opt.COUNT] = 32,
         name: str = "",
         write_csv: bool = True,
         show_progress_bar: bool = False,
@@ -699,7 +698,9 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         self.measures = {spelled(measure): measure for measure in chosen}
         effective = [key for key, measure in self.measures.items() if not is_bias(measure)]
         if not effective:
-            raise EvenrankError("`measures`: none is of effectiveness, and a ranking at random is fair: add nDCG@10")
+            raise EvenrankError(
+                f"{arg.measures}: none is of effectiveness, and a ranking at random is fair: add nDCG@10"
+            )
         self.primary_metric = "nDCG@10" if "nDCG@10" in effective else effective[0]
         self.name = name
         self.depth = depth
@@ -716,7 +717,6 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         candidate_run = Run(everything.name, asked)
         documents = _documents(corpus, asked["doc_id"].unique(maintain_order=True))
         self._qrels = as_qrels(relevant, "`relevant`").filter(pl.col("query_id").is_in(texts["query_id"].implode()))
-        check_labels(labels, None, None, guess, scores=scores, lexicon=lexicon)
         if labels is not None:
             table = GroupSource(documents, labels=labels, guess=guess, takes_drawn=True).table([documents["doc_id"]])
         elif scores is not None:
@@ -744,7 +744,8 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         sample = table.sample
         if sample is not None and not document_ids.is_in(sample.documents.implode()).all():
             raise EvenrankError(
-                f"`labels`: not every candidate could be drawn: draw with `depth={depth}` (evenrank.sample_labels)"
+                f"{arg.labels}: not every candidate could be drawn: draw with {arg('depth', depth)}"
+                " (evenrank.sample_labels)"
             )
         self._query = IdIndex([query_ids]).places(self._table["query_id"]).astype(np.int64)
         self._document = IdIndex([document_ids]).places(self._table["doc_id"]).astype(np.int64)

@@ -13,15 +13,17 @@ from pathlib import Path
 import torch
 from accelerate import PartialState
 
-from evenrank.files import EvenrankError, make_folder
+from evenrank import options as opt
+from evenrank.files import EvenrankError, arg, make_folder
 from evenrank.files.arguments import checked
+from evenrank.groups import as_labels
 from evenrank.mitigation.attributes import Attributes, attributes_of, described
 from evenrank.mitigation.ibbr import IBBR, FunctionTerm, TermFunction, as_weight, term_named
 from evenrank.models.protocol import Ranker
 
 from .choice import Choice, Validation
 from .fairness import FairTerm
-from .lists import as_lists, chosen_attributes
+from .lists import as_lists
 from .losses import Loss
 from .recipes import RankerRecipe, parse_training
 from .run import build_ranker, ranker_at
@@ -48,7 +50,7 @@ def train(
     scale: float | None = None,
     fairness: IBBR | FunctionTerm | TermFunction | str | None = None,
     lexicon: Attributes | None = None,
-    labels: object = None,
+    labels: opt.Labels = None,
     validation: Validation | None = None,
     out: str | os.PathLike[str] | None = None,
     **settings: object,
@@ -78,12 +80,12 @@ def train(
     TrainingError if the loss is not a number. A recipe (:func:`train_recipe`) also resumes, and writes a model card.
     """
     training = parse_training(settings)
-    chosen = chosen_attributes(lexicon, labels) or "gender-en"
+    chosen = (lexicon if labels is None else as_labels(labels)) or "gender-en"
     attributes = attributes_of(chosen) if fairness is not None else {}
     dataset = as_lists(lists, list(attributes.values()))
     names = [name or described(attribute) for name, attribute in attributes.items()]
     if scale is not None and not 0 < scale < math.inf:
-        raise EvenrankError(f"`scale`: expected more than 0, found {scale:g}")
+        raise EvenrankError(f"{arg.scale}: expected more than 0, found {scale:g}")
     objective = Objective(loss, None if fairness is None else _fair_term(fairness, names), scale=scale)
     state = PartialState(cpu=not torch.cuda.is_available())
     folder = None if out is None else Path(out)
@@ -111,10 +113,10 @@ def train(
 def _check_folder(folder: Path | None, state: PartialState) -> None:
     """Makes the folder. Raises EvenrankError if a training is in it, and if several processes have none to share."""
     if folder is None and state.num_processes > 1:
-        raise EvenrankError("`out`: several processes need a folder to share")
+        raise EvenrankError(f"{arg.out}: several processes need a folder to share")
     if folder is not None and state.is_main_process:
         if (folder / "model").exists() or (folder / "log.jsonl").exists():
-            raise EvenrankError(f"`out`: {folder} contains a training already")
+            raise EvenrankError(f"{arg.out}: {folder} contains a training already")
         make_folder(folder)
     state.wait_for_everyone()
 

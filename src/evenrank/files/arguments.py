@@ -75,7 +75,8 @@ def checked(function: _F) -> _F:
                 _check(name, value, kinds[name], options.get(name))
             elif unpacked is not None and name not in defaults:
                 raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
-        check_conditions(otherwise | passed, otherwise, options)
+        if any(option.needs or option.excludes or option.unless for option in options.values()):
+            check_conditions(otherwise | passed, otherwise, options)
         return function(*args, **kwargs)
 
     return checking  # type: ignore[return-value]

@@ -158,7 +158,7 @@ class Shift:
     source: ClassVar[str] = "our design"
 
     @checked
-    def __init__(self, offsets: Array, per: Per = "group") -> None:
+    def __init__(self, offsets: object, per: Per = "group") -> None:
         try:
             self.offsets = np.asarray(offsets, dtype=np.float64)
         except (TypeError, ValueError):

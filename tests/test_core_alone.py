@@ -145,7 +145,7 @@ def test_no_module_of_the_core_imports_an_extra() -> None:
         ("negatives bm25.run --collection collection.tsv --qrels qrels.txt --out x", "a sample of negatives needs the"),
         ("score s3://bucket/docs.tsv --out x.parquet", "s3://bucket/docs.tsv: reading or writing a URL needs"),
         ("experiment ibbr", "an experiment needs the extra [neural]"),
-        ("experiment nonsense", "experiment: expected one of "),
+        ("experiment nonsense", "NAME: expected ibbr, "),
         ("train recipe.toml", "training needs the extra [neural]"),
         ("demo", "the demo needs the extra [search,report]"),
     ],

@@ -237,7 +237,7 @@ def test_unknown_and_small_groups_are_named() -> None:
         ),
         ({"group_column": "gender", "selected": "person"}, "row 1: expected 0 or 1 as person, found 'f-yes-0'"),
         ({"group_column": "gender", "score": "person"}, "row 1: expected a number as person, found 'f-yes-0'"),
-        ({"group_column": "gender", "selected": "hired", "k": 3}, "`selected` or `k`"),
+        ({"group_column": "gender", "selected": "hired", "k": 3}, "`selected`: not with `k`"),
         (
             {"group_column": "gender", "selected": "hired", "id": "gender"},
             "row 1: 'f' (`id`) is there twice in one list",

@@ -274,7 +274,7 @@ def test_the_option_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     data = json.loads(Path("a.json").read_text())
     assert data["runs"]["a"]["measures"][LEAN]["values"] == pytest.approx([1 / 2, -1 / 2])
     ended = evenrank(*options, "--values")
-    assert (ended.status, ended.err) == (2, "evenrank: --values are part of the JSON: it needs --json\n")
+    assert (ended.status, ended.err) == (2, "evenrank: --values needs --json\n")
 
 
 def test_the_name_is_reserved() -> None:

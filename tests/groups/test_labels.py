@@ -434,7 +434,6 @@ def test_combinations_of_columns(tmp_path: Path) -> None:
             "`group_column`: expected one, found gender and disabled (`intersec",
         ),
         ({"group_column": "gender", "intersect": True}, "`intersect`: expected two columns or more as `group_column`"),
-        ({"intersect": True}, "`intersect`: expected two columns or more as `group_column`, found none"),
         ({"group_column": ["gender", "age"], "intersect": True}, "there is no column 'age' (`group_column`)"),
     ],
 )

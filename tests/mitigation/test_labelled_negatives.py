@@ -123,10 +123,10 @@ def test_poles_swapped_give_the_opposite_signs(labelled) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--lexicon", "gender-en"), "--labels or --lexicon: groups are from labels or from words, not from both"),
-        (("--tokens", "word"), "--labels or --tokens: groups are from labels or from words, not from both"),
-        (("--threshold", 0), "--labels or --threshold: groups are from labels or from words, not from both"),
-        (("--scores", "s"), "--labels or --scores: groups are from labels or from words, not from both"),
+        (("--lexicon", "gender-en"), "--labels: not with --lexicon"),
+        (("--tokens", "word"), "--labels: not with --tokens"),
+        (("--threshold", 0), "--labels: not with --threshold"),
+        (("--scores", "s"), "--labels: not with --scores"),
         (("--poles", "m,x"), "--poles: expected two of f, m, none, rest (rest second), found 'm,x'"),
         (("--labels", "other.csv"), "run r.run: the labels know none of its 6 candidates"),
         (("--group-column", "sex"), "l.csv: there is no column 'sex' (--group-column) beside doc_id: found group"),
@@ -141,7 +141,7 @@ def test_mistakes(options, message, labelled, evenrank) -> None:
 
 def test_settings_of_labels_without_any(labelled, evenrank) -> None:
     ended = evenrank("negatives", "r.run", *OPTIONS, "--out", "o.jsonl", "--neutral", "N")
-    assert (ended.status, ended.err) == (2, "evenrank: --neutral says how labels are read: it needs --labels\n")
+    assert (ended.status, ended.err) == (2, "evenrank: --neutral needs --labels\n")
     assert evenrank("score", "--labels", "l.csv", "--out", "s.parquet").status == 0
     ended = evenrank(
         "negatives",
@@ -191,15 +191,15 @@ def test_labels_of_a_collection(labelled, evenrank) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--labels", "l.csv", "--lexicon", "gender-en"), "--labels or --lexicon: groups are from labels or from"),
-        (("--labels", "l.csv", "--tokens", "word"), "--labels or --tokens: groups are"),
-        (("--labels", "l.csv", "--threshold", 1), "--labels or --threshold: groups are"),
-        (("--labels", "l.csv", "--magnitudes", "tf"), "--labels or --magnitudes: groups are"),
-        (("--labels", "l.csv", "--engine", "ray"), "--labels and --engine ray: labels are read by this machine alone"),
+        (("--labels", "l.csv", "--lexicon", "gender-en"), "--labels: not with --lexicon"),
+        (("--labels", "l.csv", "--tokens", "word"), "--labels: not with --tokens"),
+        (("--labels", "l.csv", "--threshold", 1), "--labels: not with --threshold"),
+        (("--labels", "l.csv", "--magnitudes", "tf"), "--labels: not with --magnitudes"),
+        (("--labels", "l.csv", "--engine", "ray"), "--engine: not with --labels"),
         (("--labels", "l.csv", "--poles", "m,x"), "--poles: expected two of f, m, none, rest"),
         (("c.tsv", "--labels", "o.csv"), "o.csv: knows none of the documents: it has 'x', 'y'; asked for 'd1', 'd2'"),
-        (("c.tsv", "--group-column", "g"), "--group-column says how labels are read: it needs --labels"),
-        ((), "expected COLLECTION or --labels, found neither"),
+        (("c.tsv", "--group-column", "g"), "--group-column needs --labels"),
+        ((), "expected COLLECTION or --labels"),
     ],
 )
 def test_mistakes_in_scoring_labels(options, message, labelled, evenrank) -> None:

@@ -206,7 +206,7 @@ def test_white_space_alone_stays_within_its_line(tmp_path: Path) -> None:
     [
         (["--mode", "line"], "expected word or sentence, found 'line'"),
         (["--seed", "-1"], "expected 0 to 18446744073709551615, found -1"),
-        (["--answers-out", "x"], "`answers_out` needs `answers`"),
+        (["--answers-out", "x"], "--answers-out needs --answers"),
     ],
 )
 def test_mistakes_are_told(home: Path, options: list[str], message: str) -> None:

@@ -130,8 +130,8 @@ def test_the_command_writes_json_tables_and_a_report(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
-        ("x", {}, "expected one of ibbr, sampling, position, expansion, found 'x'"),
-        ("ibbr", {"scale": "big"}, "`scale`: expected one of tiny, real, full"),
+        ("x", {}, "expected ibbr, sampling, position or expansion, found 'x'"),
+        ("ibbr", {"scale": "big"}, "`scale`: expected tiny, real or full"),
         ("ibbr", {"seeds": 0}, "`seeds`"),
         ("ibbr", {"jobs": 0}, "`jobs`"),
     ],

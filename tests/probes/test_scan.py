@@ -489,14 +489,14 @@ def test_real_questions_are_placed_by_their_answers() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, "expected one of `model`, `index` and `run`, found none"),
-        ({"model": "bm25", "run": {"q": {"a": 1.0}}}, "expected one of `model`, `index` and `run`, found model, run"),
+        ({}, "expected `model`, `index` or `run`"),
+        ({"model": "bm25", "run": {"q": {"a": 1.0}}}, "`run`: not with `model`"),
         ({"model": "bm25", "k": 5}, "`k`: expected 10 or more, found 5"),
         (
             {"model": "bm25", "qrels": {"q": {"a": 1}}},
-            "`questions` needs `qrels`",
+            "`qrels` needs `questions`",
         ),
-        ({"model": "bm25", "answers": "a.json"}, "`answers`: only for `questions`"),
+        ({"model": "bm25", "answers": "a.json"}, "`answers` needs `questions`"),
         ({"model": "bm25", "against": "bm25"}, "`against`: BM25 stands beside in any case"),
         ({"run": {"q": {"a": 1.0}}}, "its query 'q' is not one of the"),
         ({"model": "bm25", "sentences": 0}, "`sentences`: expected"),

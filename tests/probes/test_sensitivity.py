@@ -117,8 +117,8 @@ def test_a_sample_and_bad_settings(home: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--squad", "s.json", "--qrels", "q"], "use it alone"),
-        (["--qrels", "q"], "expected `squad`, or also `collection`, `queries`, `answers`"),
+        (["--squad", "s.json", "--qrels", "q"], "--squad: not with --qrels"),
+        (["--qrels", "q"], "expected --squad, or also --collection, --queries, --answers"),
     ],
 )
 def test_mistakes_are_told(options: list[str], message: str) -> None:
@@ -129,7 +129,7 @@ def test_mistakes_are_told(options: list[str], message: str) -> None:
 
 def test_a_model_is_needed(home: Path) -> None:
     done = command("sensitivity", "--squad", home / "squad.json", "--run", home / "run")
-    assert str(done.exception) == "expected MODEL, or `url`"
+    assert str(done.exception) == "expected MODEL or --endpoint"
 
 
 def test_real_models_go_the_whole_way(home: Path, tmp_path: Path) -> None:

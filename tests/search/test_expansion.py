@@ -200,5 +200,5 @@ def test_what_it_writes_can_be_retrieved(home: Path) -> None:
 
 def test_changes_need_something_to_compare(home: Path) -> None:
     done = run(home, "--changes", home / "x")
-    assert "`changes` needs `compare`" in str(done.exception)
+    assert "--changes needs --compare" in str(done.exception)
     assert not (home / "o.tsv").exists()

@@ -227,9 +227,9 @@ def test_weights_of_any_size(files) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "expected `weights` or `measure`"),
-        (["--weight", "0.5", "--tune", "AP"], "`weights`: not with `measure`"),
-        (["--tune", "AP"], "`measure` needs `qrels`"),
+        ([], "expected --weight or --tune"),
+        (["--weight", "0.5", "--tune", "AP"], "--weight: not with --tune"),
+        (["--tune", "AP"], "--tune needs --qrels"),
         (["--weight", "x"], "expected a number, or one per run separated by commas, found x"),
         (["--weight", "1.5"], "expected a number from 0 to 1, found 1.5"),
         (["--weight", ".5,.2,.3"], "expected one for each of the 2 runs, found 3"),

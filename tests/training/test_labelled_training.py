@@ -281,7 +281,11 @@ def test_labels_survive_writing(gendered, tmp_path):
             r"^fairness\.attributes: the labels l\.csv have the groups a, b, c: poles",
         ),
         ("doc_id,group\nx,M\ny,F\n", "", r"^the labels \S*l\.csv know none of \d+ validated passages \('"),
-        ("doc_id,group\n1,M\n2,F\n", ', group_column = "g"', r"l\.csv: there is no column 'g' \(`group_column`\)"),
+        (
+            "doc_id,group\n1,M\n2,F\n",
+            ', group_column = "g"',
+            r"l\.csv: there is no column 'g' \(fairness\.attributes\.group_column\)",
+        ),
         ("doc_id,group\n1,M\n", "", r"l\.csv: expected at least two groups, found M"),
     ],
 )

@@ -110,6 +110,7 @@ def test_a_setting_without_a_value_takes_a_key_away():
 
 
 def test_a_message_names_the_key_of_the_recipe():
+    from evenrank._command import arg
     from evenrank.groups import load_lexicon
     from evenrank.training.recipes import named_as
 
@@ -117,7 +118,7 @@ def test_a_message_names_the_key_of_the_recipe():
     with pytest.raises(EvenrankError, match=message), named_as(lexicon="data.blind"):
         load_lexicon("none")
     with pytest.raises(EvenrankError, match=r"^give x or --other$"), named_as(some_name="x"):
-        raise EvenrankError("give `some_name` or --other")
+        raise EvenrankError(f"give {arg.some_name} or --other")
 
 
 def test_a_recipe_survives_its_own_round_trip_whatever_its_texts_hold(tmp_path):

@@ -412,8 +412,6 @@ def check_lexicon(
     whatever the threshold. ``threshold``: a document with at most this many group words is neutral.
     Raises EvenrankError for a collection without documents, and for labels of other groups or other documents.
     """
-    if labels is None and (neutral or group_column is not None):
-        raise EvenrankError(f"{arg.neutral} and {arg.group_column} say how to read {arg.labels}, which are not given")
     made = Provenance("evenrank.check_lexicon")
     note_lexicon(made, lexicon)
     made.add("collection", collection).add("labels", labels).ahead()

@@ -75,7 +75,8 @@ def checked(function: _F) -> _F:
                 _check(name, value, kinds[name], options.get(name))
             elif unpacked is not None and name not in defaults:
                 raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
-        check_conditions(otherwise | passed, otherwise, options)
+        if any(option.needs or option.excludes or option.unless for option in options.values()):
+            check_conditions(otherwise | passed, otherwise, options)
         return function(*args, **kwargs)
 
     return checking  # type: ignore[return-value]
@@ -105,7 +106,8 @@ def _kind(annotation: object, names: dict[str, Any]) -> Any:
 
 
 def _check(name: str, value: object, kind: Any, option: Option | None) -> None:
-    if option is not None and option.range and {int, float} >= set(_alternatives(kind)) - {types.NoneType}:
+    numbers = {int, float, types.NoneType}.issuperset(_alternatives(kind))
+    if option is not None and option.range and value is not None and numbers:
         check_range(name, value, option.range)
     elif not _fits(value, kind):
         raise EvenrankError(f"{arg(name)}: expected {_words(kind)}, found {shown(value)}")
@@ -217,7 +219,7 @@ def check_conditions(values: Mapping[str, object], defaults: Mapping[str, object
         if name not in there:
             instead = [other for other in declared.unless if other in values]
             if declared.unless and there.isdisjoint(instead):
-                raise EvenrankError(f"expected {_either([name, *instead])}")
+                raise EvenrankError(f"expected {_either([arg(one) for one in (name, *instead)])}")
         if name not in given:
             continue
         for other in declared.excludes:
@@ -226,8 +228,9 @@ def check_conditions(values: Mapping[str, object], defaults: Mapping[str, object
         pairs = [need.partition("=") for need in declared.needs]
         pairs = [(other, equals, value) for other, equals, value in pairs if other in values]
         if pairs and not any(values[other] == value if equals else other in there for other, equals, value in pairs):
-            names = [other if not equals else f"{other}='{value}'" for other, equals, value in pairs]
-            raise EvenrankError(f"{arg(name)} needs {_either(names)}")
+            raise EvenrankError(
+                f"{arg(name)} needs {_either([arg(other, value or None) for other, _, value in pairs])}"
+            )
 
 
 def _is_there(value: object) -> bool:
@@ -240,5 +243,5 @@ def _is_default(value: object, default: object) -> bool:
 
 
 def _either(names: Sequence[str]) -> str:
-    *most, last = [arg(name) for name in names]
+    *most, last = names
     return f"{', '.join(most)} or {last}" if most else last

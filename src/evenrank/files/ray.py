@@ -17,7 +17,7 @@ from typing import Annotated, Protocol
 from evenrank import options as opt
 
 from .arguments import checked
-from .errors import EvenrankError, MissingExtraError, arg, quoted
+from .errors import EvenrankError, MissingExtraError, arg
 from .progress import progress
 from .reading import joined
 from .streams import Shard
@@ -41,8 +41,6 @@ def cluster_of(engine: str, workers: int | None, cpus: float = 1) -> Cluster | N
 
     Raises EvenrankError for an unknown engine, and for workers of local work.
     """
-    if engine not in ("local", "ray"):
-        raise EvenrankError(f"{arg.engine}: expected local or ray, found {quoted(engine)}")
     return Cluster(workers, cpus) if engine == "ray" else None
 
 

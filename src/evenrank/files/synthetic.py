@@ -7,7 +7,7 @@ import json
 import os
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -22,7 +22,7 @@ from evenrank import options as opt
 from evenrank._command import arg
 
 from . import EvenrankError, atomic_path, write_text
-from .arguments import checked
+from .arguments import check_range, checked
 from .outputs import make_folder
 
 SPLITS = ("train", "valid", "test")
@@ -252,16 +252,6 @@ ATTRIBUTES = 5
 """Attributes that can be asked about per entity; one of the five is never asked about."""
 
 _MEANS = {"uniform": 0.5, "early": 0.2, "late": 0.8}
-_SHARES = (
-    "gender_rate",
-    "male_share",
-    "relevance_gender_rate",
-    "relevance_male_share",
-    "click_male_share",
-    "train_click_male_share",
-    "group_query_rate",
-    "decoy_rate",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,33 +274,33 @@ class SyntheticConfig:
     of all passages are met too. Raises EvenrankError for values out of range and for shares that contradict each other.
     """
 
-    passages: Annotated[int, opt.COUNT] = 5_000
+    passages: Annotated[int, opt.Range(200, 1_000_000)] = 5_000
     """Passages in the collection, 200 to 1,000,000."""
-    seed: Annotated[int, opt.SEED] = 0
+    seed: Annotated[int, opt.Range(0, 2**63 - 1)] = 0
     """Whole number from 0; the same settings and seed give the same bytes."""
     queries: int | None = None
     """Questions, from 10 to about ``passages / (2 * relevant)``. None: a tenth of the passages, at most 20,000."""
-    relevant: int = 2
+    relevant: Annotated[int, opt.Range(1, PER_ENTITY)] = 2
     """Passages that answer a question, 1 to 8; one of them is clicked."""
-    sentences: Annotated[int, opt.Range(1, 1000)] = 5
+    sentences: Annotated[int, opt.Range(3, 12)] = 5
     """Sentences in a passage (of about 11 words), 3 to 12."""
-    gender_rate: float = 0.5
+    gender_rate: Annotated[float, opt.SHARE] = 0.5
     """Share of all passages with gendered wording (two to nine gendered words; two to five below 5 sentences)."""
-    male_share: float = 0.5
+    male_share: Annotated[float, opt.SHARE] = 0.5
     """Share of the gendered passages whose wording is male."""
-    relevance_gender_rate: float | None = None
+    relevance_gender_rate: Annotated[float | None, opt.SHARE] = None
     """Share of the relevant passages with gendered wording. None: ``gender_rate``."""
-    relevance_male_share: float | None = None
+    relevance_male_share: Annotated[float | None, opt.SHARE] = None
     """Share of the gendered relevant passages whose wording is male. None: ``male_share``."""
-    click_male_share: float | None = None
+    click_male_share: Annotated[float | None, opt.SHARE] = None
     """Share of the gendered clicked passages whose wording is male. None: ``relevance_male_share``.
 
     With ``relevant=1`` every relevant passage is clicked, so the two must agree.
     """
-    train_click_male_share: float | None = None
+    train_click_male_share: Annotated[float | None, opt.SHARE] = None
     """The same for the questions of the train split alone: those of the others keep ``click_male_share``, unskewed if
     it is None. Every relevant passage with gendered wording then has a twin in the other wording (see ``paired``)."""
-    group_query_rate: float = 0.0
+    group_query_rate: Annotated[float, opt.SHARE] = 0.0
     """Share of the questions that group words decide: half of them ask about a man ("the brother of the chronicler
     of …"), half about a woman. As many passages tell the same fact, with another answer, of the other: they are not
     relevant, and with group words masked nothing tells the two apart. Where it is not 0, passages are ``paired``."""
@@ -320,7 +310,7 @@ class SyntheticConfig:
     whole sentence, so with few sentences the mean is met less closely (0.02 off with five, 0.04 with three)."""
     relevance_answer_position: Position | float | None = None
     """The same for relevant passages only. None: ``answer_position``, which always applies to the others."""
-    decoy_rate: float = 0.3
+    decoy_rate: Annotated[float, opt.SHARE] = 0.3
     """Share of the passages with a decoy: a sentence that repeats the words of a question about the same entity (never
     the question that the passage answers) without answering it."""
     decoy_position: Position | float = "uniform"
@@ -330,24 +320,12 @@ class SyntheticConfig:
     ``sentences.toml``; empty: all. Collections of different kinds share neither topics nor questions."""
 
     def __post_init__(self) -> None:
-        whole = {
-            "passages": (200, 1_000_000),
-            "seed": (0, 2**63 - 1),
-            "relevant": (1, PER_ENTITY),
-            "sentences": (3, 12),
-        }
-        for name, (low, high) in whole.items():
-            _check_whole(name, getattr(self, name), low, high)
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name in _SHARES and not (value is None and field.default is None):
-                _check_number(field.name, value, 0.0, 1.0)
-        if self.queries is not None:
-            _check_whole("queries", self.queries, 10, self.most_queries)
+        check_range("queries", self.queries, opt.Range(10, self.most_queries))
         for name in ("answer_position", "relevance_answer_position", "decoy_position"):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, str) or value not in _MEANS):
-                _check_number(name, value, 0.1, 0.9, "uniform, early, late or ")
+            if isinstance(value, float | int) and not 0.1 <= value <= 0.9:
+                expected = "uniform, early, late or a number from 0.1 to 0.9"
+                raise EvenrankError(f"{arg(name)}: expected {expected}, found {value!r}")
         # JSON has lists.
         object.__setattr__(self, "kinds", tuple(self.kinds))
         names = templates().kinds
@@ -477,16 +455,6 @@ def _within(count: int, available: int, wording: str, what: str) -> int:
             " (relevance_gender_rate, relevance_male_share or click_male_share is too far from the amount it refines)"
         )
     return max(0, min(count, available))
-
-
-def _check_whole(name: str, value: object, low: int, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise EvenrankError(f"{arg(name)}: expected a whole number from {low} to {high}, found {value!r}")
-
-
-def _check_number(name: str, value: object, low: float, high: float, otherwise: str = "") -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise EvenrankError(f"{arg(name)}: expected {otherwise}a number from {low:g} to {high:g}, found {value!r}")
 
 
 Ints = npt.NDArray[np.int64]

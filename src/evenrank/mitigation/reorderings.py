@@ -157,8 +157,8 @@ class Shift:
     name: ClassVar[str] = "shift"
     source: ClassVar[str] = "our design"
 
-    def __init__(self, offsets: Array, per: Per = "group") -> None:
-        _check_per(per)
+    @checked
+    def __init__(self, offsets: object, per: Per = "group") -> None:
         try:
             self.offsets = np.asarray(offsets, dtype=np.float64)
         except (TypeError, ValueError):
@@ -179,6 +179,7 @@ class Shift:
         return falling(lists.offsets, lists.scores + strength * added)
 
 
+@checked
 def lean_offsets(lists: GroupedLists, per: Per = "group") -> Array:
     """The offsets against the lean of lists: [G], the largest of them ± 1; with ``per="magnitude"`` a single one [1].
 
@@ -186,7 +187,6 @@ def lean_offsets(lists: GroupedLists, per: Per = "group") -> Array:
     The one per unit of magnitude has the sign against the mean discounted signed magnitude, and moves the document
     with the largest magnitude by 1. All are 0 without a lean, or a list.
     """
-    _check_per(per)
     # A list of which nothing is shown says nothing.
     lengths = lists.lengths[lists.lengths > 0]
     list_of = np.repeat(np.arange(len(lengths)), lengths)
@@ -202,11 +202,6 @@ def lean_offsets(lists: GroupedLists, per: Per = "group") -> Array:
     missing = np.round(targets - shares, 12)[:groups]
     offsets: Array = missing / (np.abs(missing).max(initial=0) or 1) + 0.0
     return offsets
-
-
-def _check_per(per: str) -> None:
-    if per not in PER:
-        raise EvenrankError(f"{arg.per}: expected {' or '.join(PER)}, found {quoted(per)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,6 @@ import polars as pl
 from evenrank import options as opt
 from evenrank._version import __version__
 from evenrank.files import (
-    EvenrankError,
     InputError,
     Provenance,
     atomic_path,
@@ -43,7 +42,7 @@ from evenrank.files import (
     check_outputs,
 )
 from evenrank.files.arguments import checked
-from evenrank.files.errors import arg, quoted, require_fast
+from evenrank.files.errors import quoted, require_fast
 from evenrank.files.hashing import FNV_OFFSET, GOLDEN, MASK, fnv, mix
 from evenrank.files.progress import progress
 from evenrank.files.sentences import ABBREVIATIONS, sentence_starts
@@ -222,13 +221,15 @@ def _abbreviation_hashes() -> Array:
     return np.array(sorted(fnv(word.encode()) for word in ABBREVIATIONS), dtype=np.uint64)
 
 
-def rotate_texts(table: pl.DataFrame, seed: int = 0, mode: Mode = "word") -> tuple[pl.Series, Array, Array]:
+@checked
+def rotate_texts(
+    table: pl.DataFrame, seed: Annotated[int, opt.SEED] = 0, mode: Mode = "word"
+) -> tuple[pl.Series, Array, Array]:
     """The rotated texts of ``doc_id``, ``text``; the number of words moved to the end and of all words [N] int32.
 
     The cut depends on the seed and the document's id alone, so it is the same on any machine and for any batch. Raises
     EvenrankError for an unknown mode and a negative seed.
     """
-    _check(seed, mode)
     data, starts, moved, words = _rotated(table, seed, mode, lines=False)
     return _column(data, starts), moved, words
 
@@ -259,11 +260,6 @@ def _column(data: Array, starts: Array) -> pl.Series:
     texts = pl.from_arrow(pa.LargeStringArray.from_buffers(len(starts) - 1, pa.py_buffer(starts), pa.py_buffer(data)))
     assert isinstance(texts, pl.Series)
     return texts.alias("text")
-
-
-def _check(seed: int, mode: str) -> None:
-    if mode not in MODES:
-        raise EvenrankError(f"{arg.mode}: expected word or sentence, found {quoted(mode)}")
 
 
 @checked
@@ -306,7 +302,6 @@ def rotate_collection(
     collection lacks, and for an id that a TSV cannot represent.
     """
     require_fast("a rotation")
-    _check(seed, mode)
     if answers is not None and answers_out is None:
         answers_out = f"{os.fspath(out)}.answers.json"
     files = [f"{os.fspath(out)}.manifest.json", answers_out]

@@ -71,11 +71,6 @@ class Prompts:
     query: str | None = None
     document: str | None = None
 
-    def __post_init__(self) -> None:
-        for name, value in (("query_prompt", self.query), ("document_prompt", self.document)):
-            if value is not None and not isinstance(value, str):
-                raise EvenrankError(f"{arg(name)}: expected a string, found {shown(value)}")
-
     def refuse(self, what: str) -> None:
         """Raises EvenrankError if there is any, for a kind of model that has none."""
         given = [f"`{name}_prompt`" for name in ("query", "document") if getattr(self, name) is not None]

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from evenrank import options as opt
-from evenrank.files import EvenrankError, Provenance
+from evenrank.files import Provenance
 from evenrank.files.arguments import checked
-from evenrank.files.errors import FAST, arg, quoted, require, require_neural
+from evenrank.files.errors import FAST, require, require_neural
 
 from .checks import Need, Options
 
@@ -24,17 +24,19 @@ _READ = ("*.tsv", "*.qrels", "qrels.txt", "clicks.txt", "*.csv", "*.run", "*-v2.
 ExperimentOptions = Options
 NAMES = {"ibbr": "IBBRStudy", "sampling": "SamplingStudy", "position": "PositionStudy", "expansion": "ExpansionStudy"}
 """The experiments: of each the class in the module of its name."""
-SCALES = ("tiny", "real", "full")
+Name = Literal["ibbr", "sampling", "position", "expansion"]
+Scale = Literal["tiny", "real", "full"]
 
 
 @checked
 def run_experiment(
-    name: Annotated[str, opt.Option("ibbr, sampling, position or expansion.", metavar="NAME")],
+    name: Annotated[Name, opt.Option("ibbr, sampling, position or expansion.", metavar="NAME")],
     *,
     scale: Annotated[
-        str,
+        Scale,
         opt.Option(
-            "On a CPU: tiny (the built-in collection), real (real text and weights). On a GPU: full (as published)."
+            "On a CPU: tiny (the built-in collection), real (real text and weights). On a GPU: full (as published).",
+            metavar="NAME",
         ),
     ] = "tiny",
     seeds: Annotated[int | None, opt.Option("Number of seeds for the main rows.", range=opt.Range(1, 10_000))] = None,
@@ -63,12 +65,10 @@ def run_experiment(
     Raises EvenrankError for an unknown name or scale, for a folder begun with other settings, and, before any work, for
     everything that is missing, one line each.
     """
-    _check_named(name)
-    _require_extras()
+    study = study_of(name, scale, seeds, out, options, say)
     from .checks import check
     from .report import page_of
 
-    study = study_of(name, scale, seeds, out, options, say)
     needs = study.needs()
     check(needs)
     if jobs is None:
@@ -82,9 +82,9 @@ def run_experiment(
 
 @checked
 def check_experiment(
-    name: str,
+    name: Name,
     *,
-    scale: str = "tiny",
+    scale: Scale = "tiny",
     seeds: Annotated[int | None, opt.Range(1, 10_000)] = None,
     out: opt.File | None = None,
     options: ExperimentOptions | None = None,
@@ -93,9 +93,9 @@ def check_experiment(
 
     Nothing is downloaded, trained or written. Raises EvenrankError as :func:`run_experiment`.
     """
+    study = study_of(name, scale, seeds, out, options)
     from .checks import check, described
 
-    study = study_of(name, scale, seeds, out, options)
     needs = study.needs()
     check(needs)
     return described(needs, study.cost())
@@ -104,16 +104,6 @@ def check_experiment(
 def folder_of(name: str, scale: str, out: opt.File | None) -> Path:
     """The folder of an experiment."""
     return Path(f"experiments/{name}-{scale}" if out is None else out)
-
-
-def _check_named(name: str) -> None:
-    if name not in NAMES:
-        raise EvenrankError(f"experiment: expected one of {', '.join(NAMES)}, found {quoted(name)}")
-
-
-def _require_extras() -> None:
-    require_neural("an experiment")
-    require("an experiment", "all", *FAST, "Stemmer", "altair", "vl_convert", "pydantic", "tomli_w")
 
 
 def study_of(
@@ -125,10 +115,8 @@ def study_of(
     say: Callable[[str], None] = lambda _: None,
 ) -> Study[Any]:
     """The study of a name with the settings of a scale. Raises EvenrankError for an unknown name or scale."""
-    _check_named(name)
-    _require_extras()
-    if scale not in SCALES:
-        raise EvenrankError(f"{arg.scale}: expected one of {', '.join(SCALES)}, found {quoted(scale)}")
+    require_neural("an experiment")
+    require("an experiment", "all", *FAST, "Stemmer", "altair", "vl_convert", "pydantic", "tomli_w")
     kind: type[Study[Any]] = getattr(import_module(f".{name}", __name__), NAMES[name])
     settings = kind.settings_of(scale, options or ExperimentOptions())
     if seeds is not None:

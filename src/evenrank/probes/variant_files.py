@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -387,7 +388,8 @@ def _made(name: str, of: str | None, listed: ProbedList, lexicon: Lexicon | None
     kind = of or name
     if KINDS[kind].lexicon and lexicon is None:
         raise EvenrankError(f"{arg.lexicon}: expected one for the kind {kind}")
-    made = variants(listed.passages(), kind=PLACEBO if of else kind, of=of, lexicon=lexicon or "gender-en", seed=seed)
+    choice: dict[str, Any] = {"kind": PLACEBO if of else kind, "of": of, "lexicon": lexicon or "gender-en"}
+    made = variants(listed.passages(), **choice, seed=seed)
     read = read_variant(name, made, listed)
     note = f"made of the listed passages ({counted(len(listed.pairs.documents), 'passage')}), seed {seed}"
     return replace(read, kind=PLACEBO if of else kind, of=of, notes=(note, *read.notes))

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -43,17 +43,17 @@ from evenrank.files import (
 )
 from evenrank.files.arguments import checked
 from evenrank.files.convert import is_path
-from evenrank.files.errors import arg, quoted
+from evenrank.files.errors import quoted
 from evenrank.files.progress import progress
 from evenrank.files.streams import Form, TableWriter, check_tsv_ids, form_of
 from evenrank.files.threads import in_order
 from evenrank.files.wording import counted
 from evenrank.groups import Lexicon, LexiconLike, load_lexicon
 from evenrank.groups.lexicon import note_lexicon
-from evenrank.mitigation.rotation import MODES, Mode, rotate_texts
+from evenrank.mitigation.rotation import Mode, rotate_texts
 
 from .group_wording import Edited, language_notes, neutralised, swapped
-from .placebos import FORMS, Names, placebo_of_words
+from .placebos import Names, placebo_of_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,11 +367,6 @@ class Choice:
     ) -> Choice:
         """A checked choice; None: what is usual. Raises EvenrankError for a name that is not known, for a setting that
         the kind does not have, and for a lexicon that lacks words."""
-        if kind not in (*KINDS, PLACEBO):
-            raise EvenrankError(f"{arg.kind}: expected {_listed((*KINDS, PLACEBO))}, found {quoted(kind)}")
-        for name, value, known in (("of", of, WITH_PLACEBO), ("form", form, FORMS), ("mode", mode, MODES)):
-            if value is not None and value not in known:
-                raise EvenrankError(f"{arg(name)}: expected {_listed(known)}, found {quoted(value)}")
         changed = KINDS[of or "swap"] if kind == PLACEBO else KINDS[kind]
         mode = mode or "sentence"
         words = None
@@ -402,10 +397,14 @@ class Choice:
 def variants(
     collection: opt.TheCollection,
     *,
-    kind: Annotated[str, opt.Option("swap, neutral, rotate, or placebo (of swap or neutral).", metavar="KIND")],
+    kind: Annotated[
+        Literal["swap", "neutral", "rotate", "placebo"],
+        opt.Option("swap, neutral, rotate, or placebo (of swap or neutral).", metavar="KIND"),
+    ],
     out: Path | None = None,
     of: Annotated[
-        str | None, opt.Option("placebo: of swap or neutral (default: swap).", metavar="KIND", needs=("kind=placebo",))
+        Literal["swap", "neutral"] | None,
+        opt.Option("placebo: of swap or neutral (default: swap).", metavar="KIND", needs=("kind=placebo",)),
     ] = None,
     form: Annotated[
         Literal["synonym", "name", "spacing", "any"] | None,
@@ -475,7 +474,3 @@ def _in_memory(batches: Iterable[pl.DataFrame], change: Change) -> tuple[Tally, 
         tally.merge(counts)
     check_changed(tally)
     return tally, pl.concat(tables)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} or {names[-1]}"

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from evenrank import options as opt
 from evenrank.files import EvenrankError, as_queries
 from evenrank.files.arguments import checked
-from evenrank.files.errors import arg, quoted
 from evenrank.files.types import Array
 from evenrank.models.vectors import Vectors, read_vectors
 
@@ -269,8 +268,6 @@ def expand(
     """
     queries, vectors = as_queries(queries), vectors if isinstance(vectors, Vectors) else read_vectors(vectors)
     stopwords = read_stop_words(stopwords, nltk=True) if isinstance(stopwords, str) else stopwords
-    if form not in ("cosine", "dot"):
-        raise EvenrankError(f"{arg.form}: expected cosine or dot, found {quoted(form)}")
     words = [query_words(text, stopwords) for text in queries["text"]]
     wanted = {word for own in words for word in own}
     row_of = {word: row for row, word in enumerate(vectors.words) if word in wanted}

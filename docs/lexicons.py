@@ -384,11 +384,12 @@ def _unmeasured(lexicons: Found, found: Found) -> Iterator[str]:
     names = [name for name in lexicons if name not in (*LABELLED, *PARALLEL)]
     without = [name for name in names if name not in found]
     nothing = f", nor any text that {listed([f'`{name}`' for name in without])} could be tried on" if without else ""
+    tried = listed([f"`{name}`" for name in found if name in names])
     yield "## Not measured"
     yield (
         f"How often {listed([f'`{name}`' for name in names])} {are(len(names))} right is not measured: no labelled text"
-        f" was at hand{nothing}. Of the English ones, the share of documents with a word of each group is known"
-        " (`gender-en` beside them); it says how much they find, not whether it is right."
+        f" was at hand{nothing}. Of {tried} the share of documents with a word of each group is known (`gender-en`"
+        " beside them); it says how much they find, not whether it is right."
     )
     rows = []
     for name, texts in found.items():

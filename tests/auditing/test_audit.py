@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 
@@ -13,6 +14,7 @@ import evenrank
 from evenrank import EvenrankError, Run
 from evenrank.auditing import AuditResult
 from evenrank.files.types import holm
+from evenrank.options import GroupOptions
 from slow_stats import slow_compare, slow_test
 
 TEXTS = {
@@ -452,3 +454,13 @@ def test_documents_with_too_few_words_of_an_own_lexicon_are_noted():
     words = {"a": "she", "b": "he", "c": "stone"}
     own = evenrank.audit({"r": table({"q": [*words]})}, collection=words, measures="ARaB@3")
     assert not any(note.startswith("`threshold`") for note in own.notes)
+
+
+def test_what_changes_figures_is_recorded() -> None:
+    """Every option of an audit is a setting, but for the files, whose record the provenance has."""
+    lists = {"q": {"m": 2.0, "f": 1.0}}
+    found = evenrank.audit(lists, collection={"m": "he", "f": "she"}, measures="ARaB@2")
+    names = {*inspect.signature(evenrank.audit).parameters, *GroupOptions.__annotations__} - {"groups", "provenance"}
+    files = {"runs", "collection", "qrels", "queries", "scores", "labels", "guess", "baseline"}
+    of_labels = {"unknown", "target", "neutral", "group_column", "intersect", "query_groups"}
+    assert names - files - of_labels <= set(found.settings)

@@ -18,7 +18,7 @@ from ir_measures.measures import ParamInfo
 from ir_measures.measures.base import Agg
 
 from evenrank.files.errors import EvenrankError
-from evenrank.files.types import Array
+from evenrank.files.types import EQUAL, Array
 from evenrank.groups.table import MAGNITUDES, Estimates, GroupTable
 from evenrank.stats.sampling import LabelSample
 
@@ -395,7 +395,11 @@ class LinearMeasure(BiasMeasure):
         depth = max(1, min(self["cutoff"], int(lengths.max(initial=1))))
         # If all lists reach the cutoff, their weights are the same.
         same = int(lengths.min(initial=depth)) >= depth
-        return self.weights(lengths[:1] if same else lengths, depth)
+        weights = self.weights(lengths[:1] if same else lengths, depth)
+        # The range over the orders of tied documents relies on it.
+        if (np.diff(weights, axis=1) > EQUAL).any():
+            raise EvenrankError(f"{self}: weights may not grow with the rank; write `values` of a BiasMeasure instead")
+        return weights
 
     def _terms(self, run: JoinedRun) -> tuple[Array, Array, Column]:
         """Weights [Q or 1, k] of the ranks, factor [Q] of each query, values [N'] of the documents."""

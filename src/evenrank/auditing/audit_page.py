@@ -371,7 +371,7 @@ def next_commands(result: AuditFigures, findings: Sequence[Finding]) -> tuple[tu
     if not result.judged:
         return (("evenrank audit … --qrels FILE", "effectiveness"),)
     shown = ("leans", "more_biased", "more_groups", "fewer_groups", "more_and_fewer", "less_and_more")
-    biased = any(one.level == "shown" and one.key.startswith(shown) for one in findings)
+    biased = any(finding.level == "shown" and finding.key.startswith(shown) for finding in findings)
     gate = ("evenrank gate", "limits for pipelines")
     return (("evenrank rebalance", "a fairer order"), gate) if biased else (gate,)
 

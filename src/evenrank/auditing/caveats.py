@@ -86,10 +86,10 @@ def _estimated(sample: DrawnLabels, given: Sequence[RunAudit]) -> Iterator[Findi
     if len(sample.rows) < LEAST_LABELS:
         yield _found("few_labels", labels=of["labels"], least=LEAST_LABELS)
     others = [one.measure for one in figures if one.from_labels is None]
-    sums = [shown_name(one) for one in others if is_estimable(one)]
+    sums = [shown_name(other) for other in others if is_estimable(other)]
     if sums:
         yield _found("not_drawn", measures=list(dict.fromkeys(sums)))
-    rest = [shown_name(one) for one in others if not is_estimable(one)]
+    rest = [shown_name(other) for other in others if not is_estimable(other)]
     if rest:
         yield _found("no_sums", measures=list(dict.fromkeys(rest)))
     if sample.trusted:

@@ -176,7 +176,7 @@ class RunComparison:
         """Whether effectiveness is shown to be no more than 5% below the baseline's; None of bias."""
         if not self.losses:
             return None
-        return not self.unequal_depth and all(one.p_holds() <= SIGNIFICANT for one in self.losses)
+        return not self.unequal_depth and all(loss.p_holds() <= SIGNIFICANT for loss in self.losses)
 
 
 class Known(NamedTuple):

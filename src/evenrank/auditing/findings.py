@@ -145,7 +145,7 @@ def _how_good(compared: RunComparison) -> tuple[str, Level]:
         if compared.difference > 0:
             return "better", "shown"
         return "worse_within" if compared.no_loss else "worse", "shown"
-    if compared.losses and all(outcome(one, one.p_violated()) == "violated" for one in compared.losses):
+    if compared.losses and all(outcome(loss, loss.p_violated()) == "violated" for loss in compared.losses):
         return "loses", "shown"
     if compared.no_loss:
         return "keeps", "shown"
@@ -157,15 +157,18 @@ def _how_good(compared: RunComparison) -> tuple[str, Level]:
 def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
     """Whether the only other run is less biased than the baseline."""
     found = {shown_name(m): (m, one) for m in compared_measures(result) if (one := _against(run, m)) is not None}
-    shares = [one for one in result.shares if one.run == run.name and one.against is not None]
+    shares = [share for share in result.shares if share.run == run.name and share.against is not None]
     if not found and not shares:
         return
     by_verdict: dict[str | None, list[str]] = {"less": [], "more": [], "apart": [], None: []}
     for name, (measure, one) in found.items():
         by_verdict[bias_verdict(measure, one)].append(name)
     less, more, apart, same = by_verdict.values()
-    tests = [*(one.test for _, one in found.values()), *(one.against for one in shares if one.against is not None)]
-    others = [one for one in shares if one.against is not None and one.against.shown]
+    tests = [
+        *(one.test for _, one in found.values()),
+        *(share.against for share in shares if share.against is not None),
+    ]
+    others = [share for share in shares if share.against is not None and share.against.shown]
     level: Level = "shown"
     if less and more:
         key = "less_and_more_biased"
@@ -176,18 +179,18 @@ def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
         key = "bias_apart"
     elif others:
         key = "shares_apart"
-    elif any(one.p is not None for one in tests):
+    elif any(test.p is not None for test in tests):
         key, level = "no_bias_difference", "no difference shown"
-    elif all(one.reason == ALL_ZERO for one in tests):
+    elif all(test.reason == ALL_ZERO for test in tests):
         partial = any(one.partial for _, one in found.values())
         key, level = "same_bias_in_common" if partial else "same_bias", "no difference shown"
     else:
         key, level = "bias_untold", "cannot be told"
-    why = next((one.reason for one in tests if one.reason not in (None, ALL_ZERO)), None)
+    why = next((test.reason for test in tests if test.reason not in (None, ALL_ZERO)), None)
     values: dict[str, Any] = {"less": less, "more": more, "apart": apart, "same": same, "why": why}
-    values["groups"] = _some([one.group for one in sorted(others, key=lambda one: -one.share)])
+    values["groups"] = _some([other.group for other in sorted(others, key=lambda one: -one.share)])
     deciding = next((found[name][1].test for name in (*less, *more, *apart)), None)
-    deciding = deciding or next((one.against for one in others), tests[0])
+    deciding = deciding or next((other.against for other in others), tests[0])
     # The sentence before has named them.
     values["run"] = in_short(run.name, "It") if result.judged else run.name
     values["baseline"] = in_short(str(result.baseline), "the baseline")
@@ -224,10 +227,10 @@ def _orders(result: AuditFigures) -> Iterator[Finding]:
     """Of several runs, the order in which measures put them, by which two are shown to differ."""
     lean = shown_lean(result)
     for measure in (*utility_measures(result)[:1], *compared_measures(result)):
-        tests = [one for one in result.pairs if one.measure == str(measure)]
-        apart = {(one.first, one.second) for one in tests if one.test.shown}
+        tests = [pair for pair in result.pairs if pair.measure == str(measure)]
+        apart = {(test.first, test.second) for test in tests if test.test.shown}
         leading = not is_bias(measure) or measure == (lean or next(iter(compared_measures(result))))
-        if tests and (apart or leading) and len({name for one in tests for name in (one.first, one.second)}) > 1:
+        if tests and (apart or leading) and len({name for test in tests for name in (test.first, test.second)}) > 1:
             yield _order(result, measure, tests, apart | {(second, first) for first, second in apart})
 
 
@@ -236,8 +239,8 @@ def _order(result: AuditFigures, measure: Measure, tests: Sequence[Pair], apart:
     means = {run.name: _mean(run.measures[str(measure)], both) for run in result.given}
     ranked = sorted((name for name, mean in means.items() if mean is not None), key=lambda name: means[name] or 0.0)
     key, order = _in_order(ranked, apart, short_names(result))
-    noticed = [one.test.mde for one in tests if one.test.mde is not None]
-    if not apart and all(one.test.reason == ALL_ZERO for one in tests):
+    noticed = [test.test.mde for test in tests if test.test.mde is not None]
+    if not apart and all(test.test.reason == ALL_ZERO for test in tests):
         key = "all_same"
     elif not apart and len(noticed) < len(tests):
         key = "none_shown" if noticed else "none_told"
@@ -266,7 +269,9 @@ def _all_lean(result: AuditFigures) -> Iterator[Finding]:
     """That all of several runs are shown to lean to one side, if they are."""
     measure = shown_lean(result)
     figures = [] if measure is None else [run.measures[str(measure)] for run in result.given]
-    means = [one.mean for one in figures if one.mean is not None and one.lean is not None and one.lean.shown]
+    means = [
+        figure.mean for figure in figures if figure.mean is not None and figure.lean is not None and figure.lean.shown
+    ]
     pair = None if measure is None else poles(result, measure)
     if pair is None or len(means) < len(result.given) or min(means) * max(means) <= 0:
         return
@@ -457,14 +462,14 @@ def _of_groups(result: AuditFigures) -> dict[str, list[Finding]]:
 
 
 def _group_findings(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
-    tests = [one for one in result.shares if one.run == run.name]
-    shown = sorted((one for one in tests if one.test.shown), key=lambda one: -one.share)
-    if not shown and any(one.test.p is not None for one in tests):
+    tests = [share for share in result.shares if share.run == run.name]
+    shown = sorted((test for test in tests if test.test.shown), key=lambda one: -one.share)
+    if not shown and any(test.test.p is not None for test in tests):
         yield _SAYS.find("groups_alike", run.name, "no difference shown")
         return
     if not shown:
         why = ONLY_KNOWN if result.settings.get("unknown") == "skip" else PARTLY
-        why = next((one.test.reason for one in tests if one.test.reason is not None), why)
+        why = next((test.test.reason for test in tests if test.test.reason is not None), why)
         yield _SAYS.find("groups_untold", run.name, "cannot be told", why=why)
         return
     several = len(result.given) > 2
@@ -487,7 +492,7 @@ def _predicate(found: Finding) -> str:
 
 def _all_by_relevance(result: AuditFigures) -> bool:
     """Whether groups differ from the candidates, and nowhere is that shown to be beyond a perfect ranking."""
-    shown = [one for one in result.shares if one.test.shown]
+    shown = [share for share in result.shares if share.test.shown]
     return bool(shown) and all(one.beyond is not None and not one.beyond_perfect for one in shown)
 
 
@@ -510,7 +515,7 @@ def _of_query_groups(result: AuditFigures) -> Iterator[Finding]:
     if not result.query_groups:
         return
     measures = {str(measure): measure for measure in result.measures}
-    shown = [one for one in result.query_groups if one.test.shown]
+    shown = [group for group in result.query_groups if group.test.shown]
     # What is not shown to be worse for a group comes after what is; effectiveness before bias.
     ranked = sorted(
         shown, key=lambda one: (is_bias(measures[one.measure]), _gain(measures[one.measure], one.test) >= 0)
@@ -558,9 +563,9 @@ def _of_groups_against(result: AuditFigures, measures: Mapping[str, Measure]) ->
 
 def _no_group_apart(result: AuditFigures, measures: Mapping[str, Measure]) -> Finding:
     """That no group of queries is shown to differ from the others, or why that cannot be told."""
-    told = [one for one in result.query_groups if one.test.mde is not None]
+    told = [group for group in result.query_groups if group.test.mde is not None]
     if not told:
-        why = next((one.test.reason for one in result.query_groups if one.test.reason is not None), "")
+        why = next((group.test.reason for group in result.query_groups if group.test.reason is not None), "")
         return _SAYS.find("query_groups_untold", "", "cannot be told", why=why)
     first = [one for one in told if one.measure == told[0].measure]
     least = max(one.test.mde or 0.0 for one in first)
@@ -580,7 +585,7 @@ def _notes(result: AuditFigures) -> Iterator[Finding]:
     if moved:
         yield _SAYS.find("ties", level="cannot be told", place="note", figures=moved)
     if result.unequal_depth:
-        measures = [shown_name(one) for one in result.measures if str(one) in result.unequal_depth]
+        measures = [shown_name(measure) for measure in result.measures if str(measure) in result.unequal_depth]
         yield _SAYS.find("unequal_depth", level="cannot be told", place="note", measures=measures)
     yield from _no_figures(result)
     yield from result.cautions
@@ -593,7 +598,7 @@ def _no_figures(result: AuditFigures) -> Iterator[Finding]:
     by_reason: dict[str, list[str]] = {}
     for measure in result.measures:
         figures = [run.measures[str(measure)] for run in result.given]
-        if measure != shown_lean(result) and all(one.mean is None and one.bounds is None for one in figures):
+        if measure != shown_lean(result) and all(figure.mean is None and figure.bounds is None for figure in figures):
             by_reason.setdefault(_why_none(figures[0]), []).append(shown_name(measure))
     for why, measures in by_reason.items():
         yield _SAYS.find("no_figure", level="cannot be told", place="note", measures=measures, why=why)
@@ -604,7 +609,7 @@ def _moved(result: AuditFigures) -> list[str]:
     found, called = [], short_names(result)
     for run in result.given:
         figures = [one for one in run.measures.values() if is_bias(one.measure)]
-        ends = [(one.measure, one.tie_range) for one in figures if one.tie_sensitive]
+        ends = [(figure.measure, figure.tie_range) for figure in figures if figure.tie_sensitive]
         for measure, (low, high) in ((measure, of) for measure, of in ends[:1] if of is not None):
             found.append(
                 _SAYS.say("moved_figure", measure=shown_name(measure), run=called[run.name], low=low, high=high)

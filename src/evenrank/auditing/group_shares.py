@@ -17,9 +17,13 @@ def group_shares(results: Sequence[RunAudit]) -> tuple[GroupShare, ...]:
 
 
 def _shares_of(run: RunAudit) -> list[GroupShare]:
-    figures = [one for one in run.measures.values() if type(one.measure) is type(Share)]
+    figures = [value for value in run.measures.values() if type(value.measure) is type(Share)]
     # Of documents without labels, and so of what a random order would add, nothing is known.
-    known = [(one, one.vs_random_order) for one in figures if one.vs_random_order is not None and one.mean is not None]
+    known = [
+        (figure, figure.vs_random_order)
+        for figure in figures
+        if figure.vs_random_order is not None and figure.mean is not None
+    ]
     # What ties decide is in the family all the same.
     tests = [of.test for _, of in known]
     holm = corrected([replace(test, p=1.0) if test.reason == TIES else test for test in tests])

@@ -377,4 +377,6 @@ def systematic(chance: Array, n: int, seed: int) -> Array:
 
 def _expected(figures: Array, size: Array, n: int) -> Expected:
     chance = probabilities(size, n)
-    return Expected(n, *(max(expected_half_width(one, chance, share) for one in figures) for share in (1.0, *_WRONG)))
+    return Expected(
+        n, *(max(expected_half_width(figure, chance, share) for figure in figures) for share in (1.0, *_WRONG))
+    )

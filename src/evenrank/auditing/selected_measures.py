@@ -76,7 +76,11 @@ def lean_measure(result: AuditFigures) -> Measure | None:
 
 def shown_lean(result: AuditFigures) -> Measure | None:
     """The measure that says towards whom a run leans; None where none does."""
-    signed = [one for one in result.measures if is_bias(one) and resolve(one).signed and not resolve(one).whole_run]
+    signed = [
+        measure
+        for measure in result.measures
+        if is_bias(measure) and resolve(measure).signed and not resolve(measure).whole_run
+    ]
     found = pick(result, ARaB, RaB) or next(iter(signed), None)
     return found if found is not None and poles(result, found) is not None else None
 

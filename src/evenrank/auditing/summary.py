@@ -124,9 +124,9 @@ def _differs_from(result: AuditFigures, name: str, measure: str) -> list[int]:
     """The places of the runs that a run differs from, among those with a letter."""
     places = {run: place for place, run in enumerate(letters_of(result))}
     others = [
-        one.second if one.first == name else one.first
-        for one in result.pairs
-        if one.measure == measure and one.test.shown and name in (one.first, one.second)
+        pair.second if pair.first == name else pair.first
+        for pair in result.pairs
+        if pair.measure == measure and pair.test.shown and name in (pair.first, pair.second)
     ]
     return sorted(places[other] for other in others if other in places)
 
@@ -153,7 +153,7 @@ def _turned(result: AuditFigures, rows: list[RunAudit]) -> Table:
     )
     lines = [_Line(shown_name(m), str(m), m) for m in first]
     lines += [_Line(group_label(str(m["group"]), names), str(m), m) for m in largest]
-    shares = {(one.run, one.group): one for one in result.shares}
+    shares = {(share.run, share.group): share for share in result.shares}
     columns = (
         Column("", TEXT, "", "name"),
         *(_run_column(result, run, lines, shares, _name(result, run)) for run in rows),
@@ -273,9 +273,11 @@ def _among(result: AuditFigures, run: RunAudit, measure: Measure) -> Chip:
     """Against all other runs."""
     key = str(measure)
     pairs = [
-        one for one in result.pairs if one.measure == key and one.test.shown and run.name in (one.first, one.second)
+        pair
+        for pair in result.pairs
+        if pair.measure == key and pair.test.shown and run.name in (pair.first, pair.second)
     ]
-    others = [one.first if one.second == run.name else one.second for one in pairs]
+    others = [pair.first if pair.second == run.name else pair.second for pair in pairs]
     own = run.measures[key].mean or 0.0
     above = [name for name in others if (result[name].measures[key].mean or 0.0) > own]
     if above:
@@ -329,7 +331,7 @@ def _biased(result: AuditFigures, run: RunAudit, found: Finding | None) -> Chip:
 
 def _shares(result: AuditFigures, run: RunAudit) -> Chip:
     """The groups' shares against those of the candidates."""
-    tests = [one.test for one in result.shares if one.run == run.name]
-    if any(one.shown for one in tests):
+    tests = [share.test for share in result.shares if share.run == run.name]
+    if any(test.shown for test in tests):
         return Chip("not those of the candidates", "bad")
-    return Chip("not shown to differ" if any(one.p is not None for one in tests) else "cannot be told", "unknown")
+    return Chip("not shown to differ" if any(test.p is not None for test in tests) else "cannot be told", "unknown")

@@ -214,7 +214,7 @@ def figures_table(result: AuditFigures) -> Table:
     if not labelled(result):
         return table.only(*(key for key in keys if key not in _OF_LABELS))
     without = _NOT_OF_BOUNDS if only_bounds(result) else _OF_LABELS - {"known", *_OF_DRAWN}
-    empty = {one.keys[0] for one in table.columns if all(one.value(row, 0) in (None, "") for row in rows)}
+    empty = {column.keys[0] for column in table.columns if all(column.value(row, 0) in (None, "") for row in rows)}
     return table.only(*(key for key in keys if key not in without and (key in _ALWAYS or key not in empty)))
 
 
@@ -313,7 +313,7 @@ def pairs_table(pairs: Sequence[Pair]) -> Table:
 
 def query_groups_table(result: AuditFigures) -> Table:
     """Who is served: each run's figure by group of query, and how it differs from others and the baseline."""
-    compared = any(one.against is not None for one in result.query_groups)
+    compared = any(group.against is not None for group in result.query_groups)
     columns = (
         Column("measure"),
         Column("run"),

@@ -171,7 +171,8 @@ def measure_run(
         name=name,
         queries=len(evaluation.queries),
         measures={
-            str(one): _measure(evaluation, one, axis, clusters, over, ideal=name == NEUTRAL_FIRST) for one in measures
+            str(measure): _measure(evaluation, measure, axis, clusters, over, ideal=name == NEUTRAL_FIRST)
+            for measure in measures
         },
         tie_share=0.0 if over else evaluation.scored_lists.tie_share(SHOWN_DEPTH),
         by_depth=_profile(evaluation, over) if profiled else pl.DataFrame(),

@@ -60,14 +60,14 @@ class Command(_Params, TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As always, but for files that are not required where another option stands for them."""
         instead = {"--beir", "--from"} & {word.partition("=")[0] for word in args}
-        files = [one for one in self.params if one.required and one.name in ("collection", "queries", "qrels")]
+        files = [param for param in self.params if param.required and param.name in ("collection", "queries", "qrels")]
         try:
             for one in files if instead else ():
                 one.required = False
             return super().parse_args(ctx, args)
         finally:
-            for one in files:
-                one.required = True
+            for file in files:
+                file.required = True
 
     def whole(self) -> Command:
         """The same with its rare options in the help."""

@@ -320,5 +320,5 @@ def made(function: Callable[..., None]) -> Callable[..., None]:
     command.__doc__ = about(function)
     parameters.append(HELP_ALL)
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command

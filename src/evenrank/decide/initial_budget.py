@@ -131,7 +131,11 @@ def checkable_budget(
     lines = [f"# {_SAYS.say('init', **said)}"]
     # All at once: what is detected is corrected for the number of rules.
     results = gate(audited, budget={"rule": list(rules.values())}, baseline=base, run=gated).rules
-    deep = [plain(one.rule.measure) for one in results if one.against and values.unequal_depth(gated, one.rule, base)]
+    deep = [
+        plain(result.rule.measure)
+        for result in results
+        if result.against and values.unequal_depth(gated, result.rule, base)
+    ]
     depth = _SAYS.say("init_depth", measures=deep) if deep else ""
     lines += [f"# {depth}"] if deep else []
     notices = dict(zip(rules, map(detects_from, results), strict=True))

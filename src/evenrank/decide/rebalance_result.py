@@ -119,11 +119,11 @@ class Rebalanced(Result):
 
     def _bounds(self) -> Iterator[Finding]:
         """How each bound fares on the queries that it was not chosen on."""
-        for one in self.outcomes:
-            estimate = Estimate(one.others, one.limits, one.n)
-            values: dict[str, Any] = {"others": one.others, "limits": one.limits, "tuning": one.tuning}
-            key = one.verdict.replace(" ", "_")
-            yield _SAYS.find(key, one.bound.text, one.verdict, estimate, **values)
+        for outcome in self.outcomes:
+            estimate = Estimate(outcome.others, outcome.limits, outcome.n)
+            values: dict[str, Any] = {"others": outcome.others, "limits": outcome.limits, "tuning": outcome.tuning}
+            key = outcome.verdict.replace(" ", "_")
+            yield _SAYS.find(key, outcome.bound.text, outcome.verdict, estimate, **values)
 
     @property
     def _which(self) -> str:

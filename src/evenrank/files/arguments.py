@@ -48,10 +48,18 @@ def checked(function: _F) -> _F:
         function.__init__ = checked(function.__init__)  # type: ignore[misc]
         return function
     parameters = list(inspect.signature(function).parameters.values())
-    names = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    unpacked = next((one for one in parameters if str(one.annotation).startswith("Unpack[")), None)
-    variable = {one.name for one in parameters if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD)}
-    defaults = {one.name: one.default for one in parameters if one.name not in variable}
+    names = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    unpacked = next((parameter for parameter in parameters if str(parameter.annotation).startswith("Unpack[")), None)
+    variable = {
+        parameter.name
+        for parameter in parameters
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    }
+    defaults = {parameter.name: parameter.default for parameter in parameters if parameter.name not in variable}
 
     @functools.cache
     def declarations() -> tuple[dict[str, Any], dict[str, Option], dict[str, object]]:
@@ -147,7 +155,7 @@ def _fits(value: object, kind: Any) -> bool:
 
 def _words(kind: Any) -> str:
     """``str | Path | None`` as "a path", ``Sequence[str]`` as "a list of strings", a class by its name."""
-    kinds = [one for one in _alternatives(kind) if one is not types.NoneType]
+    kinds = [alternative for alternative in _alternatives(kind) if alternative is not types.NoneType]
     if any((get_origin(one) or one) in _PATHS for one in kinds):
         kinds = [one for one in kinds if one is not str]
     words = []

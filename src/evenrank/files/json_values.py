@@ -81,12 +81,12 @@ def fields_of(value: object, *, by_query: bool = False) -> dict[str, object]:
     """The fields of a dataclass, and the properties that it names in ``also``, as JSON values."""
     found: dict[str, object] = {}
     inline: list[object] = []
-    for one in fields(value):  # type: ignore[arg-type]
-        how, inner = one.metadata.get("json"), getattr(value, one.name)
+    for field in fields(value):  # type: ignore[arg-type]
+        how, inner = field.metadata.get("json"), getattr(value, field.name)
         if how == "inline":
             inline.append(inner)
         elif how is None or (_known(inner) and (how == "if known" or (how == "by query" and by_query))):
-            found[str(one.metadata.get("key", one.name))] = json_values(inner, by_query=by_query)
+            found[str(field.metadata.get("key", field.name))] = json_values(inner, by_query=by_query)
     for name in getattr(value, "also", ()):
         found[name] = json_values(getattr(value, name), by_query=by_query)
     for inner in inline:

@@ -396,7 +396,7 @@ class GroupSource:
     def margins(self, ids: Sequence[pl.Series]) -> dict[str, GroupTable]:
         """Of combinations, the table of each column alone by its name."""
         names = strings(self.group_column) if self.intersect else ()
-        return {one: replace(self, group_column=one, intersect=None, poles=None).known(ids) for one in names}
+        return {name: replace(self, group_column=name, intersect=None, poles=None).known(ids) for name in names}
 
     def _labels(self, ids: Sequence[pl.Series] | None) -> GroupTable:
         guess = None if self.guess is None else self._guess()

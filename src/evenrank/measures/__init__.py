@@ -75,7 +75,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> BiasMeasure:
-    found = next((one for one in bias_measures() if name == (one.SPELLED or one.NAME)), None)
+    found = next((measure for measure in bias_measures() if name == (measure.SPELLED or measure.NAME)), None)
     if found is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return found

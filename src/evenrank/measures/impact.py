@@ -176,7 +176,7 @@ class _ImpactRatio(ExposureMeasure):
         if not self["pooled"]:
             return super().ties(run)
         undefined = np.where(np.isnan(self.values(run)), np.nan, 0.0)
-        expected, low, high = (one + undefined for one in self.over_orders(run))
+        expected, low, high = (order + undefined for order in self.over_orders(run))
         return tie_figures(expected, low, high)
 
     def interval(self, run: JoinedRun) -> Interval | None:

@@ -267,7 +267,7 @@ class EffectiveBatch:
 
     def summarize(self, scores: Tensor, relevance: Tensor, sides: Tensor, mask: Tensor) -> list[Summary]:
         """The summary of a piece for each attribute; ``sides`` [A, B, K]."""
-        return [self.term.summarize(scores.float(), relevance, one, mask) for one in sides]
+        return [self.term.summarize(scores.float(), relevance, side, mask) for side in sides]
 
     def begin(self, pieces: Sequence[Sequence[Summary]]) -> None:
         """Starts a step whose batch is in ``pieces`` on this process."""

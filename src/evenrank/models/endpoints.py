@@ -103,7 +103,9 @@ def answer_in(text: str, api: Api, size: int) -> NDArray[np.float64]:
 def _numbers(values: object, api: Api) -> list[float]:
     """The same if they are usable numbers, else none: True is no number, and no float holds 10 ** 400."""
     largest = float(np.finfo("f4" if api == "openai" else "f8").max)
-    if not isinstance(values, list) or not all(type(one) in (int, float) and abs(one) <= largest for one in values):
+    if not isinstance(values, list) or not all(
+        type(value) in (int, float) and abs(value) <= largest for value in values
+    ):
         return []
     # The cosine needs a direction.
     return values if api != "openai" or np.array(values, np.float32).any() else []
@@ -681,11 +683,13 @@ class RerankEndpointScorer(EndpointScorer):
 
     def _scored(self, session: Session, pairs: TextPairs, batch_size: int, windows: Sequence[Rows]) -> Iterator[Scores]:
         cut = [(rows, list(self._requests(pairs.query[rows], batch_size))) for rows in windows]
-        answers = session.in_order(self._question(session, pairs, rows[one]) for rows, places in cut for one in places)
+        answers = session.in_order(
+            self._question(session, pairs, rows[place]) for rows, places in cut for place in places
+        )
         for rows, places in cut:
             scores = np.empty(len(rows))
-            for one in places:
-                scores[one] = next(answers)
+            for place in places:
+                scores[place] = next(answers)
             yield scores
 
     def _requests(self, query: Rows, batch_size: int) -> Iterator[Rows]:

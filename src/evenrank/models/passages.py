@@ -163,7 +163,7 @@ def _halves(text: str, place: Span, size: int, limit: int, count: Counter) -> li
         return [place]
     middle = (start + end) // 2
     parts = [(start, middle), (middle, end)]
-    return [one for part in parts for one in _halves(text, part, count([text[slice(*part)]])[0], limit, count)]
+    return [halve for part in parts for halve in _halves(text, part, count([text[slice(*part)]])[0], limit, count)]
 
 
 class _Pieces:

@@ -336,7 +336,7 @@ def truncated_between(before: Truncation | None, after: Truncation | None) -> di
 
 def truncated_in_all(counts: Sequence[Mapping[str, Any] | None]) -> Truncation | None:
     """The sum of counts in JSON values; None if there are none, or if one is unknown."""
-    known = [Truncation(**one) for one in counts if one is not None]
+    known = [Truncation(**count) for count in counts if count is not None]
     return sum(known[1:], known[0]) if known and len(known) == len(counts) else None
 
 

@@ -139,7 +139,7 @@ def need_file(
 def unused(options: Options, *read: str, texts: Sequence[str] = (), models: Sequence[str] = ()) -> list[Need]:
     """A need with a problem for each option that is given but not read: ``read`` are the names of those that are,
     ``texts`` and ``models`` the names that ``data`` and ``model`` may have."""
-    names = [one.name for one in fields(options) if one.name not in ("data", "model")]
+    names = [field.name for field in fields(options) if field.name not in ("data", "model")]
     given = [name for name in names if getattr(options, name) and name not in read]
     problems = [f"{arg(name)}: not used by this experiment at this scale" for name in given]
     for name, known in (("data", texts), ("model", models)):

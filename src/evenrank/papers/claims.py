@@ -108,7 +108,7 @@ class Check:
 
     def verdict(self, figures: Figures) -> Verdict:
         """What the figures say."""
-        lacking = [one for one in self.systems if not figures.has(self.figure, one)]
+        lacking = [system for system in self.systems if not figures.has(self.figure, system)]
         if lacking:
             return Verdict("not decidable", _SAYS.say("lacking", systems=lacking, figure=self.figure))
         unit = figures.units.get(self.figure, "queries")
@@ -122,7 +122,7 @@ class Check:
 
     def effect(self, figures: Figures, published: Published) -> Effect | None:
         """The difference with its interval, and what it would be as published; None where a figure is missing."""
-        if any(not figures.has(self.figure, one) for one in self.systems):
+        if any(not figures.has(self.figure, system) for system in self.systems):
             return None
         test = self.difference(figures, self.factor)
         figure = f"|{self.figure}|" if self.size else self.figure
@@ -141,7 +141,7 @@ class Check:
         Of an equivalence, and of a loss of at most so much, that of systems that are equally good. None where the paper
         has no figures for it.
         """
-        if any(not figures.has(self.figure, one) for one in self.systems):
+        if any(not figures.has(self.figure, system) for system in self.systems):
             return None
         if self.sign == "=":
             tests = [(self.difference(figures, share), apart) for share, apart in self._margins(figures)]
@@ -241,12 +241,12 @@ def _above(test: RandomEffects, bound: float, sign: int, level: float, unit: str
 
 def every(*verdicts: Verdict) -> Verdict:
     """Supported if all are; not supported if one is not."""
-    states = [one.state for one in verdicts]
+    states = [verdict.state for verdict in verdicts]
     if "not supported" in states:
         return Verdict("not supported")
     if states and all(state == "supported" for state in states):
         return Verdict("supported")
-    return Verdict("not decidable", "; ".join(dict.fromkeys(one.needs for one in verdicts if one.needs)))
+    return Verdict("not decidable", "; ".join(dict.fromkeys(verdict.needs for verdict in verdicts if verdict.needs)))
 
 
 Published = Mapping[tuple[str, str], float]
@@ -288,7 +288,7 @@ class Claim:
         for text in texts:
             for model in named if "{model}" in text else [""]:
                 other = Check.parse(text.replace("{model}", (instead or {}).get(model, model)))
-                there = figures is None or all(figures.has(other.figure, one) for one in other.systems)
+                there = figures is None or all(figures.has(other.figure, system) for system in other.systems)
                 found.append(other if there else Check.parse(text.replace("{model}", model)))
         return found
 
@@ -318,9 +318,9 @@ class Claim:
         if why:
             return Decided(self, Verdict("not put to this data", why))
         checks, floors = (self.expanded(texts, models, figures, instead) for texts in (self.checks, self.floors))
-        verdict = every(*(one.verdict(figures) for one in checks))
+        verdict = every(*(check.verdict(figures) for check in checks))
         if verdict.state == "supported":
-            below = [one for one in floors if one.verdict(figures).state != "supported"]
+            below = [floor for floor in floors if floor.verdict(figures).state != "supported"]
             if below:
                 # Most floors are BM25's; another one is named.
                 lacking = [f"{one.figure} of {one.left} {one.sign} {one.right}" for one in below if one.right != "BM25"]
@@ -330,14 +330,16 @@ class Claim:
             # What the paper has of the model is what the one that stands in is compared with.
             own = [one for one in published if one[0].startswith(f"{model} ")]
             published |= {(other + system.removeprefix(model), name): published[system, name] for system, name in own}
-        effects = [one.effect(figures, published) for one in checks]
+        effects = [check.effect(figures, published) for check in checks]
         # Of evenrank's own lines there is no published effect.
-        powers = [one.power(figures, published) for one in checks if self.where]
+        powers = [check.power(figures, published) for check in checks if self.where]
         least = min((one for one in powers if one is not None), default=None)
         if checks != self.expanded(self.checks, models):
             # The power that is known is not that of the ranker that stands in.
             known = None
-        return Decided(self, verdict, tuple(dict.fromkeys(one for one in effects if one is not None)), least, known)
+        return Decided(
+            self, verdict, tuple(dict.fromkeys(effect for effect in effects if effect is not None)), least, known
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +359,7 @@ class Decided:
     def finding(self) -> Finding:
         """The claim with its verdict, as a line."""
         claim, state, needs = self.claim, self.verdict.state, self.verdict.needs
-        figures = [str(one) for one in self.effects]
+        figures = [str(effect) for effect in self.effects]
         figures += [trainings] if (trainings := self._of_trainings()) else []
         figures += [_SAYS.say("needs" if state == "not decidable" else "why", needs=needs)] if needs else []
         figures += [_SAYS.say("published", published=claim.published)] if claim.published else []
@@ -370,7 +372,7 @@ class Decided:
 
     def _of_trainings(self) -> str:
         """Of which trainings the verdict is; from five on how often one may fail that none of them shows."""
-        trainings = min((one.trainings for one in self.effects if one.trainings), default=0)
+        trainings = min((effect.trainings for effect in self.effects if effect.trainings), default=0)
         if not trainings:
             return ""
         unseen = unseen_share(trainings)
@@ -393,14 +395,14 @@ class Decided:
             "reckoned_power": None if self.known is None else self.known[1],
             "effects": [
                 {
-                    "what": one.what,
-                    "mean": one.found.mean,
-                    "ci95": one.found.ci95,
-                    "n": number_of(one.found),
-                    "trainings": one.trainings,
-                    "published": one.published,
+                    "what": effect.what,
+                    "mean": effect.found.mean,
+                    "ci95": effect.found.ci95,
+                    "n": number_of(effect.found),
+                    "trainings": effect.trainings,
+                    "published": effect.published,
                 }
-                for one in self.effects
+                for effect in self.effects
             ],
         }
 

@@ -249,7 +249,10 @@ class ExpansionStudy(Study[ExpansionSettings]):
         """Man : b :: woman : ?, of occupations (biased) and of words for one gender (appropriate)."""
         sets, known = self.sets, frozenset(vectors.words)
         pairs = [of for of in sets.equalize if len(of) == 2 and {*of} <= known and of[1] not in (FROM, "he")]
-        kinds = {"biased": [one for one in sets.occupations if one in known], "appropriate": [one for _, one in pairs]}
+        kinds = {
+            "biased": [occupation for occupation in sets.occupations if occupation in known],
+            "appropriate": [one for _, one in pairs],
+        }
         for kind, asked in kinds.items():
             if asked and known >= {FROM, TO}:
                 ids, system = [f"{kind}: {one}" for one in asked], f"{kind} analogies {when}"
@@ -262,7 +265,7 @@ class ExpansionStudy(Study[ExpansionSettings]):
         units = Vectors(vectors.words, unit_rows(vectors.matrix).astype(np.float32))
         pairs = [of for of in self.sets.equalize if all(word in row_of for word in of)]
         checks = [check_equality(units, neutral, [tuple(row_of[word] for word in of)]) for of in pairs]
-        gaps = [1e6 * max(one.dot, one.distance) for one in checks]
+        gaps = [1e6 * max(check.dot, check.distance) for check in checks]
         return GAP, AFTER, ["–".join(of) for of in pairs], np.array(gaps)
 
     def _neutral(self, vectors: Vectors) -> Array:

@@ -71,7 +71,7 @@ class Figures:
 
     def mean(self, figure: str, system: str) -> float:
         """The mean over seeds of the mean over queries."""
-        return float(np.nanmean([np.nanmean([*one.values()]) for one in self.values[figure, system].values()]))
+        return float(np.nanmean([np.nanmean([*value.values()]) for value in self.values[figure, system].values()]))
 
     def row(self, figure: str, system: str, *, size: bool = False) -> Estimate | None:
         """A system's figure with its interval over seeds and queries; ``size``: without its sign; None: it has none."""
@@ -108,7 +108,7 @@ class Figures:
             names = every if every is not None else list(next(iter(known.values()))[seed])
             found = np.full(len(names), constant)
             for system, weight in weights.items():
-                found += signs[system] * weight * np.array([known[system][seed].get(one, np.nan) for one in names])
+                found += signs[system] * weight * np.array([known[system][seed].get(name, np.nan) for name in names])
             columns.append(found)
         return random_effects_test(columns, same_queries=self.same_queries)
 

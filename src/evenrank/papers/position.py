@@ -600,7 +600,7 @@ class PositionStudy(Study[PositionSettings]):
                 # The file has questions that are left out, too.
                 asked = self._real_text(name).places.select("query_id", "doc_id")
                 table = table.join(asked, on=["query_id", "doc_id"], how="semi", maintain_order="left")
-            ids = [" ".join(map(str, one)) for one in table.select("query_id", "doc_id", "answer_start").iter_rows()]
+            ids = [" ".join(map(str, row)) for row in table.select("query_id", "doc_id", "answer_start").iter_rows()]
             place, words = table["position"].to_numpy(), table["tokens"].to_numpy()
             length = table["answer"].str.count_matches(r"\S+").cast(pl.Int64).to_numpy()
             # Where an answer of so many words begins on average if it stands anywhere that it fits.

@@ -82,7 +82,7 @@ def random_effects_test(differences: Sequence[Array], *, same_queries: bool = Fa
     >>> round(found.mean, 6), found.seeds, found.queries
     (0.3, 2, 3)
     """
-    tables = [one for one in differences if not np.isnan(one).all()]
+    tables = [difference for difference in differences if not np.isnan(difference).all()]
     known = [np.where(np.abs(one) <= EQUAL, 0.0, one)[~np.isnan(one)] for one in tables]
     seeds, queries = len(known), sum(map(len, known))
     if not queries:

@@ -189,9 +189,9 @@ class Chart:
 
     def drawings(self, figures: Figures, models: Sequence[str]) -> Iterator[Drawing]:
         """A chart for each model."""
-        for model in models if any("{model}" in one for one in self.systems) else [""]:
+        for model in models if any("{model}" in system for system in self.systems) else [""]:
             title = f"{self.title}, {model}" if model else self.title
-            patterns = [one.replace("{model}", model) for one in self.systems]
+            patterns = [system.replace("{model}", model) for system in self.systems]
             drawn = _lines(self, title, figures, patterns) if self.at else _plane(self, title, figures, patterns)
             if drawn is not None:
                 yield drawn
@@ -307,7 +307,9 @@ class ExperimentPage(Result):
             }
             for layout, rows in self.layouts
         ]
-        figures = [{"name": one.name, "title": one.title, "chart": one.specification} for one in self.drawings]
+        figures = [
+            {"name": drawing.name, "title": drawing.title, "chart": drawing.specification} for drawing in self.drawings
+        ]
         return {"tables": tables, "figures": figures}
 
     @property
@@ -340,7 +342,7 @@ class ExperimentPage(Result):
         """The claims; tables, charts and notes behind them."""
         drawn = Section("Charts", draw=lambda: self.drawings) if self.drawings else None
         tables = (*(layout.table(rows) for layout, rows in self.layouts), *self.extra)
-        sections = (*([drawn] if drawn else []), *(Section(one.title, (one,)) for one in tables))
+        sections = (*([drawn] if drawn else []), *(Section(table.title, (table,)) for table in tables))
         return Page(
             "experiment",
             self.title,

@@ -409,7 +409,7 @@ class SamplingStudy(Study[SamplingSettings]):
     def _name(self, model: str, arm: str, division: int) -> str:
         """The folder of a training; models with one recipe share theirs."""
         rankers = self.settings.rankers
-        model = next(one for one in rankers if rankers[one] == rankers[model])
+        model = next(ranker for ranker in rankers if rankers[ranker] == rankers[model])
         return f"{model}-{arm.replace(' ', '-')}" + f"-{division}" * (len(self.divisions) > 1)
 
     def _recipe(

@@ -82,7 +82,7 @@ class Settings:
 
     def model_of(self, system: str) -> str:
         """The ranker that a system is a row of; "" for none."""
-        return max((one for one in self.all_models if system.startswith(one)), key=len, default="")
+        return max((model for model in self.all_models if system.startswith(model)), key=len, default="")
 
     def stand_in_of(self, system: str) -> str:
         """What stands for the collection that a row is of; "" for none."""
@@ -433,7 +433,7 @@ def cpu_precision() -> Precision:
 
 def matching(systems: Sequence[str], pattern: str) -> list[str]:
     """The systems that a pattern with ``*`` names, in their order."""
-    return [one for one in systems if re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), one)]
+    return [system for system in systems if re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), system)]
 
 
 class _ending:

@@ -233,8 +233,8 @@ class _Rows:
         """One intercept for each version and direction, and the slopes."""
         cell = self._cells()
         intercepts = (cell[:, None] == np.unique(cell)).astype(np.float64)
-        slopes = [intercepts, *(one.column[:, None] for one in self.slopes)]
-        learnt_from = [intercepts, *(one.learnt_from[:, None] for one in self.slopes)]
+        slopes = [intercepts, *(slope.column[:, None] for slope in self.slopes)]
+        learnt_from = [intercepts, *(slope.learnt_from[:, None] for slope in self.slopes)]
         of_placebo = self.version == 1
         return clustered(
             self.values,

@@ -89,21 +89,21 @@ def probe_findings(result: ProbeResult) -> Iterator[Finding]:
     """The answer, how effective the ranker is, and a finding for each variant."""
     several = len(result.variants) > 1
     if several:
-        shown = [one.name for one in result.variants if one.finding.shown]
+        shown = [variant.name for variant in result.variants if variant.finding.shown]
         values: dict[str, Any] = {
             "total": len(result.variants),
             "shown": len(shown),
             "names": shown,
         }
-        untold = all(one.finding.verdict == "cannot be told" for one in result.variants)
+        untold = all(variant.finding.verdict == "cannot be told" for variant in result.variants)
         key, level = ("some_move", "shown") if shown else ("none_moves", "no difference shown")
         level = "cannot be told" if untold else level
         yield _SAYS.find(key, result.name, cast("Level", level), None, "answer", name=result.name, **values)
     own = result.original.get(UTILITY)
     if own is None:
         yield _SAYS.find("unknown", level="cannot be told", place="warning")
-    for one in result.variants:
-        found = variant_finding(result.name, one)
+    for variant in result.variants:
+        found = variant_finding(result.name, variant)
         yield found if several else replace(found, place="answer")
     if own is not None:
         figure = Estimate(own.mean, own.ci95, result.queries)
@@ -191,11 +191,11 @@ _LONGEST = 60
 def probe_page(result: ProbeResult) -> Page:
     """All figures of a result as a page."""
     figures = [_counts(result), _ranks(result)]
-    if any(one.replaced for one in result.variants):
+    if any(variant.replaced for variant in result.variants):
         figures.append(_replaced(result))
     sections = [Section("Effects", (_effects(result),), lambda: _charts(result))]
     sections.append(Section("Pairs and ranks", tuple(figures)))
-    if any(one.examples for one in result.variants):
+    if any(variant.examples for variant in result.variants):
         sections.append(Section("Which passages change most", (_examples(result),)))
     return Page(
         "probe",
@@ -207,7 +207,7 @@ def probe_page(result: ProbeResult) -> Page:
             "in standard deviations of the query's scores",
             *(
                 ("finding: beyond a placebo, an edit that should not matter",)
-                * any(one.placebo for one in result.variants)
+                * any(variant.placebo for variant in result.variants)
             ),
         ),
         counted(result.pairs, "pair"),
@@ -230,12 +230,12 @@ def _short(result: ProbeResult) -> Table:
         Column("name", TEXT, ""),
         Column("pairs", COUNT, of="counts.compared"),
         Column("effect", shorts(3, sign=True), of="means.effect.mean"),
-        *(placebo if any(one.placebo for one in result.variants) else ()),
+        *(placebo if any(variant.placebo for variant in result.variants) else ()),
         *finding,
     )
     noticed = [Column("mde", shorts(3), "detects from", _mde)]
     # Where no score changes there is nothing to notice.
-    columns += tuple(noticed) if any(_mde(one) is not None for one in result.variants) else ()
+    columns += tuple(noticed) if any(_mde(variant) is not None for variant in result.variants) else ()
     return Table("Effects", columns, result.variants)
 
 
@@ -259,16 +259,16 @@ def _notes(result: ProbeResult) -> Iterator[str]:
         " passage, whichever error is larger. Holm p: corrected over the variants. Noticeable: an effect of this size"
         " or more would have been found in eight of ten such samples (p < .05 / number of variants)."
     )
-    if any(one.means.swap and one.means.swap.placebo for one in result.variants):
+    if any(variant.means.swap and variant.means.swap.placebo for variant in result.variants):
         yield (
             "Finding of a swap: ½ [(a₊ − a₋) − κ (c₊ − c₋)], with the mean changes a by the swap and c by its placebo,"
             " towards the first pole (+) and away from it (−), and κ = (a₊ + a₋)/(c₊ + c₋), how many times as much the"
             " swap damages (1 where no damage shows)."
         )
-    for one in result.variants:
-        if one.poles is not None:
-            above, below = preferred(one)
-            yield f"{one.name}: above 0, {above} scores higher; below 0, {below}."
+    for variant in result.variants:
+        if variant.poles is not None:
+            above, below = preferred(variant)
+            yield f"{variant.name}: above 0, {above} scores higher; below 0, {below}."
     if result.original and "nDCG@10" in result.original and result.settings.get("depth") is None:
         yield "The lists are the judged passages alone: nDCG@10 here is of their order, not of a search."
 
@@ -287,7 +287,9 @@ def _effects(result: ProbeResult) -> Table:
         Column("mde", digits(3), of=_mde),
     )
     note = "Placebo: over those of the compared pairs that it changes. Finding: the effect beyond the placebo."
-    return Table("Effects", columns, result.variants, (note,) if any(one.placebo for one in result.variants) else ())
+    return Table(
+        "Effects", columns, result.variants, (note,) if any(variant.placebo for variant in result.variants) else ()
+    )
 
 
 def _counts(result: ProbeResult) -> Table:
@@ -320,15 +322,15 @@ def _ranks(result: ProbeResult) -> Table:
     )
     note = "Places that a passage would rise or fall if its variant stood in for it, all else as it was."
     oriented = " Of oriented variants: that the wording of the first pole stands higher."
-    notes = (note + oriented * any(one.poles for one in result.variants),)
+    notes = (note + oriented * any(variant.poles for variant in result.variants),)
     return Table("Ranks", columns, result.variants, notes)
 
 
 def _replaced(result: ProbeResult) -> Table:
     rows = [
-        (one.name, measure, result.original[measure], found)
-        for one in result.variants
-        for measure, found in one.replaced.items()
+        (variant.name, measure, result.original[measure], found)
+        for variant in result.variants
+        for measure, found in variant.replaced.items()
     ]
     columns = (
         Column("variant"),
@@ -345,9 +347,9 @@ def _replaced(result: ProbeResult) -> Table:
 
 def _examples(result: ProbeResult) -> Table:
     rows = [
-        (one.name, example.query, *side_by_side(example), example.delta)
-        for one in result.variants
-        for example in one.examples
+        (variant.name, example.query, *side_by_side(example), example.delta)
+        for variant in result.variants
+        for example in variant.examples
     ]
     columns = (
         Column("variant"),
@@ -393,10 +395,10 @@ def _cut(words: list[str], spans: list[tuple[int, int]], first: int) -> str:
 
 def _charts(result: ProbeResult) -> list[Drawing]:
     rows: list[dict[str, float | str]] = []
-    for one in result.variants:
-        means = one.means
+    for variant in result.variants:
+        means = variant.means
         for name, found in ((_EFFECT, means.effect), (_PLACEBO, means.placebo), (_FINDING, means.finding)):
-            rows += _point(one.name, name, found)
+            rows += _point(variant.name, name, found)
     if not rows:
         return []
     title = "Change of the score (in standard deviations of the query's scores)"

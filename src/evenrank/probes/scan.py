@@ -365,7 +365,7 @@ def _share(values: Array, passage: Array) -> Estimate:
 
 def _part(by: str, part: str, ranks: Array, passage: Array, k: int) -> Part:
     values = [(ranks <= most).astype(np.float64) for most in (1, AT, k)] + [1 / ranks]
-    return Part(by, part, len(ranks), *(_share(one, passage) for one in values))
+    return Part(by, part, len(ranks), *(_share(value, passage) for value in values))
 
 
 def _found(searched: Lists, ranks: Array, asked: Asked, read: Array | None, passages: Passages, k: int) -> Found:
@@ -528,9 +528,9 @@ def contrasts_of(
     BM25; ``reads``: whether each reads the query's sentence to its end [Q], None where that is unknown.
     """
     found = [
-        one
+        contrast
         for name, value, read in zip(names, values, reads, strict=False)
-        for one in _contrasts(name, value, control, asked, read)
+        for contrast in _contrasts(name, value, control, asked, read)
     ]
     if len(names) > 1:
         ours, theirs = (cluster_means(one, asked.passage) for one in values[:2])
@@ -857,9 +857,12 @@ def _result(
     gone: tuple[str, ...] = ()
     won: tuple[str, ...] = ()
     if len(tested) > 1:
-        here, there = (np.maximum.reduceat(_by_passage(one, passage), _starts(passage)) > 0 for one in values[:2])
+        here, there = (np.maximum.reduceat(_by_passage(value, passage), _starts(passage)) > 0 for value in values[:2])
         gone, won = (tuple(ids.filter(pl.Series(one)).to_list()) for one in (there & ~here, here & ~there))
-    falls = any(one.verdict == "shown" and one.by == "depth" and (one.found.mean or 0) > 0 for one in contrasts[:1])
+    falls = any(
+        contrast.verdict == "shown" and contrast.by == "depth" and (contrast.found.mean or 0) > 0
+        for contrast in contrasts[:1]
+    )
     word = queries["word"].to_numpy()
     columns = [
         pl.Series(f"rank_{of.name}", [None if np.isinf(one) else int(one) for one in rank], pl.Int64)

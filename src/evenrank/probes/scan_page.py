@@ -80,11 +80,11 @@ def scan_findings(result: ScanResult) -> Iterator[Finding]:
 
     Where nothing is shown of depth, what is shown of reading or of groups stands first.
     """
-    own = [one for one in result.contrasts if one.name == result.name]
+    own = [contrast for contrast in result.contrasts if contrast.name == result.name]
     depth = _depth(result, own[0])
     # Of groups that nobody asked for, what cannot be told is not said.
     groups = [one for one in own if one.by == "group"]
-    of_groups = list(_groups([one for one in groups if result.grouped or one.verdict != "cannot be told"]))
+    of_groups = list(_groups([group for group in groups if result.grouped or group.verdict != "cannot be told"]))
     reading = list(_reading(result, own, depth.level != "shown"))
     if depth.level != "shown" and depth.key != "depth_queries":
         first = [*reading, *(one for one in of_groups if one.level == "shown")][:1]
@@ -111,7 +111,7 @@ def scan_findings(result: ScanResult) -> Iterator[Finding]:
         yield _SAYS.find("edge", "Reading", "shown", None, edge=result.edge)
     yield from of_groups
     yield _exposure(result, subject, other)
-    if not result.questions and 2 * sum(one.queries for one in subject.parts if one.by == "depth") < result.queries:
+    if not result.questions and 2 * sum(part.queries for part in subject.parts if part.by == "depth") < result.queries:
         yield _SAYS.find("short", place="note")
     if result.wordless:
         yield _SAYS.find("wordless", place="note", count=result.wordless, of=result.of_sentences)
@@ -181,7 +181,7 @@ def _change(result: ScanResult, one: Contrast) -> Finding:
 def _groups(contrasts: Sequence[Contrast]) -> Iterator[Finding]:
     """Of two groups what is known of them; of more the ones that differ, the largest difference first."""
     several = len(contrasts) > 1
-    shown = [one for one in contrasts if one.verdict == "shown"]
+    shown = [contrast for contrast in contrasts if contrast.verdict == "shown"]
     for one in sorted(shown if several else contrasts, key=lambda one: -abs(one.found.mean or 0.0)):
         change = one.found
         key = "group_same" if change.mde else "group_equal"
@@ -194,7 +194,7 @@ def _groups(contrasts: Sequence[Contrast]) -> Iterator[Finding]:
         values: dict[str, Any] = {"group": one.first, "other": one.last, "change": change, "noticed": change.mde}
         values |= {"first": one.of_first, "last": one.of_last}
         yield _SAYS.find(key, "Groups", change.verdict, change, why=change.reason, **values)
-    told = [one for one in contrasts if one.verdict != "cannot be told"]
+    told = [contrast for contrast in contrasts if contrast.verdict != "cannot be told"]
     if several and told and not shown:
         most = max(told, key=lambda one: abs(one.found.mean or 0.0))
         change, size = most.found, most.found.mde
@@ -251,10 +251,10 @@ def _next(result: ScanResult) -> Iterator[tuple[str, str]]:
 def _chips(result: ScanResult) -> Iterator[tuple[str, tuple[Chip, ...]]]:
     # BM25 is what is compared with, not what is judged.
     for found in result.retrievers[: max(1, len(result.retrievers) - 1)]:
-        own = [one for one in result.contrasts if one.name == found.name]
+        own = [contrast for contrast in result.contrasts if contrast.name == found.name]
         depth = next((one for one in own if one.by == "depth"), None)
         groups = [one for one in own if one.by == "group"]
-        shown = [one for one in groups if one.verdict == "shown"]
+        shown = [group for group in groups if group.verdict == "shown"]
         lost = found.lost.mean or 0.0
         chips = (
             _chip(depth),
@@ -393,7 +393,7 @@ def _exposures(result: ScanResult) -> Table:
 
 
 def _hubs(result: ScanResult) -> Table:
-    rows = [(one.name, *hub) for one in result.retrievers for hub in one.exposure.hubs]
+    rows = [(retriever.name, *hub) for retriever in result.retrievers for hub in retriever.exposure.hubs]
     return Table("Shown most", (Column("retriever"), Column("passage"), Column("exposure", digits(1), "r(d)")), rows)
 
 
@@ -402,7 +402,7 @@ def _hubs(result: ScanResult) -> Table:
 
 def _by_depth(result: ScanResult) -> bool:
     """Whether what is found is known by depth of every retriever."""
-    return all(any(one.by == "depth" for one in found.parts) for found in result.retrievers)
+    return all(any(part.by == "depth" for part in found.parts) for found in result.retrievers)
 
 
 def _curves(result: ScanResult) -> Drawing:
@@ -412,14 +412,14 @@ def _curves(result: ScanResult) -> Drawing:
     rows = [
         {
             "retriever": plain(of.name),
-            "depth": (TENTH_NAMES.index(one.part) + 0.5) / 10,
-            "found": _mid(one.at10),
-            "low": _low(one.at10),
-            "high": _high(one.at10),
+            "depth": (TENTH_NAMES.index(part.part) + 0.5) / 10,
+            "found": _mid(part.at10),
+            "low": _low(part.at10),
+            "high": _high(part.at10),
         }
         for of in result.retrievers
-        for one in of.parts
-        if one.by == "depth"
+        for part in of.parts
+        if part.by == "depth"
     ]
     names = [plain(of.name) for of in result.retrievers]
     legend = alt.Legend(title=None, orient="top", labelLimit=200)
@@ -451,15 +451,15 @@ def _strip(result: ScanResult) -> Drawing:
 
     rows = [
         {
-            "group": one.part,
-            "value": one.at10.mean,
-            "low": _low(one.at10),
-            "high": _high(one.at10),
+            "group": part.part,
+            "value": part.at10.mean,
+            "low": _low(part.at10),
+            "high": _high(part.at10),
             "retriever": of.name,
         }
         for of in result.retrievers
-        for one in of.parts
-        if one.by == "group"
+        for part in of.parts
+        if part.by == "group"
     ]
     data = alt.Chart(alt.Data(values=rows))
     y = alt.Y("group:N", title=None, sort=None)

@@ -210,7 +210,7 @@ def position_curve(versions: Versions, *, clusters: Ints | None = None) -> Posit
     if n:
         rows = cluster_means(at[known], np.arange(n) if clusters is None else clusters[known])
     each = np.arange(len(rows))
-    first_last, middle, first, last = (compare_passages(rows @ one, each) for one in contrast_weights(count))
+    first_last, middle, first, last = (compare_passages(rows @ weight, each) for weight in contrast_weights(count))
     found = [first_last, _of_both(middle, first, last)]
     if count == _NO_MIDDLE:
         found[1] = undecidable(None, first_last.n, "two places have no middle", UNIT)
@@ -597,7 +597,7 @@ def moved_answers(
 
         return Curves(curve(sides[0]), curve(sides[1]), curve(sides[0] - sides[1]))
 
-    ends = (0, np.array([int(np.flatnonzero(one.any(axis=0))[-1]) for one in moves.weights])[moves.shape])
+    ends = (0, np.array([int(np.flatnonzero(weight.any(axis=0))[-1]) for weight in moves.weights])[moves.shape])
     early, late = (_beyond_control(moves, sides, column, clusters) for column in ends)
     found = MovedAnswers(
         curves(slice(None)),
@@ -886,7 +886,7 @@ def _preference(name: str, moved: MovedAnswers) -> Iterator[Finding]:
     values: dict[str, Any] = {"change": change, "noticed": first.mde, "why": first.reason}
     yield _SAYS.find(_of_places(first), name, first.verdict, change, "answer", **values)
     # Where one end alone differs from the middle, first and last differ, which is said.
-    only_one = not both.shown and any(one.shown for one in score.ends)
+    only_one = not both.shown and any(end.shown for end in score.ends)
     if not only_one and (first.reason is None or first.reason != both.reason):
         place: Place = "answer" if both.shown else "finding"
         values = {"change": both, "noticed": both.mde, "why": both.reason}

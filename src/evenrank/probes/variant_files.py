@@ -373,11 +373,11 @@ def paired(given: Sequence[Given], listed: ProbedList, lexicon: Lexicon | None, 
 def _notes_of(variants: Sequence[Variant], about: Sequence[str]) -> list[str]:
     """The variants' own notes; what is said of several stands once, and what ``about`` says of the list only there."""
     said: dict[str, list[str]] = {}
-    for one in variants:
-        counted_here = any(note.endswith(f" {one.name} {_FEWER}") for note in about)
-        for note in one.notes:
+    for variant in variants:
+        counted_here = any(note.endswith(f" {variant.name} {_FEWER}") for note in about)
+        for note in variant.notes:
             if not (counted_here and note.startswith("Fewer edits")):
-                said.setdefault(note, []).append(one.name)
+                said.setdefault(note, []).append(variant.name)
     return [f"{', '.join(dict.fromkeys(names))}: {note}" for note, names in said.items()]
 
 

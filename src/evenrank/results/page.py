@@ -541,7 +541,7 @@ class Page:
 
     def said(self, *places: Place) -> tuple[Finding, ...]:
         """The findings of these places."""
-        return tuple(one for one in self.findings if one.place in places)
+        return tuple(finding for finding in self.findings if finding.place in places)
 
     def text(self, *, full: bool = False, width: int = 80) -> str:
         """The screen: the answer, the table, what it means, and at most three notes; ``full``: and all the rest.
@@ -562,7 +562,7 @@ class Page:
                 break
         if not full:
             return "\n".join(map(plain, screen.split("\n")))
-        found = {one.text for one in self.findings}
+        found = {finding.text for finding in self.findings}
         rest = [*(one.text for one in notes[MOST_NOTES:]), *(note for note in self.notes if note not in found)]
         parts = [
             screen,
@@ -656,7 +656,7 @@ _LONGEST_LABEL = 16
 
 def _answer(findings: Sequence[Finding], aside: str, width: int) -> str:
     """The sentences of the answer, and at the end of the line what stands beside it."""
-    lines = wrapped(plain(" ".join(one.text for one in findings)), width).split("\n")
+    lines = wrapped(plain(" ".join(finding.text for finding in findings)), width).split("\n")
     room = width - cell_len(lines[-1])
     if aside and room > len(aside) + 1:
         lines[-1] += plain(aside).rjust(room)
@@ -672,16 +672,16 @@ def _warnings(page: Page, width: int) -> list[str]:
 def _first(findings: Sequence[Finding], of_each: int | None) -> list[Finding]:
     """So many findings about each thing."""
     found: dict[str, list[Finding]] = {}
-    for one in findings:
-        found.setdefault(one.subject, []).append(one)
-    return [one for one in findings if one in found[one.subject][:of_each]]
+    for finding in findings:
+        found.setdefault(finding.subject, []).append(finding)
+    return [finding for finding in findings if finding in found[finding.subject][:of_each]]
 
 
 def _paragraphs(findings: Sequence[Finding], width: int) -> str:
     """The findings, those about one thing together behind its name."""
     by_subject: dict[str, list[str]] = {}
-    for one in findings:
-        by_subject.setdefault("Note" if one.place == "note" else one.subject, []).append(plain(one.text))
+    for finding in findings:
+        by_subject.setdefault("Note" if finding.place == "note" else finding.subject, []).append(plain(finding.text))
     label = min(max((cell_len(plain(name)) for name in by_subject), default=0), _LONGEST_LABEL)
     labels = [fitted(plain(name), label) for name in by_subject]
 

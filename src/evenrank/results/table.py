@@ -438,8 +438,8 @@ class Table:
         """
         state = ' aria-sort="none"' * sorts
         heads = "".join(
-            f'<th scope="col"{_side(one)}{state}>{_button(one) if sorts else html_text(one.title)}</th>'
-            for one in self.columns
+            f'<th scope="col"{_side(column)}{state}>{_button(column) if sorts else html_text(column.title)}</th>'
+            for column in self.columns
         )
         names = next((place for place, one in enumerate(self.columns) if not one.left), len(self.columns))
         body = []
@@ -456,7 +456,7 @@ class Table:
             body.append(f'<tr class="{html_text(kind)}">{cells}</tr>' if kind else f"<tr>{cells}</tr>")
         kinds = "plain groups" if self.group else "plain"
         attributes = 'id="table" class="figures"' if sorts else f'class="{kinds}"'
-        head = f"<thead><tr>{heads}</tr></thead>" if any(one.title for one in self.columns) else ""
+        head = f"<thead><tr>{heads}</tr></thead>" if any(column.title for column in self.columns) else ""
         caption = f"<caption>{html_text(self.title)}</caption>" if self.title else ""
         rows = "\n".join(body)
         return f"<table {attributes}>{caption}{head}<tbody>{rows}</tbody></table>"

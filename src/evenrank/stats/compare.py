@@ -110,7 +110,7 @@ def corrected(comparisons: Sequence[Comparison], families: int = 1) -> list[Comp
     ``families``: the number of families of tests that share the level. ``mde`` is then what the first of so many tests
     detects (by normal quantiles).
     """
-    after = [None if p is None else min(1.0, families * p) for p in holm([one.p for one in comparisons])]
+    after = [None if p is None else min(1.0, families * p) for p in holm([comparison.p for comparison in comparisons])]
     factor = _mde_factor(families * sum(p is not None for p in after))
     return [
         replace(one, holm_p=p, mde=None if one.mde is None else factor * one.mde)
@@ -436,7 +436,7 @@ def _clusters_of(samples: Sequence[Array], clusters: Array | None) -> list[Array
     """The clusters of each sample's defined values; None where no two values share one."""
     if clusters is None:
         return None
-    within = [clusters[~np.isnan(one)] for one in samples]
+    within = [clusters[~np.isnan(sample)] for sample in samples]
     return within if any(len(np.unique(one)) < len(one) for one in within) else None
 
 
@@ -462,7 +462,7 @@ def compare_groups(inside: Array, others: Array, *, clusters: Array | None = Non
         return undecidable(mean, n, f"{size}, where {LEAST_SAMPLE} are needed", unit)
     estimates = _two_groups(samples, within)
     welch = estimates[0]
-    low, high = zip(*(confidence_interval(one) for one in estimates), strict=True)
+    low, high = zip(*(confidence_interval(estimate) for estimate in estimates), strict=True)
     ci95 = (min(low), max(high)) if welch.se else None
     if least < LEAST_SAMPLE:
         return undecidable(mean, n, f"{size}, where {LEAST_SAMPLE} are needed", unit, ci95)
@@ -472,7 +472,7 @@ def compare_groups(inside: Array, others: Array, *, clusters: Array | None = Non
     if not welch.se:
         why = "the values of each group are all the same" if mean else "every value is the same"
         return undecidable(mean, n, why, unit)
-    p, mde = (max(of(one) for one in estimates) for of in (p_two_sided, _mde))
+    p, mde = (max(of(estimate) for estimate in estimates) for of in (p_two_sided, _mde))
     return Comparison(mean, ci95, n, unit, p, mde=mde, method="Welch's t, Hall's and Student's")
 
 

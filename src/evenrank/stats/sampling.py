@@ -116,5 +116,5 @@ SamplePair = tuple[LabelSample | None, LabelSample | None]
 
 def on_queries(samples: SamplePair, known: Array) -> SamplePair:
     """Both samples for the ``known`` [Q] queries alone, renumbered from 0."""
-    first, second = (None if one is None else one.only(known) for one in samples)
+    first, second = (None if sample is None else sample.only(known) for sample in samples)
     return first, second

@@ -175,7 +175,7 @@ def _taken(
     def take(batch: pl.DataFrame) -> list[pl.DataFrame]:
         found = batch.join(marked, on="doc_id", how="inner", maintain_order="left")
         kept = found.filter("wanted").select("doc_id", "text")
-        return [kept, found.select("doc_id"), *(score_texts(found, one) for one in scorings)]
+        return [kept, found.select("doc_id"), *(score_texts(found, scoring) for scoring in scorings)]
 
     batches = texts.iter_slices(1 << 15) if isinstance(texts, pl.DataFrame) else texts
     parts = list(in_order(take, batches)) or [take(pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String}))]

@@ -366,7 +366,7 @@ class ListDataset(torch.utils.data.Dataset[TrainingList]):
     def texts(self) -> pl.DataFrame:
         """The distinct texts of queries and passages, ``doc_id`` and ``text``: what word vectors are made for."""
         items = map(self.__getitem__, range(len(self)))
-        return _numbered(pl.Series([text for one in items for text in (one.query, *one.passages)], dtype=pl.String))
+        return _numbered(pl.Series([text for item in items for text in (item.query, *item.passages)], dtype=pl.String))
 
 
 class TrainingLists(ListDataset):
@@ -495,17 +495,19 @@ def _list(batch: pa.RecordBatch, name: str, row: int) -> Array:
 
 def collate(lists: Sequence[TrainingList]) -> CandidateLists:
     """Items as one batch; relevance and sides are padded with 0, what is known for an adversary with −1."""
-    longest = max(len(one.passages) for one in lists)
-    relevance = torch.tensor([one.relevance + [0.0] * (longest - len(one.relevance)) for one in lists])
+    longest = max(len(list_.passages) for list_ in lists)
+    relevance = torch.tensor([list_.relevance + [0.0] * (longest - len(list_.relevance)) for list_ in lists])
     sides = None
     if lists[0].sides is not None:
-        rows = [torch.tensor(one.sides, dtype=torch.int8) for one in lists]
+        rows = [torch.tensor(list_.sides, dtype=torch.int8) for list_ in lists]
         sides = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True).permute(2, 0, 1)
     target = None
     if lists[0].gendered is not None:
-        rows = [torch.tensor(one.gendered, dtype=torch.int8) for one in lists]
+        rows = [torch.tensor(list_.gendered, dtype=torch.int8) for list_ in lists]
         target = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-1)
-    return CandidateLists([one.query for one in lists], [one.passages for one in lists], relevance, sides, target)
+    return CandidateLists(
+        [list_.query for list_ in lists], [list_.passages for list_ in lists], relevance, sides, target
+    )
 
 
 _EXPECTED = "expected query (a text), passages (texts) and relevance (numbers)"
@@ -606,7 +608,7 @@ def as_lists(given: object, attributes: Sequence[Attribute] = ()) -> ListDataset
 
 def _check_sides(lists: Sequence[TrainingList]) -> None:
     """Raises EvenrankError unless all lists have sides for the same number of attributes, or none has."""
-    attributes = [0 if one.sides is None else len(one.sides[0]) for one in lists]
+    attributes = [0 if list_.sides is None else len(list_.sides[0]) for list_ in lists]
     other = next((number for number, count in enumerate(attributes) if count != attributes[0]), None)
     if other is not None:
         sides = f"expected sides for {counted(attributes[0], 'attribute')}, as in list 1, found {attributes[other]}"
@@ -614,9 +616,9 @@ def _check_sides(lists: Sequence[TrainingList]) -> None:
 
 
 def _with_sides(lists: Sequence[TrainingList], scorings: Sequence[Scoring]) -> list[TrainingList]:
-    texts = [text for one in lists for text in one.passages]
+    texts = [text for list_ in lists for text in list_.passages]
     sides = iter(zip(*(sides_of_texts(texts, scoring).tolist() for scoring in scorings), strict=True))
-    return [replace(one, sides=[list(next(sides)) for _ in one.passages]) for one in lists]
+    return [replace(list_, sides=[list(next(sides)) for _ in list_.passages]) for list_ in lists]
 
 
 def _of_rows(given: object) -> Iterator[TrainingList]:

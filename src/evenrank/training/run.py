@@ -130,7 +130,7 @@ def _parts(recipe: Recipe) -> list[GroupsRecipe]:
 def _groups(recipe: Recipe) -> PassageGroups:
     attributes = recipe.fairness.attributes if recipe.fairness else ()
     adversary = recipe.adversary
-    balanced = {one.name: attribute_of(one) for one in attributes}
+    balanced = {attribute.name: attribute_of(attribute) for attribute in attributes}
     if adversary is None or adversary.labels is None:
         return PassageGroups(balanced)
     return PassageGroups(balanced, read_recipe_labels(adversary, "adversary"), adversary.label)

@@ -129,7 +129,7 @@ def with_group_labels(
     columns = [name for name in names if name not in id_columns and name != label]
     if len(columns) < 3:
         raise EvenrankError(f"expected the columns query, positive and negatives, found {', '.join(columns) or 'none'}")
-    by_label = [one for one in attributes.values() if isinstance(one, GroupTable)]
+    by_label = [attribute for attribute in attributes.values() if isinstance(attribute, GroupTable)]
     if by_label:
         _check_ids(names, columns, id_columns)
     if by_label and hasattr(dataset, "num_rows"):  # no stream
@@ -161,7 +161,7 @@ class _Labelled:
         texts = [text for name in self.columns[1:] for text in batch[name]]
         ids = [str(one) for name in self.id_columns for one in batch[name]] if self.id_columns else [""] * len(texts)
         passages = pl.DataFrame({"doc_id": ids, "text": texts}, {"doc_id": pl.String, "text": pl.String})
-        found = [sides_by(one, passages, partly=True) for one in self.attributes]
+        found = [sides_by(attribute, passages, partly=True) for attribute in self.attributes]
         sides = [one.reshape(len(self.columns) - 1, -1).T for one in found]
         table = np.stack(sides, axis=1) if self.several else sides[0]
         if self.label is None:
@@ -520,7 +520,7 @@ class CrossEncoderWithFairness(_Fair):
         """Sides [A, pairs]."""
         if given is None:
             texts = [text for row in documents for text in row]
-            return torch.from_numpy(np.stack([sides_of_texts(texts, one) for one in self.scorings.values()]))
+            return torch.from_numpy(np.stack([sides_of_texts(texts, scoring) for scoring in self.scorings.values()]))
         rows = [np.asarray(row if self.several else [row]) for row in given]
         if [row.shape for row in rows] != [(len(self.parts), len(row)) for row in documents]:
             raise EvenrankError("the third column: expected a group label for each passage (and each attribute)")
@@ -602,7 +602,7 @@ def _check_lists(inputs: Columns, labels: Sequence[Tensor] | None) -> tuple[list
         raise EvenrankError("the first column: expected a text for each query")
     if not all(isinstance(row, (list, tuple)) and all(isinstance(text, str) for text in row) for row in documents):
         raise EvenrankError("the second column: expected a list of texts for each query")
-    if [len(row) for row in documents] != [one.numel() for one in labels]:
+    if [len(row) for row in documents] != [label.numel() for label in labels]:
         raise EvenrankError(f"{arg.labels}: expected as many grades as there are passages, for each query")
     if not any(documents):
         raise EvenrankError("the second column: no query of the batch has a passage")
@@ -817,7 +817,7 @@ def _by_words(documents: pl.DataFrame, one: OneLexicon) -> GroupTable:
 def _documents(corpus: TextsLike, ids: pl.Series) -> pl.DataFrame:
     """The texts of documents. Raises EvenrankError if one has none."""
     if isinstance(corpus, Mapping):
-        corpus = {one: corpus[one] for one in ids if one in corpus}
+        corpus = {id_: corpus[id_] for id_ in ids if id_ in corpus}
     if isinstance(corpus, Mapping) and not corpus:
         table = pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String})
     else:

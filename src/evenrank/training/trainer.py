@@ -608,7 +608,7 @@ class RankingTrainer(ResumableTrainer):
         world = self.accelerator.num_processes
         if not pieces or len(pieces) * world == 1:
             return []
-        elements = [self._averaged_over(one["relevance"], one["counted"]).sum() for one in pieces]
+        elements = [self._averaged_over(piece["relevance"], piece["counted"]).sum() for piece in pieces]
         counts = torch.stack(
             [torch.stack([count, _adversarys(one).sum()]) for count, one in zip(elements, pieces, strict=True)]
         ).to(self.args.device)
@@ -772,7 +772,7 @@ class RankingTrainer(ResumableTrainer):
                 {"params": trained, "lr": training.learning_rates.get(name, training.learning_rate)}
                 for name, parameters in self.ranker.parameter_groups().items()
                 if training.learning_rates.get(name) != 0
-                and (trained := [one for one in parameters if one.requires_grad])
+                and (trained := [parameter for parameter in parameters if parameter.requires_grad])
             ]
             kind = torch.optim.AdamW if training.optimizer == "adamw" else torch.optim.Adam
             self.optimizer = kind(

@@ -23,13 +23,13 @@ FILES = sorted((SOURCE / "phrases").glob("*.toml"))
 
 
 class Keys:
-    """The keys of templates that a module names: first arguments of ``say`` and ``find``, wherever they come from."""
+    """The keys of templates that a module names: first arguments of ``text`` and ``finding``."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.tree = tree
         self.functions = {one.name: one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)}
         self.seen: set[str] = set()
-        self.sentences, self.parts = set(self.named("find")), set(self.named("say"))
+        self.sentences, self.parts = set(self.named("finding")), set(self.named("text"))
 
     def named(self, method: str) -> Iterator[str]:
         for function in (self.tree, *self.functions.values()):
@@ -51,7 +51,7 @@ class Keys:
 
     @staticmethod
     def says(of: ast.expr) -> bool:
-        return ast.unparse(of) == "_SAYS" or ast.unparse(of).startswith("phrases(")
+        return ast.unparse(of) == "_PHRASES" or ast.unparse(of).startswith("phrases(")
 
     def texts(self, node: ast.expr | None) -> Iterator[str]:
         """The keys, as regular expressions, that an expression can be."""
@@ -118,7 +118,7 @@ def test_every_template_can_be_filled_and_is_a_sentence(command: str) -> None:
     for key, template in phrases(command).templates.items():
         fields = {name for _, name, _, _ in string.Formatter().parse(template) if name is not None}
         assert all(name.isidentifier() for name in fields), key
-        said = phrases(command).say(key, **dict.fromkeys(fields, 0.25))
+        said = phrases(command).text(key, **dict.fromkeys(fields, 0.25))
         assert not set(said) & set("{}"), key
         assert "  " not in re.sub("^[A-Z ]+  ", "", said), key
         if not any(re.fullmatch(one, key) for one in sentences):
@@ -130,9 +130,9 @@ def test_every_template_can_be_filled_and_is_a_sentence(command: str) -> None:
 
 def test_a_template_without_its_value_is_a_mistake() -> None:
     with pytest.raises(KeyError):
-        Phrases({"a": "{run} is better."}).say("a")
+        Phrases({"a": "{run} is better."}).text("a")
     with pytest.raises(KeyError):
-        phrases("gate").find("no such key")
+        phrases("gate").finding("no such key")
 
 
 @pytest.mark.parametrize(
@@ -153,12 +153,12 @@ def test_how_values_read(value: object, how: str, text: str) -> None:
 def test_a_finding_has_the_sentence_of_its_template() -> None:
     words = Phrases({"leans": "{subject} leans {pole}: {estimate:+}.", "few": "Only {count} queries."})
     estimate = Estimate(0.2, (0.1, 0.3), 40)
-    found = words.find("leans", "BM25", "shown", estimate, pole="male")
+    found = words.finding("leans", "BM25", "shown", estimate, pole="male")
     assert found == Finding("leans", "BM25", "shown", estimate, "BM25 leans male: +.200 [+.100, +.300].", "finding")
-    few = words.find("few", level="cannot be told", place="warning", count=1234)
+    few = words.finding("few", level="cannot be told", place="warning", count=1234)
     assert (few.subject, few.estimate, few.text, few.place) == ("", None, "Only 1,234 queries.", "warning")
     # A text with braces is no template.
-    assert words.find("leans", "{pole}", pole="{x}").text == "{pole} leans {x}: –."
+    assert words.finding("leans", "{pole}", pole="{x}").text == "{pole} leans {x}: –."
 
 
 def test_templates_are_valid_toml_texts() -> None:

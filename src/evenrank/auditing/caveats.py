@@ -17,25 +17,25 @@ from evenrank.stats.sampling import LEAST_LABELS
 
 from .data import MetricValue, RunAudit, shown_name
 
-_SAYS = phrases("audit")
+_PHRASES = phrases("audit")
 _LEFT_OUT = {"skip": "left out of the bias measures", "neutral": "counted as neutral"}
 _MANY = 0.25
 """From which share of the documents with a word those with too few of them are noted."""
 
 
 def _found(key: str, place: Place = "warning", **values: Any) -> Finding:
-    return _SAYS.find(key, "", "cannot be told", None, place, **values)
+    return _PHRASES.finding(key, "", "cannot be told", None, place, **values)
 
 
 def absence_warning(lacking: Mapping[str, int], judged: int, runs: int = 1) -> str:
     """What every view says of judged queries that some of ``runs`` runs lack: ``lacking``, of ``judged``, by name."""
     counts = list(lacking.values())
-    said = "; ".join(_SAYS.say("lacks", run=name, count=count, judged=judged) for name, count in lacking.items())
+    said = "; ".join(_PHRASES.text("lacks", run=name, count=count, judged=judged) for name, count in lacking.items())
     if len(counts) == runs > 1 and len(set(counts)) == 1:
-        said = _SAYS.say(
+        said = _PHRASES.text(
             "lack_alike", runs="both runs" if runs == 2 else f"all {runs} runs", count=counts[0], judged=judged
         )
-    return _SAYS.say("absent", lacking=said)
+    return _PHRASES.text("absent", lacking=said)
 
 
 def misleading(
@@ -71,7 +71,7 @@ def _unlabelled(missing: str, given: Sequence[RunAudit]) -> Iterator[Finding]:
         return
     shares = ", ".join(f"{percent(labels.unknown / labels.rows)} of {name}" for name, labels in found)
     key = "unlabelled" if above else "unlabelled_below"
-    yield _found(key, shares=shares, depth=found[0][1].depth, done=_SAYS.say(f"unlabelled_{missing}"))
+    yield _found(key, shares=shares, depth=found[0][1].depth, done=_PHRASES.text(f"unlabelled_{missing}"))
 
 
 def _estimated(sample: DrawnLabels, given: Sequence[RunAudit]) -> Iterator[Finding]:
@@ -106,8 +106,8 @@ def _lacking(run: RunAudit, missing: str) -> str:
     values: dict[str, Any] = {"count": lacking.documents, "total": counted(lacking.total, "document"), "run": run.name}
     values |= {"place": lacking.place, "share": percent(lacking.share), "done": _LEFT_OUT[missing]}
     if not lacking.queries:
-        return _SAYS.say("lacking", **values)
-    return _SAYS.say(f"lacking_{missing}", queries=counted(lacking.queries, "query"), **values)
+        return _PHRASES.text("lacking", **values)
+    return _PHRASES.text(f"lacking_{missing}", queries=counted(lacking.queries, "query"), **values)
 
 
 def _most(run: RunAudit) -> int:
@@ -135,13 +135,13 @@ def _why_neutral(background: Evaluation) -> str:
     most = float(np.max(np.asarray(counts)[rows[rows >= 0]], initial=0))
     name, threshold = background.background.name, float(scores.settings.get("threshold", 1))
     if scores.labelled and most == 0:
-        return _SAYS.say("neutral_labels", run=name)
+        return _PHRASES.text("neutral_labels", run=name)
     if most == 0:
-        return _SAYS.say("neutral_texts", run=name, lexicon=str(scores.settings.get("lexicon")))
+        return _PHRASES.text("neutral_texts", run=name, lexicon=str(scores.settings.get("lexicon")))
     if most <= threshold:
         words = counted(int(threshold), "group word") if threshold.is_integer() else f"{threshold:g} group words"
-        return _SAYS.say("too_few_words", run=name, words=words)
-    return _SAYS.say("neutral_shares", run=name)
+        return _PHRASES.text("too_few_words", run=name, words=words)
+    return _PHRASES.text("neutral_shares", run=name)
 
 
 def cautions(groups: GroupTable | None) -> Iterator[Finding]:

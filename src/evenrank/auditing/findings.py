@@ -30,7 +30,7 @@ from .run_names import in_short, short_names
 from .selected_measures import shown_lean, utility_measures
 from .values import ONLY_KNOWN, PARTLY
 
-_SAYS = phrases("audit")
+_PHRASES = phrases("audit")
 MOST_MOVED = 2
 """Runs of which it is said how far ties move a figure."""
 MOST_GROUPS = 5
@@ -99,7 +99,7 @@ def _answer(result: AuditFigures, by_run: Mapping[str, RunFindings]) -> Iterator
         measure = utility_measures(result)[0]
         figure = given[0].measures[str(measure)]
         found = Estimate(figure.mean, figure.ci95, figure.n)
-        yield _SAYS.find("effectiveness", given[0].name, "shown", found, "answer", measure=shown_name(measure))
+        yield _PHRASES.finding("effectiveness", given[0].name, "shown", found, "answer", measure=shown_name(measure))
 
 
 def _effectiveness(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Finding]:
@@ -108,7 +108,7 @@ def _effectiveness(result: AuditFigures, run: RunAudit, base: RunAudit) -> Itera
         compared = _compared(run, measure)
         key, level = _how_good(compared)
         named = {"baseline": base.name, "measure": str(measure), "why": compared.test.reason}
-        yield _SAYS.find(key, run.name, level, compared.test, "answer", run=run.name, **named)
+        yield _PHRASES.finding(key, run.name, level, compared.test, "answer", run=run.name, **named)
 
 
 def _by_several(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Finding]:
@@ -120,7 +120,7 @@ def _by_several(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator
         key = "better_and_worse" if better and worse else "better_in" if better else "worse_in"
         named = {"run": run.name, "baseline": base.name, "better": [*map(str, better)], "worse": [*map(str, worse)]}
         test = _compared(run, (better or worse)[0]).test
-        yield _SAYS.find(key, run.name, "shown", test, "answer", **named)
+        yield _PHRASES.finding(key, run.name, "shown", test, "answer", **named)
 
 
 def _compared(run: RunAudit, measure: Measure) -> RunComparison:
@@ -194,7 +194,7 @@ def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
     # The sentence before has named them.
     values["run"] = in_short(run.name, "It") if result.judged else run.name
     values["baseline"] = in_short(str(result.baseline), "the baseline")
-    yield _SAYS.find(key, run.name, level, deciding, "answer", **values)
+    yield _PHRASES.finding(key, run.name, level, deciding, "answer", **values)
 
 
 def compared_measures(result: AuditFigures) -> list[Measure]:
@@ -247,16 +247,16 @@ def _order(result: AuditFigures, measure: Measure, tests: Sequence[Pair], apart:
     level: Level = "shown" if apart else "cannot be told" if key == "none_told" else "no difference shown"
     how, pair, name = resolve(measure), poles(result, measure), shown_name(measure)
     if apart and how.signed and pair is not None:
-        name = _SAYS.say("from_to", measure=name, least=pole(pair, -1.0), most=pole(pair, 1.0))
+        name = _PHRASES.text("from_to", measure=name, least=pole(pair, -1.0), most=pole(pair, 1.0))
     elif apart and is_bias(measure):
-        name = _SAYS.say("higher" if how.better == "higher" else "lower", measure=name)
+        name = _PHRASES.text("higher" if how.better == "higher" else "lower", measure=name)
     values: dict[str, Any] = {
         "measure": name,
         "order": order,
         "count": len(ranked) or len(result.given),
         "noticed": max(noticed, default=None),
     }
-    return _SAYS.find(key, "", level, None, "answer", **values)
+    return _PHRASES.finding(key, "", level, None, "answer", **values)
 
 
 def _mean(figure: MetricValue, both: Array) -> float | None:
@@ -278,7 +278,7 @@ def _all_lean(result: AuditFigures) -> Iterator[Finding]:
     low, high = sorted(means, key=abs)[:: len(means) - 1]
     runs = "Both runs" if len(means) == 2 else f"All {counted(len(means), 'run')}"
     values: dict[str, Any] = {"runs": runs, "low": low, "high": high}
-    yield _SAYS.find("all_lean", "", "shown", None, "answer", pole=side(pair, low), **values)
+    yield _PHRASES.finding("all_lean", "", "shown", None, "answer", pole=side(pair, low), **values)
 
 
 def _in_order(ranked: Sequence[str], apart: set[tuple[str, str]], called: Mapping[str, str]) -> tuple[str, str]:
@@ -310,9 +310,13 @@ def _warnings(result: AuditFigures) -> Iterator[Finding]:
     both = _in_common(result.given)
     said = any(one.key in ("absent", "unjudged") for one in result.misleading)
     if len(result.given) > 1 and not both.all() and not said:
-        yield _SAYS.find("in_common", level="cannot be told", place="warning", count=int(both.sum()), total=len(both))
+        yield _PHRASES.finding(
+            "in_common", level="cannot be told", place="warning", count=int(both.sum()), total=len(both)
+        )
     if len(result.queries) < LEAST_NOT_ZERO:
-        yield _SAYS.find("few", level="cannot be told", place="warning", count=counted(len(result.queries), "query"))
+        yield _PHRASES.finding(
+            "few", level="cannot be told", place="warning", count=counted(len(result.queries), "query")
+        )
 
 
 # --- whose lean it is ------------------------------------------------------------------------------------------------
@@ -326,7 +330,7 @@ def _of_runs(result: AuditFigures, by_run: Mapping[str, RunFindings]) -> Iterato
         # Runs share a line.
         (first, *_), *_ = of_groups.values()
         key = "no_groups_apart" if first.key == "groups_alike" else "each"
-        yield replace(first, key=key, subject="", text=_SAYS.say(key, does=_predicate(first)))
+        yield replace(first, key=key, subject="", text=_PHRASES.text(key, does=_predicate(first)))
         of_groups = {name: [replace(found[0], place="detail"), *found[1:]] for name, found in of_groups.items()}
     leans = {} if lean is None else {name: one.lean for name, one in by_run.items() if one.lean is not None}
     beyond = {name: list(_beyond(result[name], one, lean)) for name, one in leans.items() if lean is not None}
@@ -349,7 +353,7 @@ def _of_runs(result: AuditFigures, by_run: Mapping[str, RunFindings]) -> Iterato
             if compared is not None and (measure == leading or compared.significant):
                 yield from _difference(result, run, measure, compared)
     if by_relevance or (as_perfect and len(of_groups) > 1 and _all_by_relevance(result)):
-        yield _SAYS.find("none_beyond", level="no difference shown")
+        yield _PHRASES.finding("none_beyond", level="no difference shown")
 
 
 def _lean(result: AuditFigures, run: RunAudit, measure: Measure) -> Finding:
@@ -359,10 +363,10 @@ def _lean(result: AuditFigures, run: RunAudit, measure: Measure) -> Finding:
     if figure.mean is None or test is None or pair is None:
         return _without_mean(run, figure)
     if test.reason == ALL_ZERO:
-        return _SAYS.find("never_leans", run.name, "no difference shown", test)
+        return _PHRASES.finding("never_leans", run.name, "no difference shown", test)
     if test.reason is not None:
-        why = test.reason if test.n > 1 else _SAYS.say("why_one_query")
-        return _SAYS.find("lean_untold", run.name, "cannot be told", test, why=why)
+        why = test.reason if test.n > 1 else _PHRASES.text("why_one_query")
+        return _PHRASES.finding("lean_untold", run.name, "cannot be told", test, why=why)
     added = figure.vs_random_order
     key = _whose(test.shown, figure, added)
     held = None if added is None else added.reference
@@ -374,7 +378,7 @@ def _lean(result: AuditFigures, run: RunAudit, measure: Measure) -> Finding:
         "added": None if added is None else Estimate(added.mean, added.ci95, added.n),
         "noticed": test.mde,
     }
-    return _SAYS.find(key, run.name, test.verdict, test, **values)
+    return _PHRASES.finding(key, run.name, test.verdict, test, **values)
 
 
 def _beyond(run: RunAudit, found: Finding, lean: Measure) -> Iterator[Finding]:
@@ -385,10 +389,10 @@ def _beyond(run: RunAudit, found: Finding, lean: Measure) -> Iterator[Finding]:
         return
     if beyond.test.shown and beyond.mean * mean > 0:
         by = Estimate(beyond.mean, beyond.ci95, beyond.n)
-        yield _SAYS.find("lean_beyond", run.name, "shown", beyond.test, beyond=by)
+        yield _PHRASES.finding("lean_beyond", run.name, "shown", beyond.test, beyond=by)
     else:
         level: Level = "cannot be told" if beyond.test.p is None else "no difference shown"
-        yield _SAYS.find("lean_by_relevance", run.name, level, beyond.test)
+        yield _PHRASES.finding("lean_by_relevance", run.name, level, beyond.test)
 
 
 def _whose(shown: bool, figure: MetricValue, added: OrderEffect | None) -> str:
@@ -413,17 +417,17 @@ def _without_mean(run: RunAudit, figure: MetricValue) -> Finding:
     named: dict[str, Any] = {"measure": shown_name(figure.measure)}
     if figure.bounds is not None:
         low, high = figure.bounds
-        return _SAYS.find("lean_within", run.name, "cannot be told", low=low, high=high, **named)
-    return _SAYS.find("lean_undefined", run.name, "cannot be told", why=_why_none(figure), **named)
+        return _PHRASES.finding("lean_within", run.name, "cannot be told", low=low, high=high, **named)
+    return _PHRASES.finding("lean_undefined", run.name, "cannot be told", why=_why_none(figure), **named)
 
 
 def _why_none(figure: MetricValue) -> str:
     """Why there is neither a figure nor bounds."""
     if figure.known is not None and figure.known[0] == 0:
-        return _SAYS.say("why_no_label")
+        return _PHRASES.text("why_no_label")
     if figure.known is not None and not figure.undefined:
-        return _SAYS.say("why_no_bounds")
-    return _SAYS.say("why_undefined")
+        return _PHRASES.text("why_no_bounds")
+    return _PHRASES.text("why_undefined")
 
 
 def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared: RunComparison) -> Iterator[Finding]:
@@ -446,7 +450,7 @@ def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared:
     named["difference"] = Estimate(compared.difference, test.ci95, test.n)
     # Of several runs the table and the first line say which differ.
     place: Place = "detail" if len(result.given) > 2 else "finding"
-    yield _SAYS.find(key, run.name, test.verdict, test, place, **named)
+    yield _PHRASES.finding(key, run.name, test.verdict, test, place, **named)
 
 
 # --- several groups --------------------------------------------------------------------------------------------------
@@ -465,24 +469,24 @@ def _group_findings(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
     tests = [share for share in result.shares if share.run == run.name]
     shown = sorted((test for test in tests if test.test.shown), key=lambda one: -one.share)
     if not shown and any(test.test.p is not None for test in tests):
-        yield _SAYS.find("groups_alike", run.name, "no difference shown")
+        yield _PHRASES.finding("groups_alike", run.name, "no difference shown")
         return
     if not shown:
         why = ONLY_KNOWN if result.settings.get("unknown") == "skip" else PARTLY
         why = next((test.test.reason for test in tests if test.test.reason is not None), why)
-        yield _SAYS.find("groups_untold", run.name, "cannot be told", why=why)
+        yield _PHRASES.finding("groups_untold", run.name, "cannot be told", why=why)
         return
     several = len(result.given) > 2
     more, less = ([one for one in shown if (sign * (one.test.mean or 0.0)) > 0] for sign in (1, -1))
     key = "more_and_fewer_groups" if more and less else "more_groups" if more else "fewer_groups"
     listed = [_some([_group(one, figures=not several) for one in of]) for of in (more, less)]
-    yield _SAYS.find(key, run.name, "shown", shown[0].test, more=listed[0], less=listed[1])
+    yield _PHRASES.finding(key, run.name, "shown", shown[0].test, more=listed[0], less=listed[1])
     beyond = [one for one in shown if one.beyond_perfect]
     if beyond:
         groups = _some([one.group for one in beyond])
-        yield _SAYS.find("groups_beyond", run.name, "shown", beyond[0].beyond, groups=groups)
+        yield _PHRASES.finding("groups_beyond", run.name, "shown", beyond[0].beyond, groups=groups)
     elif len(result.given) == 1 and _all_by_relevance(result):
-        yield _SAYS.find("groups_by_relevance", run.name, "no difference shown")
+        yield _PHRASES.finding("groups_by_relevance", run.name, "no difference shown")
 
 
 def _predicate(found: Finding) -> str:
@@ -498,13 +502,13 @@ def _all_by_relevance(result: AuditFigures) -> bool:
 
 def _group(found: GroupShare, *, figures: bool) -> str:
     """A group, with what the order adds to its share where there is room for ``figures``."""
-    return _SAYS.say("a_group", group=found.group, added=found.test) if figures else found.group
+    return _PHRASES.text("a_group", group=found.group, added=found.test) if figures else found.group
 
 
 def _some(names: Sequence[str]) -> list[str]:
     """Names, and how many more there are."""
     rest = len(names) - MOST_GROUPS
-    return [*names[:MOST_GROUPS], _SAYS.say("others", count=rest)] if rest > 1 else list(names)
+    return [*names[:MOST_GROUPS], _PHRASES.text("others", count=rest)] if rest > 1 else list(names)
 
 
 # --- groups of queries -----------------------------------------------------------------------------------------------
@@ -528,7 +532,7 @@ def _of_query_groups(result: AuditFigures) -> Iterator[Finding]:
         key = ("group_fairer" if better else "group_less_fair") if fair else "group_best" if better else "group_worst"
         key = "group_apart" if how.undirected or how.signed else key
         named: dict[str, Any] = {"run": worst.run, "group": worst.group, "measure": shown_name(measures[worst.measure])}
-        yield _SAYS.find(key, "", "shown", worst.test, **named)
+        yield _PHRASES.finding(key, "", "shown", worst.test, **named)
     if not shown:
         yield _no_group_apart(result, measures)
     yield from _of_groups_against(result, measures)
@@ -557,7 +561,7 @@ def _of_groups_against(result: AuditFigures, measures: Mapping[str, Measure]) ->
             template = "groups_changed" if how.undirected or how.signed else fair if is_bias(measure) else key
             said: dict[str, Any] = {"better": _some(better), "worse": _some(worse), "measure": shown_name(measure)}
             said |= {"groups": _some([group for group, _ in shown]), "baseline": result.baseline}
-            yield _SAYS.find(template, "", "shown", shown[0][1], run=run.name, **said)
+            yield _PHRASES.finding(template, "", "shown", shown[0][1], run=run.name, **said)
             return
 
 
@@ -566,11 +570,11 @@ def _no_group_apart(result: AuditFigures, measures: Mapping[str, Measure]) -> Fi
     told = [group for group in result.query_groups if group.test.mde is not None]
     if not told:
         why = next((group.test.reason for group in result.query_groups if group.test.reason is not None), "")
-        return _SAYS.find("query_groups_untold", "", "cannot be told", why=why)
+        return _PHRASES.finding("query_groups_untold", "", "cannot be told", why=why)
     first = [one for one in told if one.measure == told[0].measure]
     least = max(one.test.mde or 0.0 for one in first)
     values: dict[str, Any] = {"measure": shown_name(measures[first[0].measure]), "noticed": least}
-    return _SAYS.find("query_groups_alike", "", "no difference shown", **values)
+    return _PHRASES.finding("query_groups_alike", "", "no difference shown", **values)
 
 
 # --- what could change the answer ------------------------------------------------------------------------------------
@@ -580,13 +584,13 @@ def _notes(result: AuditFigures) -> Iterator[Finding]:
     if result.query_cluster is not None:
         sizes = result.query_cluster.n_unique(), len(result.queries)
         values: dict[str, Any] = {"clusters": counted(sizes[0], "cluster"), "count": counted(sizes[1], "query")}
-        yield _SAYS.find("clusters", place="note", why=result.settings["query_clusters"], **values)
+        yield _PHRASES.finding("clusters", place="note", why=result.settings["query_clusters"], **values)
     moved = _moved(result)
     if moved:
-        yield _SAYS.find("ties", level="cannot be told", place="note", figures=moved)
+        yield _PHRASES.finding("ties", level="cannot be told", place="note", figures=moved)
     if result.unequal_depth:
         measures = [shown_name(measure) for measure in result.measures if str(measure) in result.unequal_depth]
-        yield _SAYS.find("unequal_depth", level="cannot be told", place="note", measures=measures)
+        yield _PHRASES.finding("unequal_depth", level="cannot be told", place="note", measures=measures)
     yield from _no_figures(result)
     yield from result.cautions
     if len(result.given) == 2:
@@ -601,7 +605,7 @@ def _no_figures(result: AuditFigures) -> Iterator[Finding]:
         if measure != shown_lean(result) and all(figure.mean is None and figure.bounds is None for figure in figures):
             by_reason.setdefault(_why_none(figures[0]), []).append(shown_name(measure))
     for why, measures in by_reason.items():
-        yield _SAYS.find("no_figure", level="cannot be told", place="note", measures=measures, why=why)
+        yield _PHRASES.finding("no_figure", level="cannot be told", place="note", measures=measures, why=why)
 
 
 def _moved(result: AuditFigures) -> list[str]:
@@ -612,10 +616,10 @@ def _moved(result: AuditFigures) -> list[str]:
         ends = [(figure.measure, figure.tie_range) for figure in figures if figure.tie_sensitive]
         for measure, (low, high) in ((measure, of) for measure, of in ends[:1] if of is not None):
             found.append(
-                _SAYS.say("moved_figure", measure=shown_name(measure), run=called[run.name], low=low, high=high)
+                _PHRASES.text("moved_figure", measure=shown_name(measure), run=called[run.name], low=low, high=high)
             )
     more = len(found) - MOST_MOVED
-    return found if more <= 0 else [*found[:MOST_MOVED], _SAYS.say("moved_others", runs=counted(more, "more run"))]
+    return found if more <= 0 else [*found[:MOST_MOVED], _PHRASES.text("moved_others", runs=counted(more, "more run"))]
 
 
 def _to_rule_out(result: AuditFigures) -> Iterator[Finding]:
@@ -628,7 +632,7 @@ def _to_rule_out(result: AuditFigures) -> Iterator[Finding]:
             needed = queries_for_no_loss(run[measure], result[str(result.baseline)][measure])
             if needed is not None and needed > compared.n:
                 values: dict[str, Any] = {"needed": needed, "count": compared.n}
-                yield _SAYS.find("to_rule_out", run.name, "cannot be told", place="note", **values)
+                yield _PHRASES.finding("to_rule_out", run.name, "cannot be told", place="note", **values)
 
 
 def queries_for_no_loss(figure: MetricValue, baseline: MetricValue) -> int | None:

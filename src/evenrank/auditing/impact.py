@@ -33,7 +33,7 @@ from evenrank.stats.compare import Verdict
 from evenrank.stats.estimate import SIGNIFICANT
 from evenrank.stats.ratios import FOUR_FIFTHS, SELECTED_MOST, RateRatio, Selection, corrected_ratios, rate_ratios
 
-_SAYS = phrases("impact")
+_PHRASES = phrases("impact")
 _BELOW, _UNTOLD = "▼", "?"
 _CLAIMS = ("shown", "lower", "chance", "undecidable")
 """Of groups below four fifths, from the strongest."""
@@ -101,8 +101,8 @@ class GroupImpact:
         """The verdict in words."""
         if self.ratio.reason is not None:
             return f"cannot be told: {self.ratio.reason}" if self.undecidable else self.ratio.reason
-        text = _SAYS.say(f"verdict_{self.claim or 'not_below'}", reference=self.reference, n=self.ratio.n)
-        return text + _SAYS.say("verdict_but_for_correction") if self.but_for_correction else text
+        text = _PHRASES.text(f"verdict_{self.claim or 'not_below'}", reference=self.reference, n=self.ratio.n)
+        return text + _PHRASES.text("verdict_but_for_correction") if self.but_for_correction else text
 
 
 def group_impacts(
@@ -389,7 +389,7 @@ class ImpactRatios(Result):
         """What the ratios say, and the table."""
         lists = self.settings["lists"]
         several = isinstance(lists, int) and lists > 1
-        no_ids = [_SAYS.find("no_ids", place="note")] if several and self.settings["id"] is None else []
+        no_ids = [_PHRASES.finding("no_ids", place="note")] if several and self.settings["id"] is None else []
         return Page(
             "audit",
             f"{self.settings['table']}: {self.settings['selects']}",
@@ -451,10 +451,10 @@ def impact_findings(rows: Sequence[GroupImpact]) -> Iterator[Finding]:
         silent = [row for row in own if row.undecidable and not row.ratio.below]
         for reason in dict.fromkeys(row.ratio.reason for row in silent):
             groups = list(dict.fromkeys(row.group for row in silent if row.ratio.reason == reason))
-            yield _SAYS.find("undecidable", run, "cannot be told", place="note", groups=groups, reason=reason)
+            yield _PHRASES.finding("undecidable", run, "cannot be told", place="note", groups=groups, reason=reason)
         lacking = [f"{name} of {n:,}" for name, n in {row.attribute: row.unknown for row in own}.items() if n]
         if lacking:
-            yield _SAYS.find("unknown", run, place="note", lacking=lacking)
+            yield _PHRASES.finding("unknown", run, place="note", lacking=lacking)
 
 
 def _who(run: str) -> str:
@@ -470,7 +470,7 @@ def _below(run: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
             alike = [row for row in table if (row.claim, row.ratio.reason) == (claim, reason)]
             ratio = alike[0].ratio
             estimate = ratio.to_equal_rates() if claim == "lower" else ratio
-            sentence = _SAYS.find(
+            sentence = _PHRASES.finding(
                 f"below_{claim}",
                 run,
                 estimate.verdict,
@@ -489,7 +489,7 @@ def _below(run: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
         below = [row for row in rows if row.ratio.below]
         groups = [f"{_name(row, rows)} ({short(row.ratio.mean)})" for row in below]
         strongest = min(below, key=lambda row: _CLAIMS.index(row.claim)).ratio
-        yield _SAYS.find("below", run, strongest.verdict, strongest, first, who=_who(run), groups=groups)
+        yield _PHRASES.finding("below", run, strongest.verdict, strongest, first, who=_who(run), groups=groups)
         yield from sentences
 
 
@@ -498,19 +498,21 @@ def _not_below(run: str, rows: Sequence[GroupImpact]) -> Finding:
     place: Place = "finding" if run else "answer"
     tested = [row for row in rows if row.ratio.p is not None]
     if not tested:
-        return _SAYS.find("untold", run, "cannot be told", None, place, who=_who(run))
+        return _PHRASES.finding("untold", run, "cannot be told", None, place, who=_who(run))
     # Of the group of which the least is known.
     least = max(tested, key=lambda row: math.inf if row.ratio.mde is None else row.ratio.mde)
     key = "not_below_unseen" if least.ratio.mde is None else "not_below"
     missed = FOUR_FIFTHS - (least.ratio.mde or 0.0)
     group = _name(least, rows)
-    return _SAYS.find(key, run, "no difference shown", least.ratio, place, who=_who(run), group=group, missed=missed)
+    return _PHRASES.finding(
+        key, run, "no difference shown", least.ratio, place, who=_who(run), group=group, missed=missed
+    )
 
 
 def _listed(rows: Sequence[GroupImpact], among: Sequence[GroupImpact]) -> list[str]:
     """The groups with their ratios."""
     return [
-        _SAYS.say(
+        _PHRASES.text(
             "group_but_for_correction" if row.but_for_correction else "group", group=_name(row, among), ratio=row.ratio
         )
         for row in rows

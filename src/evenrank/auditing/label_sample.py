@@ -41,7 +41,7 @@ _FLOOR = 4
 """The smallest probability is that of a document with a quarter of the mean weight."""
 _WRONG = (0.3, 0.1)
 _SIZES = (50, 100, 200, 400)
-_SAYS = phrases("labels")
+_PHRASES = phrases("labels")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class LabelSample(Result):
             Column("wrong_10", shorts(3), "guess 90% right"),
         )
         of = f"difference from {self.baseline}" if self.baseline is not None else "figures"
-        said = _SAYS.find(
+        said = _PHRASES.finding(
             "sampled",
             place="answer",
             n=self.drawn,
@@ -133,11 +133,11 @@ class LabelSample(Result):
             measures=", ".join(self.measures),
             runs=[run for run in self.runs if run != self.baseline],
         )
-        notes = [_SAYS.find("expected", place="note")]
+        notes = [_PHRASES.finding("expected", place="note")]
         if self.drawn < LEAST_LABELS:
-            notes.append(_SAYS.find("too_few", level="cannot be told", place="note", least=LEAST_LABELS))
+            notes.append(_PHRASES.finding("too_few", level="cannot be told", place="note", least=LEAST_LABELS))
         elif self.drawn > LEAST_LABELS:
-            notes.append(_SAYS.find("any_first", place="note", least=LEAST_LABELS))
+            notes.append(_PHRASES.finding("any_first", place="note", least=LEAST_LABELS))
         title = "Half the width of the interval to expect"
         return Page("labels", "A sample to label", (said, *notes), Table(title, columns, self.expected))
 

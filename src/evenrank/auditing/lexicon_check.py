@@ -468,7 +468,7 @@ class _Counting:
         return Coverage(self._documents, self._covered, self._above, by_group, occurrences)
 
 
-_SAYS = phrases("lexicon")
+_PHRASES = phrases("lexicon")
 _LISTED = 20
 _SOURCE = "evenrank's own definitions; intervals of shares: Wilson, 95%"
 
@@ -503,11 +503,11 @@ def _findings(found: LexiconCheck) -> Iterator[Finding]:
     coverage, lexicon = found.coverage, found.lexicon
     documents = counted(coverage.documents, "document")
     if not coverage.covered:
-        yield _SAYS.find("none", lexicon.name, "shown", None, "answer", name=lexicon.name)
+        yield _PHRASES.finding("none", lexicon.name, "shown", None, "answer", name=lexicon.name)
     else:
         share, above = coverage.covered / coverage.documents, coverage.above / coverage.documents
         values: dict[str, Any] = {"covered": share, "above": above, "threshold": f"{found.settings['threshold']:g}"}
-        yield _SAYS.find(
+        yield _PHRASES.finding(
             "coverage", lexicon.name, "shown", None, "answer", name=lexicon.name, documents=documents, **values
         )
     agreement = {} if found.agreement is None else found.agreement.groups
@@ -515,14 +515,14 @@ def _findings(found: LexiconCheck) -> Iterator[Finding]:
         if all(share.n for share in shares.values()):
             values = {name: share.value for name, share in shares.items()}
             values |= {f"{name}_interval": share.ci95 for name, share in shares.items()}
-            yield _SAYS.find("precision_recall", group, **values)
+            yield _PHRASES.finding("precision_recall", group, **values)
     if lexicon.misses:
-        yield _SAYS.find("misses", misses=lexicon.misses)
+        yield _PHRASES.finding("misses", misses=lexicon.misses)
     several = found.ambiguous()
     if several:
         words, more = [use.word for use in several[:3]], len(several) - 3
         rest = f" and {counted(more, 'more word')}" if more > 0 else ""
-        yield _SAYS.find("ambiguous", place="note", words=", ".join(words), more=rest)
+        yield _PHRASES.finding("ambiguous", place="note", words=", ".join(words), more=rest)
 
 
 def _coverage(found: LexiconCheck) -> Table:

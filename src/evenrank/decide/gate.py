@@ -33,7 +33,7 @@ from .rule_test import RuleTest, rule_test
 if TYPE_CHECKING:
     from evenrank.auditing.data import AuditFigures
 
-_SAYS = phrases("gate")
+_PHRASES = phrases("gate")
 _MOST_QUERIES = 1e9
 _POLES = re.compile(r"poles='([^',]*),([^',]*)'")
 
@@ -359,20 +359,20 @@ def _queries_to_decide(test: BoundTest, n: int, alpha: float, level: float) -> i
 
 def _misleading(rules: Sequence[_RuleData], results: Sequence[RuleResult]) -> Iterator[Finding]:
     if all(data.rule.facts.bias for data in rules):
-        yield _SAYS.find("no_effectiveness", "", "cannot be told", None, "warning")
+        yield _PHRASES.finding("no_effectiveness", "", "cannot be told", None, "warning")
     for data, result in zip(rules, results, strict=True):
         name, other = result.name, data.against
         if data.unequal_depth and result.undecidable_reason is None:
-            yield _SAYS.find("depth", name, "cannot be told", None, "warning")
+            yield _PHRASES.finding("depth", name, "cannot be told", None, "warning")
         if other is not None and data.unequal_depth is None:
-            yield _SAYS.find("depth_unknown", name, "cannot be told", None, "warning", other=other)
+            yield _PHRASES.finding("depth_unknown", name, "cannot be told", None, "warning", other=other)
         if result.left_out:
             queries = counted(result.left_out, "query")
-            yield _SAYS.find("left_out", name, "cannot be told", None, "warning", queries=queries)
+            yield _PHRASES.finding("left_out", name, "cannot be told", None, "warning", queries=queries)
 
 
 def _of_clusters(audit: Audited) -> Iterator[Finding]:
     """That queries share clusters, which are the units of every limit."""
     if (clusters := audit.clusters) is not None:
         sizes = counted(len(clusters), "query"), counted(len(np.unique(clusters)), "cluster")
-        yield _SAYS.find("clusters", "", "cannot be told", None, "note", count=sizes[0], clusters=sizes[1])
+        yield _PHRASES.finding("clusters", "", "cannot be told", None, "note", count=sizes[0], clusters=sizes[1])

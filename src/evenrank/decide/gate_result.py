@@ -27,7 +27,7 @@ from .rule_result import (
     value_and_direction,
 )
 
-_SAYS = phrases("gate")
+_PHRASES = phrases("gate")
 Correction = Literal["holm", "none"]
 WIDTH = 80
 """Characters of a line of the screen."""
@@ -124,11 +124,13 @@ def _answer(result: GateResult) -> Finding:
     violated, open_ = by_outcome["violated"], by_outcome["not shown"]
     values: dict[str, Any] = {"run": result.run, "total": counted(total, "rule")}
     if not violated and not open_:
-        return _SAYS.find("all_hold" if total > 1 else "one_holds", result.run, "holds", place="answer", **values)
+        return _PHRASES.finding("all_hold" if total > 1 else "one_holds", result.run, "holds", place="answer", **values)
     names = [rule.rule.name or rule.rule.subject for rule in violated or open_]
     values |= {"rules": names, "count": len(violated), "held": len(by_outcome["holds"])}
     if violated:
-        return _SAYS.find("violated" if total > 1 else "one_violated", result.run, "violated", place="answer", **values)
+        return _PHRASES.finding(
+            "violated" if total > 1 else "one_violated", result.run, "violated", place="answer", **values
+        )
     effective = [rule for rule in result.rules if not rule.rule.facts.bias]
     keeps = bool(effective) and all(rule.outcome == "holds" for rule in effective)
     key = "effective" if keeps else "not_shown" if total > 1 else "one_not_shown"
@@ -139,7 +141,7 @@ def _answer(result: GateResult) -> Finding:
     elif open_[0].undecidable_reason is not None and len({rule.undecidable_reason for rule in open_}) == 1:
         key += "_why"
         values["why"] = reason(open_[0])
-    return _SAYS.find(key, result.run, "not shown", place="answer", **values)
+    return _PHRASES.finding(key, result.run, "not shown", place="answer", **values)
 
 
 def _rules_table(result: GateResult, width: int | None = None) -> Table:

@@ -32,7 +32,7 @@ from .rule_test import rule_test
 if TYPE_CHECKING:
     from evenrank.auditing.data import AuditFigures
 
-_SAYS = phrases("gate")
+_PHRASES = phrases("gate")
 MARGINS = (1, 2, 3, 5, 10, 20)
 """Losses, in percent."""
 SIZES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -94,7 +94,7 @@ class InitialBudget:
     def summary(self, path: str) -> str:
         """What was written to a file, and what each rule detects."""
         values: dict[str, Any] = {"path": path, "rules": counted(len(self.rules), "rule")}
-        lines = [_SAYS.say("init_written", queries=counted(self.queries, "query"), **values)]
+        lines = [_PHRASES.text("init_written", queries=counted(self.queries, "query"), **values)]
         lines += [wrapped(one, WIDTH) for one in (self.depth, *self.refused) if one]
         columns = (
             Column("rule", of="title", heading=""),
@@ -128,7 +128,7 @@ def checkable_budget(
         raise EvenrankError("no rule can be checked with these queries: more are needed")
     queries = max(tried.n for of in found.values() for tried in of)
     said = {"queries": counted(queries, "query"), "baseline": plain(readable(base))}
-    lines = [f"# {_SAYS.say('init', **said)}"]
+    lines = [f"# {_PHRASES.text('init', **said)}"]
     # All at once: what is detected is corrected for the number of rules.
     results = gate(audited, budget={"rule": list(rules.values())}, baseline=base, run=gated).rules
     deep = [
@@ -136,12 +136,12 @@ def checkable_budget(
         for result in results
         if result.against and values.unequal_depth(gated, result.rule, base)
     ]
-    depth = _SAYS.say("init_depth", measures=deep) if deep else ""
+    depth = _PHRASES.text("init_depth", measures=deep) if deep else ""
     lines += [f"# {depth}"] if deep else []
     notices = dict(zip(rules, map(detects_from, results), strict=True))
     for measure, tried in found.items():
         lines += ["", *_rule_lines(measure, tried, notices.get(measure, ""))] if tried else []
-    told = [_SAYS.say("init_refused", measure=plain(measure), why=plain(why)) for measure, why in refused.items()]
+    told = [_PHRASES.text("init_refused", measure=plain(measure), why=plain(why)) for measure, why in refused.items()]
     lines += [line for one in told for line in ("", f"# {one}")]
     return InitialBudget("\n".join(lines) + "\n", queries, results, depth, tuple(told))
 
@@ -176,7 +176,7 @@ def _try(values: Audited, runs: Sequence[str], limit: Mapping[str, object]) -> _
     (rule,) = as_budget({"rule": [limit]}, values.facts).rules
     own, *others = (values.of(run, rule) for run in runs)
     if any(one.partly_labelled for one in (own, *others)):
-        raise EvenrankError(_SAYS.say("unlabelled"))
+        raise EvenrankError(_PHRASES.text("unlabelled"))
     alone = rule.against is None
     found = rule_test(
         rule,
@@ -188,7 +188,7 @@ def _try(values: Audited, runs: Sequence[str], limit: Mapping[str, object]) -> _
         clusters=values.clusters,
     )
     if found.test is not None and not math.isfinite(found.test.loss):
-        raise EvenrankError(_SAYS.say(unbounded(rule)))
+        raise EvenrankError(_PHRASES.text(unbounded(rule)))
     holds = found.test is not None and outcome_of(found.test, found.test.p_violated(), ALPHA) == "holds"
     typical = None
     if isinstance(found.test, MeanBound) and found.n_identical is not None:
@@ -207,7 +207,7 @@ def _rule_lines(measure: str, tried: list[_Tried], notice: str) -> Iterator[str]
     side = "at_most" if "at_most" in last.values else "at_least"
     limit, queries = last.values[side], counted(last.n, "query")
     if not last.holds:
-        yield f"# {_SAYS.say('init_none', measure=plain(measure), queries=queries, limit=str(limit))}"
+        yield f"# {_PHRASES.text('init_none', measure=plain(measure), queries=queries, limit=str(limit))}"
         return
     if len(tried) > 1:
         tighter = tried[-2]
@@ -218,10 +218,10 @@ def _rule_lines(measure: str, tried: list[_Tried], notice: str) -> Iterator[str]
             "needed": about_queries(tighter.needed),
             "typical": about_queries(tighter.typical),
         }
-        yield f"# {_SAYS.say(key, **said)}"
+        yield f"# {_PHRASES.text(key, **said)}"
     yield "[[rule]]"
     yield f"measure = {json.dumps(measure)}"
     if "against" in last.values:
         yield 'against = "baseline"'
     written = f'"{limit}"' if isinstance(limit, str) else f"{limit:g}"
-    yield f"{side} = {written}" + (f"  # {_SAYS.say('init_notice', notice=notice)}" if notice else "")
+    yield f"{side} = {written}" + (f"  # {_PHRASES.text('init_notice', notice=notice)}" if notice else "")

@@ -37,7 +37,7 @@ from .strength import STEPS, Strengths, Tuning, chosen_step, least_biased, usual
 from .tuning_queries import TuningQueries, absence_findings, absent_queries
 
 __all__ = ["rebalance"]
-_SAYS = phrases("rebalance")
+_PHRASES = phrases("rebalance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def unknown_findings(name: str, of: Changes, grouping: Grouping) -> tuple[Findin
     values |= {"depth": grouping.depth, "share": percent(of.lacking / of.total, 1)}
     values["what"] = "a label" if grouping.table.labelled else "text"
     key = "unknown_neutral" if grouping.missing == "neutral" else "unknown_skip"
-    return (_SAYS.find(key, name, "cannot be told", place="warning", **values),)
+    return (_PHRASES.finding(key, name, "cannot be told", place="warning", **values),)
 
 
 def _nothing_moved(method: str, grouping: Grouping, kept: Kept) -> str:
@@ -399,7 +399,7 @@ def rebalanced(
     notes += notes_of(request, plan, grouping, changes, kept)
     moved = []
     if plan.strength > 0 and not changes.moved:
-        moved.append(_SAYS.find(_nothing_moved(plan.method.name, grouping, kept), name, place="warning"))
+        moved.append(_PHRASES.finding(_nothing_moved(plan.method.name, grouping, kept), name, place="warning"))
     others, tuned = None, None
     if figures:
         asked = measures_of(request, grouping, qrels is not None)
@@ -411,11 +411,11 @@ def rebalanced(
         # Lists close up over documents that are skipped, so that later ones come to be looked at.
         others = _bias_alone(request, grouping, *(pair if grouping.missing == "skip" else map(_shown, pair)))
     if grouping.drawn is not None:
-        moved.append(_SAYS.find("by_guess", name, "cannot be told", place="warning"))
+        moved.append(_PHRASES.finding("by_guess", name, "cannot be told", place="warning"))
     if grouping.drawn is not None and others is not None:
         figures_after = others[made.name].measures.values()
         if any(is_bias(one.measure) and one.from_labels is None for one in figures_after):
-            moved.append(_SAYS.find("not_drawn", name, "cannot be told", place="warning"))
+            moved.append(_PHRASES.finding("not_drawn", name, "cannot be told", place="warning"))
     return Rebalanced(
         made.name,
         request.method.name,

@@ -34,7 +34,7 @@ from .bound import BoundResult
 from .rebalance_lists import Changes
 from .strength import Strengths
 
-_SAYS = phrases("rebalance")
+_PHRASES = phrases("rebalance")
 _SOURCE = "A fairer order of the first documents of each query; their ids and the length of lists are those of the run"
 
 
@@ -88,26 +88,26 @@ class Rebalanced(Result):
         for measure, before, after, test in [] if self.audit is None else _rows(self.audit, self.name):
             if (key := _worse(before, after)) is not None:
                 named: dict[str, Any] = {"measure": measure, "before": before.mean, "after": after.mean}
-                yield _SAYS.find(key, measure, "shown", test, "warning", **named)
+                yield _PHRASES.finding(key, measure, "shown", test, "warning", **named)
             if before.lean is not None and not before.lean.shown:
                 estimate = Estimate(before.mean, before.ci95, before.n)
-                yield _SAYS.find("no_lean", measure, before.lean.verdict, estimate, "warning", run=name)
+                yield _PHRASES.finding("no_lean", measure, before.lean.verdict, estimate, "warning", run=name)
 
     def _answer(self) -> Finding:
         """What became of the bias, and at what price."""
         unchanged = self.strength == 0 and bool(self.outcomes)
         if unchanged:
             key = "met_already" if self.settings["meet"] else "nothing_lessened"
-            return _SAYS.find(key, self.name, "shown", None, "answer", method=self.method)
+            return _PHRASES.finding(key, self.name, "shown", None, "answer", method=self.method)
         found = [] if self.audit is None else _rows(self.audit, self.name)
         biased = next((row for row in found if is_bias(row[1].measure)), None)
         if biased is None:
-            return _SAYS.find("not_measured", self.name, "cannot be told", None, "answer")
+            return _PHRASES.finding("not_measured", self.name, "cannot be told", None, "answer")
         _, before, after, _ = biased
         named: dict[str, Any] = {"bias": shown_name(before.measure), "before": before.mean, "after": after.mean}
         cost = next((row for row in found if not is_bias(row[1].measure)), None)
         if cost is None:
-            return _SAYS.find("changed_unjudged", self.name, "cannot be told", None, "answer", **named)
+            return _PHRASES.finding("changed_unjudged", self.name, "cannot be told", None, "answer", **named)
         test = cost[3]
         key = "changed" if self.tuning is not None else "changed_untuned"
         if test.reason == ALL_ZERO:
@@ -115,7 +115,7 @@ class Rebalanced(Result):
         elif test.reason is not None and test.mean != 0:
             key = "changed_untold"
         named |= {"utility": cost[0], "cost": test, "why": test.reason}
-        return _SAYS.find(key, self.name, test.verdict, test, "answer", **named)
+        return _PHRASES.finding(key, self.name, test.verdict, test, "answer", **named)
 
     def _bounds(self) -> Iterator[Finding]:
         """How each bound fares on the queries that it was not chosen on."""
@@ -123,7 +123,7 @@ class Rebalanced(Result):
             estimate = Estimate(outcome.others, outcome.limits, outcome.n)
             values: dict[str, Any] = {"others": outcome.others, "limits": outcome.limits, "tuning": outcome.tuning}
             key = outcome.verdict.replace(" ", "_")
-            yield _SAYS.find(key, outcome.bound.text, outcome.verdict, estimate, **values)
+            yield _PHRASES.finding(key, outcome.bound.text, outcome.verdict, estimate, **values)
 
     @property
     def _which(self) -> str:

@@ -18,7 +18,7 @@ from evenrank.stats.estimate import Estimate
 
 from .budget import Rule
 
-_SAYS = phrases("gate")
+_PHRASES = phrases("gate")
 Limits = tuple[float, float]
 UndecidableReason = Literal["unlabelled", "unequal", "few_labels", "labels", "tied", "missing"]
 """Why nothing can be told of a rule, whatever the number of queries: the template that says it."""
@@ -167,7 +167,7 @@ def reason(result: RuleResult) -> str:
     """Why a rule is not shown, in words."""
     template = undecided(result)
     needed = result.n_if_equal if template == "margin" else result.queries_to_decide
-    return _SAYS.say(template, needed=about_queries(needed), count=result.n, noticed=detects_from(result))
+    return _PHRASES.text(template, needed=about_queries(needed), count=result.n, noticed=detects_from(result))
 
 
 def about_queries(queries: int | None) -> str:
@@ -184,9 +184,11 @@ def finding(result: RuleResult) -> Finding:
     estimate = Estimate(result.value, None, result.n)
     if result.outcome == "not shown":
         values["reason"] = reason(result)
-        return _SAYS.find("untold", result.title, result.outcome, estimate, "detail", **values)
+        return _PHRASES.finding("untold", result.title, result.outcome, estimate, "detail", **values)
     key = "is_violated" if result.outcome == "violated" else "holds_notices" if detects_from(result) else "holds"
-    return _SAYS.find(key, result.title, result.outcome, estimate, "detail", noticed=detects_from(result), **values)
+    return _PHRASES.finding(
+        key, result.title, result.outcome, estimate, "detail", noticed=detects_from(result), **values
+    )
 
 
 def value_with_limit(result: RuleResult) -> str:

@@ -44,7 +44,7 @@ _LEVELS: dict[State, Level] = {
     "not decidable": "cannot be told",
     "not put to this data": "cannot be told",
 }
-_SAYS = phrases("experiment")
+_PHRASES = phrases("experiment")
 _CHECK = re.compile(
     r"(?P<bar>\|?)(?P<figure>[^|:]+)\|?: (?P<left>.+?) (?P<sign>[<>=]) (?:(?P<factor>\d*\.?\d+) × )?(?P<right>.+?)"
     r"(?: ± (?P<margin>\d*\.?\d+)(?P<percent> %)?)?"
@@ -110,7 +110,7 @@ class Check:
         """What the figures say."""
         lacking = [system for system in self.systems if not figures.has(self.figure, system)]
         if lacking:
-            return Verdict("not decidable", _SAYS.say("lacking", systems=lacking, figure=self.figure))
+            return Verdict("not decidable", _PHRASES.text("lacking", systems=lacking, figure=self.figure))
         unit = figures.units.get(self.figure, "queries")
         if self.sign == "=":
             # Outside by either bound is not supported.
@@ -204,8 +204,8 @@ class Effect:
         said = {"what": self.what, "estimate": self.found, "n": number_of(self.found)}
         ends = self.found.ci95
         if self.published is None or ends is None or ends[0] <= self.published <= ends[1]:
-            return _SAYS.say("compared", **said)
-        return _SAYS.say("excluded", **said, published=self.published)
+            return _PHRASES.text("compared", **said)
+        return _PHRASES.text("excluded", **said, published=self.published)
 
 
 def number_of(found: Estimate) -> str:
@@ -308,13 +308,13 @@ class Claim:
         why = dict(self.not_at).get(scale, "")
         known = known_power(scale).get((self.paper, self.key))
         if known is not None and known[1] < ENOUGH:
-            why = why or _SAYS.say("weak", n=known[0], power=known[1])
+            why = why or _PHRASES.text("weak", n=known[0], power=known[1])
         models = [*models, *beside] if self.models else models
         lacking = [one for one in self.models if one not in models]
         if self.any_of and not set(self.any_of) & set(models):
             lacking = list(self.any_of)
         if not why and lacking:
-            why = _SAYS.say("nobody", models=lacking)
+            why = _PHRASES.text("nobody", models=lacking)
         if why:
             return Decided(self, Verdict("not put to this data", why))
         checks, floors = (self.expanded(texts, models, figures, instead) for texts in (self.checks, self.floors))
@@ -361,14 +361,14 @@ class Decided:
         claim, state, needs = self.claim, self.verdict.state, self.verdict.needs
         figures = [str(effect) for effect in self.effects]
         figures += [trainings] if (trainings := self._of_trainings()) else []
-        figures += [_SAYS.say("needs" if state == "not decidable" else "why", needs=needs)] if needs else []
-        figures += [_SAYS.say("published", published=claim.published)] if claim.published else []
+        figures += [_PHRASES.text("needs" if state == "not decidable" else "why", needs=needs)] if needs else []
+        figures += [_PHRASES.text("published", published=claim.published)] if claim.published else []
         # Of a claim that is not put to the data, it is the reason.
         put = self.known is not None and state != "not put to this data"
-        figures += [_SAYS.say("power", n=self.known[0], power=self.known[1])] if put and self.known else []
+        figures += [_PHRASES.text("power", n=self.known[0], power=self.known[1])] if put and self.known else []
         text = claim.text + (f" [{claim.where}]" if claim.where else "")
         said: dict[str, Any] = {"state": state.capitalize(), "text": text, "figures": "; ".join(figures)}
-        return _SAYS.find("claim" if figures else "bare", f"{claim.key} ({claim.paper})", _LEVELS[state], **said)
+        return _PHRASES.finding("claim" if figures else "bare", f"{claim.key} ({claim.paper})", _LEVELS[state], **said)
 
     def _of_trainings(self) -> str:
         """Of which trainings the verdict is; from five on how often one may fail that none of them shows."""
@@ -377,8 +377,8 @@ class Decided:
             return ""
         unseen = unseen_share(trainings)
         if unseen is not None:
-            return _SAYS.say("unseen", share=percent(unseen))
-        return _SAYS.say("of_these" if trainings > 1 else "of_this", count=trainings)
+            return _PHRASES.text("unseen", share=percent(unseen))
+        return _PHRASES.text("of_these" if trainings > 1 else "of_this", count=trainings)
 
     def to_dict(self) -> dict[str, object]:
         """As JSON values."""

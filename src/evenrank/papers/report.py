@@ -27,7 +27,7 @@ from .claims import Decided, State, claims_of, number_of, published_of, publishe
 from .figures import Figures
 from .study import FIRST, REFERENCES, Settings, Study, matching
 
-_SAYS = phrases("experiment")
+_PHRASES = phrases("experiment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,16 +320,16 @@ class ExperimentPage(Result):
     def _count(self) -> Finding:
         states = Counter[str](claim.verdict.state for claim in self.claims)
         if len(self.claims) == 1:
-            return _SAYS.find("one", self.name, place="answer", state=list(states))
-        said = [_SAYS.say("state", count=n, are=are(n), state=one) for one in get_args(State) if (n := states[one])]
+            return _PHRASES.finding("one", self.name, place="answer", state=list(states))
+        said = [_PHRASES.text("state", count=n, are=are(n), state=one) for one in get_args(State) if (n := states[one])]
         claims = counted(len(self.claims), "claim")
-        return _SAYS.find("count", self.name, place="answer", claims=claims, states=said or NONE)
+        return _PHRASES.finding("count", self.name, place="answer", claims=claims, states=said or NONE)
 
     def _warned(self) -> Sequence[Finding]:
         """The destroyed rankers, each once."""
         found = dict.fromkeys((row.system, row.warning) for _, rows in self.layouts for row in rows if row.warning)
         return [
-            _SAYS.find("warned", system, "cannot be told", None, "warning", why=why.removesuffix("."))
+            _PHRASES.finding("warned", system, "cannot be told", None, "warning", why=why.removesuffix("."))
             for system, why in found
         ]
 
@@ -387,9 +387,9 @@ def page_of(study: Study[Any], figures: Figures) -> ExperimentPage:
     stood = [f"{name} is {here}" for name, here in {**settings.all_models, **settings.stand_ins}.items()]
     seeds, chosen_on = (", ".join(map(str, some)) for some in (settings.seeds, settings.development))
     scale = [
-        _SAYS.say("scale", scale=settings.scale, seeds=seeds),
-        *([_SAYS.say("developed", seeds=chosen_on)] if chosen_on else []),
-        _SAYS.say("stood", names="; ".join(stood)),
+        _PHRASES.text("scale", scale=settings.scale, seeds=seeds),
+        *([_PHRASES.text("developed", seeds=chosen_on)] if chosen_on else []),
+        _PHRASES.text("stood", names="; ".join(stood)),
     ]
     return ExperimentPage(
         study.name,

@@ -209,7 +209,7 @@ class AnswersResult(Result):
         uniform = found.uniform()
         values = {"mean": found.mean, "third": found.first_third}
         values |= {"uniform": uniform["mean"], "uniform_third": uniform["first_third"]}
-        said = phrases("position").find("answers", self.name, "shown", None, "answer", **values)
+        said = phrases("position").finding("answers", self.name, "shown", None, "answer", **values)
         return Page(
             "position answers",
             f"Answer positions of {self.name}",

@@ -37,7 +37,7 @@ from evenrank.stats.estimate import Estimate
 from .variant_figures import DEPTH, UTILITY, Example, RunFigure, VariantFigures
 from .variants import KINDS
 
-_SAYS = phrases("probe")
+_PHRASES = phrases("probe")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -98,16 +98,16 @@ def probe_findings(result: ProbeResult) -> Iterator[Finding]:
         untold = all(variant.finding.verdict == "cannot be told" for variant in result.variants)
         key, level = ("some_move", "shown") if shown else ("none_moves", "no difference shown")
         level = "cannot be told" if untold else level
-        yield _SAYS.find(key, result.name, cast("Level", level), None, "answer", name=result.name, **values)
+        yield _PHRASES.finding(key, result.name, cast("Level", level), None, "answer", name=result.name, **values)
     own = result.original.get(UTILITY)
     if own is None:
-        yield _SAYS.find("unknown", level="cannot be told", place="warning")
+        yield _PHRASES.finding("unknown", level="cannot be told", place="warning")
     for variant in result.variants:
         found = variant_finding(result.name, variant)
         yield found if several else replace(found, place="answer")
     if own is not None:
         figure = Estimate(own.mean, own.ci95, result.queries)
-        yield _SAYS.find("effectiveness", result.name, "shown", figure, name=result.name)
+        yield _PHRASES.finding("effectiveness", result.name, "shown", figure, name=result.name)
 
 
 def variant_finding(name: str, variant: VariantFigures) -> Finding:
@@ -121,7 +121,7 @@ def variant_finding(name: str, variant: VariantFigures) -> Finding:
     over = counted(variant.counts.compared, "pair")
     values: dict[str, Any] = {"name": name, "above": above, "below": below, "noticed": test.mde, "over": over}
     why = _why_none(variant) if not test.n else test.reason
-    return _SAYS.find(key, variant.name, test.verdict, estimate, why=why, **values)
+    return _PHRASES.finding(key, variant.name, test.verdict, estimate, why=why, **values)
 
 
 def _template(variant: VariantFigures) -> str:

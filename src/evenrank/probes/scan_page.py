@@ -35,7 +35,7 @@ from .scan import AT, TENTH_NAMES
 if TYPE_CHECKING:
     from .scan import Contrast, Found, LostPassage, LostSentence, Part, ScanResult
 
-_SAYS = phrases("scan")
+_PHRASES = phrases("scan")
 _SOURCE = "Known-item queries of single sentences; exposure as Bache & Azzopardi 2010"
 _READ_WHOLE = 0.95
 _LISTED = 50
@@ -98,27 +98,27 @@ def scan_findings(result: ScanResult) -> Iterator[Finding]:
             yield _change(result, one)
     subject, other = result.retrievers[0], result.retrievers[-1]
     if subject.read is not None and subject.read < _READ_WHOLE and subject.reads and depth.key != "depth_read":
-        yield _SAYS.find("cut", place="warning", name=result.name, read=subject.read, reads=subject.reads)
+        yield _PHRASES.finding("cut", place="warning", name=result.name, read=subject.read, reads=subject.reads)
     if subject.unlisted:
-        yield _SAYS.find("unlisted", place="warning", name=result.name, count=subject.unlisted, of=result.queries)
+        yield _PHRASES.finding("unlisted", place="warning", name=result.name, count=subject.unlisted, of=result.queries)
     counts: dict[str, Any] = {"count": _lost(subject), "of": subject.lost.n, "bm25": _lost(other)}
     counts["asked"] = "questions" if result.questions else "sentences"
     if _lost(subject):
         key = "lost_alone" if other is subject else "lost"
-        yield _SAYS.find(key, "Passages", estimate=subject.lost, example=result.lost[0].doc_id, **counts)
+        yield _PHRASES.finding(key, "Passages", estimate=subject.lost, example=result.lost[0].doc_id, **counts)
     yield from reading
     if result.edge is not None and subject.read is None:
-        yield _SAYS.find("edge", "Reading", "shown", None, edge=result.edge)
+        yield _PHRASES.finding("edge", "Reading", "shown", None, edge=result.edge)
     yield from of_groups
     yield _exposure(result, subject, other)
     if not result.questions and 2 * sum(part.queries for part in subject.parts if part.by == "depth") < result.queries:
-        yield _SAYS.find("short", place="note")
+        yield _PHRASES.finding("short", place="note")
     if result.wordless:
-        yield _SAYS.find("wordless", place="note", count=result.wordless, of=result.of_sentences)
+        yield _PHRASES.finding("wordless", place="note", count=result.wordless, of=result.of_sentences)
     if result.unjudged:
-        yield _SAYS.find("unjudged", place="note", count=result.unjudged)
+        yield _PHRASES.finding("unjudged", place="note", count=result.unjudged)
     if result.same:
-        yield _SAYS.find("same", place="note", count=result.same, of=result.queries)
+        yield _PHRASES.finding("same", place="note", count=result.same, of=result.queries)
 
 
 def _reading(result: ScanResult, own: Sequence[Contrast], first: bool) -> Iterator[Finding]:
@@ -126,7 +126,7 @@ def _reading(result: ScanResult, own: Sequence[Contrast], first: bool) -> Iterat
     for one in own:
         if one.by == "read" and one.verdict == "shown" and one.bm25 is not None:
             place: Place = "finding" if first else "detail"
-            yield _SAYS.find("read", "Reading", "shown", one.found, place, name=result.name, **_shares(one))
+            yield _PHRASES.finding("read", "Reading", "shown", one.found, place, name=result.name, **_shares(one))
 
 
 def _lost(found: Found) -> int:
@@ -163,7 +163,7 @@ def _depth(result: ScanResult, one: Contrast) -> Finding:
     elif not one.found.mde:
         key = "depth_equal"
     level = "cannot be told" if key == "depth_unknown" else one.found.verdict
-    return _SAYS.find(key, result.name, level, one.found, "answer", **values)
+    return _PHRASES.finding(key, result.name, level, one.found, "answer", **values)
 
 
 def _change(result: ScanResult, one: Contrast) -> Finding:
@@ -175,7 +175,7 @@ def _change(result: ScanResult, one: Contrast) -> Finding:
         key = "change_better" if (change.mean or 0.0) > 0 else "change_worse"
     values: dict[str, Any] = {"other": one.last, "change": change, "noticed": change.mde, "why": change.reason}
     counts: dict[str, Any] = {"gone": len(result.gone), "won": len(result.won)}
-    return _SAYS.find(key, result.name, change.verdict, change, "answer", **values, **counts)
+    return _PHRASES.finding(key, result.name, change.verdict, change, "answer", **values, **counts)
 
 
 def _groups(contrasts: Sequence[Contrast]) -> Iterator[Finding]:
@@ -193,24 +193,24 @@ def _groups(contrasts: Sequence[Contrast]) -> Iterator[Finding]:
             key = "group_queries"
         values: dict[str, Any] = {"group": one.first, "other": one.last, "change": change, "noticed": change.mde}
         values |= {"first": one.of_first, "last": one.of_last}
-        yield _SAYS.find(key, "Groups", change.verdict, change, why=change.reason, **values)
+        yield _PHRASES.finding(key, "Groups", change.verdict, change, why=change.reason, **values)
     told = [contrast for contrast in contrasts if contrast.verdict != "cannot be told"]
     if several and told and not shown:
         most = max(told, key=lambda one: abs(one.found.mean or 0.0))
         change, size = most.found, most.found.mde
         values = {"group": most.first, "change": change, "noticed": size}
-        yield _SAYS.find("groups_same", "Groups", "no difference shown", change, **values)
+        yield _PHRASES.finding("groups_same", "Groups", "no difference shown", change, **values)
     elif several and not told:
-        yield _SAYS.find("groups_untold", "Groups", "cannot be told", why=contrasts[0].found.reason)
+        yield _PHRASES.finding("groups_untold", "Groups", "cannot be told", why=contrasts[0].found.reason)
 
 
 def _exposure(result: ScanResult, subject: Found, other: Found) -> Finding:
     of = subject.exposure
     values: dict[str, Any] = {"unseen": of.unseen, "passages": of.passages, "k": result.k, "gini": of.gini}
     if other is subject:
-        return _SAYS.find("exposure_alone", "Exposure", place="detail", **values)
+        return _PHRASES.finding("exposure_alone", "Exposure", place="detail", **values)
     theirs = other.exposure
-    return _SAYS.find("exposure", "Exposure", place="detail", bm25=theirs.unseen, bm25_gini=theirs.gini, **values)
+    return _PHRASES.finding("exposure", "Exposure", place="detail", bm25=theirs.unseen, bm25_gini=theirs.gini, **values)
 
 
 def _notes(result: ScanResult) -> Iterator[str]:

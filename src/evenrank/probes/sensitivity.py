@@ -867,10 +867,10 @@ def sensitivity_findings(result: SensitivityResult) -> Iterator[Finding]:
     moved = result.moved
     if moved is None:
         counts = counted(result.unmovable, "query")
-        yield _SAYS.find("unmoved", result.name, "cannot be told", None, "answer", count=counts)
+        yield _PHRASES.finding("unmoved", result.name, "cannot be told", None, "answer", count=counts)
         return
     yield from _preference(result.name, moved)
-    yield _SAYS.find("effectiveness", value=result.value)
+    yield _PHRASES.finding("effectiveness", value=result.value)
     yield from _truncation(moved, result.cut)
 
 
@@ -878,19 +878,19 @@ def _preference(name: str, moved: MovedAnswers) -> Iterator[Finding]:
     """What moving the answer's sentence does to the score beyond moving another one."""
     score = moved.score.difference
     if not score.n:
-        yield _SAYS.find("no_scores", name, "cannot be told", None, "answer")
+        yield _PHRASES.finding("no_scores", name, "cannot be told", None, "answer")
         return
     first, both = score.first_last, score.ends_middle
     # Of places, the change is said from the first to the last.
     change = first.negated()
     values: dict[str, Any] = {"change": change, "noticed": first.mde, "why": first.reason}
-    yield _SAYS.find(_of_places(first), name, first.verdict, change, "answer", **values)
+    yield _PHRASES.finding(_of_places(first), name, first.verdict, change, "answer", **values)
     # Where one end alone differs from the middle, first and last differ, which is said.
     only_one = not both.shown and any(end.shown for end in score.ends)
     if not only_one and (first.reason is None or first.reason != both.reason):
         place: Place = "answer" if both.shown else "finding"
         values = {"change": both, "noticed": both.mde, "why": both.reason}
-        yield _SAYS.find(_of_ends(both), "", both.verdict, both, place, **values)
+        yield _PHRASES.finding(_of_ends(both), "", both.verdict, both, place, **values)
 
 
 def _of_places(found: Comparison) -> str:
@@ -912,23 +912,23 @@ def _of_ends(found: Comparison) -> str:
 def _truncation(moved: MovedAnswers, cut: int | None) -> Iterator[Finding]:
     """The effect of truncation on the answers."""
     if moved.cut is None or cut is None:
-        yield _SAYS.find("reads_unknown", level="cannot be told", place="warning")
+        yield _PHRASES.finding("reads_unknown", level="cannot be told", place="warning")
         return
     if not moved.cut.any():
-        yield _SAYS.find("reads_all")
+        yield _PHRASES.finding("reads_all")
         return
     kept = moved.kept.difference
     values: dict[str, Any] = {"cut": int(moved.cut.max()), "count": moved.queries, "whole": kept.n}
     first = kept.first_last if kept.n else None
     if first is None or first.reason is not None or first.mean is None:
-        yield _SAYS.find("cut_off_untold", level="cannot be told", place="warning", **values)
+        yield _PHRASES.finding("cut_off_untold", level="cannot be told", place="warning", **values)
         return
     change = first.negated()
     key = "cut_off" if first.shown else "cut_off_alike"
-    yield _SAYS.find(key, "", first.verdict, change, "warning", change=change, **values)
+    yield _PHRASES.finding(key, "", first.verdict, change, "warning", change=change, **values)
 
 
-_SAYS = phrases("position")
+_PHRASES = phrases("position")
 _ENDS = short_intervals(2, sign=True)
 _SCORE = "score (sd of the candidates)"
 _NAMES = ("answer's sentence", "another sentence", "difference")

@@ -252,7 +252,7 @@ class SimilarityResult(Result):
         told = found.delta_max >= 2
         key, level = ("similarity", "shown") if told else ("similarity_untold", "cannot be told")
         values = {"mats": found.mats, "distance": found.delta_max}
-        said = phrases("position").find(key, self.name, cast("Level", level), None, "answer", **values)
+        said = phrases("position").finding(key, self.name, cast("Level", level), None, "answer", **values)
         return Page(
             "position similarity",
             f"Position in the word vectors of {self.name}",

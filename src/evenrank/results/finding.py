@@ -59,11 +59,11 @@ class Phrases:
 
     templates: Mapping[str, str]
 
-    def say(self, key: str, /, **values: object) -> str:
+    def text(self, key: str, /, **values: object) -> str:
         """The sentence of a template."""
         return _READER.vformat(self.templates[key], (), values)
 
-    def find(
+    def finding(
         self,
         key: str,
         /,
@@ -77,10 +77,10 @@ class Phrases:
 
         A test that could tell has no verdict where nothing ``can be told`` for a reason that the test does not see.
         """
-        said = self.say(key, **{"subject": subject, "estimate": estimate, **values})
+        text = self.text(key, **{"subject": subject, "estimate": estimate, **values})
         if level == "cannot be told" and isinstance(estimate, Comparison) and estimate.reason is None:
-            estimate = undecidable(estimate.mean, estimate.n, said, estimate.unit, estimate.ci95)
-        return Finding(key, subject, level, estimate, said, place)
+            estimate = undecidable(estimate.mean, estimate.n, text, estimate.unit, estimate.ci95)
+        return Finding(key, subject, level, estimate, text, place)
 
 
 @cache

@@ -21,7 +21,7 @@ from .debias import Debiased, SpecificWords, choose_specific, hard_debias
 from .word_sets import load_word_sets
 
 Path = str | os.PathLike[str]
-_SAYS = phrases("embeddings")
+_PHRASES = phrases("embeddings")
 _SOURCE = "Hard debiasing: Bolukbasi et al., NeurIPS 2016."
 
 
@@ -114,12 +114,12 @@ def _findings(done: Debiased) -> Iterator[Finding]:
     """What was done, whether it holds, and whether the bias subspace rests on too little."""
     words = counted(int(done.neutral.sum()), "neutral word")
     sets = counted(len(done.equalized), "set")
-    yield _SAYS.find("hard", place="answer", words=words, sets=sets)
+    yield _PHRASES.finding("hard", place="answer", words=words, sets=sets)
     check = done.check
     if check is not None and check.pairs and check.words:
         key = "equal" if check.holds() else "unequal"
-        yield _SAYS.find(key, place="answer", distance=max(check.dot, check.distance))
+        yield _PHRASES.finding(key, place="answer", distance=max(check.dot, check.distance))
     if done.subspace.warning() is not None:
         used, given = done.subspace.sets
         sets = counted(used, "definitional set")
-        yield _SAYS.find("few_sets", level="cannot be told", place="warning", sets=sets, given=given)
+        yield _PHRASES.finding("few_sets", level="cannot be told", place="warning", sets=sets, given=given)

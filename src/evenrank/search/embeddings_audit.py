@@ -317,7 +317,7 @@ def _notes(subspace: Subspace, found: int, count: int) -> tuple[str, ...]:
 
 
 _SOURCE = "Recovery: Gonen & Goldberg, NAACL 2019. Analogies: Nissim et al., Computational Linguistics 2020."
-_SAYS = phrases("embeddings")
+_PHRASES = phrases("embeddings")
 _States = Mapping[str, BiasFigures]
 """The figures before, and after if there are any."""
 
@@ -325,11 +325,11 @@ _States = Mapping[str, BiasFigures]
 def _findings(found: BiasEvaluation) -> Iterator[Finding]:
     """Whether the bias can be recovered after debiasing."""
     if found.after is None:
-        yield _SAYS.find("no_after", level="cannot be told", place="answer")
+        yield _PHRASES.finding("no_after", level="cannot be told", place="answer")
     elif found.after.recovery is None:
-        yield _SAYS.find("not_recovered", level="cannot be told", place="answer")
+        yield _PHRASES.finding("not_recovered", level="cannot be told", place="answer")
     else:
-        yield _SAYS.find("recovered", place="answer", share=found.after.recovery.linear)
+        yield _PHRASES.finding("recovered", place="answer", share=found.after.recovery.linear)
 
 
 def _figures(states: _States) -> Table | None:

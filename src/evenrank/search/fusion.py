@@ -148,7 +148,7 @@ class Tuned(Result):
         notes = ("Alone: the measure of the run on its own. Weight, sd: mean and standard deviation over the folds.",)
         facts = (("folds", f"{len(self.folds)}"), (f"mean {self.measure}", f"{self.value:.4f}"))
         values = {"measure": self.measure, "value": self.value, "best": max(self.alone)}
-        said = phrases("fuse").find("tuned", self.measure, "shown", None, "answer", **values)
+        said = phrases("fuse").finding("tuned", self.measure, "shown", None, "answer", **values)
         return Page(
             "fuse",
             "Fused runs",

@@ -456,7 +456,12 @@ def _losses() -> Iterator[Cell]:
     for n in (20, 117, 215, 1000):
         draw = functools.partial(ruined, n, 0.05, 0.05, 1, False, 0.01)
         yield Cell(
-            "--keep holds on other queries", "5% of queries ruined", n, draw, functools.partial(holds, 0.05), _kept
+            "--min-utility holds on other queries",
+            "5% of queries ruined",
+            n,
+            draw,
+            functools.partial(holds, 0.05),
+            _kept,
         )
         draw = functools.partial(ranked, n)
         said = functools.partial(said_in_audit, ("keeps", "worse_within"))

@@ -63,7 +63,7 @@ def test_a_strength(folder: Path, evenrank: Command) -> None:
 
 def test_a_bound(folder: Path, evenrank: Command) -> None:
     given = ["rebalance", "r.run", "--scores", "s.parquet", "--qrels", "qrels", "--method", "shift"]
-    done = evenrank(*given, "--meet", "ARaB@10 <= 50%", "--out", "new.run", "--json", "new.json")
+    done = evenrank(*given, "--max-bias", "ARaB@10 <= 50%", "--out", "new.run", "--json", "new.json")
     assert done.status == 0, done.err
     values = json.loads(Path("new.json").read_text())
     assert 0 < values["strength"] < 1
@@ -74,13 +74,15 @@ def test_a_bound(folder: Path, evenrank: Command) -> None:
     assert [(one["key"], one["subject"]) for one in values["findings"]] == [
         ("changed", "new"), ("no_lean", "ARaB@10"), ("not_shown", "ARaB@10 <= 50%"),
     ]  # fmt: skip
-    ids = evenrank(*given, "--keep", "nDCG@10 >= 90%", "--tune-queries", "ids", "--out", "i.run", "--json", "-")
+    ids = evenrank(
+        *given, "--min-utility", "nDCG@10 >= 90%", "--validation-queries", "ids", "--out", "i.run", "--json", "-"
+    )
     assert json.loads(ids.out)["changes"]["queries"] == 17
     assert "3 queries (those given)" in " ".join(json.loads(ids.out)["notes"])
 
 
 def test_the_page_draws_the_strengths(folder: Path, evenrank: Command) -> None:
-    given = ["rebalance", "r.run", "--scores", "s.parquet", "--qrels", "qrels", "--meet", "ARaB@10 <= 50%"]
+    given = ["rebalance", "r.run", "--scores", "s.parquet", "--qrels", "qrels", "--max-bias", "ARaB@10 <= 50%"]
     done = evenrank(*given, "--out", "b&<b>.run", "--json", "f.json", "--report", "f.html")
     assert done.status == 0, done.err
     assert "report: f.html" in done.err
@@ -99,7 +101,7 @@ def test_the_page_draws_the_strengths(folder: Path, evenrank: Command) -> None:
 def test_a_bound_that_nothing_meets(folder: Path, evenrank: Command) -> None:
     before = sorted(path.name for path in folder.iterdir())
     done = evenrank(
-        "rebalance", "r.run", "--scores", "s.parquet", "--meet", "NFaiRR@10 >= 2", "--out", "new.run", "--json", "j"
+        "rebalance", "r.run", "--scores", "s.parquet", "--max-bias", "NFaiRR@10 >= 2", "--out", "new.run", "--json", "j"
     )
     assert done.status == 1
     assert done.out == ""
@@ -111,17 +113,17 @@ def test_a_bound_that_nothing_meets(folder: Path, evenrank: Command) -> None:
 
 BAD = {
     "nothing to write": (["--strength", "0.5"], "expected --out: where to write the new run"),
-    "no strength": (["--out", "o"], "expected --strength, --meet or --keep"),
+    "no strength": (["--out", "o"], "expected --strength, --max-bias or --min-utility"),
     "an option of another method": (
         ["--strength", "1", "--out", "o", "--protected", "f"], "--protected needs --method fair"
     ),
-    "keep without qrels": (["--keep", "nDCG@10 >= 9%", "--out", "o"], "--keep needs --qrels"),
+    "keep without qrels": (["--min-utility", "nDCG@10 >= 9%", "--out", "o"], "--min-utility needs --qrels"),
     "an output that is an input": (["--strength", "1", "--out", "r.run"], "cannot be written: it is an input"),
     "a page that is an input": (
         ["--strength", "1", "--out", "o", "--report", "s.parquet"], "cannot be written: it is an input"
     ),
     "no queries in the file": (
-        ["--meet", "ARaB@10 <= 1", "--out", "o", "--tune-queries", "blank"], "blank: expected ids of queries"
+        ["--max-bias", "ARaB@10 <= 1", "--out", "o", "--validation-queries", "blank"], "blank: expected ids of queries"
     ),
     "an unknown method": (["--method", "best", "--strength", "1", "--out", "o"], "--method: expected neutral, fair"),
     "a target that is no file": (["--strength", "1", "--out", "o", "--target", "nothing"], "--target: expected"),

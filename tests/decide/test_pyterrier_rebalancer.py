@@ -154,7 +154,9 @@ def test_what_is_the_same_for_all_queries_is_learnt_or_given() -> None:
         # By the last step of a pipeline.
         (pt.Transformer.from_df(given) >> rebalancer).fit(given[tuning][["qid"]].drop_duplicates(), None, None, None)
         found = orders(rebalancer(given))
-        assert found == by_rebalance(given, method=method, strength=0.8, tune_queries=["q0", "q1", "q2"], **groups)
+        assert found == by_rebalance(
+            given, method=method, strength=0.8, validation_queries=["q0", "q1", "q2"], **groups
+        )
         direct = {given_as: rebalancer.learnt[given_as]}
         assert orders(EvenrankRebalancer(method, 0.8, **direct, **groups)(given)) == found  # type: ignore[arg-type]
         # One query alone is put into the same order.

@@ -15,12 +15,12 @@ import evenrank
 from evenrank.decide.bound import Bound, bound_result
 from evenrank.decide.rebalance_method import Kept
 from evenrank.decide.strength import GRID, UnmetError
-from evenrank.decide.tuning_queries import TuningQueries
+from evenrank.decide.validation_queries import ValidationQueries
 from evenrank.files import EvenrankError, Run
 from small_rebalance import drawn, mean_signed
 
 RUN, GROUPS, QRELS = drawn(40, 20, 7)
-HALF = [query for query in RUN.queries if TuningQueries(None, 0).chosen(pl.Series([query]), None)[0]]
+HALF = [query for query in RUN.queries if ValidationQueries(None, 0).chosen(pl.Series([query]), None)[0]]
 OTHERS = [query for query in RUN.queries if query not in HALF]
 
 
@@ -29,7 +29,7 @@ def at(method: str, strength: float, **options: object) -> Run:
 
 
 def test_the_least_strength_that_meets() -> None:
-    found = evenrank.rebalance(RUN, method="neutral", meet="ARaB@10 <= 0.2", scores=GROUPS, qrels=QRELS)
+    found = evenrank.rebalance(RUN, method="neutral", max_bias="ARaB@10 <= 0.2", scores=GROUPS, qrels=QRELS)
     size = {s: abs(mean_signed(at("neutral", s / 1000), GROUPS, HALF)) for s in range(0, 1001, 25)}
     # Every fortieth below does not meet it, this one does.
     assert 0 < found.strength < 1
@@ -41,7 +41,7 @@ def test_the_least_strength_that_meets() -> None:
 
 
 def test_the_least_biased_strength_that_keeps() -> None:
-    found = evenrank.rebalance(RUN, method="neutral", keep="nDCG@10 >= 90%", scores=GROUPS, qrels=QRELS)
+    found = evenrank.rebalance(RUN, method="neutral", min_utility="nDCG@10 >= 90%", scores=GROUPS, qrels=QRELS)
 
     def kept(strength: float) -> float:
         made = at("neutral", strength)
@@ -62,7 +62,11 @@ def test_the_least_biased_strength_that_keeps() -> None:
 
 
 def test_strengths_have_the_figures_of_an_audit_of_the_tuning_queries() -> None:
-    bounds = [{"meet": "NFaiRR@5 >= 105%"}, {"keep": "P@5 >= 90%"}, {"meet": "ARaB@10 <= 50%", "keep": "P@5 >= 80%"}]
+    bounds = [
+        {"max_bias": "NFaiRR@5 >= 105%"},
+        {"min_utility": "P@5 >= 90%"},
+        {"max_bias": "ARaB@10 <= 50%", "min_utility": "P@5 >= 80%"},
+    ]
     measures = [("nDCG@10", "NFaiRR@5"), ("P@5", "ARaB@10"), ("P@5", "ARaB@10")]
     judged = QRELS.filter(pl.col("query_id").is_in(HALF))
     for bound, (utility, bias) in zip(bounds, measures, strict=True):
@@ -72,7 +76,7 @@ def test_strengths_have_the_figures_of_an_audit_of_the_tuning_queries() -> None:
         assert (str(strengths.utility), str(strengths.bias)) == (utility, bias)
         assert [point.strength for point in strengths.points] == sorted({*(s / 1000 for s in GRID), found.strength})
         for one in strengths.points[::6]:
-            made = at("shift", one.strength, tune_queries=HALF)
+            made = at("shift", one.strength, validation_queries=HALF)
             half = Run.from_table(made.table.filter(pl.col("query_id").is_in(HALF)))
             own = evenrank.audit({"r": half}, scores=GROUPS, qrels=judged, measures=f"{utility} {bias}")
             assert one.utility == pytest.approx(own["r", utility].mean, abs=1e-12)
@@ -80,7 +84,7 @@ def test_strengths_have_the_figures_of_an_audit_of_the_tuning_queries() -> None:
                 assert one.bias == pytest.approx(own["r", bias].mean, abs=1e-12)
         assert f"{found.strength:.3f}◂" in found.table(full=True)
     assert evenrank.rebalance(RUN, strength=0.5, scores=GROUPS, qrels=QRELS).strengths is None
-    unjudged = evenrank.rebalance(RUN, meet="ARaB@10 <= 50%", scores=GROUPS)
+    unjudged = evenrank.rebalance(RUN, max_bias="ARaB@10 <= 50%", scores=GROUPS)
     assert unjudged.strengths is not None
     assert unjudged.strengths.utility is None
     assert {point.utility for point in unjudged.strengths.points} == {None}
@@ -89,7 +93,7 @@ def test_strengths_have_the_figures_of_an_audit_of_the_tuning_queries() -> None:
 
 @pytest.mark.parametrize("qrels", [QRELS, None])
 def test_the_choice_does_not_look_at_other_queries(qrels: pl.DataFrame | None) -> None:
-    bounds = {"meet": "ARaB@10 <= 0.2"}
+    bounds = {"max_bias": "ARaB@10 <= 0.2"}
     judged = QRELS.filter(pl.col("query_id").is_in(HALF))
     changed = pl.concat(
         [judged, *(pl.DataFrame([(q, f"unseen{i}", 1)], judged.schema, orient="row") for i, q in enumerate(OTHERS))]
@@ -106,13 +110,13 @@ def test_the_choice_does_not_look_at_other_queries(qrels: pl.DataFrame | None) -
     assert first.learnt == second.learnt
     of_tuning = [one.run.table.filter(pl.col("query_id").is_in(HALF))["doc_id"] for one in (first, second)]
     assert of_tuning[0].equals(of_tuning[1])
-    # A change of the tuning queries does matter.
+    # A change of the validation queries does matter.
     only = Run.from_table(own.with_columns(score=-pl.col("score")).drop("rank"))
     assert evenrank.rebalance(only, method="shift", scores=GROUPS, strength=0.1).learnt != first.learnt
 
 
 def test_figures_are_those_of_an_audit_of_the_other_queries() -> None:
-    found = evenrank.rebalance(RUN, method="detconstsort", meet="ARaB@10 <= 0.3", scores=GROUPS, qrels=QRELS)
+    found = evenrank.rebalance(RUN, method="detconstsort", max_bias="ARaB@10 <= 0.3", scores=GROUPS, qrels=QRELS)
     texts = pl.DataFrame({"query_id": OTHERS, "text": OTHERS})
     own = evenrank.audit(
         {"drawn": RUN, "rebalanced": found.run}, scores=GROUPS, qrels=QRELS, queries=texts, only_queries=True,
@@ -139,9 +143,9 @@ def test_figures_are_those_of_an_audit_of_the_other_queries() -> None:
 
 def test_both_bounds() -> None:
     with pytest.raises(UnmetError, match=r"no strength of neutral reaches ARaB@10 <= 0.15 and nDCG@10 >= 100%"):
-        evenrank.rebalance(RUN, meet="ARaB@10 <= 0.15", keep="nDCG@10 >= 100%", scores=GROUPS, qrels=QRELS)
-    alone = evenrank.rebalance(RUN, meet="ARaB@10 <= 0.2", scores=GROUPS, qrels=QRELS)
-    both = evenrank.rebalance(RUN, meet="ARaB@10 <= 0.2", keep="nDCG@10 >= 50%", scores=GROUPS, qrels=QRELS)
+        evenrank.rebalance(RUN, max_bias="ARaB@10 <= 0.15", min_utility="nDCG@10 >= 100%", scores=GROUPS, qrels=QRELS)
+    alone = evenrank.rebalance(RUN, max_bias="ARaB@10 <= 0.2", scores=GROUPS, qrels=QRELS)
+    both = evenrank.rebalance(RUN, max_bias="ARaB@10 <= 0.2", min_utility="nDCG@10 >= 50%", scores=GROUPS, qrels=QRELS)
     assert alone.strength == both.strength
     assert [found.bound.text for found in both.outcomes] == ["ARaB@10 <= 0.2", "nDCG@10 >= 50%"]
 
@@ -150,11 +154,11 @@ def test_no_strength_meets() -> None:
     with pytest.raises(
         UnmetError, match=r"no strength of neutral reaches NFaiRR@10 >= 1.5 .* nearest tried is NFaiRR@10 .* at"
     ):
-        evenrank.rebalance(RUN, meet="NFaiRR@10 >= 1.5", scores=GROUPS)
+        evenrank.rebalance(RUN, max_bias="NFaiRR@10 >= 1.5", scores=GROUPS)
 
 
 def test_bounds_on_other_queries() -> None:
-    bound = Bound.parse("ARaB@10 <= 0.5", "meet")
+    bound = Bound.parse("ARaB@10 <= 0.5", "max_bias")
     rng = np.random.default_rng(0)
     noise = rng.normal(0, 0.1, 400)
     base = np.ones(400)
@@ -165,7 +169,7 @@ def test_bounds_on_other_queries() -> None:
         assert found.limits is not None
         assert (found.limits[1] <= 0.5) == (verdict == "holds")
         assert (found.limits[0] > 0.5) == (verdict == "violated")
-    relative = Bound.parse("nDCG@10 >= 95%", "keep")
+    relative = Bound.parse("nDCG@10 >= 95%", "min_utility")
     assert bound_result(relative, 1.0, 0.99 * base, base, 1.0).verdict == "holds"
     # Paired: each query's value is 99% of its own, whatever the spread over queries.
     spread = rng.random(400)
@@ -176,7 +180,7 @@ def test_bounds_on_other_queries() -> None:
     assert bound_result(relative, 1.0, 0.9 * spread, spread, 1.0).verdict == "violated"
     # A gate's: 15 of 400 queries that lose all would be within the margin, 40 queries show nothing.
     assert bound_result(relative, 1.0, 0.99 * spread[:40], spread[:40], 1.0).verdict == "not shown"
-    half = Bound.parse("ARaB@10 <= 50%", "meet")
+    half = Bound.parse("ARaB@10 <= 50%", "max_bias")
     assert bound_result(half, 0.1, 0.2 * (0.5 + noise), 0.5 + noise, 2.0).verdict == "holds"
     assert bound_result(half, 0.1, -0.8 * (0.5 + noise), 0.5 + noise, 2.0).verdict == "violated"
     assert bound_result(bound, 0.1, np.array([np.nan]), np.array([1.0]), 1.0).verdict == "not shown"
@@ -190,7 +194,7 @@ def test_without_qrels_effectiveness_is_unknown_first() -> None:
     assert "nDCG@10" not in values
     assert values["ARaB@10"]["run"]["mean"] == pytest.approx(own["r", "ARaB@10"].mean)
     assert values["ARaB@10"]["rebalanced"]["mean"] == pytest.approx(own["new", "ARaB@10"].mean)
-    met = evenrank.rebalance(RUN, meet="ARaB@10 <= 0.2", scores=GROUPS)
+    met = evenrank.rebalance(RUN, max_bias="ARaB@10 <= 0.2", scores=GROUPS)
     for one in (found, met):
         answer = one.findings[0]
         assert (answer.key, answer.level, answer.place) == ("changed_unjudged", "cannot be told", "answer")
@@ -274,7 +278,11 @@ def test_ranks_with_a_promise_are_chosen_from_a_deeper_pool(method: str) -> None
 
 def test_given_queries() -> None:
     found = evenrank.rebalance(
-        RUN, meet="ARaB@10 <= 90%", scores=GROUPS, qrels=QRELS, tune_queries=["q0", "q1", "q2", "not in the run"]
+        RUN,
+        max_bias="ARaB@10 <= 90%",
+        scores=GROUPS,
+        qrels=QRELS,
+        validation_queries=["q0", "q1", "q2", "not in the run"],
     )
     assert found.changes.queries == 37
     assert any("3 queries (those given); figures are of the other 37" in note for note in found.notes)
@@ -283,8 +291,8 @@ def test_given_queries() -> None:
 SCORES = {"scores": GROUPS}
 BAD = [
     ({"strength": 0.5}, "expected `collection`, `scores` or `labels`"),
-    ({**SCORES}, "expected `strength`, `meet` or `keep`"),
-    ({**SCORES, "strength": 0.5, "meet": "ARaB@10 <= 1"}, "`strength`: not with `meet`"),
+    ({**SCORES}, "expected `strength`, `max_bias` or `min_utility`"),
+    ({**SCORES, "strength": 0.5, "max_bias": "ARaB@10 <= 1"}, "`strength`: not with `max_bias`"),
     ({**SCORES, "strength": 1.5}, "`strength`: expected a number from 0 to 1, found 1.5"),
     ({**SCORES, "strength": 0.5, "depth": 0}, "`depth`: expected 1 or more"),
     ({**SCORES, "strength": 0.5, "method": "magic"}, "`method`: expected neutral, fair"),
@@ -299,19 +307,25 @@ BAD = [
     ({**SCORES, "strength": 0.5, "method": "shift", "per": "word"}, "`per`: expected group or magnitude, found 'word'"),
     ({**SCORES, "strength": 0.5, "missing": "guess"}, "`missing`: expected error, skip or neutral, found 'guess'"),
     ({**SCORES, "strength": 0.5, "labels": {"d1": "m"}}, "`labels`: not with `scores`"),
-    ({**SCORES, "strength": 0.5, "tune_queries": ["q1"]}, "`tune_queries`: nothing is chosen"),
-    ({**SCORES, "keep": "nDCG@10 >= 98%"}, "`keep` needs `qrels`"),
-    ({**SCORES, "meet": "ARaB@10 < 1"}, '`meet`: expected a bound such as "ARaB@10 <= 0.02"'),
-    ({**SCORES, "meet": "ARaB@10 <= much"}, "`meet`: expected a number in 'ARaB@10 <= much'"),
-    ({**SCORES, "meet": "ARaB@10 <= nan"}, "`meet`: expected a number in"),
-    ({**SCORES, "meet": "nDCG@10 >= 1"}, "`meet`: expected a measure of bias"),
-    ({**SCORES, "keep": "ARaB@10 >= 1", "qrels": QRELS}, "`keep`: expected a measure of effectiveness"),
-    ({**SCORES, "meet": "DeltaAPRF <= 1", "qrels": QRELS}, "`meet`: expected a measure that is a mean over queries"),
-    ({**SCORES, "meet": "ARab@10 <= 1"}, "no measure 'ARab@10'"),
-    ({**SCORES, "meet": "ARaB@10 <= 1", "tune_queries": ["x"]}, "`tune_queries`: the run has none of these 1 query"),
-    ({**SCORES, "meet": "ARaB@10 <= 1", "tune_queries": RUN.queries}, "is left to report on"),
-    ({**SCORES, "meet": "ARaB@10 <= 1", "qrels": {"x": {"d1": 1}}}, "the qrels judge none of"),
-    ({**SCORES, "keep": "nDCG@10 >= 1", "qrels": {"x": {"d1": 1}}}, "`keep`: the qrels judge none of"),
+    ({**SCORES, "strength": 0.5, "validation_queries": ["q1"]}, "`validation_queries`: nothing is chosen"),
+    ({**SCORES, "min_utility": "nDCG@10 >= 98%"}, "`min_utility` needs `qrels`"),
+    ({**SCORES, "max_bias": "ARaB@10 < 1"}, '`max_bias`: expected a bound such as "ARaB@10 <= 0.02"'),
+    ({**SCORES, "max_bias": "ARaB@10 <= much"}, "`max_bias`: expected a number in 'ARaB@10 <= much'"),
+    ({**SCORES, "max_bias": "ARaB@10 <= nan"}, "`max_bias`: expected a number in"),
+    ({**SCORES, "max_bias": "nDCG@10 >= 1"}, "`max_bias`: expected a measure of bias"),
+    ({**SCORES, "min_utility": "ARaB@10 >= 1", "qrels": QRELS}, "`min_utility`: expected a measure of effectiveness"),
+    (
+        {**SCORES, "max_bias": "DeltaAPRF <= 1", "qrels": QRELS},
+        "`max_bias`: expected a measure that is a mean over queries",
+    ),
+    ({**SCORES, "max_bias": "ARab@10 <= 1"}, "no measure 'ARab@10'"),
+    (
+        {**SCORES, "max_bias": "ARaB@10 <= 1", "validation_queries": ["x"]},
+        "`validation_queries`: the run has none of these 1 query",
+    ),
+    ({**SCORES, "max_bias": "ARaB@10 <= 1", "validation_queries": RUN.queries}, "is left to report on"),
+    ({**SCORES, "max_bias": "ARaB@10 <= 1", "qrels": {"x": {"d1": 1}}}, "the qrels judge none of"),
+    ({**SCORES, "min_utility": "nDCG@10 >= 1", "qrels": {"x": {"d1": 1}}}, "`min_utility`: the qrels judge none of"),
 ]
 
 
@@ -362,7 +376,9 @@ def test_judged_queries_that_the_run_lacks_count_0_as_in_a_gate() -> None:
     assert [one.text for one in found.findings if one.place == "warning"] == list(found.warnings)
     assert json.loads(found.to_json())["warnings"][0] == found.warnings[0]
     tune = ["x", *HALF]
-    kept = evenrank.rebalance(RUN, keep="nDCG@10 >= 0.1", scores=GROUPS, qrels=all_judged, tune_queries=tune)
+    kept = evenrank.rebalance(
+        RUN, min_utility="nDCG@10 >= 0.1", scores=GROUPS, qrels=all_judged, validation_queries=tune
+    )
     assert kept.tuning is not None
     assert kept.audit is not None
     assert kept.tuning["drawn", "nDCG@10"].n == len(HALF) + 1
@@ -371,9 +387,9 @@ def test_judged_queries_that_the_run_lacks_count_0_as_in_a_gate() -> None:
 
 
 def test_the_queries_given_can_be_the_only_ones() -> None:
-    """As if the run and the judgements had no others: those of `tune_queries` are chosen from them."""
+    """As if the run and the judgements had no others: those of `validation_queries` are chosen from them."""
     some = dict.fromkeys((*HALF[:6], *OTHERS[:6]), "text")
-    options = {"scores": GROUPS, "meet": "ARaB@10 <= 80%", "tune_queries": HALF}
+    options = {"scores": GROUPS, "max_bias": "ARaB@10 <= 80%", "validation_queries": HALF}
     made = evenrank.rebalance(RUN, qrels=QRELS, queries=some, only_queries=True, **options)  # type: ignore[arg-type]
     alone = replace(RUN, table=RUN.table.filter(pl.col("query_id").is_in([*some])))
     own = evenrank.rebalance(alone, qrels=QRELS.filter(pl.col("query_id").is_in([*some])), **options)  # type: ignore[arg-type]
@@ -395,7 +411,7 @@ def test_a_lean_that_grew_or_turned_is_said_first() -> None:
     # It stands above the table.
     assert " ".join(found.table().split("\n\n")[0].split()).endswith(warning.text)
     assert len(found.to_dict()["warnings"]) == 1  # type: ignore[arg-type]
-    kept = evenrank.rebalance(RUN, method="shift", keep="nDCG@10 >= 10%", scores=GROUPS, qrels=QRELS)
+    kept = evenrank.rebalance(RUN, method="shift", min_utility="nDCG@10 >= 10%", scores=GROUPS, qrels=QRELS)
     # The greatest strength keeps this too.
     assert kept.strength < 0.5
     assert abs(mean_signed(kept.run, GROUPS, HALF)) < abs(mean_signed(RUN, GROUPS, HALF)) / 4
@@ -404,7 +420,7 @@ def test_a_lean_that_grew_or_turned_is_said_first() -> None:
 
 
 def test_a_bound_met_by_the_run_itself() -> None:
-    found = evenrank.rebalance(RUN, meet="ARaB@10 <= 5", scores=GROUPS, qrels=QRELS)
+    found = evenrank.rebalance(RUN, max_bias="ARaB@10 <= 5", scores=GROUPS, qrels=QRELS)
     assert found.strength == 0
     answer, bound = found.findings
     assert (answer.key, bound.key, bound.level) == ("met_already", "holds", "holds")
@@ -415,7 +431,7 @@ def test_a_bound_met_by_the_run_itself() -> None:
 def test_one_query_cannot_be_divided() -> None:
     one = Run.from_table(RUN.table.filter(query_id="q0").drop("rank"))
     with pytest.raises(EvenrankError, match="one query cannot be divided into some to choose on"):
-        evenrank.rebalance(one, meet="ARaB@10 <= 0.2", scores=GROUPS)
+        evenrank.rebalance(one, max_bias="ARaB@10 <= 0.2", scores=GROUPS)
 
 
 def test_nothing_moved_is_explained() -> None:

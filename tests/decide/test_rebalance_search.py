@@ -39,7 +39,7 @@ def fits(tuning: Tuning, bound: Bound) -> list[int]:
 def test_every_thousandth(method: str, seed: int) -> None:
     tuning = tuned(method, seed)
     for text in MEET:
-        bound = Bound.parse(text, "meet")
+        bound = Bound.parse(text, "max_bias")
         allowed = fits(tuning, bound)
         if allowed:
             assert chosen_step(tuning, [bound], [], method, 1) == allowed[0], text
@@ -47,7 +47,7 @@ def test_every_thousandth(method: str, seed: int) -> None:
             with pytest.raises(UnmetError, match=f"no strength of {method} reaches"):
                 chosen_step(tuning, [bound], [], method, 1)
     for text in ("nDCG@10 >= 95%", "nDCG@10 >= 80%"):
-        bound = Bound.parse(text, "keep")
+        bound = Bound.parse(text, "min_utility")
         assert chosen_step(tuning, [], [bound], method, 1) == fits(tuning, bound)[-1], text
 
 
@@ -69,10 +69,10 @@ class Written:
         return abs(float(self.figures[step]))
 
 
-def chosen(figures: Array, text: str, what: str = "meet") -> tuple[int, int]:
+def chosen(figures: Array, text: str, what: str = "max_bias") -> tuple[int, int]:
     """The step, and how many were tried."""
     steps, bound = Written(figures), [Bound.parse(text, what)]  # type: ignore[arg-type]
-    return chosen_step(steps, *((bound, []) if what == "meet" else ([], bound)), "x", 1), len(steps.tried)  # type: ignore[arg-type]
+    return chosen_step(steps, *((bound, []) if what == "max_bias" else ([], bound)), "x", 1), len(steps.tried)  # type: ignore[arg-type]
 
 
 STRENGTHS = np.arange(STEPS + 1) / STEPS
@@ -96,8 +96,8 @@ def test_where_figures_do_not_fall_steadily() -> None:
     figures[304] = 0.2
     assert chosen(figures, "ARaB@10 <= 0.5")[0] == 304
     kept = np.where((STRENGTHS < 0.2) | ((STRENGTHS >= 0.7) & (STRENGTHS <= 0.912)), 1.0, 0.5)
-    assert chosen(kept, "nDCG@10 >= 90%", "keep")[0] == 912
-    assert chosen(np.ones(STEPS + 1), "nDCG@10 >= 90%", "keep") == (STEPS, 1)
+    assert chosen(kept, "nDCG@10 >= 90%", "min_utility")[0] == 912
+    assert chosen(np.ones(STEPS + 1), "nDCG@10 >= 90%", "min_utility") == (STEPS, 1)
 
 
 class Both(Written):
@@ -116,7 +116,7 @@ class Both(Written):
 
 
 def test_a_strength_that_meets_and_keeps() -> None:
-    bounds = [Bound.parse("ARaB@10 <= 0.5", "meet")], [Bound.parse("nDCG@10 >= 0.9", "keep")]
+    bounds = [Bound.parse("ARaB@10 <= 0.5", "max_bias")], [Bound.parse("nDCG@10 >= 0.9", "min_utility")]
     # The least strength that meets does not keep, a greater one does.
     kept = np.where((STRENGTHS >= 0.3) & (STRENGTHS < 0.423), 0.8, 1.0)
     assert chosen_step(Both(ARaB=1 - STRENGTHS * 1.25, nDCG=kept), *bounds, "x", 1) == 423  # type: ignore[arg-type]
@@ -130,7 +130,7 @@ def test_few_strengths_are_tried_where_no_figure_comes_near() -> None:
         chosen(1 - STRENGTHS / 4, "ARaB@10 <= 0.5")
     steps = Written(1 - STRENGTHS / 4)
     with pytest.raises(UnmetError):
-        chosen_step(steps, [Bound.parse("ARaB@10 <= 0.5", "meet")], [], "x", 1)  # type: ignore[arg-type]
+        chosen_step(steps, [Bound.parse("ARaB@10 <= 0.5", "max_bias")], [], "x", 1)  # type: ignore[arg-type]
     assert steps.tried == set(GRID)
 
 

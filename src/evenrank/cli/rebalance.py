@@ -17,10 +17,10 @@ EXAMPLES = r"""
 evenrank rebalance new.run --collection docs.tsv --strength 0.5 --out fair.run
 # As little as makes the lean small, with its price.
 evenrank rebalance new.run --collection docs.tsv --qrels qrels.txt \
-    --meet "ARaB@10 <= 0.02" --out fair.run
+    --max-bias "ARaB@10 <= 0.02" --out fair.run
 # The fairest that keeps effectiveness, and a page of what was tried.
 evenrank rebalance new.run --collection docs.tsv --qrels qrels.txt \
-    --keep "nDCG@10 >= 98%" --out fair.run --report strengths.html
+    --min-utility "nDCG@10 >= 98%" --out fair.run --report strengths.html
 """
 
 

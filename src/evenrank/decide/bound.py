@@ -43,10 +43,10 @@ class Bound:
     relative: bool
 
     @classmethod
-    def parse(cls, text: str, what: Literal["meet", "keep"]) -> Bound:
-        """A bound as users write it; ``meet`` is of bias, ``keep`` of effectiveness."""
+    def parse(cls, text: str, what: Literal["max_bias", "min_utility"]) -> Bound:
+        """A bound as users write it; ``max_bias`` is of bias, ``min_utility`` of effectiveness."""
         found = _FORM.fullmatch(text) if isinstance(text, str) else None
-        example = '"ARaB@10 <= 0.02"' if what == "meet" else '"nDCG@10 >= 98%"'
+        example = '"ARaB@10 <= 0.02"' if what == "max_bias" else '"nDCG@10 >= 98%"'
         if found is None:
             raise EvenrankError(f"{arg(what)}: expected a bound such as {example}, found {quoted(text)}")
         try:
@@ -57,8 +57,8 @@ class Bound:
             raise EvenrankError(f"{arg(what)}: expected a number in {quoted(text)}, found {quoted(found['value'])}")
         measure = parse_measure(found["measure"])
         how = resolve(measure)
-        if is_bias(measure) != (what == "meet"):
-            kind = "bias" if what == "meet" else "effectiveness"
+        if is_bias(measure) != (what == "max_bias"):
+            kind = "bias" if what == "max_bias" else "effectiveness"
             raise EvenrankError(f"{arg(what)}: expected a measure of {kind}, as in {example}, found {measure}")
         if how.part_count > 1:
             raise EvenrankError(f"{arg(what)}: expected a measure that is a mean over queries, found {measure}")
@@ -162,6 +162,6 @@ def bound_result(
     return BoundResult(bound, tuning, size, (low, high), met, verdict, n)
 
 
-def parsed_bounds(given: Strings | None, what: Literal["meet", "keep"]) -> tuple[Bound, ...]:
+def parsed_bounds(given: Strings | None, what: Literal["max_bias", "min_utility"]) -> tuple[Bound, ...]:
     """One bound or several."""
     return tuple(Bound.parse(text, what) for text in strings(given))

@@ -41,8 +41,8 @@ class EvenrankRebalancer(pt.Estimator):
     ``method``: "neutral", "fair", "detconstsort" or "shift"; ``strength``: from 0, the order as it is, to 1. Groups
     come from ``labels`` or ``scores``, which are read once, or without either from the words of ``lexicon`` in
     ``text_field``. These and the other options of groups (:class:`evenrank.options.GroupOptions`), ``target``,
-    ``missing``, ``protected``, ``alpha``, ``per`` and ``top`` are as in :func:`evenrank.rebalance`, where ``meet`` and
-    ``keep`` choose a strength.
+    ``missing``, ``protected``, ``alpha``, ``per`` and ``top`` are as in :func:`evenrank.rebalance`, where ``max_bias``
+    and ``min_utility`` choose a strength.
 
     Every list is put into order by itself. What is the same for all queries is given, or learnt from the results of
     other queries by ``fit``, of the transformer or of a pipeline that ends with it: the group that ``fair`` protects

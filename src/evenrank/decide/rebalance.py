@@ -34,7 +34,7 @@ from .rebalance_lists import SHOWN, Changes, Grouping, ListGroups, grouped_lists
 from .rebalance_method import Kept, MethodOptions, applied, check_top, in_words, learnt
 from .rebalance_result import Rebalanced
 from .strength import STEPS, Strengths, Tuning, chosen_step, least_biased, usual_bias
-from .tuning_queries import TuningQueries, absence_findings, absent_queries
+from .validation_queries import ValidationQueries, absence_findings, absent_queries
 
 __all__ = ["rebalance"]
 _PHRASES = phrases("rebalance")
@@ -47,10 +47,10 @@ class Request:
     method: MethodOptions
     source: ListGroups
     strength: float | None
-    meet: tuple[Bound, ...]
-    keep: tuple[Bound, ...]
+    max_bias: tuple[Bound, ...]
+    min_utility: tuple[Bound, ...]
     depth: int
-    queries: TuningQueries
+    queries: ValidationQueries
     seed: int
     only: pl.Series | None = None
 
@@ -59,14 +59,14 @@ class Request:
         check_top(self.method.top, self.depth)
         if self.queries.given is not None and not self.tunes:
             raise EvenrankError(
-                f"{arg.tune_queries}: nothing is chosen, as {arg.strength} is given and {self.method.name}"
+                f"{arg.validation_queries}: nothing is chosen, as {arg.strength} is given and {self.method.name}"
                 " learns nothing"
             )
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
         """All bounds."""
-        return (*self.meet, *self.keep)
+        return (*self.max_bias, *self.min_utility)
 
     @property
     def tunes(self) -> bool:
@@ -88,21 +88,21 @@ class Request:
         if not self.bounds:
             method = self.method.make(grouping.lists(tuning).lists, table)
             return Plan(method, self.strength or 0.0, None, learnt(method, table.groups), None)
-        bias = self.meet[0].measure if self.meet else usual_bias(table)
+        bias = self.max_bias[0].measure if self.max_bias else usual_bias(table)
         usual = None if qrels is None else parse_measure("nDCG@10")
-        utility = self.keep[0].measure if self.keep else usual
+        utility = self.min_utility[0].measure if self.min_utility else usual
         asked = [*(bound.measure for bound in self.bounds), bias, *([] if utility is None else [utility])]
         measures = list(dict.fromkeys(asked))
         figures = OrderFigures(tuning, grouping, qrels, measures, self.seed, absent)
-        if self.keep and not figures.judged:
+        if self.min_utility and not figures.judged:
             raise EvenrankError(
-                f"{arg.keep}: the qrels judge none of the {counted(len(figures.queries), 'query')} to tune on"
+                f"{arg.min_utility}: the qrels judge none of the {counted(len(figures.queries), 'query')} to tune on"
             )
         method = self.method.make(figures.lists.lists, table)
         found = Tuning(method, figures)
-        step = chosen_step(found, self.meet, self.keep, self.method.described, len(tuning.queries))
-        if not self.meet:
-            step = least_biased(found, self.keep, bias, step)
+        step = chosen_step(found, self.max_bias, self.min_utility, self.method.described, len(tuning.queries))
+        if not self.max_bias:
+            step = least_biased(found, self.min_utility, bias, step)
         sizes = tuple(found.size(bound, step) for bound in self.bounds)
         strengths = found.strengths(step, utility, bias)
         return Plan(method, step / STEPS, sizes, learnt(method, table.groups), strengths)
@@ -112,7 +112,7 @@ class Request:
 class Plan:
     """A method and a strength.
 
-    ``sizes``: the bounds' figures on the tuning queries; ``learnt``: the direction; ``strengths``: their table.
+    ``sizes``: the bounds' figures on the validation queries; ``learnt``: the direction; ``strengths``: their table.
     """
 
     method: Reordering
@@ -137,11 +137,11 @@ def notes_of(request: Request, plan: Plan, grouping: Grouping, changes: Changes,
     """What is to be said of an order, beside its figures."""
     name = request.method.described
     if plan.learnt and request.method.learns:
-        yield f"{name}: {in_words(plan.learnt, grouping.table.poles)} (learnt on the tuning queries)."
-    if request.keep and not request.meet:
+        yield f"{name}: {in_words(plan.learnt, grouping.table.poles)} (learnt on the validation queries)."
+    if request.min_utility and not request.max_bias:
         yield (
-            f"Of the strengths tried that keep what they must on the tuning queries, the one with the least bias there"
-            f" ({usual_bias(grouping.table)}, in size) was chosen."
+            "Of the strengths tried that keep what they must on the validation queries, the one with the least bias"
+            f" there ({usual_bias(grouping.table)}, in size) was chosen."
         )
     yield from kept.notes(name, request.method.top)
     reach = f"the first {request.depth} ranks"
@@ -200,18 +200,19 @@ def rebalance(
         opt.Option(
             "From 0, the run as it is, to 1, as far as the method goes.",
             range=opt.SHARE,
-            excludes=("meet", "keep"),
-            unless=("meet", "keep"),
+            excludes=("max_bias", "min_utility"),
+            unless=("max_bias", "min_utility"),
         ),
     ] = None,
-    meet: Annotated[
+    max_bias: Annotated[
         str | Sequence[str] | None,
         opt.Option('The least strength that meets it: "ARaB@10 <= 0.02"; repeatable.', metavar="BOUND", typed=list),
     ] = None,
-    keep: Annotated[
+    min_utility: Annotated[
         str | Sequence[str] | None,
         opt.Option(
-            'The least biased strength that keeps it: "nDCG@10 >= 98%"; with --meet, the least with both; repeatable.',
+            'The least biased strength that keeps it: "nDCG@10 >= 98%"; with --max-bias, the least with both;'
+            " repeatable.",
             metavar="BOUND",
             typed=list,
             needs=("qrels",),
@@ -244,7 +245,7 @@ def rebalance(
     qrels: opt.Qrels = None,
     queries: opt.QueriesAlone = None,
     only_queries: opt.OnlyQueries = False,
-    tune_queries: Annotated[
+    validation_queries: Annotated[
         object,
         opt.Option(
             "Ids of the queries to choose on, or queries; figures are of the others (default: a half, by --seed).",
@@ -275,11 +276,11 @@ def rebalance(
         out: Where to write the new run too, with what it was made from beside it (``OUT.card.json``).
         method: "neutral", "fair" (FA*IR), "detconstsort" or "shift"; see the guide.
         strength: From 0, the run as it is, to 1, as far as the method goes.
-        meet: Instead of a strength, a bound on bias, or several: ``"ARaB@10 <= 0.02"``; the least strength that meets
-            it is chosen. Of signed measures the size of the mean is compared; ``"… <= 50%"`` is of the run's own.
-        keep: A bound on effectiveness, ``"nDCG@10 >= 98%"`` (of the run's own): alone, of the strengths
+        max_bias: Instead of a strength, a bound on bias, or several: ``"ARaB@10 <= 0.02"``; the least strength that
+            meets it is chosen. Of signed measures the size of the mean is compared; ``"… <= 50%"`` is of the run's own.
+        min_utility: A bound on effectiveness, ``"nDCG@10 >= 98%"`` (of the run's own): alone, of the strengths
             that keep it the one with the least bias (ARaB@10, without poles NFaiRR@10, of labels AWRF@10 against the
-            candidates) is chosen; beside ``meet``, the least that meets and keeps all.
+            candidates) is chosen; beside ``max_bias``, the least that meets and keeps all.
         depth: How many documents of each query are put into a new order, the pool that all ranks are filled from; the
             others keep their ranks.
         collection: The documents' texts, which say with ``lexicon`` which groups they are of; see
@@ -290,8 +291,8 @@ def rebalance(
             by default an error, of labels ``skip``.
         qrels: Judgements. Without them, effectiveness is unknown, and the result says so first.
         queries: Queries, as an audit takes them; ``only_queries``: the run and the figures are of these alone.
-        tune_queries: The queries that strength and direction are chosen on: ids, or queries, or a file of either; by
-            default a half of the run's, by a hash of ``seed`` and id. Figures are of the other queries.
+        validation_queries: The queries that strength and direction are chosen on: ids, or queries, or a file of either;
+            by default a half of the run's, by a hash of ``seed`` and id. Figures are of the other queries.
         protected: Of ``fair``, the group that needs a minimum; by default the one that lacks most on these queries.
         alpha: Of ``fair``, the significance, by default 0.1.
         per: Of ``shift``, an offset per "group" (default) or per unit of "magnitude".
@@ -312,17 +313,30 @@ def rebalance(
     source = ListGroups(collection, **groups, target=target, missing=missing)
     options = MethodOptions(method, protected, alpha, per, top)
     only = only_ids(queries, only_queries=only_queries)
-    bounds, tuning = (parsed_bounds(meet, "meet"), parsed_bounds(keep, "keep")), TuningQueries.of(tune_queries, seed)
+    bounds, tuning = (
+        (parsed_bounds(max_bias, "max_bias"), parsed_bounds(min_utility, "min_utility")),
+        ValidationQueries.of(validation_queries, seed),
+    )
     request = Request(options, source, strength, *bounds, depth, tuning, seed, only)
     request.check()
     if out is not None:
-        read = (run, collection, source.scores, source.labels, source.lexicon, target, qrels, queries, tune_queries)
+        read = (
+            run,
+            collection,
+            source.scores,
+            source.labels,
+            source.lexicon,
+            target,
+            qrels,
+            queries,
+            validation_queries,
+        )
         check_outputs([out, card_path(out)], read)
     if provenance is None:
         provenance = Provenance("evenrank.rebalance")
         provenance.add("run", run)
         source.note(provenance)
-        provenance.add("qrels", qrels).add("queries", queries).add("tune_queries", tune_queries)
+        provenance.add("qrels", qrels).add("queries", queries).add("validation_queries", validation_queries)
     provenance.ahead()
     given = as_run(run, order=order)
     judged = None if qrels is None else as_qrels(qrels)
@@ -375,7 +389,7 @@ def rebalanced(
     grouping = request.source.grouping([ids], request.depth)
     if grouping.drawn is not None and request.bounds:
         raise EvenrankError(
-            f"{arg.meet} and {arg.keep} need every document's group, of which labels that were drawn are a"
+            f"{arg.max_bias} and {arg.min_utility} need every document's group, of which labels that were drawn are a"
             " sample: choose the"
             " strength by a lexicon, then audit both runs with labels drawn for both"
         )
@@ -478,8 +492,8 @@ def _settings(request: Request, grouping: Grouping) -> dict[str, object]:
         **({} if request.method.top is None else {"top": request.method.top}),
         "target": "the shares of the lexicon or the labels" if target is None else target.described,
         "missing": grouping.missing,
-        "meet": [bound.text for bound in request.meet],
-        "keep": [bound.text for bound in request.keep],
+        "max_bias": [bound.text for bound in request.max_bias],
+        "min_utility": [bound.text for bound in request.min_utility],
         "seed": request.seed,
         **({} if request.only is None else {"only_queries": len(request.only)}),
     }

@@ -45,12 +45,12 @@ class Rebalanced(Result):
     Attributes:
         run: The run in its new order.
         method: The method's name; ``strength``: how strong, from 0 to 1; ``learnt``: the direction that it was given or
-            learnt on the tuning queries.
+            learnt on the validation queries.
         changes: How far documents moved, on the queries that are reported.
-        outcomes: The bounds of ``meet`` and ``keep``, on the tuning queries and on the others.
+        outcomes: The bounds of ``max_bias`` and ``min_utility``, on the validation queries and on the others.
         audit: The run and its new order, named ``name``, on the other queries (on all if nothing was tuned); None if no
-            figures were asked for. ``tuning``: likewise on the tuning queries.
-        strengths: The method's strengths on the tuning queries; None if the strength was given.
+            figures were asked for. ``tuning``: likewise on the validation queries.
+        strengths: The method's strengths on the validation queries; None if the strength was given.
         settings, notes, provenance: How it was made; ``lacks``: what is said of judged queries that the run lacks, and
             of documents without a label or text.
     """
@@ -97,7 +97,7 @@ class Rebalanced(Result):
         """What became of the bias, and at what price."""
         unchanged = self.strength == 0 and bool(self.outcomes)
         if unchanged:
-            key = "met_already" if self.settings["meet"] else "nothing_lessened"
+            key = "met_already" if self.settings["max_bias"] else "nothing_lessened"
             return _PHRASES.finding(key, self.name, "shown", None, "answer", method=self.method)
         found = [] if self.audit is None else _rows(self.audit, self.name)
         biased = next((row for row in found if is_bias(row[1].measure)), None)
@@ -147,8 +147,8 @@ class Rebalanced(Result):
         if self.audit is not None:
             sections = [Section("All figures", (_figures(self.audit, self.name, "Figures"),))]
         if self.tuning is not None and sections is not None:
-            title = "Figures on the tuning queries (chosen on these: no evidence)"
-            sections.append(Section("On the tuning queries", (_figures(self.tuning, self.name, title),)))
+            title = "Figures on the validation queries (chosen on these: no evidence)"
+            sections.append(Section("On the validation queries", (_figures(self.tuning, self.name, title),)))
         if self.strengths is not None and sections is not None:
             sections.append(Section("Strengths", (_strengths(self.strengths, self.strength),)))
         return Page(
@@ -186,7 +186,7 @@ class Rebalanced(Result):
         return functools.partial(tradeoff_plot, (strengths.utility, strengths.bias), points)
 
     def _beside(self) -> Mapping[str, object]:
-        return {"figures": _values(self.audit, self.name), "tuning_figures": _values(self.tuning, self.name)}
+        return {"figures": _values(self.audit, self.name), "validation_figures": _values(self.tuning, self.name)}
 
 
 def _rows(audit: AuditResult, name: str) -> list[tuple[str, MetricValue, MetricValue, Comparison]]:
@@ -240,7 +240,7 @@ def _strengths(strengths: Strengths, chosen: float) -> Table:
         Column("strength", digits(3), mark=lambda row: "◂" if row.strength == chosen else ""),
         *(Column(name, digits(4), shown_name(measure)) for name, measure in measures if measure is not None),
     )
-    note = "◂ chosen, on the tuning queries, of which the figures are: no evidence."
+    note = "◂ chosen, on the validation queries, of which the figures are: no evidence."
     return Table("Strengths", columns, strengths.points, (note,))
 
 

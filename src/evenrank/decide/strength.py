@@ -43,7 +43,7 @@ class StrengthPoint:
 
 @dataclass(frozen=True, slots=True)
 class Strengths:
-    """A method's strengths on the tuning queries, from the least: those of :data:`GRID` and the chosen one.
+    """A method's strengths on the validation queries, from the least: those of :data:`GRID` and the chosen one.
 
     ``utility``: the measure of effectiveness, that of the first bound on it, else nDCG@10; None without judgements.
     ``bias``: that of the first bound on bias, else the measure by which a strength is chosen.
@@ -102,17 +102,19 @@ class Tuning:
         return self._means[step]
 
 
-def chosen_step(tuning: Tuning, meet: Sequence[Bound], keep: Sequence[Bound], name: str, queries: int) -> int:
-    """The least strength, in thousandths, that meets ``meet`` and keeps ``keep``; without ``meet`` the greatest.
+def chosen_step(
+    tuning: Tuning, max_bias: Sequence[Bound], min_utility: Sequence[Bound], name: str, queries: int
+) -> int:
+    """The least strength, in thousandths, that meets both bounds; without ``max_bias`` the greatest.
 
     Figures need not rise or fall with the strength. Between two strengths of :data:`GRID` that are not allowed, those
     that are looked for where a figure moves as far as it is from its bound, with its sign: a lean that turns to the
     other side passes what is allowed in between. Where one is found, every thousandth before it is tried.
     Raises UnmetError, with the nearest figures, if none of those tried is allowed.
     """
-    search = _Search(tuning, (*meet, *keep))
+    search = _Search(tuning, (*max_bias, *min_utility))
     on = f"on the {queries:,} queries to tune on"
-    step = search.first(GRID if meet else GRID[::-1])
+    step = search.first(GRID if max_bias else GRID[::-1])
     if step is None:
         nearest = search.nearest()
         raise UnmetError(
@@ -121,12 +123,12 @@ def chosen_step(tuning: Tuning, meet: Sequence[Bound], keep: Sequence[Bound], na
     return step
 
 
-def least_biased(tuning: Tuning, keep: Sequence[Bound], measure: Measure, greatest: int) -> int:
-    """Of the strengths up to the ``greatest`` that keeps ``keep``, one that keeps it with the least bias.
+def least_biased(tuning: Tuning, min_utility: Sequence[Bound], measure: Measure, greatest: int) -> int:
+    """Of the strengths up to the ``greatest`` that keeps ``min_utility``, one that keeps it with the least bias.
 
     Those of :data:`GRID` are tried, then ever nearer ones around the best. Of equal ones, the least.
     """
-    search = _Search(tuning, keep)
+    search = _Search(tuning, min_utility)
     steps = sorted({step for step in GRID if step < greatest and search.allowed(step)} | {greatest})
 
     def bias(step: int) -> tuple[float, int]:

@@ -21,7 +21,7 @@ from evenrank.results.finding import Finding
 
 
 @dataclass(frozen=True, slots=True)
-class TuningQueries:
+class ValidationQueries:
     """The queries that a strength and a direction are chosen on: those ``given``, or by a hash of ``seed`` and id.
 
     Whether a query is one of them depends on no other query of the run but those of its cluster.
@@ -31,7 +31,7 @@ class TuningQueries:
     seed: int
 
     @classmethod
-    def of(cls, given: object, seed: int) -> TuningQueries:
+    def of(cls, given: object, seed: int) -> ValidationQueries:
         """From a file of ids, a file of queries, ids in a list, or queries as a dict or a table; None: by the seed."""
         return cls(None if given is None else frozenset(_ids(given)), seed)
 
@@ -51,7 +51,9 @@ class TuningQueries:
     def check(self, tuning: int, others: int) -> None:
         """Raises EvenrankError if the run has no query to choose on, or none to report on."""
         if not tuning and self.given is not None:
-            raise EvenrankError(f"{arg.tune_queries}: the run has none of these {counted(len(self.given), 'query')}")
+            raise EvenrankError(
+                f"{arg.validation_queries}: the run has none of these {counted(len(self.given), 'query')}"
+            )
         if self.given is None and tuning + others == 1:
             raise EvenrankError(
                 "one query cannot be divided into some to choose on and some to report on: give more queries, or a"
@@ -60,13 +62,13 @@ class TuningQueries:
         if self.given is None and not (tuning and others):
             raise EvenrankError(
                 f"the run's {counted(tuning + others, 'query')} all fall into the same half: divide them by"
-                f" {arg.tune_queries} or another {arg.seed}"
+                f" {arg.validation_queries} or another {arg.seed}"
             )
         if not tuning or not others:
             missing = "to tune on" if not tuning else "to report on"
             raise EvenrankError(
                 f"none of the run's {counted(tuning + others, 'query')} is left {missing}:"
-                f" {arg.tune_queries} names some"
+                f" {arg.validation_queries} names some"
                 " of them, but not all"
             )
 
@@ -110,7 +112,7 @@ def _ids(given: object) -> list[str]:
         if all(isinstance(query, str | int) for query in listed):
             return [str(query) for query in listed]
         given = listed
-    return as_queries(given, arg.tune_queries)["query_id"].to_list()
+    return as_queries(given, arg.validation_queries)["query_id"].to_list()
 
 
 def _read(path: str | os.PathLike[str]) -> list[str]:

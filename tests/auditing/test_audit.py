@@ -152,14 +152,14 @@ def test_json_has_the_form_of_the_contract(result, tmp_path):
     assert list(data)[:2] == ["evenrank", "schema"]
     assert set(data) == {"evenrank", "schema", "settings", "baseline", "runs", "measures", "warnings", "notes", "words",
                          "findings", "provenance"}  # fmt: skip
-    assert data["schema"] == 1
+    assert data["schema"] == 2
     assert data["evenrank"] == evenrank.__version__
     assert data["baseline"] == "male"
     assert data["settings"]["background"] == "male"
     assert list(data["runs"]) == ["male", "mixed", "random", "neutral-first", "relevance-first"]
     figure = data["runs"]["mixed"]["measures"]["NFaiRR@3"]
     assert set(figure) == {
-        "mean", "n", "undefined", "ci95", "tie_mean", "tie_range", "vs_baseline", "bounds", "added", "beyond_relevance",
+        "mean", "n", "undefined", "ci95", "tie_mean", "tie_range", "vs_baseline", "bounds", "vs_random_order", "vs_ideal_order",
         "greatest",
     }  # fmt: skip
     assert set(figure["vs_baseline"]) == {
@@ -286,7 +286,7 @@ def test_scores_from_a_file_give_the_same_figures(tmp_path, result):
             for figure in one["measures"].values():
                 figure.pop("greatest", None)
                 figure.pop("lean", None)
-                for compared in (figure["vs_baseline"], figure["added"], figure["beyond_relevance"]):
+                for compared in (figure["vs_baseline"], figure["vs_random_order"], figure["vs_ideal_order"]):
                     for key in ("p", "holm_p", "mde", "reason", "verdict"):
                         (compared or {}).pop(key, None)
     assert scored == runs

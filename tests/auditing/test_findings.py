@@ -447,7 +447,7 @@ def test_groups_in_other_shares_than_the_candidates() -> None:
     assert [group for group in "abcd" if f"{group} (" in said.text] == list("cd")
     assert "less of d (−.200 [" in said.text
     shares = {one.group: one for one in found.shares}
-    assert (shares["d"].held, shares["d"].share) == (pytest.approx(0.25), pytest.approx(0.05))
+    assert (shares["d"].candidates, shares["d"].share) == (pytest.approx(0.25), pytest.approx(0.05))
 
 
 _GROUPS = {f"d{place}": group for place, group in enumerate("aaaaabbbbbcccccddddd")}
@@ -475,7 +475,7 @@ def test_two_runs_that_show_other_groups() -> None:
     found = evenrank.audit(runs, labels=_GROUPS, baseline="one", measures=measures)
     (said,) = [one for one in found.findings if one.key == "shares_apart"]
     assert said.text == "two and one differ in their shares of c, d, a and b; which is fairer is not shown."
-    against = {(one.run, one.group): one.against for one in found.shares}
+    against = {(one.run, one.group): one.vs_baseline for one in found.shares}
     assert against["one", "a"] is None
     assert against["two", "a"] is not None
     assert against["two", "a"].mean == pytest.approx(-0.5)
@@ -493,8 +493,8 @@ def test_beyond_the_perfect_ranking_is_a_side() -> None:
     qrels = {query: dict.fromkeys((f"d{n}" for n in range(5)), 1) for query in lists}
     found = evenrank.audit({"run": lists}, labels=_GROUPS, qrels=qrels, query_clusters="none")
     shares = {one.group: one for one in found.shares}
-    assert shares["a"].beyond is not None
-    assert (shares["a"].test.mean or 0) > 0 > (shares["a"].beyond.mean or 0)
+    assert shares["a"].vs_ideal_order is not None
+    assert (shares["a"].test.mean or 0) > 0 > (shares["a"].vs_ideal_order.mean or 0)
     assert not shares["a"].beyond_perfect
     assert shares["b"].beyond_perfect
     (said,) = [one.text for one in found.findings if one.key == "groups_beyond"]

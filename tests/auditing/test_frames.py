@@ -37,9 +37,9 @@ def test_the_long_form(audit: evenrank.AuditResult) -> None:
         "tie_mean", "tie_low", "tie_high",
         "difference", "relative", "better", "equal", "worse", "holm_p", "p",
         "difference_low", "difference_high",
-        "added", "added_low", "added_high", "added_p", "added_tie_mean",
-        "beyond_relevance", "beyond_relevance_low", "beyond_relevance_high", "beyond_relevance_p",
-        "beyond_relevance_tie_mean",
+        "vs_random_order", "vs_random_order_low", "vs_random_order_high", "vs_random_order_p", "vs_random_order_tie_mean",
+        "vs_ideal_order", "vs_ideal_order_low", "vs_ideal_order_high", "vs_ideal_order_p",
+        "vs_ideal_order_tie_mean",
     ]  # fmt: skip
     assert table.height == 5 * 3
     for row in table.iter_rows(named=True):
@@ -47,7 +47,7 @@ def test_the_long_form(audit: evenrank.AuditResult) -> None:
         assert (row["mean"], row["n"], row["undefined"]) == (figure.mean, figure.n, figure.undefined)
         assert (row["low"], row["high"]) == (figure.ci95 or (None, None))
         assert (row["tie_low"], row["tie_high"]) == (figure.tie_range or (None, None))
-        effects = {"added": figure.vs_random_order, "beyond_relevance": figure.vs_ideal_order}
+        effects = {"vs_random_order": figure.vs_random_order, "vs_ideal_order": figure.vs_ideal_order}
         for name, of in effects.items():
             assert (of is not None) == (row["measure"] == "ARaB@10" and row["run"] in RUNS)
             assert row[name] == (None if of is None else of.mean)

@@ -237,11 +237,11 @@ def test_json_with_the_values_of_queries(tmp_path: Path) -> None:
     plain = result.to_dict()
     assert "queries" not in plain
     figure: Any = plain["runs"]["a"]["measures"][LEAN]  # type: ignore[index]
-    assert set(figure["added"]) == {
+    assert set(figure["vs_random_order"]) == {
         *("mean", "n", "reference", "tie_mean", "tie_p"),
         *("ci95", "unit", "p", "holm_p", "mde", "method", "reason", "verdict"),
     }
-    assert figure["added"]["verdict"] == "cannot be told"
+    assert figure["vs_random_order"]["verdict"] == "cannot be told"
     assert "values" not in figure
     text = result.to_json(tmp_path / "a.json", values=True)
     assert (tmp_path / "a.json").read_text(encoding="utf-8") == text + "\n"
@@ -252,7 +252,7 @@ def test_json_with_the_values_of_queries(tmp_path: Path) -> None:
             found = result[name, key]
             assert of["values"] == [None if math.isnan(value) else value for value in found.values.tolist()]
             assert ("parts" in of) == (key == "DeltaAPRF")
-            effects = {"added": found.vs_random_order, "beyond_relevance": found.vs_ideal_order}
+            effects = {"vs_random_order": found.vs_random_order, "vs_ideal_order": found.vs_ideal_order}
             for field, excess in effects.items():
                 assert (of[field] is None) == (excess is None)
                 if excess is not None:

@@ -137,7 +137,7 @@ def test_shares_are_compared_with_those_of_the_candidates() -> None:
             for docs in runs[one.run].values()
         ]
         own, held = np.array(shares).T
-        assert (one.share, one.held) == (pytest.approx(own.mean()), pytest.approx(held.mean()))
+        assert (one.share, one.candidates) == (pytest.approx(own.mean()), pytest.approx(held.mean()))
         assert one.test.mean == pytest.approx((own - held).mean())
         groups = [[labels[doc] == one.group for doc in docs] for docs in runs[one.run].values()]
         sd = math.sqrt(sum(order_variance([0.1] * 10 + [0.0] * (len(of) - 10), of) for of in groups))
@@ -154,7 +154,7 @@ def test_shares_are_compared_with_those_of_the_candidates() -> None:
     assert ("b", "m") in shown
     assert not [run for run, _ in shown if run == "a"]
     # Those of the baseline, beside AWRF@10, have half of the level.
-    against = [one.against for one in made.shares if one.against is not None]
+    against = [one.vs_baseline for one in made.shares if one.vs_baseline is not None]
     wanted = [min(1.0, 2 * p) for p in slow_holm([float(one.p) for one in against if one.p is not None])]
     assert len(wanted) == 4
     assert [one.holm_p for one in against] == pytest.approx(wanted)

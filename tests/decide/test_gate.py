@@ -298,9 +298,9 @@ def test_values_of_a_real_audit() -> None:
         baseline="old", measures="RR@10 ARaB@10 DeltaAPRF")  # fmt: skip
     result = gate(found, budget={"rule": [
         {"measure": "RR@10", "against": "baseline", "at_least": -0.5},
-        {"measure": "ARaB@10", "at_most": 9, "quantity": "added"},
+        {"measure": "ARaB@10", "at_most": 9, "quantity": "vs_random_order"},
         {"measure": "ARaB@10", "against": "random", "at_most": 9},
-        {"measure": "ARaB@10", "at_most": 9, "quantity": "beyond relevance"},
+        {"measure": "ARaB@10", "at_most": 9, "quantity": "vs_ideal_order"},
         {"measure": "DeltaAPRF", "at_most": 1},
     ]})  # fmt: skip
     rr, added, *_ = result.rules

@@ -17,7 +17,7 @@ at_least = "-2%"
 [[rule]]
 measure = "ARaB(magnitude='tf')@10"
 at_most = 0.05
-quantity = "beyond relevance"
+quantity = "vs_ideal_order"
 greatest = 6
 name = "lean"
 """
@@ -35,9 +35,9 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         True,
         "baseline",
     )
-    assert (second.measure, second.bound, second.floor, second.quantity) == ("ARaB@10", 0.05, False, "beyond relevance")
+    assert (second.measure, second.bound, second.floor, second.quantity) == ("ARaB@10", 0.05, False, "vs_ideal_order")
     assert (first.subject, first.limit) == ("nDCG@10", "at least -2%")
-    assert (second.subject, second.limit, second.name) == ("|ARaB@10, beyond relevance|", "at most 0.05", "lean")
+    assert (second.subject, second.limit, second.name) == ("|ARaB@10 vs ideal order|", "at most 0.05", "lean")
     assert [str(measure) for measure in budget.measures] == ["nDCG@10", "ARaB@10"]
     assert (first.greatest, second.greatest) == (None, 6.0)
     # A rule's values are a rule again.
@@ -74,16 +74,22 @@ RULE = 'measure = "nDCG@10"\n'
         (f"[[rule]]\n{RULE}at_least = '-2%'", "rule 1: at_least: a share needs `against`: expected a number"),
         (f"[[rule]]\n{RULE}against = 'b'\nat_least = '-100%'", "rule 1: at_least: expected a share above -100%"),
         (f"[[rule]]\n{RULE}against = ' '\nat_least = 1", "rule 1: against: expected a text, found ' '"),
-        (f"[[rule]]\n{RULE}at_least = 1\nquantity = 'more'", "rule 1: quantity: expected one of figure, added, beyond"),
-        (f"[[rule]]\n{RULE}at_least = 1\nquantity = 'added'", "rule 1: nDCG@10 has no 'added': only bias measures"),
+        (
+            f"[[rule]]\n{RULE}at_least = 1\nquantity = 'more'",
+            "rule 1: quantity: expected one of figure, vs_random_order, vs_iond",
+        ),
+        (
+            f"[[rule]]\n{RULE}at_least = 1\nquantity = 'vs_random_order'",
+            "rule 1: nDCG@10 has no 'vs_random_order': only bias measures",
+        ),
         (f"[[rule]]\n{RULE}at_least = 1\n[[rule]]\n{RULE}at_least = 1", "rule 2: repeats rule 1"),
         (
             "[[rule]]\nmeasure = 'ARaB@10'\nagainst = 'b'\nat_most = '2%'",
             "rule 1: at_most: |ARaB@10| can be near 0, where a share means nothing: expected a number",
         ),
         (
-            "[[rule]]\nmeasure = 'NFaiRR@10'\nquantity = 'added'\nagainst = 'b'\nat_most = '2%'",
-            "rule 1: at_most: NFaiRR@10, added can be near 0",
+            "[[rule]]\nmeasure = 'NFaiRR@10'\nquantity = 'vs_random_order'\nagainst = 'b'\nat_most = '2%'",
+            "rule 1: at_most: NFaiRR@10 vs random order can be near 0",
         ),
         ("[[rule]]\nmeasure = 'DeltaAPRF'\nat_least = 0.1", "rule 1: at_least: DeltaAPRF is better nearer 0"),
         (f"[[rule]]\n{RULE}at_most = 0.5", "rule 1: at_most: nDCG@10 is better the higher it is: expected at_least"),
@@ -134,7 +140,7 @@ def test_bounds_that_a_measure_can_have() -> None:
     # What no range is known of, and what an older audit does not tell.
     assert limit(measure="NumRet", at_least=30) == "at least 30"
     assert limit(measure="NFaiRR@5", at_most=3) == "at most 3"
-    assert limit(measure="NFaiRR@5", quantity="added", at_least=-3) == "at least -3"
+    assert limit(measure="NFaiRR@5", quantity="vs_random_order", at_least=-3) == "at least -3"
 
 
 def test_other_sources_that_cannot_be_used(tmp_path: Path) -> None:

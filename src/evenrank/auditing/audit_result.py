@@ -93,7 +93,7 @@ class AuditResult(AuditFigures):
         of the comparison with the baseline ``difference``, ``relative``, ``better``, ``equal``, ``worse``,
         ``holm_p``, ``p``, ``difference_low`` and ``difference_high``; of what the run's order adds to its candidates
         ``added``, ``added_low``, ``added_high``, ``added_p`` and
-        ``added_tie_mean``, and the same of what it has ``beyond_relevance``. Null where there is no value.
+        ``vs_random_order_tie_mean``, and the same ``vs_ideal_order``. Null where there is no value.
         """
         return figures_frame(self).frame()
 

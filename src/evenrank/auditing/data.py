@@ -244,8 +244,8 @@ class MetricValue:
     vs_baseline: RunComparison | None = None
     known: Known | None = field(default=None, metadata=IF_KNOWN)
     bounds: Interval | None = None
-    vs_random_order: OrderEffect | None = field(default=None, metadata=named("added"))
-    vs_ideal_order: OrderEffect | None = field(default=None, metadata=named("beyond_relevance"))
+    vs_random_order: OrderEffect | None = None
+    vs_ideal_order: OrderEffect | None = None
     lean: Comparison | None = field(default=None, metadata=IF_KNOWN)
     greatest: float | None = None
     partly_labelled: bool = field(default=False, metadata=LEFT_OUT)
@@ -372,24 +372,28 @@ class Pair:
 class GroupShare:
     """A group's share of a run's first ranks, and whether it differs from that of the candidates in random order.
 
-    ``share``, ``held``: of the ranks and of the candidates; ``test``: their difference, with Holm's correction over the
-    groups, so that the smallest p is that of the omnibus test. Likewise ``beyond``, the difference from a
-    perfect ranking of the candidates, None without judgements. ``against``: the comparison with the baseline. What the
+    ``share``, ``candidates``: of the ranks and of the candidates; ``test``: their difference, with Holm's correction over the
+    groups, so that the smallest p is that of the omnibus test. Likewise ``vs_ideal_order``, the difference from a
+    perfect ranking of the candidates, None without judgements. ``vs_baseline``: the comparison with the baseline. What the
     order of tied documents decides cannot be told.
     """
 
     run: str
     group: str
     share: float
-    held: float
+    candidates: float
     test: Comparison = field(metadata=INLINE)
-    beyond: Comparison | None = field(default=None, metadata=IF_KNOWN)
-    against: Comparison | None = field(default=None, metadata=IF_KNOWN)
+    vs_ideal_order: Comparison | None = field(default=None, metadata=IF_KNOWN)
+    vs_baseline: Comparison | None = field(default=None, metadata=IF_KNOWN)
 
     @property
     def beyond_perfect(self) -> bool:
         """Whether a perfect ranking is shown to go less far to the same side."""
-        return self.beyond is not None and self.beyond.shown and (self.beyond.mean or 0) * (self.test.mean or 0) > 0
+        return (
+            self.vs_ideal_order is not None
+            and self.vs_ideal_order.shown
+            and (self.vs_ideal_order.mean or 0) * (self.test.mean or 0) > 0
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,7 +401,7 @@ class QueryGroup:
     """A run's figure over the queries of a group.
 
     ``figure``: the mean over the group's queries, its interval and their number; ``test``: its difference from the mean
-    over the other groups' queries; ``against``: the run's difference from the baseline on the group's queries, None
+    over the other groups' queries; ``vs_baseline``: the run's difference from the baseline on the group's queries, None
     without one. Holm's correction is over all groups, runs and measures of a kind. What the order of tied documents
     decides cannot be told.
     """
@@ -407,7 +411,7 @@ class QueryGroup:
     group: str
     figure: Estimate
     test: Comparison
-    against: Comparison | None = field(default=None, metadata=IF_KNOWN)
+    vs_baseline: Comparison | None = field(default=None, metadata=IF_KNOWN)
 
 
 @dataclass(frozen=True, repr=False)

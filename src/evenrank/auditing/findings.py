@@ -157,7 +157,7 @@ def _how_good(compared: RunComparison) -> tuple[str, Level]:
 def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
     """Whether the only other run is less biased than the baseline."""
     found = {shown_name(m): (m, one) for m in compared_measures(result) if (one := _against(run, m)) is not None}
-    shares = [share for share in result.shares if share.run == run.name and share.against is not None]
+    shares = [share for share in result.shares if share.run == run.name and share.vs_baseline is not None]
     if not found and not shares:
         return
     by_verdict: dict[str | None, list[str]] = {"less": [], "more": [], "apart": [], None: []}
@@ -166,9 +166,9 @@ def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
     less, more, apart, same = by_verdict.values()
     tests = [
         *(one.test for _, one in found.values()),
-        *(share.against for share in shares if share.against is not None),
+        *(share.vs_baseline for share in shares if share.vs_baseline is not None),
     ]
-    others = [share for share in shares if share.against is not None and share.against.shown]
+    others = [share for share in shares if share.vs_baseline is not None and share.vs_baseline.shown]
     level: Level = "shown"
     if less and more:
         key = "less_and_more_biased"
@@ -190,7 +190,7 @@ def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
     values: dict[str, Any] = {"less": less, "more": more, "apart": apart, "same": same, "why": why}
     values["groups"] = _some([other.group for other in sorted(others, key=lambda one: -one.share)])
     deciding = next((found[name][1].test for name in (*less, *more, *apart)), None)
-    deciding = deciding or next((other.against for other in others), tests[0])
+    deciding = deciding or next((other.vs_baseline for other in others), tests[0])
     # The sentence before has named them.
     values["run"] = in_short(run.name, "It") if result.judged else run.name
     values["baseline"] = in_short(str(result.baseline), "the baseline")
@@ -484,7 +484,7 @@ def _group_findings(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
     beyond = [one for one in shown if one.beyond_perfect]
     if beyond:
         groups = _some([one.group for one in beyond])
-        yield _PHRASES.finding("groups_beyond", run.name, "shown", beyond[0].beyond, groups=groups)
+        yield _PHRASES.finding("groups_beyond", run.name, "shown", beyond[0].vs_ideal_order, groups=groups)
     elif len(result.given) == 1 and _all_by_relevance(result):
         yield _PHRASES.finding("groups_by_relevance", run.name, "no difference shown")
 
@@ -497,7 +497,7 @@ def _predicate(found: Finding) -> str:
 def _all_by_relevance(result: AuditFigures) -> bool:
     """Whether groups differ from the candidates, and nowhere is that shown to be beyond a perfect ranking."""
     shown = [share for share in result.shares if share.test.shown]
-    return bool(shown) and all(one.beyond is not None and not one.beyond_perfect for one in shown)
+    return bool(shown) and all(one.vs_ideal_order is not None and not one.beyond_perfect for one in shown)
 
 
 def _group(found: GroupShare, *, figures: bool) -> str:
@@ -549,7 +549,9 @@ def _of_groups_against(result: AuditFigures, measures: Mapping[str, Measure]) ->
     for name, measure in measures.items():
         for run in result.given:
             tests = [one for one in result.query_groups if (one.run, one.measure) == (run.name, name)]
-            shown = [(one.group, one.against) for one in tests if one.against is not None and one.against.shown]
+            shown = [
+                (one.group, one.vs_baseline) for one in tests if one.vs_baseline is not None and one.vs_baseline.shown
+            ]
             if not shown:
                 continue
             better, worse = ([g for g, test in shown if sign * _gain(measure, test) > 0] for sign in (1, -1))

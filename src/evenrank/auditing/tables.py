@@ -165,8 +165,8 @@ def figure_columns(result: AuditFigures) -> tuple[Column, ...]:
             "95% interval",
             "95% interval of the difference; sorts by its lower end",
         ),
-        *_order_columns("added", "vs_random_order"),
-        *_order_columns("beyond_relevance", "vs_ideal_order"),
+        *_order_columns("vs_random_order"),
+        *_order_columns("vs_ideal_order"),
     )
 
 
@@ -175,8 +175,8 @@ def _against(name: str) -> Callable[[FigureRow], object]:
     return lambda row: "" if row.compared is None else getattr(row.compared, name)
 
 
-def _order_columns(name: str, field: str) -> Iterator[Column]:
-    of = f"figure.{field}"
+def _order_columns(name: str) -> Iterator[Column]:
+    of = f"figure.{name}"
     yield Column(name, _APART, of=f"{of}.mean")
     yield Column((f"{name}_low", f"{name}_high"), _SIGNED_ENDS, of=f"{of}.ci95")
     yield Column(f"{name}_p", P, of=f"{of}.test.p")
@@ -313,7 +313,7 @@ def pairs_table(pairs: Sequence[Pair]) -> Table:
 
 def query_groups_table(result: AuditFigures) -> Table:
     """Who is served: each run's figure by group of query, and how it differs from others and the baseline."""
-    compared = any(group.against is not None for group in result.query_groups)
+    compared = any(group.vs_baseline is not None for group in result.query_groups)
     columns = (
         Column("measure"),
         Column("run"),
@@ -322,7 +322,7 @@ def query_groups_table(result: AuditFigures) -> Table:
         Column("mean", shorts(3), of="figure.mean"),
         Column(("low", "high"), short_intervals(3), "95% interval", "figure.ci95"),
         *_test_columns("others", "vs others", lambda row: row.test),
-        *(_test_columns("against", f"vs {result.baseline}", lambda row: row.against) if compared else ()),
+        *(_test_columns("against", f"vs {result.baseline}", lambda row: row.vs_baseline) if compared else ()),
     )
     title = "Groups of queries: differences from the other groups; Holm over groups, runs and measures of a kind"
     return Table(title, columns, result.query_groups, group=lambda row: row.measure)
@@ -358,7 +358,7 @@ def origins_table(result: AuditFigures, relevance: bool) -> Table:
     beyond = (
         Column("perfect", _APART, "Perfect ranking adds", lambda row: perfect(row.figure)),
         Column(
-            "beyond_relevance",
+            "vs_ideal_order",
             _APART,
             "Beyond relevance",
             "figure.vs_ideal_order.mean",
@@ -380,7 +380,7 @@ def origins_table(result: AuditFigures, relevance: bool) -> Table:
         ),
         Column("reference", _VALUE, "Candidates hold", "figure.vs_random_order.reference"),
         Column(
-            "added",
+            "vs_random_order",
             _APART,
             "Order adds",
             "figure.vs_random_order.mean",

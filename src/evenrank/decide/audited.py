@@ -169,7 +169,7 @@ def greatest_of(rule: Rule, values: Sequence[RuleValues]) -> float:
 
 def no_quantity(rule: Rule, run: str) -> EvenrankError:
     """The error for a quantity that the audit does not have."""
-    needed = f" (it needs {arg.qrels})" if rule.quantity == "beyond relevance" else ""
+    needed = f" (it needs {arg.qrels})" if rule.quantity == "vs_ideal_order" else ""
     return EvenrankError(f"the audit has no {quoted(rule.quantity)} of {rule.measure} for {run}{needed}")
 
 

@@ -98,7 +98,7 @@ class _AuditJson:
 
     def _values(self, run: str, rule: Rule) -> RuleValues:
         figure = self._figure(run, rule)
-        quantity = figure if rule.quantity == "figure" else figure.get(rule.quantity.replace(" ", "_"))
+        quantity = figure if rule.quantity == "figure" else figure.get(rule.quantity)
         if not isinstance(quantity, Mapping):
             raise no_quantity(rule, run)
         parts = quantity.get("parts")

@@ -46,7 +46,7 @@ def _values(result: AuditFigures, run: str, rule: Rule) -> RuleValues:
         raise not_measured(rule, list(figures))
     figure = figures[rule.measure]
     known, compared = figure.known, figure.vs_baseline
-    effect = figure.vs_random_order if rule.quantity == "added" else figure.vs_ideal_order
+    effect = figure.vs_random_order if rule.quantity == "vs_random_order" else figure.vs_ideal_order
     if rule.quantity != "figure" and effect is None:
         raise no_quantity(rule, run)
     quantity = figure if rule.quantity == "figure" or effect is None else effect

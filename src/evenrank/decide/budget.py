@@ -17,7 +17,7 @@ from evenrank.files.types import EQUAL
 if TYPE_CHECKING:
     from ir_measures import Measure
 
-Quantity = Literal["figure", "added", "beyond relevance"]
+Quantity = Literal["figure", "vs_random_order", "vs_ideal_order"]
 QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
 BASELINE = "baseline"
 ALPHA = 0.05
@@ -69,8 +69,8 @@ class Rule:
         measure: The measure's text, as ir_measures writes it; ``facts``: what it is.
         bound: The least (``floor``) or the most that the value may be; a share of the other run's mean if ``relative``.
         against: "baseline" or the name of the run that the value is a difference from; None: the figure itself.
-        quantity: "figure", or what the run's order has beyond a reference order of its own candidates: "added" (beyond
-            a random order) or "beyond relevance" (beyond the order by relevance).
+        quantity: "figure", or what the run's order has beyond a reference order of its own candidates:
+            "vs_random_order" or "vs_ideal_order" (the order by relevance).
         queries: The group of queries that it is about; None: all queries.
         greatest: The size of the largest value that a query can have, where the budget says so.
         name: The rule's name in every output.
@@ -94,8 +94,8 @@ class Rule:
 
     @property
     def subject(self) -> str:
-        """What the rule looks at: ``|ARaB@10|``, ``ARaB@10, added``."""
-        text = self.measure if self.quantity == "figure" else f"{self.measure}, {self.quantity}"
+        """What the rule looks at: ``|ARaB@10|``, ``ARaB@10 vs random order``."""
+        text = self.measure if self.quantity == "figure" else f"{self.measure} {self.quantity.replace('_', ' ')}"
         text = f"|{text}|" if self.absolute and "|" not in text else text
         return text if self.queries is None else f"{text} of {self.queries}"
 
@@ -149,7 +149,7 @@ class Budget:
         from evenrank.measures import parse_measure, resolve
 
         for number, rule in enumerate(self.rules, start=1):
-            if rule.quantity == "beyond relevance" or resolve(parse_measure(rule.measure)).needs_qrels:
+            if rule.quantity == "vs_ideal_order" or resolve(parse_measure(rule.measure)).needs_qrels:
                 raise self.error(number, f"{rule.subject} needs {arg.qrels}")
 
     def error(self, number: int, message: str) -> EvenrankError:

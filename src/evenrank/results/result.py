@@ -16,7 +16,7 @@ from .finding import Finding
 from .page import Page
 from .table import Interval
 
-SCHEMA = 1
+SCHEMA = 2
 """The number of the JSON's form: it rises where a key is renamed or taken out."""
 _LONGEST = 400
 

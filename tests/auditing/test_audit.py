@@ -159,7 +159,8 @@ def test_json_has_the_form_of_the_contract(result, tmp_path):
     assert list(data["runs"]) == ["male", "mixed", "random", "neutral-first", "relevance-first"]
     figure = data["runs"]["mixed"]["measures"]["NFaiRR@3"]
     assert set(figure) == {
-        "mean", "n", "undefined", "ci95", "tie_mean", "tie_range", "vs_baseline", "bounds", "vs_random_order", "vs_ideal_order",
+        "mean", "n", "undefined", "ci95", "tie_mean", "tie_range", "vs_baseline", "bounds",
+        "vs_random_order", "vs_ideal_order",
         "greatest",
     }  # fmt: skip
     assert set(figure["vs_baseline"]) == {

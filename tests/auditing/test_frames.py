@@ -37,7 +37,8 @@ def test_the_long_form(audit: evenrank.AuditResult) -> None:
         "tie_mean", "tie_low", "tie_high",
         "difference", "relative", "better", "equal", "worse", "holm_p", "p",
         "difference_low", "difference_high",
-        "vs_random_order", "vs_random_order_low", "vs_random_order_high", "vs_random_order_p", "vs_random_order_tie_mean",
+        "vs_random_order", "vs_random_order_low", "vs_random_order_high", "vs_random_order_p",
+            "vs_random_order_tie_mean",
         "vs_ideal_order", "vs_ideal_order_low", "vs_ideal_order_high", "vs_ideal_order_p",
         "vs_ideal_order_tie_mean",
     ]  # fmt: skip

@@ -92,8 +92,9 @@ class AuditResult(AuditFigures):
         ``tie_mean``, ``tie_low``, ``tie_high``;
         of the comparison with the baseline ``difference``, ``relative``, ``better``, ``equal``, ``worse``,
         ``holm_p``, ``p``, ``difference_low`` and ``difference_high``; of what the run's order adds to its candidates
-        ``added``, ``added_low``, ``added_high``, ``added_p`` and
-        ``vs_random_order_tie_mean``, and the same ``vs_ideal_order``. Null where there is no value.
+        ``vs_random_order``, ``vs_random_order_low``, ``vs_random_order_high``, ``vs_random_order_p`` and
+        ``vs_random_order_tie_mean``, and the same of what it has beyond an ideal order, ``vs_ideal_order``. Null where
+        there is no value.
         """
         return figures_frame(self).frame()
 

@@ -372,10 +372,10 @@ class Pair:
 class GroupShare:
     """A group's share of a run's first ranks, and whether it differs from that of the candidates in random order.
 
-    ``share``, ``candidates``: of the ranks and of the candidates; ``test``: their difference, with Holm's correction over the
-    groups, so that the smallest p is that of the omnibus test. Likewise ``vs_ideal_order``, the difference from a
-    perfect ranking of the candidates, None without judgements. ``vs_baseline``: the comparison with the baseline. What the
-    order of tied documents decides cannot be told.
+    ``share``, ``candidates``: of the ranks and of the candidates; ``test``: their difference, with Holm's correction
+    over the groups, so that the smallest p is that of the omnibus test. Likewise ``vs_ideal_order``, the difference
+    from an ideal order of the candidates, None without judgements. ``vs_baseline``: the comparison with the baseline.
+    What the order of tied documents decides cannot be told.
     """
 
     run: str
@@ -389,11 +389,8 @@ class GroupShare:
     @property
     def beyond_perfect(self) -> bool:
         """Whether a perfect ranking is shown to go less far to the same side."""
-        return (
-            self.vs_ideal_order is not None
-            and self.vs_ideal_order.shown
-            and (self.vs_ideal_order.mean or 0) * (self.test.mean or 0) > 0
-        )
+        beyond = self.vs_ideal_order
+        return beyond is not None and beyond.shown and (beyond.mean or 0) * (self.test.mean or 0) > 0
 
 
 @dataclass(frozen=True, slots=True)

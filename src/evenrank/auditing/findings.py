@@ -549,9 +549,8 @@ def _of_groups_against(result: AuditFigures, measures: Mapping[str, Measure]) ->
     for name, measure in measures.items():
         for run in result.given:
             tests = [one for one in result.query_groups if (one.run, one.measure) == (run.name, name)]
-            shown = [
-                (one.group, one.vs_baseline) for one in tests if one.vs_baseline is not None and one.vs_baseline.shown
-            ]
+            compared = [(one.group, one.vs_baseline) for one in tests if one.vs_baseline is not None]
+            shown = [(group, test) for group, test in compared if test.shown]
             if not shown:
                 continue
             better, worse = ([g for g, test in shown if sign * _gain(measure, test) > 0] for sign in (1, -1))

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from evenrank.probes.sensitivity import SensitivityResult, position_sensitivity
     from evenrank.probes.similarity import SimilarityResult, position_similarity
     from evenrank.probes.variants import variants
+    from evenrank.results.terms import explain
     from evenrank.search.analysis import read_stop_words
     from evenrank.search.expansion import RM3, expand
     from evenrank.search.fusion import interpolate, tune
@@ -157,6 +158,7 @@ _HOMES = {
         "position_similarity",
     ),
     "probes.variants": ("variants",),
+    "results.terms": ("explain",),
     "search.analysis": ("read_stop_words",),
     "search.expansion": (
         "RM3",
@@ -219,6 +221,7 @@ __all__ = [
     "check_lexicon",
     "cut_passages",
     "expand",
+    "explain",
     "fetch",
     "gate",
     "generate",

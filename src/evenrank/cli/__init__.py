@@ -22,7 +22,7 @@ from . import _help, _streams
 from ._signatures import about, made
 
 _PANELS = {
-    "Measure": ("audit", "scan", "probe", "position", "experiment", "demo"),
+    "Measure": ("audit", "scan", "probe", "position", "experiment", "demo", "explain"),
     "Decide": ("gate",),
     "Reduce": ("rebalance", "negatives", "train", "rotate", "embeddings"),
     "Prepare": (

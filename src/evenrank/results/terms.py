@@ -1,0 +1,60 @@
+"""The glossary, and what a finding or a term means."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+
+from evenrank.files.errors import UnknownNameError, quoted
+
+from .finding import phrases
+
+_FILES = resources.files("evenrank")
+
+
+@cache
+def glossary() -> Mapping[str, Mapping[str, str]]:
+    """Every term with its sentence, by the heading that it stands under."""
+    found: dict[str, dict[str, str]] = tomllib.loads((_FILES / "terms.toml").read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def _templates() -> Mapping[str, Mapping[str, str]]:
+    """The sentences that commands have under each key of a finding, by key and command."""
+    by_key: dict[str, dict[str, str]] = {}
+    for file in sorted((_FILES / "phrases").iterdir(), key=lambda file: file.name):
+        command = file.name.removesuffix(".toml")
+        for key, template in phrases(command).templates.items():
+            by_key.setdefault(key, {})[command] = template
+    return by_key
+
+
+def explain(what: str) -> str:
+    """The sentences of a finding's key, by command, with the terms in them; or the sentence of a term.
+
+    >>> print(explain("tie"))
+    tie: Documents of one query with the same score, whose order is arbitrary; figures that depend on it are marked ~.
+
+    Raises UnknownNameError, with near names, for what is neither.
+    """
+    terms = {term: text for part in glossary().values() for term, text in part.items()}
+    by_name = {term.casefold(): term for term in terms}
+    term = by_name.get(what.strip().casefold())
+    if term is not None:
+        return f"{term}: {terms[term]}"
+    if what in _templates():
+        sentences = {command: re.sub(r"\{[^}]*\}", "…", text) for command, text in _templates()[what].items()}
+        lines = [f"{what} ({command}): {sentence}" for command, sentence in sentences.items()]
+        words = " ".join(sentences.values()).casefold()
+        # "is not shown" is said of more than rules.
+        names = [name for name in terms if name != "not shown"]
+        named = [name for name in names if re.search(rf"\b{re.escape(name.casefold())}(e?s)?\b", words)]
+        return "\n".join([*lines, *(f"  {name}: {terms[name]}" for name in named)])
+    near = difflib.get_close_matches(what, [*terms, *_templates()], n=3)
+    like = f" (near it: {', '.join(near)})" if near else " (docs/terms.md lists all terms)"
+    raise UnknownNameError(f"no term and no finding {quoted(what)}{like}")

@@ -81,10 +81,12 @@ def keep_power(folders: list[Path], file: Path) -> None:
 
 def runs(folder: Path = KEPT) -> list[Run]:
     """The experiments that were run, from the smallest scale."""
-    from evenrank.papers import NAMES, SCALES
+    from typing import get_args
+
+    from evenrank.papers import NAMES, Scale
 
     found = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
-    return sorted(found, key=lambda run: ([*NAMES].index(run["experiment"]), SCALES.index(run["scale"])))
+    return sorted(found, key=lambda run: ([*NAMES].index(run["experiment"]), get_args(Scale).index(run["scale"])))
 
 
 def page(found: list[Run]) -> str:

@@ -193,7 +193,7 @@ def others(out: Path) -> list[tuple[Callable[..., Any], dict[str, Any]]]:
         (evenrank.rotate_collection, {"collection": "none.tsv", "out": out}),
         (evenrank.RM3, {}),
         (evenrank.Run, {"name": "a", "table": SCORES.table}),
-        (papers.run_experiment, {"name": "none", "out": out}),
+        (papers.run_experiment, {"name": "ibbr", "out": out}),
         (evenrank.run_name, {"path": "a.run"}),
         (evenrank.Scoring, {"lexicon": SCORING.lexicon}),
         (evenrank.tune, {"runs": {"a": RUN, "b": RUN}, "qrels": QRELS, "folds": 2, "restarts": 1}),

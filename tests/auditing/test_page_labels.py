@@ -134,7 +134,7 @@ def test_bounds_alone_are_lines_in_the_plot(bounds: AuditResult) -> None:
     plot = audit_plot(bounds)
     assert plot is not None
     drawn: Any = plot().specification
-    rows = drawn["data"]["values"]
+    rows = drawn["layer"][0]["data"]["values"]
     assert [row["ranking"] for row in rows] == ["old", "new", "candidates", "perfect"]
     for row in rows:
         # The bounds, and no point at a mean that does not exist.

@@ -170,8 +170,8 @@ def test_collections_without_them_keep_their_bytes(tmp_path: Path) -> None:
     [
         ({"relevant": 3, "queries": 200}, "`relevant` has to be even, not 3"),
         ({"relevance_male_share": 0.7}, "`relevance_male_share` has to be 0.5"),
-        ({"relevant": 8, "queries": 30}, "`queries`: expected a whole number"),
-        ({"queries": 601}, "`queries`: expected a whole number from 10 to 600"),
+        ({"relevant": 8, "queries": 30}, "`queries`: expected 10 to 0, found 30"),
+        ({"queries": 601}, "`queries`: expected 10 to 600, found 601"),
         ({"gender_rate": 0.1}, "the planted amounts contradict each other"),
         ({"male_share": 0.95}, "the planted amounts contradict each other"),
         ({"group_query_rate": 1.5}, "`group_query_rate`: expected a number from 0 to 1"),

@@ -70,7 +70,7 @@ def test_the_command_tells_what_was_cut(folders: dict[str, str], tmp_path: Path)
     done = CliRunner().invoke(app, [str(part) for part in [*command, *prompt, "--model", folders["cross"]]])
     assert isinstance(done.exception, EvenrankError)
     assert str(done.exception) == (
-        "`document_prompt`: a cross-encoder has one prompt, `query_prompt`, before the whole pair"
+        "--document-prompt: a cross-encoder has one prompt, --query-prompt, before the whole pair"
     )
 
 

@@ -354,7 +354,7 @@ def test_options_that_do_not_go_together(tmp_path: Path, evenrank: Any) -> None:
     queries = [tmp_path / "q.tsv"]
     url = "http://127.0.0.1:1/?q={query}"
     for given, more, message in (
-        (queries, ["--from", url, "--k1", "1"], "--k1: not with --from"),
+        (queries, ["--from", url, "--k1", "1"], "--from: not with --k1"),
         (queries * 2, ["--from", url], "COLLECTION: not with --from"),
         (queries * 2, ["--index", "docs"], "--index needs --from"),
         (queries, ["--from", "python search.py KEY"], "--from: expected an address with http:// or https://\n"),

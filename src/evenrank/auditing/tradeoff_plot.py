@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ir_measures import Measure
 
 from evenrank.files.errors import plain
 from evenrank.measures import is_bias
-from evenrank.results.page import COLOURS, Drawing, specification
+from evenrank.results.page import COLOURS, Drawing
 from evenrank.results.table import Interval, interval, number
 
 from .data import SHOWN_AS, AuditFigures, shown_name
@@ -78,52 +77,51 @@ def tradeoff_plot(measures: tuple[Measure, Measure], points: Sequence[RankingPoi
 
     A ranking that has bounds alone is their line, without a point.
     """
-    import altair as alt
-
     names = list(dict.fromkeys(map(_called, points)))
     references = [_called(point) for point in points if point.reference]
     own = [name for name in names if name not in references]
     colours = {name: COLOURS[n % len(COLOURS)] for n, name in enumerate(own)} | dict.fromkeys(references, _REFERENCE)
     shapes = dict.fromkeys(own, "circle") | dict(zip(references, _REFERENCE_SHAPES, strict=False))
-    across = f"{shown_name(measures[0])} ({direction(measures[0])})"
-    up = [shown_name(measures[1]), f"({direction(measures[1])})"]
     rows = [_row(point, step) for step, point in enumerate(points)]
+    titles = {
+        "x": f"{shown_name(measures[0])} ({direction(measures[0])})",
+        "y": [shown_name(measures[1]), f"({direction(measures[1])})"],
+    }
+    legend = {"title": None, "orient": "top", "columns": 2, "labelLimit": 0, "symbolOpacity": 1}
 
-    def of(*known: str) -> Any:
-        """A chart of the points of which these fields are known; None without one."""
+    def by_ranking(values: Mapping[str, str]) -> dict[str, object]:
+        scale = {"domain": names, "range": [values[name] for name in names]}
+        return {"field": "ranking", "type": "nominal", "sort": None, "legend": legend, "scale": scale}
+
+    def on(axis: str, field: str) -> dict[str, object]:
+        return {"field": field, "type": "quantitative", "title": titles[axis], "scale": {"zero": False}}
+
+    def layer(mark: Mapping[str, object], known: Sequence[str], **encoding: object) -> list[dict[str, object]]:
+        """A mark of the points of which these fields are known; none without one."""
         there = [row for row in rows if all(row[name] is not None for name in known)]
-        return alt.Chart(alt.Data(values=there)) if there else None
+        encoding = {"color": by_ranking(colours), **encoding}
+        return [{"data": {"values": there}, "mark": mark, "encoding": encoding}] if there else []
 
-    legend = alt.Legend(title=None, orient="top", columns=2, labelLimit=0, symbolOpacity=1)
-    colour = alt.Color(
-        "ranking:N", sort=None, legend=legend, scale=alt.Scale(domain=names, range=[colours[name] for name in names])
-    )
-    shape = alt.Shape(
-        "ranking:N", sort=None, legend=legend, scale=alt.Scale(domain=names, range=[shapes[name] for name in names])
-    )
-    x = alt.X("utility:Q", title=across, scale=alt.Scale(zero=False))
-    y = alt.Y("bias:Q", title=up, scale=alt.Scale(zero=False))
-    tooltip = [alt.Tooltip("name:N", title="ranking"), alt.Tooltip("utility_text:N", title=str(measures[0]))]
-    tooltip.append(alt.Tooltip("bias_text:N", title=str(measures[1])))
-    layers: list[Any] = []
+    x, y, rule = on("x", "utility"), on("y", "bias"), {"type": "rule", "strokeWidth": 1.5}
+    tips = (("name", "ranking"), ("utility_text", str(measures[0])), ("bias_text", str(measures[1])))
+    tooltip = [{"field": field, "type": "nominal", "title": title} for field, title in tips]
+    layers: list[dict[str, object]] = []
     if getattr(measures[1], "better", "higher") == "nearer zero":
-        zero = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(strokeDash=[4, 4])
-        layers.append(zero.encode(y=alt.Y("zero:Q", title=up)))
-    if (bounded := of("bound_low")) is not None:
-        rule = bounded.mark_rule(strokeWidth=1, opacity=0.6)
-        layers.append(rule.encode(x=x, y=alt.Y("bound_low:Q", title=up), y2="bound_high:Q", color=colour))
-    if (wide := of("bias", "utility_low")) is not None:
-        rule = wide.mark_rule(strokeWidth=1.5)
-        layers.append(rule.encode(x="utility_low:Q", x2="utility_high:Q", y=y, color=colour))
-    if (high := of("bias_low")) is not None:
-        layers.append(high.mark_rule(strokeWidth=1.5).encode(x=x, y="bias_low:Q", y2="bias_high:Q", color=colour))
-    if (known := of("bias")) is not None:
-        if any(point.series is not None for point in points):
-            layers.append(known.mark_line(strokeWidth=1.5).encode(x=x, y=y, color=colour, order="step:Q"))
-        symbols = known.mark_point(filled=True, size=90, opacity=1)
-        layers.append(symbols.encode(x=x, y=y, color=colour, shape=shape, tooltip=tooltip))
+        encoding = {"y": on("y", "zero")}
+        layers.append(
+            {"data": {"values": [{"zero": 0}]}, "mark": {"type": "rule", "strokeDash": [4, 4]}, "encoding": encoding}
+        )
+    bounds = {**rule, "strokeWidth": 1, "opacity": 0.6}
+    layers += layer(bounds, ["bound_low"], x=x, y=on("y", "bound_low"), y2={"field": "bound_high"})
+    layers += layer(rule, ["bias", "utility_low"], x=on("x", "utility_low"), x2={"field": "utility_high"}, y=y)
+    layers += layer(rule, ["bias_low"], x=x, y=on("y", "bias_low"), y2={"field": "bias_high"})
+    if any(point.series is not None for point in points):
+        order = {"field": "step", "type": "quantitative"}
+        layers += layer({"type": "line", "strokeWidth": 1.5}, ["bias"], x=x, y=y, order=order)
+    symbols = {"type": "point", "filled": True, "size": 90, "opacity": 1}
+    layers += layer(symbols, ["bias"], x=x, y=y, shape=by_ranking(shapes), tooltip=tooltip)
     about = f"Effectiveness ({measures[0]}) against bias ({measures[1]})"
-    return Drawing("tradeoff", about, specification(alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)))
+    return Drawing("tradeoff", about, {"width": WIDTH, "height": HEIGHT, "layer": layers})
 
 
 def _called(point: RankingPoint) -> str:

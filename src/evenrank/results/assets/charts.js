@@ -99,7 +99,7 @@ function clear(holder) {
 const plot = byId("plot");
 if (plot) {
   const specification = JSON.parse(await unpacked("plot-data"));
-  // Beside the verdicts of a phone's first screen there is not as much height.
-  const height = () => Math.min(specification.height, 0.33 * room(plot));
+  // Between the verdicts and the table of a phone's first screen there is not as much height.
+  const height = () => (innerWidth > 860 ? specification.height : 0.33 * room(plot));
   whenSeen(plot, () => embed(plot, { ...specification, height: height() }));
 }

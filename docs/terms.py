@@ -13,8 +13,7 @@ def page() -> str:
 
     parts = [
         "# Terms",
-        "What screens, options and JSON call things. `evenrank explain TERM` prints one, and `evenrank explain KEY` what a finding"
-        " means.",
+        "The words of screens, options and JSON. `evenrank explain TERM` prints one, `evenrank explain KEY` a finding's.",
     ]
     for heading, terms in glossary().items():
         rows = "\n".join(f"| {term} | {text} |" for term, text in terms.items())

@@ -180,7 +180,7 @@ def others(out: Path) -> list[tuple[Callable[..., Any], dict[str, Any]]]:
         (evenrank.Encoding, {}),
         (evenrank.Endpoint, {"url": "http://localhost:1", "api": "tei"}),
         (papers.ExperimentOptions, {}),
-        (evenrank.fetch, {"name": "none", "to": out}),
+        (evenrank.fetch, {"name": "none", "out": out}),
         (evenrank.load_lexicon, {}),
         (evenrank.load_ranker, {"model": by_length}),
         (evenrank.mask_texts, {"texts": pl.Series(list(TEXTS.values())), "scoring": SCORING}),

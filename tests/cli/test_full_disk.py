@@ -70,7 +70,7 @@ COMMANDS = {
     "debias, binary": [*DEBIAS, "OUT.bin"],
     "debias, folder": [*DEBIAS, "OUT/"],
     "position answers": ["position", "answers", "squad.json", "--report", "OUT"],
-    "data squad": ["data", "squad", "squad.json", "--to", "OUT/"],
+    "data squad": ["data", "squad", "squad.json", "--out", "OUT/"],
     "demo": ["demo", "--out", "OUT/"],
 }  # fmt: skip
 

@@ -147,7 +147,7 @@ CASES = [
         " --report r.run",
         "r.run: cannot be written: it is an input",
     ),
-    ("data squad answers.json --to .", "./answers.json: cannot be written: it is an input (answers.json)"),
+    ("data squad answers.json --out .", "./answers.json: cannot be written: it is an input (answers.json)"),
     ("demo --model v --out v", "v/report.html: cannot be written: it lies in an input (v)"),
 ]  # fmt: skip
 

@@ -96,7 +96,7 @@ def server() -> Iterator[Served]:
 
 def refused(name: str, to: Path, **settings: Any) -> str:
     with pytest.raises(EvenrankError) as caught:
-        fetch(name, to=to, **settings)
+        fetch(name, out=to, **settings)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -108,13 +108,13 @@ def names(folder: Path) -> list[str]:
 @pytest.mark.usefixtures("known")
 def test_fetches_all_files_once(server: Served, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
-    paths = fetch("words", to=folder, base_url=server.url + "/")
+    paths = fetch("words", out=folder, base_url=server.url + "/")
     assert paths == [folder / "words one&2.txt", folder / "more.txt"]
     assert [path.read_bytes() for path in paths] == list(FILES.values())
     assert server.asked == list(server.content)
     # What is there and right is not fetched again; only the file that is missing is.
     paths[1].unlink()
-    assert fetch("words", to=folder, base_url=server.url) == paths
+    assert fetch("words", out=folder, base_url=server.url) == paths
     assert server.asked[2:] == [list(server.content)[1]]
     assert names(folder) == ["more.txt", "words one&2.txt"]
 
@@ -122,7 +122,7 @@ def test_fetches_all_files_once(server: Served, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("known")
 def test_the_environment_names_the_server(server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVENRANK_DATA_URL", server.url)
-    assert len(fetch("words", to=tmp_path)) == 2
+    assert len(fetch("words", out=tmp_path)) == 2
     monkeypatch.setenv("EVENRANK_DATA_URL", "file:///etc")
     assert refused("words", tmp_path) == "expected an address with http or https, found 'file:///etc'"
 
@@ -161,12 +161,12 @@ def test_what_cannot_be_fetched(server: Served, tmp_path: Path) -> None:
         "no public data named 'nothing': expected one of words, gone, away, moved, other"
     )
     assert names(tmp_path) == []
-    assert fetch("moved", to=tmp_path, base_url=server.url)[0].read_bytes() == b"queen,f\n"
+    assert fetch("moved", out=tmp_path, base_url=server.url)[0].read_bytes() == b"queen,f\n"
 
 
 @pytest.mark.usefixtures("known")
 def test_another_file_in_the_way_stays(server: Served, tmp_path: Path) -> None:
-    fetch("words", to=tmp_path, base_url=server.url)
+    fetch("words", out=tmp_path, base_url=server.url)
     asked = len(server.asked)
     message = refused("other", tmp_path, base_url=server.url)
     assert message == f"{tmp_path}/more.txt: another file of this name exists: choose another folder for other"
@@ -174,7 +174,7 @@ def test_another_file_in_the_way_stays(server: Served, tmp_path: Path) -> None:
     assert len(server.asked) == asked
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="the folder cannot be made: File exists"):
-        fetch("words", to=tmp_path / "file", base_url=server.url)
+        fetch("words", out=tmp_path / "file", base_url=server.url)
 
 
 def test_a_server_that_does_not_answer(tmp_path: Path, known: None) -> None:
@@ -240,9 +240,9 @@ def test_the_command(server: Served, tmp_path: Path, known: None, monkeypatch: p
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["name", "files", "bytes", "licence", "source"]
     assert lines[1].split() == ["words", "2", "19", "MIT", "github.com/owner/repository"]
-    assert run("fetch", "words", "--to", str(tmp_path)) == 0
+    assert run("fetch", "words", "--out", str(tmp_path)) == 0
     assert capsys.readouterr().out == f"{tmp_path}/words one&2.txt\n{tmp_path}/more.txt\n"
-    assert run("fetch", "nothing", "--to", str(tmp_path)) == 2
+    assert run("fetch", "nothing", "--out", str(tmp_path)) == 2
     message = "evenrank: no public data named 'nothing': expected one of words, gone, away, moved, other\n"
     assert capsys.readouterr().err == message
 
@@ -257,7 +257,7 @@ def test_a_path_that_climbs_out_of_its_folder(
         server.content[file.url("")] = content
         monkeypatch.setattr(public_data, "public_data", lambda file=file: {"up": PublicData("up", (file,))})
         try:
-            written = fetch("up", to=folder / str(number), base_url=server.url)
+            written = fetch("up", out=folder / str(number), base_url=server.url)
         except EvenrankError:
             assert path[-1] == "."
         else:
@@ -275,4 +275,4 @@ def test_a_file_that_comes_too_slowly(server: Served, tmp_path: Path, monkeypatc
     said = refused("words", tmp_path, base_url=server.url, total_timeout=5)
     assert said.endswith(": cannot be fetched: incomplete after 5 s")
     assert names(tmp_path) == []
-    assert len(fetch("words", to=tmp_path, base_url=server.url, total_timeout=1000)) == 2
+    assert len(fetch("words", out=tmp_path, base_url=server.url, total_timeout=1000)) == 2

@@ -154,7 +154,7 @@ def test_public_questions(shared_data: Path, tmp_path: Path) -> None:
 )
 def test_what_is_refused(evenrank: Any, tmp_path: Path, articles: Any, message: str) -> None:
     path = save(tmp_path / "a.json", *articles)
-    done = evenrank("data", "squad", path, "--to", tmp_path / "out")
+    done = evenrank("data", "squad", path, "--out", tmp_path / "out")
     assert done.status == 2
     assert message in done.err
     assert done.err.count("\n") == 1
@@ -178,11 +178,11 @@ def test_more_that_is_refused(tmp_path: Path) -> None:
 
 def test_the_command(evenrank: Any, tmp_path: Path) -> None:
     files = [many(tmp_path / "t.json", 4, 2, "t"), many(tmp_path / "d.json", 1, 2, "d")]
-    done = evenrank("data", "squad", *files, "--to", tmp_path / "out", "--validation", 2)
+    done = evenrank("data", "squad", *files, "--out", tmp_path / "out", "--validation", 2)
     assert done.status == 0
     assert "6  train" in done.out
     assert json.loads((tmp_path / "out" / "counts.json").read_text(encoding="utf-8"))["valid"] == 2
-    done = evenrank("data", "squad", files[0], "--to", tmp_path / "out", "--shares", "a b")
+    done = evenrank("data", "squad", files[0], "--out", tmp_path / "out", "--shares", "a b")
     assert done.status == 2
     assert done.err.endswith(": expected three numbers, found 'a b'\n")
 
@@ -208,7 +208,7 @@ def passages(path: Path, *articles: list[int]) -> Path:
 
 @pytest.mark.parametrize("articles", [[[2] * 30], [[2] * 15, [2] * 15], [[2] * 10, [2] * 10, [2] * 10]])
 def test_few_articles_are_divided_by_passage(evenrank: Any, tmp_path: Path, articles: list[list[int]]) -> None:
-    done = evenrank("data", "squad", passages(tmp_path / "a.json", *articles), "--to", tmp_path / "out")
+    done = evenrank("data", "squad", passages(tmp_path / "a.json", *articles), "--out", tmp_path / "out")
     assert done.status == 0
     assert f"Too few articles with questions ({len(articles)}) for these splits: divided by passage" in done.err
     counts = json.loads((tmp_path / "out" / "counts.json").read_text(encoding="utf-8"))
@@ -250,7 +250,7 @@ def test_no_split_is_empty_of_several_files(tmp_path: Path) -> None:
 def test_answers_off_by_a_space_are_taken(evenrank: Any, tmp_path: Path) -> None:
     article = [("A\tbee flew.", [ask(1, "bee flew", 1), ask(2, "wasp", 2)]), ("A cat.", [ask(3, "cat", 2)])]
     path = save(tmp_path / "a.json", article)
-    done = evenrank("data", "squad", path, "--to", tmp_path / "out", "--shares", "1 0 0")
+    done = evenrank("data", "squad", path, "--out", tmp_path / "out", "--shares", "1 0 0")
     assert done.status == 0
     assert "moved to the nearest match of their text: 1 of 3." in done.err
     assert "left out: 1 of 3: 'wasp' (question q2)." in done.err

@@ -89,7 +89,7 @@ def test_a_folder_that_cannot_be_made_is_named_before_any_work(tmp_path: Path) -
     folder = tmp_path / "file" / "inside"
     for work in (
         lambda: run_experiment("sampling", scale="tiny", seeds=1, out=folder, jobs=1),
-        lambda: fetch("xquad-en", to=folder),
+        lambda: fetch("xquad-en", out=folder),
     ):
         with pytest.raises(EvenrankError) as error:
             work()

@@ -157,7 +157,7 @@ def test_answers_from_a_pipe_are_read_once(evenrank: Callable[..., Any], tmp_pat
     path = squad(tmp_path / "a.json", ("x is x and x", "x", 5), ("abc b", "b", 1))
     content = path.read_text(encoding="utf-8")
     assert load_answer_positions(piped(content)).table.equals(load_answer_positions(path).table)
-    done = evenrank("data", "squad", piped(content), "--to", tmp_path / "c", "--shares", "1 0 0")
+    done = evenrank("data", "squad", piped(content), "--out", tmp_path / "c", "--shares", "1 0 0")
     assert done.status == 0, done.err
     out = tmp_path / "r.tsv"
     done = evenrank("rotate", tmp_path / "c" / "collection.tsv", "--out", out, "--answers", piped(content), "--quiet")

@@ -225,7 +225,7 @@ def test_files_from_pipes_are_read_once_or_refused(evenrank: Callable[..., Any],
         return evenrank("position", "sensitivity", home / "tk", "--places", 2, "--quiet", *options)
 
     tk().save(home / "tk")
-    assert evenrank("data", "squad", home / "squad.json", "--to", home / "c").status == 0
+    assert evenrank("data", "squad", home / "squad.json", "--out", home / "c").status == 0
     squad, run = home / "squad.json", home / "run"
     plain = done("--squad", squad, "--run", run).out
     for one, other in ((piped(squad), run), (squad, piped(run))):

@@ -19,19 +19,19 @@ evenrank data list
 """,
     "fetch": r"""
 # The 117 queries of Grep-BiasIR and their passages.
-evenrank data fetch grepbiasir --to grepbiasir
+evenrank data fetch grepbiasir --out grepbiasir
 # Queries whose answers should be fair to genders, for MS MARCO.
-evenrank data fetch queries-fairness-sensitive --to queries
+evenrank data fetch queries-fairness-sensitive --out queries
 # A list of gendered words.
-evenrank data fetch gender-specific --to words
+evenrank data fetch gender-specific --out words
 """,
     "squad": r"""
 # One file: 70% to train, 10% to validate, 20% to test.
-evenrank data squad squad.json --to squad
+evenrank data squad squad.json --out squad
 # Other shares.
-evenrank data squad squad.json --shares "0.8 0.1 0.1" --to squad
+evenrank data squad squad.json --shares "0.8 0.1 0.1" --out squad
 # Training and test apart, as SQuAD is published.
-evenrank data squad train-v2.0.json dev-v2.0.json --to squad
+evenrank data squad train-v2.0.json dev-v2.0.json --out squad
 """,
 }
 

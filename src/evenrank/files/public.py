@@ -93,14 +93,14 @@ def public_data() -> dict[str, PublicData]:
 def fetch(
     name: Annotated[str, opt.Option("A name from `evenrank data list`.", metavar="NAME")],
     *,
-    to: Annotated[opt.File, opt.Option("The folder for the files.", metavar="DIR", panel="Output")],
+    out: Annotated[opt.File, opt.Option("The folder for the files.", metavar="DIR", panel="Output")],
     base_url: str | None = None,
     timeout: Annotated[float, opt.SECONDS] = 30,
     total_timeout: float = 600,
 ) -> list[Path]:
     """Download a data set, and verify its SHA-256 digests.
 
-    Returns the paths of the files, in the folder ``to`` (created if needed).
+    Returns the paths of the files, in the folder ``out`` (created if needed).
 
     Files that already exist with the right content are not fetched again. ``base_url`` (or the environment variable
     EVENRANK_DATA_URL) replaces GitHub's address; ``timeout``: seconds without a response; ``total_timeout``: seconds
@@ -113,7 +113,7 @@ def fetch(
     base = base_url or os.environ.get(BASE_URL_VARIABLE) or BASE_URL
     if urllib.parse.urlsplit(base).scheme not in ("http", "https"):
         raise EvenrankError(f"expected an address with http or https, found {quoted(base)}")
-    folder = make_folder(to)
+    folder = make_folder(out)
     targets = [(file, folder / file.file_name) for file in known[name].files]
     wanted = [(file, target) for file, target in targets if not _present(file, target)]
     for file, target in wanted:

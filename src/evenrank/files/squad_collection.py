@@ -161,7 +161,7 @@ def write_squad_collection(
         opt.Option("SQuAD files, or irds:NAME; of several, the last one is the test set.", metavar="FILE…", typed=list),
     ],
     *,
-    to: Annotated[opt.File, opt.Option("The folder for the collection.", metavar="DIR", panel="Output")],
+    out: Annotated[opt.File, opt.Option("The folder for the collection.", metavar="DIR", panel="Output")],
     validation: Annotated[
         int,
         opt.Option(
@@ -171,13 +171,13 @@ def write_squad_collection(
     shares: tuple[float, float, float] = SHARES,
     seed: Annotated[int, opt.Option("Seed of the splits.", range=opt.SEED, rare=True)] = 0,
 ) -> SquadCollection:
-    """Makes a :func:`squad_collection` and writes it to ``to`` (see :meth:`SquadCollection.write`).
+    """Makes a :func:`squad_collection` and writes it to ``out`` (see :meth:`SquadCollection.write`).
 
     Raises InputError, before any work, if one of the files would replace an input.
     """
-    check_apart((os.path.join(to, name) for name in (*FILES, "qrels.txt", "answers.json", "counts.json")), files)
+    check_apart((os.path.join(out, name) for name in (*FILES, "qrels.txt", "answers.json", "counts.json")), files)
     made = squad_collection(files, validation=validation, shares=shares, seed=seed)
-    made.write(to)
+    made.write(out)
     return made
 
 

@@ -340,8 +340,8 @@ class IBBRStudy(Study[IBBRSettings]):
     def _published(self, _: int, __: int) -> Data:
         settings, home = self.settings, self.folder / "data"
         text, sizes = msmarco(), settings.sizes
-        (annotated,) = evenrank.fetch("queries-gender-annotated", to=home)
-        (lexicon,) = evenrank.fetch("gender-representative", to=home)
+        (annotated,) = evenrank.fetch("queries-gender-annotated", out=home)
+        (lexicon,) = evenrank.fetch("gender-representative", out=home)
         neutral = text.queries.join(neutral_queries(str(annotated)).select("query_id"), on="query_id", how="semi")
         drawn = draw(neutral, {name: sizes[name] for name in ("train", "dev", "test")}, 0)
         others = text.queries.join(pl.concat(drawn.values()), on="query_id", how="anti", maintain_order="left")

@@ -405,7 +405,7 @@ class PositionStudy(Study[PositionSettings]):
         """SQuAD 2.0 with the official split: 5,000 training questions, drawn by article, validate."""
         given = self.settings.options.paths("squad") or [str(self.folder / name) for name in SQUAD_FILES]
         if not (home / "counts.json").is_file():
-            evenrank.write_squad_collection(given, to=home, validation=self.settings.sizes[OTHER]["valid"])
+            evenrank.write_squad_collection(given, out=home, validation=self.settings.sizes[OTHER]["valid"])
         tables = {part: read_queries(home / f"queries.{part}.tsv") for part in ("train", "valid", "test")}
         return (
             str(home / "collection.tsv"),

@@ -310,9 +310,9 @@ class SamplingStudy(Study[SamplingSettings]):
         settings, home = self.settings, self.folder / "data"
         lists = Lists("irds:msmarco-passage", home, None, **settings.first_stage)
         (annotated,), (sensitive,) = (
-            evenrank.fetch(name, to=home) for name in ("queries-gender-annotated", "queries-fairness-sensitive")
+            evenrank.fetch(name, out=home) for name in ("queries-gender-annotated", "queries-fairness-sensitive")
         )
-        (lexicon,) = evenrank.fetch("gender-representative", to=home)
+        (lexicon,) = evenrank.fetch("gender-representative", out=home)
         sets = {"QS1": neutral_queries(str(annotated)), "QS2": read_queries(sensitive)}
         tested = pl.concat([table.select("query_id") for table in sets.values()])
         parts = {}
@@ -327,7 +327,7 @@ class SamplingStudy(Study[SamplingSettings]):
             parts[part] = lists.part(part, queries, text.qrels, depth=settings.listed if part != "train" else 1)
         qrels = read_qrels("irds:msmarco-passage/dev")
         parts |= {name: lists.part(name, table, qrels, depth=settings.listed) for name, table in sets.items()}
-        runs = tuple(evenrank.fetch("runs-dev", to=home / "public-runs"))
+        runs = tuple(evenrank.fetch("runs-dev", out=home / "public-runs"))
         return Data(parts, lists, lexicon=str(lexicon), runs=runs)
 
     # --- trainings ------------------------------------------------------------------------------------------------

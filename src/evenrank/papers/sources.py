@@ -315,7 +315,7 @@ def _source(options: Options, name: str, home: Path) -> Path:
     given = options.paths(name)
     if given:
         return Path(given[0])
-    evenrank.fetch(name, to=make_folder(home))
+    evenrank.fetch(name, out=make_folder(home))
     return home
 
 

@@ -539,6 +539,11 @@ class Page:
         # A line ends between two parts.
         return "   ".join(part.replace(" ", "\xa0") for part in there)
 
+    @property
+    def keys(self) -> str:
+        """The keys of the findings, as ``evenrank explain`` takes them and JSON has them."""
+        return ", ".join(dict.fromkeys(finding.key for finding in self.findings))
+
     def said(self, *places: Place) -> tuple[Finding, ...]:
         """The findings of these places."""
         return tuple(finding for finding in self.findings if finding.place in places)
@@ -569,6 +574,7 @@ class Page:
             *[", ".join(fact(name, value) for name, value in self.facts)] * bool(self.facts),
             *(table.folded(width) for section in self.sections for table in section.tables),
             *["\n".join(["Notes:", *(wrapped(plain(note), width, "  ") for note in rest)])] * bool(rest),
+            *[wrapped(f"Findings (evenrank explain KEY): {self.keys}", width)] * bool(self.findings),
         ]
         return "\n".join(map(plain, "\n\n".join(parts).split("\n")))
 

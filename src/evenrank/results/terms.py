@@ -45,16 +45,17 @@ def explain(what: str) -> str:
     terms = {term: text for part in glossary().values() for term, text in part.items()}
     by_name = {term.casefold(): term for term in terms}
     term = by_name.get(what.strip().casefold())
-    if term is not None:
-        return f"{term}: {terms[term]}"
+    lines = [] if term is None else [f"{term}: {terms[term]}"]
     if what in _templates():
         sentences = {command: re.sub(r"\{[^}]*\}", "…", text) for command, text in _templates()[what].items()}
-        lines = [f"{what} ({command}): {sentence}" for command, sentence in sentences.items()]
         words = " ".join(sentences.values()).casefold()
         # "is not shown" is said of more than rules.
-        names = [name for name in terms if name != "not shown"]
+        names = [name for name in terms if name not in ("not shown", term)]
         named = [name for name in names if re.search(rf"\b{re.escape(name.casefold())}(e?s)?\b", words)]
-        return "\n".join([*lines, *(f"  {name}: {terms[name]}" for name in named)])
+        lines += [f"{what} ({command}): {sentence}" for command, sentence in sentences.items()]
+        lines += [f"  {name}: {terms[name]}" for name in named]
+    if lines:
+        return "\n".join(lines)
     near = difflib.get_close_matches(what, [*terms, *_templates()], n=3)
     like = f" (near it: {', '.join(near)})" if near else " (docs/terms.md lists all terms)"
     raise UnknownNameError(f"no term and no finding {quoted(what)}{like}")

@@ -1,0 +1,51 @@
+"""The glossary, its page, and ``evenrank explain``."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evenrank
+from evenrank.files.errors import UnknownNameError
+from evenrank.results.finding import phrases
+from evenrank.results.terms import glossary
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_page_has_the_glossary() -> None:
+    assert runpy.run_path(str(DOCS / "terms.py"))["page"]() == (DOCS / "terms.md").read_text(encoding="utf-8")
+
+
+def test_every_key_of_a_finding_is_explained() -> None:
+    for command in ("audit", "gate", "rebalance", "scan", "probe"):
+        for key in phrases(command).templates:
+            assert any(line.startswith(f"{key} ({command}): ") for line in evenrank.explain(key).split("\n")), key
+
+
+def test_terms_are_explained_in_a_sentence_or_two() -> None:
+    terms = {term: text for part in glossary().values() for term, text in part.items()}
+    assert len(terms) >= 60
+    for term, text in terms.items():
+        assert evenrank.explain(term.upper()) == f"{term}: {text}"
+        assert text.endswith((".", "]."))
+        assert len(text) <= 200
+
+
+def test_the_command(evenrank: Any) -> None:
+    done = evenrank("explain", "smallest detectable difference")
+    assert (done.status, done.out.split(": ")[0]) == (0, "smallest detectable difference")
+    leans = evenrank("explain", "leans_as_candidates").out
+    assert leans.startswith("leans_as_candidates (audit): … leans …")
+    assert "lean: A figure that is not 0" in " ".join(leans.split())
+    wrong = evenrank("explain", "no_leen")
+    assert wrong.status == 2
+    assert "near it: no_lean" in wrong.err
+    with pytest.raises(UnknownNameError, match="lists all terms"):
+        evenrank_explain("xyzxyz")
+
+
+evenrank_explain = evenrank.explain

@@ -13,7 +13,7 @@ def page() -> str:
 
     parts = [
         "# Terms",
-        "The words of screens, options and JSON. `evenrank explain TERM` prints one, `evenrank explain KEY` a finding's.",
+        "The words of screens, options and JSON. `evenrank explain TERM` prints one, `evenrank explain KEY` a finding.",
     ]
     for heading, terms in glossary().items():
         rows = "\n".join(f"| {term} | {text} |" for term, text in terms.items())

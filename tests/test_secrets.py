@@ -98,7 +98,7 @@ def test_a_server_that_repeats_a_secret(
             patch.setenv("THE_KEY", key)
             url = f"http://me:{password}@{server.url[7:]}/?q={{query}}&token={value}"
             with pytest.raises(EvenrankError) as error:
-                retrieve_from(url, {"q1": "a"}, key="THE_KEY", quiet=True)
+                retrieve_from(url, {"q1": "a"}, key_env="THE_KEY", quiet=True)
         assert hides(error.value, error.value.__cause__)
         assert text not in str(error.value)
 
@@ -109,7 +109,7 @@ def test_a_card_holds_no_secret(server: Server, place: Path, password: str, valu
     url = f"http://me:{password}@{server.url[7:]}/?q={{query}}&token={value}"
     with pytest.MonkeyPatch.context() as patch, running(["retrieve", "q.tsv", "--from", url, "--key-env", "THE_KEY"]):
         patch.setenv("THE_KEY", key)
-        run = retrieve_from(url, {"q1": "a"}, key="THE_KEY", quiet=True)
+        run = retrieve_from(url, {"q1": "a"}, key_env="THE_KEY", quiet=True)
         write_run(run, place / "out.run")
         write_card(run.card or {}, str(place / "out.run"), Provenance("evenrank.retrieve"))
     assert hides((place / "out.run").read_text(), run.name)

@@ -250,7 +250,7 @@ def test_redirects_are_not_followed(status: int, server: Server, waits: list[flo
         target = f"http://u:p/w@{elsewhere.url[7:]}/rerank?k=v"
         server.behave = lambda *_: (status, {"Location": target}, b"")
         with pytest.raises(EvenrankError) as error:
-            ranked(endpoint(server, concurrency=1, key="THE_KEY"))
+            ranked(endpoint(server, concurrency=1, key_env="THE_KEY"))
         assert elsewhere.bodies == []
     problem = f"status {status}: redirected to '{elsewhere.url}/rerank', which is not followed"
     assert str(error.value) == f"{server.url}/rerank: the query 'query 0': {problem}"
@@ -330,7 +330,9 @@ def all_of(error: BaseException) -> str:
 @pytest.fixture
 def keyed(server: Server, monkeypatch: pytest.MonkeyPatch) -> Endpoint:
     monkeypatch.setenv("THE_KEY", f" {KEY}\n")
-    return Endpoint(f"{server.url}/v1?token=token-in-the-url&v=2", "cohere", key="THE_KEY", concurrency=1, timeout=20)
+    return Endpoint(
+        f"{server.url}/v1?token=token-in-the-url&v=2", "cohere", key_env="THE_KEY", concurrency=1, timeout=20
+    )
 
 
 def test_a_key_is_sent_and_shown_nowhere(
@@ -383,7 +385,7 @@ def test_forms_of_a_key(server: Server, monkeypatch: pytest.MonkeyPatch) -> None
             content = {"message": f"{before} {form} {form}"}
             server.behave = lambda *_, content=content: (401, {}, content)
             with pytest.raises(EvenrankError) as error:
-                ranked(endpoint(server, "tei", concurrency=1, key="THE_KEY"))
+                ranked(endpoint(server, "tei", concurrency=1, key_env="THE_KEY"))
             assert str(error.value).endswith(": status 401: a text that repeats what is secret")
 
 
@@ -428,10 +430,10 @@ def test_a_variable_without_a_key(value: str | None, server: Server, monkeypatch
     else:
         monkeypatch.setenv("THE_KEY", value)
     with pytest.raises(EvenrankError, match=r"^`key`: expected [^:]*environment variable[^:]*$") as error:
-        ranked(endpoint(server, key="THE_KEY"))
+        ranked(endpoint(server, key_env="THE_KEY"))
     assert "kéy" not in str(error.value)
     # The key itself in its place is not repeated.
     with pytest.raises(EvenrankError) as other:
-        ranked(endpoint(server, key=KEY))
+        ranked(endpoint(server, key_env=KEY))
     assert KEY not in all_of(other.value)
     assert server.bodies == []

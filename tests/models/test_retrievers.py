@@ -67,7 +67,7 @@ def searched(server: Server, named: str = "results", **names: str) -> Any:
 def test_an_index(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     server.behave = opensearch(server)
     monkeypatch.setenv("KEY", "s3cret-key")
-    run = retrieve_from(server.url, QUERIES, k=5, index="docs", key="KEY", quiet=True)
+    run = retrieve_from(server.url, QUERIES, k=5, index="docs", key_env="KEY", quiet=True)
     assert run.to_dict() == RUN
     assert run.name == "docs"
     assert run.notes == ("docs: 1 query without results",)

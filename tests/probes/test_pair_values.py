@@ -32,4 +32,4 @@ def test_a_swap_weighs_its_directions_alike() -> None:
     found = Means.of(Changes(QUERY, PASSAGE, OWN), signs)
     assert found.effect.mean == pytest.approx((2 - 6) / 2)
     assert found.swap is not None
-    assert (found.swap.towards, found.swap.passages) == ((2.0, 6.0), (3, 1))
+    assert (found.swap.direction, found.swap.passages) == ((2.0, 6.0), (3, 1))

@@ -157,7 +157,7 @@ def test_a_case_worked_by_hand() -> None:
     # Of one score there is no error, so the placebo's damage counts: κ is 0.
     assert one.finding.mean == pytest.approx(2 * root)
     assert one.means.swap is not None
-    assert one.means.swap.towards == pytest.approx((2 * root, -2 * root))
+    assert one.means.swap.direction == pytest.approx((2 * root, -2 * root))
     assert one.means.swap.placebo == pytest.approx((root / 2, root / 2))
     # a falls from the first place to share the last two with b; b rises from the last to share the first two.
     assert one.shift.mean == pytest.approx(2.5)

@@ -35,7 +35,6 @@ KeyEnv = Annotated[
     opt.Option(
         "endpoint: the environment variable with the key to send.",
         needs=("url",),
-        flag="--key-env",
         metavar="NAME",
         panel="Model",
         rare=True,

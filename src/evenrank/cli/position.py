@@ -84,7 +84,7 @@ def sensitivity(
     given: Annotated[Values, From("probes.sensitivity", "position_sensitivity")],
     url: _models.Endpoint = None,
     api: _models.Api = None,
-    key: _models.KeyEnv = None,
+    key_env: _models.KeyEnv = None,
     concurrency: _models.Concurrency = None,
     timeout: _models.Timeout = None,
     endpoint_answers: _models.EndpointAnswers = None,
@@ -99,7 +99,7 @@ def sensitivity(
     if model is not None and url is None:
         require_neural("position sensitivity")
     beside = json if json != _output.STANDARD and json else report
-    settings = {"key": key, "concurrency": concurrency, "timeout": timeout}
+    settings = {"key_env": key_env, "concurrency": concurrency, "timeout": timeout}
     chosen = _models.chosen(model, url, api, beside=beside, endpoint_answers=endpoint_answers, **settings)
     assert chosen is not None
     _output.check(

@@ -38,7 +38,7 @@ def command(
     given: Annotated[Values, From("probes.probing", "probe")],
     url: _models.Endpoint = None,
     api: _models.Api = None,
-    key: _models.KeyEnv = None,
+    key_env: _models.KeyEnv = None,
     concurrency: _models.Concurrency = None,
     timeout: _models.Timeout = None,
     endpoint_answers: _models.EndpointAnswers = None,
@@ -54,7 +54,7 @@ def command(
     model, named = _variants(given["variants"], words or [], url is not None)
     placebos = _placebos(given["placebos"] or [], list(named))
     beside = json if json != _output.STANDARD and json else report
-    settings = {"key": key, "concurrency": concurrency, "timeout": timeout}
+    settings = {"key_env": key_env, "concurrency": concurrency, "timeout": timeout}
     chosen = _models.chosen(model, url, api, beside=beside, endpoint_answers=endpoint_answers, **settings)
     if chosen is None:
         raise evenrank.EvenrankError(f"expected MODEL, or {arg.url}")

@@ -43,7 +43,7 @@ def command(
     ] = None,
     url: _models.Endpoint = None,
     api: _models.Api = None,
-    key: _models.KeyEnv = None,
+    key_env: _models.KeyEnv = None,
     concurrency: _models.Concurrency = None,
     timeout: _models.Timeout = None,
     answers: _models.Answers = None,
@@ -55,7 +55,7 @@ def command(
     from evenrank.files import check_apart
     from evenrank.files.wording import counted
 
-    settings: dict[str, Any] = {"key": key, "concurrency": concurrency, "timeout": timeout, "answers": answers}
+    settings: dict[str, Any] = {"key_env": key_env, "concurrency": concurrency, "timeout": timeout, "answers": answers}
     chosen = _models.chosen(model, url, api, **settings)
     assert chosen is not None
     _output.refuse_standard(out)

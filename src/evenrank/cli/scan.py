@@ -30,7 +30,7 @@ def command(
     ] = None,
     url: _models.Endpoint = None,
     api: _models.Api = None,
-    key: _models.KeyEnv = None,
+    key_env: _models.KeyEnv = None,
     concurrency: _models.Concurrency = None,
     timeout: _models.Timeout = None,
     endpoint_answers: _models.EndpointAnswers = None,
@@ -55,7 +55,7 @@ def command(
             _output.say(said)
             return
     beside = json if json != _output.STANDARD and json else report
-    settings = {"key": key, "concurrency": concurrency, "timeout": timeout}
+    settings = {"key_env": key_env, "concurrency": concurrency, "timeout": timeout}
     chosen = _models.chosen(model, url, api, beside=beside, endpoint_answers=endpoint_answers, **settings)
     _output.check(_models.answers_of(chosen))
     _output.emit(evenrank.scan(model=chosen, **given, quiet=quiet), json, report, full=full)

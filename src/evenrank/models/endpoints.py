@@ -174,9 +174,13 @@ def secret_in(variable: str | None) -> str | None:
         return None
     found = os.environ.get(variable, "").strip()
     if not found:
-        raise EvenrankError(f"{arg.key}: expected the name of an environment variable with the key, found none there")
+        raise EvenrankError(
+            f"{arg.key_env}: expected the name of an environment variable with the key, found none there"
+        )
     if not (found.isascii() and found.isprintable()):
-        raise EvenrankError(f"{arg.key}: expected a key of ASCII characters on one line in the environment variable")
+        raise EvenrankError(
+            f"{arg.key_env}: expected a key of ASCII characters on one line in the environment variable"
+        )
     return found
 
 
@@ -534,7 +538,7 @@ class Endpoint:
     or ``/embeddings`` (``https://api.openai.com/v1``). ``api``: "cohere" (also Jina's, vLLM's, infinity's), "tei" (Text
     Embeddings Inference), or "openai": vectors of texts, whose cosine is the score. ``model``: the server's name of it.
 
-    ``key``: the *name* of the environment variable with the key, which is sent as a bearer token and written nowhere.
+    ``key_env``: the *name* of the environment variable with the key, which is sent as a bearer token and written nowhere.
     ``concurrency``: requests in flight. ``timeout``: seconds for a whole answer, however slowly it comes.
     ``largest_answer``: the MiB that it may unpack to, with 65,536 JSON values for each, of which an object counts as
     eight. ``query_prompt``, ``document_prompt``: put before each text. A request holds ``batch_size`` passages or texts
@@ -553,7 +557,7 @@ class Endpoint:
     api: Api
     _: KW_ONLY
     model: str | None = None
-    key: str | None = None
+    key_env: str | None = None
     concurrency: Annotated[int, opt.CONCURRENCY] = 4
     timeout: Annotated[float, opt.SECONDS] = 60
     largest_answer: Annotated[int, opt.Range(1, 1 << 20)] = 64
@@ -595,7 +599,7 @@ class Endpoint:
 
     def scorer(self) -> EndpointScorer:
         """What scores pairs with it."""
-        secret_in(self.key)
+        secret_in(self.key_env)
         return EmbeddingEndpointScorer(self) if self.api == "openai" else RerankEndpointScorer(self)
 
 
@@ -650,7 +654,7 @@ class EndpointScorer(Scorer):
         endpoint = self.endpoint
         session = Session(
             endpoint.address,
-            secret_in(endpoint.key),
+            secret_in(endpoint.key_env),
             concurrency=endpoint.concurrency,
             timeout=endpoint.timeout,
             largest_answer=endpoint.largest_answer,

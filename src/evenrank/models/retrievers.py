@@ -102,12 +102,11 @@ def retrieve_from(
             rare=True,
         ),
     ] = None,
-    key: Annotated[
+    key_env: Annotated[
         str | None,
         opt.Option(
             "from: the environment variable with the key to send.",
             needs=("source",),
-            flag="--key-env",
             panel="Input",
             rare=True,
         ),
@@ -138,7 +137,7 @@ def retrieve_from(
     order, as those with distances, or with scores that a re-ranker left as they were. Without any score, and with
     ``score=""``, the order counts. A document that is there several times, as of its parts, is where its best is.
 
-    ``key``: the *name* of the environment variable with a key, sent as bearer token or, to an ``index``, as ``ApiKey``.
+    ``key_env``: the *name* of the environment variable with a key, sent as bearer token or, to an ``index``, as ``ApiKey``.
     ``concurrency``, ``timeout``, ``largest_answer`` (MiB), further tries and what is kept out of messages: as for
     :class:`evenrank.Endpoint`. ``name``: of the run.
 
@@ -157,7 +156,7 @@ def retrieve_from(
         require("another retriever", "endpoints", "urllib3")
         session = Session(
             address,
-            secret_in(key),
+            secret_in(key_env),
             scheme="Bearer" if index is None else "ApiKey",
             concurrency=concurrency,
             timeout=timeout,
@@ -166,7 +165,7 @@ def retrieve_from(
         )
         label, rows = index or address.place, _asked(session, address.url, search, asked, k, paths, quiet)
     else:
-        _refuse(f"an address with http:// or https:// as {arg.source}", index=index, key=key)
+        _refuse(f"an address with http:// or https:// as {arg.source}", index=index, key_env=key_env)
         facts = {"retriever": f"{type(source).__module__}.{type(source).__qualname__}"}
         label, rows = type(source).__name__, _called(source, asked, k, paths, quiet)
     facts |= {place: one for place, one in (("hits", hits), ("id", id), ("score", score)) if one is not None}

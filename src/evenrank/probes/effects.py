@@ -290,14 +290,14 @@ class Swap:
 
     Attributes:
         finding: The preference: above 0 for the first pole.
-        towards: Mean change by the swap of passages that it brings towards the first pole, and away from it: a₊ and a₋.
+        direction: Mean change by the swap of passages that it brings towards the first pole, and away from it: a₊, a₋.
         placebo: The same of the placebo, c₊ and c₋; None without one.
         ratio: κ, how many times as much as the placebo the swap damages; None without a placebo.
         passages: How many passages it changes in each direction.
     """
 
     finding: Comparison = field(metadata=LEFT_OUT)
-    towards: tuple[float | None, float | None]
+    direction: tuple[float | None, float | None]
     placebo: tuple[float | None, float | None] | None
     ratio: float | None
     passages: tuple[int, int]

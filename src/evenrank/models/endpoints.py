@@ -538,8 +538,8 @@ class Endpoint:
     or ``/embeddings`` (``https://api.openai.com/v1``). ``api``: "cohere" (also Jina's, vLLM's, infinity's), "tei" (Text
     Embeddings Inference), or "openai": vectors of texts, whose cosine is the score. ``model``: the server's name of it.
 
-    ``key_env``: the *name* of the environment variable with the key, which is sent as a bearer token and written nowhere.
-    ``concurrency``: requests in flight. ``timeout``: seconds for a whole answer, however slowly it comes.
+    ``key_env``: the *name* of the environment variable with the key, which is sent as a bearer token and written
+    nowhere. ``concurrency``: requests in flight. ``timeout``: seconds for a whole answer, however slowly it comes.
     ``largest_answer``: the MiB that it may unpack to, with 65,536 JSON values for each, of which an object counts as
     eight. ``query_prompt``, ``document_prompt``: put before each text. A request holds ``batch_size`` passages or texts
     of the call that scores them.

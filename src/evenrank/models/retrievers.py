@@ -137,9 +137,9 @@ def retrieve_from(
     order, as those with distances, or with scores that a re-ranker left as they were. Without any score, and with
     ``score=""``, the order counts. A document that is there several times, as of its parts, is where its best is.
 
-    ``key_env``: the *name* of the environment variable with a key, sent as bearer token or, to an ``index``, as ``ApiKey``.
-    ``concurrency``, ``timeout``, ``largest_answer`` (MiB), further tries and what is kept out of messages: as for
-    :class:`evenrank.Endpoint`. ``name``: of the run.
+    ``key_env``: the *name* of the environment variable with a key, sent as bearer token or, to an ``index``, as
+    ``ApiKey``. ``concurrency``, ``timeout``, ``largest_answer`` (MiB), further tries and what is kept out of messages:
+    as for :class:`evenrank.Endpoint`. ``name``: of the run.
 
     Raises EvenrankError for a server that does not answer, for an answer without hits, ids or finite scores, or with
     white space in an id, and if no query has a result.

@@ -260,7 +260,19 @@ def test_all_forms_of_a_thing_are_the_same(folder: Path, tmp_path: Path) -> None
 
 OBJECT = object()
 WRONG: dict[str, Any] = {"5": 5, "object": OBJECT, "function": print, "list": [1], "dict": {"a": OBJECT}}
-DATA = {*KINDS, "model", "ranker", "lists", "variants", "placebos", "answers", "given", "ids", "tune_queries", "target"}
+DATA = {
+    *KINDS,
+    "model",
+    "ranker",
+    "lists",
+    "variants",
+    "placebos",
+    "answers",
+    "given",
+    "ids",
+    "validation_queries",
+    "target",
+}
 DATA |= {"guess"}
 """Converted where they are used, so that what is not used is not looked at."""
 FITTING = {"5": "int|float|Weight", "function": "Callable|RankerLike|Loss|Term", "list": "float\\]|Container"}

@@ -508,7 +508,7 @@ def test_rebalance_with_drawn_labels(made: tuple[Path, dict[str, str]]) -> None:
     assert after.ci95[0] < whole < after.ci95[1]
     with pytest.raises(EvenrankError, match="`meet` and `keep` need every document's group"):
         evenrank.rebalance(
-            folder / "a.run", labels=folder / "todo.csv", method="neutral", meet="ARaB@10 <= 0.1", **given
+            folder / "a.run", labels=folder / "todo.csv", method="neutral", max_bias="ARaB@10 <= 0.1", **given
         )
     with pytest.raises(EvenrankError, match="`guess` says what the others are"):
         evenrank.rebalance(

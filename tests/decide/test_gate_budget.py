@@ -76,7 +76,7 @@ RULE = 'measure = "nDCG@10"\n'
         (f"[[rule]]\n{RULE}against = ' '\nat_least = 1", "rule 1: against: expected a text, found ' '"),
         (
             f"[[rule]]\n{RULE}at_least = 1\nquantity = 'more'",
-            "quantity: expected one of figure, vs_random_order, vs_",
+            "rule 1: quantity: expected one of figure, vs_random_order, vs_",
         ),
         (
             f"[[rule]]\n{RULE}at_least = 1\nquantity = 'vs_random_order'",

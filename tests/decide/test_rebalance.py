@@ -61,7 +61,7 @@ def test_the_least_biased_strength_that_keeps() -> None:
     assert size <= min(abs(mean_signed(at("neutral", strength), GROUPS, HALF)) for strength in keeping) + 1e-12
 
 
-def test_strengths_have_the_figures_of_an_audit_of_the_tuning_queries() -> None:
+def test_strengths_have_the_figures_of_an_audit_of_the_validation_queries() -> None:
     bounds = [
         {"max_bias": "NFaiRR@5 >= 105%"},
         {"min_utility": "P@5 >= 90%"},
@@ -446,7 +446,7 @@ def test_nothing_moved_is_explained() -> None:
 
 def test_what_an_offset_per_magnitude_is_of() -> None:
     found = evenrank.rebalance(RUN, method="shift", per="magnitude", strength=0.1, scores=GROUPS)
-    assert "shift per magnitude: offset -0.910239 for each unit by which m outweighs f (learnt on the tuning" in (
+    assert "shift per magnitude: offset -0.910239 for each unit by which m outweighs f (learnt on the" in (
         " ".join(found.notes)
     )
 

@@ -210,7 +210,7 @@ def test_three_notes_and_the_others_with_full() -> None:
     screen = found.text()
     assert [number for number in range(5) if f"Note {number}." in screen] == [0, 1, 2]
     assert "Remark" not in screen
-    assert found.text(full=True).endswith("Notes:\n  Note 3.\n  Note 4.\n  Remark.")
+    assert "Notes:\n  Note 3.\n  Note 4.\n  Remark.\n\nFindings (evenrank explain KEY): key" in found.text(full=True)
 
 
 def test_sections_and_facts_are_for_the_full_view() -> None:

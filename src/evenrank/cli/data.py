@@ -81,4 +81,4 @@ def squad(
         _output.say(f"{count:>8}  {name.replace('_', ' ')}")
     for note in made.notes:
         _output.say(note, err=True)
-    _output.say(str(Path(given["to"])), err=True)
+    _output.say(str(Path(given["out"])), err=True)

@@ -506,7 +506,7 @@ def test_rebalance_with_drawn_labels(made: tuple[Path, dict[str, str]]) -> None:
     assert before.mean == pytest.approx(audited(folder)["a", "ARaB@10"].mean)
     whole = evenrank.audit({"x": found.run}, labels=label, neutral="none", measures="ARaB@10")["x", "ARaB@10"].mean
     assert after.ci95[0] < whole < after.ci95[1]
-    with pytest.raises(EvenrankError, match="`meet` and `keep` need every document's group"):
+    with pytest.raises(EvenrankError, match="`max_bias` and `min_utility` need every document's group"):
         evenrank.rebalance(
             folder / "a.run", labels=folder / "todo.csv", method="neutral", max_bias="ARaB@10 <= 0.1", **given
         )

@@ -429,7 +429,7 @@ def test_a_variable_without_a_key(value: str | None, server: Server, monkeypatch
         monkeypatch.delenv("THE_KEY", raising=False)
     else:
         monkeypatch.setenv("THE_KEY", value)
-    with pytest.raises(EvenrankError, match=r"^`key`: expected [^:]*environment variable[^:]*$") as error:
+    with pytest.raises(EvenrankError, match=r"^`key_env`: expected [^:]*environment variable[^:]*$") as error:
         ranked(endpoint(server, key_env="THE_KEY"))
     assert "kéy" not in str(error.value)
     # The key itself in its place is not repeated.

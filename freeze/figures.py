@@ -189,9 +189,12 @@ def equal(old: Figure, new: Figure) -> bool:
 
 
 def read(path: Path, renamed: Mapping[str, str]) -> Iterator[tuple[str, Figure]]:
-    """The figures of a file with their names: in JSON the keys on the way, in a table the row and the column."""
+    """The figures of a file with their names: in JSON the keys on the way, in a table the row and the column.
+
+    ``renamed``: a key by its new name; one that is renamed below a first key alone as ``first/key``.
+    """
     for name, value in READERS[path.suffix](path):
-        yield ".".join(renamed.get(part, part) for part in name), value
+        yield ".".join(renamed.get(f"{name[0]}/{part}", renamed.get(part, part)) for part in name), value
 
 
 def _json(path: Path) -> Iterator[tuple[tuple[str, ...], Figure]]:

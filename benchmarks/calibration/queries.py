@@ -659,9 +659,9 @@ def added_holds(values: Array) -> bool:
 
 
 def gate_added(values: Array) -> bool:
-    rule = {"measure": "NFaiRR@10", "quantity": "added", "at_least": -0.02}
+    rule = {"measure": "NFaiRR@10", "quantity": "vs_random_order", "at_least": -0.02}
     measure = "NFaiRR@10"
-    figure = {"values": [0.0] * len(values), "greatest": 1.0, "added": {"values": list(map(float, values))}}
+    figure = {"values": [0.0] * len(values), "greatest": 1.0, "vs_random_order": {"values": list(map(float, values))}}
     audit = {
         "queries": [f"q{q}" for q in range(len(values))],
         "measures": {measure: facts(parse_measure(measure))},

@@ -72,7 +72,7 @@ class _Arguments:
         flag = _spelling.get(name)
         if flag is None:
             return f"`{name}`" if value is None else f"`{name}={value!r}`"
-        return flag if value in (None, True) or not flag.startswith("--") else f"{flag} {value or repr(value)}"
+        return flag if value is None or value is True or not flag.startswith("--") else f"{flag} {value or repr(value)}"
 
 
 arg = _Arguments()

@@ -99,7 +99,7 @@ def test_bounds_alone_have_no_curves_ties_or_queries(bounds: AuditResult) -> Non
     measures = data(page)["figures"]["measures"]
     assert [measure["perQuery"] for measure in measures] == [True, False, False, False]
     assert data(page)["values"]["values"][1] == [None] * 5
-    # The plane starts with a measure that has bounds.
+    # The plot starts with a measure that has bounds.
     assert measures[data(page)["charts"]["lean"]]["name"] == SHARES[0]
     alone = labelled_audit(qrels=None, measures=SHARES[0]).html()
     assert "no figure has a value that ties could change" in text_of(section(alone, "ties"))

@@ -35,7 +35,7 @@ def test_the_least_strength_that_meets() -> None:
     assert 0 < found.strength < 1
     assert abs(mean_signed(found.run, GROUPS, HALF)) <= 0.2
     assert all(value > 0.2 for step, value in size.items() if step / 1000 < found.strength)
-    assert found.outcomes[0].tuning == pytest.approx(abs(mean_signed(found.run, GROUPS, HALF)))
+    assert found.outcomes[0].validation == pytest.approx(abs(mean_signed(found.run, GROUPS, HALF)))
     assert found.outcomes[0].others == pytest.approx(abs(mean_signed(found.run, GROUPS, OTHERS)))
     assert abs(mean_signed(at("neutral", found.strength - 0.001), GROUPS, HALF)) > 0.2
 
@@ -379,11 +379,11 @@ def test_judged_queries_that_the_run_lacks_count_0_as_in_a_gate() -> None:
     kept = evenrank.rebalance(
         RUN, min_utility="nDCG@10 >= 0.1", scores=GROUPS, qrels=all_judged, validation_queries=tune
     )
-    assert kept.tuning is not None
+    assert kept.validation is not None
     assert kept.audit is not None
-    assert kept.tuning["drawn", "nDCG@10"].n == len(HALF) + 1
+    assert kept.validation["drawn", "nDCG@10"].n == len(HALF) + 1
     assert kept.audit["drawn", "nDCG@10"].n == len(OTHERS) + 1
-    assert kept.outcomes[0].tuning == pytest.approx(kept.tuning["rebalanced", "nDCG@10"].mean)
+    assert kept.outcomes[0].validation == pytest.approx(kept.validation["rebalanced", "nDCG@10"].mean)
 
 
 def test_the_queries_given_can_be_the_only_ones() -> None:

@@ -11,7 +11,7 @@ import pytest
 import evenrank
 from evenrank.files.errors import UnknownNameError
 from evenrank.results.finding import phrases
-from evenrank.results.terms import glossary
+from evenrank.results.terms import explain, glossary
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -30,9 +30,15 @@ def test_terms_are_explained_in_a_sentence_or_two() -> None:
     terms = {term: text for part in glossary().values() for term, text in part.items()}
     assert len(terms) >= 60
     for term, text in terms.items():
-        assert evenrank.explain(term.upper()) == f"{term}: {text}"
+        assert evenrank.explain(f" {term.upper()} ").split("\n")[0] == f"{term}: {text}"
         assert text.endswith((".", "]."))
         assert len(text) <= 200
+
+
+def test_what_a_screen_names_is_explained() -> None:
+    measures = ("NFaiRR@20", "|ARaB@10|", "nDCG@5", "Share(group='f')@10")
+    for name in (*measures, "Holm p", "p", "perfect", "random", "relevance-first", "whose lean", "b/e/w", "known"):
+        assert ": " in evenrank.explain(name)
 
 
 def test_the_command(evenrank: Any) -> None:
@@ -44,8 +50,5 @@ def test_the_command(evenrank: Any) -> None:
     wrong = evenrank("explain", "no_leen")
     assert wrong.status == 2
     assert "near it: no_lean" in wrong.err
-    with pytest.raises(UnknownNameError, match="lists all terms"):
-        evenrank_explain("xyzxyz")
-
-
-evenrank_explain = evenrank.explain
+    with pytest.raises(UnknownNameError, match="lists the terms"):
+        explain("xyzxyz")

@@ -331,13 +331,13 @@ _DEPTHS = (1, 2, 3, 5, 10, 20, 50, 100)
 def audit_page(result: AuditFigures) -> Page:
     """The first screen, and the tables of ``--full``; the sections of the HTML page are of :func:`render_page`."""
     by_run = run_findings(result)
-    findings = audit_findings(result, by_run)
+    findings, table = audit_findings(result, by_run), screen_table(result)
     return Page(
         "audit",
         ", ".join(run.name for run in result.given),
         findings,
-        screen_table(result),
-        legend=legend(result),
+        table,
+        legend=legend(result, table),
         aside=counted(len(result.queries), "query"),
         next=next_commands(result, findings),
         verdicts=verdicts(result, by_run),
@@ -376,13 +376,13 @@ def next_commands(result: AuditFigures, findings: Sequence[Finding]) -> tuple[tu
     return (("evenrank rebalance", "a fairer order"), gate) if biased else (gate,)
 
 
-def render_page(result: AuditFigures) -> str:
+def render_page(result: AuditFigures, page: Page) -> str:
     """One self-contained HTML page: the first screen, and in closed sections charts, figures and single queries.
 
     It loads nothing: a content security policy forbids every request and every other script. Passages are read from
     the audit's collection. The same audit renders to the same bytes.
     """
-    shown, page = data.most_telling(result, data.query_cap(result)), audit_page(result)
+    shown = data.most_telling(result, data.query_cap(result))
     return render(
         asset("audit.html.j2"),
         scripts=_SCRIPTS,

@@ -155,7 +155,7 @@ def _how_good(compared: RunComparison) -> tuple[str, Level]:
 
 
 def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
-    """Whether the only other run is less biased than the baseline."""
+    """Whether a run is less biased than the baseline."""
     found = {shown_name(m): (m, one) for m in compared_measures(result) if (one := _against(run, m)) is not None}
     shares = [share for share in result.shares if share.run == run.name and share.vs_baseline is not None]
     if not found and not shares:

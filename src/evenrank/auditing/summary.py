@@ -185,9 +185,8 @@ def _share_mark(result: AuditFigures, run: RunAudit, line: _Line, shares: Mappin
     return " " + (MORE if found.test.mean > 0 else LESS)
 
 
-def legend(result: AuditFigures) -> tuple[str, ...]:
+def legend(result: AuditFigures, table: Table) -> tuple[str, ...]:
     """What the marks, the measures and the last rows of the table mean, and what groups are from."""
-    table = screen_table(result)
     drawn = {letter for column in table.columns if column.mark for row in table.rows for letter in column.mark(row)}
     marks = {
         UP + DOWN: f"above, below {'' if result.baseline is None else in_short(result.baseline, 'the baseline')}",

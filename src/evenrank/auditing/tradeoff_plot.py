@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ir_measures import Measure
 
 from evenrank.files.errors import plain
-from evenrank.measures import is_bias
+from evenrank.measures import is_bias, resolve
 from evenrank.results.page import COLOURS, Drawing
 from evenrank.results.table import Interval, interval, number
 
@@ -77,12 +77,13 @@ def tradeoff_plot(measures: tuple[Measure, Measure], points: Sequence[RankingPoi
 
     A ranking that has bounds alone is their line, without a point.
     """
-    names = list(dict.fromkeys(map(_called, points)))
-    references = [_called(point) for point in points if point.reference]
+    called = _legend_names(points)
+    names = list(dict.fromkeys(called))
+    references = [name for name, point in zip(called, points, strict=True) if point.reference]
     own = [name for name in names if name not in references]
     colours = {name: COLOURS[n % len(COLOURS)] for n, name in enumerate(own)} | dict.fromkeys(references, _REFERENCE)
     shapes = dict.fromkeys(own, "circle") | dict(zip(references, _REFERENCE_SHAPES, strict=False))
-    rows = [_row(point, step) for step, point in enumerate(points)]
+    rows = [_row(point, name, step) for step, (name, point) in enumerate(zip(called, points, strict=True))]
     titles = {
         "x": f"{shown_name(measures[0])} ({direction(measures[0])})",
         "y": [shown_name(measures[1]), f"({direction(measures[1])})"],
@@ -106,7 +107,7 @@ def tradeoff_plot(measures: tuple[Measure, Measure], points: Sequence[RankingPoi
     tips = (("name", "ranking"), ("utility_text", str(measures[0])), ("bias_text", str(measures[1])))
     tooltip = [{"field": field, "type": "nominal", "title": title} for field, title in tips]
     layers: list[dict[str, object]] = []
-    if getattr(measures[1], "better", "higher") == "nearer zero":
+    if resolve(measures[1]).better == "nearer zero":
         encoding = {"y": on("y", "zero")}
         layers.append(
             {"data": {"values": [{"zero": 0}]}, "mark": {"type": "rule", "strokeDash": [4, 4]}, "encoding": encoding}
@@ -124,25 +125,27 @@ def tradeoff_plot(measures: tuple[Measure, Measure], points: Sequence[RankingPoi
     return Drawing("tradeoff", about, {"width": WIDTH, "height": HEIGHT, "layer": layers})
 
 
-def _called(point: RankingPoint) -> str:
-    """A point's name in the legend, cut in the middle where it is long."""
-    name = plain(point.series or point.name)
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST // 2]}…{name[-(_LONGEST // 2 - 1) :]}"
+def _legend_names(points: Sequence[RankingPoint]) -> list[str]:
+    """Each point's name in the legend, cut in the middle where it is long and no other is cut to the same."""
+    names = [plain(point.series or point.name) for point in points]
+    cut = {name: f"{name[: _LONGEST // 2]}…{name[-(_LONGEST // 2 - 1) :]}" for name in names if len(name) > _LONGEST}
+    alone = {name: short for name, short in cut.items() if list(cut.values()).count(short) == 1}
+    return [alone.get(name, name) for name in names]
 
 
-def _row(point: RankingPoint, step: int) -> dict[str, object]:
-    """A point's data; ``step``: its place on a line."""
+def _row(point: RankingPoint, name: str, step: int) -> dict[str, object]:
+    """A point's data; ``name``: in the legend; ``step``: its place on a line."""
     utility, bias = point.utility, point.bias
     # Without a mean the bounds are all there is.
     ends = {"utility": utility.ci95, "bias": None if bias.mean is None else bias.ci95, "bound": bias.bounds}
     return {
         "name": f"{plain(point.name)}{' (reference ranking)' * point.reference}",
-        "ranking": _called(point),
+        "ranking": name,
         "utility": utility.mean,
         "bias": bias.mean,
         "utility_text": str(utility),
         "bias_text": str(bias),
         "step": step,
-        **{f"{name}_low": of and of[0] for name, of in ends.items()},
-        **{f"{name}_high": of and of[1] for name, of in ends.items()},
+        **{f"{axis}_low": of and of[0] for axis, of in ends.items()},
+        **{f"{axis}_high": of and of[1] for axis, of in ends.items()},
     }

@@ -19,7 +19,7 @@ def only_bounds(result: AuditFigures) -> bool:
 
 
 def plane_bias(result: AuditFigures) -> Measure | None:
-    """The measure of bias that the plane shows first: of those with a value or bounds, if any has."""
+    """The measure of bias that the plot shows first: of those with a value or bounds, if any has."""
     usual = lean_measure(result)
     wanted = [measure for measure in (usual, *result.measures) if measure is not None and is_bias(measure)]
     figures = {measure: [run.measures[str(measure)] for run in result.runs] for measure in wanted}

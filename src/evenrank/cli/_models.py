@@ -75,7 +75,7 @@ def chosen(
 ) -> str | EvenrankEndpoint | None:
     """The model that the options name; without a file of ``answers``, an endpoint's are kept beside ``beside``.
 
-    ``settings``: ``key``, ``concurrency``, ``timeout``, and ``answers`` or ``endpoint_answers``.
+    ``settings``: ``key_env``, ``concurrency``, ``timeout``, and ``answers`` or ``endpoint_answers``.
     """
     if url is None or api is None:
         return model

@@ -29,4 +29,4 @@ def command(
     from evenrank.results.table import wrapped
 
     for line in evenrank.explain(term).split("\n"):
-        _output.say(wrapped(line, _output.SCREEN, "  " if line.startswith(" ") else ""))
+        _output.say(wrapped(line.strip(), _output.SCREEN, "  " if line.startswith(" ") else ""))

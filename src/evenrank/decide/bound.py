@@ -112,13 +112,13 @@ class Bound:
 class BoundResult:
     """A bound on the queries that a strength was chosen on, and on the others.
 
-    ``tuning``, ``others``: the figure that is compared; ``limits``: its one-sided limits on the others, by which the
-    ``verdict`` there is decided as a gate decides it: the bound holds even with one query more that loses all it can,
-    is violated, or neither is shown. ``n``: the others that have a value.
+    ``validation``, ``others``: the figure that is compared; ``limits``: its one-sided limits on the others, by which
+    the ``verdict`` there is decided as a gate decides it: the bound holds even with one query more that loses all it
+    can, is violated, or neither is shown. ``n``: the others that have a value.
     """
 
     bound: Bound = field(metadata=LEFT_OUT)
-    tuning: float
+    validation: float
     others: float | None
     limits: Interval | None
     met: bool | None
@@ -132,7 +132,7 @@ class BoundResult:
 
 def bound_result(
     bound: Bound,
-    tuning: float,
+    validation: float,
     values: Array,
     of_run: Array,
     greatest: float,
@@ -148,18 +148,18 @@ def bound_result(
     new, base = values[both], of_run[both]
     n = len(new)
     if not n:
-        return BoundResult(bound, tuning, None, None, None, "not shown")
+        return BoundResult(bound, validation, None, None, None, "not shown")
     mean, mean_of_run = np.array(new.mean()), np.array(base.mean())
     size, met = float(bound.size(mean)), bool(bound.slack(mean, mean_of_run) >= -EQUAL)
     if n < 2:
-        return BoundResult(bound, tuning, size, None, met, "not shown", n)
+        return BoundResult(bound, validation, size, None, met, "not shown", n)
     test = bound.test(new, base, greatest, known_clusters(clusters, both))
     violated = test.p_violated()
     corrected = None if violated is None else min(1.0, bounds * violated)
     verdict: Verdict = outcome_of(test, corrected, ALPHA)
     of_share = bound.value * float(bound.size(mean_of_run)) if bound.relative else 0.0
     low, high = (end + of_share for end in test.limits(ALPHA))
-    return BoundResult(bound, tuning, size, (low, high), met, verdict, n)
+    return BoundResult(bound, validation, size, (low, high), met, verdict, n)
 
 
 def parsed_bounds(given: Strings | None, what: Literal["max_bias", "min_utility"]) -> tuple[Bound, ...]:

@@ -312,26 +312,14 @@ def rebalance(
     """
     source = ListGroups(collection, **groups, target=target, missing=missing)
     options = MethodOptions(method, protected, alpha, per, top)
-    only = only_ids(queries, only_queries=only_queries)
-    bounds, tuning = (
-        (parsed_bounds(max_bias, "max_bias"), parsed_bounds(min_utility, "min_utility")),
-        ValidationQueries.of(validation_queries, seed),
-    )
+    only = None if queries is None else as_queries(queries)["query_id"]
+    bounds = parsed_bounds(max_bias, "max_bias"), parsed_bounds(min_utility, "min_utility")
+    tuning = ValidationQueries.of(validation_queries, seed)
     request = Request(options, source, strength, *bounds, depth, tuning, seed, only)
     request.check()
     if out is not None:
-        read = (
-            run,
-            collection,
-            source.scores,
-            source.labels,
-            source.lexicon,
-            target,
-            qrels,
-            queries,
-            validation_queries,
-        )
-        check_outputs([out, card_path(out)], read)
+        read = (run, collection, source.scores, source.labels, source.lexicon, target, qrels, queries)
+        check_outputs([out, card_path(out)], (*read, validation_queries))
     if provenance is None:
         provenance = Provenance("evenrank.rebalance")
         provenance.add("run", run)
@@ -345,11 +333,6 @@ def rebalance(
         write_run(made.run, out)
         write_card(_made_by(made), out, provenance)
     return made
-
-
-def only_ids(queries: object, *, only_queries: bool) -> pl.Series | None:
-    """The ids of the only queries; None for all. Raises EvenrankError for queries that would restrict nothing."""
-    return None if queries is None else as_queries(queries)["query_id"]
 
 
 def only_those(

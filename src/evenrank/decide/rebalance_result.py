@@ -49,7 +49,7 @@ class Rebalanced(Result):
         changes: How far documents moved, on the queries that are reported.
         outcomes: The bounds of ``max_bias`` and ``min_utility``, on the validation queries and on the others.
         audit: The run and its new order, named ``name``, on the other queries (on all if nothing was tuned); None if no
-            figures were asked for. ``tuning``: likewise on the validation queries.
+            figures were asked for. ``validation``: likewise on the validation queries.
         strengths: The method's strengths on the validation queries; None if the strength was given.
         settings, notes, provenance: How it was made; ``lacks``: what is said of judged queries that the run lacks, and
             of documents without a label or text.
@@ -63,7 +63,7 @@ class Rebalanced(Result):
     changes: Changes
     outcomes: tuple[BoundResult, ...] = field(metadata=named("bounds"))
     audit: AuditResult | None = field(metadata=LEFT_OUT)
-    tuning: AuditResult | None = field(metadata=LEFT_OUT)
+    validation: AuditResult | None = field(metadata=LEFT_OUT)
     settings: dict[str, object]
     notes: tuple[str, ...]
     strengths: Strengths | None = field(default=None, kw_only=True, metadata=IF_KNOWN)
@@ -109,7 +109,7 @@ class Rebalanced(Result):
         if cost is None:
             return _PHRASES.finding("changed_unjudged", self.name, "cannot be told", None, "answer", **named)
         test = cost[3]
-        key = "changed" if self.tuning is not None else "changed_untuned"
+        key = "changed" if self.validation is not None else "changed_untuned"
         if test.reason == ALL_ZERO:
             key = f"{key}_freely"
         elif test.reason is not None and test.mean != 0:
@@ -121,7 +121,11 @@ class Rebalanced(Result):
         """How each bound fares on the queries that it was not chosen on."""
         for outcome in self.outcomes:
             estimate = Estimate(outcome.others, outcome.limits, outcome.n)
-            values: dict[str, Any] = {"others": outcome.others, "limits": outcome.limits, "tuning": outcome.tuning}
+            values: dict[str, Any] = {
+                "others": outcome.others,
+                "limits": outcome.limits,
+                "validation": outcome.validation,
+            }
             key = outcome.verdict.replace(" ", "_")
             yield _PHRASES.finding(key, outcome.bound.text, outcome.verdict, estimate, **values)
 
@@ -146,9 +150,9 @@ class Rebalanced(Result):
             table = _short(self.audit, self.name)
         if self.audit is not None:
             sections = [Section("All figures", (_figures(self.audit, self.name, "Figures"),))]
-        if self.tuning is not None and sections is not None:
+        if self.validation is not None and sections is not None:
             title = "Figures on the validation queries (chosen on these: no evidence)"
-            sections.append(Section("On the validation queries", (_figures(self.tuning, self.name, title),)))
+            sections.append(Section("On the validation queries", (_figures(self.validation, self.name, title),)))
         if self.strengths is not None and sections is not None:
             sections.append(Section("Strengths", (_strengths(self.strengths, self.strength),)))
         return Page(
@@ -186,7 +190,7 @@ class Rebalanced(Result):
         return functools.partial(tradeoff_plot, (strengths.utility, strengths.bias), points)
 
     def _beside(self) -> Mapping[str, object]:
-        return {"figures": _values(self.audit, self.name), "validation_figures": _values(self.tuning, self.name)}
+        return {"figures": _values(self.audit, self.name), "validation_figures": _values(self.validation, self.name)}
 
 
 def _rows(audit: AuditResult, name: str) -> list[tuple[str, MetricValue, MetricValue, Comparison]]:

@@ -242,7 +242,7 @@ def check_conditions(values: Mapping[str, object], defaults: Mapping[str, object
 
 
 def _is_there(value: object) -> bool:
-    return value is not None and value is not False and not (isinstance(value, list | tuple) and not value)
+    return value is not None and not (isinstance(value, bool | np.bool_ | list | tuple) and not value)
 
 
 def _is_default(value: object, default: object) -> bool:

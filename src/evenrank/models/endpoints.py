@@ -569,6 +569,7 @@ class Endpoint:
         require("an endpoint", "endpoints", "urllib3")
         if self.model is not None and not self.model.strip():
             raise EvenrankError(f"{arg.model}: expected the server's name of a model, found {quoted(self.model)}")
+        secret_in(self.key_env)
         self.address  # noqa: B018 - an error now rather than later
 
     def __repr__(self) -> str:
@@ -599,7 +600,6 @@ class Endpoint:
 
     def scorer(self) -> EndpointScorer:
         """What scores pairs with it."""
-        secret_in(self.key_env)
         return EmbeddingEndpointScorer(self) if self.api == "openai" else RerankEndpointScorer(self)
 
 

@@ -224,7 +224,7 @@ class _Paths:
         places = HITS if self.hits is None else (self.hits,)
         lists = [answer] if self.hits is None else []
         lists += [_at(answer, place) for place in places]
-        found = next((list_ for list_ in lists if isinstance(list_, list | tuple)), None)
+        found = next((value for value in lists if isinstance(value, list | tuple)), None)
         if found is None:
             raise WrongAnswerError(f"expected a list as {' or '.join(places)}, found", _brief(answer))
         return [self._hit(hit) for hit in found[:k]]

@@ -355,7 +355,7 @@ class IBBRStudy(Study[IBBRSettings]):
         settings = self.settings
         text = kept_text(self.folder / "text", self._both_wordings)
         side = self._sides
-        relevant = text.qrels.with_columns(pl.Series("side", [side[qrel] for qrel in text.qrels["doc_id"]]))
+        relevant = text.qrels.with_columns(pl.Series("side", [side[document] for document in text.qrels["doc_id"]]))
         both = relevant.filter(pl.col("side") != 0).group_by("query_id").agg(pl.col("side").n_unique())
         able = text.queries.join(both.filter(pl.col("side") == 2), on="query_id", how="semi", maintain_order="left")
         halves = np.random.default_rng([seed, 5]).permutation(able.height) % 2

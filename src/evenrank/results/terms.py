@@ -37,25 +37,28 @@ def _templates() -> Mapping[str, Mapping[str, str]]:
 def explain(what: str) -> str:
     """The sentences of a finding's key, by command, with the terms in them; or the sentence of a term.
 
-    >>> print(explain("tie"))
-    tie: Documents of one query with the same score, whose order is arbitrary; figures that depend on it are marked ~.
+    >>> explain("nDCG@20")
+    'nDCG: Effectiveness: discounted gain of the first documents over that of an ideal order; 1 is best.'
 
     Raises UnknownNameError, with near names, for what is neither.
     """
     terms = {term: text for part in glossary().values() for term, text in part.items()}
     by_name = {term.casefold(): term for term in terms}
-    term = by_name.get(what.strip().casefold())
+    what = what.strip()
+    # A measure with its cutoff and parameters is explained by its name.
+    term = by_name.get(what.casefold()) or by_name.get(re.split("[@(]", what.strip("|"))[0].casefold())
+    key = next((key for key in _templates() if key == what.casefold()), None)
     lines = [] if term is None else [f"{term}: {terms[term]}"]
-    if what in _templates():
-        sentences = {command: re.sub(r"\{[^}]*\}", "…", text) for command, text in _templates()[what].items()}
+    if key is not None:
+        sentences = {command: re.sub(r"\{[^}]*\}", "…", text) for command, text in _templates()[key].items()}
         words = " ".join(sentences.values()).casefold()
         # "is not shown" is said of more than rules.
         names = [name for name in terms if name not in ("not shown", term)]
         named = [name for name in names if re.search(rf"\b{re.escape(name.casefold())}(e?s)?\b", words)]
-        lines += [f"{what} ({command}): {sentence}" for command, sentence in sentences.items()]
+        lines += [f"{key} ({command}): {sentence}" for command, sentence in sentences.items()]
         lines += [f"  {name}: {terms[name]}" for name in named]
     if lines:
         return "\n".join(lines)
     near = difflib.get_close_matches(what, [*terms, *_templates()], n=3)
-    like = f" (near it: {', '.join(near)})" if near else " (docs/terms.md lists all terms)"
+    like = f" (near it: {', '.join(near)})" if near else " (the documentation lists the terms)"
     raise UnknownNameError(f"no term and no finding {quoted(what)}{like}")

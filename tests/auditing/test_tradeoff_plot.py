@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import evenrank
-from evenrank.auditing.tradeoff_plot import audit_plot
+from evenrank.auditing.tradeoff_plot import Placed, RankingPoint, audit_plot, tradeoff_plot
+from evenrank.measures import parse_measure
 from small_audits import TEXTS, collection, judged, run
 
 QUERIES = [str(number) for number in range(8)]
@@ -69,3 +70,12 @@ def test_nothing_to_set_against_bias() -> None:
 
 def test_texts_cannot_leave_their_data(audit: evenrank.AuditResult) -> None:
     assert "\x1b" not in json.dumps(specification(audit), ensure_ascii=False)
+
+
+def test_long_names_stay_apart() -> None:
+    names = ["bm25", "msmarco-bm25-minilm-k10-dev", "msmarco-bm25-roberta-k10-dev"]
+    points = [RankingPoint(name, Placed(0.1), Placed(0.2)) for name in names]
+    drawn: Any = tradeoff_plot((parse_measure("nDCG@10"), parse_measure("ARaB@10")), points).specification
+    rows = drawn["layer"][-1]["data"]["values"]
+    assert [row["ranking"] for row in rows] == ["bm25", "2 msmarco…10-dev", "3 msmarco…10-dev"]
+    assert [row["name"] for row in rows] == names

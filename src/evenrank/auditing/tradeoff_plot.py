@@ -126,11 +126,18 @@ def tradeoff_plot(measures: tuple[Measure, Measure], points: Sequence[RankingPoi
 
 
 def _legend_names(points: Sequence[RankingPoint]) -> list[str]:
-    """Each point's name in the legend, cut in the middle where it is long and no other is cut to the same."""
+    """Each point's name in the legend, cut in the middle where it is long; numbered where two are cut to the same."""
     names = [plain(point.series or point.name) for point in points]
-    cut = {name: f"{name[: _LONGEST // 2]}…{name[-(_LONGEST // 2 - 1) :]}" for name in names if len(name) > _LONGEST}
-    alone = {name: short for name, short in cut.items() if list(cut.values()).count(short) == 1}
-    return [alone.get(name, name) for name in names]
+    cut = {name: _cut(name, _LONGEST) for name in names}
+    shorts = list(cut.values())
+    for number_, name in enumerate(cut, 1):
+        if shorts.count(cut[name]) > 1:
+            cut[name] = f"{number_} {_cut(name, _LONGEST - 4)}"
+    return [cut[name] for name in names]
+
+
+def _cut(name: str, most: int) -> str:
+    return name if len(name) <= most else f"{name[: most // 2]}…{name[-(most // 2 - 1) :]}"
 
 
 def _row(point: RankingPoint, name: str, step: int) -> dict[str, object]:

@@ -376,13 +376,13 @@ def next_commands(result: AuditFigures, findings: Sequence[Finding]) -> tuple[tu
     return (("evenrank rebalance", "a fairer order"), gate) if biased else (gate,)
 
 
-def render_page(result: AuditFigures, page: Page) -> str:
+def render_page(result: AuditFigures) -> str:
     """One self-contained HTML page: the first screen, and in closed sections charts, figures and single queries.
 
     It loads nothing: a content security policy forbids every request and every other script. Passages are read from
     the audit's collection. The same audit renders to the same bytes.
     """
-    shown = data.most_telling(result, data.query_cap(result))
+    shown, page = data.most_telling(result, data.query_cap(result)), result.page()
     return render(
         asset("audit.html.j2"),
         scripts=_SCRIPTS,

@@ -50,7 +50,7 @@ class AuditResult(AuditFigures):
         """The report: one HTML page that opens without a network."""
         from .audit_page import render_page
 
-        return render_page(self, self.page())
+        return render_page(self)
 
     def to_dict(self, *, values: bool = False) -> dict[str, object]:
         """The audit as JSON values.

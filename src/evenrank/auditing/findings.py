@@ -192,8 +192,12 @@ def _how_good(test: Comparison, unequal_depth: bool) -> tuple[str, Level]:
         return "better" if (test.mean or 0.0) > 0 else "worse", "shown"
     if test.reason is not None:
         return "better_untold", "cannot be told"
-    corrected = test.p is not None and test.p < SIGNIFICANT
-    return "not_significant_corrected" if corrected else "not_significant", "no difference shown"
+    return "not_significant_corrected" if _only_uncorrected(test) else "not_significant", "no difference shown"
+
+
+def _only_uncorrected(test: Comparison) -> bool:
+    """Whether a difference would be shown without the correction for several comparisons."""
+    return test.p is not None and test.p < SIGNIFICANT and not test.shown
 
 
 def compared_measures(result: AuditFigures) -> list[Measure]:
@@ -463,6 +467,7 @@ def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared:
         "difference": _difference_of(compared),
     }
     values["baseline"] = in_short(str(result.baseline), "the baseline")
+    values["corrected"] = _PHRASES.text("after_correction") if _only_uncorrected(test) else ""
     values["neutral"] = "neutral" if labelled(result) else "neutral in wording"
     level: Level = "no difference shown" if key.startswith("same") else test.verdict
     # Without effectiveness this is the answer, where the run has to be named; of several runs the table and the order

@@ -287,7 +287,9 @@ def _among(result: AuditFigures, run: RunAudit, measure: Measure) -> Chip:
     own = run.measures[key].mean or 0.0
     above = [name for name in others if (result[name].measures[key].mean or 0.0) > own]
     if above:
-        return Chip(f"worse than {short_names(result)[above[0]]}" if len(above) == 1 else f"worse than {len(above)} runs", "bad")
+        return Chip(
+            f"worse than {short_names(result)[above[0]]}" if len(above) == 1 else f"worse than {len(above)} runs", "bad"
+        )
     return Chip("none is better", "good") if others else Chip("not shown to differ")
 
 

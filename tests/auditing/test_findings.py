@@ -331,7 +331,7 @@ def test_whose_lean_it_is(
         (None, []),
     ],
 )
-def test_whether_a_perfect_ranking_leans_as_far(
+def test_whether_an_ideal_ranking_leans_as_far(
     result: AuditResult, beyond: OrderEffect | None, said: list[tuple[str, str]]
 ) -> None:
     added = replace(UP, leans=told(UP.reference, None, 0.01))
@@ -340,7 +340,7 @@ def test_whether_a_perfect_ranking_leans_as_far(
     assert [(one.key, one.level) for one in of(audit, "old")] == [("leans_more", "shown"), *said]
 
 
-def test_a_perfect_ranking_may_lean_to_the_other_side(result: AuditResult) -> None:
+def test_an_ideal_ranking_may_lean_to_the_other_side(result: AuditResult) -> None:
     """A lean of .11 against one of −.2."""
     added, beyond = replace(UP, leans=told(UP.reference, None, 0.01)), excess([0.3, 0.31, 0.32], -0.2, (0.2, 0.4), 0.01)
     audit = with_differences(result, {"old": (added, beyond)})
@@ -484,8 +484,8 @@ def test_two_runs_that_show_other_groups() -> None:
     assert against["two", "a"].mean == pytest.approx(-0.5)
 
 
-def test_beyond_the_perfect_ranking_is_a_side() -> None:
-    """Every document of a answers: a perfect ranking has all five of them first, this run four of ten."""
+def test_beyond_the_ideal_ranking_is_a_side() -> None:
+    """Every document of a answers: an ideal ranking has all five of them first, this run four of ten."""
     ranked = [
         *[f"d{place}" for place in (0, 1, 2, 3, 5, 6, 7, 8, 10, 11)],
         "d4",
@@ -505,7 +505,7 @@ def test_beyond_the_perfect_ranking_is_a_side() -> None:
 
 
 def test_a_lean_by_relevance_and_a_group_beyond_it() -> None:
-    """A perfect ranking has all five of a first, these runs four; but it has no more of c than of b or d."""
+    """An ideal ranking has all five of a first, these runs four; but it has no more of c than of b or d."""
     ranked = [f"d{place}" for place in (0, 1, 2, 3, 10, 11, 12, 13, 15, 16, 4, *range(5, 10), 14, 17, 18, 19)]
     lists = {f"q{q}": {doc: 20.0 - place for place, doc in enumerate(ranked)} for q in range(40)}
     qrels = {query: dict.fromkeys((f"d{n}" for n in range(5)), 1) for query in lists}

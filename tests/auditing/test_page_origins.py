@@ -120,7 +120,7 @@ def test_without_qrels_there_is_no_third_reference() -> None:
     assert "relevance-first" not in page
 
 
-def test_what_a_perfect_ranking_adds(base: AuditResult) -> None:
+def test_what_an_ideal_ranking_adds(base: AuditResult) -> None:
     found = with_differences(base, {"old": (ADDED, excess([0.0, NAN, 0.1], 0.1, None, None))})
     assert ideal_adds(found["old", LEAN]) == pytest.approx((0.1 + 0.5) / 2)
     assert ideal_adds(found["new", LEAN]) is None

@@ -224,7 +224,7 @@ def _of_candidates(result: AuditFigures) -> str:
     if _same_candidates(result):
         return "candidates: in random order"
     whose = in_short(str(result.settings.get("background")), "the background")
-    return f"candidates: {whose}'s, in random order (in sentences: each run's own)"
+    return f"candidates: {whose}'s, in random order"
 
 
 def _gloss(measure: Measure) -> str | None:

@@ -559,8 +559,8 @@ class Page:
     def text(self, *, full: bool = False, width: int = 80) -> str:
         """The screen: the answer, the table, what it means, and at most three notes; ``full``: and all the rest.
 
-        Where the screen would have more than ``lines`` lines, notes are left out, then what comes last of each run,
-        then what words mean.
+        Where the screen would have more than ``lines`` lines, notes are left out, then all but two findings of each
+        run, then what words mean, then all but one.
         """
         above = "\n".join([_answer(self.said("answer"), self.aside, width), *_warnings(self, width)])
         tables: list[str] = []
@@ -661,7 +661,7 @@ _SHORTER = (
     (1, None, True),
     (0, None, True),
     (0, 2, True),
-    (0, 1, True),
+    (0, 2, False),
     (0, 1, False),
 )
 _LETTERS = frozenset(string.ascii_letters + "[")

@@ -15,7 +15,7 @@ from evenrank.stats.compare import compare, compare_groups, corrected
 from . import queries as q
 from .cell import Cell
 
-_APART = ("group_worst", "group_best", "group_less_fair", "group_fairer", "group_apart")
+_APART = ("group_worst", "group_best", "group_higher", "group_lower")
 _CHANGED = ("groups_better", "groups_worse", "groups_better_and_worse", "groups_changed")
 _SIZES = (0.5, 0.2, 0.15, 0.1, 0.05)
 _FAMILIES = ("normal", "lognormal", "reciprocal ranks", "20% of values not 0, skewed", "like ARaB")

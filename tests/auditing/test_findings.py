@@ -64,9 +64,9 @@ def test_what_is_said_of_a_difference_in_effectiveness(result: AuditResult) -> N
         vs = {"difference": difference, "test": test, "tied": None, **more}
         return changed(result, "new", "nDCG@10", vs=vs).findings[0]
 
-    assert said(-0.2, 0.001).text == "new .877, old 1.000 nDCG@10: −.200 [−.300, +.100]. new is worse."
+    assert said(-0.2, 0.001).text == "new 1.000, old .631 nDCG@10: −.200 [−.300, +.100]. new is worse."
     assert said(-0.01, 0.3).text == (
-        "new .877, old 1.000 nDCG@10: −.010 [−.300, +.100], not significant (smallest detectable difference: .100)."
+        "new 1.000, old .631 nDCG@10: −.010 [−.300, +.100], not significant (smallest detectable difference: .100)."
     )
     answers = {
         ("better", "shown"): said(0.2, 0.001),
@@ -352,10 +352,10 @@ def test_an_ideal_ranking_may_lean_to_the_other_side(result: AuditResult) -> Non
 def test_the_words_of_a_lean(result: AuditResult) -> None:
     unclear = replace(UP, test=told(0.06, None, 0.4))
     assert lean(result, 0.11, 0.01, unclear, 0.01).text == (
-        "old leans male (+.110), as do its candidates (+.050); its order is not shown to add to it (+.060)."
+        "old leans male (+.110), as do its own candidates (+.050); whether its order adds to that is not shown (+.060)."
     )
     assert lean(result, -0.04, 0.01, replace(DOWN, reference=0.02), 0.01).text == (
-        "old leans female (−.040), though its candidates lean male (+.020): its order adds −.060 [−.110, −.010]."
+        "old leans female (−.040), though its own candidates lean male (+.020): its order adds −.060 [−.110, −.010]."
     )
     assert lean(result, 0.02, 0.7, unclear, 0.4).text == (
         "old shows no lean (+.020 [−.080, +.120]); true leans below .100 are missed in at least one of five such"
@@ -418,7 +418,7 @@ def test_a_run_that_is_not_the_background() -> None:
         background=background,
     )
     assert audit["random", "ARaB@2"].mean == pytest.approx(0)
-    assert of(audit, "b")[0].text.startswith("b leans male (+1.000), as do its candidates (+1.000);")
+    assert of(audit, "b")[0].text.startswith("b leans male (+1.000), as do its own candidates (+1.000);")
 
 
 def test_what_ties_alone_add_is_not_shown() -> None:

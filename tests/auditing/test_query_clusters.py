@@ -103,7 +103,7 @@ def test_an_audit_says_its_clusters_and_counts_them_once() -> None:
         assert separate.p < one.p
         assert found["new", key].ci95 == pytest.approx(once["new", key].ci95)
     (note,) = [one.text for one in found.findings if one.key == "clusters"]
-    assert note == ("120 queries in 40 clusters (same relevant documents), which are the units of tests and intervals.")
+    assert note == ("120 queries count as 40 clusters (same relevant documents).")
     assert found.settings["query_clusters"] == "same relevant documents"
     assert (once.query_cluster, apart.query_cluster) == (None, None)
     # A gate of the result counts them once as well.

@@ -21,6 +21,7 @@ from .findings import audit_findings, run_findings
 from .impact import impact_table
 from .page_data import rounded
 from .poles import groups, labelled, poles, positive
+from .run_names import cut_name
 from .selected_measures import direction, ideal_adds, signed_measures, with_origins
 from .summary import legend, screen_table, verdicts
 from .tables import (
@@ -246,9 +247,11 @@ def next_commands(result: AuditFigures, findings: Sequence[Finding]) -> tuple[tu
     """What can be done now: commands, and what for."""
     if not result.judged:
         return (("evenrank audit … --qrels FILE", "effectiveness"),)
-    of_order = any(finding.level == "shown" and finding.key in _MENDED_BY_ORDER for finding in findings)
-    gate = ("evenrank gate", "limits for pipelines")
-    return (("evenrank rebalance", "a fairer order"), gate) if of_order else (gate,)
+    if any(finding.key == "absent" for finding in findings):
+        return (("evenrank audit … --only-queries", "the queries that were asked"),)
+    mended = [finding for finding in findings if finding.level == "shown" and finding.key in _MENDED_BY_ORDER]
+    rebalance = [("evenrank rebalance", f"a fairer order of {cut_name(one.subject)}") for one in mended[:1]]
+    return (*rebalance, ("evenrank gate", "limits for pipelines"))
 
 
 _MENDED_BY_ORDER = {

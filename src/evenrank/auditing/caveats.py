@@ -17,6 +17,7 @@ from evenrank.results.finding import Finding, Place, phrases
 from evenrank.stats.sampling import LEAST_LABELS
 
 from .data import MetricValue, RunAudit, shown_name
+from .poles import group_label
 from .run_names import cut_name
 from .values import SHOWN_DEPTH
 
@@ -24,6 +25,9 @@ _PHRASES = phrases("audit")
 _LEFT_OUT = {"skip": "left out of the bias measures", "neutral": "counted as neutral"}
 LEAST_UNJUDGED = 0.01
 """From which share on unjudged documents are warned of."""
+LEAST_OF_GROUP = 30
+MUCH_UNJUDGED = 0.2
+"""Groups whose shares of unjudged documents differ so much, of at least 30 documents each, are named."""
 MOST_NAMED = 2
 """Of more runs, the share of unjudged documents is told from the smallest to the largest."""
 _MANY = 0.25
@@ -46,15 +50,21 @@ def absence_warning(lacking: Mapping[str, int], judged: int, runs: int = 1) -> s
 
 
 def misleading(
-    background: Evaluation, qrels: pl.DataFrame | None, measures: Sequence[Measure], results: Sequence[RunAudit]
+    background: Evaluation,
+    qrels: pl.DataFrame | None,
+    measures: Sequence[Measure],
+    results: Sequence[RunAudit],
+    documents: pl.DataFrame,
 ) -> Iterator[Finding]:
-    """What misleads unless it is known."""
+    """What misleads unless it is known; ``documents``: the first ones of every run, see :class:`AuditFigures`."""
     given = [run for run in results if not run.reference]
     judged = None if qrels is None else qrels["query_id"].n_unique()
     if qrels is None:
         yield _found("unknown", "answer")
     else:
         yield from _unjudged(given)
+        if background.group_table is not None and background.group_table.sample is None:
+            yield from _unjudged_groups(documents, [run.name for run in given], qrels, background.group_table.groups)
         yield from _without_relevant(qrels)
     sample = None if background.group_table is None else background.group_table.sample
     yield from _unlabelled(background.missing, given) if sample is None else _estimated(sample, given)
@@ -88,6 +98,26 @@ def _unjudged(given: Sequence[RunAudit]) -> Iterator[Finding]:
     first = _PHRASES.text("unjudged_share", depth=SHOWN_DEPTH, **values[0])
     shares = ", ".join([first, *(_PHRASES.text("unjudged_too", **of) for of in values[1:])])
     yield _found("unjudged_documents", shares=shares)
+
+
+def _unjudged_groups(
+    documents: pl.DataFrame, runs: Sequence[str], qrels: pl.DataFrame, groups: Sequence[str]
+) -> Iterator[Finding]:
+    """Which share of each group's documents in the runs' first ranks has no judgement, where the shares differ much."""
+    judged = qrels["query_id"].unique().implode()
+    first = documents.filter(pl.col("run").is_in(runs) & pl.col("query_id").is_in(judged))
+    shares = {}
+    for group in groups:
+        of_group = first.filter(pl.col(f"count_{group}") > 0)["relevance"]
+        if len(of_group) >= LEAST_OF_GROUP:
+            shares[group] = of_group.null_count() / len(of_group)
+    if len(shares) > 1 and max(shares.values()) - min(shares.values()) >= MUCH_UNJUDGED:
+        most, *_, least = sorted(shares, key=lambda group: -shares[group])
+        texts = [
+            _PHRASES.text("unjudged_group", group=group_label(group, list(groups)), share=percent(shares[group]))
+            for group in (most, least)
+        ]
+        yield _found("unjudged_groups", shares=", ".join(texts))
 
 
 def _without_relevant(qrels: pl.DataFrame) -> Iterator[Finding]:

@@ -230,7 +230,7 @@ def audit(
     )
     query_group = None if groups_given is None else on_axis(groups_given, rankings.queries)["query_group"]
 
-    misleads = tuple(misleading(rankings.background, inputs.qrels, wanted, results))
+    misleads = tuple(misleading(rankings.background, inputs.qrels, wanted, results, rankings.documents))
     cautioned = tuple(cautions(documents.groups))
     unequal = unequally_deep(rankings, wanted, baseline)
     settings = _settings(inputs, documents, options, rankings, wanted)

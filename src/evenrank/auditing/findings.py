@@ -28,7 +28,7 @@ from .data import AuditFigures, GroupShare, MetricValue, OrderEffect, Pair, RunA
 from .impact import impact_findings
 from .poles import labelled, pole, poles, side
 from .run_names import in_short, short_names
-from .selected_measures import shown_lean, utility_measures
+from .selected_measures import shown_lean, target_shares, utility_measures
 from .values import ONLY_KNOWN, PARTLY
 
 _PHRASES = phrases("audit")
@@ -467,6 +467,12 @@ def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared:
         "difference": _difference_of(compared),
     }
     values["baseline"] = in_short(str(result.baseline), "the baseline")
+    values["where"] = ""
+    if compared.partial:
+        values["where"] = _PHRASES.text("on_common", count=counted(compared.n, "query"))
+    pair = poles(result, measure)
+    values["pole"] = "" if pair is None else pole(pair, compared.difference or 0.0)
+    values["target"] = target_shares(measure)
     values["corrected"] = _PHRASES.text("after_correction") if _only_uncorrected(test) else ""
     values["neutral"] = "neutral" if labelled(result) else "neutral in wording"
     level: Level = "no difference shown" if key.startswith("same") else test.verdict

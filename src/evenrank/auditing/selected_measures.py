@@ -35,6 +35,12 @@ def direction(measure: Measure) -> str:
     return "nearer 0 is better" if resolve(measure).better == "nearer zero" else "higher is better"
 
 
+def target_shares(measure: Measure) -> str:
+    """The shares of exposure that a measure compares with, in words."""
+    named = {"candidates": "the candidates' shares", "uniform": "equal shares", None: "equal shares"}
+    return named.get(measure.params.get("target"), "the target shares")
+
+
 def estimated(result: AuditFigures) -> bool:
     """Whether figures are estimated from labels that were drawn."""
     return any(figure.from_labels is not None for run in result.given for figure in run.measures.values())

@@ -19,7 +19,7 @@ from .data import SHOWN_AS, AuditFigures, GroupShare, MetricValue, RunAudit, sho
 from .findings import RunFindings
 from .poles import Poles, group_label, groups, pole, poles, side
 from .run_names import cut_name, in_short, letters_of, short_names
-from .selected_measures import shown_lean, utility_measures
+from .selected_measures import shown_lean, target_shares, utility_measures
 
 UP, DOWN, APART, TIED, MORE, LESS = "▲", "▼", "●", "~", "↑", "↓"
 _RAISED = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲ"
@@ -78,9 +78,7 @@ def _is_share(measure: Measure) -> bool:
 
 
 def _measure_columns(result: AuditFigures, measure: Measure, with_interval: bool) -> Iterator[Column]:
-    key, pair = str(measure), poles(result, measure)
-    signed = resolve(measure).signed and pair is not None
-    heading = f"{key} (+ {pole(pair, 1.0)})" if signed and pair is not None else key
+    key, heading = str(measure), _heading(result, measure)
     marks = {run.name: _marks(result, run, measure) for run in shown_runs(result)}
     size = max(map(len, marks.values()))
     yield Column(
@@ -93,6 +91,12 @@ def _measure_columns(result: AuditFigures, measure: Measure, with_interval: bool
     if with_interval and not resolve(measure).whole_run and any(_ends(run, key) for run in result.given):
         ends = (f"{key} low", f"{key} high")
         yield Column(ends, _ENDS, "", lambda run: _ends(run, key) or "")
+
+
+def _heading(result: AuditFigures, measure: Measure) -> str:
+    """A measure's name, of a signed one with the group that positive values are towards."""
+    pair, name = poles(result, measure), shown_name(measure)
+    return f"{name} (+ {pole(pair, 1.0)})" if resolve(measure).signed and pair is not None else name
 
 
 def _ends(run: RunAudit, key: str) -> tuple[float, float] | None:
@@ -157,7 +161,7 @@ def _turned(result: AuditFigures, rows: list[RunAudit]) -> Table:
         (m for m in known_measures(result) if _is_share(m)),
         key=lambda m: -max((run.measures[str(m)].mean or 0.0 for run in rows), default=0.0),
     )
-    lines = [_Line(shown_name(m), str(m), m) for m in first]
+    lines = [_Line(_heading(result, m), str(m), m) for m in first]
     lines += [_Line(group_label(str(m["group"]), names), str(m), m) for m in largest]
     shares = {(share.run, share.group): share for share in result.shares}
     columns = (
@@ -208,15 +212,18 @@ def legend(result: AuditFigures, table: Table) -> tuple[str, ...]:
         f"{TIED} the order of ties decides",
         *(["[ ] 95% interval"] if any(isinstance(column.key, tuple) for column in table.columns) else []),
         *glosses,
+        *(["groups: shares of the first ranks"] if result.shares else []),
         *_source(result),
         _of_candidates(result),
-        *(["ideal: by relevance"] if result.judged else []),
+        *(["ideal: these by relevance"] if result.judged else []),
     )
 
 
 _GLOSSES = {
+    "nDCG": "quality (1: best)",
+    "R": "relevant documents found (1: all)",
     "ARaB": "lean (0: none)",
-    "NFaiRR": "neutral wording (1: most neutral first)",
+    "NFaiRR": "neutral wording (1: most)",
 }
 
 
@@ -229,9 +236,7 @@ def _of_candidates(result: AuditFigures) -> str:
 
 def _gloss(measure: Measure) -> str | None:
     if measure.NAME == "AWRF":
-        target = measure.params.get("target")
-        of = {"candidates": "the candidates'", None: "equal"}.get(target, "the target's")
-        return f"nearness to {of} shares (1: same)"
+        return f"nearness to {target_shares(measure)} (1: same)"
     return _GLOSSES.get(measure.NAME)
 
 

@@ -323,6 +323,7 @@ def render(
         packs=[(name, packed(text)) for name, text in packs.items() if text is not None],
         script=script,
         provenance=None if provenance is None else _provenance(provenance),
+        plot_title="" if plot is None else plot.title,
     )
     return make_foldable(page)
 
@@ -548,13 +549,17 @@ class Page:
         """The findings of these places."""
         return tuple(finding for finding in self.findings if finding.place in places)
 
+    def headline(self, width: int = 80) -> str:
+        """The answer, and what stands below it."""
+        return "\n".join([_answer(self.said("answer"), self.aside, width), *_warnings(self, width)])
+
     def text(self, *, full: bool = False, width: int = 80) -> str:
         """The screen: the answer, the table, what it means, and at most three notes; ``full``: and all the rest.
 
         Where the screen would have more than ``lines`` lines, notes are left out, then what comes last of each run,
         then what words mean.
         """
-        above = "\n".join([_answer(self.said("answer"), self.aside, width), *_warnings(self, width)])
+        above = self.headline(width)
         tables: list[str] = []
         if self.table is not None:
             tables = [table.text(width) for table in replace(self.table, title="", notes=()).packed(width)]
@@ -604,7 +609,7 @@ class Page:
         """What stands below the table: each name with the sentences about it, then a line for each note."""
         by_name: dict[str, list[str]] = {}
         for one in self.said("finding"):
-            by_name.setdefault(one.subject, []).append(one.text.removeprefix(f"{one.subject} "))
+            by_name.setdefault(one.subject, []).append(_after_name(one.text, one.subject))
         found = [(name, " ".join(texts)) for name, texts in by_name.items()]
         return [*found, *(("Note", one.text) for one in self.said("note"))]
 
@@ -675,6 +680,11 @@ def _warnings(page: Page, width: int) -> list[str]:
     return [wrapped(plain(one.text), width) for one in page.said("warning")]
 
 
+def _after_name(text: str, name: str) -> str:
+    """A sentence that stands behind the name of what it is about: ``BM25 leans …`` or ``BM25: …`` without the name."""
+    return text.removeprefix(f"{name}: ").removeprefix(f"{name} ")
+
+
 def _first(findings: Sequence[Finding], of_each: int | None) -> list[Finding]:
     """So many findings about each thing."""
     found: dict[str, list[Finding]] = {}
@@ -699,7 +709,7 @@ def _paragraphs(findings: Sequence[Finding], width: int) -> str:
             return "\n".join(wrapped(text, width, first) for text in texts)
         said = " ".join(texts)
         # What is said of it reads on from its name, unless two are cut to the same.
-        return wrapped(said if labels.count(first[:-2]) > 1 else said.removeprefix(plain(name) + " "), width, first)
+        return wrapped(said if labels.count(first[:-2]) > 1 else _after_name(said, plain(name)), width, first)
 
     return "\n".join(paragraph(name, texts) for name, texts in by_subject.items())
 

@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -330,7 +330,7 @@ def impact_ratios(
         selection = Selection.of_rows(taken, weights, person, number)
         rows += group_impacts("", selects, groups.attribute, groups.groups, selection, int((place < 0).sum()))
     tied = (taken > 0) & (taken < 1)
-    settings = {
+    settings: dict[str, object] = {
         "table": readable(os.path.basename(columns.path)) if columns.path else "in memory",
         "selects": selects,
         "k": k,
@@ -494,12 +494,16 @@ class ImpactRatios(Result):
         """
         first, *others = impact_findings(self.groups)
         yield first
-        values = {"selects": self.settings["selects"], "selected": self.selected, "candidates": self.candidates}
+        values: dict[str, Any] = {
+            "selects": self.settings["selects"],
+            "selected": self.selected,
+            "candidates": self.candidates,
+        }
         yield _PHRASES.finding("selection", place="warning", **values)
         yield from others
         yield _PHRASES.finding("published", place="warning")
         if self.settings["tied"]:
-            ties = {name: self.settings[name] for name in ("k", "tied", "tied_lists")}
+            ties: dict[str, Any] = {name: self.settings[name] for name in ("k", "tied", "tied_lists")}
             yield _PHRASES.finding("tied" if several else "tied_in_one", place="note", **ties)
         if several and self.settings["id"] is None:
             yield _PHRASES.finding("no_ids", place="note")
@@ -684,12 +688,12 @@ def _none_below(run: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
     key = "missed_any" if least.ratio.mde is None else "missed"
     missed = FOUR_FIFTHS - (least.ratio.mde or 0.0)
     place: Place = "finding" if run else "warning"
-    named = {"who": _who(run), "group": _name(least, rows), "missed": missed}
+    named: dict[str, Any] = {"who": _who(run), "group": _name(least, rows), "missed": missed}
     yield _PHRASES.finding(key, run, "no difference shown", least.ratio, place, **named)
 
 
 def _first(
-    key: str, run: str, rows: Sequence[GroupImpact], level: Level, estimate: RateRatio | None, **values: object
+    key: str, run: str, rows: Sequence[GroupImpact], level: Level, estimate: RateRatio | None, **values: Any
 ) -> Finding:
     """The first sentence on a selection; of a run it says which of its ranks are selected."""
     if not run:

@@ -23,7 +23,7 @@ from evenrank.results.table import COUNT, NONE, Column, Table, digits, interval,
 from evenrank.stats.estimate import Estimate
 from evenrank.training.card import ruined
 
-from .claims import Decided, State, claims_of, number_of, published_of, published_rows
+from .claims import DIFFERENT, Decided, State, claims_of, number_of, published_of, published_rows
 from .figures import Figures
 from .study import FIRST, REFERENCES, Settings, Study, matching
 
@@ -164,12 +164,15 @@ class Layout:
 
 
 def _warning(study: Study[Any], figures: Figures, system: str, utility: str) -> str:
-    """Whether a ranker is destroyed: below the first stage, or far below its base."""
+    """Whether a ranker is destroyed: shown to be below the first stage, or far below its base."""
     if not utility or system in (FIRST, *REFERENCES) or not figures.has(utility, system):
         return ""
     base = study.destroyed_below(system)
     first, before = (figures.mean(utility, one) if figures.has(utility, one) else None for one in (FIRST, base))
-    return ruined(figures.mean(utility, system), first, before if base != system else None, measure=utility)
+    ends = None if first is None else figures.test(utility, {system: 1.0, FIRST: -1.0}).interval(DIFFERENT)
+    shown = ends is not None and ends[1] < 0
+    value = figures.mean(utility, system)
+    return ruined(value, first, before if base != system else None, measure=utility, shown=shown)
 
 
 @dataclass(frozen=True, slots=True)

@@ -422,3 +422,12 @@ def test_labels_that_were_drawn_make_no_table() -> None:
     result = evenrank.audit({"r": run}, labels=drawn, measures=MEASURE)
     assert result.impact == ()
     assert (result["r", MEASURE].mean, result["r", MEASURE].bounds) == (None, (0.0, 1.0))
+
+
+def test_poles_that_nobody_named_are_noted_where_something_is_signed() -> None:
+    run, labels = ranked()
+    renamed = labels.with_columns(gender=pl.col("gender").replace({"f": "x", "m": "y"}))
+    given: dict[str, Any] = {"labels": renamed, "group_column": "gender"}
+    note = "no poles were named"
+    assert note not in words(evenrank.audit({"r": run}, measures="ImpactRatio(group='x',pooled=True)@3", **given))
+    assert note in words(evenrank.audit({"r": run}, measures="ARaB@3", **given))

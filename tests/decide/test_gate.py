@@ -109,7 +109,7 @@ def test_20_queries_of_two_equal_files_show_no_margin() -> None:
     assert (found.outcome, found.value) == ("not shown", pytest.approx(0.0))
     assert found.n_if_equal > 100
     answer, why, of_rule = gate(same, budget=rule(against="old", at_least="-3%")).findings
-    assert (answer.key, answer.level, answer.place) == ("one_rule", "not shown", "answer")
+    assert (answer.key, answer.level, answer.place) == ("one_not_shown", "not shown", "answer")
     assert (of_rule.key, of_rule.subject, of_rule.level) == ("untold", "nDCG@10 vs old", "not shown")
     assert answer.text == "NOT SHOWN  new keeps 97% of old's nDCG@10: .507 against .507, difference .000."
     planned = (
@@ -419,9 +419,9 @@ def test_a_finding_for_the_outcome_and_one_for_each_rule(result: GateResult) -> 
     [
         ((0, 1, 2), "violated"),
         ((0, 2), "effective_needs"),
-        ((1,), "one_rule"),
-        ((2,), "one_rule"),
-        ((0,), "one_rule"),
+        ((1,), "one_violated"),
+        ((2,), "one_not_shown"),
+        ((0,), "one_holds"),
         ((0, 0), "all_hold"),
     ],
 )

@@ -33,7 +33,7 @@ def command(
         str | None,
         opt.Option("People instead of runs: a row each, with groups and who was selected, or scores.", reads=True),
     ] = None,
-    people: Annotated[Values, From("auditing.impact", "impact_ratios", without=("table", *_OF_GROUPS))],
+    people: Annotated[Values, From("auditing.people", "impact_ratios", without=("table", *_OF_GROUPS))],
     full: opt.Full = False,
     json: opt.Json = None,
     values: Annotated[

@@ -126,8 +126,8 @@ def _answer(result: GateResult) -> Finding:
     values: dict[str, Any] = {"run": result.run, "total": counted(total, "rule")}
     if total == 1:
         (rule,) = result.rules
-        text = {"status": rule.outcome.upper(), "claim": claim(rule)}
-        return _PHRASES.finding("one_rule", result.run, rule.outcome, rule.difference, "answer", **text)
+        key = f"one_{rule.outcome.replace(' ', '_')}"
+        return _PHRASES.finding(key, result.run, rule.outcome, rule.difference, "answer", claim=claim(rule))
     if not violated and not open_:
         return _PHRASES.finding("all_hold", result.run, "holds", place="answer", **values)
     names = [rule.rule.name or rule.rule.subject for rule in violated or open_]

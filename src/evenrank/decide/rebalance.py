@@ -176,7 +176,7 @@ def _done(request: Request, plan: Plan, grouping: Grouping, kept: Kept, changes:
             f"{bound.text} ({short(size)})" for bound, size in zip(request.bounds, plan.sizes or (), strict=False)
         ]
         key = _nothing_moved(request, plan, grouping, kept)
-        named = {"method": request.method.name, "bounds": bounds}
+        named: dict[str, Any] = {"method": request.method.name, "bounds": bounds}
         return _PHRASES.finding(key, name, place="answer", **named)
     promise = request.method.name in ("fair", "detconstsort") and not kept.unmet and changes.changed < changes.queries
     return _PHRASES.finding(

@@ -206,21 +206,24 @@ def claim(result: RuleResult) -> str:
     """What a rule claims of the run that is gated, with the figures: ``new keeps 95% of old's nDCG@10: …``."""
     rule = result.rule
     values: dict[str, Any] = {"run": result.run, "subject": result.subject, "limit": rule.limit}
-    ending = "_violated" if result.outcome == "violated" else ""
+    violated = result.outcome == "violated"
     if result.difference is None or result.against is None or not rule.relative:
-        return _PHRASES.text(f"claim{ending}", **values, figures=value_with_limit(result))
+        values["figures"] = value_with_limit(result)
+        return _PHRASES.text("claim_violated" if violated else "claim", **values)
     figures = {"own": result.mean, "other": result.other_mean, "difference": result.difference}
     values |= {"against": result.against, "measure": rule.subject, "share": percent(1 + rule.bound, 1)}
-    return _PHRASES.text(("claim_keeps" if rule.floor else "claim_at_most") + ending, **values, **figures)
+    if rule.floor:
+        return _PHRASES.text("claim_keeps_violated" if violated else "claim_keeps", **values, **figures)
+    return _PHRASES.text("claim_at_most_violated" if violated else "claim_at_most", **values, **figures)
 
 
 def value_with_limit(result: RuleResult) -> str:
     """The value with its limit, and where an absolute value leans to: ``.056 (limit .114) towards f``."""
     limit = limit_text(result)
     imagined = result.test is not None and math.isfinite(result.test.loss)
-    key = "with_limit" if imagined else "with_plain_limit"
     value = amount(result.rule, result.value)
-    value = _PHRASES.text(key, value=value, limit=limit) if limit else value
+    if limit:
+        value = _PHRASES.text("with_limit" if imagined else "with_plain_limit", value=value, limit=limit)
     own, other = result.direction
     if own is not None and other is not None and own != other:
         return f"{value} ({result.run} towards {own}, {result.against} towards {other})"

@@ -327,7 +327,7 @@ class ExperimentPage(Result):
         if len(self.claims) == 1:
             return _PHRASES.finding("one", self.name, place="answer", state=list(states))
         why = [_PHRASES.text("open", count=n, state=one) for one in _OPEN if (n := states[one])]
-        counts = {"supported": states["supported"], "refused": states["not supported"], "why": why}
+        counts: dict[str, Any] = {"supported": states["supported"], "refused": states["not supported"], "why": why}
         return _PHRASES.finding(
             "count" if why else "count_without_open",
             self.name,

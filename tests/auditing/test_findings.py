@@ -15,7 +15,7 @@ import evenrank
 from evenrank.auditing import AuditResult
 from evenrank.auditing.comparison import unless_tied
 from evenrank.auditing.data import OrderEffect
-from evenrank.auditing.findings import _in_order, bias_verdict
+from evenrank.auditing.findings import _in_order, bias_change
 from evenrank.measures import parse_measure
 from evenrank.results.finding import Finding
 from evenrank.stats.bounds import MeanBound, no_loss
@@ -58,31 +58,42 @@ def keys(result: AuditResult, *places: str) -> list[str]:
 # --- is it better, is it biased --------------------------------------------------------------------------------------
 
 
+def test_what_is_said_of_a_difference_in_effectiveness(result: AuditResult) -> None:
+    def said(difference: float | None, p: float | None, holm_p: float | None = None, **more: Any) -> Finding:
+        test = replace(told(difference or 0.0, (-0.3, 0.1), p), holm_p=p if holm_p is None else holm_p)
+        vs = {"difference": difference, "test": test, "tied": None, **more}
+        return changed(result, "new", "nDCG@10", vs=vs).findings[0]
+
+    assert said(-0.2, 0.001).text == "new .877, old 1.000 nDCG@10: −.200 [−.300, +.100]. new is worse."
+    assert said(-0.01, 0.3).text == (
+        "new .877, old 1.000 nDCG@10: −.010 [−.300, +.100], not significant (smallest detectable difference: .100)."
+    )
+    answers = {
+        ("better", "shown"): said(0.2, 0.001),
+        ("not_significant_corrected", "no difference shown"): said(0.2, 0.03, 0.06),
+        ("better_untold", "cannot be told"): said(None, None),
+        ("depth", "cannot be told"): said(0.2, 0.001, unequal_depth=True),
+    }
+    assert list(answers) == [(one.key, one.level) for one in answers.values()]
+
+
 def test_a_loss_is_ruled_out_only_where_it_is_tested(result: AuditResult) -> None:
-    held, base = no_loss(np.full(400, 0.5), np.full(400, 0.5)), np.full(40, 0.5)
-    lost = no_loss(np.full(400, 0.3), np.full(400, 0.5))
+    held, lost = no_loss(np.full(400, 0.5), np.full(400, 0.5)), no_loss(np.full(400, 0.3), np.full(400, 0.5))
     assert held is not None
     assert lost is not None
 
-    def said(difference: float | None, p: float | None, bound: MeanBound | None, **more: Any) -> tuple[str, str]:
-        test = replace(told(difference or 0.0, None, p), holm_p=p)
-        losses = () if bound is None else (bound,)
-        vs = {"difference": difference, "test": test, "losses": losses, "baseline_mean": 0.5, "tied": None, **more}
-        first = changed(result, "new", "nDCG@10", vs=vs).findings[0]
-        return first.key, first.level
+    def said(*losses: MeanBound, **more: Any) -> str:
+        asked = replace(result, settings={**result.settings, "margin": 0.05})
+        return changed(asked, "new", "nDCG@10", vs={"losses": losses, **more}).findings[1].key
 
-    assert said(0.2, 0.001, held) == ("better", "shown")
-    assert said(-0.2, 0.001, no_loss(base, base)) == ("worse", "shown")
-    assert said(-0.01, 0.001, held) == ("worse_within", "shown")
-    assert said(0.0, 0.3, held) == ("keeps", "shown")
-    assert said(-0.2, 0.3, lost) == ("loses", "shown")
-    assert said(-0.01, 0.3, no_loss(base, base)) == ("not_better", "no difference shown")
-    assert said(-0.01, 0.3, None) == ("not_better", "no difference shown")
-    assert said(None, None, None) == ("better_untold", "cannot be told")
-    assert said(0.2, 0.001, held, unequal_depth=True) == ("depth", "cannot be told")
+    assert said(held) == "no_loss"
+    assert said(lost) == "loss"
+    assert said(held, unequal_depth=True) == "loss_possible"
     # What is shown over all orders of ties as well is said, else neither.
-    assert said(0.0, 0.3, held, losses=(held, lost)) == ("not_better", "no difference shown")
-    assert said(-0.2, 0.3, lost, losses=(lost, held)) == ("not_better", "no difference shown")
+    assert said(held, lost) == said(lost, held) == "loss_possible"
+    assert said() not in ("no_loss", "loss", "loss_possible")
+    # Nobody asked.
+    assert not {"no_loss", "loss", "loss_possible"} & set(keys(result, "answer"))
 
 
 @pytest.mark.parametrize(("queries", "held"), [(50, False), (95, True)])
@@ -91,19 +102,16 @@ def test_no_loss_is_said_from_so_many_queries_on(queries: int, held: bool) -> No
     lists = {str(q): {"a": 2.0, "b": 1.0} for q in range(queries)}
     qrels = {query: {"ab"[int(query) % 2]: 1} for query in lists}
     other = {**lists, **{query: {"a": 1.0, "b": 2.0} for query in "01"}}
-    audit = evenrank.audit(
-        {"old": lists, "new": other}, qrels=qrels, query_clusters="none", baseline="old", measures="nDCG@10"
-    )
+    settings: dict[str, Any] = {"qrels": qrels, "query_clusters": "none", "baseline": "old", "measures": "nDCG@10"}
+    audit = evenrank.audit({"old": lists, "new": other}, margin=0.05, **settings)
     base = np.array([1.0, 1 / np.log2(3)] * queries)[:queries]
     new = base.copy()
     new[:2] = base[1], base[0]
     z = np.append(new - 0.95 * base, -0.95)
     low = z.mean() - stats.t.ppf(0.97, queries) * z.std(ddof=1) / np.sqrt(queries + 1)
     assert (low > 0) == held
-    assert audit.findings[0].key == ("keeps" if held else "better_untold")
-    same = evenrank.audit(
-        {"old": lists, "new": lists}, qrels=qrels, query_clusters="none", baseline="old", measures="nDCG@10"
-    )
+    assert audit.findings[1].key == ("no_loss" if held else "loss_possible")
+    same = evenrank.audit({"old": lists, "new": lists}, **settings)
     assert same.findings[0].text == "new and old have the same nDCG@10 in every query."
 
 
@@ -133,9 +141,11 @@ def test_measures_that_disagree_are_named() -> None:
     qrels = {query: {"r": 1} for query in old}
     runs = {"old": old, "new": new}
     audit = evenrank.audit(runs, qrels=qrels, query_clusters="none", baseline="old", measures="RR@10 R@3")
-    assert audit.findings[0].text == "new is better than old in R@3, but worse in RR@10."
+    assert keys(audit, "answer") == ["worse", "also_better"]
+    assert audit.findings[0].text.startswith("new .333, old .375 RR@10: −.042 [")
+    assert audit.findings[1].text.startswith("R@3: +.500 [")
     audit = evenrank.audit(runs, qrels=qrels, query_clusters="none", baseline="old", measures="R@3 R@10")
-    assert audit.findings[0].text == "new is better than old in R@3."
+    assert keys(audit, "answer") == ["better"]
 
 
 def test_what_missing_queries_decide_is_not_said() -> None:
@@ -156,7 +166,7 @@ def test_what_missing_queries_decide_is_not_said() -> None:
         baseline="old",
         measures="RR",
     )
-    assert keys(audit, "answer")[0] in ("better_untold", "not_better")
+    assert keys(audit, "answer")[0] in ("better_untold", "not_significant")
 
 
 def test_runs_are_put_in_the_order_of_their_common_queries() -> None:
@@ -180,6 +190,7 @@ def test_how_many_queries_would_rule_a_loss_out(result: AuditResult) -> None:
     base = np.full(40, 0.5)
     vs = {"test": told(-0.01, None, 0.3), "losses": (no_loss(base, base),), "baseline_mean": 0.5, "n": 40}
     audit = changed(changed(result, "old", "nDCG@10", values=base), "new", "nDCG@10", values=base, vs=vs)
+    audit = replace(audit, settings={**audit.settings, "margin": 0.05})
     (note,) = of(audit, "new", place="note")
     assert note.key == "to_rule_out"
     needed = next(n for n in range(2, 999) if no_loss(np.full(n, 0.5), np.full(n, 0.5)).p_holds() <= 0.05)  # type: ignore[union-attr]
@@ -187,41 +198,36 @@ def test_how_many_queries_would_rule_a_loss_out(result: AuditResult) -> None:
     assert note.text.endswith("there are 40.")
 
 
-def test_less_and_more_biased(result: AuditResult) -> None:
-    """By the sizes of signed measures, the sign of others; what depends on ties or on depth is not said."""
+def test_a_difference_in_bias_is_said_in_the_words_of_the_measure(result: AuditResult) -> None:
+    """Leans by the sizes of signed measures, others by their sign; what is not shown, of the first measure alone."""
 
-    def said(lean: dict[str, Any], neutral: dict[str, Any]) -> Finding:
+    def said(lean: dict[str, Any], neutral: dict[str, Any]) -> list[str]:
         both = changed(changed(result, "new", LEAN, vs=lean), "new", NEUTRAL, vs=neutral)
-        return next(one for one in both.findings if one.place == "answer" and "bias" in one.key)
+        return [one.key for one in both.findings if one.subject == "new" and one.place == "finding"][1:]
 
     def of_p(difference: float, p: float | None, sizes: float = -1.0, **more: Any) -> dict[str, Any]:
         test = replace(told(difference, None, p), holm_p=p)
         return {"difference": difference, "test": test, "sizes": told(sizes, None, p), "tied": None, **more}
 
-    nothing = of_p(0.1, 0.4)
-    assert said(nothing, nothing).text == "No difference in bias is shown."
-    assert said(of_p(-0.3, 0.01), nothing).text == (
-        "new is less biased than old in ARaB@10; in NFaiRR@10 no difference is shown."
-    )
-    assert said(of_p(-0.3, 0.01), of_p(0.3, 0.01)).text == "new is less biased than old (NFaiRR@10 and ARaB@10)."
-    assert said(of_p(-0.3, 0.01, sizes=0.2), nothing).key == "more_biased_partly"
-    assert said(of_p(0.3, 0.01), of_p(-0.3, 0.01)).key == "less_and_more_biased"
-    assert said(nothing, of_p(0.3, 0.01)).key == "less_biased_partly"
-    assert said(of_p(-0.3, 0.01) | {"sizes": told(-0.01, None, 0.4)}, of_p(0.3, 0.01)).key == "less_biased_in"
+    nothing, less = of_p(0.1, 0.4), of_p(-0.3, 0.01)
+    assert said(nothing, nothing) == ["lean_alike"]
+    assert said(less, nothing) == ["leans_less_than"]
+    assert said(less, of_p(0.3, 0.01)) == ["more_neutral", "leans_less_than"]
+    assert said(of_p(-0.3, 0.01, sizes=0.2), nothing) == ["leans_more_than"]
+    # What is shown stands first.
+    assert said(nothing, of_p(-0.3, 0.01)) == ["less_neutral", "lean_alike"]
     # Two leans to either side: which is larger is not shown.
-    apart = of_p(-0.3, 0.01) | {"sizes": told(-0.01, None, 0.4)}
-    assert said(apart, nothing).key == "bias_apart"
-    assert said(of_p(-0.3, 0.01, unequal_depth=True), nothing).key == "no_bias_difference"
-    untold = of_p(0.1, None)
-    assert said(untold, untold).level == "cannot be told"
+    assert said(less | {"sizes": told(-0.01, None, 0.4)}, nothing) == ["lean_differs"]
+    assert said(of_p(-0.3, 0.01, unequal_depth=True), nothing) == []
+    assert said(of_p(0.1, None), of_p(0.1, None)) == ["difference_untold"]
 
 
 def test_a_better_side_is_each_measures_own(result: AuditResult) -> None:
     compared = result["new", NEUTRAL].vs_baseline
     assert compared is not None
     shown = replace(compared, difference=-0.1, test=replace(told(-0.1, None, 0.01), holm_p=0.01), tied=None)
-    assert bias_verdict(parse_measure("NFaiRR@10"), shown) == "more"
-    assert bias_verdict(parse_measure("NDKL@10"), shown) == "less"
+    assert bias_change(parse_measure("NFaiRR@10"), shown) == "more"
+    assert bias_change(parse_measure("NDKL@10"), shown) == "less"
 
 
 def test_effectiveness_is_unknown_first() -> None:
@@ -325,7 +331,7 @@ def test_whose_lean_it_is(
         (None, []),
     ],
 )
-def test_whether_a_perfect_ranking_leans_as_far(
+def test_whether_an_ideal_ranking_leans_as_far(
     result: AuditResult, beyond: OrderEffect | None, said: list[tuple[str, str]]
 ) -> None:
     added = replace(UP, leans=told(UP.reference, None, 0.01))
@@ -334,19 +340,19 @@ def test_whether_a_perfect_ranking_leans_as_far(
     assert [(one.key, one.level) for one in of(audit, "old")] == [("leans_more", "shown"), *said]
 
 
-def test_a_perfect_ranking_may_lean_to_the_other_side(result: AuditResult) -> None:
+def test_an_ideal_ranking_may_lean_to_the_other_side(result: AuditResult) -> None:
     """A lean of .11 against one of −.2."""
     added, beyond = replace(UP, leans=told(UP.reference, None, 0.01)), excess([0.3, 0.31, 0.32], -0.2, (0.2, 0.4), 0.01)
     audit = with_differences(result, {"old": (added, beyond)})
     audit = changed(audit, "old", LEAN, mean=0.11, lean=told(0.11, (0.01, 0.21), 0.01))
     said = of(audit, "old")[1].text
-    assert said == "That is beyond what the perfect ranking does, by +.310 [+.200, +.400]."
+    assert said == "That is beyond what the ideal ranking does, by +.310 [+.200, +.400]."
 
 
 def test_the_words_of_a_lean(result: AuditResult) -> None:
     unclear = replace(UP, test=told(0.06, None, 0.4))
     assert lean(result, 0.11, 0.01, unclear, 0.01).text == (
-        "old leans male (+.110), as do its candidates (+.050). Its order is not shown to add to it (+.060)."
+        "old leans male (+.110), as do its candidates (+.050); its order is not shown to add to it (+.060)."
     )
     assert lean(result, -0.04, 0.01, replace(DOWN, reference=0.02), 0.01).text == (
         "old leans female (−.040), though its candidates lean male (+.020): its order adds −.060 [−.110, −.010]."
@@ -376,7 +382,7 @@ def test_what_few_queries_or_none_say(result: AuditResult) -> None:
     assert keys(single, "warning")[-1] == "few"
 
 
-def test_a_difference_in_bias(result: AuditResult) -> None:
+def test_the_words_of_a_difference_in_bias(result: AuditResult) -> None:
     def said(**vs: Any) -> Finding:
         return of(changed(result, "new", LEAN, vs=vs), "new")[-1]
 
@@ -384,12 +390,9 @@ def test_a_difference_in_bias(result: AuditResult) -> None:
         tested = replace(told(-0.347, (-0.5, -0.2), p), holm_p=p)
         return {"test": tested, "sizes": tested, "tied": None}
 
-    assert said(**of_p(0.003)).text == "It leans less than old: ARaB@10 −.347 [−.500, −.200]."
-    assert said(**of_p(0.003) | {"sizes": told(0.2, None, 0.01)}).key == "further"
-    assert said(**of_p(0.003) | {"sizes": told(0.2, None, 0.6)}).key == "apart"
+    assert said(**of_p(0.003)).text == "It leans less than old (ARaB@10 −.347 [−.500, −.200])."
     assert said(**of_p(0.4)).text == (
-        "No significant difference from old in ARaB@10 (−.347 [−.500, −.200]); true differences below .100 are missed"
-        " in at least one of five such samples."
+        "Whether new leans more or less than old is not shown (ARaB@10 −.347 [−.500, −.200])."
     )
     assert said(**of_p(None)).level == "cannot be told"
 
@@ -415,7 +418,7 @@ def test_a_run_that_is_not_the_background() -> None:
         background=background,
     )
     assert audit["random", "ARaB@2"].mean == pytest.approx(0)
-    assert of(audit, "b")[0].text.startswith("b leans male (+1.000), as do its candidates (+1.000).")
+    assert of(audit, "b")[0].text.startswith("b leans male (+1.000), as do its candidates (+1.000);")
 
 
 def test_what_ties_alone_add_is_not_shown() -> None:
@@ -473,16 +476,16 @@ def test_two_runs_that_show_other_groups() -> None:
     measures = "AWRF(target='candidates')@10 " + " ".join(f"Share(group='{group}')@10" for group in "abcd")
     runs = {"one": listing("abcd"), "two": listing("cdab")}
     found = evenrank.audit(runs, labels=_GROUPS, baseline="one", measures=measures)
-    (said,) = [one for one in found.findings if one.key == "shares_apart"]
-    assert said.text == "two and one differ in their shares of c, d, a and b; which is fairer is not shown."
+    (said,) = [one for one in found.findings if one.key == "more_and_fewer_than_baseline"]
+    assert said.text == "It shows more of c and d, and less of a and b, than one."
     against = {(one.run, one.group): one.vs_baseline for one in found.shares}
     assert against["one", "a"] is None
     assert against["two", "a"] is not None
     assert against["two", "a"].mean == pytest.approx(-0.5)
 
 
-def test_beyond_the_perfect_ranking_is_a_side() -> None:
-    """Every document of a answers: a perfect ranking has all five of them first, this run four of ten."""
+def test_beyond_the_ideal_ranking_is_a_side() -> None:
+    """Every document of a answers: an ideal ranking has all five of them first, this run four of ten."""
     ranked = [
         *[f"d{place}" for place in (0, 1, 2, 3, 5, 6, 7, 8, 10, 11)],
         "d4",
@@ -495,14 +498,14 @@ def test_beyond_the_perfect_ranking_is_a_side() -> None:
     shares = {one.group: one for one in found.shares}
     assert shares["a"].vs_ideal_order is not None
     assert (shares["a"].test.mean or 0) > 0 > (shares["a"].vs_ideal_order.mean or 0)
-    assert not shares["a"].beyond_perfect
-    assert shares["b"].beyond_perfect
+    assert not shares["a"].beyond_ideal
+    assert shares["b"].beyond_ideal
     (said,) = [one.text for one in found.findings if one.key == "groups_beyond"]
     assert said.startswith("Of b")
 
 
 def test_a_lean_by_relevance_and_a_group_beyond_it() -> None:
-    """A perfect ranking has all five of a first, these runs four; but it has no more of c than of b or d."""
+    """An ideal ranking has all five of a first, these runs four; but it has no more of c than of b or d."""
     ranked = [f"d{place}" for place in (0, 1, 2, 3, 10, 11, 12, 13, 15, 16, 4, *range(5, 10), 14, 17, 18, 19)]
     lists = {f"q{q}": {doc: 20.0 - place for place, doc in enumerate(ranked)} for q in range(40)}
     qrels = {query: dict.fromkeys((f"d{n}" for n in range(5)), 1) for query in lists}

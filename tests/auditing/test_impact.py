@@ -373,7 +373,7 @@ def test_two_runs_are_compared_in_the_ratio() -> None:
     assert compared is not None
     assert compared.difference == pytest.approx(result["new", MEASURE].mean - result["old", MEASURE].mean)
     assert compared.significant
-    assert "new is less biased than old (ImpactRatio" in words(result)
+    assert "new has a higher ImpactRatio" in words(result)
 
 
 def hash_of(doc: str) -> int:

@@ -1,4 +1,4 @@
-"""What a run's order adds to its own candidates, and what it has beyond a perfect ranking of them."""
+"""What a run's order adds to its own candidates, and what it has beyond an ideal ranking of them."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_without_judgements_there_is_no_relevance() -> None:
     assert figure.vs_random_order is not None
     assert figure.vs_random_order.mean == pytest.approx(-1 / 6)
     assert figure.vs_ideal_order is None
-    assert "perfect ranking" not in result.table(full=True)
+    assert "ideal ranking" not in result.table(full=True)
 
 
 @pytest.mark.parametrize("grade", [0, -2])

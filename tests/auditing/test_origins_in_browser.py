@@ -57,7 +57,7 @@ def test_marks_of_differences_stand_at_their_figures(browser: Any, tmp_path: Pat
     opened = shown(browser, tmp_path / "p.html", audited(), "desktop")
     slope, offset = scale(opened, "origins-chart")
     points = opened.page.locator("#origins-chart .mark-symbol path").evaluate_all(BOXES)
-    # A perfect ranking adds 0.1 in each query; of the second run only what its order adds is known.
+    # A ideal ranking adds 0.1 in each query; of the second run only what its order adds is known.
     wanted = [0.3, 0.1, 0.2, -0.25]
     assert [(left + right) / 2 for left, right, *_ in points] == pytest.approx(
         [slope * value + offset for value in wanted], abs=2
@@ -71,10 +71,10 @@ def test_marks_of_differences_stand_at_their_figures(browser: Any, tmp_path: Pat
     )
     assert len(set(shapes)) == 3
     legend = opened.page.locator("#origins-legend > span").all_text_contents()
-    assert legend == ["order adds", "perfect ranking adds", "beyond relevance"]
+    assert legend == ["order adds", "ideal ranking adds", "beyond relevance"]
     assert "Right of 0: leans more towards male-worded passages" in opened.page.inner_text("#origins-signs")
     said = opened.page.locator("#origins-chart").get_attribute("aria-label")
-    assert "old: order adds +0.3000 (+0.1000 to +0.6000); old: perfect ranking adds +0.1000;" in said
+    assert "old: order adds +0.3000 (+0.1000 to +0.6000); old: ideal ranking adds +0.1000;" in said
     opened.close()
 
 

@@ -10,7 +10,7 @@ import pytest
 import evenrank
 from evenrank.auditing import AuditResult
 from evenrank.auditing.audit_page import render_page
-from evenrank.auditing.selected_measures import perfect
+from evenrank.auditing.selected_measures import ideal_adds
 from page_parts import cells, data, section
 from small_audits import text_of
 from small_origins import LEAN, NEUTRAL, excess, told, with_differences
@@ -19,7 +19,7 @@ from small_reports import labelled_audit, small_audit
 NAN = float("nan")
 EVIL = "<img src=x onerror=alert(1)>'\""
 ADDED = excess([0.1, 0.2, 0.6], 0.05, (0.1, 0.6), 0.03)
-# Beyond relevance in two queries alone: a perfect ranking adds (0.2 − 0.1 + 0.6 − 0.7) / 2 there.
+# Beyond relevance in two queries alone: an ideal ranking adds (0.2 − 0.1 + 0.6 − 0.7) / 2 there.
 BEYOND = excess([NAN, 0.1, 0.7], 0.2, (0.1, 0.7), 0.0001)
 
 
@@ -44,7 +44,7 @@ def test_the_table_of_differences(base: AuditResult) -> None:
     heads, old, new = rows(page, "origins")
     assert heads == [
         *("Measure", "Run", "Figure", "Candidates hold", "Order adds", "Interval (order)", "p (order)"),
-        *("Perfect ranking adds", "Beyond relevance", "Interval (beyond)", "p (beyond)", "Queries"),
+        *("Ideal ranking adds", "Beyond relevance", "Interval (beyond)", "p (beyond)", "Queries"),
     ]
     assert old[:2] == [LEAN, "old"]
     # The figure is over the queries of the difference, which here is not that of the table of figures.
@@ -58,7 +58,7 @@ def test_the_table_of_differences(base: AuditResult) -> None:
     assert (first["run"], second["run"]) == ("old", "new")
     assert first["marks"] == [
         ["added", 0.3, 0.1, 0.6, 0.03],
-        ["perfect", pytest.approx(0.0, abs=1e-12), None, None, None],
+        ["ideal", pytest.approx(0.0, abs=1e-12), None, None, None],
         ["beyond", 0.4, 0.1, 0.7, 0.0001],
     ]
     assert second["marks"] == [["added", 0.0, None, None, None]]
@@ -97,17 +97,12 @@ def test_the_figures_of_an_audit_add_up_on_the_page() -> None:
         numbers = [float(row[column].replace("−", "-")) for column in (2, 3, 4, 7, 8)]
         assert numbers[0] == pytest.approx(figure.mean, abs=1e-4)
         assert numbers[1:3] == pytest.approx([figure.vs_random_order.reference, figure.vs_random_order.mean], abs=1e-4)
-        # Each row is two sums: candidates and order, a perfect ranking and what is beyond it.
+        # Each row is two sums: candidates and order, an ideal ranking and what is beyond it.
         assert numbers[0] == pytest.approx(numbers[1] + numbers[2], abs=2e-4)
         assert numbers[0] == pytest.approx(numbers[1] + numbers[3] + numbers[4], abs=2e-4)
         # The same candidates in both runs.
         assert numbers[1] + numbers[3] == pytest.approx(result["relevance-first", measure].mean, abs=2e-4)
-    for shown in (
-        "relevance-first",
-        "Three reference rankings",
-        "Beyond relevance",
-        "what a perfect ranking would show",
-    ):
+    for shown in ("relevance-first", "Beyond relevance", "what an ideal ranking would"):
         assert shown in text_of(page)
 
 
@@ -121,17 +116,16 @@ def test_a_single_query_has_no_intervals() -> None:
 
 def test_without_qrels_there_is_no_third_reference() -> None:
     page = text_of(render_page(audited(3, qrels=None, measures="ARaB@3")))
-    assert "Without qrels it is unknown what a perfect ranking" in " ".join(page.split())
-    assert "Two reference rankings of the same candidates" in page
+    assert "Without qrels it is unknown what an ideal ranking" in " ".join(page.split())
     assert "relevance-first" not in page
 
 
-def test_what_a_perfect_ranking_adds(base: AuditResult) -> None:
+def test_what_an_ideal_ranking_adds(base: AuditResult) -> None:
     found = with_differences(base, {"old": (ADDED, excess([0.0, NAN, 0.1], 0.1, None, None))})
-    assert perfect(found["old", LEAN]) == pytest.approx((0.1 + 0.5) / 2)
-    assert perfect(found["new", LEAN]) is None
+    assert ideal_adds(found["old", LEAN]) == pytest.approx((0.1 + 0.5) / 2)
+    assert ideal_adds(found["new", LEAN]) is None
     nothing = with_differences(base, {"old": (ADDED, excess([0.0, NAN, NAN], 0.1, None, None))})
-    assert perfect(nothing["old", LEAN]) == pytest.approx(0.1)
+    assert ideal_adds(nothing["old", LEAN]) == pytest.approx(0.1)
 
 
 def test_a_difference_that_ties_decide_is_marked(base: AuditResult) -> None:
@@ -146,7 +140,7 @@ def test_a_difference_that_ties_decide_is_marked(base: AuditResult) -> None:
 
 def test_without_qrels_the_section_says_why() -> None:
     page = render_page(with_differences(small_audit(qrels=None, measures=f"{NEUTRAL} {LEAN}"), {"old": (ADDED, None)}))
-    assert "Without qrels it is unknown what a perfect ranking" in section(page, "origins")
+    assert "Without qrels it is unknown what an ideal ranking" in section(page, "origins")
     heads, line = rows(page, "origins")
     assert heads[2:] == ["Figure", "Candidates hold", "Order adds", "Interval (order)", "p (order)", "Queries"]
     assert line[4] == "+0.3000"

@@ -110,10 +110,11 @@ def test_queries_that_a_run_lacks_are_noted() -> None:
     both = evenrank.audit(runs, collection=texts, qrels=qrels, measures="nDCG@10 ARaB@10")
     assert not [note for note in both.notes if note.startswith("new: ")]
     assert both.warnings == (
+        "Unjudged: 50% of old's first 10, 50% of new's (counted as not relevant).",
         "Judged queries are missing: new lacks 1 of 3. Effectiveness counts 0 there, and bias measures skip them.",
     )
     lacking = {"old": short, "new": short}
     assert (
         "missing: both runs lack 1 of 3."
-        in evenrank.audit(lacking, collection=texts, qrels=qrels, measures="nDCG@10").warnings[0]
+        in evenrank.audit(lacking, collection=texts, qrels=qrels, measures="nDCG@10").warnings[1]
     )

@@ -100,7 +100,7 @@ def test_every_output_and_the_json_of_an_audit(folder, evenrank):
     ended = evenrank("gate", "a.json", "--budget", "holds.toml", "--markdown", "-", "--github")
     assert ended.status == 0
     assert ended.out == (folder / "g.md").read_text(encoding="utf-8")
-    assert ended.err.startswith("::notice")
+    assert "\n::notice" in ended.err
     assert evenrank("gate", "a.json", "--budget", "holds.toml", "--run", "old", "--baseline", "new").status == 1
 
 

@@ -247,7 +247,7 @@ def test_full_runs_on_stand_ins(done: Done, tmp_path: Path, monkeypatch: pytest.
     text = Text(str(made / "collection.tsv"), queries, read_qrels(made / "clicks.txt"))
     monkeypatch.setattr(ibbr, "msmarco", lambda: text)
     files = {"queries-gender-annotated": "annotated.csv", "gender-representative": "words.txt"}
-    monkeypatch.setattr("evenrank.fetch", lambda name, to: [made / files[name]])
+    monkeypatch.setattr("evenrank.fetch", lambda name, out: [made / files[name]])
     encoder = done[0].data(0).encoder
     full = IBBRStudy.settings_of("full", Options(model=(f"BERT-L2={encoder}", f"BERT-L4={encoder}")))
     small = {"batch": 8, "epochs": 1.0, "cached": 16, "precision": "float32"}

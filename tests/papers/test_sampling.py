@@ -316,7 +316,7 @@ def test_full_runs_on_stand_ins(done: Done, tmp_path: Path, monkeypatch: pytest.
         "queries-fairness-sensitive": made / "sensitive.tsv",
         "runs-dev": public,
     }
-    monkeypatch.setattr("evenrank.fetch", lambda name, to: [files[name]])
+    monkeypatch.setattr("evenrank.fetch", lambda name, out: [files[name]])
     write_run(
         study_lists(str(made / "collection.tsv"), tmp_path / "first").searched(queries[70:100], 20).__next__(), public
     )

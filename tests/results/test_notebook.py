@@ -88,10 +88,10 @@ def test_an_audit_in_a_notebook(audited: evenrank.AuditResult) -> None:
         "ul",
         "li",
     }
-    assert found.cells[:4] == ["", "nDCG@10", "ARaB@10 (+ male)", ""]
+    assert found.cells[:5] == ["", "nDCG@10", "", "ARaB@10 (+ male)", ""]
     figure = audited["<b>plain", "nDCG@10"]
     assert figure.mean is not None
-    assert [cell.strip() for cell in found.cells[4:6]] == ["<b>plain", f"{figure.mean:.3f}".lstrip("0")]
+    assert [cell.strip() for cell in found.cells[5:7]] == ["<b>plain", f"{figure.mean:.3f}".lstrip("0")]
     assert "other\N{REPLACEMENT CHARACTER}[2J" in found.cells
     for one in audited.findings:
         # Below the table a sentence reads on from the name.

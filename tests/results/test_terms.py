@@ -37,7 +37,7 @@ def test_terms_are_explained_in_a_sentence_or_two() -> None:
 
 def test_what_a_screen_names_is_explained() -> None:
     measures = ("NFaiRR@20", "|ARaB@10|", "nDCG@5", "Share(group='f')@10")
-    for name in (*measures, "Holm p", "p", "perfect", "random", "relevance-first", "whose lean", "b/e/w", "known"):
+    for name in (*measures, "Holm p", "p", "ideal", "random", "relevance-first", "whose lean", "b/e/w", "known"):
         assert ": " in evenrank.explain(name)
 
 

@@ -16,12 +16,12 @@ from evenrank.results.page import CITATIONS, Page, Section, asset, render
 from evenrank.results.table import NONE, Column, Table
 
 from . import page_data as data
-from .data import RELEVANCE_FIRST, AuditFigures, MetricValue
+from .data import AuditFigures, MetricValue
 from .findings import audit_findings, run_findings
 from .impact import impact_table
 from .page_data import rounded
 from .poles import groups, labelled, poles, positive
-from .selected_measures import direction, perfect, signed_measures, with_origins
+from .selected_measures import direction, ideal_adds, signed_measures, with_origins
 from .summary import legend, screen_table, verdicts
 from .tables import (
     by_measure,
@@ -47,7 +47,7 @@ def specifications() -> dict[str, dict[str, object]]:
     * ``queries``: one bar per query, sorted.
     * ``depth``: one line per run over the ranks, with its shape at some of them.
     * ``ties``: one row per run for one measure: tie range as a band, interval as a line, mean and tie mean as points.
-    * ``origins``: up to three rows per run for one measure: what its order adds, what a perfect one would, and the
+    * ``origins``: up to three rows per run for one measure: what its order adds, what an ideal one would, and the
       difference.
 
     A string that starts with ``@`` is a placeholder for the script; ``["@runs"]`` becomes a list. Runs are
@@ -89,10 +89,10 @@ _UNLABELLED = (
     " of the documents adds, nor what is beyond relevance."
 )
 _NO_QRELS = (
-    "Without qrels it is unknown what a perfect ranking of the same candidates would add, and so is what a run has"
+    "Without qrels it is unknown what an ideal ranking of the same candidates would add, and so is what a run has"
     " beyond relevance."
 )
-_NO_COMMON = "No query has both a judgement and a value, so what a perfect ranking would add is unknown."
+_NO_COMMON = "No query has both a judgement and a value, so what an ideal ranking would add is unknown."
 
 
 def origins_section(result: AuditFigures) -> dict[str, object] | None:
@@ -117,7 +117,7 @@ def _origins(result: AuditFigures) -> Table:
 
 
 def _knows_relevance(result: AuditFigures, found: list[Measure]) -> bool:
-    """Whether it is known of one of these measures what a run has beyond a perfect ranking."""
+    """Whether it is known of one of these measures what a run has beyond an ideal ranking."""
     return any(run.measures[str(m)].vs_ideal_order is not None for m in found for run in result.given)
 
 
@@ -160,9 +160,9 @@ def _marks(figure: MetricValue) -> list[tuple[object, ...]]:
         if of is not None:
             low, high = of.ci95 or (None, None)
             marks.append((kind, rounded(of.mean), rounded(low), rounded(high), rounded(of.test.p)))
-    would = perfect(figure)
+    would = ideal_adds(figure)
     if would is not None:
-        marks.insert(1, ("perfect", rounded(would), None, None, None))
+        marks.insert(1, ("ideal", rounded(would), None, None, None))
     return marks
 
 
@@ -193,130 +193,6 @@ def literature(result: AuditFigures) -> list[tuple[str, str]]:
     """The publications that the measures' descriptions cite, by key."""
     text = " ".join(entry["text"] for entry in explanations(result))
     return [(key, f"{citation.text}.") for key, citation in CITATIONS.items() if key in text]
-
-
-def glossary(result: AuditFigures) -> list[tuple[str, str]]:
-    """The terms of the page that are not measures."""
-    sign = positive(poles(result))
-    entries = [
-        _references(result),
-        ("Neutrality", _NEUTRALITY_OF_LABELS if labelled(result) else _NEUTRALITY),
-        *_of_labels(result),
-        *_of_origins(result),
-    ]
-    if sign:
-        entries.append(("Sign of a lean", f"{sign[0].upper()}{sign[1:]}."))
-    entries.append(
-        (
-            "95% interval",
-            "How much the figure could vary with another sample of queries: the means that neither Student's t nor"
-            " Hall's rejects.",
-        )
-    )
-    if result.baseline is not None:
-        entries.append(
-            (
-                "Significance and loss",
-                "Significant means a Holm-corrected p below .05. A difference that is not significant may still exist:"
-                " “no loss shown” appears only if a loss of more than 5% is ruled out even with one ruined query more.",
-            )
-        )
-        signed = signed_measures(result)
-        if signed and not only_bounds(result):
-            entries.append(
-                (
-                    "b/e/w and p of signed measures",
-                    f"For {' and '.join(signed)}, the difference, its interval and its p-values keep the sign, whereas"
-                    " a query counts as better (b) if its value is nearer to 0 than the baseline's. So a run can be"
-                    " better on most queries without a significant difference, and the reverse.",
-                )
-            )
-    entries.append(
-        (
-            "Ties",
-            "Documents with the same score have no natural order. The tie mean is the mean over all their orders, the"
-            " tie range the smallest and largest value.",
-        )
-    )
-    return entries
-
-
-def _references(result: AuditFigures) -> tuple[str, str]:
-    """The term for the reference rankings, and what they are."""
-    useless = "A fair ranking that is no more effective than random is useless."
-    if not any(run.name == RELEVANCE_FIRST for run in result.runs):
-        return (
-            "random, neutral-first",
-            "Two reference rankings of the same candidates: the mean over all random orders, called candidates above,"
-            f" and the candidates sorted by neutrality. {useless}",
-        )
-    return (
-        "random, neutral-first, relevance-first",
-        "Three reference rankings of the same candidates: the mean over all random orders, called candidates above; the"
-        " candidates sorted by neutrality; and the candidates sorted by relevance, called perfect above, which is what"
-        " a perfect ranking would show (documents of one grade in random order, unjudged ones as irrelevant)."
-        f" {useless}",
-    )
-
-
-def _of_origins(result: AuditFigures) -> list[tuple[str, str]]:
-    """The terms of the section on where the bias comes from."""
-    figures = [figure for run in result.given for figure in run.measures.values()]
-    entries = []
-    if any(figure.vs_random_order is not None for figure in figures):
-        entries.append(
-            (
-                "Order adds",
-                "The run's figure minus that of its own candidates in random order, query by query. The rest is in the"
-                " candidates already: no order of them is to blame for it.",
-            )
-        )
-    if any(figure.vs_ideal_order is not None for figure in figures):
-        entries.append(
-            (
-                "Beyond relevance",
-                "The run's figure minus that of its own candidates sorted by relevance, query by query. 0 if the run"
-                " shows what a perfect ranking would show; a random order has minus what a perfect ranking adds.",
-            )
-        )
-    return entries
-
-
-_NEUTRALITY = (
-    "1 for a passage that has no group words (or too few to count) or mentions the groups in their target shares, 0 for"
-    " one that mentions only the group with the smallest target share."
-)
-_NEUTRALITY_OF_LABELS = (
-    "1 for a document whose label is of no group, or whose weights are the same for all groups; 0 for one of a single"
-    " group."
-)
-
-
-def _of_labels(result: AuditFigures) -> list[tuple[str, str]]:
-    """The terms of an audit whose groups are from labels, and the target of measures that compare with one."""
-    entries = []
-    if labelled(result):
-        entries.append(
-            (
-                "Known",
-                "The share of the documents that a figure looks at which have a label. A document without one is"
-                " unknown: neither of a group nor of none.",
-            )
-        )
-    if only_bounds(result):
-        entries.append(
-            (
-                "Bounds",
-                "The smallest and largest value that the figure could have, over every way to label the unknown"
-                f" documents. They hold for whatever reason labels are missing. “{NONE}” where they are not known"
-                " exactly.",
-            )
-        )
-    if "target" in result.settings:
-        target = str(result.settings["target"])
-        described = "equal shares for all groups" if target == "uniform" else target
-        entries.append(("Target", f"The shares of exposure that the groups should have: {described}."))
-    return entries
 
 
 def _plain(text: str) -> str:
@@ -370,10 +246,23 @@ def next_commands(result: AuditFigures, findings: Sequence[Finding]) -> tuple[tu
     """What can be done now: commands, and what for."""
     if not result.judged:
         return (("evenrank audit … --qrels FILE", "effectiveness"),)
-    shown = ("leans", "more_biased", "more_groups", "fewer_groups", "more_and_fewer", "less_and_more")
-    biased = any(finding.level == "shown" and finding.key.startswith(shown) for finding in findings)
+    of_order = any(finding.level == "shown" and finding.key in _MENDED_BY_ORDER for finding in findings)
     gate = ("evenrank gate", "limits for pipelines")
-    return (("evenrank rebalance", "a fairer order"), gate) if biased else (gate,)
+    return (("evenrank rebalance", "a fairer order"), gate) if of_order else (gate,)
+
+
+_MENDED_BY_ORDER = {
+    "leans_more",
+    "leans_by_order",
+    "leans_turned",
+    "leans_more_than",
+    "less_neutral",
+    "farther_from_target",
+    "more_groups",
+    "fewer_groups",
+    "more_and_fewer_groups",
+}
+"""What another order of the same documents can mend: not what the candidates hold."""
 
 
 def render_page(result: AuditFigures) -> str:
@@ -446,7 +335,6 @@ def _contents(result: AuditFigures) -> dict[str, object]:
         "depth": _depth(result),
         "words": _words(result),
         "measures": explanations(result),
-        "glossary": glossary(result),
         "literature": literature(result),
         "settings": _settings(result),
     }

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import polars as pl
 from ir_measures import Measure
 
 from evenrank.files.wording import counted, percent
@@ -16,9 +17,15 @@ from evenrank.results.finding import Finding, Place, phrases
 from evenrank.stats.sampling import LEAST_LABELS
 
 from .data import MetricValue, RunAudit, shown_name
+from .run_names import cut_name
+from .values import SHOWN_DEPTH
 
 _PHRASES = phrases("audit")
 _LEFT_OUT = {"skip": "left out of the bias measures", "neutral": "counted as neutral"}
+LEAST_UNJUDGED = 0.01
+"""From which share on unjudged documents are warned of."""
+MOST_NAMED = 2
+"""Of more runs, the share of unjudged documents is told from the smallest to the largest."""
 _MANY = 0.25
 """From which share of the documents with a word those with too few of them are noted."""
 
@@ -39,12 +46,16 @@ def absence_warning(lacking: Mapping[str, int], judged: int, runs: int = 1) -> s
 
 
 def misleading(
-    background: Evaluation, judged: int | None, measures: Sequence[Measure], results: Sequence[RunAudit]
+    background: Evaluation, qrels: pl.DataFrame | None, measures: Sequence[Measure], results: Sequence[RunAudit]
 ) -> Iterator[Finding]:
-    """What misleads unless it is known; ``judged``: how many queries are, None without qrels."""
+    """What misleads unless it is known."""
     given = [run for run in results if not run.reference]
-    if judged is None:
+    judged = None if qrels is None else qrels["query_id"].n_unique()
+    if qrels is None:
         yield _found("unknown", "answer")
+    else:
+        yield from _unjudged(given)
+        yield from _without_relevant(qrels)
     sample = None if background.group_table is None else background.group_table.sample
     yield from _unlabelled(background.missing, given) if sample is None else _estimated(sample, given)
     lacking = [_lacking(run, background.missing) for run in results if run.lacking is not None]
@@ -61,6 +72,30 @@ def misleading(
         yield _found("all_neutral", why=_why_neutral(background))
     elif any(map(is_bias, measures)) and not _counts(background):
         yield _found("no_words", why=_why_neutral(background))
+
+
+def _unjudged(given: Sequence[RunAudit]) -> Iterator[Finding]:
+    """Which share of each run's first documents has no judgement."""
+    known = [(run.name, run.unjudged) for run in given if run.unjudged is not None and run.unjudged.rows]
+    if not any(unjudged.share >= LEAST_UNJUDGED for _, unjudged in known):
+        return
+    if len(known) > MOST_NAMED or any(cut_name(name) != name for name, _ in known):
+        ends = [percent(pick(of.share for _, of in known)) for pick in (min, max)]
+        shares = " to ".join(dict.fromkeys(ends))
+        yield _found("unjudged_documents", shares=_PHRASES.text("unjudged_of_all", share=shares, depth=SHOWN_DEPTH))
+        return
+    values = [{"run": name, "share": percent(of.share)} for name, of in known]
+    first = _PHRASES.text("unjudged_share", depth=SHOWN_DEPTH, **values[0])
+    shares = ", ".join([first, *(_PHRASES.text("unjudged_too", **of) for of in values[1:])])
+    yield _found("unjudged_documents", shares=shares)
+
+
+def _without_relevant(qrels: pl.DataFrame) -> Iterator[Finding]:
+    """How many judged queries have no relevant document, and so count as 0 whatever is ranked."""
+    most = qrels.group_by("query_id").agg(pl.col("relevance").max())
+    count = int((most["relevance"] <= 0).sum())
+    if count:
+        yield _found("without_relevant", count=count, judged=most.height)
 
 
 def _unlabelled(missing: str, given: Sequence[RunAudit]) -> Iterator[Finding]:

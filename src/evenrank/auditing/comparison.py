@@ -12,7 +12,7 @@ from ir_measures import Measure
 from evenrank.files.types import EQUAL, NEAR_ZERO, Array, unequally_deep
 from evenrank.measures import Share, greatest_value, is_bias, resolve, signs
 from evenrank.measures.base import mean_of
-from evenrank.stats.bounds import MeanBound
+from evenrank.stats.bounds import MARGIN, MeanBound
 from evenrank.stats.compare import (
     ALL_ZERO,
     Comparison,
@@ -32,12 +32,16 @@ MISSING_QUERIES = "it depends on the queries that one of them lacks"
 
 
 def compare_with_baseline(
-    rankings: Sequence[RunValues], measures: Sequence[Measure], base: RunValues | None
+    rankings: Sequence[RunValues], measures: Sequence[Measure], base: RunValues | None, margin: float = MARGIN
 ) -> dict[str, list[RunComparison | None]]:
-    """Every ranking's comparison with the baseline, by measure; those of the audited runs corrected together."""
+    """Every ranking's comparison with the baseline, by measure; those of the audited runs corrected together.
+
+    ``margin``: the share of the baseline's effectiveness that a loss is compared with.
+    """
     compared: dict[str, list[RunComparison | None]] = {
         str(measure): [
-            None if base is None or run.name == base.name else _with_baseline(run, base, measure) for run in rankings
+            None if base is None or run.name == base.name else _with_baseline(run, base, measure, margin)
+            for run in rankings
         ]
         for measure in measures
     }
@@ -57,16 +61,16 @@ def compare_with_baseline(
     return compared
 
 
-def _with_baseline(run: RunValues, base: RunValues, measure: Measure) -> RunComparison:
+def _with_baseline(run: RunValues, base: RunValues, measure: Measure, margin: float) -> RunComparison:
     """A run's comparison with the baseline on one measure, not corrected."""
     own, other = run[measure], base[measure]
-    comparison = compare_values(own, other)
+    comparison = compare_values(own, other, margin)
     if depth_decides(run, base, measure):
         test = comparison.test.without_verdict(UNEQUAL_DEPTH)
         comparison = replace(comparison, test=test, unequal_depth=True)
     elif not is_bias(measure):
         both = run.has & base.has
-        losses = () if both.all() else _losses([(own.by_query.on(both), other.by_query.on(both))], own)
+        losses = () if both.all() else _losses([(own.by_query.on(both), other.by_query.on(both))], own, margin)
         test = unless_missing(comparison.test, run, base, measure)
         comparison = replace(comparison, test=test, losses=(*comparison.losses, *losses))
     if own.how.signed and run.name not in REFERENCES:
@@ -189,11 +193,11 @@ def _family(measure: Measure) -> str:
 # --- values against values -------------------------------------------------------------------------------------------
 
 
-def compare_values(run: MeasureValues, base: MeasureValues) -> RunComparison:
+def compare_values(run: MeasureValues, base: MeasureValues, margin: float = MARGIN) -> RunComparison:
     """A ranking against another on one measure, over the queries where both have a value, without Holm's correction."""
     if run.expected is not None:
         return _compare_expected(run, base)
-    comparison = (_compare_whole if run.how.whole_run else _compare_queries)(run, base)
+    comparison = _compare_whole(run, base) if run.how.whole_run else _compare_queries(run, base, margin)
     if run.by_query.label_sample is not None:
         # A query's own estimate is no value of it.
         comparison = replace(comparison, better=None, equal=None, worse=None)
@@ -229,7 +233,7 @@ def reach_of_difference(run: MeasureValues) -> float | None:
     return run.reach if run.reach is None or not run.how.signed else 2 * run.reach
 
 
-def _compare_queries(run: MeasureValues, base: MeasureValues) -> RunComparison:
+def _compare_queries(run: MeasureValues, base: MeasureValues, margin: float) -> RunComparison:
     values, baseline = run.by_query.values, base.by_query.values
     both = ~np.isnan(values - baseline)
     if run.how.better == "nearer zero":
@@ -252,7 +256,7 @@ def _compare_queries(run: MeasureValues, base: MeasureValues) -> RunComparison:
         better,
         int(both.sum()) - better - worse,
         worse,
-        losses=() if is_bias(run.measure) else _losses(pairs, run),
+        losses=() if is_bias(run.measure) else _losses(pairs, run, margin),
         tied=run_difference_over_ties(run, base),
         n=int(both.sum()),
         mean=means[0],
@@ -261,9 +265,11 @@ def _compare_queries(run: MeasureValues, base: MeasureValues) -> RunComparison:
     )
 
 
-def _losses(pairs: Sequence[tuple[QueryValues, QueryValues]], of: MeasureValues) -> tuple[MeanBound, ...]:
+def _losses(
+    pairs: Sequence[tuple[QueryValues, QueryValues]], of: MeasureValues, margin: float
+) -> tuple[MeanBound, ...]:
     """The tests of no loss on pairs of values [Q]; none where there is nothing to lose."""
-    tests = (values.no_loss(baseline, greatest_value(of.measure)) for values, baseline in pairs)
+    tests = (values.no_loss(baseline, greatest_value(of.measure), margin) for values, baseline in pairs)
     return tuple(test for test in tests if test is not None)
 
 

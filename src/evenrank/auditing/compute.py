@@ -17,6 +17,7 @@ from evenrank.files.errors import readable
 from evenrank.files.runs import RunLike, RunsLike
 from evenrank.groups import GroupSource
 from evenrank.measures import MeasuresLike, is_bias
+from evenrank.stats.bounds import MARGIN
 
 from .audit_result import AuditResult
 from .caveats import cautions, misleading
@@ -25,7 +26,16 @@ from .data import NEUTRAL_FIRST, RANDOM
 from .documents import Documents, describe_documents
 from .group_shares import group_shares
 from .impact import impacts_of_runs
-from .inputs import Inputs, Options, load_inputs, load_target, name_runs, note_sources, usual_measures
+from .inputs import (
+    Inputs,
+    Options,
+    common_depth,
+    load_inputs,
+    load_target,
+    name_runs,
+    note_sources,
+    usual_measures,
+)
 from .metric_values import run_audits
 from .query_groups import as_query_groups, lacking_groups, on_axis, served
 from .rankings import Rankings, measure_rankings
@@ -74,6 +84,16 @@ def audit(
         int,
         opt.Option("How many of its documents to use for each query.", range=opt.COUNT, panel="Statistics", rare=True),
     ] = 200,
+    margin: Annotated[
+        float | None,
+        opt.Option(
+            "Also say whether effectiveness loses more than this share of the baseline's (such as 0.05).",
+            range=opt.SHARE,
+            needs=("baseline",),
+            panel="Statistics",
+            rare=True,
+        ),
+    ] = None,
     query_groups: Annotated[
         object,
         opt.Option("Of queries or users: query_id,group.", reads=True, panel="Groups"),
@@ -110,7 +130,8 @@ def audit(
     measures: Annotated[
         MeasuresLike | None,
         opt.Option(
-            "Default: ARaB@10 NFaiRR@10, of labels AWRF@10 and the groups' shares; with --qrels also nDCG@10.",
+            "Default: ARaB@10 NFaiRR@10, of labels AWRF@10 and the groups' shares; with --qrels also nDCG@10 and,"
+            " where lists are longer, recall at their depth.",
             metavar="LIST",
             panel="Statistics",
         ),
@@ -141,6 +162,8 @@ def audit(
         target: The shares of exposure that AWRF and NDKL compare with: "uniform" (default), "candidates"
             (those of the background's documents), "relevant" (those of the query's relevant documents), a file of
             ``group,share`` or ``query_id,group,share``, ``{group: share}`` or ``{query: {group: share}}``.
+        margin: The share of the baseline's effectiveness that a run may lose, such as 0.05. The result then says
+            whether more than that is lost, even if one query more lost everything.
         query_groups: The group of each query, or of the user who asked it: a file of ``query_id,group``,
             ``{query: group}``, a frame or a Series. The result has each measure by group, whether a group's queries
             differ from those of the other groups, and on which groups a run differs from the baseline.
@@ -195,17 +218,19 @@ def audit(
     options = options.of_labels(documents.groups)
     wanted = inputs.measures
     if measures is None and documents.groups is not None:
-        wanted = usual_measures(documents.groups, judged)
+        wanted = usual_measures(documents.groups, judged, common_depth(inputs.runs))
     compared_to = load_target(target, documents.groups, judged)
     for run in inputs.runs:
         provenance.add_card(f"run {run.name}", run.card)
     provenance.add_card("background", inputs.background.card)
 
     rankings = measure_rankings(inputs, documents.groups, wanted, options, compared_to, query_clusters)
-    results = run_audits(rankings.every, wanted, baseline, rankings.own_references)
+    results = run_audits(
+        rankings.every, wanted, baseline, rankings.own_references, MARGIN if margin is None else margin
+    )
     query_group = None if groups_given is None else on_axis(groups_given, rankings.queries)["query_group"]
 
-    misleads = tuple(misleading(rankings.background, _judged_queries(inputs), wanted, results))
+    misleads = tuple(misleading(rankings.background, inputs.qrels, wanted, results))
     cautioned = tuple(cautions(documents.groups, wanted))
     unequal = unequally_deep(rankings, wanted, baseline)
     settings = _settings(inputs, documents, options, rankings, wanted)
@@ -213,6 +238,7 @@ def audit(
         file = readable(os.path.basename(query_groups)) if is_path(query_groups) else "in memory"
         settings["query_groups"] = file
     settings["query_clusters"] = rankings.clusters.reason
+    settings["margin"] = margin
     texts = inputs.queries
     return AuditResult(
         settings=settings,
@@ -244,11 +270,6 @@ def audit(
         query_groups=served(rankings.audited, wanted, baseline, query_group),
         query_group=query_group,
     )
-
-
-def _judged_queries(inputs: Inputs) -> int | None:
-    """How many queries are judged; None without qrels."""
-    return None if inputs.qrels is None else inputs.qrels["query_id"].n_unique()
 
 
 def _partly_labelled(documents: Documents, rankings: Rankings) -> bool:

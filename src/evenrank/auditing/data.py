@@ -84,7 +84,7 @@ class OrderEffect:
 
 RANDOM, NEUTRAL_FIRST, RELEVANCE_FIRST = "random", "neutral-first", "relevance-first"
 REFERENCES = (RANDOM, NEUTRAL_FIRST, RELEVANCE_FIRST)
-SHOWN_AS = {RANDOM: "candidates", RELEVANCE_FIRST: "perfect"}
+SHOWN_AS = {RANDOM: "candidates", RELEVANCE_FIRST: "ideal"}
 """What screens call two of the reference rankings."""
 
 
@@ -107,9 +107,9 @@ class RunComparison:
             decides it, nothing can be told.
         relative: The difference divided by the baseline's mean; None if that mean is within 1e-6 of 0.
         better, equal, worse: Numbers of queries; None for a measure of the whole run.
-        losses: Of effectiveness, whether it is shown to be no more than 5% below the baseline's: of the values, of
-            their expectations over the orders of tied documents, and of the queries that both runs have, where these
-            are others. Empty of bias, and where there is nothing to lose.
+        losses: Of effectiveness, whether it is shown to be no more than a share (5% by default) below the baseline's:
+            of the values, of their expectations over the orders of tied documents, and of the queries that both runs
+            have, where these are others. Empty of bias, and where there is nothing to lose.
         tied: Whether the queries' expectations over the orders of tied documents differ, which do not depend on how
             ties are broken; None where nothing is tied.
         sizes: Of a measure that is better nearer 0, whether one mean is further from it than the other, corrected
@@ -173,7 +173,7 @@ class RunComparison:
 
     @property
     def no_loss(self) -> bool | None:
-        """Whether effectiveness is shown to be no more than 5% below the baseline's; None of bias."""
+        """Whether effectiveness is shown to be no more than the margin below the baseline's; None of bias."""
         if not self.losses:
             return None
         return not self.unequal_depth and all(loss.p_holds() <= SIGNIFICANT for loss in self.losses)
@@ -277,6 +277,25 @@ class MetricValue:
 
 
 @dataclass(frozen=True, slots=True)
+class Unjudged:
+    """How many of the documents in the first ``depth`` ranks of the judged queries have no judgement.
+
+    ``rows``: number of these documents, queries together; ``unjudged``: of those, the ones without a judgement, which
+    count as not relevant.
+    """
+
+    also: ClassVar = ("share",)
+    depth: int
+    rows: int
+    unjudged: int
+
+    @property
+    def share(self) -> float:
+        """The share of these documents that has no judgement."""
+        return self.unjudged / self.rows if self.rows else 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class KnownLabels:
     """The labels of the first ``depth`` ranks of all queries together.
 
@@ -309,6 +328,7 @@ class RunAudit:
         tie_share: Share of the documents in the first 10 ranks that are tied.
         by_depth: Mean signed magnitude and neutrality of the documents down to each rank.
         absent: Number of judged queries that the run lacks.
+        unjudged: How many of its first 10 documents have no judgement; None without qrels.
         lacking: The run's documents without text; None if all have one.
         labels: The labels of its first 10 ranks; None without labels.
         lengths: How many documents each of the audit's queries has, array of shape [Q]; NaN if the run lacks it.
@@ -320,6 +340,7 @@ class RunAudit:
     tie_share: float
     by_depth: pl.DataFrame = field(repr=False, metadata=LEFT_OUT)
     absent: int = 0
+    unjudged: Unjudged | None = field(default=None, metadata=IF_KNOWN)
     lacking: Lacking | None = field(default=None, metadata=named("missing"))
     labels: KnownLabels | None = field(default=None, metadata=IF_KNOWN)
     lengths: Array | None = field(default=None, repr=False, metadata=BY_QUERY)
@@ -387,8 +408,8 @@ class GroupShare:
     vs_baseline: Comparison | None = field(default=None, metadata=IF_KNOWN)
 
     @property
-    def beyond_perfect(self) -> bool:
-        """Whether a perfect ranking is shown to go less far to the same side."""
+    def beyond_ideal(self) -> bool:
+        """Whether an ideal ranking is shown to go less far to the same side."""
         beyond = self.vs_ideal_order
         return beyond is not None and beyond.shown and (beyond.mean or 0) * (self.test.mean or 0) > 0
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from ir_measures import Measure
@@ -16,16 +16,17 @@ from ir_measures import Measure
 from evenrank.files.types import EQUAL, Array
 from evenrank.files.wording import counted
 from evenrank.measures import Share, is_bias, is_linear, resolve
-from evenrank.measures.base import mean_of
+from evenrank.measures.base import Construct, mean_of
 from evenrank.results.finding import Finding, Level, Place, phrases
-from evenrank.stats.bounds import MARGIN, outcome
+from evenrank.stats.bounds import outcome
 from evenrank.stats.compare import ALL_ZERO, LEAST_NOT_ZERO, Comparison
-from evenrank.stats.estimate import Estimate
+from evenrank.stats.estimate import SIGNIFICANT, Estimate
 from evenrank.stats.planning import queries_to_hold
 
+from .comparison import UNEQUAL_DEPTH
 from .data import AuditFigures, GroupShare, MetricValue, OrderEffect, Pair, RunAudit, RunComparison, shown_name
 from .impact import impact_findings
-from .poles import pole, poles, side
+from .poles import labelled, pole, poles, side
 from .run_names import in_short, short_names
 from .selected_measures import shown_lean, utility_measures
 from .values import ONLY_KNOWN, PARTLY
@@ -33,6 +34,8 @@ from .values import ONLY_KNOWN, PARTLY
 _PHRASES = phrases("audit")
 MOST_MOVED = 2
 """Runs of which it is said how far ties move a figure."""
+MOST_LOST = 0.5
+"""Up to which share of the queries their clusters are warned of above the table."""
 MOST_GROUPS = 5
 """Groups that the screen names for a run."""
 
@@ -44,12 +47,12 @@ class RunFindings:
     Attributes:
         effectiveness: Whether it is better than the baseline, by the first measure of effectiveness.
         lean: Towards whom it leans, and whose lean that is.
-        bias: Whether it is less biased than the baseline.
+        differences: How it differs from the baseline, measure of bias by measure.
     """
 
     effectiveness: Finding | None
     lean: Finding | None
-    bias: Finding | None
+    differences: tuple[Finding, ...]
 
 
 def run_findings(result: AuditFigures) -> dict[str, RunFindings]:
@@ -61,23 +64,22 @@ def run_findings(result: AuditFigures) -> dict[str, RunFindings]:
         found[run.name] = RunFindings(
             None if base is None else next(_effectiveness(result, run, base), None),
             None if lean is None else _lean(result, run, lean),
-            None if base is None else next(_less_biased(result, run), None),
+            () if base is None else tuple(_differences(result, run, lean)),
         )
     return found
 
 
 def audit_findings(result: AuditFigures, by_run: Mapping[str, RunFindings]) -> tuple[Finding, ...]:
     """All findings of an audit, those of the first line before the others; ``by_run``: see :func:`run_findings`."""
-    answer, of_runs = list(_answer(result, by_run)), list(_of_runs(result, by_run))
-    if any(one.key == "bias_untold" for one in answer):
-        of_runs = [replace(one, place="detail") if one.key == "difference_untold" else one for one in of_runs]
-    of_queries = _of_query_groups(result)
-    found = [*answer, *_warnings(result), *of_runs, *impact_findings(result.impact), *of_queries]
-    found += _notes(result)
-    if not any(one.place == "answer" for one in found):
-        # Where effectiveness is not asked for and nothing is compared, the first finding answers.
+    found = [*_answer(result, by_run), *_warnings(result), *_of_runs(result, by_run)]
+    found += [*impact_findings(result.impact), *_of_query_groups(result), *_notes(result)]
+    if all(one.key == "unknown" for one in found if one.place == "answer"):
+        # Where effectiveness is not known or not asked for, the first finding answers.
         first = next((n for n, one in enumerate(found) if one.place == "finding"), None)
-        found = found if first is None else [replace(found[first], place="answer"), *found[:first], *found[first + 1 :]]
+        if first is not None:
+            answered = [one for one in found[:first] if one.place == "answer"]
+            others = [one for one in (*found[:first], *found[first + 1 :]) if one not in answered]
+            found = [*answered, replace(found[first], place="answer"), *others]
     return tuple(found)
 
 
@@ -88,13 +90,17 @@ def _answer(result: AuditFigures, by_run: Mapping[str, RunFindings]) -> Iterator
     given = result.given
     yield from (one for one in result.misleading if one.place == "answer")
     if len(given) > 2 or (len(given) == 2 and result.baseline is None):
+        yield from _of_two(result) if len(given) == 2 else ()
         yield from _orders(result)
         yield from _all_lean(result)
     elif len(given) == 2 and result.baseline is not None:
         (run,) = (run for run in given if run.name != result.baseline)
-        of_run = by_run[run.name]
-        effectiveness = next(_by_several(result, run, result[result.baseline]), of_run.effectiveness)
-        yield from (one for one in (effectiveness, of_run.bias) if one is not None)
+        effectiveness = by_run[run.name].effectiveness
+        if effectiveness is not None:
+            yield effectiveness
+            yield from _loss(result, run)
+            yield from _other_measures(result, run)
+        yield from (one for one in by_run[run.name].differences if one.place == "answer")
     elif result.judged:
         measure = utility_measures(result)[0]
         figure = given[0].measures[str(measure)]
@@ -106,21 +112,61 @@ def _effectiveness(result: AuditFigures, run: RunAudit, base: RunAudit) -> Itera
     """Whether a run is better than the baseline, by the first measure of effectiveness."""
     for measure in utility_measures(result)[:1]:
         compared = _compared(run, measure)
-        key, level = _how_good(compared)
-        named = {"baseline": base.name, "measure": str(measure), "why": compared.test.reason}
-        yield _PHRASES.finding(key, run.name, level, compared.test, "answer", run=run.name, **named)
+        how = _how_good(compared.test, compared.unequal_depth)
+        yield _how_good_of(result, run, base, measure, compared.test, how)
 
 
-def _by_several(result: AuditFigures, run: RunAudit, base: RunAudit) -> Iterator[Finding]:
-    """In which of several measures of effectiveness a run is better than the baseline or worse, if in any."""
-    keys = {measure: _how_good(_compared(run, measure))[0] for measure in utility_measures(result)}
-    better = [measure for measure, key in keys.items() if key == "better"]
-    worse = [measure for measure, key in keys.items() if key in ("worse", "worse_within")]
-    if len(keys) > 1 and (better or worse):
-        key = "better_and_worse" if better and worse else "better_in" if better else "worse_in"
-        named = {"run": run.name, "baseline": base.name, "better": [*map(str, better)], "worse": [*map(str, worse)]}
-        test = _compared(run, (better or worse)[0]).test
-        yield _PHRASES.finding(key, run.name, "shown", test, "answer", **named)
+def _of_two(result: AuditFigures) -> Iterator[Finding]:
+    """Which of two runs is better where neither is the baseline."""
+    for pair in result.pairs:
+        measure = next(iter(utility_measures(result)), None)
+        if measure is not None and pair.measure == str(measure):
+            ahead = (pair.test.mean or 0.0) >= 0
+            better, other = (pair.first, pair.second) if ahead else (pair.second, pair.first)
+            test = pair.test if ahead else pair.test.negated()
+            how = _how_good(test, test.reason == UNEQUAL_DEPTH)
+            yield _how_good_of(result, result[better], result[other], measure, test, how)
+
+
+def _how_good_of(
+    result: AuditFigures, run: RunAudit, base: RunAudit, measure: Measure, test: Comparison, how: tuple[str, Level]
+) -> Finding:
+    """The first sentence: both figures, their difference with its interval, and what it shows."""
+    (key, level), called = how, short_names(result)
+    values: dict[str, Any] = {"run": called[run.name], "baseline": called[base.name], "measure": str(measure)}
+    values |= {"mean": run[measure].mean, "other": base[measure].mean, "why": test.reason}
+    values |= {"difference": Estimate(test.mean, test.ci95, test.n)}
+    values["smallest"] = "" if test.mde is None else _PHRASES.text("smallest", mde=test.mde)
+    return _PHRASES.finding(key, run.name, level, test, "answer", **values)
+
+
+def _difference_of(compared: RunComparison) -> Estimate:
+    """A run's difference from the baseline with its interval."""
+    return Estimate(compared.difference, compared.test.ci95, compared.test.n)
+
+
+def _loss(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
+    """Whether a run loses more than the margin that was asked for."""
+    margin = result.settings.get("margin")
+    for measure in utility_measures(result)[: margin is not None]:
+        compared = _compared(run, measure)
+        if not compared.losses:
+            continue
+        violated = all(outcome(loss, loss.p_violated()) == "violated" for loss in compared.losses)
+        key = "no_loss" if compared.no_loss else "loss" if violated else "loss_possible"
+        level: Level = "no difference shown" if key == "loss_possible" else "shown"
+        values: dict[str, Any] = {"margin": margin, "measure": str(measure), "baseline": str(result.baseline)}
+        yield _PHRASES.finding(key, run.name, level, compared.test, "answer", **values)
+
+
+def _other_measures(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
+    """In which other measures of effectiveness a run is better than the baseline or worse."""
+    for measure in utility_measures(result)[1:]:
+        compared = _compared(run, measure)
+        key, level = _how_good(compared.test, compared.unequal_depth)
+        if key in ("better", "worse"):
+            values: dict[str, Any] = {"measure": str(measure), "difference": _difference_of(compared)}
+            yield _PHRASES.finding(f"also_{key}", run.name, level, compared.test, "answer", **values)
 
 
 def _compared(run: RunAudit, measure: Measure) -> RunComparison:
@@ -136,65 +182,22 @@ def _in_common(runs: Sequence[RunAudit]) -> Array:
     return np.asarray(np.logical_and.reduce(has))
 
 
-def _how_good(compared: RunComparison) -> tuple[str, Level]:
-    if compared.unequal_depth:
+def _how_good(test: Comparison, unequal_depth: bool) -> tuple[str, Level]:
+    """The template and the level of a difference in effectiveness."""
+    if unequal_depth:
         return "depth", "cannot be told"
-    if compared.test.reason == ALL_ZERO:
+    if test.reason == ALL_ZERO:
         return "equally_good", "no difference shown"
-    if compared.significant and compared.difference is not None:
-        if compared.difference > 0:
-            return "better", "shown"
-        return "worse_within" if compared.no_loss else "worse", "shown"
-    if compared.losses and all(outcome(loss, loss.p_violated()) == "violated" for loss in compared.losses):
-        return "loses", "shown"
-    if compared.no_loss:
-        return "keeps", "shown"
-    if compared.test.reason is not None:
+    if test.shown:
+        return "better" if (test.mean or 0.0) > 0 else "worse", "shown"
+    if test.reason is not None:
         return "better_untold", "cannot be told"
-    return "not_better", "no difference shown"
+    return "not_significant_corrected" if _only_uncorrected(test) else "not_significant", "no difference shown"
 
 
-def _less_biased(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
-    """Whether a run is less biased than the baseline."""
-    found = {shown_name(m): (m, one) for m in compared_measures(result) if (one := _against(run, m)) is not None}
-    shares = [share for share in result.shares if share.run == run.name and share.vs_baseline is not None]
-    if not found and not shares:
-        return
-    by_verdict: dict[str | None, list[str]] = {"less": [], "more": [], "apart": [], None: []}
-    for name, (measure, one) in found.items():
-        by_verdict[bias_verdict(measure, one)].append(name)
-    less, more, apart, same = by_verdict.values()
-    tests = [
-        *(one.test for _, one in found.values()),
-        *(share.vs_baseline for share in shares if share.vs_baseline is not None),
-    ]
-    others = [share for share in shares if share.vs_baseline is not None and share.vs_baseline.shown]
-    level: Level = "shown"
-    if less and more:
-        key = "less_and_more_biased"
-    elif less or more:
-        key = "less_biased" if less else "more_biased"
-        key = f"{key}_in" if apart else f"{key}_partly" if same else key
-    elif apart:
-        key = "bias_apart"
-    elif others:
-        key = "shares_apart"
-    elif any(test.p is not None for test in tests):
-        key, level = "no_bias_difference", "no difference shown"
-    elif all(test.reason == ALL_ZERO for test in tests):
-        partial = any(one.partial for _, one in found.values())
-        key, level = "same_bias_in_common" if partial else "same_bias", "no difference shown"
-    else:
-        key, level = "bias_untold", "cannot be told"
-    why = next((test.reason for test in tests if test.reason not in (None, ALL_ZERO)), None)
-    values: dict[str, Any] = {"less": less, "more": more, "apart": apart, "same": same, "why": why}
-    values["groups"] = _some([other.group for other in sorted(others, key=lambda one: -one.share)])
-    deciding = next((found[name][1].test for name in (*less, *more, *apart)), None)
-    deciding = deciding or next((other.vs_baseline for other in others), tests[0])
-    # The sentence before has named them.
-    values["run"] = in_short(run.name, "It") if result.judged else run.name
-    values["baseline"] = in_short(str(result.baseline), "the baseline")
-    yield _PHRASES.finding(key, run.name, level, deciding, "answer", **values)
+def _only_uncorrected(test: Comparison) -> bool:
+    """Whether a difference would be shown without the correction for several comparisons."""
+    return test.p is not None and test.p < SIGNIFICANT and not test.shown
 
 
 def compared_measures(result: AuditFigures) -> list[Measure]:
@@ -208,25 +211,10 @@ def _against(run: RunAudit, measure: Measure) -> RunComparison | None:
     return None if compared is None or compared.unequal_depth else compared
 
 
-def bias_verdict(measure: Measure, compared: RunComparison) -> str | None:
-    """Whether a run is shown to be "less" biased than the baseline, "more", or "apart"; None where nothing is."""
-    if not compared.significant or compared.difference is None:
-        return None
-    how = resolve(measure)
-    if how.better == "higher":
-        return "less" if compared.difference > 0 else "more"
-    if not how.signed:
-        return "less" if compared.difference < 0 else "more"
-    sizes = compared.sizes
-    if sizes is None or not sizes.shown or sizes.mean is None:
-        return "apart"
-    return "less" if sizes.mean < 0 else "more"
-
-
 def _orders(result: AuditFigures) -> Iterator[Finding]:
     """Of several runs, the order in which measures put them, by which two are shown to differ."""
-    lean = shown_lean(result)
-    for measure in (*utility_measures(result)[:1], *compared_measures(result)):
+    lean, several = shown_lean(result), len(result.given) > 2
+    for measure in (*utility_measures(result)[:several], *compared_measures(result)):
         tests = [pair for pair in result.pairs if pair.measure == str(measure)]
         apart = {(test.first, test.second) for test in tests if test.test.shown}
         leading = not is_bias(measure) or measure == (lean or next(iter(compared_measures(result))))
@@ -248,8 +236,9 @@ def _order(result: AuditFigures, measure: Measure, tests: Sequence[Pair], apart:
     how, pair, name = resolve(measure), poles(result, measure), shown_name(measure)
     if apart and how.signed and pair is not None:
         name = _PHRASES.text("from_to", measure=name, least=pole(pair, -1.0), most=pole(pair, 1.0))
-    elif apart and is_bias(measure):
-        name = _PHRASES.text("higher" if how.better == "higher" else "lower", measure=name)
+    elif apart and how.construct in ("neutrality", "exposure"):
+        better = "higher" if how.better == "higher" else "lower"
+        name = _PHRASES.text(f"{better}_{how.construct}", measure=name)
     values: dict[str, Any] = {
         "measure": name,
         "order": order,
@@ -335,8 +324,8 @@ def _of_runs(result: AuditFigures, by_run: Mapping[str, RunFindings]) -> Iterato
     leans = {} if lean is None else {name: one.lean for name, one in by_run.items() if one.lean is not None}
     beyond = {name: list(_beyond(result[name], one, lean)) for name, one in leans.items() if lean is not None}
     said = {one.key for found in (*beyond.values(), *of_groups.values()) for one in found}
-    as_perfect = not said & {"lean_beyond", "groups_beyond"}
-    by_relevance = as_perfect and sum(map(len, beyond.values())) > 1
+    as_ideal = not said & {"lean_beyond", "groups_beyond"}
+    by_relevance = as_ideal and sum(map(len, beyond.values())) > 1
     for run in result.given:
         if lean is not None:
             place: Place = "answer" if only else "finding"
@@ -345,14 +334,8 @@ def _of_runs(result: AuditFigures, by_run: Mapping[str, RunFindings]) -> Iterato
         for one in of_groups.get(run.name, ()):
             if lean is None or one.level == "shown":
                 yield replace(one, place="answer") if only and lean is None else one
-        if run.name == result.baseline or result.baseline is None:
-            continue
-        leading = lean if lean is not None else next(iter(compared_measures(result)), None)
-        for measure in compared_measures(result):
-            compared = _against(run, measure)
-            if compared is not None and (measure == leading or compared.significant):
-                yield from _difference(result, run, measure, compared)
-    if by_relevance or (as_perfect and len(of_groups) > 1 and _all_by_relevance(result)):
+        yield from (one for one in by_run[run.name].differences if one.place != "answer")
+    if by_relevance or (as_ideal and len(of_groups) > 1 and _all_by_relevance(result)):
         yield _PHRASES.finding("none_beyond", level="no difference shown")
 
 
@@ -382,7 +365,7 @@ def _lean(result: AuditFigures, run: RunAudit, measure: Measure) -> Finding:
 
 
 def _beyond(run: RunAudit, found: Finding, lean: Measure) -> Iterator[Finding]:
-    """Of a lean that a run's order makes larger: whether a perfect ranking would, too."""
+    """Of a lean that a run's order makes larger: whether an ideal ranking would, too."""
     figure = run.measures[str(lean)]
     beyond, mean = figure.vs_ideal_order, figure.mean or 0.0
     if beyond is None or found.key not in ("leans_more", "leans_by_order", "leans_turned"):
@@ -430,27 +413,82 @@ def _why_none(figure: MetricValue) -> str:
     return _PHRASES.text("why_undefined")
 
 
-def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared: RunComparison) -> Iterator[Finding]:
-    """How a run differs from the baseline in bias."""
-    test, verdict, signed = compared.test, bias_verdict(measure, compared), resolve(measure).signed
+Change = Literal["less", "more", "apart"]
+_CHANGES: dict[Construct, dict[Change | None, str]] = {
+    "lean": {"less": "leans_less_than", "more": "leans_more_than", "apart": "lean_differs", None: "lean_alike"},
+    "neutrality": {"less": "more_neutral", "more": "less_neutral", None: "neutrality_alike"},
+    "exposure": {"less": "nearer_target", "more": "farther_from_target", None: "target_alike"},
+    "other": {"less": "nearer_zero", "more": "farther_from_zero", "apart": "figure_differs", None: "figure_alike"},
+}
+"""The templates of a difference, by what the measure measures and what is shown."""
+
+
+def bias_change(measure: Measure, compared: RunComparison) -> Change | None:
+    """Whether a run is shown to have "less" bias than the baseline, "more", or to be "apart"; None if nothing is."""
+    if not compared.significant or compared.difference is None:
+        return None
+    how = resolve(measure)
+    if how.better == "higher":
+        return "less" if compared.difference > 0 else "more"
+    if not how.signed:
+        return "less" if compared.difference < 0 else "more"
+    sizes = compared.sizes
+    if sizes is None or not sizes.shown or sizes.mean is None:
+        return "apart"
+    return "less" if sizes.mean < 0 else "more"
+
+
+def _differences(result: AuditFigures, run: RunAudit, lean: Measure | None) -> Iterator[Finding]:
+    """How a run differs from the baseline in bias: in each measure that shows it, and in the first one anyway."""
+    measures = compared_measures(result)
+    compared_on = {measure: one for measure in measures if (one := _against(run, measure)) is not None}
+    leading = lean if lean is not None else next(iter(measures), None)
+    # What is shown comes first.
+    for measure, compared in sorted(compared_on.items(), key=lambda item: not item[1].significant):
+        if measure == leading or compared.significant:
+            yield _difference(result, run, measure, compared)
+    yield from _share_differences(result, run)
+
+
+def _difference(result: AuditFigures, run: RunAudit, measure: Measure, compared: RunComparison) -> Finding:
+    """How a run differs from the baseline in a measure of bias."""
+    test, change, how = compared.test, bias_change(measure, compared), resolve(measure)
     if test.reason == ALL_ZERO:
-        return
-    if compared.holm_p is None:
+        key = "same_figure_in_common" if compared.partial else "same_figure"
+    elif compared.holm_p is None:
         key = "difference_untold"
-    elif verdict is None:
-        key = "no_difference"
-    elif verdict == "apart":
-        key = "apart"
-    elif signed:
-        key = "nearer" if verdict == "less" else "further"
+    elif how.construct == "other" and not how.signed and compared.significant:
+        key = "higher_figure" if (compared.difference or 0.0) > 0 else "lower_figure"
     else:
-        key = "fairer" if verdict == "less" else "less_fair"
-    named: dict[str, Any] = {"measure": shown_name(measure), "why": test.reason, "noticed": test.mde}
-    named["baseline"] = in_short(str(result.baseline), "the baseline")
-    named["difference"] = Estimate(compared.difference, test.ci95, test.n)
-    # Of several runs the table and the first line say which differ.
+        key = _CHANGES[how.construct][change]
+    values: dict[str, Any] = {
+        "measure": shown_name(measure),
+        "why": test.reason,
+        "difference": _difference_of(compared),
+    }
+    values["baseline"] = in_short(str(result.baseline), "the baseline")
+    values["corrected"] = _PHRASES.text("after_correction") if _only_uncorrected(test) else ""
+    values["neutral"] = "neutral" if labelled(result) else "neutral in wording"
+    level: Level = "no difference shown" if key.startswith("same") else test.verdict
+    # Without effectiveness this is the answer, where the run has to be named; of several runs the table and the order
+    # say which differ.
+    answers = len(result.given) == 2 and not result.judged
+    place: Place = "detail" if len(result.given) > 2 else "answer" if answers else "finding"
+    return _PHRASES.finding(key, run.name, level, test, place, who=run.name if answers else "It", **values)
+
+
+def _share_differences(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
+    """The groups that a run shows more or less of than the baseline, from the largest."""
+    shares = sorted((share for share in result.shares if share.run == run.name), key=lambda share: -share.share)
+    shown = [(share.group, share.vs_baseline) for share in shares if share.vs_baseline and share.vs_baseline.shown]
+    if not shown:
+        return
+    more, less = ([group for group, test in shown if sign * (test.mean or 0.0) > 0] for sign in (1, -1))
+    key = "more_and_fewer_than_baseline" if more and less else "more_than_baseline" if more else "fewer_than_baseline"
     place: Place = "detail" if len(result.given) > 2 else "finding"
-    yield _PHRASES.finding(key, run.name, test.verdict, test, place, **named)
+    values: dict[str, Any] = {"more": _some(more), "less": _some(less), "who": "It"}
+    values["baseline"] = in_short(str(result.baseline), "the baseline")
+    yield _PHRASES.finding(key, run.name, "shown", shown[0][1], place, **values)
 
 
 # --- several groups --------------------------------------------------------------------------------------------------
@@ -481,7 +519,7 @@ def _group_findings(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
     key = "more_and_fewer_groups" if more and less else "more_groups" if more else "fewer_groups"
     listed = [_some([_group(one, figures=not several) for one in of]) for of in (more, less)]
     yield _PHRASES.finding(key, run.name, "shown", shown[0].test, more=listed[0], less=listed[1])
-    beyond = [one for one in shown if one.beyond_perfect]
+    beyond = [one for one in shown if one.beyond_ideal]
     if beyond:
         groups = _some([one.group for one in beyond])
         yield _PHRASES.finding("groups_beyond", run.name, "shown", beyond[0].vs_ideal_order, groups=groups)
@@ -495,9 +533,9 @@ def _predicate(found: Finding) -> str:
 
 
 def _all_by_relevance(result: AuditFigures) -> bool:
-    """Whether groups differ from the candidates, and nowhere is that shown to be beyond a perfect ranking."""
+    """Whether groups differ from the candidates, and nowhere is that shown to be beyond an ideal ranking."""
     shown = [share for share in result.shares if share.test.shown]
-    return bool(shown) and all(one.vs_ideal_order is not None and not one.beyond_perfect for one in shown)
+    return bool(shown) and all(one.vs_ideal_order is not None and not one.beyond_ideal for one in shown)
 
 
 def _group(found: GroupShare, *, figures: bool) -> str:
@@ -527,10 +565,10 @@ def _of_query_groups(result: AuditFigures) -> Iterator[Finding]:
     for one in ranked[:1]:
         alike = [two for two in ranked if (two.run, two.measure) == (one.run, one.measure)]
         worst = min(alike, key=lambda two: _gain(measures[two.measure], two.test))
-        how = resolve(measures[one.measure])
-        better, fair = _gain(measures[worst.measure], worst.test) >= 0, is_bias(measures[one.measure])
-        key = ("group_fairer" if better else "group_less_fair") if fair else "group_best" if better else "group_worst"
-        key = "group_apart" if how.undirected or how.signed else key
+        better = _gain(measures[worst.measure], worst.test) >= 0
+        key = "group_best" if better else "group_worst"
+        if is_bias(measures[one.measure]):
+            key = "group_higher" if (worst.test.mean or 0.0) > 0 else "group_lower"
         named: dict[str, Any] = {"run": worst.run, "group": worst.group, "measure": shown_name(measures[worst.measure])}
         yield _PHRASES.finding(key, "", "shown", worst.test, **named)
     if not shown:
@@ -554,12 +592,8 @@ def _of_groups_against(result: AuditFigures, measures: Mapping[str, Measure]) ->
             if not shown:
                 continue
             better, worse = ([g for g, test in shown if sign * _gain(measure, test) > 0] for sign in (1, -1))
-            how = resolve(measure)
             key = "groups_better_and_worse" if better and worse else "groups_better" if better else "groups_worse"
-            fair = (
-                "groups_fairer_and_less_fair" if better and worse else "groups_fairer" if better else "groups_less_fair"
-            )
-            template = "groups_changed" if how.undirected or how.signed else fair if is_bias(measure) else key
+            template = "groups_changed" if is_bias(measure) else key
             said: dict[str, Any] = {"better": _some(better), "worse": _some(worse), "measure": shown_name(measure)}
             said |= {"groups": _some([group for group, _ in shown]), "baseline": result.baseline}
             yield _PHRASES.finding(template, "", "shown", shown[0][1], run=run.name, **said)
@@ -585,7 +619,9 @@ def _notes(result: AuditFigures) -> Iterator[Finding]:
     if result.query_cluster is not None:
         sizes = result.query_cluster.n_unique(), len(result.queries)
         values: dict[str, Any] = {"clusters": counted(sizes[0], "cluster"), "count": counted(sizes[1], "query")}
-        yield _PHRASES.finding("clusters", place="note", why=result.settings["query_clusters"], **values)
+        # Few of them decide how sure all else is.
+        place: Place = "warning" if sizes[0] <= MOST_LOST * sizes[1] else "note"
+        yield _PHRASES.finding("clusters", place=place, why=result.settings["query_clusters"], **values)
     moved = _moved(result)
     if moved:
         yield _PHRASES.finding("ties", level="cannot be told", place="note", figures=moved)
@@ -594,7 +630,7 @@ def _notes(result: AuditFigures) -> Iterator[Finding]:
         yield _PHRASES.finding("unequal_depth", level="cannot be told", place="note", measures=measures)
     yield from _no_figures(result)
     yield from result.cautions
-    if len(result.given) == 2:
+    if len(result.given) == 2 and result.settings.get("margin") is not None:
         yield from _to_rule_out(result)
 
 
@@ -624,25 +660,26 @@ def _moved(result: AuditFigures) -> list[str]:
 
 
 def _to_rule_out(result: AuditFigures) -> Iterator[Finding]:
-    """How many queries would rule a loss out, where one is possible."""
+    """How many queries would rule a loss of more than the margin out, where one is possible."""
+    margin = float(result.settings["margin"])
     for run in result.given:
         for measure in utility_measures(result)[:1]:
             compared = run.measures[str(measure)].vs_baseline
-            if compared is None or _how_good(compared)[0] != "not_better" or not compared.losses:
+            if compared is None or compared.no_loss is not False or compared.unequal_depth:
                 continue
-            needed = queries_for_no_loss(run[measure], result[str(result.baseline)][measure])
+            needed = queries_for_no_loss(run[measure], result[str(result.baseline)][measure], margin)
             if needed is not None and needed > compared.n:
-                values: dict[str, Any] = {"needed": needed, "count": compared.n}
+                values: dict[str, Any] = {"needed": needed, "count": compared.n, "margin": margin}
                 yield _PHRASES.finding("to_rule_out", run.name, "cannot be told", place="note", **values)
 
 
-def queries_for_no_loss(figure: MetricValue, baseline: MetricValue) -> int | None:
-    """How many queries show a loss of at most 5%, with the spread of these, if the two runs are equally good."""
+def queries_for_no_loss(figure: MetricValue, baseline: MetricValue, margin: float) -> int | None:
+    """How many queries rule a loss of more than ``margin`` out, with these queries' spread, if both are equal."""
     both = ~np.isnan(figure.values - baseline.values)
     difference, base = figure.values[both] - baseline.values[both], baseline.values[both]
     compared = figure.vs_baseline
     if compared is None or not compared.losses or len(base) < 2:
         return None
     loss = compared.losses[0]
-    sd = float(np.std(difference + MARGIN * base, ddof=1))
-    return queries_to_hold(MARGIN * float(base.mean()), sd, loss.loss, design_effect=loss.design_effect)
+    sd = float(np.std(difference + margin * base, ddof=1))
+    return queries_to_hold(margin * float(base.mean()), sd, loss.loss, design_effect=loss.design_effect)

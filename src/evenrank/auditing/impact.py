@@ -342,7 +342,6 @@ def _below(run: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
             estimate.verdict,
             estimate,
             "finding" if run else "warning",
-            who=_who(run),
             groups=[_with_ratio(row, rows) for row in alike],
             reference=reference,
             people=[f"{row.ratio.n:,}" for row in alike],
@@ -365,7 +364,7 @@ def _none_below(run: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
     key = "missed_any" if least.ratio.mde is None else "missed"
     missed = FOUR_FIFTHS - (least.ratio.mde or 0.0)
     place: Place = "finding" if run else "warning"
-    named: dict[str, Any] = {"who": _who(run), "group": _name(least, rows), "missed": missed}
+    named: dict[str, Any] = {"group": _name(least, rows), "missed": missed}
     yield _PHRASES.finding(key, run, "no difference shown", least.ratio, place, **named)
 
 
@@ -377,10 +376,6 @@ def _first(
         return _PHRASES.finding(key, run, level, estimate, "answer", **values)
     selects = list(dict.fromkeys(row.selects for row in rows))
     return _PHRASES.finding(f"{key}_of_run", run, level, estimate, selects=selects, **values)
-
-
-def _who(run: str) -> str:
-    return f"{run}: " if run else ""
 
 
 def _with_ratio(row: GroupImpact, among: Sequence[GroupImpact]) -> str:

@@ -39,6 +39,7 @@ from evenrank.measures import (
 )
 
 from .data import REFERENCES, SHOWN_AS
+from .values import SHOWN_DEPTH
 
 UTILITY = "nDCG@10"
 LEAN, NEUTRALITY = "ARaB@10", "NFaiRR@10"
@@ -331,13 +332,21 @@ def load_target(target: object, groups: GroupTable | None, judged: bool) -> Targ
     return as_target(target, groups.groups)
 
 
-def usual_measures(groups: GroupTable, judged: bool) -> list[Measure]:
+def common_depth(runs: Sequence[Run]) -> int:
+    """The length of the longest lists that all runs have."""
+    return min(int(run.table["rank"].to_numpy().max()) for run in runs)
+
+
+def usual_measures(groups: GroupTable, judged: bool, depth: int = 0) -> list[Measure]:
     """The measures of an audit that asks for none, utility first.
+
+    ``depth``: of how many documents recall is measured, where these are more than ten.
 
     Without poles nothing is signed; of labels, and of more than two groups, each group's share is a figure, and how
     near the shares are to those of the candidates.
     """
     names = [UTILITY] if judged else []
+    names += [f"R@{depth}"] if judged and depth > SHOWN_DEPTH else []
     if groups.poles is not None:
         names.append(LEAN)
     if groups.labelled or groups.poles is None:

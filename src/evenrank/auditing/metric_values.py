@@ -9,6 +9,7 @@ from ir_measures import Measure
 
 from evenrank.measures import facts, signs
 from evenrank.results.table import Interval
+from evenrank.stats.bounds import MARGIN
 from evenrank.stats.compare import Comparison, compare_combined, undecidable
 from evenrank.stats.estimate import absolute_estimate, defined
 
@@ -23,13 +24,15 @@ def run_audits(
     measures: Sequence[Measure],
     baseline: str | None,
     references: Mapping[str, Mapping[Over, RunValues]],
+    margin: float = MARGIN,
 ) -> tuple[RunAudit, ...]:
     """Every ranking with its metric values.
 
-    ``references``: of each audited run the reference rankings of its own candidates.
+    ``references``: of each audited run the reference rankings of its own candidates; ``margin``: the share of the
+    baseline's effectiveness that a loss is compared with.
     """
     base = next((run for run in rankings if run.name == baseline), None)
-    compared = compare_with_baseline(rankings, measures, base)
+    compared = compare_with_baseline(rankings, measures, base, margin)
     return tuple(
         RunAudit(
             name=run.name,
@@ -41,6 +44,7 @@ def run_audits(
             tie_share=run.tie_share,
             by_depth=run.by_depth,
             absent=run.absent,
+            unjudged=run.unjudged,
             lacking=run.lacking,
             labels=run.labels,
             lengths=run.lengths,

@@ -19,6 +19,11 @@ def in_short(name: str, instead: str) -> str:
     return name if len(name) <= _LONG else instead
 
 
+def cut_name(name: str) -> str:
+    """A run's name on one line, cut in the middle where it is long."""
+    return fitted(plain(name), min(cell_len(plain(name)), _LONG))
+
+
 def letters_of(result: AuditFigures) -> dict[str, str]:
     """A letter for each of several runs, by which the others say that they differ from it; none of more than ten."""
     if not result.pairs or len(result.given) > len(_LETTERS):
@@ -29,7 +34,7 @@ def letters_of(result: AuditFigures) -> dict[str, str]:
 def short_names(result: AuditFigures) -> dict[str, str]:
     """What runs are called where several are named: where a name is long, by their letters, or cut if that tells."""
     names = [run.name for run in result.given]
-    cut = {name: fitted(plain(name), min(cell_len(plain(name)), _LONG)) for name in names}
+    cut = {name: cut_name(name) for name in names}
     if all(in_short(name, "") for name in names):
         return {name: name for name in names}
     return letters_of(result) or (cut if len(set(cut.values())) == len(cut) else {name: name for name in names})

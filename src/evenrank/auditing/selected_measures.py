@@ -21,8 +21,8 @@ def with_origins(result: AuditFigures) -> list[Measure]:
     return [m for m in result.measures if any(run.measures[str(m)].vs_random_order is not None for run in result.given)]
 
 
-def perfect(figure: MetricValue) -> float | None:
-    """What a perfect ranking of the candidates would add to a figure, over the queries where that is defined."""
+def ideal_adds(figure: MetricValue) -> float | None:
+    """What an ideal ranking of the candidates would add to a figure, over the queries where that is defined."""
     if figure.vs_random_order is None or figure.vs_ideal_order is None:
         return None
     return mean_of(figure.vs_random_order.values - figure.vs_ideal_order.values)

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ir_measures import Measure
 from rich.cells import cell_len
 
 from evenrank.files.types import EQUAL
-from evenrank.measures import resolve
+from evenrank.measures import is_bias, resolve
 from evenrank.measures.exposure import Share
 from evenrank.results.finding import Finding
-from evenrank.results.page import Chip, Tone, Verdicts
+from evenrank.results.page import Chip, Verdicts
 from evenrank.results.table import TEXT, Column, Table, fitted, short, short_intervals, shorts
 
-from .data import RANDOM, SHOWN_AS, AuditFigures, GroupShare, MetricValue, RunAudit, shown_name
-from .findings import RunFindings, bias_verdict, compared_measures
+from .data import SHOWN_AS, AuditFigures, GroupShare, MetricValue, RunAudit, shown_name
+from .findings import RunFindings
 from .poles import Poles, group_label, groups, pole, poles, side
-from .run_names import in_short, letters_of
+from .run_names import cut_name, in_short, letters_of, short_names
 from .selected_measures import shown_lean, utility_measures
 
 UP, DOWN, APART, TIED, MORE, LESS = "▲", "▼", "●", "~", "↑", "↓"
 _RAISED = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲ"
 _LONGEST_HEADING = 10
+SCREEN = 80
 _FIGURE = shorts(3)
-_ENDS = short_intervals(3)
+_ENDS = short_intervals(2)
 
 
 def shown_runs(result: AuditFigures) -> list[RunAudit]:
-    """The runs, then the candidates and the perfect order of them."""
+    """The runs, then the candidates and the ideal order of them."""
     return [*result.given, *(run for run in result.runs if run.name in SHOWN_AS)]
 
 
@@ -38,9 +39,16 @@ def screen_table(result: AuditFigures) -> Table:
     rows = shown_runs(result)
     if any(_is_share(measure) for measure in result.measures):
         return _turned(result, rows)
+    tables = [_by_run(result, rows, with_interval) for with_interval in (True, False)]
+    return next((table for table in tables if table.fits(SCREEN)), tables[-1])
+
+
+def _by_run(result: AuditFigures, rows: list[RunAudit], with_interval: bool) -> Table:
+    """A row for each ranking; ``with_interval``: of effectiveness too."""
     columns = [Column("run", TEXT, "", lambda run: _name(result, run))]
     for measure in known_measures(result):
-        columns += _measure_columns(result, measure)
+        ends = resolve(measure).signed or (with_interval and measure in utility_measures(result)[:1])
+        columns += _measure_columns(result, measure, ends)
     return Table("Figures", tuple(columns), rows, kind=lambda run: "reference" if run.reference else "")
 
 
@@ -52,8 +60,6 @@ def known_measures(result: AuditFigures) -> list[Measure]:
 
 def _name(result: AuditFigures, run: RunAudit) -> str:
     letter = letters_of(result).get(run.name)
-    if run.name == RANDOM and not _same_candidates(result):
-        return in_short(f"{result.settings.get('background')}'s candidates", SHOWN_AS[RANDOM])
     return f"{letter}\xa0{run.name}" if letter else SHOWN_AS.get(run.name, run.name)
 
 
@@ -71,7 +77,7 @@ def _is_share(measure: Measure) -> bool:
     return type(measure) is type(Share)
 
 
-def _measure_columns(result: AuditFigures, measure: Measure) -> Iterator[Column]:
+def _measure_columns(result: AuditFigures, measure: Measure, with_interval: bool) -> Iterator[Column]:
     key, pair = str(measure), poles(result, measure)
     signed = resolve(measure).signed and pair is not None
     heading = f"{key} (+ {pole(pair, 1.0)})" if signed and pair is not None else key
@@ -84,7 +90,7 @@ def _measure_columns(result: AuditFigures, measure: Measure) -> Iterator[Column]
         lambda run: _value(run.measures[key]),
         mark=(lambda run: marks[run.name].ljust(size)) if size else None,
     )
-    if signed and not resolve(measure).whole_run and any(_ends(run, key) for run in result.given):
+    if with_interval and not resolve(measure).whole_run and any(_ends(run, key) for run in result.given):
         ends = (f"{key} low", f"{key} high")
         yield Column(ends, _ENDS, "", lambda run: _ends(run, key) or "")
 
@@ -204,13 +210,13 @@ def legend(result: AuditFigures, table: Table) -> tuple[str, ...]:
         *glosses,
         *_source(result),
         _of_candidates(result),
-        *(["perfect: by relevance"] if result.judged else []),
+        *(["ideal: by relevance"] if result.judged else []),
     )
 
 
 _GLOSSES = {
     "ARaB": "lean (0: none)",
-    "NFaiRR": "neutrality (1: most neutral first)",
+    "NFaiRR": "neutral wording (1: most neutral first)",
 }
 
 
@@ -218,7 +224,7 @@ def _of_candidates(result: AuditFigures) -> str:
     if _same_candidates(result):
         return "candidates: in random order"
     whose = in_short(str(result.settings.get("background")), "the background")
-    return f"candidates: {whose}'s in random order (in sentences: each run's own)"
+    return f"candidates: {whose}'s, in random order"
 
 
 def _gloss(measure: Measure) -> str | None:
@@ -246,11 +252,11 @@ def verdicts(result: AuditFigures, by_run: Mapping[str, RunFindings]) -> Verdict
     ``by_run``: see :func:`evenrank.auditing.findings.run_findings`.
     """
     utility, lean = utility_measures(result)[:1], shown_lean(result)
-    compared = result.baseline is not None and len(result.given) > 1
+    compared, biased = result.baseline is not None and len(result.given) > 1, any(map(is_bias, result.measures))
     headings = [str(measure) for measure in utility] if compared or result.pairs else []
     headings += ["lean", "whose lean"] if lean is not None else []
     headings += ["shares"] if result.shares and lean is None else []
-    headings += ["bias"] if compared else []
+    headings += [f"against {in_short(str(result.baseline), 'the baseline')}"] if compared and biased else []
 
     def chips(run: RunAudit) -> Iterator[Chip]:
         found = by_run[run.name]
@@ -262,10 +268,11 @@ def verdicts(result: AuditFigures, by_run: Mapping[str, RunFindings]) -> Verdict
             yield from _leaning(found.lean, run[lean].mean, poles(result, lean))
         elif result.shares:
             yield _shares(result, run)
-        if compared:
-            yield Chip("baseline") if run.name == result.baseline else _biased(result, run, found.bias)
+        if compared and biased:
+            yield Chip("baseline") if run.name == result.baseline else _different(found.differences)
 
-    return Verdicts(("", *headings), tuple((run.name, tuple(chips(run))) for run in result.given))
+    rows = tuple((cut_name(run.name), tuple(chips(run))) for run in result.given)
+    return Verdicts(("", *headings), rows)
 
 
 def _among(result: AuditFigures, run: RunAudit, measure: Measure) -> Chip:
@@ -280,18 +287,27 @@ def _among(result: AuditFigures, run: RunAudit, measure: Measure) -> Chip:
     own = run.measures[key].mean or 0.0
     above = [name for name in others if (result[name].measures[key].mean or 0.0) > own]
     if above:
-        return Chip(f"worse than {above[0]}" if len(above) == 1 else f"worse than {len(above)} runs", "bad")
+        return Chip(
+            f"worse than {short_names(result)[above[0]]}" if len(above) == 1 else f"worse than {len(above)} runs", "bad"
+        )
     return Chip("none is better", "good") if others else Chip("not shown to differ")
 
 
 _EFFECTIVE = {
     "better": Chip("better", "good"),
     "worse": Chip("worse", "bad"),
-    "worse_within": Chip("worse, by 5% at most", "bad"),
-    "loses": Chip("loses over 5%", "bad"),
-    "keeps": Chip("no loss over 5%"),
-    "not_better": Chip("not shown to differ"),
+    "not_significant": Chip("not significant"),
+    "not_significant_corrected": Chip("not significant"),
     "equally_good": Chip("same in every query"),
+}
+_DIFFERENT = {
+    "leans_less_than": Chip("leans less", "good"),
+    "leans_more_than": Chip("leans more", "bad"),
+    "lean_differs": Chip("leans otherwise"),
+    "more_neutral": Chip("more neutral"),
+    "less_neutral": Chip("less neutral"),
+    "nearer_target": Chip("nearer to the target", "good"),
+    "farther_from_target": Chip("farther from the target", "bad"),
 }
 _CANDIDATES, _ORDER = "candidates", "order"
 _WHOSE = {
@@ -302,7 +318,6 @@ _WHOSE = {
     "leans_turned": Chip(_ORDER),
     "leans_whose": Chip("not shown", "unknown"),
 }
-_TONES: dict[str, Tone] = {"less": "good", "more": "bad"}
 _UNKNOWN, _NONE = Chip("cannot be told", "unknown"), Chip("–", "unknown")
 
 
@@ -314,18 +329,15 @@ def _leaning(found: Finding, mean: float | None, pair: Poles | None) -> Iterator
     yield _WHOSE.get(found.key, _NONE)
 
 
-def _biased(result: AuditFigures, run: RunAudit, found: Finding | None) -> Chip:
-    """Against the baseline."""
-    if found is None or found.level == "cannot be told":
-        return _UNKNOWN
-    if found.level == "no difference shown":
-        return Chip("not shown to differ")
-    for verdict, tone in _TONES.items():
-        if found.key in (f"{verdict}_biased", f"{verdict}_biased_partly"):
-            tests = {measure: run.measures[str(measure)].vs_baseline for measure in compared_measures(result)}
-            named = [shown_name(m) for m, one in tests.items() if one is not None and bias_verdict(m, one) == verdict]
-            return Chip(f"{verdict} biased" + f": {', '.join(named)}" * found.key.endswith("partly"), tone)
-    return Chip("differs", "unknown")
+def _different(differences: Sequence[Finding]) -> Chip:
+    """How a run differs from the baseline in bias."""
+    shown = [finding for finding in differences if finding.level == "shown"]
+    if not shown:
+        alike = any(finding.level == "no difference shown" for finding in differences)
+        return Chip("not shown to differ") if alike else _UNKNOWN
+    chips = [_DIFFERENT.get(finding.key, Chip("differs")) for finding in shown]
+    tones = {chip.tone for chip in chips}
+    return Chip(", ".join(dict.fromkeys(chip.text for chip in chips)), tones.pop() if len(tones) == 1 else "same")
 
 
 def _shares(result: AuditFigures, run: RunAudit) -> Chip:

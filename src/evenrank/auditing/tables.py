@@ -25,7 +25,7 @@ from evenrank.stats.compare import LEAST_DIFFERENT, LEAST_NOT_ZERO, Comparison
 
 from .data import AuditFigures, MetricValue, OrderEffect, Pair, QueryGroup, RunAudit, RunComparison
 from .poles import group_label, groups, labelled
-from .selected_measures import direction, on_common, perfect, signed_measures, with_origins
+from .selected_measures import direction, ideal_adds, on_common, signed_measures, with_origins
 from .unknown_labels import only_bounds
 from .word_attribution import Words, WordShare
 
@@ -347,7 +347,7 @@ def _tied(effect: OrderEffect | None) -> str:
 def origins_table(result: AuditFigures, relevance: bool) -> Table:
     """The page's table: a row for each figure that is known to be such a sum.
 
-    ``relevance``: with what a perfect ranking of the candidates would add.
+    ``relevance``: with what an ideal ranking of the candidates would add.
     """
     rows = [
         FigureRow(result, run, run.measures[str(measure)])
@@ -356,7 +356,7 @@ def origins_table(result: AuditFigures, relevance: bool) -> Table:
         if run.measures[str(measure)].vs_random_order is not None
     ]
     beyond = (
-        Column("perfect", _APART, "Perfect ranking adds", lambda row: perfect(row.figure)),
+        Column("ideal", _APART, "Ideal ranking adds", lambda row: ideal_adds(row.figure)),
         Column(
             "vs_ideal_order",
             _APART,

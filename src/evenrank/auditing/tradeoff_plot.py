@@ -20,6 +20,7 @@ from .unknown_labels import plane_bias
 
 WIDTH, HEIGHT = 460, 250
 _LONGEST = 18
+_SYMBOL = 90
 _REFERENCE = "#7f8794"
 _REFERENCE_SHAPES = ("diamond", "triangle-up", "square")
 
@@ -84,6 +85,8 @@ def tradeoff_plot(measures: tuple[Measure, Measure], points: Sequence[RankingPoi
     colours = {name: COLOURS[n % len(COLOURS)] for n, name in enumerate(own)} | dict.fromkeys(references, _REFERENCE)
     shapes = dict.fromkeys(own, "circle") | dict(zip(references, _REFERENCE_SHAPES, strict=False))
     rows = [_row(point, name, step) for step, (name, point) in enumerate(zip(called, points, strict=True))]
+    for row, larger in zip(rows, _covered(points), strict=True):
+        row["size"] = _SYMBOL * (1 + 2 * larger)
     titles = {
         "x": f"{shown_name(measures[0])} ({direction(measures[0])})",
         "y": [shown_name(measures[1]), f"({direction(measures[1])})"],
@@ -119,10 +122,17 @@ def tradeoff_plot(measures: tuple[Measure, Measure], points: Sequence[RankingPoi
     if any(point.series is not None for point in points):
         order = {"field": "step", "type": "quantitative"}
         layers += layer({"type": "line", "strokeWidth": 1.5}, ["bias"], x=x, y=y, order=order)
-    symbols = {"type": "point", "filled": True, "size": 90, "opacity": 1}
-    layers += layer(symbols, ["bias"], x=x, y=y, shape=by_ranking(shapes), tooltip=tooltip)
+    symbols = {"type": "point", "filled": True, "opacity": 1}
+    size = {"field": "size", "type": "quantitative", "scale": None, "legend": None}
+    layers += layer(symbols, ["bias"], x=x, y=y, shape=by_ranking(shapes), size=size, tooltip=tooltip)
     about = f"Effectiveness ({measures[0]}) against bias ({measures[1]})"
     return Drawing("tradeoff", about, {"width": WIDTH, "height": HEIGHT, "layer": layers})
+
+
+def _covered(points: Sequence[RankingPoint]) -> list[int]:
+    """How many later points lie on each one, which is drawn larger so that it shows around them."""
+    places = [(number(point.utility.mean, 3), number(point.bias.mean, 3)) for point in points]
+    return [places[n + 1 :].count(place) for n, place in enumerate(places)]
 
 
 def _legend_names(points: Sequence[RankingPoint]) -> list[str]:

@@ -29,7 +29,7 @@ from evenrank.stats.estimate import confidence_interval, finite_population_mean
 from evenrank.stats.sampling import LabelSample
 from evenrank.stats.values import QueryValues
 
-from .data import NEUTRAL_FIRST, FromLabels, Known, KnownLabels
+from .data import NEUTRAL_FIRST, FromLabels, Known, KnownLabels, Unjudged
 
 Over = Literal["random", "relevance"]
 """An expectation over orders of the same candidates: all orders, or all by falling grade."""
@@ -101,6 +101,7 @@ class RunValues:
         by_depth: Means down to each rank (see :class:`evenrank.auditing.data.RunAudit`).
         lengths: How many documents each query [Q] has; NaN where the ranking lacks it.
         absent: Number of judged queries that the ranking lacks.
+        unjudged: How many of its first 10 documents have no judgement; None without qrels and of references.
         lacking: The documents without text; not said again of a reference ranking.
         labels: The labels of its first 10 ranks; None without labels.
     """
@@ -112,6 +113,7 @@ class RunValues:
     by_depth: pl.DataFrame = field(repr=False)
     lengths: Array = field(repr=False)
     absent: int = 0
+    unjudged: Unjudged | None = None
     lacking: Lacking | None = None
     labels: KnownLabels | None = None
 
@@ -178,9 +180,20 @@ def measure_run(
         by_depth=_profile(evaluation, over) if profiled else pl.DataFrame(),
         lengths=place_values(evaluation.lists.lengths, evaluation.queries, axis),
         absent=absent,
+        unjudged=None if over else unjudged_documents(evaluation, SHOWN_DEPTH),
         lacking=lacking,
         labels=known_labels(evaluation, SHOWN_DEPTH) if not over else None,
     )
+
+
+def unjudged_documents(evaluation: Evaluation, depth: int) -> Unjudged | None:
+    """How many of the first ``depth`` documents of the judged queries have no judgement; None without qrels."""
+    qrels = evaluation.qrels
+    if qrels is None:
+        return None
+    first = evaluation.first(depth).filter(pl.col("query_id").is_in(qrels["query_id"].unique().implode()))
+    unjudged = first.join(qrels, on=["query_id", "doc_id"], how="anti")
+    return Unjudged(depth, first.height, unjudged.height)
 
 
 def _measure(

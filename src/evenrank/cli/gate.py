@@ -31,7 +31,7 @@ evenrank gate new=bert.run --baseline old=bm25.run --init budget.toml \
 evenrank gate audit.json --budget budget.toml --strict --junit gate.xml
 """
 
-_AUDIT = From("auditing.compute", "audit", without=("runs", "baseline", "measures"))
+_AUDIT = From("auditing.compute", "audit", without=("runs", "baseline", "margin", "measures"))
 """The options of an audit that a gate has too: its budget says what is measured."""
 
 

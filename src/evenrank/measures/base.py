@@ -1,6 +1,6 @@
 """What every measure can do; measures that are weighted sums over ranks, and absolute values of signed ones.
 
-Also their values on the candidates by falling grade, which are what a perfect ranker would show. Few documents are
+Also their values on the candidates by falling grade, which are what an ideal ranker would show. Few documents are
 graded, so most of such a list is one block whose order nobody knows: in expectation each of its ranks has the mean of
 the block. The sorted lists themselves are made only for measures that are not linear.
 """
@@ -70,6 +70,8 @@ def relevance_first(run: JoinedRun) -> JoinedRun:
 
 
 Better = Literal["higher", "nearer zero"]
+Construct = Literal["lean", "neutrality", "exposure", "other"]
+"""What a measure of bias measures, which decides the words for a difference; "other": it has no words of its own."""
 
 CUTOFF = ParamInfo(dtype=int, required=True, desc="ranking cutoff")
 MAGNITUDE = ParamInfo(dtype=str, choices=list(MAGNITUDES), default="tf", desc="group magnitude")
@@ -115,14 +117,15 @@ class RunMeasure:
     A run's figure is made of *parts*: one array of values per query, or several (ΔA-PRF has one for each pole).
     :meth:`combine` takes the parts' means to the figure, and so does it with their bootstrap means.
 
-    ``better``: which change is an improvement; ``whole_run``: a figure of the run as a whole rather than a mean over
-    queries; ``signed``: the sign of a value says towards which pole; ``drawn``: what ties do to it is drawn rather than
-    computed; ``undirected``: neither a larger nor a smaller value is better by itself; ``least`` and ``most``: no value
-    is beyond, ``reach``: none is larger but for documents that the background lacks; ``meaning``: one sentence for
-    readers of a report.
+    ``better``: which change is an improvement; ``construct``: what a measure of bias measures; ``whole_run``: a figure
+    of the run as a whole rather than a mean over queries; ``signed``: the sign of a value says towards which pole;
+    ``drawn``: what ties do to it is drawn rather than computed; ``undirected``: neither a larger nor a smaller value is
+    better by itself; ``least`` and ``most``: no value is beyond, ``reach``: none is larger but for documents that the
+    background lacks; ``meaning``: one sentence for readers of a report.
     """
 
     better: Better = "higher"
+    construct: Construct = "other"
     whole_run = False
     signed = False
     needs_table = False

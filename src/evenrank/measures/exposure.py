@@ -12,7 +12,7 @@ from evenrank.files.errors import EvenrankError, quoted
 from evenrank.files.types import Array
 from evenrank.groups.table import GroupTable
 
-from .base import CUTOFF, POLES, Better, BiasMeasure, LinearMeasure
+from .base import CUTOFF, POLES, Better, BiasMeasure, Construct, LinearMeasure
 from .joined import TIE_DRAWS, JoinedRun
 from .rank_bias import rab_weights
 from .ranked_lists import Column, RankedLists, expand
@@ -557,6 +557,7 @@ class _AWRF(ExposureMeasure):
     [0.9781]
     """
 
+    construct: Construct = "exposure"
     __name__ = NAME = "AWRF"
     PRETTY_NAME = "Attention-Weighted Rank Fairness"
     SUPPORTED_PARAMS: ClassVar[dict[str, ParamInfo]] = {
@@ -601,6 +602,7 @@ class _NDKL(ExposureMeasure):
     [0.425]
     """
 
+    construct: Construct = "exposure"
     __name__ = NAME = "NDKL"
     PRETTY_NAME = "Normalised Discounted KL Divergence"
     SUPPORTED_PARAMS: ClassVar[dict[str, ParamInfo]] = {

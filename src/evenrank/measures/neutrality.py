@@ -8,7 +8,7 @@ from evenrank.files.errors import EvenrankError
 from evenrank.files.types import Array
 from evenrank.groups.table import GroupTable
 
-from .base import Better, LinearMeasure
+from .base import Better, Construct, LinearMeasure
 from .joined import Background, JoinedRun, ideal_order
 from .ranked_lists import Column, parts
 
@@ -57,6 +57,7 @@ def nfairr(fairness: Array, ideal: Array) -> Array:
 class NeutralityMeasure(LinearMeasure):
     """A measure of the neutrality of the first documents."""
 
+    construct: Construct = "neutrality"
     better: Better = "higher"
     least = 0.0
 

@@ -10,7 +10,7 @@ from ir_measures.measures import ParamInfo
 from evenrank.files.types import Array
 from evenrank.groups.table import REST, GroupTable, Magnitude
 
-from .base import CUTOFF, MAGNITUDE, POLES, AbsoluteFigure, LinearMeasure
+from .base import CUTOFF, MAGNITUDE, POLES, AbsoluteFigure, Construct, LinearMeasure
 from .joined import JoinedRun
 from .ranked_lists import Column
 
@@ -60,6 +60,7 @@ def _weighted(weights: Array, values: Array, lengths: Array) -> Array:
 class RankBiasMeasure(LinearMeasure):
     """A measure of the signed magnitudes of the first documents."""
 
+    construct: Construct = "lean"
     SUPPORTED_PARAMS: ClassVar[dict[str, ParamInfo]] = {"cutoff": CUTOFF, "magnitude": MAGNITUDE, "poles": POLES}
 
     def kind(self, table: GroupTable) -> Magnitude:
@@ -123,7 +124,7 @@ class _ARaB(RankBiasMeasure):
 
     When it misleads: as RaB, and it is mostly about the first ranks: with cutoff 10 the first document alone has 29%
     of the weight, so a tie or a single odd passage at the top moves it much. It does not know relevance: if the
-    documents that answer speak of one group, a perfect ranking leans towards it.
+    documents that answer speak of one group, an ideal ranking leans towards it.
 
     Worked example: signed magnitudes 1, 0 and −1, to depth 3. RaB@1 = 1, RaB@2 = 1/2, RaB@3 = 0; their mean is 1/2.
 

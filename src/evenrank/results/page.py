@@ -35,6 +35,7 @@ from evenrank.files.wording import singular
 
 from .finding import Finding, Place
 from .table import Table, fitted, html_text, wrapped
+from .terms import terms_in
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -541,6 +542,13 @@ class Page:
         return "   ".join(part.replace(" ", "\xa0") for part in there)
 
     @property
+    def terms(self) -> dict[str, str]:
+        """The terms of the glossary that its sentences, legend and headings have, each with its sentence."""
+        headings = [] if self.verdicts is None else list(self.verdicts.headings)
+        headings += [column.title for table in self.tables for column in table.columns]
+        return terms_in(" ".join([*(finding.text for finding in self.findings), self.key, *headings]))
+
+    @property
     def keys(self) -> str:
         """The keys of the findings, as ``evenrank explain`` takes them and JSON has them."""
         return ", ".join(dict.fromkeys(finding.key for finding in self.findings))
@@ -556,8 +564,8 @@ class Page:
     def text(self, *, full: bool = False, width: int = 80) -> str:
         """The screen: the answer, the table, what it means, and at most three notes; ``full``: and all the rest.
 
-        Where the screen would have more than ``lines`` lines, notes are left out, then what comes last of each run,
-        then what words mean.
+        Where the screen would have more than ``lines`` lines, notes are left out, then all but two findings of each
+        run, then what words mean, then all but one.
         """
         above = self.headline(width)
         tables: list[str] = []
@@ -609,8 +617,8 @@ class Page:
         """What stands below the table: each name with the sentences about it, then a line for each note."""
         by_name: dict[str, list[str]] = {}
         for one in self.said("finding"):
-            by_name.setdefault(one.subject, []).append(_after_name(one.text, one.subject))
-        found = [(name, " ".join(texts)) for name, texts in by_name.items()]
+            by_name.setdefault(one.subject, []).append(one.text)
+        found = [(name, _predicate(" ".join(texts), name)) for name, texts in by_name.items()]
         return [*found, *(("Note", one.text) for one in self.said("note"))]
 
     def notebook(self) -> str:
@@ -623,7 +631,7 @@ class Page:
         said = found[: len(found) - len(self.said("note")) + MOST_NOTES]
         below = "".join(f"<li>{f'<b>{html_text(name)}</b> ' * bool(name)}{html_text(text)}</li>" for name, text in said)
         parts = [f"<p><b>{answer}</b>{aside}</p>{above}{table}", f"<ul>{below}</ul>" * bool(below)]
-        parts.append(f"<p><small>{html_text(self.key)}</small></p>" * bool(self.key))
+        parts.append(f"<p><small>{html_text(self.key.replace('   ', ' · '))}</small></p>" * bool(self.key))
         return f"<div>{''.join(parts)}{self._static_plot()}</div>"
 
     def _static_plot(self) -> str:
@@ -658,7 +666,7 @@ _SHORTER = (
     (1, None, True),
     (0, None, True),
     (0, 2, True),
-    (0, 1, True),
+    (0, 2, False),
     (0, 1, False),
 )
 _LETTERS = frozenset(string.ascii_letters + "[")
@@ -678,11 +686,6 @@ def _answer(findings: Sequence[Finding], aside: str, width: int) -> str:
 
 def _warnings(page: Page, width: int) -> list[str]:
     return [wrapped(plain(one.text), width) for one in page.said("warning")]
-
-
-def _after_name(text: str, name: str) -> str:
-    """A sentence that stands behind the name of what it is about: ``BM25 leans …`` or ``BM25: …`` without the name."""
-    return text.removeprefix(f"{name}: ").removeprefix(f"{name} ")
 
 
 def _first(findings: Sequence[Finding], of_each: int | None) -> list[Finding]:
@@ -709,9 +712,14 @@ def _paragraphs(findings: Sequence[Finding], width: int) -> str:
             return "\n".join(wrapped(text, width, first) for text in texts)
         said = " ".join(texts)
         # What is said of it reads on from its name, unless two are cut to the same.
-        return wrapped(said if labels.count(first[:-2]) > 1 else _after_name(said, plain(name)), width, first)
+        return wrapped(said if labels.count(first[:-2]) > 1 else _predicate(said, plain(name)), width, first)
 
     return "\n".join(paragraph(name, texts) for name, texts in by_subject.items())
+
+
+def _predicate(text: str, subject: str) -> str:
+    """What is said of a subject, to be read behind its name."""
+    return text.removeprefix(f"{subject}: ").removeprefix(f"{subject} ").removeprefix("It ")
 
 
 def fact(name: str, value: str) -> str:

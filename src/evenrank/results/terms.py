@@ -34,6 +34,18 @@ def _templates() -> Mapping[str, Mapping[str, str]]:
     return by_key
 
 
+def terms_in(text: str) -> dict[str, str]:
+    """The terms of the glossary that occur in a text, each with its sentence."""
+    words = text.casefold()
+    terms = {term: sentence for part in glossary().values() for term, sentence in part.items()}
+    return {
+        term: sentence
+        for term, sentence in terms.items()
+        # "is not shown" is said of more than rules.
+        if term != "not shown" and re.search(rf"\b{re.escape(term.casefold())}(e?s)?\b", words)
+    }
+
+
 def explain(what: str) -> str:
     """The sentences of a finding's key, by command, with the terms in them; or the sentence of a term.
 
@@ -51,12 +63,9 @@ def explain(what: str) -> str:
     lines = [] if term is None else [f"{term}: {terms[term]}"]
     if key is not None:
         sentences = {command: re.sub(r"\{[^}]*\}", "…", text) for command, text in _templates()[key].items()}
-        words = " ".join(sentences.values()).casefold()
-        # "is not shown" is said of more than rules.
-        names = [name for name in terms if name not in ("not shown", term)]
-        named = [name for name in names if re.search(rf"\b{re.escape(name.casefold())}(e?s)?\b", words)]
         lines += [f"{key} ({command}): {sentence}" for command, sentence in sentences.items()]
-        lines += [f"  {name}: {terms[name]}" for name in named]
+        named = terms_in(" ".join(sentences.values()))
+        lines += [f"  {name}: {text}" for name, text in named.items() if name != term]
     if lines:
         return "\n".join(lines)
     near = difflib.get_close_matches(what, [*terms, *_templates()], n=3)

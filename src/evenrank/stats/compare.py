@@ -92,6 +92,11 @@ class Comparison(Estimate):
         """Whether the figure is shown not to be 0."""
         return self.verdict == "shown"
 
+    def negated(self) -> Comparison:
+        """The test of the figure with the other sign, such as of the second run minus the first."""
+        ends = None if self.ci95 is None else (-self.ci95[1], -self.ci95[0])
+        return replace(self, mean=None if self.mean is None else -self.mean, ci95=ends)
+
     def without_verdict(self, reason: str) -> Comparison:
         """The same figure and interval, of which nothing can be told for this ``reason``."""
         return undecidable(self.mean, self.n, reason, self.unit, self.ci95)

@@ -8,7 +8,7 @@ import numpy as np
 
 from evenrank.files.types import Array
 
-from .bounds import MeanBound, no_loss
+from .bounds import MARGIN, MeanBound, no_loss
 from .compare import Comparison, Zeros, compare, compare_to_random_order
 from .estimate import Estimate, defined, estimate
 from .sampling import LabelSample
@@ -66,6 +66,6 @@ class QueryValues:
             self.values, variances, clusters=self.clusters, sample=self.label_sample, reach=reach
         )
 
-    def no_loss(self, baseline: QueryValues, greatest: float | None) -> MeanBound | None:
-        """Whether no more than 5% of the baseline's mean is lost (:func:`evenrank.stats.bounds.no_loss`)."""
-        return no_loss(self.values, baseline.values, greatest=greatest, clusters=self.clusters)
+    def no_loss(self, baseline: QueryValues, greatest: float | None, margin: float = MARGIN) -> MeanBound | None:
+        """Whether no more than a share of the baseline's mean is lost (:func:`evenrank.stats.bounds.no_loss`)."""
+        return no_loss(self.values, baseline.values, greatest=greatest, margin=margin, clusters=self.clusters)

@@ -4,7 +4,7 @@ const ends = (low, high) => (low === null ? "–" : `${signed(low)} to ${signed(
 const pText = (p) => (p === null ? "–" : p < 0.0005 ? "<0.001" : number(p));
 const KINDS = {
   added: { what: "order adds", paint: "ink", shape: "circle" },
-  perfect: { what: "perfect ranking adds", paint: "reference", shape: "star" },
+  ideal: { what: "ideal ranking adds", paint: "reference", shape: "star" },
   beyond: { what: "beyond relevance", paint: "link", shape: "square" },
 };
 
@@ -12,7 +12,7 @@ function originsLegend(kinds) {
   const entries = kinds.map((kind) => {
     const { what, paint, shape } = KINDS[kind];
     const sign = svg("svg", { width: 34, height: 12, viewBox: "0 0 34 12", "aria-hidden": "true" });
-    if (kind !== "perfect") sign.append(svg("line", { x1: 1, x2: 33, y1: 6, y2: 6, "stroke-width": 2.5, style: `stroke:var(--${paint})` }));
+    if (kind !== "ideal") sign.append(svg("line", { x1: 1, x2: 33, y1: 6, y2: 6, "stroke-width": 2.5, style: `stroke:var(--${paint})` }));
     sign.append(svg("g", { transform: "translate(11 0)" }, svg("path", { d: PATHS[shape], style: `fill:var(--${paint})` })));
     return el("span", {}, sign, what);
   });
@@ -32,7 +32,7 @@ function drawOrigins() {
   );
   const kinds = Object.keys(KINDS).filter((kind) => rows.some((row) => row.kind === kind));
   originsLegend(kinds);
-  byId("origins-signs").textContent = `Right of 0: ${measure.signs[0]} than the candidates in random order (or than the perfect ranking). Left of 0: ${measure.signs[1]}.`;
+  byId("origins-signs").textContent = `Right of 0: ${measure.signs[0]} than the candidates in random order (or than the ideal ranking). Left of 0: ${measure.signs[1]}.`;
   const sentences = rows.map((row) => `${row.run}: ${row.what} ${row.valueText}${row.low === null ? "" : ` (${row.intervalText})`}`);
   draw(holder, "origins", {
     datasets: { rows },

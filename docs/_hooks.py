@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import html
 import inspect
 import re
 import tomllib
@@ -337,6 +338,13 @@ def _plain_cell(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ").strip()
 
 
+def _names_cell(names: str) -> str:
+    """An option with its values, or an argument without its Python type, as code: ``--tokens word|whitespace``."""
+    names = re.sub(r" <[^<>]*>$", "", names)
+    # A bar in a code span of a table would need a backslash, which is then shown.
+    return f"<code>{html.escape(names).replace('|', '&#124;')}</code>"
+
+
 def _command_table() -> str:
     rows = [
         f"| [`evenrank {name}`]({_command_slug(name)}.md) | {_plain_cell(command.short_help)} |"
@@ -354,10 +362,7 @@ def _command_page(name: str, command: Any) -> str:
     parts.append(f"```sh\n{command.epilog}\n```")
     for kind in ("argument", "option"):
         rows = [parameter.get_help_record(context) for parameter in command.params if parameter.param_type_name == kind]
-        # Within tables, a bar in a code span must be escaped.
-        lines = [
-            f"| `{names.replace('|', chr(92) + '|')}` | {_plain_cell(text)} |" for names, text in filter(None, rows)
-        ]
+        lines = [f"| {_names_cell(names)} | {_plain_cell(text)} |" for names, text in filter(None, rows)]
         if lines:
             parts.append("\n".join([f"## {kind.title()}s", "", f"| {kind} | meaning |", "| --- | --- |", *lines]))
     return "\n\n".join(parts) + "\n"

@@ -124,6 +124,8 @@ def test_site_builds(tmp_path: Path) -> None:
         text = page.read_text(encoding="utf-8")
         assert "fonts.googleapis" not in text
         assert not re.search(r"<!-- [A-Z]+ -->|:(func|class|meth|mod):", text), page
+        # No sign of Markdown and no type of Python in options.
+        assert not re.search(r"<code>[^<]*(\\\||list\[str\]&gt;)", text), page
 
 
 @pytest.mark.parametrize("link", ["missing.md", "index.md#missing"])

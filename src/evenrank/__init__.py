@@ -12,9 +12,9 @@ from evenrank._version import __version__
 
 if TYPE_CHECKING:
     from evenrank.auditing import AuditResult, audit, named_runs, run_name
-    from evenrank.auditing.impact import ImpactRatios, impact_ratios
     from evenrank.auditing.label_sample import LabelSample, sample_labels
     from evenrank.auditing.lexicon_check import LexiconCheck, check_lexicon
+    from evenrank.auditing.people import ImpactRatios, impact_ratios
     from evenrank.decide.gate import gate
     from evenrank.decide.gate_result import GateResult
     from evenrank.decide.initial_budget import initial_budget
@@ -73,10 +73,6 @@ _HOMES = {
         "named_runs",
         "run_name",
     ),
-    "auditing.impact": (
-        "ImpactRatios",
-        "impact_ratios",
-    ),
     "auditing.label_sample": (
         "LabelSample",
         "sample_labels",
@@ -84,6 +80,10 @@ _HOMES = {
     "auditing.lexicon_check": (
         "LexiconCheck",
         "check_lexicon",
+    ),
+    "auditing.people": (
+        "ImpactRatios",
+        "impact_ratios",
     ),
     "decide.gate": ("gate",),
     "decide.gate_result": ("GateResult",),

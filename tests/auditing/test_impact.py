@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 import evenrank
 from evenrank.files import EvenrankError
+from evenrank.results.finding import read
+from evenrank.results.table import short
 from small_audits import words
 
 # Selected of all: f × yes 5/40, f × no 30/60, m × yes 25/50, m × no 40/50.
@@ -50,11 +52,16 @@ def test_a_table_of_people_by_hand() -> None:
     assert found["f"].ratio.z == pytest.approx(-0.3 / (0.5 * 0.5 * 2 / 100) ** 0.5)
     said = words(found)  # type: ignore[arg-type]
     assert said.startswith(
-        "This selection takes f (.538), yes (.524), f × no (.625), f × yes (.156) and m × yes (.625) at less than four"
-        " fifths of the largest rate."
+        "Below four fifths of the highest group's rate: gender = f × disabled = no .625, gender = m × disabled = yes"
+        " .625, gender = f .538, disabled = yes .524 and gender = f × disabled = yes .156."
     )
-    assert "This selection is shown to take f (.538 [.393, .723]) at less than four fifths of the rate of m." in said
-    assert ".839]) at less than four fifths of the rate of m × no: lower beyond chance, though not shown" in said
+    assert "Selected: by the column hired (100 of 200)." in said
+    assert (
+        "Shown below four fifths: gender = f .538 [.393, .723], disabled = yes .524 [.374, .715] and gender = f ×"
+        " disabled = yes .156 [.067, .333]."
+    ) in said
+    assert "Below four fifths, and lower than gender = m × disabled = no beyond chance: gender = f × " in said
+    assert "Local Law 144 applies, impact ratios are published whether or not they are below four fifths." in said
     assert "▼" in found.table()
 
 
@@ -70,6 +77,62 @@ def test_json_csv_and_table_are_of_one_declaration(tmp_path: Path) -> None:
     assert found.frames()["Impact ratios"]["z"].to_list() == pytest.approx(frame["z"].to_list(), nan_ok=True)
 
 
+def test_every_group_has_the_name_of_its_attribute() -> None:
+    asked: dict[str, Any] = {"group_column": COLUMNS, "intersect": True, "selected": "hired"}
+    found = evenrank.impact_ratios(people(), **asked)
+    assert [row.name for row in found.groups[3:6]] == [
+        "disabled = yes",
+        "gender = f × disabled = no",
+        "gender = f × disabled = yes",
+    ]
+    page = found.html()
+    assert 'scope="row" class="left">yes <small class="tag">disabled</small>' in page
+    # Of one attribute it heads the column.
+    assert "\ndisabled  total" in evenrank.impact_ratios(people(), group_column="disabled", selected="hired").table()
+    assert "attribute" in found.impact_table().frame().columns
+    # Values may contain the sign of combinations.
+    odd = evenrank.impact_ratios(pl.DataFrame({"g": ["a × b", "c"], "s": [1, 0]}), group_column="g", selected="s")
+    assert odd.groups[0].name == "g = a × b"
+
+
+def test_the_published_table_keeps_the_first_line() -> None:
+    found = evenrank.impact_ratios(people(), group_column="gender", selected="hired")
+    lines = found.impact_text().split("\n")
+    assert lines[0] == "Below four fifths of the highest group's rate: gender = f .538.       200 people"
+    assert lines[1] == "Selected: by the column hired (100 of 200)."
+    assert any(line.startswith("gender     f        100        35  .350") for line in lines)
+
+
+def test_the_chart_has_every_known_ratio_and_the_line_at_four_fifths() -> None:
+    table = hired(people={"a": (1, 8), "b": (60, 120), "c": (30, 120)})
+    drawing = evenrank.impact_ratios(table, group_column="g", selected="hired").page().plot()  # type: ignore[misc]
+    layers: Any = drawing.specification["layer"]
+    assert layers[0]["data"]["values"] == [{"at": 0.8}]
+    rows: Any = drawing.specification["data"]
+    drawn = [(row["group"], round(row["ratio"], 3), row["low"] is not None, row["kind"]) for row in rows["values"]]
+    # What is too small for an interval is drawn as unknown.
+    assert drawn == [("g = a", 0.25, False, "unknown"), ("g = b", 1.0, False, "known"), ("g = c", 0.5, True, "known")]
+
+
+def test_labels_may_stand_in_another_file(tmp_path: Path) -> None:
+    own = people()
+    asked: dict[str, Any] = {"selected": "hired", "id": "person", "group_column": COLUMNS, "intersect": True}
+    expected = evenrank.impact_ratios(own, **asked)
+    bare, labels = (
+        own.select("person", "hired"),
+        own.select("person", *COLUMNS).sample(fraction=1, shuffle=True, seed=1),
+    )
+    labels.write_csv(tmp_path / "groups.csv")
+    for groups in (tmp_path / "groups.csv", labels, labels.rename({"person": "doc_id"})):
+        assert evenrank.impact_ratios(bare, labels=groups, **asked).groups == expected.groups
+    # The only column of groups needs no name; people without a label are counted.
+    one = labels.select("person", "gender")
+    found = evenrank.impact_ratios(bare, labels=one[:150], selected="hired", id="person")
+    assert (found["f"].name, found["f"].unknown) == ("gender = f", 50)
+    with pytest.raises(EvenrankError, match="`labels` of people in a table need the column of their ids: give `id`"):
+        evenrank.impact_ratios(bare, labels=labels, selected="hired", group_column="gender")
+
+
 def hired(*, people: dict[str, tuple[int, int]]) -> pl.DataFrame:
     """One list of people of these groups, of whom so many of so many are hired."""
     rows = [(group, int(n < selected)) for group, (selected, of) in people.items() for n in range(of)]
@@ -83,63 +146,61 @@ def hired(*, people: dict[str, tuple[int, int]]) -> pl.DataFrame:
             {"a": (30, 100), "b": (60, 100)},
             "shown",
             "shown below four fifths",
-            "This selection is shown to take a (.500 [.353, .695]) at less than four fifths of the rate of b.",
+            "Shown below four fifths: g = a .500 [.353, .695].",
         ),
         (
             {"a": (42, 100), "b": (60, 100)},
             "lower",
-            "below four fifths, and lower than b's beyond chance",
-            "This selection takes a (.700 [.525, .923]) at less than four fifths of the rate of b: lower beyond chance,"
-            " though not shown to be below four fifths.",
+            "below four fifths, and lower than g = b beyond chance",
+            "Below four fifths, and lower than g = b beyond chance: g = a .700 [.525, .923].",
         ),
         (
             {"a": (46, 120), "b": (60, 120)},
             "chance",
             "below four fifths; with 120 people this can be chance",
-            "This selection takes a (.767 [.572, 1.021]) at less than four fifths of the rate of b; with 120 people"
-            " this can be chance.",
+            "Below four fifths; with 120 people this can be chance (intervals reach 1.021): g = a .767 [.572, 1.021].",
         ),
         (
             {"a": (1, 8), "b": (60, 120)},
             "undecidable",
             "cannot be told: fewer than 10 people",
-            "This selection takes a (.250) at less than four fifths of the rate of b; whether that is chance cannot be"
-            " told: fewer than 10 people.",
+            "Below four fifths; whether that is chance cannot be told (fewer than 10 people): g = a .250.",
         ),
         (
             {"a": (50, 120), "b": (60, 120)},
             "",
             "four fifths or above",
-            "This selection takes no group at less than four fifths of the largest rate; a true ratio of a above .489"
-            " is missed in at least one of five such samples.",
+            "A true ratio of g = a between .489 and .800 is missed in at least one of five such samples.",
         ),
         (
             {"a": (2, 10), "b": (25, 105)},
             "",
             "four fifths or above",
-            "This selection takes no group at less than four fifths of the largest rate; of a even a true ratio of 0 is"
-            " missed in at least one of five such samples.",
+            "Of g = a even a true ratio of 0 is missed in at least one of five such samples.",
         ),
     ],
 )
 def test_what_is_said_of_a_group(people: dict[str, tuple[int, int]], claim: str, verdict: str, sentence: str) -> None:
     found = evenrank.impact_ratios(hired(people=people), group_column="g", selected="hired")
-    assert (found["a"].claim, found["a"].said) == (claim, verdict)
-    (finding,) = found.findings
-    assert (finding.text, finding.place) == (sentence, "answer")
-    assert found["b"].said == "selected most"
+    assert (found["a"].claim, found["a"].text) == (claim, verdict)
+    answer, _, finding, _ = found.findings
+    below = f"Below four fifths of the highest group's rate: g = a {short(found['a'].ratio.mean)}."
+    none = f"No group is below four fifths of the highest group's rate; the lowest is g = a {read(found['a'].ratio)}."
+    assert (answer.text, answer.place) == (below if claim else none, "answer")
+    assert (finding.text, finding.place) == (sentence, "warning")
+    assert found["b"].text == "selected most"
 
 
 def test_but_for_the_correction_is_said_only_where_that_is_why() -> None:
     def said(people: dict[str, tuple[int, int]]) -> tuple[str, str]:
         found = evenrank.impact_ratios(hired(people=people), group_column="g", selected="hired")
-        return found["a"].said, words(found)  # type: ignore[arg-type]
+        return found["a"].text, words(found)  # type: ignore[arg-type]
 
     alone = said({"a": (62, 200), "m": (100, 200)})
     three = said({"a": (62, 200), "b": (82, 200), "c": (99, 200), "m": (100, 200)})
     assert alone[0] == "shown below four fifths"
-    assert three[0] == "below four fifths, and lower than m's beyond chance (shown but for the correction)"
-    assert three[1].startswith("This selection takes a (.620 [.482, .793], shown but for the correction) at less than")
+    assert three[0] == "below four fifths, and lower than g = m beyond chance (shown but for the correction)"
+    assert "lower than g = m beyond chance: g = a .620 [.482, .793] (shown but for the correction)." in three[1]
     # Nothing of it where p is large by itself.
     assert "but for" not in alone[1] + said({"a": (77, 200), "b": (99, 200), "m": (100, 200)})[1]
 
@@ -152,10 +213,14 @@ def test_the_first_line_names_every_group_below(seed: int) -> None:
     found = evenrank.impact_ratios(hired(people=people), group_column="g", selected="hired")
     below = [row for row in found.groups if row.ratio.mean is not None and row.ratio.mean < 0.8 - 1e-9]
     first, *others = found.findings
-    assert all(f"{row.group} (" in first.text for row in below)
-    assert not (below and any("no group" in finding.text for finding in found.findings))
+    assert all(f"{row.name} {short(row.ratio.mean)}" in first.text for row in below)
+    assert not (below and any("No group" in finding.text for finding in found.findings))
+    # One verdict on each, the table's, and no other sentence about it.
+    verdicts = [one.text for one in found.findings if one.key.startswith("below_")]
+    for row in below:
+        assert sum(f"{row.name} " in text.partition(": ")[2] for text in verdicts) == 1
     # Where there is no verdict there is a reason.
-    assert all(row.ratio.reason in row.said for row in found.groups if row.ratio.p is None)
+    assert all(row.ratio.reason in row.text for row in found.groups if row.ratio.p is None)
     said = " ".join(finding.text for finding in (first, *others))
     assert all(row.ratio.reason in said for row in found.groups if row.undecidable and row.ratio.mean is not None)
 
@@ -167,7 +232,7 @@ def test_people_in_several_lists_count_once() -> None:
     options: dict[str, Any] = {"group_column": "g", "selected": "hired", "query": "job"}
     found = evenrank.impact_ratios(table, **options, id="person")
     assert (found.people, found["a"].candidates, found["a"].ratio.n) == (20, 100, 10)
-    assert found["a"].said == "below four fifths; with 10 people this can be chance"
+    assert found["a"].text == "below four fifths; with 10 people this can be chance"
     assert found["a"].ratio.within_lists == found["a"].ratio.mean == 0.5
     assert found.impact_table().frame()["people"].to_list() == [10, 10]
     assert "20 people in 10 lists" in found.table()
@@ -200,6 +265,14 @@ def test_who_is_selected_by_scores_and_ranks() -> None:
     tied = evenrank.impact_ratios(scored("91111111"), group_column="g", score="s", k=2)
     assert tied["f"].selected == pytest.approx(1 + 3 / 7)
     assert tied["m"].selected == pytest.approx(4 / 7)
+    text = tied.table()
+    assert "f      4         1  " in text
+    assert "m      4         1  " in text
+    said = words(tied)  # type: ignore[arg-type]
+    assert "Selected: rank 1 to 2 (2 of 8)." in said
+    assert "More people share the score at rank 2 than there are places left: each of these 7 counts" in said
+    assert "share the score" not in words(first)  # type: ignore[arg-type]
+    assert "rank 1 to 1 of each job (2 of 8)" in words(first)  # type: ignore[arg-type]
 
 
 def test_unknown_and_small_groups_are_named() -> None:
@@ -218,7 +291,7 @@ def test_unknown_and_small_groups_are_named() -> None:
     assert found["f"].ratio.mean == pytest.approx(0.35 / 0.65)
     assert found["f"].unknown == 1
     text = found.table(full=True)
-    assert "Nothing can be told of x: fewer than 2% of the candidates." in text
+    assert "Nothing can be told of gender = x: fewer than 2% of the candidates." in text
     assert "Not known, and in none of the impact ratios: gender of 1 candidates." in text
 
 
@@ -275,7 +348,7 @@ def test_runs_have_the_same_table() -> None:
     assert list(rows) == ["f", "m", "no", "yes", "f × no", "f × yes", "m × no", "m × yes"]
     assert (rows["f"].selected, rows["f"].candidates, rows["m"].selected) == (18, 120, 102)
     assert rows["f"].ratio.shown
-    assert "r takes f (.176" in words(result)
+    assert "r: Below four fifths of the highest group's rate (rank 1 to 3): gender = f .1" in words(result)
     assert result.impact_table().frame().height == 8
     # The figure of the measure is that of the table, with its interval.
     figure = result["r", _COMBINED]
@@ -323,12 +396,12 @@ def test_exposure_is_no_count_and_unknown_people_are_counted() -> None:
     measure = "ImpactRatio(group='f',pooled=True,discount='dcg')@3"
     result = evenrank.audit({"r": run}, labels=known, group_column="gender", measures=f"{measure} {MEASURE}")
     exposure, first = result.impact[:2], result.impact[2:]
-    assert [row.selects for row in result.impact[::2]] == ["by exposure in the first 3", "the first 3"]
+    assert [row.selects for row in result.impact[::2]] == ["exposure in rank 1 to 3", "rank 1 to 3"]
     assert {row.unknown for row in result.impact} == {2}
     assert (first[0].candidates, first[1].selected) == (119, 101)
     assert exposure[1].selected < first[1].selected
     assert [row.ratio.z is None for row in (exposure[0], first[0])] == [True, False]
-    assert "r takes f, by exposure in the first 3 (" in words(result)
+    assert "gender = f, exposure in rank 1 to 3 ." in words(result)
     assert "Not known, and in none of the impact ratios: gender of 2 candidates." in words(result)
 
 
@@ -349,3 +422,12 @@ def test_labels_that_were_drawn_make_no_table() -> None:
     result = evenrank.audit({"r": run}, labels=drawn, measures=MEASURE)
     assert result.impact == ()
     assert (result["r", MEASURE].mean, result["r", MEASURE].bounds) == (None, (0.0, 1.0))
+
+
+def test_poles_that_nobody_named_are_noted_where_something_is_signed() -> None:
+    run, labels = ranked()
+    renamed = labels.with_columns(gender=pl.col("gender").replace({"f": "x", "m": "y"}))
+    given: dict[str, Any] = {"labels": renamed, "group_column": "gender"}
+    note = "no poles were named"
+    assert note not in words(evenrank.audit({"r": run}, measures="ImpactRatio(group='x',pooled=True)@3", **given))
+    assert note in words(evenrank.audit({"r": run}, measures="ARaB@3", **given))

@@ -110,12 +110,17 @@ def test_an_audit_of_people_in_a_table(tmp_path, evenrank):
         *asked, "--json", tmp_path / "a.json", "--per-query", tmp_path / "t.csv", "--report", tmp_path / "r.html"
     )
     assert ended.status == 0
-    assert "is shown to take f (.286 [.187, .424]) at less than four fifths of the rate of m." in " ".join(
-        ended.out.split()
-    )
+    sentence = "Shown below four fifths: gender = f .286 [.187, .424].\n"
+    assert sentence in ended.out
     assert json.loads((tmp_path / "a.json").read_text())["groups"][0]["verdict"] == "shown"
-    assert (tmp_path / "t.csv").read_text().startswith("group,candidates,selected,rate,ratio,")
+    assert (tmp_path / "t.csv").read_text().startswith("attribute,group,candidates,selected,rate,ratio,")
     assert "Impact ratios" in (tmp_path / "r.html").read_text()
+    # The same groups in another file.
+    labels = tmp_path / "groups.csv"
+    labels.write_text("\n".join(["id,gender", *(row.rsplit(",", 2)[0] for row in rows)]) + "\n")
+    assert sentence in evenrank(*asked[:5], "--labels", labels, "--id", "id").out
+    assert (printed := evenrank(*asked, "--tables", "impact").out).startswith("Below four fifths of the highest")
+    assert "attribute  group  total" in printed
     both = (*asked, "--group-column", "old", "--tables", "impact")
     assert "f × yes" in evenrank(*both, "--intersect").out
     for arguments, message in (

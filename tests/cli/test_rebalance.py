@@ -72,7 +72,7 @@ def test_a_bound(folder: Path, evenrank: Command) -> None:
     assert values["provenance"]["files"][0]["path"] == "r.run"
     assert values["offsets"].keys() == {"m", "f"}
     assert [(one["key"], one["subject"]) for one in values["findings"]] == [
-        ("changed", "new"), ("no_lean", "ARaB@10"), ("not_shown", "ARaB@10 <= 50%"),
+        ("moved", "new"), ("changed", "new"), ("no_lean", "ARaB@10"), ("not_shown", "ARaB@10 <= 50%"),
     ]  # fmt: skip
     ids = evenrank(
         *given, "--min-utility", "nDCG@10 >= 90%", "--validation-queries", "ids", "--out", "i.run", "--json", "-"

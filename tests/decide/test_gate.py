@@ -15,7 +15,9 @@ from scipy import stats
 
 import evenrank
 from evenrank import EvenrankError, GateResult, gate
+from evenrank.decide.rule_result import reason
 from evenrank.results.finding import Finding
+from evenrank.stats.compare import compare
 from evenrank.stats.planning import queries_to_hold
 from gate_audits import LEAN, NOISE, OLD, QUERIES, audit, one, rule
 
@@ -106,17 +108,56 @@ def test_20_queries_of_two_equal_files_show_no_margin() -> None:
     found = one(same, rule(against="old", at_least="-3%"))
     assert (found.outcome, found.value) == ("not shown", pytest.approx(0.0))
     assert found.n_if_equal > 100
-    answer, of_rule = gate(same, budget=rule(against="old", at_least="-3%")).findings
+    answer, why, of_rule = gate(same, budget=rule(against="old", at_least="-3%")).findings
     assert (answer.key, answer.level, answer.place) == ("one_not_shown", "not shown", "answer")
     assert (of_rule.key, of_rule.subject, of_rule.level) == ("untold", "nDCG@10 vs old", "not shown")
-    # The number holds if the runs are equal, which the first line does not say.
-    assert answer.text == "NOT SHOWN  That new keeps to the budget cannot be told: nDCG@10."
-    said = f"; about {found.n_if_equal} queries would show that it holds if the two are equally good; there are 20."
-    assert of_rule.text.endswith(said)
+    assert answer.text == "NOT SHOWN  new keeps 97% of old's nDCG@10: .507 against .507, difference .000."
+    planned = (
+        "20 queries are too few: two equally good runs would hardly ever pass;"
+        f" with about {found.n_if_equal} queries, in 4 of 5 tries."
+    )
+    assert (why.text, why.place) == (planned, "warning")
+    assert of_rule.text.endswith(f"; {planned}")
     # One ruined query in 20 queries would be more than the margin; a few more of them break it.
     ruined = np.where(np.arange(20) < 18, 0.0, OLD[:20])
     ruined_audit = audit({"nDCG@10": ruined}, {"nDCG@10": OLD[:20]})
     assert one(ruined_audit, rule(against="old", at_least="-3%")).outcome == "violated"
+
+
+def test_one_rule_is_answered_with_both_figures_and_their_difference() -> None:
+    data = audit({"nDCG@10": OLD + NOISE}, {"nDCG@10": OLD})
+    found = one(data, rule(against="old", at_least="-8%"))
+    result = gate(data, budget=rule(against="old", at_least="-8%"))
+    assert result.findings[0].text == (
+        "NOT SHOWN  new keeps 92% of old's nDCG@10: .507 against .503, difference +.004 [−.009, +.017]."
+    )
+    # The interval is the audit's.
+    compared = compare(NOISE, zeros="keep")
+    assert (found.difference.mean, found.difference.ci95) == (
+        pytest.approx(compared.mean),
+        pytest.approx(compared.ci95),
+    )
+    # Why the bound is another figure than the end of the interval.
+    assert "limit −8.8%, with one imagined query that loses all it can)" in result.findings[-1].text
+    assert "limit: with one imagined query that loses all it can; an interval has none" in result.table()
+    worse = gate(audit({"nDCG@10": OLD / 2}, {"nDCG@10": OLD}), budget=rule(against="old", at_least="-8%"))
+    assert worse.findings[0].text.startswith("VIOLATED  new does not keep 92% of old's nDCG@10: .252 against .503,")
+    apart = audit({"NDKL@10": OLD + NOISE}, {"NDKL@10": OLD})
+    of_bias = gate(apart, budget=rule("NDKL@10", against="old", at_most="+1%"))
+    assert of_bias.findings[0].text.startswith("NOT SHOWN  new has at most 101% of old's NDKL@10: .507 against .503")
+    alone = gate(audit({"RR@10": OLD}), budget=rule("RR@10", at_least=0.3))
+    assert alone.findings[0].text.startswith("HOLDS  RR@10 of new is at least 0.3: .503 (limit .4")
+
+
+@pytest.mark.parametrize(("n", "said"), [(103, "about 1 of 5"), (150, "about 2 of 5"), (260, "about 3 of 5")])
+def test_how_often_equally_good_runs_would_pass(n: int, said: str) -> None:
+    rng = np.random.default_rng(n)
+    base = rng.uniform(0.2, 0.8, n)
+    apart = rng.normal(0, 0.12, n)
+    found = one(audit({"nDCG@10": base + apart - apart.mean()}, {"nDCG@10": base}), rule(against="old", at_least="-5%"))
+    text = f"{n} queries are too few: two equally good runs would pass in {said} tries; with about {found.n_if_equal}"
+    assert reason(found).startswith(text)
+    assert found.n_if_equal > n
 
 
 def test_one_query_or_none_shows_nothing() -> None:
@@ -209,20 +250,18 @@ def test_unequal_depth_is_warned_of_against_any_run() -> None:
 def test_where_depth_or_labels_are_why_nothing_is_told_no_number_of_queries_is_said() -> None:
     data = audit({"nDCG@10": OLD + 5 * NOISE - 0.01}, {"nDCG@10": OLD})
     budget = rule(against="old", at_least="-3%")
-    assert "queries would" in gate(data, budget=budget).findings[-1].text
+    assert "queries are too few" in gate(data, budget=budget).findings[-1].text
     data["runs"]["new"]["lengths"] = [5] * QUERIES
     for strict in (False, True):
         assert "; the lists differ in length, which more queries" in gate(data, budget=budget).junit(strict=strict)
     unequal = gate(data, budget=budget)
     assert unequal.rules[0].queries_to_decide is None
-    assert " queries would" not in unequal.table().replace("more queries would not", "")
-    assert unequal.findings[0].text.endswith(
-        "cannot be told: the lists differ in length, which more queries would not change."
-    )
+    assert "too few" not in unequal.table()
+    assert unequal.findings[1].text == "The lists differ in length, which more queries would not change."
     data["runs"]["old"]["measures"]["nDCG@10"]["known"] = {"rows": 1, "of": 2}
     unlabelled = gate(data, budget=rule(at_least=0, against="old"))
     assert unlabelled.outcome == "not shown"
-    assert unlabelled.findings[0].text.endswith("cannot be told: documents without a label could change it.")
+    assert unlabelled.findings[1].text == "Documents without a label could change it."
 
 
 def test_what_the_audit_says_of_a_measure_is_what_the_measure_is() -> None:
@@ -335,7 +374,8 @@ def test_judged_queries_that_a_run_lacks_are_said_in_every_form() -> None:
     assert said in found.warnings
     gated = gate(found, budget=rule("nDCG@10", against="baseline", at_least=-1))
     assert said in gated.warnings
-    assert [one.text for one in gated.findings if one.place == "warning"] == list(gated.warnings)
+    warned = [one.text for one in gated.findings if one.place == "warning" and one.key != "why"]
+    assert warned == list(gated.warnings)
     for text in (gated.table(), gated.markdown(), gated.junit(), gated.annotations(), gated.to_json()):
         assert said in " ".join(text.split())
 
@@ -358,7 +398,7 @@ def test_status_and_first_line(result: GateResult) -> None:
     open_, shut = (GateResult("new", None, rulings, 0.05, "holm") for rulings in (result.rules[2:], result.rules[:1]))
     assert (open_.status(), open_.status(strict=True), shut.status(strict=True)) == (3, 1, 0)
     assert open_.table().startswith("NOT SHOWN  ")
-    assert shut.table().startswith("HOLDS  new keeps to the budget: the rule holds.\n")
+    assert shut.table().startswith("HOLDS  new keeps 80% of old's nDCG@10: .507 against .503, difference +.004\n")
 
 
 def test_a_finding_for_the_outcome_and_one_for_each_rule(result: GateResult) -> None:
@@ -380,7 +420,7 @@ def test_a_finding_for_the_outcome_and_one_for_each_rule(result: GateResult) -> 
         ((0, 1, 2), "violated"),
         ((0, 2), "effective_needs"),
         ((1,), "one_violated"),
-        ((2,), "one_not_shown_needs"),
+        ((2,), "one_not_shown"),
         ((0,), "one_holds"),
         ((0, 0), "all_hold"),
     ],
@@ -393,11 +433,15 @@ def test_the_outcome_of_all_rules(result: GateResult, kept: tuple[int, ...], key
 
 
 @pytest.mark.parametrize(
-    ("needed", "said"), [(32_979_076, "more than a million queries are needed"), (826, "about 826 queries are needed")]
+    ("needed", "said"),
+    [(32_979_076, "more than a million queries would decide"), (826, "about 826 queries would decide")],
 )
 def test_how_many_queries_are_needed_is_said_up_to_a_million(result: GateResult, needed: int, said: str) -> None:
     rulings = (result.rules[0], replace(result.rules[2], queries_to_decide=needed))
-    assert f" cannot be told: {said}, there are" in GateResult("new", None, rulings, 0.05, "holm").findings[0].text
+    assert (
+        f" cannot be told: 60 queries are too few, {said})."
+        in GateResult("new", None, rulings, 0.05, "holm").findings[0].text
+    )
 
 
 def test_what_is_effective_but_not_shown_to_be_unbiased() -> None:
@@ -416,7 +460,7 @@ def test_a_rule_takes_a_line_whatever_its_name(result: GateResult) -> None:
     # The third is not shown, with what would decide it below, in two.
     assert len(rules) == 5
     assert max(map(len, lines)) <= 80
-    assert [line.split()[0] for line in rules] == ["holds", "violated", "not", "if", "it;"]
+    assert [line.split()[0] for line in rules] == ["holds", "violated", "not", "60", "would"]
 
 
 def test_junit_is_xml_with_a_case_for_each_rule(result: GateResult) -> None:

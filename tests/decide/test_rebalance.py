@@ -17,6 +17,7 @@ from evenrank.decide.rebalance_method import Kept
 from evenrank.decide.strength import GRID, UnmetError
 from evenrank.decide.validation_queries import ValidationQueries
 from evenrank.files import EvenrankError, Run
+from evenrank.results.table import short
 from small_rebalance import drawn, mean_signed
 
 RUN, GROUPS, QRELS = drawn(40, 20, 7)
@@ -134,7 +135,13 @@ def test_figures_are_those_of_an_audit_of_the_other_queries() -> None:
     assert (values["difference"]["p"], values["difference"]["reason"]) == (compared.p, compared.test.reason)
     assert found.changes.queries == len(OTHERS)
     assert any(f"figures are of the other {len(OTHERS)}" in note for note in found.notes)
-    answer, bound = found.findings
+    done, answer, bound = found.findings
+    changes = found.changes
+    moved = (
+        f"Moved {changes.moved:,} of {changes.documents:,} documents in the first 100 ranks, in {changes.changed} of"
+    )
+    assert (done.key, done.place) == ("moved", "answer")
+    assert done.text == f"{moved} {changes.queries} queries."
     assert (answer.key, answer.level, answer.estimate) == ("changed", compared.test.verdict, compared.test)
     assert (bound.key, bound.subject, bound.level) == ("not_shown", "ARaB@10 <= 0.3", "not shown")
     assert bound.estimate is not None
@@ -196,7 +203,7 @@ def test_without_qrels_effectiveness_is_unknown_first() -> None:
     assert values["ARaB@10"]["rebalanced"]["mean"] == pytest.approx(own["new", "ARaB@10"].mean)
     met = evenrank.rebalance(RUN, max_bias="ARaB@10 <= 0.2", scores=GROUPS)
     for one in (found, met):
-        answer = one.findings[0]
+        answer = one.findings[1]
         assert (answer.key, answer.level, answer.place) == ("changed_unjudged", "cannot be told", "answer")
     assert "of the first 10 documents are still among the first 10" in " ".join(found.table(full=True).split())
 
@@ -231,7 +238,7 @@ def test_an_order_that_changes_no_querys_effectiveness_says_so() -> None:
     made = evenrank.rebalance(
         run, method="detconstsort", strength=1, target={"m": 0.5, "f": 0.5}, labels=labels, qrels=qrels
     )
-    answer = made.findings[0]
+    answer = made.findings[1]
     assert answer.key == "changed_untuned_freely"
     assert answer.text.endswith(" with no change in nDCG@10.")
     assert "Share of m@10" in made.table()
@@ -252,7 +259,8 @@ def test_what_no_order_can_have_is_not_called_done() -> None:
     labels = {"other": "f", **dict.fromkeys(GROUPS.table["doc_id"].to_list(), "m")}
     found = evenrank.rebalance(RUN, method="fair", protected="f", strength=1, labels=labels)
     notes = found.notes
-    assert "No document moved." in found.warnings
+    assert found.findings[0].text == "Unchanged, no document moved."
+    assert found.page().next == ()
     assert any("miss what is asked of every prefix" in note for note in notes)
     assert not any("already have what is asked" in note for note in notes)
 
@@ -422,6 +430,8 @@ def test_a_bound_met_by_the_run_itself() -> None:
     assert found.strength == 0
     answer, bound = found.findings
     assert (answer.key, bound.key, bound.level) == ("met_already", "holds", "holds")
+    size = short(found.outcomes[0].validation)
+    assert answer.text == f"Unchanged: the run meets ARaB@10 <= 5 ({size}) already on the validation queries."
     # Equal figures side by side say nothing.
     assert "before" not in found.table()
 
@@ -436,10 +446,40 @@ def test_nothing_moved_is_explained() -> None:
     labels = {doc: "mf"[i % 2] for i, doc in enumerate(GROUPS.table["doc_id"].to_list())}
     found = evenrank.rebalance(RUN, strength=1, labels=labels)
     assert found.changes.moved == 0
-    assert "No document moved: none is neutral; try fair, detconstsort or shift." in found.warnings
+    (answer,) = found.page().said("answer")
+    assert answer.text == "Unchanged, no document moved: none is neutral; try fair, detconstsort or shift."
     done = evenrank.rebalance(RUN, method="fair", protected="m", strength=0.001, labels=labels)
     assert done.changes.moved == 0
-    assert "No document moved: the lists already have what is asked of them." in done.warnings
+    assert done.findings[0].text == "Unchanged, no document moved: the lists already have what is asked of them."
+    still = evenrank.rebalance(RUN, strength=0, labels=labels)
+    assert still.findings[0].text == "Unchanged: the strength is 0."
+
+
+def test_lists_that_have_what_is_asked_are_named_as_such() -> None:
+    """Of two lists, f are last in one; in the other m and f take turns already."""
+    lists = {"apart": "mmmmff", "mixed": "mfmmfm"}
+    run = {q: {f"{q}{i}": float(-i) for i in range(6)} for q in lists}
+    labels = {f"{q}{i}": group for q, groups in lists.items() for i, group in enumerate(groups)}
+    found = evenrank.rebalance(run, method="detconstsort", strength=1, target="candidates", labels=labels)
+    assert found.findings[0].text == (
+        "Moved 3 of 12 documents in the first 100 ranks, in 1 of 2 queries; the others have what is asked of them"
+        " already."
+    )
+    # Combinations have no measure of the first ranks alone, and what was done is said all the same.
+    pairs = pl.DataFrame({"doc_id": list(labels), "g": list(labels.values()), "h": ["x", "y"] * 6})
+    both = evenrank.rebalance(
+        run,
+        method="detconstsort",
+        strength=1,
+        labels=pairs,
+        group_column=["g", "h"],
+        intersect=True,
+        target="candidates",
+    )
+    done, measured = both.page().said("answer")
+    assert done.text.startswith("Moved ")
+    assert measured.key == "not_measured"
+    assert both.page().next == (("evenrank audit", "both runs"),)
 
 
 def test_what_an_offset_per_magnitude_is_of() -> None:

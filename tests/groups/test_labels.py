@@ -418,7 +418,7 @@ def test_combinations_of_columns(tmp_path: Path) -> None:
         "e": {"f × no": 0.5, "m × no": 0.5},
     }
     source = GroupSource(labels=path, group_column=["gender", "disabled"], intersect=True, neutral="none")
-    assert source.attribute == "gender × disabled"
+    assert source.known().attribute == table.attribute == "gender × disabled"
     margins = source.margins([pl.Series(["a", "b", "c", "d", "e"])])
     assert {name: one.groups for name, one in margins.items()} == {"gender": ("f", "m"), "disabled": ("no", "yes")}
     # What is known of c is in the table of its gender alone.

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
 from evenrank.files import EvenrankError
 from evenrank.papers import run_experiment
+from evenrank.papers.checks import Options
 from evenrank.papers.figures import Figures
-from evenrank.papers.report import Chart, Row
+from evenrank.papers.report import Chart, Row, page_of
 from evenrank.stats.estimate import Estimate
 from small_reports import small_experiment
 from stub_study import StubStudy, in_place_of_ibbr
@@ -139,3 +141,25 @@ def test_the_command_writes_json_tables_and_a_report(tmp_path: Path, monkeypatch
 def test_mistakes_are_told(name: str, settings: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(EvenrankError, match=message):
         run_experiment(name, out=tmp_path, **settings)
+
+
+def test_a_page_opens_with_the_counts_and_a_claim_a_line(tmp_path: Path) -> None:
+    study = StubStudy(StubStudy.settings_of("tiny", Options()), tmp_path)
+    page = page_of(study, study.figures())
+    screen = page.table()
+    assert " ".join(screen.split("\n", 2)[:2]) == (
+        "20 claims: 0 supported, 1 not supported, 19 open (13 not decidable and 6 not put to this data)."
+    )
+    assert "\nNot supported         Table 2        DPR ranks above BM25 (MRR)\n" in screen
+    # Figures are behind them, and in the findings.
+    assert "not +.213 as published" not in screen
+    compared = page.frames()["What was compared"].row(by_predicate=pl.col("claim") == "DPR ranks above BM25 (MRR)")
+    assert compared[1:4] == (
+        "not supported",
+        "MRR, BERT-L2 none − BM25: −.300 [−.300, −.300] (40 queries), not +.213 as published",
+        "BERT-L2 .164, BERT-L4 .205, BM25 .107",
+    )
+    (finding,) = (one for one in page.findings if one.subject == "dpr_bm25 (ibbr)")
+    assert finding.text.startswith(
+        "Not supported: DPR ranks above BM25 (MRR) [Table 2] (MRR, BERT-L2 none − BM25: −.300"
+    )

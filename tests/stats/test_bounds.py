@@ -13,7 +13,7 @@ from scipy import stats
 from evenrank.stats.bounds import limit_absolute, margin_absolute, no_loss, outcome
 from evenrank.stats.compare import AbsoluteMeans, absolute_means, p_size_greater, p_size_less
 from evenrank.stats.estimate import MeanEstimate, mean_estimate, p_greater
-from evenrank.stats.planning import queries_to_decide, queries_to_hold
+from evenrank.stats.planning import chance_to_hold, queries_to_decide, queries_to_hold
 from slow_stats import hall_tests
 
 FINITE = st.floats(-3, 3).map(lambda value: round(value, 3))
@@ -185,3 +185,29 @@ def test_how_many_queries_decide_by_the_normal_formula() -> None:
     assert queries_to_decide(0.05, 0.1, 100, 0.05) == math.ceil(100 * (2 * (1.644854 + 0.841621)) ** 2)
     assert queries_to_decide(5.0, 0.1, 100, 0.05) == 101
     assert queries_to_decide(0.0, 0.1, 100, 0.05) is None
+
+
+@pytest.mark.parametrize(("n", "chance"), [(60, 0.02), (103, 0.13), (210, 0.61)])
+def test_the_chance_that_equally_good_runs_pass_is_theirs(n: int, chance: float) -> None:
+    draw = np.random.default_rng(n)
+    passed = 0
+    for _ in range(1000):
+        base = draw.uniform(0, 1, n)
+        new = base + draw.normal(0, 0.12, n)
+        test = no_loss(new, base, 0.05)
+        passed += test is not None and test.p_holds() <= 0.05
+    sd = math.sqrt(0.12**2 + 0.05**2 / 12)
+    expected = chance_to_hold(n, 0.025, sd, 0.95)
+    assert expected == pytest.approx(chance, abs=0.03)
+    assert passed / 1000 == pytest.approx(expected, abs=0.04)
+
+
+@given(st.floats(0.01, 0.2), st.floats(0.05, 0.6), st.floats(0.2, 0.9), st.sampled_from([1.0, 2.5]))
+def test_the_number_of_queries_has_the_chance_that_it_was_asked_for(
+    mean: float, sd: float, chance: float, effect: float
+) -> None:
+    n = queries_to_hold(mean, sd, 1.0, chance=chance, design_effect=effect)
+    assert n is not None
+    assert chance_to_hold(n, mean, sd, 1.0, design_effect=effect) >= chance - 1e-9
+    fewer = math.floor(n / effect) - 1
+    assert fewer < 15 or chance_to_hold(round(fewer * effect - 0.5), mean, sd, 1.0, design_effect=effect) < chance

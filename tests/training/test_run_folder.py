@@ -131,14 +131,15 @@ def test_a_verdict_is_that_of_the_paired_test(value, queries, p, verdict):
     *warnings, line = summary_of(result)
     assert line == f"RR: {value:.4f} after re-ranking the first 50 passages, 0.3800 before; {verdict}"
     warning = "This ranker ranks worse than no ranker: RR 0.2000, below the first stage (0.3800)."
-    assert warnings == ([warning] if value < 0.38 else [])
+    # Only what the test shows is said to be worse.
+    assert warnings == ([warning] if "significantly worse" in verdict and "not significantly" not in verdict else [])
 
 
 def test_a_card_says_first_that_the_model_ranks_worse_than_the_first_stage(home, gendered, tmp_path):
     recipe = gendered_recipe(gendered, tmp_path / "r")
     validation = load_validation(recipe)
     (tmp_path / "model").mkdir()
-    for value, p, warned in ((0.1, 0.01, True), (0.1, 0.2, True), (0.9, 0.01, False)):
+    for value, p, warned in ((0.1, 0.01, True), (0.1, 0.06, False), (0.9, 0.01, False)):
         result = {"measure": "nDCG@10", "value": value, "first_stage": 0.5, "depth": 10, "steps": 3}
         result |= {"queries": 8, "p": p}
         write_card(recipe, tmp_path, result, validation, validation.run, Provenance("test"))

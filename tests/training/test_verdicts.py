@@ -82,4 +82,4 @@ def test_the_base_is_measured_where_a_term_trains_further(gendered: Path, tmp_pa
     plain = fair(gendered, tmp_path / "p", "fairness=", *further)
     assert "base" not in json.loads((plain / "result.json").read_text(encoding="utf-8"))
     figures = {"measure": "RR", "value": 0.3, "first_stage": 0.4, "depth": 5, "base": 0.9}
-    assert summary_of(figures)[0].startswith("This ranker is destroyed: RR 0.3000, 67% below its base (0.9000) and")
+    assert summary_of(figures)[0].startswith("This ranker is destroyed: RR 0.3000, 67% below its base (0.9000).")

@@ -19,7 +19,7 @@ from evenrank.results.result import envelope
 from evenrank.results.table import Table
 
 from .data import AuditFigures
-from .impact import impact_table
+from .impact import impact_table, impact_text
 from .tables import figures_frame, query_groups_table
 
 if TYPE_CHECKING:
@@ -109,6 +109,11 @@ class AuditResult(AuditFigures):
         if not self.impact:
             raise EvenrankError(f"there is no table of impact ratios: {arg.measures} has no ImpactRatio")
         return impact_table(self.impact)
+
+    def impact_text(self) -> str:
+        """That table for a terminal, and above it which groups each run selects at less than four fifths."""
+        self.impact_table()
+        return impact_text(self.impact)
 
     def per_query(self, path: str | os.PathLike[str] | None = None) -> pl.DataFrame:
         """Every value: ``query_id``, ``run`` and one column per measure, null if undefined; also as CSV to ``path``.

@@ -12,7 +12,7 @@ from ir_measures import Measure
 from evenrank.files.wording import counted, percent
 from evenrank.groups import GroupTable, builtin_lexicons
 from evenrank.groups.table import DrawnLabels
-from evenrank.measures import Evaluation, NeutralityMeasure, is_bias, is_estimable
+from evenrank.measures import Evaluation, NeutralityMeasure, is_bias, is_estimable, resolve
 from evenrank.results.finding import Finding, Place, phrases
 from evenrank.stats.sampling import LEAST_LABELS
 
@@ -209,11 +209,12 @@ def _why_neutral(background: Evaluation) -> str:
     return _PHRASES.text("neutral_shares", run=name)
 
 
-def cautions(groups: GroupTable | None) -> Iterator[Finding]:
+def cautions(groups: GroupTable | None, measures: Sequence[Measure]) -> Iterator[Finding]:
     """What a reader may have meant otherwise: poles that nobody named, a misspelt label, words too few to count."""
     if groups is None:
         return
-    if groups.poles is not None and groups.settings.get("poles_assumed"):
+    signed = any(resolve(measure).signed for measure in measures)
+    if signed and groups.poles is not None and groups.settings.get("poles_assumed"):
         first, second = groups.poles
         yield _found("poles_assumed", "note", first=first, second=second)
     absent = groups.settings.get("neutral_absent")

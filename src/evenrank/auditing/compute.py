@@ -231,7 +231,7 @@ def audit(
     query_group = None if groups_given is None else on_axis(groups_given, rankings.queries)["query_group"]
 
     misleads = tuple(misleading(rankings.background, inputs.qrels, wanted, results, rankings.documents))
-    cautioned = tuple(cautions(documents.groups))
+    cautioned = tuple(cautions(documents.groups, wanted))
     unequal = unequally_deep(rankings, wanted, baseline)
     settings = _settings(inputs, documents, options, rankings, wanted)
     if query_groups is not None:

@@ -14,7 +14,6 @@ from evenrank import _command
 
 if TYPE_CHECKING:
     from evenrank.results.result import Result
-    from evenrank.results.table import Table
 
 SCREEN = 80
 """Characters of a line of a screen."""
@@ -99,12 +98,12 @@ def emit(
     full: bool = False,
     per_query: tuple[PerQuery, str | None] | None = None,
     to_json: Callable[[str], object] | None = None,
-    table: Table | None = None,
+    text: str | None = None,
     err: bool = False,
 ) -> None:
     """Writes the files that were asked for, then prints the result's screen, or with ``full`` all of it.
 
-    ``table``: what is printed instead; ``err``: on standard error.
+    ``text``: what is printed instead; ``err``: on standard error.
 
     If one of the files is standard output, nothing else goes there. ``to_json``: how JSON is written, if not as usual.
     """
@@ -116,8 +115,8 @@ def emit(
             values_by_query.per_query(rows)
         if report is not None:
             result.report(report)
-    if table is not None and STANDARD not in (json, rows_path):
-        say(table.text())
+    if text is not None and STANDARD not in (json, rows_path):
+        say(text)
     elif STANDARD not in (json, rows_path):
         show(result, full=full, more=() if report is not None else ("--report FILE",), err=err)
     if report is not None:

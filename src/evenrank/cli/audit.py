@@ -22,8 +22,8 @@ evenrank audit bm25.run --labels sellers.csv --qrels qrels.txt
 """
 
 
-_OF_GROUPS = ("group_column", "intersect", "neutral")
-"""How the groups of people in a table are read, as those of labels are."""
+_OF_GROUPS = ("labels", "group_column", "intersect", "neutral")
+"""Where the groups of people in a table are, as those of labels are."""
 
 
 def command(
@@ -33,7 +33,7 @@ def command(
         str | None,
         opt.Option("People instead of runs: a row each, with groups and who was selected, or scores.", reads=True),
     ] = None,
-    people: Annotated[Values, From("auditing.impact", "impact_ratios", without=("table", *_OF_GROUPS))],
+    people: Annotated[Values, From("auditing.people", "impact_ratios", without=("table", *_OF_GROUPS))],
     full: opt.Full = False,
     json: opt.Json = None,
     values: Annotated[
@@ -61,12 +61,12 @@ def command(
         other = next((name for name in given.changed if name not in _OF_GROUPS), "values" if values else None)
         if other is not None:
             raise EvenrankError(f"{arg.table} or {arg(other)}: an audit is of people in a table, or of runs")
-        _output.check(report=report, streams=(json, per_query), inputs=(table,))
+        _output.check(report=report, streams=(json, per_query), inputs=(table, given["labels"]))
         check_csv(per_query)
         _output.will_write(json, report)
         found = impact_ratios(table, **people, **{name: given[name] for name in _OF_GROUPS})
-        shown = found.impact_table() if tables else None
-        _output.emit(found, json, report, full=full, per_query=(found, per_query), table=shown)
+        shown = found.impact_text() if tables else None
+        _output.emit(found, json, report, full=full, per_query=(found, per_query), text=shown)
         return
     runs = named_runs(given["runs"] or [])
     inputs = (*runs.values(), *files_beside(*runs.values()), *given.read)
@@ -75,5 +75,5 @@ def command(
     _output.will_write(json, report)
     result = audit(**{**given, "runs": runs})
     to_json = functools.partial(result.to_json, values=values)
-    shown = result.impact_table() if tables else None
-    _output.emit(result, json, report, full=full, per_query=(result, per_query), to_json=to_json, table=shown)
+    shown = result.impact_text() if tables else None
+    _output.emit(result, json, report, full=full, per_query=(result, per_query), to_json=to_json, text=shown)

@@ -272,6 +272,8 @@ def _rule_result(
         detectable=None if test is None else _detectable(rule, test, verdict.level, tested.other),
         n_if_equal=None if test is None else tested.n_if_equal,
         n_identical=None if test is None else tested.n_identical,
+        chance_if_equal=None if test is None else tested.chance_if_equal,
+        difference=tested.difference,
         alpha=budget.alpha,
         level=verdict.level,
         test=test,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
@@ -19,6 +19,7 @@ from .gate_outputs import junit, markdown, workflow_commands
 from .rule_result import (
     RuleResult,
     about_queries,
+    claim,
     detects_from,
     finding,
     limit_text,
@@ -94,7 +95,7 @@ class GateResult(Result):
         return Page(
             "gate",
             f"{self.run} against its budget",
-            (_answer(self), *self.misleading, *map(finding, self.rules)),
+            (_answer(self), *_reason_of_one(self), *self.misleading, *map(finding, self.rules)),
             _rules_table(self, WIDTH),
             sections=(Section("All figures", (_figures_table(self),)),),
             verdicts=Verdicts(("rule", "outcome"), verdicts),
@@ -123,25 +124,35 @@ def _answer(result: GateResult) -> Finding:
     by_outcome = {outcome: [rule for rule in result.rules if rule.outcome == outcome] for outcome in _TONES}
     violated, open_ = by_outcome["violated"], by_outcome["not shown"]
     values: dict[str, Any] = {"run": result.run, "total": counted(total, "rule")}
+    if total == 1:
+        (rule,) = result.rules
+        key = f"one_{rule.outcome.replace(' ', '_')}"
+        return _PHRASES.finding(key, result.run, rule.outcome, rule.difference, "answer", claim=claim(rule))
     if not violated and not open_:
-        return _PHRASES.finding("all_hold" if total > 1 else "one_holds", result.run, "holds", place="answer", **values)
+        return _PHRASES.finding("all_hold", result.run, "holds", place="answer", **values)
     names = [rule.rule.name or rule.rule.subject for rule in violated or open_]
     values |= {"rules": names, "count": len(violated), "held": len(by_outcome["holds"])}
     if violated:
-        return _PHRASES.finding(
-            "violated" if total > 1 else "one_violated", result.run, "violated", place="answer", **values
-        )
+        return _PHRASES.finding("violated", result.run, "violated", place="answer", **values)
     effective = [rule for rule in result.rules if not rule.rule.facts.bias]
     keeps = bool(effective) and all(rule.outcome == "holds" for rule in effective)
-    key = "effective" if keeps else "not_shown" if total > 1 else "one_not_shown"
+    key = "effective" if keeps else "not_shown"
     if all(undecided(rule) == "needs" for rule in open_):
         key += "_needs"
         needed = max(rule.queries_to_decide or 0 for rule in open_)
-        values |= {"needed": about_queries(needed), "count": max(rule.n for rule in open_)}
+        values |= {"needed": about_queries(needed), "count": counted(max(rule.n for rule in open_), "query")}
     elif open_[0].undecidable_reason is not None and len({rule.undecidable_reason for rule in open_}) == 1:
         key += "_why"
         values["why"] = reason(open_[0])
     return _PHRASES.finding(key, result.run, "not shown", place="answer", **values)
+
+
+def _reason_of_one(result: GateResult) -> Iterator[Finding]:
+    """Why the only rule is not shown."""
+    if len(result.rules) == 1 and result.outcome == "not shown":
+        (rule,) = result.rules
+        sentence = reason(rule)
+        yield _PHRASES.finding("why", rule.title, "not shown", place="warning", why=sentence[:1].upper() + sentence[1:])
 
 
 def _rules_table(result: GateResult, width: int | None = None) -> Table:
@@ -151,7 +162,7 @@ def _rules_table(result: GateResult, width: int | None = None) -> Table:
     """
 
     def below(rule: RuleResult) -> str:
-        return reason(rule) if rule.outcome == "not shown" else ""
+        return reason(rule) if rule.outcome == "not shown" and len(result.rules) > 1 else ""
 
     columns = (
         Column("outcome", heading=""),

@@ -27,6 +27,7 @@ from evenrank.groups import GroupTable
 from evenrank.measures import is_bias, parse_measure, resolve
 from evenrank.mitigation.reorderings import GroupedLists, Reordering
 from evenrank.results.finding import Finding, phrases
+from evenrank.results.table import short
 
 from .bound import Bound, BoundResult, bound_result, parsed_bounds
 from .order_figures import OrderFigures
@@ -168,8 +169,35 @@ def unknown_findings(name: str, of: Changes, grouping: Grouping) -> tuple[Findin
     return (_PHRASES.finding(key, name, "cannot be told", place="warning", **values),)
 
 
-def _nothing_moved(method: str, grouping: Grouping, kept: Kept) -> str:
+def _done(request: Request, plan: Plan, grouping: Grouping, kept: Kept, changes: Changes, name: str) -> Finding:
+    """What was done: how many documents moved, or why none did; on the queries that are reported."""
+    if not changes.moved:
+        bounds = [
+            f"{bound.text} ({short(size)})" for bound, size in zip(request.bounds, plan.sizes or (), strict=False)
+        ]
+        key = _nothing_moved(request, plan, grouping, kept)
+        named: dict[str, Any] = {"method": request.method.name, "bounds": bounds}
+        return _PHRASES.finding(key, name, place="answer", **named)
+    promise = request.method.name in ("fair", "detconstsort") and not kept.unmet and changes.changed < changes.queries
+    return _PHRASES.finding(
+        "moved_where_needed" if promise else "moved",
+        name,
+        place="answer",
+        moved=changes.moved,
+        documents=counted(changes.documents, "document"),
+        changed=changes.changed,
+        queries=counted(changes.queries, "query"),
+        depth=grouping.depth,
+    )
+
+
+def _nothing_moved(request: Request, plan: Plan, grouping: Grouping, kept: Kept) -> str:
     """The template of why a method changed nothing."""
+    method = plan.method.name
+    if plan.strength == 0 and request.bounds:
+        return "met_already" if request.max_bias else "nothing_lessened"
+    if plan.strength == 0:
+        return "no_strength"
     if method == "neutral" and not (grouping.table.table["neutrality"] > 0).any():
         return "none_neutral"
     if method in ("neutral", "shift"):
@@ -394,9 +422,8 @@ def rebalanced(
     made = replace(lists.reordered(order), name=name if name != run.name else f"{name} (rebalanced)")
     changes = lists.changes(order, (~chosen).to_numpy())
     notes += notes_of(request, plan, grouping, changes, kept)
-    moved = []
-    if plan.strength > 0 and not changes.moved:
-        moved.append(_PHRASES.finding(_nothing_moved(plan.method.name, grouping, kept), name, place="warning"))
+    done = _done(request, plan, grouping, kept, changes, name)
+    warnings = []
     others, tuned = None, None
     if figures:
         asked = measures_of(request, grouping, qrels is not None)
@@ -408,11 +435,11 @@ def rebalanced(
         # Lists close up over documents that are skipped, so that later ones come to be looked at.
         others = _bias_alone(request, grouping, *(pair if grouping.missing == "skip" else map(_shown, pair)))
     if grouping.drawn is not None:
-        moved.append(_PHRASES.finding("by_guess", name, "cannot be told", place="warning"))
+        warnings.append(_PHRASES.finding("by_guess", name, "cannot be told", place="warning"))
     if grouping.drawn is not None and others is not None:
         figures_after = others[made.name].measures.values()
         if any(is_bias(one.measure) and one.from_labels is None for one in figures_after):
-            moved.append(_PHRASES.finding("not_drawn", name, "cannot be told", place="warning"))
+            warnings.append(_PHRASES.finding("not_drawn", name, "cannot be told", place="warning"))
     return Rebalanced(
         made.name,
         request.method.name,
@@ -427,7 +454,8 @@ def rebalanced(
         provenance=provenance,
         strengths=plan.strengths,
         run=made,
-        lacks=(*absence_findings(run.name, absent, qrels), *unknown_findings(run.name, changes, grouping), *moved),
+        done=done,
+        lacks=(*absence_findings(run.name, absent, qrels), *unknown_findings(run.name, changes, grouping), *warnings),
     )
 
 

@@ -51,6 +51,7 @@ class Rebalanced(Result):
         audit: The run and its new order, named ``name``, on the other queries (on all if nothing was tuned); None if no
             figures were asked for. ``validation``: likewise on the validation queries.
         strengths: The method's strengths on the validation queries; None if the strength was given.
+        done: What was done, in a sentence.
         settings, notes, provenance: How it was made; ``lacks``: what is said of judged queries that the run lacks, and
             of documents without a label or text.
     """
@@ -68,6 +69,7 @@ class Rebalanced(Result):
     notes: tuple[str, ...]
     strengths: Strengths | None = field(default=None, kw_only=True, metadata=IF_KNOWN)
     run: Run = field(kw_only=True, metadata=LEFT_OUT)
+    done: Finding = field(kw_only=True, metadata=LEFT_OUT)
     lacks: tuple[Finding, ...] = field(default=(), kw_only=True, metadata=LEFT_OUT)
 
     @property
@@ -93,12 +95,14 @@ class Rebalanced(Result):
                 estimate = Estimate(before.mean, before.ci95, before.n)
                 yield _PHRASES.finding("no_lean", measure, before.lean.verdict, estimate, "warning", run=name)
 
-    def _answer(self) -> Finding:
+    def _answer(self) -> Iterator[Finding]:
+        """What was done; and where documents moved what became of the bias, and at what price."""
+        yield self.done
+        if self.changes.moved:
+            yield self._price()
+
+    def _price(self) -> Finding:
         """What became of the bias, and at what price."""
-        unchanged = self.strength == 0 and bool(self.outcomes)
-        if unchanged:
-            key = "met_already" if self.settings["max_bias"] else "nothing_lessened"
-            return _PHRASES.finding(key, self.name, "shown", None, "answer", method=self.method)
         found = [] if self.audit is None else _rows(self.audit, self.name)
         biased = next((row for row in found if is_bias(row[1].measure)), None)
         if biased is None:
@@ -146,7 +150,7 @@ class Rebalanced(Result):
         queries = self.changes.queries
         if self.audit is not None:
             queries = min(row[3].n for row in _rows(self.audit, self.name))
-        if self.audit is not None and self.strength > 0:
+        if self.audit is not None and self.changes.moved:
             table = _short(self.audit, self.name)
         if self.audit is not None:
             sections = [Section("All figures", (_figures(self.audit, self.name, "Figures"),))]
@@ -158,17 +162,25 @@ class Rebalanced(Result):
         return Page(
             "rebalance",
             f"{self.name}: {self.method} at strength {self.strength:g}",
-            (self._answer(), *self.lacks, *self._further(), *self._bounds()),
+            (*self._answer(), *self.lacks, *self._further(), *self._bounds()),
             table,
             ("● differs (p < .05, corrected)",),
             counted(queries, "query"),
-            (("evenrank gate", "limits for pipelines"),),
+            self._next(),
             plot=self._plot(),
             sections=tuple(sections or ()),
             facts=facts,
             source=_SOURCE,
             notes=(f"{self.method} at strength {self.strength:g}. {self.changes.sentence()}", *self.notes),
             provenance=self.provenance,
+        )
+
+    def _next(self) -> tuple[tuple[str, str], ...]:
+        """What can be done with the new order; nothing with one that is the run's."""
+        if not self.changes.moved:
+            return ()
+        return (
+            (("evenrank audit", "both runs"),) if self.audit is None else (("evenrank gate", "limits for pipelines"),)
         )
 
     def _plot(self) -> Callable[[], Drawing] | None:

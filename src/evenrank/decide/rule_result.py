@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, TypeGuard
 from evenrank.files.errors import EvenrankError
 from evenrank.files.json_values import LEFT_OUT
 from evenrank.files.types import EQUAL
-from evenrank.files.wording import counted
+from evenrank.files.wording import counted, percent
 from evenrank.results.finding import Finding, phrases
 from evenrank.results.table import NONE, short, true_minus
 from evenrank.stats.bounds import AbsoluteLimit, BoundTest, MeanBound, Outcome
@@ -23,6 +23,8 @@ Limits = tuple[float, float]
 UndecidableReason = Literal["unlabelled", "unequal", "few_labels", "labels", "tied", "missing"]
 """Why nothing can be told of a rule, whatever the number of queries: the template that says it."""
 _MANY = 1_000_000
+_RARELY = 0.05
+"""Below this chance runs would hardly ever pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,9 @@ class RuleResult:
             samples, if the truth is what was observed; None if no number would, as where lists differ in length or
             documents lack a label, or with one query.
         n_if_equal: Of a margin between two runs, the number that would show that it holds if they are equally good,
-            with the spread of these differences; ``n_identical``: if they are the same run.
+            with the spread of these differences; ``n_identical``: if they are the same run; ``chance_if_equal``: in
+            what share of samples so many queries as these show it, if they are equally good.
+        difference: The difference from ``against`` with its 95% interval, as an audit has it; None of absolute values.
         detectable: The true value nearest to the budget of which so many queries show that it violates it in 8 of 10
             samples at most. None of an absolute value against another run's, and if the measure has no such value.
         direction: The groups that ``mean`` and ``other_mean`` lean to, where their signs tell and the audit names them.
@@ -65,6 +69,8 @@ class RuleResult:
     detectable: float | None
     n_if_equal: int | None
     n_identical: int | None
+    chance_if_equal: float | None
+    difference: Estimate | None
     alpha: float
     level: float
     """The level at which the rule is violated if it is the only one that is; ``alpha``: that of its limits."""
@@ -138,7 +144,7 @@ def undecided(result: RuleResult) -> str:
         return "few_queries"
     if result.p_violated is None and test.distance < 0:
         return "few_differ"
-    if result.n_if_equal is not None and result.n_if_equal > result.n:
+    if test.distance >= 0 and result.n_if_equal is not None and result.n_if_equal > result.n:
         return "margin"
     if result.queries_to_decide is not None:
         return "needs"
@@ -166,8 +172,13 @@ def _template_of(why: UndecidableReason) -> str:
 def reason(result: RuleResult) -> str:
     """Why a rule is not shown, in words."""
     template = undecided(result)
-    needed = result.n_if_equal if template == "margin" else result.queries_to_decide
-    return _PHRASES.text(template, needed=about_queries(needed), count=result.n, noticed=detects_from(result))
+    needed = about_queries(result.n_if_equal if template == "margin" else result.queries_to_decide)
+    count, chance = counted(result.n, "query"), result.chance_if_equal or 0.0
+    if template == "margin" and chance < _RARELY:
+        template = "margin_rarely"
+    # Of five tries; four are what is asked for.
+    tries = min(max(round(5 * chance), 1), 3)
+    return _PHRASES.text(template, needed=needed, count=count, tries=tries, noticed=detects_from(result))
 
 
 def about_queries(queries: int | None) -> str:
@@ -191,10 +202,28 @@ def finding(result: RuleResult) -> Finding:
     )
 
 
+def claim(result: RuleResult) -> str:
+    """What a rule claims of the run that is gated, with the figures: ``new keeps 95% of old's nDCG@10: …``."""
+    rule = result.rule
+    values: dict[str, Any] = {"run": result.run, "subject": result.subject, "limit": rule.limit}
+    violated = result.outcome == "violated"
+    if result.difference is None or result.against is None or not rule.relative:
+        values["figures"] = value_with_limit(result)
+        return _PHRASES.text("claim_violated" if violated else "claim", **values)
+    figures = {"own": result.mean, "other": result.other_mean, "difference": result.difference}
+    values |= {"against": result.against, "measure": rule.subject, "share": percent(1 + rule.bound, 1)}
+    if rule.floor:
+        return _PHRASES.text("claim_keeps_violated" if violated else "claim_keeps", **values, **figures)
+    return _PHRASES.text("claim_at_most_violated" if violated else "claim_at_most", **values, **figures)
+
+
 def value_with_limit(result: RuleResult) -> str:
     """The value with its limit, and where an absolute value leans to: ``.056 (limit .114) towards f``."""
     limit = limit_text(result)
-    value = amount(result.rule, result.value) + (f" (limit {limit})" if limit else "")
+    imagined = result.test is not None and math.isfinite(result.test.loss)
+    value = amount(result.rule, result.value)
+    if limit:
+        value = _PHRASES.text("with_limit" if imagined else "with_plain_limit", value=value, limit=limit)
     own, other = result.direction
     if own is not None and other is not None and own != other:
         return f"{value} ({result.run} towards {own}, {result.against} towards {other})"

@@ -11,7 +11,9 @@ import numpy as np
 from evenrank.files.errors import EvenrankError
 from evenrank.files.types import NEAR_ZERO, Array
 from evenrank.stats.bounds import BoundTest, bound_mean, limit_absolute, margin_absolute
-from evenrank.stats.planning import queries_to_hold
+from evenrank.stats.compare import compare
+from evenrank.stats.estimate import Estimate
+from evenrank.stats.planning import chance_to_hold, queries_to_hold
 from evenrank.stats.sampling import SamplePair, on_queries
 
 from .budget import Rule
@@ -23,8 +25,9 @@ class RuleTest:
 
     ``n``: queries used; ``left_out``: those with a value in only one of the runs; ``mean`` and ``other``: the runs'
     figures over the queries used, with their signs. ``n_if_equal``: the number of queries that show that the rule holds
-    if the runs are equally good, with the spread of their differences; ``n_identical``: if they are the same run. Both
-    None where the rule has no margin between two runs.
+    if the runs are equally good, with the spread of their differences; ``n_identical``: if they are the same run;
+    ``chance_if_equal``: in what share of samples so many queries as these do, if the runs are equally good. All None
+    where the rule has no margin between two runs. ``difference``: that of two figures, with its 95% interval.
     """
 
     test: BoundTest | None
@@ -34,6 +37,8 @@ class RuleTest:
     other: float | None
     n_if_equal: int | None = None
     n_identical: int | None = None
+    chance_if_equal: float | None = None
+    difference: Estimate | None = None
 
 
 def rule_test(
@@ -80,6 +85,16 @@ def rule_test(
         raise EvenrankError(f"a share of {rule.measure} of {of_other or 0:.3g} means nothing: expected a number")
     z, loss, gain = _within(rule, own, other, (least, most))
     unit = of_other if rule.relative and of_other is not None else 1.0
+    difference = None
+    if other is not None and len(own) == 1:
+        between = compare(
+            own[0] - other[0],
+            zeros="drop" if rule.facts.bias else "keep",
+            clusters=None if within is None else within[0],
+            sample=samples[0] and samples[0].plus(samples[1], -1.0),
+            reach=most - least if math.isfinite(most - least) else None,
+        )
+        difference = Estimate(between.mean, between.ci95, between.n)
     sign = 1 if rule.floor else -1
     share = -(1 + rule.bound) if rule.relative else -1.0
     test = bound_mean(
@@ -95,15 +110,16 @@ def rule_test(
         clusters=within,
     )
     margin = -sign * rule.bound * unit
-    found = RuleTest(test, n, left_out, mean, of_other)
+    found = RuleTest(test, n, left_out, mean, of_other, difference=difference)
     if other is None or margin <= NEAR_ZERO or not math.isfinite(most - least):
         return found
     of_base = abs(rule.bound) * other[0] if rule.relative else np.zeros(len(other[0]))
     # The spread of z where the runs are equally good: of their differences, and of the margin that a query has.
-    spreads = (float(np.std(one, ddof=1)) for one in (own[0] - other[0] + sign * of_base, of_base))
+    spreads = [float(np.std(one, ddof=1)) for one in (own[0] - other[0] + sign * of_base, of_base)]
     effect = test.design_effect
     n_if_equal, n_identical = (queries_to_hold(margin, sd, loss, alpha, design_effect=effect) for sd in spreads)
-    return replace(found, n_if_equal=n_if_equal, n_identical=n_identical)
+    chance = chance_to_hold(test.n, margin, spreads[0], loss, alpha, effect)
+    return replace(found, n_if_equal=n_if_equal, n_identical=n_identical, chance_if_equal=chance)
 
 
 def _range(rule: Rule, greatest: float) -> tuple[float, float]:

@@ -119,7 +119,8 @@ def _read(
     _check_groups(columns, (*groups, *lacking))
     table = table.with_columns(pl.lit(0.0).alias(f"count_{group}") for group in lacking)
     groups, appearing = (*groups, *lacking), (*appearing, *lacking)
-    return _as_table(columns, name, table, (groups, appearing), neutral, poles)
+    found = _as_table(columns, name, table, (groups, appearing), neutral, poles)
+    return found if long is None else replace(found, settings={**found.settings, "attribute": long})
 
 
 def _asked(
@@ -278,6 +279,8 @@ class SampleCard:
 
 
 def _columns(given: object, what: str) -> Columns:
+    if isinstance(given, Columns):
+        return given
     if isinstance(given, str | os.PathLike):
         return read_columns(given)
     if isinstance(given, Mapping):

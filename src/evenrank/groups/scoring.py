@@ -37,7 +37,7 @@ from evenrank.files.tokens import Tokens, alphabet
 from evenrank.files.types import Array
 
 from . import _plain_counting
-from .labels import TIMES, as_labels
+from .labels import as_labels
 from .lexicon import Lexicon, LexiconLike, builtin_lexicons, load_lexicon, matcher_of, note_lexicon
 from .table import (
     METADATA_KEY,
@@ -387,11 +387,6 @@ class GroupSource:
             tokens=self.tokens,
             threshold=self.threshold,
         )
-
-    @property
-    def attribute(self) -> str:
-        """What the groups are values of: the column of labels, or the columns of combinations."""
-        return TIMES.join(strings(self.group_column)) or "group"
 
     def margins(self, ids: Sequence[pl.Series]) -> dict[str, GroupTable]:
         """Of combinations, the table of each column alone by its name."""

@@ -304,6 +304,11 @@ class GroupTable:
         return poles[0], [group for group in self.groups if group != poles[0]] if poles[1] == REST else [poles[1]]
 
     @property
+    def attribute(self) -> str:
+        """What the groups of labels are values of: the column, or the columns of combinations; else ``group``."""
+        return str(self.settings.get("attribute", "group"))
+
+    @property
     def labelled(self) -> bool:
         """Whether the groups are from labels, weights from 0 to 1, rather than counts of words."""
         return "labels" in self.settings

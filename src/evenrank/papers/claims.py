@@ -368,7 +368,8 @@ class Decided:
         figures += [_PHRASES.text("power", n=self.known[0], power=self.known[1])] if put and self.known else []
         text = claim.text + (f" [{claim.where}]" if claim.where else "")
         said: dict[str, Any] = {"state": state.capitalize(), "text": text, "figures": "; ".join(figures)}
-        return _PHRASES.finding("claim" if figures else "bare", f"{claim.key} ({claim.paper})", _LEVELS[state], **said)
+        key, subject = "claim" if figures else "bare", f"{claim.key} ({claim.paper})"
+        return _PHRASES.finding(key, subject, _LEVELS[state], None, "detail", **said)
 
     def _of_trainings(self) -> str:
         """Of which trainings the verdict is; from five on how often one may fail that none of them shows."""

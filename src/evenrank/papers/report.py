@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 from evenrank.files import write_text
 from evenrank.files.json_values import LEFT_OUT, named
 from evenrank.files.types import holm
-from evenrank.files.wording import are, counted
+from evenrank.files.wording import counted
 from evenrank.results.finding import Finding, phrases
 from evenrank.results.page import COLOURS, Drawing, Page, Section, curve, specification
 from evenrank.results.result import Result
@@ -23,11 +23,12 @@ from evenrank.results.table import COUNT, NONE, Column, Table, digits, interval,
 from evenrank.stats.estimate import Estimate
 from evenrank.training.card import ruined
 
-from .claims import Decided, State, claims_of, number_of, published_of, published_rows
+from .claims import DIFFERENT, Decided, State, claims_of, number_of, published_of, published_rows
 from .figures import Figures
 from .study import FIRST, REFERENCES, Settings, Study, matching
 
 _PHRASES = phrases("experiment")
+_OPEN: tuple[State, ...] = ("not decidable", "not put to this data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +165,15 @@ class Layout:
 
 
 def _warning(study: Study[Any], figures: Figures, system: str, utility: str) -> str:
-    """Whether a ranker is destroyed: below the first stage, or far below its base."""
+    """Whether a ranker is destroyed: shown to be below the first stage, or far below its base."""
     if not utility or system in (FIRST, *REFERENCES) or not figures.has(utility, system):
         return ""
     base = study.destroyed_below(system)
     first, before = (figures.mean(utility, one) if figures.has(utility, one) else None for one in (FIRST, base))
-    return ruined(figures.mean(utility, system), first, before if base != system else None, measure=utility)
+    ends = None if first is None else figures.test(utility, {system: 1.0, FIRST: -1.0}).interval(DIFFERENT)
+    shown = ends is not None and ends[1] < 0
+    value = figures.mean(utility, system)
+    return ruined(value, first, before if base != system else None, measure=utility, shown=shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,12 +322,42 @@ class ExperimentPage(Result):
         return (self._count(), *self._warned(), *(claim.finding() for claim in self.claims))
 
     def _count(self) -> Finding:
+        """How many claims are supported, how many are not, and how many are open, and why these are."""
         states = Counter[str](claim.verdict.state for claim in self.claims)
         if len(self.claims) == 1:
             return _PHRASES.finding("one", self.name, place="answer", state=list(states))
-        said = [_PHRASES.text("state", count=n, are=are(n), state=one) for one in get_args(State) if (n := states[one])]
-        claims = counted(len(self.claims), "claim")
-        return _PHRASES.finding("count", self.name, place="answer", claims=claims, states=said or NONE)
+        why = [_PHRASES.text("open", count=n, state=one) for one in _OPEN if (n := states[one])]
+        counts: dict[str, Any] = {"supported": states["supported"], "refused": states["not supported"], "why": why}
+        return _PHRASES.finding(
+            "count" if why else "count_without_open",
+            self.name,
+            place="answer",
+            claims=counted(len(self.claims), "claim"),
+            open=sum(states[one] for one in _OPEN),
+            **counts,
+        )
+
+    def _claims_table(self) -> Table:
+        """The claims, a line each with its verdict and where the paper has it; of several papers below their names."""
+        columns = (
+            Column("verdict", of=lambda decided: decided.verdict.state.capitalize()),
+            Column("where", heading="in the paper", of=lambda decided: decided.claim.where or "own line"),
+            Column("claim", of="claim.text"),
+        )
+        several = len({decided.claim.paper for decided in self.claims}) > 1
+        by_paper = (lambda decided: decided.claim.paper) if several else None
+        return Table("Claims", columns, self.claims, group=by_paper)
+
+    def _compared_table(self) -> Table:
+        """What was compared for each claim, what was published, and what would decide it."""
+        columns = (
+            Column("claim", of="claim.text"),
+            Column("verdict", of="verdict.state"),
+            Column("compared", of=lambda decided: "; ".join(map(str, decided.effects))),
+            Column("published", of="claim.published"),
+            Column("needs", heading="why, or what would decide", of="verdict.needs"),
+        )
+        return Table("What was compared", columns, self.claims)
 
     def _warned(self) -> Sequence[Finding]:
         """The destroyed rankers, each once."""
@@ -342,12 +376,14 @@ class ExperimentPage(Result):
         """The claims; tables, charts and notes behind them."""
         drawn = Section("Charts", draw=lambda: self.drawings) if self.drawings else None
         tables = (*(layout.table(rows) for layout, rows in self.layouts), *self.extra)
-        sections = (*([drawn] if drawn else []), *(Section(table.title, (table,)) for table in tables))
+        compared = self._compared_table()
+        sections = [Section(table.title, (table,)) for table in (compared, *tables)]
         return Page(
             "experiment",
             self.title,
             self.findings,
-            sections=sections,
+            self._claims_table(),
+            sections=(sections[0], *([drawn] if drawn else []), *sections[1:]),
             source=self.source,
             notes=self.notes,
             lines=10 + 3 * len(self.claims),

@@ -324,6 +324,7 @@ def render(
         packs=[(name, packed(text)) for name, text in packs.items() if text is not None],
         script=script,
         provenance=None if provenance is None else _provenance(provenance),
+        plot_title="" if plot is None else plot.title,
     )
     return make_foldable(page)
 
@@ -556,13 +557,17 @@ class Page:
         """The findings of these places."""
         return tuple(finding for finding in self.findings if finding.place in places)
 
+    def headline(self, width: int = 80) -> str:
+        """The answer, and what stands below it."""
+        return "\n".join([_answer(self.said("answer"), self.aside, width), *_warnings(self, width)])
+
     def text(self, *, full: bool = False, width: int = 80) -> str:
         """The screen: the answer, the table, what it means, and at most three notes; ``full``: and all the rest.
 
         Where the screen would have more than ``lines`` lines, notes are left out, then all but two findings of each
         run, then what words mean, then all but one.
         """
-        above = "\n".join([_answer(self.said("answer"), self.aside, width), *_warnings(self, width)])
+        above = self.headline(width)
         tables: list[str] = []
         if self.table is not None:
             tables = [table.text(width) for table in replace(self.table, title="", notes=()).packed(width)]
@@ -714,7 +719,7 @@ def _paragraphs(findings: Sequence[Finding], width: int) -> str:
 
 def _predicate(text: str, subject: str) -> str:
     """What is said of a subject, to be read behind its name."""
-    return text.removeprefix(f"{subject} ").removeprefix("It ")
+    return text.removeprefix(f"{subject}: ").removeprefix(f"{subject} ").removeprefix("It ")
 
 
 def fact(name: str, value: str) -> str:

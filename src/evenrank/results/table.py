@@ -506,8 +506,8 @@ def wrapped(text: str, width: int | None, first: str = "") -> str:
     """A text in lines of ``width`` characters, the first after ``first``, the others below it; None: in one line."""
     if width is None or not text:
         return first + text
-    # "p < 0.001" stays on one line.
-    kept = text.replace("p < ", "p\xa0<\xa0").replace("p = ", "p\xa0=\xa0")
+    # "p < 0.001" and "gender = f" stay on one line.
+    kept = text.replace("p < ", "p\xa0<\xa0").replace(" = ", "\xa0=\xa0")
     indent = " " * cell_len(first)
     filled = textwrap.fill(kept, width, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False)
     return filled.replace("\xa0", " ")

@@ -87,11 +87,7 @@ def queries_to_hold(
     margin = float(ndtri(chance)) * sd
 
     def holds(n: int) -> bool:
-        total = n + 1
-        centre = (n * mean - loss) / total
-        squares = n * sd**2 + n / total * (mean + loss) ** 2
-        centre -= margin / math.sqrt(n)
-        return bool(centre > t_quantile(n, 1 - HOLDS_SHARE * alpha) * math.sqrt(squares / n / total))
+        return _surplus(n, mean, sd, loss, alpha) > margin / math.sqrt(n)
 
     high = 2
     while not holds(high):
@@ -103,6 +99,31 @@ def queries_to_hold(
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)
     return math.ceil(max(high, LEAST_TO_HOLD) * design_effect)
+
+
+def chance_to_hold(
+    n: int, mean: float, sd: float, loss: float, alpha: float = SIGNIFICANT, design_effect: float = 1.0
+) -> float:
+    """The chance that ``n`` queries show that a bound holds, the inverse of :func:`queries_to_hold`.
+
+    >>> n = queries_to_hold(0.05, 0.25, 1.0)
+    >>> n, round(chance_to_hold(n, 0.05, 0.25, 1.0), 2), round(chance_to_hold(n // 2, 0.05, 0.25, 1.0), 2)
+    (263, 0.85, 0.47)
+    """
+    from scipy.special import ndtr
+
+    units = math.floor(n / design_effect + EQUAL)
+    if mean <= EQUAL or units < LEAST_TO_HOLD:
+        return 0.0
+    surplus = _surplus(units, mean, sd, loss, alpha)
+    return float(ndtr(surplus * math.sqrt(units) / sd)) if sd > EQUAL else float(surplus > 0)
+
+
+def _surplus(n: int, mean: float, sd: float, loss: float, alpha: float) -> float:
+    """How far the limit of a bound is within it where n queries have this mean and standard deviation."""
+    total = n + 1
+    squares = n * sd**2 + n / total * (mean + loss) ** 2
+    return (n * mean - loss) / total - t_quantile(n, 1 - HOLDS_SHARE * alpha) * math.sqrt(squares / n / total)
 
 
 def expected_half_width(weights: Array, probability: Array, contradicting: float) -> float:

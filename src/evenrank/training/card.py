@@ -24,21 +24,24 @@ LOST = 0.2
 """The share of its base's utility beyond whose loss a ranker is destroyed."""
 
 
-def ruined(value: float, first_stage: float | None, base: float | None = None, *, measure: str = "utility") -> str:
-    """A sentence if a ranker's utility is below the first stage, or more than 20% below its base; otherwise empty.
+def ruined(
+    value: float, first_stage: float | None, base: float | None = None, *, measure: str = "utility", shown: bool = True
+) -> str:
+    """A sentence if a ranker is shown to be below the first stage, or is more than 20% below its base; otherwise empty.
 
-    ``value``: its validation ``measure``; ``first_stage``: that of the run that it re-ranks; ``base``: that of the
-    ranker which training continued from. A base of 0 cannot be fallen below, and None or NaN is unknown.
+    ``value``: its validation ``measure``; ``first_stage``: that of the run that it re-ranks, and ``shown``: whether
+    the difference from it is; ``base``: that of the ranker which training continued from. A base of 0 cannot be fallen
+    below, and None or NaN is unknown.
 
     >>> ruined(0.535, 0.41, 0.963, measure="RR")
     'This ranker is destroyed: RR 0.5350, 44% below its base (0.9630).'
-    >>> ruined(0.95, 0.41, 0.963, measure="RR")
-    ''
+    >>> ruined(0.95, 0.41, 0.963, measure="RR"), ruined(0.40, 0.41, measure="RR", shown=False)
+    ('', '')
     """
     found = []
     if base is not None and value < (1 - LOST) * base:
         found.append(f"{1 - value / base:.0%} below its base ({base:.4f})")
-    if first_stage is not None and value < first_stage:
+    if shown and first_stage is not None and value < first_stage:
         found.append(f"below the first stage ({first_stage:.4f})")
     if not found:
         return ""
@@ -48,7 +51,9 @@ def ruined(value: float, first_stage: float | None, base: float | None = None, *
 
 def warning(result: Mapping[str, Any]) -> str:
     """:func:`ruined` from the figures of a ``result.json``."""
-    return ruined(result["value"], result["first_stage"], result.get("base"), measure=result["measure"])
+    p = result.get("p")
+    shown = p is not None and p < SIGNIFICANT
+    return ruined(result["value"], result["first_stage"], result.get("base"), measure=result["measure"], shown=shown)
 
 
 def tested(result: Mapping[str, Any]) -> str:

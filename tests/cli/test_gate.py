@@ -54,6 +54,8 @@ def test_status_tells_the_outcome(folder, evenrank, budget, status, strict):
     assert ("are too few" in answer) == (status == 3)
     assert legend.startswith("limit: with one imagined query")
     assert evenrank(*RUNS, "--budget", f"{budget}.toml", "--strict").status == strict
+    # The run that is gated is the one that is not the baseline, whichever stands first.
+    assert evenrank("gate", "old", "new", *RUNS[2:], "--budget", f"{budget}.toml").status == status
 
 
 def test_a_first_budget_is_written_and_holds_of_the_baseline(folder, evenrank):

@@ -158,11 +158,12 @@ def impact_ratios(
     if id is not None and person is not None:
         _refuse_repeats(columns, number, person, id)
     taken, selects = _selection(columns, number, selected, score, rank, k, query)
-    if id is None:
-        keys = pl.Series("doc_id", np.arange(len(number))).cast(pl.String)
+    if labels is not None and id is not None:
+        keys, given = columns.table[id].cast(pl.String).alias("doc_id"), _labels_of_people(labels, id)
     else:
-        keys = columns.table[id].cast(pl.String).alias("doc_id")
-    given = columns.table.select(keys, *chosen) if labels is None else _labels_of_people(labels, id)
+        # A group may be one of a row, such as the shift that somebody applied for.
+        keys = pl.Series("doc_id", np.arange(len(number))).cast(pl.String)
+        given = columns.table.select(keys, *chosen)
     source = GroupSource(labels=given, neutral=neutral, group_column=chosen, intersect=intersect)
     rows: list[GroupImpact] = []
     for groups in (*source.margins([keys]).values(), source.known([keys])):

@@ -79,7 +79,8 @@ def command(
     absent = alone.lower().endswith(".json") and "=" not in alone and not isfile(alone)
     made = alone if absent or _is_audit(alone) else None
     named = {} if made else evenrank.named_runs(runs)
-    first, base = next(iter(named), None), own["baseline"]
+    base = own["baseline"]
+    first = next((name for name in named if name != base), None)
     if base is not None and base not in named and made is None:
         more = evenrank.named_runs([base])
         base = next(iter(more))

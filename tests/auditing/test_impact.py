@@ -158,7 +158,7 @@ def hired(*, people: dict[str, tuple[int, int]]) -> pl.DataFrame:
             {"a": (46, 120), "b": (60, 120)},
             "chance",
             "below four fifths; with 120 people this can be chance",
-            "Below four fifths; with 120 people this can be chance (intervals reach 1.021): g = a .767 [.572, 1.021].",
+            "Below four fifths; with 120 people this can be chance (intervals up to 1.021): g = a .767 [.572, 1.021].",
         ),
         (
             {"a": (1, 8), "b": (60, 120)},

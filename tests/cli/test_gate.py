@@ -52,7 +52,7 @@ def test_status_tells_the_outcome(folder, evenrank, budget, status, strict):
     assert line.startswith(f"{outcome}  RR@10")
     assert not below
     assert ("are too few" in answer) == (status == 3)
-    assert legend.startswith("limit: with one imagined query")
+    assert legend.startswith("limit: as if one more query lost all it can")
     assert evenrank(*RUNS, "--budget", f"{budget}.toml", "--strict").status == strict
     # The run that is gated is the one that is not the baseline, whichever stands first.
     assert evenrank("gate", "old", "new", *RUNS[2:], "--budget", f"{budget}.toml").status == status

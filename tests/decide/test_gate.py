@@ -111,7 +111,7 @@ def test_20_queries_of_two_equal_files_show_no_margin() -> None:
     answer, why, of_rule = gate(same, budget=rule(against="old", at_least="-3%")).findings
     assert (answer.key, answer.level, answer.place) == ("one_not_shown", "not shown", "answer")
     assert (of_rule.key, of_rule.subject, of_rule.level) == ("untold", "nDCG@10 vs old", "not shown")
-    assert answer.text == "NOT SHOWN  new keeps 97% of old's nDCG@10: .507 against .507, difference .000."
+    assert answer.text == "NOT SHOWN  that new keeps 97% of old's nDCG@10: .507 against .507, difference .000."
     planned = (
         "20 queries are too few: two equally good runs would hardly ever pass;"
         f" with about {found.n_if_equal} queries, in 4 of 5 tries."
@@ -129,7 +129,7 @@ def test_one_rule_is_answered_with_both_figures_and_their_difference() -> None:
     found = one(data, rule(against="old", at_least="-8%"))
     result = gate(data, budget=rule(against="old", at_least="-8%"))
     assert result.findings[0].text == (
-        "NOT SHOWN  new keeps 92% of old's nDCG@10: .507 against .503, difference +.004 [−.009, +.017]."
+        "NOT SHOWN  that new keeps 92% of old's nDCG@10: .507 against .503, difference +.004 [−.009, +.017]."
     )
     # The interval is the audit's.
     compared = compare(NOISE, zeros="keep")
@@ -139,12 +139,12 @@ def test_one_rule_is_answered_with_both_figures_and_their_difference() -> None:
     )
     # Why the bound is another figure than the end of the interval.
     assert "limit −8.8%, with one imagined query that loses all it can)" in result.findings[-1].text
-    assert "limit: with one imagined query that loses all it can; an interval has none" in result.table()
+    assert "limit: as if one more query lost all it can; the interval above is without it" in result.table()
     worse = gate(audit({"nDCG@10": OLD / 2}, {"nDCG@10": OLD}), budget=rule(against="old", at_least="-8%"))
     assert worse.findings[0].text.startswith("VIOLATED  new does not keep 92% of old's nDCG@10: .252 against .503,")
     apart = audit({"NDKL@10": OLD + NOISE}, {"NDKL@10": OLD})
     of_bias = gate(apart, budget=rule("NDKL@10", against="old", at_most="+1%"))
-    assert of_bias.findings[0].text.startswith("NOT SHOWN  new has at most 101% of old's NDKL@10: .507 against .503")
+    assert of_bias.findings[0].text.startswith("NOT SHOWN  that new has at most 101% of old's NDKL@10: .507 against .503")
     alone = gate(audit({"RR@10": OLD}), budget=rule("RR@10", at_least=0.3))
     assert alone.findings[0].text.startswith("HOLDS  RR@10 of new is at least 0.3: .503 (limit .4")
 
@@ -368,8 +368,7 @@ def test_judged_queries_that_a_run_lacks_are_said_in_every_form() -> None:
     qrels = {f"q{i}": {"a": 1} for i in range(6)}
     found = evenrank.audit(runs, qrels=qrels, measures="nDCG@10", baseline="old")
     said = (
-        "Judged queries are missing: new lacks 2 of 6; old lacks 1 of 6. Effectiveness counts 0 there, and bias"
-        " measures skip them."
+        "Judged queries missing: new lacks 2 of 6; old lacks 1 of 6 (counted as 0; skipped for bias)."
     )
     assert said in found.warnings
     gated = gate(found, budget=rule("nDCG@10", against="baseline", at_least=-1))

@@ -260,7 +260,6 @@ _MENDED_BY_ORDER = {
     "leans_turned",
     "leans_more_than",
     "less_neutral",
-    "farther_from_target",
     "more_groups",
     "fewer_groups",
     "more_and_fewer_groups",

@@ -117,7 +117,7 @@ def _unjudged_groups(
             _PHRASES.text("unjudged_group", group=group_label(group, list(groups)), share=percent(shares[group]))
             for group in (most, least)
         ]
-        yield _found("unjudged_groups", shares=", ".join(texts))
+        yield _found("unjudged_groups", shares=", ".join(texts), group=group_label(most, list(groups)))
 
 
 def _without_relevant(qrels: pl.DataFrame) -> Iterator[Finding]:

@@ -349,4 +349,4 @@ class ImpactRatios(Result):
             ties: dict[str, Any] = {name: self.settings[name] for name in ("k", "tied", "tied_lists")}
             yield _PHRASES.finding("tied" if several else "tied_in_one", place="note", **ties)
         if several and self.settings["id"] is None:
-            yield _PHRASES.finding("no_ids", place="note")
+            yield _PHRASES.finding("no_ids", place="warning")

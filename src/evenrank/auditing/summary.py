@@ -162,7 +162,7 @@ def _turned(result: AuditFigures, rows: list[RunAudit]) -> Table:
         key=lambda m: -max((run.measures[str(m)].mean or 0.0 for run in rows), default=0.0),
     )
     lines = [_Line(_heading(result, m), str(m), m) for m in first]
-    lines += [_Line(group_label(str(m["group"]), names), str(m), m) for m in largest]
+    lines += [_Line(f"{group_label(str(m['group']), names)} (share)", str(m), m) for m in largest]
     shares = {(share.run, share.group): share for share in result.shares}
     columns = (
         Column("", TEXT, "", "name"),
@@ -212,7 +212,6 @@ def legend(result: AuditFigures, table: Table) -> tuple[str, ...]:
         f"{TIED} the order of ties decides",
         *(["[ ] 95% interval"] if any(isinstance(column.key, tuple) for column in table.columns) else []),
         *glosses,
-        *(["groups: shares of the first ranks"] if result.shares else []),
         *_source(result),
         _of_candidates(result),
         *(["ideal: these by relevance"] if result.judged else []),

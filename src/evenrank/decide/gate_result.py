@@ -100,7 +100,7 @@ class GateResult(Result):
             sections=(Section("All figures", (_figures_table(self),)),),
             verdicts=Verdicts(("rule", "outcome"), verdicts),
             facts=(("level of the limits", f"{self.alpha:g}"),),
-            legend=("limit: with one imagined query that loses all it can; an interval has none",),
+            legend=("limit: as if one more query lost all it can; the interval above is without it",),
             source="A rule holds if its limit lies within the budget.",
             provenance=self.provenance,
         )

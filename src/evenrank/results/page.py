@@ -564,8 +564,8 @@ class Page:
     def text(self, *, full: bool = False, width: int = 80) -> str:
         """The screen: the answer, the table, what it means, and at most three notes; ``full``: and all the rest.
 
-        Where the screen would have more than ``lines`` lines, notes are left out, then all but two findings of each
-        run, then what words mean, then all but one.
+        Where the screen would have more than ``lines`` lines, notes are left out, then what comes last of each run,
+        then what words mean.
         """
         above = self.headline(width)
         tables: list[str] = []
@@ -666,7 +666,7 @@ _SHORTER = (
     (1, None, True),
     (0, None, True),
     (0, 2, True),
-    (0, 2, False),
+    (0, 1, True),
     (0, 1, False),
 )
 _LETTERS = frozenset(string.ascii_letters + "[")

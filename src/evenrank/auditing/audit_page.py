@@ -247,7 +247,7 @@ def next_commands(result: AuditFigures, findings: Sequence[Finding]) -> tuple[tu
     """What can be done now: commands, and what for."""
     if not result.judged:
         return (("evenrank audit … --qrels FILE", "effectiveness"),)
-    if any(finding.key == "absent" for finding in findings):
+    if any(finding.key == "absent" for finding in findings) and not result.settings.get("only_queries"):
         return (("evenrank audit … --only-queries", "the queries that were asked"),)
     mended = [finding for finding in findings if finding.level == "shown" and finding.key in _MENDED_BY_ORDER]
     rebalance = [("evenrank rebalance", f"a fairer order of {cut_name(one.subject)}") for one in mended[:1]]

@@ -19,7 +19,6 @@ from evenrank.stats.sampling import LEAST_LABELS
 from .data import MetricValue, RunAudit, shown_name
 from .poles import group_label
 from .run_names import cut_name
-from .values import SHOWN_DEPTH
 
 _PHRASES = phrases("audit")
 _LEFT_OUT = {"skip": "left out of the bias measures", "neutral": "counted as neutral"}
@@ -29,7 +28,7 @@ LEAST_OF_GROUP = 30
 MUCH_UNJUDGED = 0.2
 """Groups whose shares of unjudged documents differ so much, of at least 30 documents each, are named."""
 MOST_NAMED = 2
-"""Of more runs, the share of unjudged documents is told from the smallest to the largest."""
+"""Of more runs, the smallest and the largest share of unjudged documents are named."""
 _MANY = 0.25
 """From which share of the documents with a word those with too few of them are noted."""
 
@@ -89,14 +88,15 @@ def _unjudged(given: Sequence[RunAudit]) -> Iterator[Finding]:
     known = [(run.name, run.unjudged) for run in given if run.unjudged is not None and run.unjudged.rows]
     if not any(unjudged.share >= LEAST_UNJUDGED for _, unjudged in known):
         return
-    if len(known) > MOST_NAMED or any(cut_name(name) != name for name, _ in known):
-        ends = [percent(pick(of.share for _, of in known)) for pick in (min, max)]
-        shares = " to ".join(dict.fromkeys(ends))
-        yield _found("unjudged_documents", shares=_PHRASES.text("unjudged_of_all", share=shares, depth=SHOWN_DEPTH))
-        return
-    values = [{"run": name, "share": percent(of.share)} for name, of in known]
-    first = _PHRASES.text("unjudged_share", depth=SHOWN_DEPTH, **values[0])
-    shares = ", ".join([first, *(_PHRASES.text("unjudged_too", **of) for of in values[1:])])
+    depth = known[0][1].depth
+    if len(known) > MOST_NAMED:
+        low, *_, high = sorted(known, key=lambda item: item[1].share)
+        ends: dict[str, Any] = {"low": percent(low[1].share), "high": percent(high[1].share), "depth": depth}
+        shares = _PHRASES.text("unjudged_of_all", least=cut_name(low[0]), most=cut_name(high[0]), **ends)
+    else:
+        values = [{"run": cut_name(name), "share": percent(of.share)} for name, of in known]
+        first = _PHRASES.text("unjudged_share", depth=depth, **values[0])
+        shares = ", ".join([first, *(_PHRASES.text("unjudged_too", **of) for of in values[1:])])
     yield _found("unjudged_documents", shares=shares)
 
 
@@ -117,7 +117,7 @@ def _unjudged_groups(
             _PHRASES.text("unjudged_group", group=group_label(group, list(groups)), share=percent(shares[group]))
             for group in (most, least)
         ]
-        yield _found("unjudged_groups", shares=", ".join(texts), group=group_label(most, list(groups)))
+        yield _found("unjudged_groups", shares=", ".join(texts))
 
 
 def _without_relevant(qrels: pl.DataFrame) -> Iterator[Finding]:

@@ -328,7 +328,8 @@ class RunAudit:
         tie_share: Share of the documents in the first 10 ranks that are tied.
         by_depth: Mean signed magnitude and neutrality of the documents down to each rank.
         absent: Number of judged queries that the run lacks.
-        unjudged: How many of its first 10 documents have no judgement; None without qrels.
+        unjudged: How many of its first documents, as many as the first measure of effectiveness looks at, have no
+            judgement; None without qrels.
         lacking: The run's documents without text; None if all have one.
         labels: The labels of its first 10 ranks; None without labels.
         lengths: How many documents each of the audit's queries has, array of shape [Q]; NaN if the run lacks it.

@@ -150,12 +150,16 @@ def _loss(result: AuditFigures, run: RunAudit) -> Iterator[Finding]:
     margin = result.settings.get("margin")
     for measure in utility_measures(result)[: margin is not None]:
         compared = _compared(run, measure)
-        if not compared.losses:
+        if not compared.losses or compared.test.reason == ALL_ZERO:
             continue
-        violated = all(outcome(loss, loss.p_violated()) == "violated" for loss in compared.losses)
+        # As much is lost only where it is shown, corrected, that something is.
+        violated = compared.significant and all(
+            outcome(loss, loss.p_violated()) == "violated" for loss in compared.losses
+        )
         key = "no_loss" if compared.no_loss else "loss" if violated else "loss_possible"
         level: Level = "no difference shown" if key == "loss_possible" else "shown"
-        values: dict[str, Any] = {"margin": margin, "measure": str(measure), "baseline": str(result.baseline)}
+        values: dict[str, Any] = {"margin": f"{100 * float(margin or 0):g}%", "measure": str(measure)}
+        values["baseline"] = in_short(str(result.baseline), "the baseline")
         yield _PHRASES.finding(key, run.name, level, compared.test, "answer", **values)
 
 
@@ -226,13 +230,15 @@ def _order(result: AuditFigures, measure: Measure, tests: Sequence[Pair], apart:
     both = _in_common(result.given)
     means = {run.name: _mean(run.measures[str(measure)], both) for run in result.given}
     ranked = sorted((name for name, mean in means.items() if mean is not None), key=lambda name: means[name] or 0.0)
-    key, order = _in_order(ranked, apart, short_names(result))
+    called = short_names(result)
+    key, order = _in_order(ranked, apart, called)
     noticed = [test.test.mde for test in tests if test.test.mde is not None]
+    untold = [test for test in tests if test.test.mde is None and test.test.reason != ALL_ZERO]
     if not apart and all(test.test.reason == ALL_ZERO for test in tests):
         key = "all_same"
-    elif not apart and len(noticed) < len(tests):
-        key = "none_shown" if noticed else "none_told"
-    level: Level = "shown" if apart else "cannot be told" if key == "none_told" else "no difference shown"
+    elif not apart and untold:
+        key = "some_untold" if noticed else "none_told"
+    level: Level = "shown" if apart else "cannot be told" if untold else "no difference shown"
     how, pair, name = resolve(measure), poles(result, measure), shown_name(measure)
     if apart and how.signed and pair is not None:
         name = _PHRASES.text("from_to", measure=name, least=pole(pair, -1.0), most=pole(pair, 1.0))
@@ -244,6 +250,8 @@ def _order(result: AuditFigures, measure: Measure, tests: Sequence[Pair], apart:
         "order": order,
         "count": len(ranked) or len(result.given),
         "noticed": max(noticed, default=None),
+        "untold": _some([f"{called[test.first]} and {called[test.second]}" for test in untold]),
+        "why": untold[0].test.reason if untold else "",
     }
     return _PHRASES.finding(key, "", level, None, "answer", **values)
 
@@ -302,10 +310,11 @@ def _warnings(result: AuditFigures) -> Iterator[Finding]:
         yield _PHRASES.finding(
             "in_common", level="cannot be told", place="warning", count=int(both.sum()), total=len(both)
         )
-    if len(result.queries) < LEAST_NOT_ZERO:
-        yield _PHRASES.finding(
-            "few", level="cannot be told", place="warning", count=counted(len(result.queries), "query")
-        )
+    clusters = result.query_cluster
+    units = len(result.queries) if clusters is None else clusters.n_unique()
+    if units < LEAST_NOT_ZERO:
+        count = counted(units, "query" if clusters is None else "cluster of queries")
+        yield _PHRASES.finding("few", level="cannot be told", place="warning", count=count)
 
 
 # --- whose lean it is ------------------------------------------------------------------------------------------------
@@ -675,7 +684,7 @@ def _to_rule_out(result: AuditFigures) -> Iterator[Finding]:
                 continue
             needed = queries_for_no_loss(run[measure], result[str(result.baseline)][measure], margin)
             if needed is not None and needed > compared.n:
-                values: dict[str, Any] = {"needed": needed, "count": compared.n, "margin": margin}
+                values: dict[str, Any] = {"needed": needed, "count": compared.n, "margin": f"{100 * margin:g}%"}
                 yield _PHRASES.finding("to_rule_out", run.name, "cannot be told", place="note", **values)
 
 

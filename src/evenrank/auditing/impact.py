@@ -188,7 +188,7 @@ def impacts_of_runs(
 
 def impact_text(rows: Sequence[GroupImpact]) -> str:
     """Which groups each run selects at less than four fifths of the largest rate, and the table that is published."""
-    first = [finding.text for finding in impact_findings(rows) if finding.key.startswith(("below_of", "none_of"))]
+    first = [finding.text for finding in impact_findings(rows) if finding.place == "finding" and finding.subject]
     return "\n".join([*(wrapped(text, 80) for text in first), "", impact_table(rows).text()])
 
 
@@ -311,9 +311,13 @@ def impact_findings(rows: Sequence[GroupImpact]) -> Iterator[Finding]:
             yield _PHRASES.finding(
                 "undecidable", run, "cannot be told", place="note", groups=list(dict.fromkeys(groups)), reason=reason
             )
-        lacking = [f"{name} of {n:,}" for name, n in {row.attribute: row.unknown for row in own}.items() if n]
+        lacking = [
+            _PHRASES.text("unknown_of", attribute=name, count=n)
+            for name, n in {row.attribute: row.unknown for row in own}.items()
+            if n
+        ]
         if lacking:
-            yield _PHRASES.finding("unknown", run, place="note", lacking=lacking)
+            yield _PHRASES.finding("unknown", run, place="warning", lacking=lacking)
 
 
 def _below(run: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from evenrank.files.types import EQUAL
 from evenrank.measures import is_bias, resolve
 from evenrank.measures.exposure import Share
+from evenrank.measures.impact import ImpactRatio
 from evenrank.results.finding import Finding
 from evenrank.results.page import Chip, Verdicts
 from evenrank.results.table import TEXT, Column, Table, fitted, short, short_intervals, shorts
@@ -96,6 +97,9 @@ def _measure_columns(result: AuditFigures, measure: Measure, with_interval: bool
 def _heading(result: AuditFigures, measure: Measure) -> str:
     """A measure's name, of a signed one with the group that positive values are towards."""
     pair, name = poles(result, measure), shown_name(measure)
+    if isinstance(measure, type(ImpactRatio)) and result.impact:
+        # Sentences and their table are about all queries together.
+        return f"{name} by query"
     return f"{name} (+ {pole(pair, 1.0)})" if resolve(measure).signed and pair is not None else name
 
 
@@ -205,10 +209,12 @@ def legend(result: AuditFigures, table: Table) -> tuple[str, ...]:
         APART: "differs from 0",
     }
     meanings = [f"{mark} {meaning}" for mark, meaning in marks.items() if drawn & set(mark)]
+    if meanings:
+        # A mark's part stays where the words of the table are left out.
+        meanings[-1] += f" (p < .05{', differences corrected' * (len(meanings) > (APART in drawn))})"
     glosses = (f"{shown_name(m)}: {gloss}" for m in known_measures(result) if (gloss := _gloss(m)) is not None)
     return (
         *meanings,
-        *([f"p < .05{', differences corrected' * (len(meanings) > (APART in drawn))}"] if meanings else []),
         f"{TIED} the order of ties decides",
         *(["[ ] 95% interval"] if any(isinstance(column.key, tuple) for column in table.columns) else []),
         *glosses,
@@ -294,7 +300,7 @@ def _among(result: AuditFigures, run: RunAudit, measure: Measure) -> Chip:
         return Chip(
             f"worse than {short_names(result)[above[0]]}" if len(above) == 1 else f"worse than {len(above)} runs", "bad"
         )
-    return Chip("none is better", "good") if others else Chip("not shown to differ")
+    return Chip("none shown to be better", "good") if others else Chip("not shown to differ")
 
 
 _EFFECTIVE = {
@@ -307,7 +313,7 @@ _EFFECTIVE = {
 _DIFFERENT = {
     "leans_less_than": Chip("leans less", "good"),
     "leans_more_than": Chip("leans more", "bad"),
-    "lean_differs": Chip("leans otherwise"),
+    "lean_differs": Chip("differs in lean"),
     "more_neutral": Chip("more neutral"),
     "less_neutral": Chip("less neutral"),
     "nearer_target": Chip("nearer to the target", "good"),

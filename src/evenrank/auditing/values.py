@@ -101,7 +101,8 @@ class RunValues:
         by_depth: Means down to each rank (see :class:`evenrank.auditing.data.RunAudit`).
         lengths: How many documents each query [Q] has; NaN where the ranking lacks it.
         absent: Number of judged queries that the ranking lacks.
-        unjudged: How many of its first 10 documents have no judgement; None without qrels and of references.
+        unjudged: How many of its first documents, as many as the first measure of effectiveness looks at, have no
+            judgement; None without qrels and of references.
         lacking: The documents without text; not said again of a reference ranking.
         labels: The labels of its first 10 ranks; None without labels.
     """
@@ -180,10 +181,16 @@ def measure_run(
         by_depth=_profile(evaluation, over) if profiled else pl.DataFrame(),
         lengths=place_values(evaluation.lists.lengths, evaluation.queries, axis),
         absent=absent,
-        unjudged=None if over else unjudged_documents(evaluation, SHOWN_DEPTH),
+        unjudged=None if over else unjudged_documents(evaluation, _reach(measures)),
         lacking=lacking,
         labels=known_labels(evaluation, SHOWN_DEPTH) if not over else None,
     )
+
+
+def _reach(measures: Sequence[Measure]) -> int:
+    """The cutoff of the first measure of effectiveness that has one, else 10."""
+    cutoffs = (measure.params.get("cutoff") for measure in measures if not is_bias(measure))
+    return next((cutoff for cutoff in cutoffs if cutoff is not None), SHOWN_DEPTH)
 
 
 def unjudged_documents(evaluation: Evaluation, depth: int) -> Unjudged | None:

@@ -574,7 +574,8 @@ class Page:
         notes = self.said("note")
         for most, of_each, words in _SHORTER:
             said = _paragraphs([*_first(self.said("finding"), of_each), *notes[:most]], width)
-            key = [wrapped(plain(self._key(words=words)), width)] * bool(self.key)
+            meanings = self._key(words=words)
+            key = [wrapped(plain(meanings), width)] * bool(meanings)
             screen = "\n\n".join([above, *tables, *[said] * bool(said), *key])
             if full or screen.count("\n") < self.lines:
                 break
@@ -689,9 +690,9 @@ def _warnings(page: Page, width: int) -> list[str]:
 
 
 def _first(findings: Sequence[Finding], of_each: int | None) -> list[Finding]:
-    """So many findings about each thing."""
+    """So many findings about each thing, those that are shown rather than others."""
     found: dict[str, list[Finding]] = {}
-    for finding in findings:
+    for finding in sorted(findings, key=lambda finding: finding.level != "shown"):
         found.setdefault(finding.subject, []).append(finding)
     return [finding for finding in findings if finding in found[finding.subject][:of_each]]
 

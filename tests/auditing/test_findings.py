@@ -87,7 +87,10 @@ def test_a_loss_is_ruled_out_only_where_it_is_tested(result: AuditResult) -> Non
         return changed(asked, "new", "nDCG@10", vs={"losses": losses, **more}).findings[1].key
 
     assert said(held) == "no_loss"
-    assert said(lost) == "loss"
+    worse = {"difference": -0.2, "test": replace(told(-0.2, None, 0.001), holm_p=0.001)}
+    assert said(lost, **worse) == "loss"
+    # Not of a difference that is not shown.
+    assert said(lost) == "loss_possible"
     assert said(held, unequal_depth=True) == "loss_possible"
     # What is shown over all orders of ties as well is said, else neither.
     assert said(held, lost) == said(lost, held) == "loss_possible"
@@ -346,7 +349,7 @@ def test_an_ideal_ranking_may_lean_to_the_other_side(result: AuditResult) -> Non
     audit = with_differences(result, {"old": (added, beyond)})
     audit = changed(audit, "old", LEAN, mean=0.11, lean=told(0.11, (0.01, 0.21), 0.01))
     said = of(audit, "old")[1].text
-    assert said == "That is beyond what the ideal ranking does, by +.310 [+.200, +.400]."
+    assert said == "That is beyond what an ideal ranking of its own candidates does, by +.310 [+.200, +.400]."
 
 
 def test_the_words_of_a_lean(result: AuditResult) -> None:

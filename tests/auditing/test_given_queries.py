@@ -71,7 +71,7 @@ def test_the_queries_given_can_be_the_only_ones(folder: Path, evenrank: Callable
         "The qrels judge 10 queries, 6 of which are not among the 4 given: utility is averaged over all 10"
         " (--only-queries restricts the audit to those given)."
     ) in text
-    assert "Judged queries missing: one lacks 6 of 10 (counted as 0" in text
+    assert "Judged queries missing: one lacks 6 of 10 (counted 0" in text
     assert "skipped for bias" in text
     data = json.loads(Path("a.json").read_text(encoding="utf-8"))
     assert (data["runs"]["one"]["absent"], data["runs"]["one"]["measures"]["RR@10"]["mean"]) == (6, 0.4)

@@ -199,8 +199,14 @@ def test_but_for_the_correction_is_said_only_where_that_is_why() -> None:
     alone = said({"a": (62, 200), "m": (100, 200)})
     three = said({"a": (62, 200), "b": (82, 200), "c": (99, 200), "m": (100, 200)})
     assert alone[0] == "shown below four fifths"
-    assert three[0] == "below four fifths, and lower than g = m beyond chance (shown but for the correction)"
-    assert "lower than g = m beyond chance: g = a .620 [.482, .793] (shown but for the correction)." in three[1]
+    assert (
+        three[0]
+        == "below four fifths, and lower than g = m beyond chance (shown below four fifths but for the correction)"
+    )
+    assert (
+        "lower than g = m beyond chance: g = a .620 [.482, .793] (shown below four fifths but for the correction)."
+        in three[1]
+    )
     # Nothing of it where p is large by itself.
     assert "but for" not in alone[1] + said({"a": (77, 200), "b": (99, 200), "m": (100, 200)})[1]
 
@@ -300,7 +306,7 @@ def test_unknown_and_small_groups_are_named() -> None:
     assert found["f"].unknown == 1
     text = found.table(full=True)
     assert "Nothing can be told of gender = x: fewer than 2% of the candidates." in text
-    assert "Not known, and in none of the impact ratios: gender of 1 candidates." in text
+    assert "Left out, as not known: 1 candidate from the ratios of gender." in text
 
 
 @pytest.mark.parametrize(
@@ -410,7 +416,7 @@ def test_exposure_is_no_count_and_unknown_people_are_counted() -> None:
     assert exposure[1].selected < first[1].selected
     assert [row.ratio.z is None for row in (exposure[0], first[0])] == [True, False]
     assert "gender = f, exposure in rank 1 to 3 ." in words(result)
-    assert "Not known, and in none of the impact ratios: gender of 2 candidates." in words(result)
+    assert "Left out, as not known: 2 candidates from the ratios of gender." in words(result)
 
 
 def test_groups_are_corrected_together() -> None:

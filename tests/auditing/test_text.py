@@ -111,7 +111,7 @@ def test_queries_that_a_run_lacks_are_noted() -> None:
     assert not [note for note in both.notes if note.startswith("new: ")]
     assert both.warnings == (
         "Unjudged: 50% of old's first 10, 50% of new's (counted as not relevant).",
-        "Judged queries missing: new lacks 1 of 3 (counted as 0; skipped for bias).",
+        "Judged queries missing: new lacks 1 of 3 (counted 0; skipped for bias).",
     )
     lacking = {"old": short, "new": short}
     assert (

@@ -368,7 +368,7 @@ def test_judged_queries_that_a_run_lacks_are_said_in_every_form() -> None:
     runs["old"] = {**runs["new"], "q4": {"a": 1.0}}
     qrels = {f"q{i}": {"a": 1} for i in range(6)}
     found = evenrank.audit(runs, qrels=qrels, measures="nDCG@10", baseline="old")
-    said = "Judged queries missing: new lacks 2 of 6; old lacks 1 of 6 (counted as 0; skipped for bias)."
+    said = "Judged queries missing: new lacks 2 of 6; old lacks 1 of 6 (counted 0; skipped for bias)."
     assert said in found.warnings
     gated = gate(found, budget=rule("nDCG@10", against="baseline", at_least=-1))
     assert said in gated.warnings

@@ -378,7 +378,7 @@ def test_judged_queries_that_the_run_lacks_count_0_as_in_a_gate() -> None:
     assert found.audit is not None
     assert (found.audit["drawn", "nDCG@10"].mean, found.audit["drawn", "nDCG@10"].n) == (own.mean, 42)
     assert own.n == 42
-    assert found.warnings[0] == ("Judged queries missing: drawn lacks 2 of 42 (counted as 0; skipped for bias).")
+    assert found.warnings[0] == ("Judged queries missing: drawn lacks 2 of 42 (counted 0; skipped for bias).")
     assert [one.text for one in found.findings if one.place == "warning"] == list(found.warnings)
     assert json.loads(found.to_json())["warnings"][0] == found.warnings[0]
     tune = ["x", *HALF]

@@ -28,7 +28,7 @@ LEAST_OF_GROUP = 30
 MUCH_UNJUDGED = 0.2
 """Groups whose shares of unjudged documents differ so much, of at least 30 documents each, are named."""
 MOST_NAMED = 2
-"""Of more runs, the smallest and the largest share of unjudged documents are named."""
+"""Of more runs, the share of unjudged documents is told from the smallest to the largest."""
 _MANY = 0.25
 """From which share of the documents with a word those with too few of them are noted."""
 
@@ -89,12 +89,11 @@ def _unjudged(given: Sequence[RunAudit]) -> Iterator[Finding]:
     if not any(unjudged.share >= LEAST_UNJUDGED for _, unjudged in known):
         return
     depth = known[0][1].depth
-    if len(known) > MOST_NAMED:
-        low, *_, high = sorted(known, key=lambda item: item[1].share)
-        ends: dict[str, Any] = {"low": percent(low[1].share), "high": percent(high[1].share), "depth": depth}
-        shares = _PHRASES.text("unjudged_of_all", least=cut_name(low[0]), most=cut_name(high[0]), **ends)
+    if len(known) > MOST_NAMED or any(cut_name(name) != name for name, _ in known):
+        ends = [percent(pick(of.share for _, of in known)) for pick in (min, max)]
+        shares = _PHRASES.text("unjudged_of_all", share=" to ".join(dict.fromkeys(ends)), depth=depth)
     else:
-        values = [{"run": cut_name(name), "share": percent(of.share)} for name, of in known]
+        values = [{"run": name, "share": percent(of.share)} for name, of in known]
         first = _PHRASES.text("unjudged_share", depth=depth, **values[0])
         shares = ", ".join([first, *(_PHRASES.text("unjudged_too", **of) for of in values[1:])])
     yield _found("unjudged_documents", shares=shares)

@@ -13,6 +13,7 @@ from ir_measures import Measure
 
 from evenrank.files.errors import plain
 from evenrank.files.json_values import INLINE
+from evenrank.files.wording import counted
 from evenrank.groups import GroupSource
 from evenrank.groups.labels import TIMES
 from evenrank.measures import Evaluation
@@ -312,7 +313,7 @@ def impact_findings(rows: Sequence[GroupImpact]) -> Iterator[Finding]:
                 "undecidable", run, "cannot be told", place="note", groups=list(dict.fromkeys(groups)), reason=reason
             )
         lacking = [
-            _PHRASES.text("unknown_of", attribute=name, count=n)
+            _PHRASES.text("unknown_of", attribute=name, count=counted(n, "candidate"))
             for name, n in {row.attribute: row.unknown for row in own}.items()
             if n
         ]

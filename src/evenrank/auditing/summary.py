@@ -39,7 +39,8 @@ def screen_table(result: AuditFigures) -> Table:
     """A row for each ranking and a column for each measure; of shares of groups a row for each group."""
     rows = shown_runs(result)
     if any(_is_share(measure) for measure in result.measures):
-        return _turned(result, rows)
+        turned = [_turned(result, rows, suffix) for suffix in (" (share)", "")]
+        return next((table for table in turned if table.fits(SCREEN)), turned[-1])
     tables = [_by_run(result, rows, with_interval) for with_interval in (True, False)]
     return next((table for table in tables if table.fits(SCREEN)), tables[-1])
 
@@ -157,8 +158,11 @@ class _Line:
     of: Measure
 
 
-def _turned(result: AuditFigures, rows: list[RunAudit]) -> Table:
-    """A line for each measure and then for each group, the largest first; a column for each ranking."""
+def _turned(result: AuditFigures, rows: list[RunAudit], suffix: str) -> Table:
+    """A line for each measure and then for each group, the largest first; a column for each ranking.
+
+    ``suffix``: what stands behind the groups' names.
+    """
     names = groups(result)
     first = [m for m in known_measures(result) if not _is_share(m)]
     largest = sorted(
@@ -166,7 +170,7 @@ def _turned(result: AuditFigures, rows: list[RunAudit]) -> Table:
         key=lambda m: -max((run.measures[str(m)].mean or 0.0 for run in rows), default=0.0),
     )
     lines = [_Line(_heading(result, m), str(m), m) for m in first]
-    lines += [_Line(f"{group_label(str(m['group']), names)} (share)", str(m), m) for m in largest]
+    lines += [_Line(group_label(str(m["group"]), names) + suffix, str(m), m) for m in largest]
     shares = {(share.run, share.group): share for share in result.shares}
     columns = (
         Column("", TEXT, "", "name"),

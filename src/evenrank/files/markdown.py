@@ -54,7 +54,9 @@ def text_files(folder: str | os.PathLike[str]) -> list[str]:
     """The Markdown and text files below a folder, sorted; hidden ones and those in hidden folders are left out."""
     home = Path(folder)
     inside = (Path(parent, name) for parent, _, names in os.walk(home) for name in names if name.endswith(SUFFIXES))
-    return sorted(str(file) for file in inside if not any(part.startswith(".") for part in file.relative_to(home).parts))
+    return sorted(
+        str(file) for file in inside if not any(part.startswith(".") for part in file.relative_to(home).parts)
+    )
 
 
 def passages(file: str, folder: str | os.PathLike[str]) -> Iterator[tuple[str, Section]]:

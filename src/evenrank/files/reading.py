@@ -481,8 +481,9 @@ def is_index(path: object) -> bool:
 def files_of(path: str | os.PathLike[str]) -> list[str]:
     """The files that a path names: the file itself, or those in a folder or matching a pattern, sorted by name.
 
-    Of a folder's subfolders, those of its partitions (``year=2025``); of a folder of Markdown, all. Names starting with ``.`` or ``_`` and manifests
-    are left out. Raises InputError if no file is left, and for a folder of parts that is unfinished or of an index.
+    Of a folder's subfolders, those of its partitions (``year=2025``); of a folder of Markdown, all. Names starting
+    with ``.`` or ``_`` and manifests are left out. Raises InputError if no file is left, and for a folder of parts that
+    is unfinished or of an index.
     """
     name = os.fspath(path)
     elsewhere = file_system(name)

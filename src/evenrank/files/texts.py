@@ -160,7 +160,8 @@ def scan_collection(path: str | os.PathLike[str], *, unique: bool = True) -> Ite
 
     TSV (id, tab, text), CSV or TSV with a heading, JSONL (each plain, gzip or zst) or Parquet, by content, not by name;
     a folder of such files (also in partitions, ``year=2025/``) or a pattern (``shards/*.tsv``), sorted by name; a
-    folder of Markdown or text files (a passage a heading, ``path#anchor``); a URL; or ``irds:NAME``. A column ``title`` is put before its text. Other names of columns: :class:`TextFile`.
+    folder of Markdown or text files (a passage a heading, ``path#anchor``); a URL; or ``irds:NAME``. A
+    column ``title`` is put before its text. Other names of columns: :class:`TextFile`.
     Memory: one batch, plus eight bytes per document for ``unique``, which raises InputError for a repeated id after the
     last batch. Raises InputError, with the line number, for a line that is not a document.
     """

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -62,7 +62,7 @@ class Loss:
     count: int = 0
     documents: tuple[str, ...] = ()
     where: str | None = None
-    evidence: Mapping[str, object] = field(default_factory=dict)
+    evidence: Mapping[str, Any] = field(default_factory=dict)
     detectable: float | None = None
     first: bool = False
     command: str | None = None
@@ -124,6 +124,12 @@ class Results:
     place: Array
     word: Array
     read: Array | None = None
+
+    def part(self, inside: Array) -> Results:
+        """Those of the queries that are ``inside`` [Q]."""
+        arrays: dict[str, Any] = {column.name: getattr(self, column.name) for column in fields(self)}
+        arrays |= {name: array[inside] for name, array in arrays.items() if array is not None}
+        return Results(**arrays)
 
     @property
     def clusters(self) -> Array:
@@ -194,8 +200,8 @@ def _by_document(values: Array, own: Array, size: int) -> Array:
 def another_id(documents: Documents, answers: Results, left: Array) -> tuple[Loss, Array]:
     """Passages whose sentences bring another id back: that loss, and the queries [Q] that it takes.
 
-    One id d ≠ p is first for two or more and two thirds of p's sentences, p never, and BM25 does not have d first. Pairs
-    whose d answers for two passages are dropped.
+    One id d ≠ p is first for two or more and two thirds of p's sentences, p never, and BM25 does not have d first.
+    Pairs whose d answers for two passages are dropped.
     """
     size = len(documents)
     table = pl.DataFrame(
@@ -232,6 +238,7 @@ def another_id(documents: Documents, answers: Results, left: Array) -> tuple[Los
     evidence = {
         "pairs": [(documents.ids[int(a)], documents.ids[int(b)]) for a, b in zip(p, d, strict=True)],
         "never_first": never.height,
+        "of_no_document": int((d >= size).sum()),
         "distance": distance,
     }
     loss = Loss(
@@ -273,9 +280,8 @@ def not_in_the_index(documents: Documents, answers: Results, left: Array, t: int
     cause, unseen = "not in the index", np.zeros(size, np.bool_)
     of_others = (answers.lists >= 0) & (answers.lists < size) & (answers.lists != answers.own[:, None])
     others = np.isin(np.arange(size), answers.lists[of_others])
-    if inferred.any() and (inferred & others).sum() >= ELSEWHERE * inferred.sum():
-        cause = "wrong vector"
-    elif documents.zero.any() and not documents.missing.any():
+    stray = inferred.any() and (inferred & others).sum() >= ELSEWHERE * inferred.sum()
+    if stray or (documents.zero.any() and not documents.missing.any()):
         cause = "wrong vector"
     in_no_list = asked & ~documents.in_lists
     proven = int((in_no_list & inferred).sum())
@@ -327,7 +333,7 @@ def _whole(none: Array, asked: Array, inside: Array, documents: Documents) -> bo
 
 
 def late(documents: Documents, answers: Results, places: Results, left: Array, t: int) -> tuple[Loss, Array]:
-    """Sentences that are missed more the later they stand, beside BM25: that loss, and the queries [Q] that it takes."""
+    """Sentences that are missed more the later they stand, beside BM25: that loss, and the queries [Q] it takes."""
     inside = left & ~np.isnan(answers.place)
     excess = (answers.ranks > t).astype(np.float64) - (answers.bm25_ranks > t)
     early = inside & (answers.place < 1 / 3)
@@ -392,10 +398,7 @@ def edge_of(values: Array, word: Array) -> int | None:
 
 
 def groups(documents: Documents, answers: Results, left: Array, t: int) -> tuple[list[Loss], Array]:
-    """Groups whose passages are missed more than the others', beside BM25: those losses, and the queries that they take.
-
-    The largest that is not named says what would have been seen.
-    """
+    """Groups whose passages are missed more than the others', beside BM25: those losses, and the queries they take."""
     excess = (answers.ranks > t).astype(np.float64) - (answers.bm25_ranks > t)
     of_query = documents.group[answers.own]
     tested = [
@@ -469,8 +472,11 @@ def otherwise(documents: Documents, answers: Results, left: Array, t: int, found
 # --- places -----------------------------------------------------------------------------------------------------------
 
 
-def place_losses(documents: Documents, places: Results, top: int = FIRST_TEN) -> list[Loss]:
-    """Who fills the first places of lists: ids of no document, repeats, hubs, short passages; each place once."""
+def place_losses(documents: Documents, places: Results, top: int, renamed: bool) -> list[Loss]:
+    """Who fills the first places of lists: ids of no document, repeats, hubs, short passages; each place once.
+
+    ``renamed``: whether ids of no document are those of passages whose loss has been named.
+    """
     size, enough = len(documents), len(documents) >= FEWEST_PASSAGES
     lists, bm25 = places.lists[:, :top], places.bm25_lists[:, :top]
     filled, bm25_filled = (lists >= 0).sum(1), (bm25 >= 0).sum(1)
@@ -504,27 +510,26 @@ def place_losses(documents: Documents, places: Results, top: int = FIRST_TEN) ->
         )
 
     ghosts = loss("no documents", ghost, 0.0, _most(lists[ghost]))
+    ghosts = replace(ghosts, named=ghosts.named and not renamed)
     copies = loss("repeats", repeat, 0.0, _most(lists[repeat]))
     pairs = dict(zip(documents.names(lists[repeat]), documents.names(above[repeat]), strict=True))
     copies = replace(copies, evidence={**copies.evidence, "above": list(pairs.items())})
     free = (lists >= 0) & ~ghost & ~repeat
     hubs = hubs_of(lists, free, bm25, size)
+    short = [_short(documents, lists, free, bm25, loss, bound) for bound in SHORT_BOUNDS]
+    # The bound below which most is lost for certain; hubs that are as short are told in its line.
+    short = [max(short, key=lambda one: one.ci99[0] * one.named)]
+    if short[0].named:
+        is_under = documents.lengths[hubs] < short[0].evidence["bound"]
+        under, hubs = documents.names(hubs[is_under]), hubs[~is_under]
+        short = [replace(short[0], evidence={**short[0].evidence, "hubs": under})]
     is_hub = _among(lists, hubs) & free
-    short = _shortest(documents, lists, free & ~is_hub, bm25, _among(bm25, hubs), loss)
-    if short is not None and short.named:
-        bound = int(short.evidence["bound"])  # type: ignore[call-overload]
-        # Hubs that are as short are told in its line.
-        under = hubs[documents.lengths[hubs] < bound]
-        hubs = hubs[documents.lengths[hubs] >= bound]
-        is_hub = _among(lists, hubs) & free
-        short = _short(documents, lists, free & ~is_hub, bm25, _among(bm25, hubs), loss, bound)
-        short = replace(short, evidence={**short.evidence, "hubs": documents.names(under)})
     counts = np.bincount(lists[is_hub], minlength=size)
     rows = hubs[np.argsort(-counts[hubs], kind="stable")]
     largest = float(counts.max(initial=0) / max(1, len(lists)))
     hub_loss = loss("hubs", is_hub, _among(bm25, hubs), rows, largest=largest)
     hub_loss = replace(hub_loss, named=hub_loss.named and len(hubs) > 0)
-    return [ghosts, copies, hub_loss, *([] if short is None else [short])]
+    return [ghosts, copies, hub_loss, *short]
 
 
 def _most(numbers: Array) -> Array:
@@ -559,28 +564,15 @@ def hubs_of(lists: Array, free: Array, bm25: Array, size: int) -> Array:
     return np.flatnonzero((wilson_lower(times, number) >= bound) & (times >= HUB_BM25 * theirs))
 
 
-def _short(
-    documents: Documents, lists: Array, free: Array, bm25: Array, bm25_hub: Array, loss: Callable[..., Loss], bound: int
-) -> Loss:
+def _short(documents: Documents, lists: Array, free: Array, bm25: Array, loss: Callable[..., Loss], bound: int) -> Loss:
     """Documents of fewer words than a bound: their places beyond their share of the collection, or BM25's."""
     under = documents.lengths < bound
     held = free & under[np.where(free, lists, 0)]
-    theirs = (bm25 >= 0) & ~bm25_hub & under[np.maximum(bm25, 0)]
+    theirs = (bm25 >= 0) & under[np.maximum(bm25, 0)]
     of_collection = float(under.mean())
-    beside = theirs.sum() / max(1, int((bm25 >= 0).sum()))
-    base = theirs if beside > of_collection else of_collection
-    return loss(
-        "short", held, base, _most(lists[held]), bound=bound, collection=of_collection, where=f"under {bound} words"
-    )
-
-
-def _shortest(
-    documents: Documents, lists: Array, free: Array, bm25: Array, bm25_hub: Array, loss: Callable[..., Loss]
-) -> Loss | None:
-    """The bound below which most places are lost for certain."""
-    found = [_short(documents, lists, free, bm25, bm25_hub, loss, bound) for bound in SHORT_BOUNDS]
-    found = [one for one in found if 0 < float(one.evidence["collection"]) < 1]  # type: ignore[arg-type]
-    return max(found, key=lambda one: one.ci99[0], default=None)
+    base = theirs if theirs.sum() > of_collection * (bm25 >= 0).sum() else of_collection
+    where = f"under {bound} words"
+    return loss("short", held, base, _most(lists[held]), bound=bound, collection=of_collection, where=where)
 
 
 # --- all rules --------------------------------------------------------------------------------------------------------
@@ -593,12 +585,14 @@ def find_losses(
     t = min(rank_to_find(len(documents)), k)
     losses: list[Loss] = []
     found: float | None = None
+    renamed = False
     if answers is not None:
         left = np.ones(len(answers.own), np.bool_)
         swapped, pairs = another_id(documents, answers, left)
         swapped = replace(swapped, named=swapped.named and len(documents) >= FEWEST_PASSAGES)
         if swapped.named:
             left &= ~pairs
+            renamed = 2 * swapped.evidence["of_no_document"] >= swapped.count
         rules = [swapped]
         absent, taken = not_in_the_index(documents, answers, left, t)
         rules.append(absent)
@@ -613,7 +607,7 @@ def find_losses(
         found = float((answers.ranks <= np.where(pairs & swapped.named, 1, t)).mean())
         rules.append(otherwise(documents, answers, left, t, found, sum(one.share for one in rules if one.named)))
         losses += rules
-    losses += place_losses(documents, places, min(FIRST_TEN, k))
+    losses += place_losses(documents, places, min(FIRST_TEN, k), renamed)
     losses.sort(key=lambda one: -one.share)
     # What has no cause is named only where it is the largest.
     largest = max((one.share for one in losses if one.named), default=0.0)

@@ -1,4 +1,4 @@
-"""The lists that any retriever has for queries: a model, an index, a run of another search, a retriever object, BM25."""
+"""The lists that any retriever has for queries: a model, an index, a run of another search, a retriever object."""
 
 from __future__ import annotations
 

@@ -174,9 +174,7 @@ def describe_collection(collection: object, sample: int, seed: int, out: str) ->
     return items.queries, "\n".join(texts.text(key, **values) for key in ("described", "asked", "ways"))
 
 
-def stand_in_ranks(
-    lists: Array, own: Array, sentences: Sequence[str], passages: Passages
-) -> tuple[Array, Array]:
+def stand_in_ranks(lists: Array, own: Array, sentences: Sequence[str], passages: Passages) -> tuple[Array, Array]:
     """The rank of each query's own passage [Q], or of the first that holds its sentence or is alike; else infinite.
     And whether the passage itself, or one that is alike, is in the list [Q].
 
@@ -213,9 +211,9 @@ class _Scan:
         size = len(own)
         table = own.alias("doc_id").to_frame().join(self.groups, on="doc_id", how="left", maintain_order="left")
         names = table["group"].drop_nulls().unique().sort()
-        number = table.join(
-            names.to_frame().with_row_index("number"), on="group", how="left", maintain_order="left"
-        )["number"].cast(pl.Int64)
+        number = table.join(names.to_frame().with_row_index("number"), on="group", how="left", maintain_order="left")[
+            "number"
+        ].cast(pl.Int64)
         # Zero vectors and missing ids are certain where an index is at hand.
         missing, zero = (np.zeros(size, np.bool_) for _ in range(2))
         if found.indexed is not None:
@@ -235,7 +233,9 @@ class _Scan:
 
     def numbered(self, found: SearchResults, k: int) -> tuple[Array, pl.Series]:
         """The lists of all queries [Q, k] in numbers, and the ids behind them: passages, then what is none."""
-        queries = pl.concat([self.items.queries.select("query_id"), *([] if self.log is None else [self.log.select("query_id")])])
+        queries = pl.concat(
+            [self.items.queries.select("query_id"), *([] if self.log is None else [self.log.select("query_id")])]
+        )
         rows = found.lists.filter(pl.col("rank") <= k).join(queries.with_row_index("query"), on="query_id", how="inner")
         others = rows.join(self.passages.numbers, on="doc_id", how="anti")["doc_id"].unique(maintain_order=True)
         ids = pl.concat([self.passages.ids, others])
@@ -296,9 +296,8 @@ def _with_files(read: _Scan) -> _Scan:
 def _groups(ids: pl.Series, labels: object, column: Strings | None, neutral: Strings | None) -> pl.DataFrame:
     """``doc_id`` and ``group`` of each: its label, or without labels the first folder of its id."""
     if labels is None:
-        file = ids.str.split(PART).list.first()
-        folder = pl.Series(np.where(file.str.contains("/").to_numpy(), file.str.split("/").list.first().to_numpy(), None))
-        table = pl.DataFrame({"doc_id": ids, "group": folder.cast(pl.String)})
+        # The first folder before the part.
+        table = pl.DataFrame({"doc_id": ids, "group": ids.str.extract(rf"^([^{PART}/]*)/")})
     else:
         found = as_labels(labels, [ids], group_column=column, neutral=neutral)
         largest = largest_groups(found)
@@ -345,17 +344,14 @@ def _measure(found: SearchResults, read: _Scan, k: int) -> _Measured:
     )
     place = queries["place"].cast(pl.Float64).fill_null(np.nan).to_numpy()
     word = queries["word"].to_numpy()
-    every = Results(
-        number, lists[items], bm25[items], ranks, bm25_ranks, copies, bm25_copies, place=place, word=word
-    )
-    answers = _part(every, whole)
+    every = Results(number, lists[items], bm25[items], ranks, bm25_ranks, copies, bm25_copies, place=place, word=word)
+    answers = every.part(whole)
     answers = replace(answers, read=_read(found, queries.filter("whole"), read.drawn))
-    places = _part(every, ~whole)
+    places = every.part(~whole)
     if read.log is not None:
         rest = slice(queries.height, None)
-        nothing = np.full(read.log.height, -1)
-        blank = np.full(read.log.height, np.nan)
-        places = Results(nothing, lists[rest], bm25[rest], *[blank] * 5, nothing)
+        unknown, none = np.full(read.log.height, np.nan), np.full(read.log.height, -1)
+        places = Results(none, lists[rest], bm25[rest], unknown, unknown, unknown, unknown, place=unknown, word=none)
     listed = found.lists["query_id"].unique()
     unlisted = len(texts) - len(listed)
     # A run of a log alone says nothing of answers.
@@ -367,8 +363,8 @@ def _measure(found: SearchResults, read: _Scan, k: int) -> _Measured:
         unlisted -= queries.height
     summary = None
     if share is not None:
-        words, bm25_words = (None, None) if read.log is not None else (
-            _mean(one <= t) for one in (places.ranks, places.bm25_ranks)
+        words, bm25_words = (
+            (None, None) if read.log is not None else (_mean(one <= t) for one in (places.ranks, places.bm25_ranks))
         )
         counts = t, int(whole.sum()), read.items.without
         summary = Found(share, float((answers.bm25_ranks <= t).mean()), *counts, words, bm25_words)
@@ -384,19 +380,6 @@ def _sentences(queries: pl.DataFrame, texts: Mapping[str, str] | None) -> list[s
 
 def _mean(values: Array) -> float | None:
     return float(values.mean()) if len(values) else None
-
-
-def _part(every: Results, inside: Array) -> Results:
-    """The queries that are ``inside`` [Q]."""
-    return Results(
-        *(
-            getattr(every, name)[inside]
-            for name in (
-                *("own", "lists", "bm25_lists", "ranks", "bm25_ranks"),
-                *("copies", "bm25_copies", "place", "word"),
-            )
-        )
-    )
 
 
 def _read(found: SearchResults, queries: pl.DataFrame, drawn: Passages) -> Array | None:
@@ -481,8 +464,8 @@ def scan(
     holds the sentence or shares nine tenths of the words. The same sentences are asked by their rarest words, to see
     who fills the first ten places of lists. BM25 over the same passages stands beside it, and shows what is the
     queries' own. The causes are tried in order, each on what the ones before it have left: another id, not in the
-    index, late or cut off, a group, and otherwise; of places: ids of no document, repeats, hubs, short passages. A cause
-    is named where its lower 99% limit is beyond 1% of the sentences or places.
+    index, late or cut off, a group, and otherwise; of places: ids of no document, repeats, hubs, short passages. One is
+    named where its lower 99% limit is beyond 1% of the sentences or places.
 
     When it misleads: sentences of documents are no questions; a passage that says the same in other words does not
     stand for another.
@@ -628,13 +611,13 @@ def _with_command(loss: Loss, settings: Mapping[str, object], found: SearchResul
     model = settings.get("model")
     command = None
     if loss.cause in ("another id", "not in the index", "wrong vector") and "run" not in settings:
-        command = f"evenrank index {collection}{f' --model {shlex.quote(str(model))}' * (model not in (None, BM25))} --out DIR"
+        of_model = f" --model {shlex.quote(str(model))}" if model not in (None, BM25) else ""
+        command = f"evenrank index {collection}{of_model} --out DIR"
     elif loss.cause in ("late", "cut off"):
         if found.reads is not None and loss.cause == "cut off" and isinstance(model, str):
             command = f"evenrank passages {source} --model {shlex.quote(model)} --out DIR"
         else:
-            edge = cast("int | None", loss.evidence["edge"])
-            words = edge or int(np.median(measured.read.drawn.lengths)) // 3
+            words = loss.evidence["edge"] or int(np.median(measured.read.drawn.lengths)) // 3
             command = f"evenrank passages {source} --tokens {max(_FEWEST_WORDS, words)} --out DIR"
     elif loss.cause in ("not found otherwise", "group"):
         command = "evenrank fuse"

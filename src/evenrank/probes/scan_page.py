@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import polars as pl
 from evenrank.files.errors import plain
 from evenrank.files.types import Array
 from evenrank.files.wording import counted, listed, percent
-from evenrank.results.finding import Finding, Place, phrases
+from evenrank.results.finding import Finding, Level, Place, phrases
 from evenrank.results.page import COLOURS, Drawing, Page, Section, no_drawings, specification
 from evenrank.results.table import COUNT, TEXT, Column, Format, Table, digits, percents
 
@@ -27,6 +28,8 @@ _LISTED, _EXCERPT = 50, 160
 _NAMES = 34
 """Characters of the names of passages in the table of the screen."""
 _WEAK = 0.5
+_UNKNOWN: Level = "cannot be told"
+_NOTHING: Level = "no difference shown"
 _POINTS = Format(lambda share: f"{100 * share:.0f}", "number")
 _WHAT = {
     "another id": "ids",
@@ -59,7 +62,11 @@ def scan_page(result: ScanResult) -> Page:
         f"{counted(result.queries, 'query')}, {drawn}",
         tuple(_next(result)),
         sections=tuple(_sections(result)),
-        facts=(("passages", f"{result.documents:,}"), ("drawn", f"{result.passages:,}"), ("queries", f"{result.queries:,}")),
+        facts=(
+            ("passages", f"{result.documents:,}"),
+            ("drawn", f"{result.passages:,}"),
+            ("queries", f"{result.queries:,}"),
+        ),
         source="Known-item queries of single sentences (Azzopardi & de Rijke 2006)",
         notes=(*result.notes, *_notes(result)),
         provenance=result.provenance,
@@ -77,10 +84,11 @@ def scan_findings(result: ScanResult) -> Iterator[Finding]:
     elif result.found is None:
         yield _PHRASES.finding("nothing_log", result.name, "no difference shown", place="answer", name=result.name)
     else:
-        key, level = ("few", "cannot be told") if result.documents < FEWEST_PASSAGES else ("nothing", "no difference shown")
-        values = {"documents": result.documents, "fewest": FEWEST_PASSAGES, "name": result.name}
-        shares = {"found": result.found.share, "bm25": result.found.bm25}
-        yield _PHRASES.finding(key, result.name, level, place="answer", **values, **shares)  # type: ignore[arg-type]
+        few = result.documents < FEWEST_PASSAGES
+        key, level = "few" if few else "nothing", _UNKNOWN if few else _NOTHING
+        values: dict[str, Any] = {"documents": result.documents, "fewest": FEWEST_PASSAGES, "name": result.name}
+        shares: dict[str, Any] = {"found": result.found.share, "bm25": result.found.bm25}
+        yield _PHRASES.finding(key, result.name, level, place="answer", **values, **shares)
     if result.name == BM25:
         yield _PHRASES.finding("bm25_itself", place="warning")
     if result.by_file:
@@ -101,9 +109,9 @@ def scan_findings(result: ScanResult) -> Iterator[Finding]:
         other = result.against
         first = next((loss for loss in other.losses if loss.named), None)
         its = "" if first is None else _PHRASES.text("against_first", cause=_label(first), share=first.share)
-        values = {"other": other.name, "found": other.found.share, "own": found.share, "its_first": its}  # type: ignore[union-attr]
-        counts = {"lost": len(other.lost), "gained": len(other.gained)}
-        yield _PHRASES.finding("against", **values, **counts)  # type: ignore[arg-type]
+        values = {"other": other.name, "found": result.against.found.share, "own": found.share, "its_first": its}
+        counts: dict[str, Any] = {"lost": len(other.lost), "gained": len(other.gained)}
+        yield _PHRASES.finding("against", **values, **counts)
     for loss in named[1:]:
         yield from _loss(result, loss, "finding")
     others = [loss for loss in result.losses if not loss.named and loss.detectable is not None]
@@ -120,7 +128,7 @@ def _either(words: Sequence[str]) -> str:
 
 def _loss(result: ScanResult, loss: Loss, place: Place) -> Iterator[Finding]:
     """The sentence of a loss, and behind it what else is known."""
-    evidence: dict[str, Any] = dict(loss.evidence)
+    evidence = loss.evidence
     names = [_name(result, doc_id) for doc_id in loss.documents]
     values = {"share": loss.share, "count": loss.count, "example": names[0] if names else "", "where": loss.where}
     values |= {"name": result.name, "k": result.k, "documents": result.documents}
@@ -157,8 +165,8 @@ def _loss(result: ScanResult, loss: Loss, place: Place) -> Iterator[Finding]:
 
 def _notes(result: ScanResult) -> Iterator[str]:
     yield (
-        "Answers are counted on whole sentences; places on queries of three to five of a sentence's rarest words, or on a"
-        " log. A passage that holds the sentence, or shares nine tenths of the words, counts as found."
+        "Answers are counted on whole sentences; places on queries of three to five of a sentence's rarest words, or on"
+        " a log. A passage that holds the sentence, or shares nine tenths of the words, counts as found."
     )
 
 
@@ -210,7 +218,7 @@ def _who(result: ScanResult, loss: Loss) -> str:
     text = f"{loss.count:,}"
     if loss.cause == "not found otherwise":
         share = loss.evidence["bm25_finds"]
-        return text if share is None else f"{text}; BM25 finds {percent(float(share))} of them"  # type: ignore[arg-type]
+        return text if share is None else f"{text}; BM25 finds {percent(share)} of them"
     names = ""
     for doc_id in loss.documents:
         name = f"{', ' if names else ''}{plain(_name(result, doc_id))}"
@@ -227,15 +235,18 @@ def _half(loss: Loss) -> float:
 def _table(result: ScanResult) -> Table:
     """The losses that are named and what is found; where none is named, what would have been."""
     if not result.named:
-        columns = (
+        seen = (
             Column("cause", TEXT, "", lambda loss: _label(loss)),
             Column("lost", percents(), "lost", lambda loss: loss.share),
             Column("detectable", percents(), "would show from", lambda loss: loss.detectable),
             Column("unit", TEXT, "share of", lambda loss: loss.unit),
         )
-        rows: list[Any] = [loss for loss in _by_cause(result.losses) if loss.detectable is not None]
-        return Table("What would have been seen", columns, rows)
-    rows = [(_label(loss), loss.share, _half(loss), loss.unit, _who(result, loss)) for loss in result.named]
+        return Table(
+            "What would have been seen",
+            seen,
+            [loss for loss in _by_cause(result.losses) if loss.detectable is not None],
+        )
+    rows: list[Any] = [(_label(loss), loss.share, _half(loss), loss.unit, _who(result, loss)) for loss in result.named]
     rest = next((loss for loss in result.losses if loss.cause == "not found otherwise" and not loss.named), None)
     if rest is not None and rest.share >= 0.005:
         rows.append((_label(rest), rest.share, _half(rest), rest.unit, _who(result, rest)))
@@ -272,7 +283,7 @@ def _sections(result: ScanResult) -> Iterator[Section]:
         return
     tables = _strata(result)
     for title, table in tables.items():
-        draw = (lambda table=table: [_curves(table)]) if title == "By depth" else no_drawings
+        draw = functools.partial(_depth_chart, table) if title == "By depth" else no_drawings
         yield Section(title, (table,), draw)
     if result.against is not None:
         other = result.against
@@ -281,14 +292,16 @@ def _sections(result: ScanResult) -> Iterator[Section]:
 
 def _documents(result: ScanResult, loss: Loss) -> Table:
     """The documents of a loss with the beginning of their text."""
-    others = {
-        "another id": ("comes as", dict(loss.evidence.get("pairs", ()))),  # type: ignore[call-overload]
-        "repeats": ("repeats", dict(loss.evidence.get("above", ()))),  # type: ignore[call-overload]
-    }
+    others = {"another id": ("pairs", "comes as"), "repeats": ("above", "repeats")}
     columns = [Column("passage", TEXT, of=lambda doc_id: _name(result, doc_id))]
     if loss.cause in others:
-        heading, pairs = others[loss.cause]
-        columns.append(Column("other", TEXT, heading, lambda doc_id: _name(result, pairs.get(doc_id, "–"))))
+        key, heading = others[loss.cause]
+        pairs: dict[str, str] = dict(loss.evidence[key])
+
+        def other(doc_id: str) -> str:
+            return _name(result, pairs.get(doc_id, "–"))
+
+        columns.append(Column("other", TEXT, heading, other))
     columns.append(Column("text", TEXT, of=lambda doc_id: _excerpt(result.texts.get(doc_id, ""))))
     return Table(f"Passages: {_label(loss)}", tuple(columns), loss.documents[:_LISTED])
 
@@ -340,12 +353,13 @@ _LENGTH_NAMES = (
 )
 
 
-def _stratum(
-    asked: pl.DataFrame, title: str, heading: str, names: Sequence[str], name: str, rank: int
-) -> Table:
+def _stratum(asked: pl.DataFrame, title: str, heading: str, names: Sequence[str], name: str, rank: int) -> Table:
     rows = []
-    for (part,), own in asked.drop_nulls("part").sort("part").group_by("part", maintain_order=True):
-        cells: list[Any] = [names[int(part)]]  # type: ignore[call-overload]
+    for part in range(len(names)):
+        own = asked.filter(pl.col("part") == part)
+        if not own.height:
+            continue
+        cells: list[Any] = [names[part]]
         for whole in (True, False):
             some = own.filter(pl.col("whole") == whole)
             for of in (name, BM25):
@@ -386,7 +400,7 @@ def _with_limits(hits: Array, clusters: Array) -> tuple[float | None, tuple[floa
     return mean, (max(0.0, mean - 2.576 * error), min(1.0, mean + 2.576 * error))
 
 
-def _curves(table: Table) -> Drawing:
+def _depth_chart(table: Table) -> list[Drawing]:
     """What is found by depth: a line and its band for each kind of query; an unknown interval has no band."""
     import altair as alt
 
@@ -398,13 +412,20 @@ def _curves(table: Table) -> Drawing:
             limits = {} if ends is None else {"low": ends[0], "high": ends[1]}
             rows.append({"kind": kind, "depth": depth, "found": share, **limits})
     names = list(dict.fromkeys(row["kind"] for row in rows))
-    colour = alt.Color("kind:N", legend=alt.Legend(title=None, orient="top"), scale=alt.Scale(domain=names, range=COLOURS[:4]))
+    colour = alt.Color(
+        "kind:N", legend=alt.Legend(title=None, orient="top"), scale=alt.Scale(domain=names, range=COLOURS[:4])
+    )
     x = alt.X("depth:Q", title="depth (0 first sentence, 1 last)", scale=alt.Scale(domain=[0, 1]))
     unit = alt.Scale(domain=[0, 1])
     known = alt.Chart(alt.Data(values=[row for row in rows if "low" in row]))
-    band = known.mark_rule(opacity=0.4, strokeWidth=4).encode(x=x, y=alt.Y("low:Q", scale=unit), y2="high:Q", color=colour)
-    line = alt.Chart(alt.Data(values=rows)).mark_line(point=True).encode(
-        x=x, y=alt.Y("found:Q", title="share found", scale=unit), color=colour
+    band = known.mark_rule(opacity=0.4, strokeWidth=4).encode(
+        x=x, y=alt.Y("low:Q", scale=unit), y2="high:Q", color=colour
+    )
+    line = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_line(point=True)
+        .encode(x=x, y=alt.Y("found:Q", title="share found", scale=unit), color=colour)
     )
     chart = alt.layer(band, line).properties(width=780, height=260)
-    return Drawing("depth", "What is found, by depth", specification(chart), "Bars are 99% intervals; none: unknown.")
+    hint = "Bars are 99% intervals; where there is none it is unknown."
+    return [Drawing("depth", "What is found, by depth", specification(chart), hint)]

@@ -30,7 +30,7 @@ Encode = Callable[[Sequence[str]], Array]
 """Unit vectors [n, d] of texts."""
 K = 100
 SHARE = 0.3
-HUB, SEGMENT = 1.0, (0.6, 1.0)
+HUB, SEGMENT = 1.5, (0.6, 1.0)
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ def late(engine: Engine, rng: np.random.Generator) -> Engine:
     parts = [text.split() for text in _texts(engine)]
     first = engine.encode([" ".join(words[: max(1, len(words) // 3)]) for words in parts])
     rest = engine.encode([" ".join(words[len(words) // 3 :]) for words in parts])
-    vectors = 0.75 * first + 0.25 * rest
+    vectors = 0.85 * first + 0.15 * rest
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     return _named(engine, "late", np.arange(len(parts)), vectors=vectors)
 
@@ -372,6 +372,12 @@ def _hash(word: str) -> int:
     return int.from_bytes(hashlib.blake2b(word.encode(), digest_size=4).digest(), "big")
 
 
+@functools.cache
+def minilm() -> Encode:
+    """The encoder of all-MiniLM-L6-v2, loaded once."""
+    return MiniLM()
+
+
 class MiniLM:
     """Vectors of all-MiniLM-L6-v2, each text encoded once."""
 
@@ -401,7 +407,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--faults", nargs="*", default=["sound", *FAULTS])
     chosen = parser.parse_args(arguments)
     collection = globals()[chosen.collection]()
-    whole = sound(collection, Hashed(collection) if chosen.encoder == "hashed" else MiniLM())
+    whole = sound(collection, Hashed(collection) if chosen.encoder == "hashed" else minilm())
     for fault in chosen.faults:
         said: Counter[str] = Counter()
         first, right = 0, []

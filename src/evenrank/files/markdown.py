@@ -100,7 +100,7 @@ def sections(text: str) -> Iterator[Section]:
         elif (atx := _ATX.match(line)) is not None:
             heading = len(atx[1]), atx[2] or ""
         elif (under := _SETEXT.match(line)) and body and body[-1].strip() and not _NO_PARAGRAPH.match(body[-1]):
-            heading = 1 if under[1][0] == "=" else 2, body.pop().strip()
+            heading, number = (1 if under[1][0] == "=" else 2, body.pop().strip()), number - 1
         if heading is None:
             body.append(line)
             continue

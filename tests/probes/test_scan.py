@@ -331,7 +331,7 @@ def test_without_a_retriever_the_queries_are_written(
     )
     assert done.out.splitlines()[1].startswith(f"{len(lines)} queries of 60 passages are in scan-queries.tsv.")
     assert "evenrank scan docs.jsonl --run RUN" in done.out
-    assert max(map(len, done.out.splitlines())) <= 100
+    assert max(map(len, done.out.splitlines())) <= 84
     texts.filter(pl.int_range(pl.len()) % 3 > 0).write_ndjson("part.jsonl")
     done = evenrank("retrieve", "part.jsonl", "scan-queries.tsv", "--k", 100, "--out", "engine.run")
     assert done.status == 0

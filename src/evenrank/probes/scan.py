@@ -171,7 +171,7 @@ def describe_collection(collection: object, sample: int, seed: int, out: str) ->
         "drawn": items.passages,
     }
     values = {"collection": given, "out": out, **counts}
-    return items.queries, "\n".join(texts.text(key, **values) for key in ("described", "asked", "ways"))
+    return items.queries, "\n".join(texts.text(key, **values) for key in ("described", "asked"))
 
 
 def stand_in_ranks(lists: Array, own: Array, sentences: Sequence[str], passages: Passages) -> tuple[Array, Array]:
@@ -614,6 +614,7 @@ def _with_command(loss: Loss, settings: Mapping[str, object], found: SearchResul
         of_model = f" --model {shlex.quote(str(model))}" if model not in (None, BM25) else ""
         command = f"evenrank index {collection}{of_model} --out DIR"
     elif loss.cause in ("late", "cut off"):
+        loss = replace(loss, evidence={**loss.evidence, "reads": found.reads})
         if found.reads is not None and loss.cause == "cut off" and isinstance(model, str):
             command = f"evenrank passages {source} --model {shlex.quote(model)} --out DIR"
         else:

@@ -147,7 +147,7 @@ def _loss(result: ScanResult, loss: Loss, place: Place) -> Iterator[Finding]:
         read = evidence["read"]
         key = "late" if loss.cause == "late" else "cut_edge" if read is None else "cut_read"
         values |= {"early": evidence["missed_first_third"], "rest": evidence["missed_rest"], "edge": evidence["edge"]}
-        values |= {"bm25_rest": evidence["bm25_missed_rest"], "reads": evidence.get("reads")}
+        values |= {"bm25_rest": evidence["bm25_missed_rest"], "reads": evidence["reads"]}
         values |= {"beyond": None if read is None else 1 - read}
     values |= {name: value for name, value in evidence.items() if name not in values}
     subject = loss.where if loss.cause == "group" else ""

@@ -15,10 +15,10 @@ import numpy as np
 import polars as pl
 
 import evenrank
+from benchmarks.planted import generated
 from evenrank.files.types import Array
 from evenrank.probes.losses import rank_to_find
 
-from ..planted import generated
 from .cell import Cell
 
 NAMED, FIRST = "a loss has a cause", "the largest loss is first"

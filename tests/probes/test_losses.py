@@ -17,7 +17,6 @@ from evenrank.probes.losses import (
     Loss,
     Results,
     another_id,
-    clustered_error,
     edge_of,
     find_losses,
     groups,
@@ -27,8 +26,8 @@ from evenrank.probes.losses import (
     place_losses,
     rank_to_find,
     repeats,
-    wilson_lower,
 )
+from evenrank.stats.shares import clustered_error, wilson_lower
 
 N, K = 100, 20
 

@@ -58,7 +58,9 @@ def test_a_sound_engine_loses_nothing(whole: Engine, tmp_path: Path) -> None:
     for seed in range(SEEDS):
         result = whole.scan(tmp_path, seed, sample=200)
         assert [loss.cause for loss in result.named] == []
-        assert re.match(r"Nothing is lost that has a cause: engine finds (> 99|100)% of the passages by", result.table())
+        assert re.match(
+            r"Nothing is lost that has a cause: engine finds (> 99|100)% of the passages by", result.table()
+        )
         assert "would show from" in result.table()
 
 

@@ -12,8 +12,7 @@ from ._signatures import From, Values
 EXAMPLES = r"""
 # What does a model lose of a folder of Markdown?
 evenrank scan docs/ --model sentence-transformers/all-MiniLM-L6-v2
-# An engine of one's own: write the queries, ask it, scan its run.
-evenrank scan docs.tsv --save-queries known.tsv
+# An engine of one's own (without --run, the queries for it).
 evenrank scan docs.tsv --run engine.run --lost lost.txt
 # Before and after a change of model.
 evenrank scan docs.tsv --model models/new --against models/old

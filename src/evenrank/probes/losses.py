@@ -3,8 +3,6 @@
 Answers are sentences of passages that were drawn, asked for as they stand: the passage should come back. Places are the
 first ten of the lists of other queries: who fills them. BM25 over the same passages is the control. A share is *low*
 at its lower 99% limit, with standard errors clustered by passage.
-
-[WILSON27] Wilson (1927). Probable inference, the law of succession, and statistical inference. JASA 22.
 """
 
 from __future__ import annotations
@@ -16,9 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 import polars as pl
-from scipy.stats import binom, norm
 
 from evenrank.files.types import Array
+from evenrank.stats.shares import clustered_error, sign_p, wilson_lower, z_above
 
 Unit = Literal["sentences", "first-ten places"]
 SENTENCES: Unit = "sentences"
@@ -149,14 +147,6 @@ def rank_to_find(documents: int) -> int:
 # --- shares and their errors ------------------------------------------------------------------------------------------
 
 
-def clustered_error(influence: Array, clusters: Array) -> float:
-    """The standard error of a sum of ``influence`` [n], whose parts within ``clusters`` [n] are not independent."""
-    _, index = np.unique(clusters, return_inverse=True)
-    sums = np.bincount(index, influence) if len(index) else np.zeros(0)
-    number = len(sums)
-    return float(np.sqrt(number / (number - 1) * (sums**2).sum())) if number > 1 else math.inf
-
-
 def _mean(values: Array) -> tuple[float, Array]:
     """A mean of values [n], and the influence of each on it."""
     mean = float(values.mean()) if len(values) else 0.0
@@ -175,18 +165,6 @@ def _interval(share: float, error: float) -> tuple[float, float]:
         return 0.0, 1.0
     low, high = (min(1.0, max(0.0, share + side * Z99 * error)) for side in (-1, 1))
     return low, high
-
-
-def wilson_lower(part: Array, number: int, z: float = HUB_Z) -> Array:
-    """Wilson's lower limit of shares ``part`` [n] of ``number`` [WILSON27].
-
-    >>> wilson_lower(np.array([8]), 10, 1.96).round(4).tolist()
-    [0.4902]
-    """
-    share, squared = part / number, z * z / number
-    half = z * np.sqrt(share * (1 - share) / number + squared / (4 * number))
-    lower: Array = (share + squared / 2 - half) / (1 + squared)
-    return lower
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
@@ -271,7 +249,7 @@ def not_in_the_index(documents: Documents, answers: Results, left: Array, t: int
     f0, f1 = (int((number[one] >= 2).sum()) for one in (none, asked & (found == 1)))
     enough = size >= FEWEST_PASSAGES
     inferred = np.zeros(size, np.bool_)
-    if enough and f0 >= FEWEST_MISSING and binom.sf(f0 - 1, f0 + f1, 0.5) < ALPHA:
+    if enough and f0 >= FEWEST_MISSING and sign_p(f0, f1) < ALPHA:
         inferred = none
     of_values = [name for name, inside in _values(documents) if enough and _whole(none, asked, inside, documents)]
     for name, inside in _values(documents):
@@ -301,7 +279,7 @@ def not_in_the_index(documents: Documents, answers: Results, left: Array, t: int
         "certain": int((documents.missing | documents.zero).sum()),
         "values": len(documents.groups),
     }
-    least = next(n for n in range(FEWEST_MISSING, size + 9 + 2 * f1) if binom.sf(n - 1, n + f1, 0.5) < ALPHA)
+    least = next(n for n in range(FEWEST_MISSING, size + 9 + 2 * f1) if sign_p(n, f1) < ALPHA)
     loss = Loss(
         cause,
         SENTENCES,
@@ -416,7 +394,7 @@ def groups(documents: Documents, answers: Results, left: Array, t: int) -> tuple
         influence[outside] -= other_influence
         error = clustered_error(influence[left], answers.own[left])
         gap, weight = own - other, float(inside.sum()) / len(left)
-        shown = gap > norm.isf(ALPHA / len(tested)) * error
+        shown = gap > z_above(ALPHA / len(tested)) * error
         named = bool(shown and gap - Z99 * error > LEAST_GROUP and len(documents) >= FEWEST_PASSAGES)
         rows = np.unique(answers.own[inside & (answers.ranks > t) & (answers.bm25_ranks <= t)])
         evidence = {
@@ -561,7 +539,7 @@ def hubs_of(lists: Array, free: Array, bm25: Array, size: int) -> Array:
     theirs = np.bincount(bm25[bm25 >= 0], minlength=size)
     mean = times.sum() / number / size
     bound = max(HUB_LEAST, min(HUB_MEANS * mean, HUB_MOST))
-    return np.flatnonzero((wilson_lower(times, number) >= bound) & (times >= HUB_BM25 * theirs))
+    return np.flatnonzero((wilson_lower(times, number, HUB_Z) >= bound) & (times >= HUB_BM25 * theirs))
 
 
 def _short(documents: Documents, lists: Array, free: Array, bm25: Array, loss: Callable[..., Loss], bound: int) -> Loss:

@@ -458,7 +458,7 @@ def scan(
     seed: Annotated[int, opt.Option("Seed of the sample.", range=opt.SEED, panel="Statistics", rare=True)] = 0,
     quiet: bool = True,
 ) -> ScanResult:
-    """Find what search loses of a collection: the largest loss, its cause, and its documents. It needs no judgements.
+    """Find what search loses of a collection, the largest loss first. It needs no judgements.
 
     Of ``sample`` passages three sentences are asked for, as they stand: each should bring its passage back, or one that
     holds the sentence or shares nine tenths of the words. The same sentences are asked by their rarest words, to see

@@ -16,8 +16,9 @@ from evenrank.files.wording import counted, listed, percent
 from evenrank.results.finding import Finding, Level, Place, phrases
 from evenrank.results.page import COLOURS, Drawing, Page, Section, no_drawings, specification
 from evenrank.results.table import COUNT, TEXT, Column, Format, Table, digits, percents
+from evenrank.stats.shares import clustered_error
 
-from .losses import FEWEST_PASSAGES, SENTENCES, Loss, clustered_error
+from .losses import FEWEST_PASSAGES, SENTENCES, Loss
 from .retrieving import BM25
 
 if TYPE_CHECKING:

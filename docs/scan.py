@@ -2,7 +2,7 @@
 
 python docs/scan.py DATA MODEL measures on SQuAD's articles (DATA/squad2) with all-MiniLM-L6-v2 in the folder MODEL, cut
 into passages of 400 words, into docs/scan.json, in some ten minutes on two cores, and makes the table; without
-arguments it makes the table anew from the figures that are kept. A question's depth is that of its answer in its passage.
+arguments it makes the table anew from the figures that are kept. A question's depth is that of its answer.
 """
 
 from __future__ import annotations

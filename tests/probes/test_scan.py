@@ -45,9 +45,11 @@ def searched(texts: pl.DataFrame, collection: pl.DataFrame, name: str = "engine"
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_loss_is_named_first(fault: str, whole: Engine, tmp_path: Path) -> None:
     """By the files alone; of three at once all are named. Slow tests do it with all-MiniLM-L6-v2."""
+    # In lists of 100 of 600 documents one with a wrong vector stands by chance: that takes more passages to tell.
+    sample = 400 if fault == "half of another model" else 200
     for seed in range(SEEDS):
         spoiled = FAULTS[fault](whole, np.random.default_rng(seed))
-        result = spoiled.scan(tmp_path, seed, sample=200)
+        result = spoiled.scan(tmp_path, seed, sample=sample)
         assert is_first(spoiled, result), [(loss.cause, loss.share) for loss in result.named]
         share = precision(spoiled, result)
         assert share is not None
@@ -327,13 +329,13 @@ def test_without_a_retriever_the_queries_are_written(
     done = evenrank("scan", "docs.jsonl", "--sample", 60)
     assert done.status == 0
     lines = Path("scan-queries.tsv").read_text().splitlines()
-    assert (
-        done.out.splitlines()[0]
-        == "docs.jsonl: 300 passages, of which 0 repeat another and 7 have more than 200 words."
-    )
-    assert done.out.splitlines()[1].startswith(f"{len(lines)} queries of 60 passages are in scan-queries.tsv.")
+    assert done.out.splitlines()[:3] == [
+        "docs.jsonl: 300 passages.",
+        "0 repeat another, 7 have more than 200 words.",
+        f"{len(lines)} queries of 60 passages are in scan-queries.tsv.",
+    ]
     assert "evenrank scan docs.jsonl --run RUN" in done.out
-    assert max(map(len, done.out.splitlines())) <= 84
+    assert max(map(len, done.out.splitlines())) <= 80
     texts.filter(pl.int_range(pl.len()) % 3 > 0).write_ndjson("part.jsonl")
     done = evenrank("retrieve", "part.jsonl", "scan-queries.tsv", "--k", 100, "--out", "engine.run")
     assert done.status == 0

@@ -273,6 +273,8 @@ def not_in_the_index(documents: Documents, answers: Results, left: Array, t: int
         "tested": int(asked.sum()),
         "missing": int((lacking & asked).sum()),
         "in_no_list": int((~documents.in_lists).sum()),
+        "unseen": int(in_no_list.sum()),
+        "proven": proven,
         "untested": int(unseen.sum()),
         "f0": f0,
         "f1": f1,

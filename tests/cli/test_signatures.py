@@ -79,7 +79,7 @@ def test_an_option_of_all_that_read_groups_is_one_line(monkeypatch: pytest.Monke
     _signatures._declared.cache_clear()
     have = {name for name, source in SOURCES if "new" in [one.name for one in source.options()]}
     _signatures._declared.cache_clear()
-    assert have == {"score", "audit", "gate", "rebalance", "negatives", "scan"}
+    assert have == {"score", "audit", "gate", "rebalance", "negatives"}
 
 
 def test_a_command_by_hand() -> None:

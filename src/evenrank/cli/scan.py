@@ -1,4 +1,4 @@
-"""``evenrank scan``: what a retriever can't find."""
+"""``evenrank scan``: what search loses of a collection."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from . import _models, _output
 from ._signatures import From, Values
 
 EXAMPLES = r"""
-# What can a model not find in these passages?
-evenrank scan docs.tsv --model sentence-transformers/all-MiniLM-L6-v2
+# What does a model lose of a folder of Markdown?
+evenrank scan docs/ --model sentence-transformers/all-MiniLM-L6-v2
+# An engine of one's own (without --run, the queries for it).
+evenrank scan docs.tsv --run engine.run --lost lost.txt
 # Before and after a change of model.
 evenrank scan docs.tsv --model models/new --against models/old
-# The queries for another search, whose run --run takes then.
-evenrank scan docs.tsv --save-queries known.tsv
 """
+QUERIES = "scan-queries.tsv"
 
 
 def command(
@@ -24,9 +25,11 @@ def command(
     given: Annotated[Values, From("probes.scan", "scan")],
     save_queries: Annotated[
         str | None,
-        opt.Option(
-            "Write the queries (TSV), for a search elsewhere.", metavar="FILE", excludes=("questions",), panel="Output"
-        ),
+        opt.Option("Write the queries (TSV), for a search elsewhere.", metavar="FILE", panel="Output"),
+    ] = None,
+    lost: Annotated[
+        str | None,
+        opt.Option("Write every document of a loss: cause, tab, id.", metavar="FILE", panel="Output"),
     ] = None,
     url: _models.Endpoint = None,
     api: _models.Api = None,
@@ -42,20 +45,27 @@ def command(
     import evenrank
     from evenrank.files import write_text
 
-    _output.check(save_queries, report=report, streams=(json,), inputs=given.read)
-    _output.will_write(save_queries, json, report)
     model = given.pop("model")
-    if save_queries is not None:
-        names = ("collection", "sample", "sentences", "seed")
-        queries = evenrank.scan_queries(**{name: given[name] for name in names}, quiet=quiet)
+    asks = model is not None or url is not None or any(given[name] is not None for name in ("index", "run"))
+    queries_to = save_queries if asks or save_queries is not None else QUERIES
+    _output.check(queries_to, lost, report=report, streams=(json,), inputs=given.read)
+    _output.will_write(queries_to, lost, json, report)
+    if queries_to is not None:
+        from evenrank.probes.scan import describe_collection
+
+        names = ("collection", "sample", "seed")
+        queries, described = describe_collection(**{name: given[name] for name in names}, out=queries_to)
         table = queries.select("query_id", "text")
-        write_text(save_queries, table.write_csv(separator="\t", include_header=False, quote_style="never"))
-        if model is None and url is None and not any(given[name] for name in ("index", "run")):
-            said = f"{save_queries}: {queries.height:,} queries; search with them, then scan what was found (--run)"
-            _output.say(said)
+        write_text(queries_to, table.write_csv(separator="\t", include_header=False, quote_style="never"))
+        if not asks:
+            _output.say(described)
             return
     beside = json if json != _output.STANDARD and json else report
     settings = {"key_env": key_env, "concurrency": concurrency, "timeout": timeout}
     chosen = _models.chosen(model, url, api, beside=beside, endpoint_answers=endpoint_answers, **settings)
     _output.check(_models.answers_of(chosen))
-    _output.emit(evenrank.scan(model=chosen, **given, quiet=quiet), json, report, full=full)
+    result = evenrank.scan(model=chosen, **given, quiet=quiet)
+    if lost is not None:
+        rows = result.lost_ids()
+        write_text(lost, rows.write_csv(separator="\t", include_header=False, quote_style="never"))
+    _output.emit(result, json, report, full=full)

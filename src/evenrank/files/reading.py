@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
 from .errors import EvenrankError, InputError, MissingExtraError, arg, quoted, reason_of
+from .markdown import is_text_folder, text_files
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -480,14 +481,17 @@ def is_index(path: object) -> bool:
 def files_of(path: str | os.PathLike[str]) -> list[str]:
     """The files that a path names: the file itself, or those in a folder or matching a pattern, sorted by name.
 
-    Of a folder's subfolders, those of its partitions (``year=2025``). Names starting with ``.`` or ``_`` and manifests
-    are left out. Raises InputError if no file is left, and for a folder of parts that is unfinished or of an index.
+    Of a folder's subfolders, those of its partitions (``year=2025``); of a folder of Markdown, all. Names starting
+    with ``.`` or ``_`` and manifests are left out. Raises InputError if no file is left, and for a folder of parts that
+    is unfinished or of an index.
     """
     name = os.fspath(path)
     elsewhere = file_system(name)
     if elsewhere is None:
         if is_index(name):
             raise InputError(name, "is an index; expected a collection")
+        if is_text_folder(name):
+            return text_files(name)
         if os.path.isdir(name):
             try:
                 inside = sorted(_in_folder(name))

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Literal
 import polars as pl
 
 from .errors import EvenrankError, InputError, arg, quoted, require_fast
+from .markdown import is_text_folder
 from .outputs import PARTS
 from .reading import files_of, is_packed, open_parquet, open_raw, refuse_pipe
 from .texts import Names, file_batches, has_heading
@@ -143,7 +144,7 @@ def shards_of(path: object, size: int = SHARD_BYTES) -> list[Shard]:
 
     Raises InputError for a file that cannot be read, and EvenrankError for a data set of ir_datasets.
     """
-    if not isinstance(path, str | os.PathLike) or os.fspath(path).startswith("irds:"):
+    if not isinstance(path, str | os.PathLike) or os.fspath(path).startswith("irds:") or is_text_folder(path):
         name = os.fspath(path) if isinstance(path, str | os.PathLike) else arg.collection
         raise EvenrankError(f"{name}: {arg('engine', 'ray')} reads files: TSV, CSV, JSONL or Parquet")
     found: list[Shard] = []

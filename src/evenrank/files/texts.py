@@ -1,4 +1,4 @@
-"""Collections and queries: an id and a text a row, from TSV, CSV, JSONL, Parquet or ir_datasets."""
+"""Collections and queries: an id and a text a row, from TSV, CSV, JSONL, Parquet, Markdown or ir_datasets."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from . import irds
 from .arguments import checked
 from .convert import TEXT_COLUMNS, text_table
 from .errors import InputError, arg, quoted
+from .markdown import MARKDOWN, is_text_folder, passages
 from .reading import Block, exists, files_of, joined, line_blocks, line_limit, open_parquet, refuse_pipe
 from .runs import read_qrels
 from .tables import DOCUMENT, QUERY, IdIndex, csv_drops, first_repeat, is_parquet, lines_of, names_in, separator_of
@@ -158,8 +159,9 @@ def scan_collection(path: str | os.PathLike[str], *, unique: bool = True) -> Ite
     """The documents of a collection, in batches with ``doc_id`` and ``text``, in the collection's order.
 
     TSV (id, tab, text), CSV or TSV with a heading, JSONL (each plain, gzip or zst) or Parquet, by content, not by name;
-    a folder of such files (also in partitions, ``year=2025/``) or a pattern (``shards/*.tsv``), sorted by name; a URL;
-    or ``irds:NAME``. A column ``title`` is put before its text. Other names of columns: :class:`TextFile`.
+    a folder of such files (also in partitions, ``year=2025/``) or a pattern (``shards/*.tsv``), sorted by name; a
+    folder of Markdown or text files (a passage a heading, ``path#anchor``); a URL; or ``irds:NAME``. A
+    column ``title`` is put before its text. Other names of columns: :class:`TextFile`.
     Memory: one batch, plus eight bytes per document for ``unique``, which raises InputError for a repeated id after the
     last batch. Raises InputError, with the line number, for a line that is not a document.
     """
@@ -333,8 +335,18 @@ def _batches(path: str | os.PathLike[str], id_column: str) -> Iterator[Batch]:
         for table in irds.batches(os.fspath(path), id_column):
             yield table.clone
         return
+    of_texts = is_text_folder(path) or os.fspath(path).endswith(MARKDOWN)
     for file in files_of(path):
-        yield from _file_batches(file, id_column, Names.of(path, id_column))
+        if of_texts:
+            yield functools.partial(_text_file, path, file, id_column)
+        else:
+            yield from _file_batches(file, id_column, Names.of(path, id_column))
+
+
+def _text_file(path: str | os.PathLike[str], file: str, id_column: str) -> pl.DataFrame:
+    """The sections of a file of a folder of Markdown or text."""
+    rows = [(name, section.text) for name, section in passages(file, path)]
+    return pl.DataFrame(rows, {id_column: pl.String, "text": pl.String}, orient="row")
 
 
 def file_batches(

@@ -1,8 +1,8 @@
-"""Known-item queries: words of one sentence of a passage, for which search should bring that passage back.
+"""Known-item queries: sentences of passages, for which search should bring that passage back.
 
-They need no judgements. Azzopardi & de Rijke (2006) and many since make them of a document's words; here each is of
-one sentence, so that it says which part of the passage search can find, and of words that the passage has in no other
-place.
+They need no judgements. Azzopardi & de Rijke (2006) and many since make them of a document's words. Here each is of one
+sentence, so that it says which part of the passage search can find, and it is asked twice: as it stands, to count
+answers, and by its rarest words, which the passage has in no other place, to see who fills the lists.
 
 [AR06] Azzopardi & de Rijke (2006). Automatic construction of known-item finding test beds. SIGIR 2006.
 """
@@ -14,25 +14,28 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
-import numpy as np
 import polars as pl
 
-from evenrank.files import EvenrankError, arg
+from evenrank.files import EvenrankError
 from evenrank.files.sentences import sentence_spans
 from evenrank.files.tokens import word_spans
 from evenrank.files.types import Array
 from evenrank.mitigation.rotation import draw, mixed_seed
 from evenrank.search.analysis import Analyzer
 
+SENTENCES = 3
+"""Sentences of a passage that are asked for: the first, the last, and one between."""
 WORDS = 5
-"""Words of a query; a sentence with fewer than ``LEAST_WORDS`` rare ones of its own has no query."""
+"""Rare words of a query; a sentence with fewer than ``LEAST_WORDS`` words has no query, and with fewer than that of
+rare words of its own none of these."""
 LEAST_WORDS = 3
 NEIGHBOURS = 2
 """So many neighbouring words may be copied as they stand: three would be a quotation."""
 RARE = 0.1
 """The share of the passages in which a rare word stands at most."""
+BY_WORDS = "+words"
+"""The end of the id of a query of rare words."""
 _SPACE, _PLACE = re.compile(r"\s"), re.compile(r"\S+")
 _SCHEMA = {
     "query_id": pl.String,
@@ -42,7 +45,7 @@ _SCHEMA = {
     "end": pl.Int64,
     "place": pl.Float64,
     "word": pl.Int64,
-    "words": pl.Int64,
+    "whole": pl.Boolean,
 }
 
 
@@ -50,57 +53,63 @@ _SCHEMA = {
 class KnownItems:
     """Queries, each with the passage that it should bring back.
 
-    ``queries``: ``query_id`` (``DOC@START-END``, the sentence's characters; white space in ids as ``%20``), ``text``,
-    ``doc_id``, ``start``, ``end``, ``place`` (where the sentence stands: 0 first, 1 last; null for the only one),
-    ``word`` (how many words precede it) and ``words`` (of the passage). ``passages``: how many were drawn;
-    ``left_out``: how many of their ``sentences`` have no query; of real questions, how many
-    have no passage here.
+    ``queries``: ``query_id`` (``DOC@START-END``, the sentence's characters, of rare words with ``+words`` behind; white
+    space in ids as ``%20``), ``text``, ``doc_id``, ``start``, ``end``, ``place`` (where the sentence stands: 0 first, 1
+    last; null for the only one), ``word`` (how many words precede it) and ``whole`` (whether the sentence is asked for
+    as it stands). ``passages``: how many were drawn; ``sentences``: how many they have, of which ``without`` have no
+    query.
     """
 
     queries: pl.DataFrame
     passages: int
-    left_out: int = 0
-    sentences: int = 0
+    sentences: int
+    without: int
 
 
 def known_items(
-    texts: pl.DataFrame, analyzer: Analyzer, frequency: Array, documents: int, *, sentences: int = 5, seed: int = 0
+    texts: pl.DataFrame, analyzer: Analyzer, frequency: Array, documents: int, *, seed: int = 0
 ) -> KnownItems:
-    """The queries of ``texts`` (``doc_id``, ``text``): of each, up to ``sentences`` sentences spread over it.
+    """The queries of ``texts`` (``doc_id``, ``text``): of each, up to three sentences, the first and the last among
+    them, and one between that is drawn with ``seed`` and the passage's id.
 
-    A query is the five rarest words of its sentence in their order, as they are written: words that stand in no other
-    place of the passage and in at most a tenth of all passages, and never three neighbours. ``frequency`` [terms]: in
-    how many of the ``documents`` each of the analyzer's terms stands. A sentence with fewer than three such words is
-    left out. The first and the last of the others are taken, and between them one of each of as many equal parts as
-    are wanted, drawn with ``seed`` and the passage's id.
+    Each is asked as it stands, and by its five rarest words in their order, as they are written: words that stand in no
+    other place of the passage and in at most a tenth of all passages, and never three neighbours. ``frequency``
+    [terms]: in how many of the ``documents`` each of the analyzer's terms stands. A sentence of fewer than three words
+    is not asked for, and one with fewer than three such words only as it stands.
 
     Raises EvenrankError if no sentence has a query.
     """
     mixed = mixed_seed(seed)
     rows: list[tuple[object, ...]] = []
-    wordless = total = 0
+    total = without = 0
     distinct: set[str] = set()
     for text in texts["text"]:
         distinct.update(text[start:end].lower() for start, end in word_spans(text))
     numbers = _terms(distinct, analyzer)
     most = max(1, int(RARE * documents))
     for doc_id, text in texts.select("doc_id", "text").iter_rows():
-        own = word_spans(text)
-        terms = [numbers[text[start:end].lower()] for start, end in own]
-        found, without = _passage(text, own, terms, frequency, most)
-        wordless += without
-        total += len(found) + without
-        for start, end, query, place, word, size in _spread(found, sentences, doc_id, mixed):
-            rows.append((f"{_one_word(doc_id)}@{start}-{end}", query, doc_id, start, end, place, word, size))
+        spans = word_spans(text)
+        found, short = _sentences(text, spans)
+        total, without = total + len(found) + short, without + short
+        terms = [numbers[text[start:end].lower()] for start, end in spans]
+        times = Counter(terms)
+        places = [one.start() for one in _PLACE.finditer(text)]
+        for start, end, first, last in _chosen(found, doc_id, mixed):
+            where = (doc_id, start, end, *_place(places, start, end))
+            name = f"{_one_word(doc_id)}@{start}-{end}"
+            rows.append((name, " ".join(text[start:end].split()), *where, True))
+            own = [
+                (int(frequency[terms[at]]), at)
+                for at in range(first, last)
+                if terms[at] >= 0 and times[terms[at]] == 1 and frequency[terms[at]] <= most
+            ]
+            rare = _rarest(own)
+            if len(rare) >= LEAST_WORDS:
+                query = " ".join(text[slice(*spans[at])] for at in rare)
+                rows.append((name + BY_WORDS, query, *where, False))
     if not rows:
-        raise EvenrankError(
-            "no sentence has three words that stand nowhere else in its passage and in at most a tenth of the passages:"
-            f" ask real questions instead ({arg.questions}, {arg.qrels})"
-        )
-    return KnownItems(pl.DataFrame(rows, _SCHEMA, orient="row"), texts.height, wordless, total)
-
-
-_Sentence = tuple[int, int, str, float | None, int, int]
+        raise EvenrankError(f"no sentence of {texts.height} passages has {LEAST_WORDS} words")
+    return KnownItems(pl.DataFrame(rows, _SCHEMA, orient="row"), texts.height, total, without)
 
 
 def _one_word(doc_id: str) -> str:
@@ -118,41 +127,44 @@ def _terms(words: Iterable[str], analyzer: Analyzer) -> dict[str, int]:
     return {word: numbers.get(row, -1) for row, word in enumerate(listed)}
 
 
-def _passage(
-    text: str, spans: Sequence[tuple[int, int]], numbers: Sequence[int], frequency: Array, most: int
-) -> tuple[list[_Sentence], int]:
-    """The sentences of a passage that make a query, and how many do not; ``numbers``: the terms of its words."""
-    times = Counter(numbers)
-    places = [one.start() for one in _PLACE.finditer(text)]
-    first = 0
+_Sentence = tuple[int, int, int, int]
+"""Its characters, and the numbers of its first word and of the one behind its last."""
+
+
+def _sentences(text: str, spans: Sequence[tuple[int, int]]) -> tuple[list[_Sentence], int]:
+    """The sentences of a passage that can be asked for, and how many are too short; ``spans``: of its words."""
     found: list[_Sentence] = []
-    without = 0
+    first = short = 0
     for start, end in sentence_spans(text):
         last = first
         while last < len(spans) and spans[last][0] < end:
             last += 1
-        own = [
-            (int(frequency[numbers[at]]), at)
-            for at in range(first, last)
-            if numbers[at] >= 0 and times[numbers[at]] == 1 and frequency[numbers[at]] <= most
-        ]
-        chosen = _rarest(own)
-        if len(chosen) >= LEAST_WORDS:
-            found.append((start, end, " ".join(text[slice(*spans[at])] for at in chosen), *_place(places, start, end)))
+        if last - first >= LEAST_WORDS:
+            found.append((start, end, first, last))
         else:
-            without += 1
+            short += 1
         first = last
-    return found, without
+    return found, short
 
 
-def _place(places: Sequence[int], start: int, end: int) -> tuple[float | None, int, int]:
-    """Where a sentence stands, how many words precede it, and how many there are, from where they begin.
+def _chosen(found: Sequence[_Sentence], doc_id: str, seed: int) -> Iterator[_Sentence]:
+    """The first and the last of the sentences, and one between."""
+    if len(found) <= SENTENCES:
+        yield from found
+        return
+    yield found[0]
+    yield found[1 + draw(doc_id, len(found) - 2, seed)]
+    yield found[-1]
+
+
+def _place(places: Sequence[int], start: int, end: int) -> tuple[float | None, int]:
+    """Where a sentence stands, and how many words precede it, from where words begin.
 
     0 for the first sentence and 1 for the last: the words before it as a share of all that are not its own.
     """
     word, after = bisect_left(places, start), bisect_left(places, end)
     others = len(places) - (after - word)
-    return word / others if others else None, word, len(places)
+    return word / others if others else None, word
 
 
 def _rarest(own: Sequence[tuple[int, int]]) -> list[int]:
@@ -169,34 +181,3 @@ def _rarest(own: Sequence[tuple[int, int]]) -> list[int]:
         if len(chosen) == WORDS:
             break
     return sorted(chosen)
-
-
-def _spread(found: Sequence[_Sentence], sentences: int, doc_id: str, seed: int) -> Iterator[_Sentence]:
-    """The first and the last of the sentences, and between them one of each of equal parts."""
-    if len(found) <= sentences:
-        yield from found
-        return
-    if sentences == 1:
-        yield found[draw(doc_id, len(found), seed)]
-        return
-    edges = np.linspace(1, len(found) - 1, sentences - 1).round().astype(int).tolist()
-    yield found[0]
-    for part, (low, high) in enumerate(pairwise(edges)):
-        yield found[low + draw(doc_id, high - low, mixed_seed(seed, part + 1))]
-    yield found[-1]
-
-
-def placed(answers: pl.DataFrame, texts: pl.DataFrame) -> pl.DataFrame:
-    """Real questions in the columns of :class:`KnownItems`: ``query_id``, ``text``, ``doc_id``, ``start`` and ``end``
-    of the answer (null: unknown), whose sentence gives the place. ``texts``: ``doc_id``, ``text`` of their passages."""
-    sentences = {}
-    for doc_id, text in texts.select("doc_id", "text").iter_rows():
-        sentences[doc_id] = sentence_spans(text), [one.start() for one in _PLACE.finditer(text)]
-    rows: list[tuple[object, ...]] = []
-    for query_id, query, doc_id, start, end in answers.select("query_id", "text", "doc_id", "start", "end").iter_rows():
-        spans, places = sentences[doc_id]
-        own = [span for span in spans if start is not None and span[0] <= start < span[1]]
-        begin, stop = own[0] if own else (start or 0, end or 0)
-        place, word, words = _place(places, begin, stop)
-        rows.append((query_id, query, doc_id, begin, stop, place if own else None, word, words))
-    return pl.DataFrame(rows, _SCHEMA, orient="row")

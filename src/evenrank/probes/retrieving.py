@@ -1,4 +1,4 @@
-"""The lists that any retriever has for queries: a model, an index, a run of another search, or BM25."""
+"""The lists that any retriever has for queries: a model, an index, a run of another search, a retriever object."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,73 +14,46 @@ import numpy as np
 import polars as pl
 
 from evenrank.auditing.inputs import run_name
-from evenrank.files import EvenrankError, Run, as_collection, as_run, read_texts
+from evenrank.files import EvenrankError, Run, as_run
 from evenrank.files.convert import is_path
-from evenrank.files.errors import FAST, arg, quoted, require
+from evenrank.files.errors import arg, quoted
+from evenrank.files.progress import progress
 from evenrank.files.reading import is_index
 from evenrank.files.types import Array
-from evenrank.search.analysis import Analyzer
-from evenrank.search.bm25 import Index
-from evenrank.search.index_folder import Encoding, collection_digest
-from evenrank.search.indexes import FirstStage, build_index, open_index
 
-from .known_items import KnownItems, known_items
+from .passages import Passages
 
 BM25 = "bm25"
+_IDS = ("id", "source", "file_path")
+"""Under which of these names a retriever's document says what it is, the first that it has."""
+_BLOCK = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
-class Passages:
-    """The passages, counted: their ids [N] in order, and BM25's index of them with the terms of each."""
+class SearchResults:
+    """The lists of a retriever, and what is known of it.
 
-    source: Any
-    index: Index
-    ids: pl.Series
-
-    @classmethod
-    def of(cls, given: object, quiet: bool) -> Passages:
-        require("a scan", "search", *FAST)
-        source = as_collection(given)
-        index = Index.build(source, Analyzer(), forward=True, quiet=quiet)
-        return cls(source, index, cast(pl.Series, index.doc_ids))
-
-    def texts(self, ids: pl.Series) -> pl.DataFrame:
-        """The texts of some passages, in this order."""
-        found = self.source if isinstance(self.source, pl.DataFrame) else read_texts(self.source, ids)
-        wanted = ids.alias("doc_id").to_frame()
-        return wanted.join(found.select("doc_id", "text"), on="doc_id", how="inner", maintain_order="left")
-
-    def drawn(self, sample: int, seed: int) -> pl.Series:
-        """The passages that queries are made of: all, or so many of them."""
-        if sample >= len(self.ids):
-            return self.ids
-        rows = np.random.default_rng(seed).choice(len(self.ids), sample, replace=False)
-        return self.ids.gather(np.sort(rows))
-
-    def items(self, sample: int, sentences: int, seed: int) -> KnownItems:
-        """The known-item queries of a sample."""
-        texts = self.texts(self.drawn(sample, seed))
-        return known_items(
-            texts, self.index.analyzer, self.index.frequencies, len(self.ids), sentences=sentences, seed=seed
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Lists:
-    """A retriever's lists; how far it reads each of some texts, in characters (None: unknown), and how many tokens.
-
-    ``depth``: how long the lists of a given run are at most; None for lists that were made here.
+    Attributes:
+        lists: ``query_id``, ``doc_id`` and ``rank``.
+        reads_to: How far it reads each of some texts, in characters (None: unknown); ``reads``: how many tokens.
+        depth: How long its lists are at most.
+        indexed: The ids in its index, if that is at hand; ``zero``: those with a vector of zeros.
     """
 
-    run: Run
+    name: str
+    lists: pl.DataFrame
+    depth: int
     reads_to: Callable[[list[str]], Array | None] = lambda _: None
     reads: int | None = None
     notes: tuple[str, ...] = ()
-    depth: int | None = None
+    indexed: pl.Series | None = None
+    zero: pl.Series = field(default_factory=lambda: pl.Series(dtype=pl.String))
 
-    def first(self, k: int) -> Lists:
-        """The lists down to a rank."""
-        return replace(self, run=replace(self.run, table=self.run.table.filter(pl.col("rank") <= k)))
+    @classmethod
+    def of_run(cls, run: Run, **more: Any) -> SearchResults:
+        """Those of a run."""
+        depth = int(run.table["rank"].max() or 0)  # type: ignore[arg-type]
+        return cls(run.name, run.table.select("query_id", "doc_id", "rank"), depth, notes=run.notes, **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,73 +61,101 @@ class Searching:
     """What is searched, with what.
 
     Attributes:
-        queries: ``query_id``, ``text``; ``known``: whether they are known-item queries, and not real questions.
+        source: The collection as it was given; ``passages``: the same, counted.
+        queries: ``query_id``, ``text``.
         encoding, kind: How models are loaded.
     """
 
+    source: Any
     passages: Passages
     queries: pl.DataFrame
-    known: bool
     k: int
-    encoding: Encoding
+    encoding: Any
     kind: str | None
     quiet: bool
 
-    def bm25(self) -> Lists:
+    def bm25(self) -> SearchResults:
         """The lists of BM25."""
-        return Lists(self.passages.index.search(self.queries, self.k, name=BM25, quiet=self.quiet))
+        found = self.passages.search(self.queries["text"], self.k)
+        query, rank = np.nonzero(found >= 0)
+        table = pl.DataFrame(
+            {
+                "query_id": self.queries["query_id"].gather(query),
+                "doc_id": self.passages.ids.gather(found[query, rank]),
+                "rank": rank + 1,
+            }
+        )
+        return SearchResults(BM25, table, self.k)
 
-    def with_any(self, given: object, role: str) -> Lists:
-        """The lists of whatever is given: ``bm25``, a run, an index, or a model."""
+    def with_any(self, given: object, role: str) -> SearchResults:
+        """The lists of whatever is given: ``bm25``, a run, an index, a model or a retriever object."""
         if isinstance(given, str) and given == BM25:
             return self.bm25()
-        if role == "run":
+        if role == "run" or isinstance(given, Run | pl.DataFrame | Mapping):
             return self._of_run(given, role)
-        if role == "index" and is_path(given):
-            return self._indexed(open_index(given))
+        asks = _asked(given)
+        if asks is not None:
+            return self._one_by_one(given, asks)
+        from evenrank.search.indexes import FirstStage, open_index
+
         if isinstance(given, FirstStage):
             return self._indexed(given)
-        if is_path(given) and is_index(given):
-            return self._indexed(open_index(given))
-        if isinstance(given, Run | pl.DataFrame | Mapping) or (is_path(given) and os.path.isfile(given)):
+        if role == "index" or (is_path(given) and is_index(given)):
+            return self._indexed(open_index(cast("str", given)))
+        if is_path(given) and os.path.isfile(given):
             return self._of_run(given, role)
         return self.of_model(given)
 
-    def _of_run(self, given: object, role: str) -> Lists:
+    def _of_run(self, given: object, role: str) -> SearchResults:
         run = as_run(given, run_name(given) if is_path(given) else None, what=arg(role))
-        asked = run.table.join(self.queries.select("query_id"), on="query_id", how="semi")
-        if not asked.height or (self.known and asked.height < run.table.height):
-            other = run.table.join(asked, on="query_id", how="anti")["query_id"][0]
-            how = (
-                f" {arg.sample}, {arg.sentences} and {arg.seed} have to be those that they were made with"
-                if self.known
-                else ""
-            )
+        own = run.table.join(self.queries.select("query_id"), on="query_id", how="semi")
+        if own.height < run.table.height:
+            other = run.table.join(own, on="query_id", how="anti")["query_id"][0]
             raise EvenrankError(
-                f"run {run.name}: its query {quoted(other)} is not one of the {self.queries.height:,} that are asked"
-                f"{':' * bool(how)}{how}"
+                f"run {run.name}: its query {quoted(other)} is not one of the {self.queries.height:,} that are asked:"
+                f" {arg.sample}, {arg.seed} and {arg.queries} have to be those that they were made with"
             )
-        return Lists(replace(run, table=asked), depth=int(run.table["rank"].to_numpy().max()))
+        return SearchResults.of_run(run)
 
-    def _indexed(self, index: FirstStage, model: object = None) -> Lists:
-        self._check(index)
-        if index.manifest.kind == BM25:
-            name = index.manifest.path.name
-            return Lists(index.search(self.queries, self.k, name=name, quiet=self.quiet))
+    def _one_by_one(self, retriever: Any, ask: Callable[[str], Sequence[Any]]) -> SearchResults:
+        """The lists of a retriever of LangChain or LlamaIndex, which is asked each query."""
+        rows: list[tuple[str, str, int]] = []
+        with progress("searching", self.queries.height, quiet=self.quiet) as advance:
+            for query_id, text in self.queries.select("query_id", "text").iter_rows():
+                ids = dict.fromkeys(_id_of(document) for document in ask(text))
+                rows += [(query_id, doc_id, rank) for rank, doc_id in enumerate(ids, 1)]
+                advance(1)
+        table = pl.DataFrame(rows, {"query_id": pl.String, "doc_id": pl.String, "rank": pl.Int64}, orient="row")
+        return SearchResults(type(retriever).__name__, table, int(table["rank"].max() or 0))  # type: ignore[arg-type]
+
+    def _indexed(self, index: Any, model: object = None) -> SearchResults:
+        from evenrank.search.mapped import DocIds
+
+        manifest = index.manifest
+        ids = DocIds(manifest)[np.arange(manifest.documents)]
+        prompt = self.encoding.document_prompt
+        if prompt is not None and prompt != manifest.settings.get("document_prompt"):
+            raise EvenrankError(f"{manifest.path}: was made with another {arg.document_prompt}")
+        if manifest.kind == BM25:
+            run = index.search(self.queries, self.k, name=manifest.path.name, quiet=self.quiet)
+            return SearchResults.of_run(run, indexed=ids)
         run = index.search(self.queries, self.k, quiet=self.quiet, model=model, encoding=self.encoding)
-        encoder = cast(Any, index).encoder(model, self.encoding)
+        encoder = index.encoder(model, self.encoding)
 
         def reads_to(texts: list[str]) -> Array | None:
             return _array(encoder.reads_to(texts))
 
-        return Lists(run, reads_to, cast("int | None", encoder.facts().get("reads")), run.notes)
+        zero = ids.filter(pl.Series(_zero_vectors(manifest))) if manifest.kind == "dense" else ids.head(0)
+        reads = cast("int | None", encoder.facts().get("reads"))
+        return SearchResults.of_run(run, reads_to=reads_to, reads=reads, indexed=ids, zero=zero)
 
-    def of_model(self, model: object, folder: str | os.PathLike[str] | None = None) -> Lists:
+    def of_model(self, model: object, folder: str | os.PathLike[str] | None = None) -> SearchResults:
         """The lists of a model, with its index in ``folder`` (made if it is not there), or in one for this once."""
         if isinstance(model, str) and model == BM25:
             raise EvenrankError(f"{arg.index}: for the vectors of a model, and bm25 has none")
         from evenrank.models.encoder_scorers import BiEncoderScorer, SparseScorer
         from evenrank.models.load import Prompts, StoredRanker, find_ranker
+        from evenrank.search.indexes import build_index, open_index
 
         prompts = Prompts(self.encoding.query_prompt, self.encoding.document_prompt)
         settings: dict[str, Any] = {"kind": self.kind, "device": self.encoding.device} if is_path(model) else {}
@@ -167,39 +168,28 @@ class Searching:
             if folder is not None:
                 raise EvenrankError(f"{arg.index}: {ranker.name} gives no vectors of passages that could be kept")
             return self._reranked(ranker)
-        encoding = replace(self.encoding, kind=self.kind if self.kind in ("bi", "sparse") else None)
         with ExitStack() as opened:
             if folder is None:
                 folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="evenrank-scan-"))) / "index"
-            elif not is_path(self.passages.source) or not is_path(model):
+            elif not is_path(self.source) or not is_path(model):
                 raise EvenrankError(
                     f"{arg.index} with {arg.model}: expected a collection in a file and a model in a folder"
                 )
             if not os.path.exists(os.path.join(folder, "index.json")):
-                build_index(self.passages.source, out=folder, model=model, encoding=encoding, quiet=self.quiet)
+                build_index(self.source, out=folder, model=model, encoding=self.encoding, quiet=self.quiet)
             return self._indexed(open_index(folder), model)
 
-    def _check(self, index: FirstStage) -> None:
-        """Raises EvenrankError for an index of another collection, and for one made with another prompt."""
-        manifest = index.manifest
-        given, own = (one.get("sha256") for one in (collection_digest(self.passages.source), manifest.collection))
-        if manifest.documents != len(self.passages.ids) or (given and own and given != own):
-            raise EvenrankError(f"{manifest.path}: is an index of another collection")
-        prompt = self.encoding.document_prompt
-        if prompt is not None and prompt != manifest.settings.get("document_prompt"):
-            raise EvenrankError(f"{manifest.path}: was made with another {arg.document_prompt}")
-
-    def _reranked(self, ranker: Any) -> Lists:
+    def _reranked(self, ranker: Any) -> SearchResults:
         """BM25's first k, in the order of a ranker that cannot search."""
         from evenrank.models.load import StoredRanker
         from evenrank.models.rerank import rerank
 
         scorer = ranker.load() if isinstance(ranker, StoredRanker) else ranker
-        first = self.bm25().run
+        first = self.bm25().lists.with_columns(score=-pl.col("rank").cast(pl.Float64))
         run = rerank(
-            first,
+            Run.from_table(first.drop("rank"), BM25),
             model=scorer,
-            collection=self.passages.texts(first.table["doc_id"].unique(maintain_order=True)),
+            collection=pl.DataFrame({"doc_id": self.passages.ids, "text": self.passages.texts}),
             queries=self.queries,
             depth=self.k,
             batch_size=self.encoding.batch_size,
@@ -210,7 +200,39 @@ class Searching:
             return _array(scorer.reads_to([""] * len(texts), texts))
 
         note = f"{run.name} cannot search by itself: it ranks BM25's first {self.k}."
-        return Lists(run, reads_to, cast("int | None", scorer.facts().get("reads")), (note,))
+        reads = cast("int | None", scorer.facts().get("reads"))
+        return SearchResults(run.name, run.table, self.k, reads_to, reads, (note,))
+
+
+def _asked(given: object) -> Callable[[str], Sequence[Any]] | None:
+    """How a retriever of LangChain (``invoke``) or LlamaIndex (``retrieve``) is asked; None for anything else."""
+    for name in ("retrieve", "invoke"):
+        found = getattr(given, name, None)
+        if callable(found) and not isinstance(given, type):
+            return cast("Callable[[str], Sequence[Any]]", found)
+    return None
+
+
+def _id_of(document: Any) -> str:
+    """What a retriever's document, or node, is called in its metadata."""
+    metadata = getattr(document, "metadata", None)
+    if isinstance(metadata, Mapping):
+        found = next((metadata[name] for name in _IDS if metadata.get(name) is not None), None)
+        if found is not None:
+            return str(found)
+    raise EvenrankError(
+        f"{arg.model}: expected a retriever whose documents have {' or '.join(_IDS[:2])} in their metadata, found"
+        f" {quoted(str(sorted(metadata)) if isinstance(metadata, Mapping) else type(document).__name__)}"
+    )
+
+
+def _zero_vectors(manifest: Any) -> Array:
+    """Which vectors of a dense index are zeros."""
+    from evenrank.search.mapped import Mapped
+
+    vectors = Mapped(manifest, "vectors.bin", np.float16).array.reshape(manifest.documents, -1)
+    blocks = (vectors[start : start + _BLOCK] for start in range(0, len(vectors), _BLOCK))
+    return np.concatenate([~block.any(axis=1) for block in blocks])
 
 
 def _array(found: Sequence[int] | None) -> Array | None:

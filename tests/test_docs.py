@@ -249,7 +249,7 @@ def subjects() -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize(("slug", "place"), subjects(), ids=lambda value: str(value))
 def test_subject_page_is_whole(hooks: ModuleType, slug: str, place: int) -> None:
-    subject = (*hooks.POSITION, *hooks.PROBES, *hooks.MITIGATIONS)[place]
+    subject = (*hooks.EFFECTIVENESS, *hooks.POSITION, *hooks.PROBES, *hooks.MITIGATIONS)[place]
     assert subject.slug == slug
     if subject.module.startswith("mitigation"):
         pytest.importorskip("torch", reason="needs the extra [neural]")

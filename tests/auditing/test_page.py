@@ -90,7 +90,8 @@ def test_what_is_shown_first_and_what_opens(page: str) -> None:
     assert re.findall(r'<details class="part" id="(.*?)"( open)?>', page) == [
         (name, "")
         for name in (
-            "origins", "differences", "depth", "words", "queries", "ties", "figures", "reading", "notes", "terms", "provenance",
+            "origins", "differences", "depth", "words", "queries", "ties", "figures", "reading", "notes",
+            "terms", "provenance",
         )
     ]  # fmt: skip
 

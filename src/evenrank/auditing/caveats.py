@@ -114,10 +114,8 @@ def _estimated(sample: DrawnLabels, given: Sequence[RunAudit]) -> Iterator[Findi
     figures = [figure for run in given for figure in run.measures.values() if figure.known is not None]
     known = [figure.from_labels for figure in figures if figure.from_labels is not None]
     of: dict[str, Any] = {"labels": len(sample.rows), "documents": len(sample.documents)}
-    if known and sample.guess is not None:
-        yield _found("estimated_guess", contradict=max(one.contradict or 0 for one in known), **of)
-    elif known:
-        yield _found("estimated", **of)
+    if known:
+        yield _found("estimated" if sample.guess is None else "estimated_guess", **of)
     if len(sample.rows) < LEAST_LABELS:
         yield _found("few_labels", labels=of["labels"], least=LEAST_LABELS)
     others = [one.measure for one in figures if one.from_labels is None]

@@ -195,14 +195,15 @@ class Known(NamedTuple):
 class FromLabels:
     """Of a figure that is estimated from labels that were drawn: how many of them are in it, and what they make of it.
 
-    ``contradict``: how many differ from the guess by more than .5, None without a guess; ``ci95``: the
-    interval for these queries, in which only which labels were drawn is chance. (That of the figure is for queries like
-    these.)
+    ``ci95``: the interval for these queries, in which only which labels were drawn is chance (that of the figure is for
+    queries like these); ``guess_alone``: what the guess says without labels, ``without_guess``: the interval for these
+    queries of the labels without it, both None where there is no guess.
     """
 
     labels: int
-    contradict: int | None
     ci95: Interval | None
+    guess_alone: float | None = field(default=None, metadata=IF_KNOWN)
+    without_guess: Interval | None = field(default=None, metadata=IF_KNOWN)
 
 
 @dataclass(frozen=True, slots=True)

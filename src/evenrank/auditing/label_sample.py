@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 import numpy as np
@@ -39,23 +40,21 @@ from .inputs import load_runs, name_runs, only_queries
 
 _FLOOR = 4
 """The smallest probability is that of a document with a quarter of the mean weight."""
-_WRONG = (0.3, 0.1)
 _SIZES = (50, 100, 200, 400)
 _PHRASES = phrases("labels")
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """How wide an interval to expect of so many labels, for these queries: half its width, for each figure's worst.
+    """How wide an interval to expect of so many labels at most, without a guess, for these queries: half its width.
 
-    ``none``: without a guess, if every document is of a group; ``wrong_30``, ``wrong_10``: with a guess that is wrong
-    for 30% or 10% of the documents.
+    ``figure``: of the run and measure that has the widest; ``difference``: of the two runs whose difference has, None
+    for one run, and where the figures are differences.
     """
 
     labels: int
-    none: float
-    wrong_30: float
-    wrong_10: float
+    figure: float
+    difference: float | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,12 +116,8 @@ class LabelSample(Result):
 
     def page(self) -> Page:
         """How many were drawn, and what interval to expect."""
-        columns = (
-            Column("labels", COUNT),
-            Column("none", shorts(3), "no guess"),
-            Column("wrong_30", shorts(3), "guess 70% right"),
-            Column("wrong_10", shorts(3), "guess 90% right"),
-        )
+        columns = [Column("labels", COUNT), Column("figure", shorts(3), "difference" if self.baseline else "a run")]
+        columns += [Column("difference", shorts(3), "two runs")] if self.expected[0].difference is not None else []
         of = f"difference from {self.baseline}" if self.baseline is not None else "figures"
         said = _PHRASES.finding(
             "sampled",
@@ -139,7 +134,7 @@ class LabelSample(Result):
         elif self.drawn > LEAST_LABELS:
             notes.append(_PHRASES.finding("any_first", place="note", least=LEAST_LABELS))
         title = "Half the width of the interval to expect"
-        return Page("labels", "A sample to label", (said, *notes), Table(title, columns, self.expected))
+        return Page("labels", "A sample to label", (said, *notes), Table(title, tuple(columns), self.expected))
 
 
 def write_labels(path: opt.File, table: pl.DataFrame) -> None:
@@ -287,10 +282,9 @@ def sample_labels(
         )
     wanted = parse_measures(measures)
     could, figures = weights_of(loaded, wanted, baseline, depth or 0)
-    size = np.max(np.abs(figures), axis=0)
     if n > len(could):
         raise EvenrankError(f"{arg.n}: these figures look at {counted(len(could), 'document')}, found {n}")
-    chance = probabilities(size, n)
+    chance = probabilities(largest_weights(figures), n)
     places = systematic(chance, n, seed)
     table = pl.DataFrame({"doc_id": could.gather(places), PROBABILITY: chance[places]})
     if collection is not None:
@@ -301,20 +295,34 @@ def sample_labels(
             raise EvenrankError(f"the collection lacks the texts of {lacking} of the {n} documents drawn")
         flat = pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars()
         table = table.select("doc_id", flat, PROBABILITY)
-    expected = tuple(_expected(figures, size, count) for count in sorted({*_SIZES, n}) if count <= len(could))
+    expected = tuple(_expected(figures, count, baseline) for count in sorted({*_SIZES, n}) if count <= len(could))
     return LabelSample(tuple(map(str, wanted)), tuple(names), baseline, table, could, expected, n)
+
+
+@dataclass(frozen=True, slots=True)
+class FigureWeights:
+    """The weights [D] of documents in a run's figure, or in its difference from the baseline's.
+
+    ``tied``: in the expectation over the orders of tied documents; ``variance``: the largest that values can have.
+    """
+
+    run: str
+    measure: str
+    tied: bool
+    variance: float
+    weights: Array
 
 
 def weights_of(
     runs: Sequence[Run], measures: Sequence[Measure], baseline: str | None, depth: int = 0
-) -> tuple[pl.Series, Array]:
-    """The documents [D] that figures look at, or that are not below a ``depth``, and their weights in each [F, D].
+) -> tuple[pl.Series, list[FigureWeights]]:
+    """The documents [D] that figures look at, or that are not below a ``depth``, and their weights in each figure.
 
     Also in their expectations over the orders of tied documents.
     """
     could = pl.concat([run.table["doc_id"] for run in runs]).unique(maintain_order=True)
     place = {document: number for number, document in enumerate(could)}
-    found: dict[tuple[str, str, bool], Array] = {}
+    figures = []
     for run in runs:
         evaluation = Evaluation(run)
         of_place = np.array([place[document] for document in evaluation.ranked_ids], np.int64)
@@ -328,20 +336,22 @@ def weights_of(
             for tied in (False, True):
                 _, weight = how.place_weights(evaluation, np.arange(len(of_place)), tied=tied)
                 whole = np.bincount(of_place, weight, len(could)) / len(evaluation.queries)
-                found[run.name, str(measure), tied] = whole
-    looked_at = np.any([weight > 0 for weight in found.values()], axis=0)
+                figures.append(FigureWeights(run.name, str(measure), tied, 1.0 if how.signed else 0.25, whole))
+    looked_at = np.any([one.weights > 0 for one in figures], axis=0)
     for run in runs:
         above = run.table.filter(pl.col("rank") <= depth)["doc_id"].unique()
         looked_at[[place[document] for document in above]] = True
-    if baseline is None:
-        figures = list(found.values())
-    else:
-        figures = [
-            weight - found[baseline, measure, tied]
-            for (name, measure, tied), weight in found.items()
-            if name != baseline
-        ]
-    return could.filter(pl.Series(looked_at)), np.stack(figures)[:, looked_at]
+    if baseline is not None:
+        base = {(one.measure, one.tied): one.weights for one in figures if one.run == baseline}
+        others = (one for one in figures if one.run != baseline)
+        figures = [replace(one, weights=one.weights - base[one.measure, one.tied]) for one in others]
+    return could.filter(pl.Series(looked_at)), [replace(one, weights=one.weights[looked_at]) for one in figures]
+
+
+def largest_weights(figures: Sequence[FigureWeights]) -> Array:
+    """Each document's largest weight [D] in any figure."""
+    largest: Array = np.max(np.abs([one.weights for one in figures]), axis=0)
+    return largest
 
 
 def probabilities(weights: Array, n: int) -> Array:
@@ -375,8 +385,13 @@ def systematic(chance: Array, n: int, seed: int) -> Array:
     return rng.permutation(found)
 
 
-def _expected(figures: Array, size: Array, n: int) -> Expected:
-    chance = probabilities(size, n)
-    return Expected(
-        n, *(max(expected_half_width(figure, chance, share) for figure in figures) for share in (1.0, *_WRONG))
-    )
+def _expected(figures: Sequence[FigureWeights], n: int, baseline: str | None) -> Expected:
+    """The widest intervals to expect of ``n`` labels, where values are as far apart as they can be."""
+    chance = probabilities(largest_weights(figures), n)
+    own = [expected_half_width(one.weights, chance, one.variance) for one in figures]
+    between = [
+        expected_half_width(one.weights - two.weights, chance, one.variance)
+        for one, two in itertools.combinations(figures, 2)
+        if baseline is None and one.measure == two.measure and one.tied == two.tied
+    ]
+    return Expected(n, max(own), max(between) if between else None)

@@ -247,7 +247,7 @@ def _measure(
         known_queries=labels.known_queries,
         bounds=labels.bounds,
         undecidable_reason=labels.undecidable_reason(samples.own is not None),
-        from_labels=None if samples.own is None else _from_labels(samples.own, values.values, evaluation.guessed),
+        from_labels=None if samples.own is None else _from_labels(samples.own, values.values, evaluation, how, over),
     )
 
 
@@ -352,11 +352,22 @@ def _samples(evaluation: Evaluation, how: RunMeasure, over: Over | None, axis: p
     return _Samples(placed(how.design_term(evaluation)), placed(how.design_term(evaluation, tied=True)))
 
 
-def _from_labels(sample: LabelSample, values: Array, guessed: bool) -> FromLabels:
-    """What drawn labels make of a figure; ``guessed``: there is a guess beside them."""
-    mean, used = finite_population_mean(sample, values), np.unique(sample.document)
-    contradict = int(sample.contradicts[used].sum()) if guessed else None
-    return FromLabels(len(used), contradict, confidence_interval(mean) if mean.se else None)
+def _from_labels(
+    sample: LabelSample, values: Array, evaluation: Evaluation, how: RunMeasure, over: Over | None
+) -> FromLabels:
+    """What drawn labels make of a figure, what they would without the guess, and what the guess says without them."""
+    labels, ends = len(np.unique(sample.document)), _these_queries(sample, values)
+    alone = None if over else evaluation.without_guess()
+    if alone is None or not isinstance(how, LinearMeasure):
+        return FromLabels(labels, ends)
+    without = _these_queries(how.design_term(alone), how.values(alone))
+    return FromLabels(labels, ends, mean_of(how.guess_values(evaluation)), without)
+
+
+def _these_queries(sample: LabelSample, values: Array) -> Interval | None:
+    """The interval of a mean for these queries alone; None where nothing is left to chance."""
+    mean = finite_population_mean(sample, values)
+    return confidence_interval(mean) if mean.se else None
 
 
 def _is_unknown(evaluation: Evaluation, measure: Measure, over: Over | None) -> bool:

@@ -25,7 +25,6 @@ _OF_SAMPLE = {
     "weight": np.float64,
     "residual": np.float64,
     "probability": np.float64,
-    "contradicts": np.bool_,
 }
 _LARGEST = 1e50
 """The sums of powers of larger values overflow."""
@@ -141,7 +140,7 @@ class _AuditJson:
             part = LabelSample(**parts)
             places = (part.query, self._queries), (part.document, part.labels)
             sound = all(len(at) == len(part.weight) and (at >= 0).all() and (at < most).all() for at, most in places)
-            sound &= len(part.probability) == len(part.contradicts) == part.labels
+            sound &= len(part.probability) == part.labels
             sound &= bool(np.isfinite(np.concatenate([part.weight, part.residual])).all())
             if not (sound and (part.probability > 0).all() and (part.probability <= 1).all()):
                 raise ValueError

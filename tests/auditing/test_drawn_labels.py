@@ -409,6 +409,23 @@ def test_a_file_that_is_not_as_it_was_drawn(made: tuple[Path, dict[str, str]], t
         of(rows)
 
 
+def test_ids_that_a_spreadsheet_would_compute(tmp_path: Path) -> None:
+    ids = ["=cmd()", "-5", "@who", *(f"d{n}" for n in range(40))]
+    run = {f"q{n}": {doc: 1.0} for n, doc in enumerate(ids)}
+    sample = evenrank.sample_labels(run, n=42, measures="RaB@1")
+    sample.write(tmp_path / "todo.csv")
+    rows = rows_of(tmp_path / "todo.csv")
+    written = {row["doc_id"] for row in rows}
+    assert len(written & {"'=cmd()", "-5", "'@who"}) >= 2
+    assert not written & {"=cmd()", "@who"}
+    label = dict(zip(ids, "fm" * 22, strict=False))
+    write(tmp_path / "todo.csv", [{**row, "group": label[row["doc_id"].removeprefix("'")]} for row in rows])
+    for labels in (tmp_path / "todo.csv", sample.labels(label)):
+        found = evenrank.audit(run, labels=labels, measures="RaB@1", poles="m,f")["run", "RaB@1"]
+        assert found.from_labels.labels == 42
+    assert Labelling(str(tmp_path / "todo.csv"), ("f", "m")).done == 42
+
+
 def test_a_sample_without_a_label(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     folder, _ = made
     write(tmp_path / "empty.csv", [{**row, "group": ""} for row in rows_of(folder / "todo.csv")])
@@ -584,6 +601,18 @@ def test_labelling(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     kept = rows_of(tmp_path / "todo.csv")
     assert [row["group"] for row in kept] == ["f", "m", "m"]
     assert [row["text"] for row in kept] == [row["text"] for row in rows]
+    # Somebody else labels the same file: nobody's answers are lost, and what one takes back is one's own.
+    rows = rows_of(folder / "todo.csv")[:6]
+    write(tmp_path / "todo.csv", [{**row, "group": ""} for row in rows])
+    first, second = (Labelling(str(tmp_path / "todo.csv"), ("f", "m")) for _ in range(2))
+    for person, group in ((first, "f"), (second, "f"), (first, "m"), (second, "m"), (first, "none")):
+        assert person.document[0] == rows[person.done]["doc_id"]
+        person.label(group)
+    second.undo()
+    assert [row["group"] for row in rows_of(tmp_path / "todo.csv")] == ["f", "f", "m", "", "none", ""]
+    write(tmp_path / "todo.csv", rows[::-1])
+    with pytest.raises(EvenrankError, match="holds other documents than when labelling began"):
+        first.label("f")
     (tmp_path / "x.csv").write_text("doc_id,probability\na,1\n")
     with pytest.raises(EvenrankError, match="no sample to label: it has no column group"):
         Labelling(str(tmp_path / "x.csv"), ("f", "m"))

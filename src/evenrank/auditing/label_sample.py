@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import os
 from collections.abc import Mapping, Sequence
@@ -15,11 +13,17 @@ import polars as pl
 from ir_measures import Measure
 
 from evenrank import options as opt
-from evenrank.files import EvenrankError, Run, arg, as_collection, as_queries, write_text
+from evenrank.files import EvenrankError, InputError, Run, arg, as_collection, as_queries, write_text
 from evenrank.files.arguments import checked
 from evenrank.files.convert import Strings, TextsLike
 from evenrank.files.json_values import LEFT_OUT, json_text
-from evenrank.files.outputs import for_spreadsheets
+from evenrank.files.outputs import (
+    atomic_path,
+    exclusive,
+    for_spreadsheets,
+    ids_for_spreadsheets,
+    ids_from_spreadsheets,
+)
 from evenrank.files.provenance import SUFFIX
 from evenrank.files.runs import RunsLike
 from evenrank.files.tables import read_columns
@@ -88,10 +92,9 @@ class LabelSample(Result):
             given = kept["group"].cast(pl.String).fill_null("") if "group" in kept.columns else pl.Series([""])
             if (given.str.strip_chars() != "").any():
                 raise EvenrankError(f"{os.fspath(path)}: has labels already: name another file")
-        others = self.documents.drop("doc_id")
-        texts = for_spreadsheets(others.drop(PROBABILITY))
-        table = self.documents.select("doc_id", pl.lit("").alias("group")).hstack([*texts, others[PROBABILITY]])
-        write_labels(path, table)
+        texts = for_spreadsheets(self.documents.drop("doc_id", PROBABILITY))
+        columns = [ids_for_spreadsheets(self.documents["doc_id"]), pl.lit("").alias("group"), *texts, PROBABILITY]
+        write_labels(path, self.documents.select(columns))
         card = {
             "made_by": {"stage": "labels sample", "measures": self.measures, "runs": self.runs},
             DRAWN: self.documents["doc_id"].to_list(),
@@ -139,11 +142,8 @@ class LabelSample(Result):
 
 def write_labels(path: opt.File, table: pl.DataFrame) -> None:
     """Writes a sample as CSV, for spreadsheets; the file appears whole or not at all."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.columns)
-    writer.writerows(table.iter_rows())
-    write_text(path, text.getvalue())
+    with atomic_path(path) as part:
+        table.write_csv(part)
 
 
 COMMANDS = ("undo", "quit")
@@ -154,25 +154,35 @@ COMMANDS = ("undo", "quit")
 class Labelling:
     """A sample that is being labelled: every answer is written at once, so that one can stop and go on.
 
+    Several people may label one file at a time: each answer is written into the file as it then is.
+
     Attributes:
-        path: The file that ``evenrank labels sample`` wrote; ``groups``: what may be answered, beside ``none``.
+        path: The file that ``evenrank labels sample`` wrote; ``choices``: what may be answered, beside ``none``.
+        column: The column of labels: ``group``.
     """
 
     path: str
-    groups: tuple[str, ...]
+    choices: tuple[str, ...]
+    column: str = "group"
 
     def __post_init__(self) -> None:
+        names = [choice.casefold() for choice in self.choices]
+        if len(names) < 2 or len(set(names)) < len(names) or not {*names}.isdisjoint((NO_LABEL, *COMMANDS)):
+            taken, given = ", ".join((NO_LABEL, *COMMANDS)), ", ".join(self.choices)
+            raise EvenrankError(f"{arg.groups}: expected two or more names that differ, none of {taken}; found {given}")
+        self._own: list[int] = []
+        self._table = self._read()
+        self._version = _version(self.path)
+
+    def _read(self) -> pl.DataFrame:
+        """The file as it is."""
         columns = read_columns(self.path)
-        lacking = [name for name in ("doc_id", "group", PROBABILITY) if name not in columns.table.columns]
+        lacking = [name for name in ("doc_id", self.column, PROBABILITY) if name not in columns.table.columns]
         if lacking:
             raise columns.error(f"no sample to label: it has no column {lacking[0]}")
-        names = [group.casefold() for group in self.groups]
-        if len(names) < 2 or len(set(names)) < len(names) or not {*names}.isdisjoint((NO_LABEL, *COMMANDS)):
-            taken, given = ", ".join((NO_LABEL, *COMMANDS)), ", ".join(self.groups)
-            raise EvenrankError(f"{arg.groups}: expected two or more names that differ, none of {taken}; found {given}")
         if not columns.table.height:
             raise columns.error("has no documents to label")
-        self._table = columns.table.with_columns(pl.col("group").fill_null("").str.strip_chars())
+        return columns.table.with_columns(pl.col(self.column).fill_null("").str.strip_chars())
 
     def __len__(self) -> int:
         return self._table.height
@@ -180,19 +190,21 @@ class Labelling:
     @property
     def done(self) -> int:
         """How many documents have a label, from the first on."""
-        labelled = (self._table["group"] != "").to_numpy()
+        labelled = (self._table[self.column] != "").to_numpy()
         return len(labelled) if labelled.all() else int(np.argmin(labelled))
 
     @property
     def document(self) -> tuple[str, str]:
         """The id and the text of the next document; the text is "" where the file has none."""
-        row = self._table.row(self.done, named=True)
-        return row["doc_id"], row.get("text") or ""
+        self._refresh()
+        row = self._table[self.done].with_columns(ids_from_spreadsheets(self._table["doc_id"][[self.done]]))
+        found = row.row(0, named=True)
+        return found["doc_id"], found.get("text") or ""
 
     def meant(self, answer: str) -> str | None:
-        """The group, ``none``, or one of ``COMMANDS`` that an answer names, or begins as no other does; else None."""
+        """The choice, ``none``, or one of ``COMMANDS`` that an answer names, or begins as no other does; else None."""
         wanted = answer.strip().casefold()
-        every = (*self.groups, NO_LABEL, *COMMANDS)
+        every = (*self.choices, NO_LABEL, *COMMANDS)
         exact = [one for one in every if one.casefold() == wanted]
         found = exact or [one for one in every if wanted and one.casefold().startswith(wanted)]
         return found[0] if len(found) == 1 else None
@@ -200,22 +212,44 @@ class Labelling:
     @property
     def counts(self) -> dict[str, int]:
         """How many documents have each label."""
-        found = self._table.filter(pl.col("group") != "")["group"].value_counts(sort=True)
-        return dict(found.iter_rows())
+        labels = self._table[self.column]
+        return dict(labels.filter(labels != "").value_counts(sort=True).iter_rows())
 
-    def label(self, group: str) -> None:
-        """Writes the label of the next document."""
-        self._write(self.done, group)
+    def label(self, choice: str) -> None:
+        """Writes the label of the document that was shown."""
+        row = self.done
+        self._write(row, choice)
+        self._own.append(row)
 
     def undo(self) -> None:
-        """Takes the last label back."""
-        if self.done:
-            self._write(self.done - 1, "")
+        """Takes the last label back: one's own, if one has given any since the start."""
+        if self._own or self.done:
+            self._write(self._own.pop() if self._own else self.done - 1, "")
 
-    def _write(self, row: int, group: str) -> None:
-        here = pl.int_range(pl.len()) == row
-        self._table = self._table.with_columns(pl.when(here).then(pl.lit(group)).otherwise("group").alias("group"))
-        write_labels(self.path, self._table)
+    def _write(self, row: int, label: str) -> None:
+        with exclusive(self.path):
+            self._refresh()
+            here = pl.int_range(pl.len()) == row
+            written = pl.when(here).then(pl.lit(label)).otherwise(self.column).alias(self.column)
+            self._table = self._table.with_columns(written)
+            write_labels(self.path, self._table)
+            self._version = _version(self.path)
+
+    def _refresh(self) -> None:
+        """Reads the file again if somebody else has written it. Raises InputError if it holds other documents."""
+        version = _version(self.path)
+        if version == self._version:
+            return
+        table = self._read()
+        if not table["doc_id"].equals(self._table["doc_id"]):
+            raise InputError(self.path, "holds other documents than when labelling began: start again")
+        self._table, self._version = table, version
+
+
+def _version(path: str) -> tuple[int, int]:
+    """What changes whenever a file is written."""
+    status = os.stat(path)
+    return status.st_ino, status.st_mtime_ns
 
 
 @checked

@@ -68,7 +68,7 @@ def ask(
     from evenrank.auditing.label_sample import Labelling
 
     labelling = Labelling(todo, tuple(groups.split()))
-    allowed = ", ".join((*labelling.groups, "none"))
+    allowed = ", ".join((*labelling.choices, "none"))
     _output.say(f"Answer {allowed}, or undo or quit; as much of a word as tells them apart will do.")
     while True:
         left = labelling.done < len(labelling)

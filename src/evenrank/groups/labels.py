@@ -13,6 +13,7 @@ import polars as pl
 from evenrank.files.arguments import checked
 from evenrank.files.convert import Strings, frame_of, id_column, strings
 from evenrank.files.errors import EvenrankError, InputError, arg, quoted, readable, shown
+from evenrank.files.outputs import ids_from_spreadsheets
 from evenrank.files.provenance import SUFFIX
 from evenrank.files.reading import is_utf8
 from evenrank.files.tables import DOCUMENT, Columns, IdIndex, column_named, read_columns
@@ -175,6 +176,7 @@ def _drawn(
     """
     id_name = column_named(columns, DOCUMENT)
     table = columns.table.drop(PROBABILITY, *({"text"} & set(columns.table.columns)))
+    table = table.with_columns(ids_from_spreadsheets(table[id_name].cast(pl.String)))
     # Few labels may have none of a group.
     named = tuple(part.strip() for part in poles.split(",")) if poles is not None else ()
     more = (*more, *(pole for pole in named if pole not in (*more, REST)))
@@ -220,7 +222,7 @@ def _drawn(
 
 def _drawn_rows(columns: Columns, id_name: str) -> pl.DataFrame:
     """The documents of a sample's table, each once, with their rows."""
-    documents = columns.table[id_name].cast(pl.String)
+    documents = ids_from_spreadsheets(columns.table[id_name].cast(pl.String))
     every = pl.DataFrame({"doc_id": documents, "row": np.arange(len(documents))})
     return every.unique("doc_id", keep="first", maintain_order=True)
 

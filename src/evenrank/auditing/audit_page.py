@@ -244,8 +244,8 @@ def _sections(result: AuditFigures) -> tuple[Section, ...]:
 
 def next_commands(result: AuditFigures, findings: Sequence[Finding]) -> tuple[tuple[str, str], ...]:
     """What can be done now: commands, and what for."""
-    if not result.judged:
-        return (("evenrank audit … --qrels FILE", "effectiveness"),)
+    if not result.judged or result.unchecked:
+        return (("evenrank labels sample … --measure P@10", "a hundred judgements"),)
     of_order = any(finding.level == "shown" and finding.key in _MENDED_BY_ORDER for finding in findings)
     gate = ("evenrank gate", "limits for pipelines")
     return (("evenrank rebalance", "a fairer order"), gate) if of_order else (gate,)

@@ -26,9 +26,12 @@ from evenrank.stats.estimate import SIGNIFICANT, Estimate
 from evenrank.stats.sampling import LabelSample
 
 from .impact import GroupImpact
+from .judgements import JudgeCheck
 from .word_attribution import Words
 
 TIES = "it depends on the order of tied documents"
+NOT_CHECKED = "not checked"
+"""What the settings say of a judge whose grades stand alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,6 +475,8 @@ class AuditFigures(Result):
     """The cluster of each query [Q], as whole numbers; None where queries are independent."""
     impact: tuple[GroupImpact, ...] = field(default=(), repr=False, metadata=IF_KNOWN)
     """The groups' impact ratios, all queries together, where some ImpactRatio was measured."""
+    judge: JudgeCheck | None = field(default=None, metadata=IF_KNOWN)
+    """A judge's grades against people's, where judgements were drawn and there is a judge."""
     cautions: tuple[Finding, ...] = field(default=(), metadata=LEFT_OUT)
     """Those of the notes that could change the answer."""
 
@@ -520,6 +525,11 @@ class AuditFigures(Result):
     def given(self) -> list[RunAudit]:
         """The audited runs, without the reference rankings."""
         return [run for run in self.runs if not run.reference]
+
+    @property
+    def unchecked(self) -> bool:
+        """Whether effectiveness is by a judge whose grades nobody has compared with people's."""
+        return self.settings.get("judge") == NOT_CHECKED
 
     @property
     def judged(self) -> bool:

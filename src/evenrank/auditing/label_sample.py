@@ -32,7 +32,7 @@ from evenrank.files.types import Array
 from evenrank.files.wording import counted
 from evenrank.groups import GroupTable, as_labels
 from evenrank.groups.labels import DRAWN, FRAME, NO_LABEL, PROBABILITY, SampleCard
-from evenrank.measures import Evaluation, LinearMeasure, MeasuresLike, is_estimable, parse_measures, resolve
+from evenrank.measures import Evaluation, MeasuresLike, is_bias, linear_form, not_estimable, parse_measures
 from evenrank.results.finding import phrases
 from evenrank.results.page import Page
 from evenrank.results.result import Result
@@ -41,11 +41,15 @@ from evenrank.stats.planning import expected_half_width
 from evenrank.stats.sampling import LEAST_LABELS
 
 from .inputs import load_runs, name_runs, only_queries
+from .judgements import GRADE, as_pairs, pair_ids, split_pairs
 
 _FLOOR = 4
 """The smallest probability is that of a document with a quarter of the mean weight."""
 _SIZES = (50, 100, 200, 400)
+_IDS = ("query_id", "doc_id")
+_IN_FILE = ("query_id", "query", "doc_id", "text")
 _PHRASES = phrases("labels")
+GROUP = "group"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,23 +85,42 @@ class LabelSample(Result):
     expected: tuple[Expected, ...]
     drawn: int = 0
 
+    @property
+    def column(self) -> str:
+        """What is filled in: the ``group`` of a document, or the ``grade`` of a pair."""
+        return GRADE if "query_id" in self.documents.columns else GROUP
+
+    @property
+    def ids(self) -> pl.Series:
+        """The ids of the documents, or pairs, drawn [n]."""
+        found = self.documents
+        return pair_ids(found["query_id"], found["doc_id"]) if self.column == GRADE else found["doc_id"]
+
+    @property
+    def grades(self) -> int:
+        """The highest grade that the measures tell from those below."""
+        params = [parse_measures(measure)[0].params for measure in self.measures]
+        return max(int(one.get("max_rel", one.get("rel", 1))) for one in params)
+
     def write(self, path: opt.File) -> None:
-        """Writes the documents as CSV with an empty column ``group`` to fill in, from the top down.
+        """Writes the documents as CSV with an empty column, ``group`` or ``grade``, to fill in from the top down.
 
         A card beside it (``.card.json``) says what was drawn and what could have been; it has to stay beside it. Raises
         EvenrankError for a file with labels, which would be lost.
         """
         if os.path.isfile(path) and os.path.getsize(path):
             kept = read_columns(path).table
-            given = kept["group"].cast(pl.String).fill_null("") if "group" in kept.columns else pl.Series([""])
-            if (given.str.strip_chars() != "").any():
+            filled = [kept[name].cast(pl.String).fill_null("") for name in (GROUP, GRADE) if name in kept.columns]
+            if any((given.str.strip_chars() != "").any() for given in filled):
                 raise EvenrankError(f"{os.fspath(path)}: has labels already: name another file")
-        texts = for_spreadsheets(self.documents.drop("doc_id", PROBABILITY))
-        columns = [ids_for_spreadsheets(self.documents["doc_id"]), pl.lit("").alias("group"), *texts, PROBABILITY]
-        write_labels(path, self.documents.select(columns))
+        ids = [ids_for_spreadsheets(self.documents[name]) for name in _IDS if name in self.documents.columns]
+        texts = [*for_spreadsheets(self.documents.drop(*(one.name for one in ids), PROBABILITY))]
+        table = self.documents.with_columns(*ids, *texts, pl.lit("").alias(self.column))
+        order = ("doc_id", self.column, "text") if self.column == GROUP else (*_IN_FILE, self.column)
+        write_labels(path, table.select(name for name in (*order, PROBABILITY) if name in table.columns))
         card = {
             "made_by": {"stage": "labels sample", "measures": self.measures, "runs": self.runs},
-            DRAWN: self.documents["doc_id"].to_list(),
+            DRAWN: self.ids.to_list(),
             PROBABILITY: self.documents[PROBABILITY].to_list(),
             FRAME: self.could_be_drawn.to_list(),
         }
@@ -123,7 +146,7 @@ class LabelSample(Result):
         columns += [Column("difference", shorts(3), "two runs")] if self.expected[0].difference is not None else []
         of = f"difference from {self.baseline}" if self.baseline is not None else "figures"
         said = _PHRASES.finding(
-            "sampled",
+            "sampled" if self.column == GROUP else "sampled_pairs",
             place="answer",
             n=self.drawn,
             of=len(self.could_be_drawn),
@@ -135,7 +158,8 @@ class LabelSample(Result):
         if self.drawn < LEAST_LABELS:
             notes.append(_PHRASES.finding("too_few", level="cannot be told", place="note", least=LEAST_LABELS))
         elif self.drawn > LEAST_LABELS:
-            notes.append(_PHRASES.finding("any_first", place="note", least=LEAST_LABELS))
+            of_what = "documents" if self.column == GROUP else "pairs"
+            notes.append(_PHRASES.finding("any_first", place="note", least=LEAST_LABELS, of=of_what))
         title = "Half the width of the interval to expect"
         return Page("labels", "A sample to label", (said, *notes), Table(title, tuple(columns), self.expected))
 
@@ -158,14 +182,18 @@ class Labelling:
 
     Attributes:
         path: The file that ``evenrank labels sample`` wrote; ``choices``: what may be answered, beside ``none``.
-        column: The column of labels: ``group``.
+        column: The column of labels: ``group``, or ``grade`` of pairs.
     """
 
     path: str
     choices: tuple[str, ...]
-    column: str = "group"
+    column: str = GROUP
 
     def __post_init__(self) -> None:
+        if self.column == GRADE:
+            odd = next((choice for choice in self.choices if not choice.lstrip("-").isdecimal()), None)
+            if odd is not None:
+                raise EvenrankError(f"{arg.grades}: expected whole numbers, found {odd}")
         names = [choice.casefold() for choice in self.choices]
         if len(names) < 2 or len(set(names)) < len(names) or not {*names}.isdisjoint((NO_LABEL, *COMMANDS)):
             taken, given = ", ".join((NO_LABEL, *COMMANDS)), ", ".join(self.choices)
@@ -195,11 +223,11 @@ class Labelling:
 
     @property
     def document(self) -> tuple[str, str]:
-        """The id and the text of the next document; the text is "" where the file has none."""
+        """The id and the text of the next document, under its query if it is a pair; "" where the file has no text."""
         self._refresh()
-        row = self._table[self.done].with_columns(ids_from_spreadsheets(self._table["doc_id"][[self.done]]))
-        found = row.row(0, named=True)
-        return found["doc_id"], found.get("text") or ""
+        row = self._table[self.done].row(0, named=True)
+        ids = ids_from_spreadsheets(pl.Series([row[name] for name in _IDS if row.get(name) is not None]))
+        return "  ".join(ids), "\n".join(row[name] for name in ("query", "text") if row.get(name))
 
     def meant(self, answer: str) -> str | None:
         """The choice, ``none``, or one of ``COMMANDS`` that an answer names, or begins as no other does; else None."""
@@ -241,7 +269,7 @@ class Labelling:
         if version == self._version:
             return
         table = self._read()
-        if not table["doc_id"].equals(self._table["doc_id"]):
+        if any(not table[name].equals(self._table[name]) for name in _IDS if name in table.columns):
             raise InputError(self.path, "holds other documents than when labelling began: start again")
         self._table, self._version = table, version
 
@@ -276,8 +304,8 @@ def sample_labels(
     queries: Annotated[TextsLike | None, opt.Option("The queries to look at (default: all).", reads=True)] = None,
     seed: Annotated[int, opt.Option("Seed of what is drawn.", range=opt.SEED)] = 0,
 ) -> LabelSample:
-    """Draw documents to label. A hundred such labels give figures with intervals that hold, however wrong a lexicon or
-    a classifier is.
+    """Draw documents to label, or pairs to judge. A hundred such labels give figures with intervals that hold, however
+    wrong a lexicon, a classifier or a language model is.
 
     A document is drawn with a probability proportional to its weight in the figures asked for, at least that of a
     quarter of the mean weight: π ∝ max(|W_d|, mean |W|/4), capped at 1, in a systematic draw of fixed size. W_d is the
@@ -287,8 +315,10 @@ def sample_labels(
     Args:
         runs: One run, a list of run files, or runs by name, as :func:`evenrank.audit` takes them.
         collection: The documents' texts, for those who label.
-        n: How many documents to draw.
-        measures: The measures whose figures are wanted: sums over ranks (ARaB, RaB, Share, FaiRR).
+        n: How many documents, or pairs, to draw.
+        measures: The measures whose figures are wanted, which decide what is drawn. Of groups, sums over ranks (ARaB,
+            RaB, Share, FaiRR): documents, to be given a group. Of effectiveness, P, RBP and SDCG: pairs of query and
+            document, to be given a grade.
         baseline: A run whose difference from each of the others is wanted, rather than every run's own figure.
         depth: Documents down to this rank may be drawn as well, with the smallest probability, so that the labels hold
             for other orders of them: what rebalances or re-ranks a run, or an evaluator in training.
@@ -315,12 +345,19 @@ def sample_labels(
             f"{arg.baseline}: expected one of several runs, found {baseline} (there is {', '.join(names)})"
         )
     wanted = parse_measures(measures)
+    pairs = not is_bias(wanted[0])
+    if any(is_bias(measure) == pairs for measure in wanted):
+        raise EvenrankError(f"{arg.measures}: expected measures of groups, or of effectiveness: draw a sample for each")
+    if pairs:
+        loaded = [as_pairs(run) for run in loaded]
     could, figures = weights_of(loaded, wanted, baseline, depth or 0)
     if n > len(could):
         raise EvenrankError(f"{arg.n}: these figures look at {counted(len(could), 'document')}, found {n}")
     chance = probabilities(largest_weights(figures), n)
     places = systematic(chance, n, seed)
     table = pl.DataFrame({"doc_id": could.gather(places), PROBABILITY: chance[places]})
+    if pairs:
+        table = split_pairs(table)
     if collection is not None:
         texts = pl.concat(list(select_texts(as_collection(collection), [table["doc_id"]])))
         table = table.join(texts.select("doc_id", "text"), on="doc_id", how="left", maintain_order="left")
@@ -328,7 +365,11 @@ def sample_labels(
         if lacking:
             raise EvenrankError(f"the collection lacks the texts of {lacking} of the {n} documents drawn")
         flat = pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars()
-        table = table.select("doc_id", flat, PROBABILITY)
+        table = table.with_columns(flat)
+    if pairs and queries is not None:
+        asked = as_queries(queries).select("query_id", pl.col("text").alias("query"))
+        table = table.join(asked, on="query_id", how="left", maintain_order="left")
+    table = table.select(name for name in (*_IN_FILE, PROBABILITY) if name in table.columns)
     expected = tuple(_expected(figures, count, baseline) for count in sorted({*_SIZES, n}) if count <= len(could))
     return LabelSample(tuple(map(str, wanted)), tuple(names), baseline, table, could, expected, n)
 
@@ -361,12 +402,9 @@ def weights_of(
         evaluation = Evaluation(run)
         of_place = np.array([place[document] for document in evaluation.ranked_ids], np.int64)
         for measure in measures:
-            how = resolve(measure)
-            if not isinstance(how, LinearMeasure) or not is_estimable(measure):
-                raise EvenrankError(
-                    f"{measure} is no sum over ranks, which labels of some documents can estimate: expected ARaB, RaB,"
-                    " Share or FaiRR"
-                )
+            how = linear_form(measure)
+            if how is None:
+                raise not_estimable(measure)
             for tied in (False, True):
                 _, weight = how.place_weights(evaluation, np.arange(len(of_place)), tied=tied)
                 whole = np.bincount(of_place, weight, len(could)) / len(evaluation.queries)

@@ -16,7 +16,7 @@ from evenrank.files.types import Array
 from evenrank.files.wording import counted
 from evenrank.stats.sampling import LabelSample
 
-from .audited import REFERENCES, Audited, RuleValues, no_quantity, not_measured
+from .audited import NOT_CHECKED, REFERENCES, Audited, RuleValues, no_quantity, not_measured
 from .budget import Facts, Rule
 
 _OF_SAMPLE = {
@@ -86,6 +86,7 @@ class _AuditJson:
             poles=self._poles(),
             warnings=[w for w in warnings if isinstance(w, str)] if isinstance(warnings, list | tuple) else [],
             provenance=_table(data.get("provenance")) or None,
+            unchecked=_table(data.get("settings")).get("judge") == NOT_CHECKED,
             path=self._path,
         )
 

@@ -250,11 +250,15 @@ def _spoken(table: pl.DataFrame, value: str, known: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class SampleCard:
-    """What a sample was: the ids drawn [n] in their random order with their probabilities, and those that could be."""
+    """What a sample was: the ids drawn [n] in their random order with their probabilities, and those that could be.
+
+    ``measures``: the measures that it was drawn for.
+    """
 
     drawn: pl.Series
     chance: pl.Series
     could: pl.Series
+    measures: tuple[str, ...] = ()
 
     @staticmethod
     def beside(path: str) -> SampleCard | None:
@@ -268,7 +272,8 @@ class SampleCard:
             if not all(map(_is_text, [*card[DRAWN], *card[FRAME]])):
                 raise ValueError
             drawn, could = (pl.Series("doc_id", card[key], dtype=pl.String) for key in (DRAWN, FRAME))
-            found = SampleCard(drawn, pl.Series(card[PROBABILITY], dtype=pl.Float64), could)
+            chance, measures = pl.Series(card[PROBABILITY], dtype=pl.Float64), card["made_by"]["measures"]
+            found = SampleCard(drawn, chance, could, tuple(map(str, measures)))
             sound = len(found.chance) == len(drawn) and found.chance.is_between(0, 1, closed="right").all()
             if not sound or found.chance.null_count():
                 raise ValueError
@@ -280,6 +285,8 @@ class SampleCard:
 
 
 def _columns(given: object, what: str) -> Columns:
+    if isinstance(given, Columns):
+        return given
     if isinstance(given, str | os.PathLike):
         return read_columns(given)
     if isinstance(given, Mapping):

@@ -251,6 +251,8 @@ class JoinedRun:
         self._columns: dict[Hashable, Column] = {}
         # What measures estimate of the documents that could have been drawn for labelling.
         self.estimates: dict[Hashable, Estimates] = {}
+        # The same with pairs as documents, where judgements were drawn.
+        self.drawn_pairs: JoinedRun | None = None
         self._wins: dict[int, tuple[Wins, Array]] = {}
         # What was drawn over the orders of tied documents, by measure.
         self.over_orders: dict[Hashable, tuple[Array, Array, Array]] = {}
@@ -283,6 +285,8 @@ class JoinedRun:
             other._of = self
         if self.qrels is not None:
             other.graded_rows = moved_rows(self.graded_rows, order)
+        if self.drawn_pairs is not None:
+            other.drawn_pairs = self.drawn_pairs.in_order(order, scores)
         return other
 
     def orders(self, *, random: bool = False) -> Iterator[Self]:

@@ -21,8 +21,10 @@ from ir_measures import Measure
 
 from evenrank.files.errors import EvenrankError
 from evenrank.files.types import Array
+from evenrank.groups.table import GroupTable
+from evenrank.options import LARGEST
 
-from .base import RunMeasure
+from .base import LinearMeasure, RunMeasure
 from .joined import JoinedRun
 from .ranked_lists import Hits, TieBlocks, chance_of_none, ln_choose, number_within, reach
 
@@ -144,6 +146,35 @@ class SumOverRanks(HitMeasure):
         sums = np.cumsum(np.append(0.0, self.discounts(int((hits.before + hits.size).max(initial=0)))))
         mean = (sums[hits.before + hits.size] - sums[hits.before]) / hits.size
         return hits.sum(self.gain(hits.grade) * mean) / self.total
+
+
+class GradeSum(LinearMeasure):
+    """A sum over ranks of gains, of pairs as documents: their grades are the groups of a group table."""
+
+    better = "higher"
+    least, most = 0.0, 1.0
+
+    def __init__(self, how: SumOverRanks) -> None:
+        measure = how.measure
+        self.__name__ = measure.__name__
+        self.SUPPORTED_PARAMS = measure.SUPPORTED_PARAMS  # type: ignore[misc]
+        super().__init__(**{"cutoff": LARGEST, **measure.params})
+        self.how = how
+
+    def weights(self, lengths: Array, depth: int) -> Array:
+        """The weight [Q, depth] of each rank; 0 below the end of a list."""
+        return np.where(np.arange(depth) < lengths[:, None], self.how.weights(depth), 0.0)
+
+    def documents(self, table: GroupTable, rows: Array) -> Array:
+        """The gain [N] of each of the ``rows`` [N]."""
+        gains = self.how.gain(np.array([int(grade) for grade in table.groups]))
+        counts = (table.table[f"count_{grade}"].to_numpy()[rows] for grade in table.groups)
+        total: Array = sum((gain * count for gain, count in zip(gains, counts, strict=True)), np.zeros(len(rows)))
+        return total
+
+    def label_range(self, table: GroupTable) -> tuple[float, float]:
+        """From no gain to that of the highest grade."""
+        return 0.0, 1.0
 
 
 class _Precision(SumOverRanks):

@@ -69,7 +69,7 @@ def audit(
     judge: Annotated[
         object,
         opt.Option(
-            "A language model's grades (qrels), which drawn judgements check; alone, figures are not checked.",
+            "A language model's grades (qrels), which drawn judgements check.",
             reads=True,
         ),
     ] = None,

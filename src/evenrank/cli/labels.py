@@ -23,14 +23,9 @@ evenrank labels sample old.run new.run --baseline old --collection docs.tsv \
 # Pairs to judge, where there are no judgements.
 evenrank labels sample bm25.run bert.run --measure "P(rel=1)@10" \
     --queries queries.tsv --collection docs.tsv --out todo.csv
-# For a group's share of the first five, of two hundred documents.
-evenrank labels sample bm25.run --measure "Share(group='f')@5" --n 200 \
-    --collection docs.tsv --out todo.csv
 """,
     "ask": r"""
-# Label the documents, one after the other.
-evenrank labels ask todo.csv
-# Go on where you stopped.
+# Label the documents, one after the other; again to go on.
 evenrank labels ask todo.csv
 # Pairs, by grades.
 evenrank labels ask todo.csv --grades "0 1 2 3"

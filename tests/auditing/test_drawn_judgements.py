@@ -180,6 +180,9 @@ def test_what_a_judge_says_and_saves(made: tuple[Path, dict[tuple[str, str], int
     assert "Effectiveness is estimated from 90 judgements drawn from" in said
     assert "points more of the pairs than people do" in said
     assert "Effectiveness is unknown" not in said
+    full = found.table(full=True, width=120)
+    assert "These queries" in full
+    assert "Guess alone" in full
     # Alone, nothing is told.
     figure = alone["b", "P(rel=2)@5"]
     assert (figure.ci95, figure.vs_baseline.test.p, figure.vs_baseline.test.reason) == (
@@ -212,6 +215,8 @@ def test_what_cannot_be_had(made: tuple[Path, dict[tuple[str, str], int]], tmp_p
         evenrank.sample_labels(folder / "a.run", measures="R@5")
     with pytest.raises(EvenrankError, match="expected measures of groups, or of effectiveness"):
         evenrank.sample_labels(folder / "a.run", measures="P@5 ARaB@5")
+    with pytest.raises(EvenrankError, match="pairs have grades, not groups"):
+        evenrank.sample_labels(folder / "a.run", measures="P@5", n=40).labels({})
     with pytest.raises(EvenrankError, match="helps judgements that were drawn"):
         audited(folder, "qrels.txt", judge=folder / "judge.qrels")
     write_qrels(tmp_path / "other.qrels", {("q0", "other"): 1})
@@ -256,6 +261,8 @@ def test_judging_pairs(made: tuple[Path, dict[tuple[str, str], int]], tmp_path: 
     assert [row["grade"] for row in rows_of(tmp_path / "todo.csv")] == ["2", ""]
     with pytest.raises(EvenrankError, match="expected whole numbers, found good"):
         Labelling(str(tmp_path / "todo.csv"), ("0", "good"), "grade")
+    with pytest.raises(EvenrankError, match="holds pairs, which get grades"):
+        Labelling(str(tmp_path / "todo.csv"), ("f", "m"))
 
 
 @given(st.integers(0, 10**6))

@@ -133,8 +133,11 @@ class LabelSample(Result):
         them.
 
         Raises:
-            EvenrankError: For a document without a group among those with one.
+            EvenrankError: For a document without a group among those with one, and for pairs, whose grades
+                :func:`evenrank.audit` takes as ``qrels``: ``documents`` with a column ``grade``.
         """
+        if self.column == GRADE:
+            raise EvenrankError("pairs have grades, not groups: give `qrels` the documents with a column grade")
         group = self.documents["doc_id"].replace_strict(dict(groups), default=None, return_dtype=pl.String)
         table = self.documents.with_columns(group.alias("group")).select("doc_id", "group", PROBABILITY)
         card = SampleCard(self.documents["doc_id"], self.documents[PROBABILITY], self.could_be_drawn)
@@ -181,7 +184,7 @@ class Labelling:
     Several people may label one file at a time: each answer is written into the file as it then is.
 
     Attributes:
-        path: The file that ``evenrank labels sample`` wrote; ``choices``: what may be answered, beside ``none``.
+        path: The file that ``evenrank labels sample`` wrote; ``choices``: the groups, beside ``none``, or the grades.
         column: The column of labels: ``group``, or ``grade`` of pairs.
     """
 
@@ -206,6 +209,8 @@ class Labelling:
         """The file as it is."""
         columns = read_columns(self.path)
         lacking = [name for name in ("doc_id", self.column, PROBABILITY) if name not in columns.table.columns]
+        if lacking == [GROUP] and GRADE in columns.table.columns:
+            raise columns.error(f"holds pairs, which get grades: {arg.grades} names them")
         if lacking:
             raise columns.error(f"no sample to label: it has no column {lacking[0]}")
         if not columns.table.height:
@@ -229,10 +234,15 @@ class Labelling:
         ids = ids_from_spreadsheets(pl.Series([row[name] for name in _IDS if row.get(name) is not None]))
         return "  ".join(ids), "\n".join(row[name] for name in ("query", "text") if row.get(name))
 
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The labels that there are: the choices and, of documents, ``none``."""
+        return self.choices if self.column == GRADE else (*self.choices, NO_LABEL)
+
     def meant(self, answer: str) -> str | None:
-        """The choice, ``none``, or one of ``COMMANDS`` that an answer names, or begins as no other does; else None."""
+        """The label, or one of ``COMMANDS``, that an answer names, or begins as no other does; else None."""
         wanted = answer.strip().casefold()
-        every = (*self.choices, NO_LABEL, *COMMANDS)
+        every = (*self.answers, *COMMANDS)
         exact = [one for one in every if one.casefold() == wanted]
         found = exact or [one for one in every if wanted and one.casefold().startswith(wanted)]
         return found[0] if len(found) == 1 else None

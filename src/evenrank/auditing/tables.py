@@ -211,10 +211,10 @@ def figures_table(result: AuditFigures) -> Table:
         group=lambda row: str(row.figure.measure),
         kind=lambda row: "reference" if row.run.reference else "",
     ).only(*keys)
-    if not labelled(result):
-        return table.only(*(key for key in keys if key not in _OF_LABELS))
-    without = _NOT_OF_BOUNDS if only_bounds(result) else _OF_LABELS - {"known", *_OF_DRAWN}
     empty = {column.keys[0] for column in table.columns if all(column.value(row, 0) in (None, "") for row in rows)}
+    if not labelled(result):
+        return table.only(*(key for key in keys if key not in _OF_LABELS - (_OF_DRAWN - empty)))
+    without = _NOT_OF_BOUNDS if only_bounds(result) else _OF_LABELS - {"known", *_OF_DRAWN}
     return table.only(*(key for key in keys if key not in without and (key in _ALWAYS or key not in empty)))
 
 

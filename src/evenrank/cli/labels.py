@@ -74,12 +74,12 @@ def ask(
     from evenrank.auditing.label_sample import GROUP, Labelling
 
     labelling = Labelling(todo, tuple((grades or groups).split()), GROUP if grades is None else GRADE)
-    allowed = ", ".join((*labelling.choices, "none"))
+    allowed = ", ".join(labelling.answers)
     _output.say(f"Answer {allowed}, or undo or quit; as much of a word as tells them apart will do.")
     while True:
         left = labelling.done < len(labelling)
         document, text = labelling.document if left else ("", "")
-        said = "\n".join(textwrap.fill(part, _output.SCREEN) for part in text.splitlines()) or document
+        said = "\n\n".join(textwrap.fill(part, _output.SCREEN) for part in text.splitlines()) or document
         of = f"{labelling.done + 1} of {len(labelling)}  {document}\n{said}"
         _output.say(f"\n{of}" if left else "\nAll are labelled: undo, or quit.")
         answer = _answer()

@@ -30,6 +30,22 @@ class Subject:
     use: str
 
 
+EFFECTIVENESS = (
+    Subject(
+        "sdcg",
+        "SDCG",
+        "measures/utility.py",
+        ("ScaledDCG",),
+        '`--measures "SDCG(max_rel=3)@10"`.',
+    ),
+    Subject(
+        "rbp",
+        "RBP",
+        "measures/utility.py",
+        ("RankBiasedPrecision",),
+        '`--measures "RBP(rel=1,p=0.8)"`.',
+    ),
+)
 POSITION = (
     Subject(
         "answer-positions",
@@ -152,7 +168,9 @@ def on_config(config: Any, **_: Any) -> Any:
     pages: dict[str, list[Any]] = {"Measures": [], "Mitigations": [], "Commands": []}
     for measure in _measures():
         pages["Measures"].append({measure.NAME: f"measures/{_slug(measure)}.md"})
-    pages["Measures"] += [{subject.title: f"measures/{subject.slug}.md"} for subject in (*POSITION, *PROBES)]
+    pages["Measures"] += [
+        {subject.title: f"measures/{subject.slug}.md"} for subject in (*EFFECTIVENESS, *POSITION, *PROBES)
+    ]
     pages["Mitigations"] += [{subject.title: f"mitigations/{subject.slug}.md"} for subject in MITIGATIONS]
     pages["Commands"] = [{name: f"commands/{_command_slug(name)}.md"} for name, _ in _commands()]
     for entry in config.nav or ():
@@ -166,7 +184,7 @@ def on_files(files: Any, config: Any, **_: Any) -> Any:
     """Adds a page for each measure, each mitigation and each command."""
     for measure in _measures():
         files.append(File.generated(config, f"measures/{_slug(measure)}.md", content=_measure_page(measure)))
-    for folder, subjects in (("measures", (*POSITION, *PROBES)), ("mitigations", MITIGATIONS)):
+    for folder, subjects in (("measures", (*EFFECTIVENESS, *POSITION, *PROBES)), ("mitigations", MITIGATIONS)):
         for subject in subjects:
             files.append(File.generated(config, f"{folder}/{subject.slug}.md", content=_subject_page(subject)))
     for name, command in _commands():

@@ -20,13 +20,13 @@ import numpy as np
 import polars as pl
 
 import evenrank
-from evenrank.auditing.label_sample import probabilities, systematic, weights_of
+from evenrank.auditing.label_sample import largest_weights, probabilities, systematic, weights_of
 from evenrank.files.types import Array
 from evenrank.groups import GroupSource, GroupTable, as_labels
 from evenrank.groups.table import DrawnLabels
 from evenrank.measures import Evaluation, parse_measure, resolve
 from evenrank.stats.compare import compare
-from evenrank.stats.estimate import confidence_interval
+from evenrank.stats.estimate import confidence_interval, finite_population_mean, superpopulation_mean
 from evenrank.stats.sampling import LabelSample
 
 PAGE = Path(__file__).with_name("verdicts-table.md")
@@ -104,7 +104,7 @@ def _sampled(
     true = whole[0] - whole[1] if len(runs) > 1 else whole[0]
     baseline = runs[1].name if len(runs) > 1 else None
     could, figures = weights_of(list(runs), [MEASURE], baseline)
-    size = np.ones(len(could)) if even else np.max(np.abs(figures), axis=0)
+    size = np.ones(len(could)) if even else largest_weights(figures)
     chance = probabilities(size, n)
     row_of = {document: row for row, document in enumerate(truth.table["doc_id"])}
     rows = np.array([row_of[document] for document in could])
@@ -116,10 +116,10 @@ def _sampled(
         labelled[places], probability[places] = rows[places], chance[places]
         table = replace(truth, sample=DrawnLabels(could, labelled, probability, guess, guessed))
         evaluations = [Evaluation(run, table) for run in runs]
-        values, part = HOW.values(evaluations[0]), HOW.drawn_part(evaluations[0])
+        values, part = HOW.values(evaluations[0]), HOW.design_term(evaluations[0])
         if len(runs) > 1:
             values = values - HOW.values(evaluations[1])
-            part = part.plus(HOW.drawn_part(evaluations[1]), -1.0)
+            part = part.plus(HOW.design_term(evaluations[1]), -1.0)
         if exchange:
             sign = np.where(rng.random(len(values)) < 0.5, -1.0, 1.0)
             values, part = sign * values, replace(part, weight=sign[part.query] * part.weight)
@@ -129,8 +129,9 @@ def _sampled(
 def _row(figure: str, guess: str, n: int, samples: Iterator[tuple[float, Array, LabelSample]]) -> dict[str, object]:
     found = []
     for true, values, part in samples:
-        these, such = confidence_interval(part.of_these(values)), confidence_interval(part.of_such(values))
-        shown = compare(values, drawn=part).shown
+        means = finite_population_mean(part, values), superpopulation_mean(part, values)
+        these, such = map(confidence_interval, means)
+        shown = compare(values, sample=part).shown
         covered = [low <= true <= high for low, high in (these, such)]
         found.append((true, float(values.mean()), *covered, *((high - low) / 2 for low, high in (these, such)), shown))
     true, mean, in_these, in_such, half, half_such, shown = (float(column.mean()) for column in np.array(found).T)

@@ -62,6 +62,16 @@ def precision(grades: list[int], k: int) -> float:
     return sum(grade > 0 for grade in grades[:k]) / k
 
 
+def rbp(grades: list[int], k: int, rel: int, p: float) -> float:
+    return sum((1 - p) * p**place for place, grade in enumerate(grades[:k]) if grade >= rel)
+
+
+def sdcg(grades: list[int], k: int, highest: int) -> float:
+    discounts = [1 / math.log2(2 + place) for place in range(k)]
+    gains = (min(max(grade, 0), highest) / highest for grade in grades)
+    return sum(d * gain for d, gain in zip(discounts, gains, strict=False)) / sum(discounts)
+
+
 def recall(grades: list[int], k: int, judged: list[int]) -> float:
     relevant = sum(grade > 0 for grade in judged)
     return sum(grade > 0 for grade in grades[:k]) / relevant if relevant else 0.0

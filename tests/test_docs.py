@@ -60,8 +60,8 @@ LONG = ("guides/labels", "guides/expansion", "guides/probes", "guides/rebalance"
 """Of these, the pages that are left to the slow tests."""
 REAL = "tutorials/decide"
 """The page on Grep-BiasIR: slow, and skipped where the data are not."""
-LABELLED = "tutorials/few-labels"
-"""The page on people's labels of Grep-BiasIR, skipped where the data are not."""
+LABELLED = ("tutorials/few-labels", "tutorials/no-judgements")
+"""The pages on people's labels and judgements of Grep-BiasIR, skipped where the data are not."""
 SCANNED = "tutorials/scan"
 """The page on SQuAD's articles: slow, and skipped where the data are not."""
 PYTHON = "python"
@@ -251,7 +251,7 @@ def subjects() -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize(("slug", "place"), subjects(), ids=lambda value: str(value))
 def test_subject_page_is_whole(hooks: ModuleType, slug: str, place: int) -> None:
-    subject = (*hooks.POSITION, *hooks.PROBES, *hooks.MITIGATIONS)[place]
+    subject = (*hooks.EFFECTIVENESS, *hooks.POSITION, *hooks.PROBES, *hooks.MITIGATIONS)[place]
     assert subject.slug == slug
     if subject.module.startswith("mitigation"):
         pytest.importorskip("torch", reason="needs the extra [neural]")
@@ -363,9 +363,10 @@ def test_a_decision_on_real_text(shared_data: Path, tmp_path: Path) -> None:
     run_page(REAL, tmp_path)
 
 
-def test_few_labels_of_real_text(shared_data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", LABELLED)
+def test_few_labels_of_real_text(page: str, shared_data: Path, tmp_path: Path) -> None:
     (tmp_path / "grepbiasir").symlink_to(shared_data / "grepbiasir")
-    run_page(LABELLED, tmp_path)
+    run_page(page, tmp_path)
 
 
 @pytest.mark.slow
@@ -384,7 +385,7 @@ def test_five_tasks_from_python(tmp_path: Path) -> None:
 def test_every_page_is_run_or_has_nothing_to_run() -> None:
     pages = {str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md")}
     runnable = {page for page in pages if any(language != "text" for language, _, _ in blocks(page))}
-    assert runnable == {*QUICK, *NEURAL, REAL, LABELLED, SCANNED, PYTHON}
+    assert runnable == {*QUICK, *NEURAL, REAL, *LABELLED, SCANNED, PYTHON}
 
 
 @cache

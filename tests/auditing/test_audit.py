@@ -459,6 +459,6 @@ def test_what_changes_figures_is_recorded() -> None:
     lists = {"q": {"m": 2.0, "f": 1.0}}
     found = evenrank.audit(lists, collection={"m": "he", "f": "she"}, measures="ARaB@2")
     names = {*inspect.signature(evenrank.audit).parameters, *GroupOptions.__annotations__} - {"groups", "provenance"}
-    files = {"runs", "collection", "qrels", "queries", "scores", "labels", "guess", "baseline"}
+    files = {"runs", "collection", "qrels", "queries", "scores", "labels", "guess", "judge", "baseline"}
     of_labels = {"unknown", "target", "neutral", "group_column", "intersect", "query_groups"}
     assert names - files - of_labels <= set(found.settings)

@@ -23,7 +23,7 @@ from evenrank.groups.labels import SampleCard
 from evenrank.measures import Evaluation, LinearMeasure, parse_measure, provider, resolve
 from evenrank.stats.compare import compare
 from evenrank.stats.estimate import confidence_interval, finite_population_mean, superpopulation_mean
-from evenrank.stats.sampling import LabelSample
+from evenrank.stats.sampling import LabelSample, predictions
 
 RUN = {"q1": {"a": 2.0, "b": 1.0}, "q2": {"c": 2.0, "d": 1.0}}
 GUESS = {"a": "m", "b": "f", "c": "m", "d": "none"}
@@ -64,20 +64,21 @@ def test_a_case_worked_by_hand() -> None:
     # q1: .75 − .25; q2: .75 + .75 · (−1 − 1)/.5.
     assert values.tolist() == [0.5, -2.25]
     # z: 0 and .375 · −4 = −1.5, z̄ = −.75: V = 2/1 · (½ · .75² + ½ · .75²); V₁ = ½ · (.375/.5)² / 1, of two.
-    assert part.design_error(np.array([True, True])) == pytest.approx((1.125, 0.28125, 1.125, 2.0))
+    # Both squares are alike, so that V is of two labels: four degrees of freedom.
+    assert part.design_error(np.array([True, True])) == pytest.approx((1.125, 0.28125, 1.125, 4.0))
     # Between queries s²/2 = 2.75²/4, which is V_Q as well, since V is all of single queries.
     such = superpopulation_mean(part, values)
     assert such.value == -0.875
     assert such.se**2 == pytest.approx(2.75**2 / 4 + 0.28125)
-    assert such.df == pytest.approx(2.171875**2 / (1.40625**2 / 2 + (1.890625 - 1.125) ** 2))
+    assert such.df == pytest.approx(2.171875**2 / (1.40625**2 / 4 + (1.890625 - 1.125) ** 2))
     these = finite_population_mean(part, values)
-    assert (these.se**2, these.df) == pytest.approx((1.40625, 2.0))
+    assert (these.se**2, these.df) == pytest.approx((1.40625, 4.0))
 
 
 def slow(
     weights: dict[tuple[str, str], float], guess: dict[str, float], labels: dict[str, float], chance: dict[str, float]
 ) -> tuple[list[float], float, float, float]:
-    """The estimates by query, V + V₁, the variance for queries like these, and its degrees of freedom; λ = 1."""
+    """The estimates by query, V + V₁, the variance for queries like these, and its degrees of freedom; m = f."""
     queries = list(dict.fromkeys(q for q, _ in weights))
     total = {d: sum(w for (_, e), w in weights.items() if e == d) / len(queries) for d in guess}
     values = []
@@ -90,7 +91,9 @@ def slow(
     open_ = [d for d in labels if chance[d] < 1]
     k, z = len(open_), {d: total[d] * (labels[d] - guess[d]) / chance[d] for d in labels}
     centre = sum((1 - chance[d]) * z[d] for d in open_) / sum(1 - chance[d] for d in open_)
-    v = k / (k - 1) * sum((1 - chance[d]) * (z[d] - centre) ** 2 for d in open_)
+    u = [(1 - chance[d]) * (z[d] - centre) ** 2 for d in open_]
+    v = k / (k - 1) * sum(u)
+    effective = sum(u) ** 2 / sum(one**2 for one in u) if v else 0.0
     v1 = sum((1 - chance[d]) * (total[d] / chance[d]) ** 2 for d in open_) / k
     single = (
         sum(
@@ -102,8 +105,7 @@ def slow(
     )
     between = float(np.var(values, ddof=1)) / len(queries)
     most = max(between + v - single, v, between)
-    wrong = sum(abs(labels[d] - guess[d]) > 0.5 and abs(total[d]) > 1e-12 for d in open_)
-    freedom = (most + v1) ** 2 / ((v + v1) ** 2 / max(2, 2 * wrong) + (most - v) ** 2 / (len(queries) - 1))
+    freedom = (most + v1) ** 2 / ((v + v1) ** 2 / max(2, 2 * effective) + (most - v) ** 2 / (len(queries) - 1))
     return values, v + v1, most + v1, freedom
 
 
@@ -293,8 +295,15 @@ def test_an_audit_of_drawn_labels(made: tuple[Path, dict[str, str]]) -> None:
     assert found["random", "ARaB@10"].bounds is None
     full = found.table(full=True, width=120)
     assert "These queries" in full
-    assert "Contradict" in full
-    assert found.to_dict()["runs"]["b"]["measures"]["ARaB@10"]["from_labels"]["contradict"] > 0
+    assert "Guess alone" in full
+    written = found.to_dict()["runs"]["b"]["measures"]["ARaB@10"]["from_labels"]
+    by_words = evenrank.audit(
+        folder / "b.run", collection=folder / "docs.tsv", threshold=0, measures="Share(group='m')@10"
+    )
+    assert found["b", "Share(group='m')@10"].from_labels.guess_alone == pytest.approx(
+        by_words["b", "Share(group='m')@10"].mean
+    )
+    assert written["without_guess"] == pytest.approx(audited(folder, guess=None)["b", "ARaB@10"].from_labels.ci95)
     assert found["b", "ARaB@10"].tie_range is None
 
 
@@ -400,6 +409,23 @@ def test_a_file_that_is_not_as_it_was_drawn(made: tuple[Path, dict[str, str]], t
         of(rows)
 
 
+def test_ids_that_a_spreadsheet_would_compute(tmp_path: Path) -> None:
+    ids = ["=cmd()", "-5", "@who", *(f"d{n}" for n in range(40))]
+    run = {f"q{n}": {doc: 1.0} for n, doc in enumerate(ids)}
+    sample = evenrank.sample_labels(run, n=42, measures="RaB@1")
+    sample.write(tmp_path / "todo.csv")
+    rows = rows_of(tmp_path / "todo.csv")
+    written = {row["doc_id"] for row in rows}
+    assert len(written & {"'=cmd()", "-5", "'@who"}) >= 2
+    assert not written & {"=cmd()", "@who"}
+    label = dict(zip(ids, "fm" * 22, strict=False))
+    write(tmp_path / "todo.csv", [{**row, "group": label[row["doc_id"].removeprefix("'")]} for row in rows])
+    for labels in (tmp_path / "todo.csv", sample.labels(label)):
+        found = evenrank.audit(run, labels=labels, measures="RaB@1", poles="m,f")["run", "RaB@1"]
+        assert found.from_labels.labels == 42
+    assert Labelling(str(tmp_path / "todo.csv"), ("f", "m")).done == 42
+
+
 def test_a_sample_without_a_label(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     folder, _ = made
     write(tmp_path / "empty.csv", [{**row, "group": ""} for row in rows_of(folder / "todo.csv")])
@@ -418,7 +444,7 @@ def test_poles_the_other_way_round(made: tuple[Path, dict[str, str]]) -> None:
     for guess in ("gender-en", None):
         there, back = (audited(folder, guess=guess, poles=poles)["a", "ARaB@10"] for poles in ("m,f", "f,m"))
         assert there.mean == pytest.approx(-back.mean)
-        assert there.from_labels.contradict == back.from_labels.contradict
+        assert there.from_labels.labels == back.from_labels.labels
 
 
 def test_where_every_document_is_needed(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
@@ -434,20 +460,23 @@ def test_where_every_document_is_needed(made: tuple[Path, dict[str, str]], tmp_p
         evenrank.check_lexicon("gender-en", collection=folder / "docs.tsv", labels=todo)
 
 
-def test_scales_of_a_guess_by_hand() -> None:
-    # 100 labels, 1 − π = .5 for the first half and .2 for the second: λ of a fold from the labels of the others.
-    documents = [f"d{n}" for n in range(100)]
-    rng = np.random.default_rng(2)
-    label = dict(zip(documents, rng.choice(["m", "f"], 100).tolist(), strict=True))
-    guess = dict(zip(documents, rng.choice(["m", "f"], 100).tolist(), strict=True))
-    chance = np.where(np.arange(100) < 50, 0.5, 0.8)
-    labels = guessed(drawn({d: (label[d], float(c)) for d, c in zip(documents, chance, strict=True)}, documents), guess)
-    sign = {"m": 1.0, "f": -1.0}
-    x, f = (np.array([sign[of[d]] for d in documents]) for of in (label, guess))
-    fold = (pl.Series(documents).hash(seed=1) % 5).to_numpy()
-    scale = np.array([((1 - chance) * x * f)[fold != k].sum() / (1 - chance)[fold != k].sum() for k in fold])
-    _, part = parts(labels, {"q": {"d0": 1.0, "d1": 0.5}, "r": {"d2": 1.0}})
-    assert part.residual == pytest.approx(x - scale * f)
+@given(st.integers(0, 10**6), st.booleans())
+@settings(max_examples=20, deadline=None)
+def test_predictions_are_weighted_least_squares_on_the_other_folds(seed: int, varies: bool) -> None:
+    rng = np.random.default_rng(seed)
+    guess = rng.normal(size=80) if varies else np.full(80, 0.3)
+    fold, drawn = rng.integers(0, 5, 80), rng.permutation(80)[:40]
+    label, chance = rng.normal(size=40), rng.uniform(0.1, 1.0, 40)
+    found = predictions(guess, fold, drawn, label, chance)
+    for document in range(80):
+        rows = [(guess[d], x, 1 - p) for d, x, p in zip(drawn, label, chance, strict=True) if fold[d] != fold[document]]
+        f, x, weight = np.array(rows).T
+        design = np.stack([np.ones_like(f), f], axis=1) if varies else np.ones((len(f), 1))
+        fitted = np.linalg.lstsq(design * np.sqrt(weight)[:, None], x * np.sqrt(weight), rcond=None)[0]
+        row = [1.0, guess[document]] if varies else [1.0]
+        assert found[document] == pytest.approx(float(np.dot(row, fitted)))
+    # Fewer than 30 labels fit nothing.
+    assert (predictions(guess, fold, drawn[:29], label[:29], chance[:29]) == guess).all()
 
 
 def test_tied_documents_can_be_drawn() -> None:
@@ -572,6 +601,18 @@ def test_labelling(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     kept = rows_of(tmp_path / "todo.csv")
     assert [row["group"] for row in kept] == ["f", "m", "m"]
     assert [row["text"] for row in kept] == [row["text"] for row in rows]
+    # Somebody else labels the same file: nobody's answers are lost, and what one takes back is one's own.
+    rows = rows_of(folder / "todo.csv")[:6]
+    write(tmp_path / "todo.csv", [{**row, "group": ""} for row in rows])
+    first, second = (Labelling(str(tmp_path / "todo.csv"), ("f", "m")) for _ in range(2))
+    for person, group in ((first, "f"), (second, "f"), (first, "m"), (second, "m"), (first, "none")):
+        assert person.document[0] == rows[person.done]["doc_id"]
+        person.label(group)
+    second.undo()
+    assert [row["group"] for row in rows_of(tmp_path / "todo.csv")] == ["f", "f", "m", "", "none", ""]
+    write(tmp_path / "todo.csv", rows[::-1])
+    with pytest.raises(EvenrankError, match="holds other documents than when labelling began"):
+        first.label("f")
     (tmp_path / "x.csv").write_text("doc_id,probability\na,1\n")
     with pytest.raises(EvenrankError, match="no sample to label: it has no column group"):
         Labelling(str(tmp_path / "x.csv"), ("f", "m"))

@@ -32,7 +32,7 @@ def audit() -> evenrank.AuditResult:
 def test_the_long_form(audit: evenrank.AuditResult) -> None:
     table = audit.to_polars()
     assert table.columns == [
-        "run", "measure", "mean", "n", "undefined", "low", "high", "these_low", "these_high", "contradict", "known",
+        "run", "measure", "mean", "n", "undefined", "low", "high", "these_low", "these_high", "guess_alone", "known",
         "known_of", "bound_low", "bound_high",
         "tie_mean", "tie_low", "tie_high",
         "difference", "relative", "better", "equal", "worse", "holm_p", "p",

@@ -66,6 +66,9 @@ def test_values_and_ties_equal_the_slow_versions(seed, k):
         f"RR@{k}": lambda grades, all_: slow.rr(grades, k),
         f"ERR@{k}": lambda grades, all_: slow.err(grades, k),
         f"P@{k}": lambda grades, all_: slow.precision(grades, k),
+        f"SDCG(max_rel=2)@{k}": lambda grades, all_: slow.sdcg(grades, k, 2),
+        f"RBP(rel=2,p=0.6)@{k}": lambda grades, all_: slow.rbp(grades, k, 2, 0.6),
+        "RBP(rel=1)": lambda grades, all_: slow.rbp(grades, 99, 1, 0.8),
         f"R@{k}": lambda grades, all_: slow.recall(grades, k, all_),
         f"Success@{k}": lambda grades, all_: slow.success(grades, k),
     }

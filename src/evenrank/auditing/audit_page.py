@@ -245,8 +245,8 @@ def _sections(result: AuditFigures) -> tuple[Section, ...]:
 
 def next_commands(result: AuditFigures, findings: Sequence[Finding]) -> tuple[tuple[str, str], ...]:
     """What can be done now: commands, and what for."""
-    if not result.judged:
-        return (("evenrank audit … --qrels FILE", "effectiveness"),)
+    if not result.judged or result.unchecked:
+        return (("evenrank labels sample … --measure P@10", "a hundred judgements"),)
     if any(finding.key == "absent" for finding in findings) and not result.settings.get("only_queries"):
         return (("evenrank audit … --only-queries", "the queries that were asked"),)
     mended = [finding for finding in findings if finding.level == "shown" and finding.key in _MENDED_BY_ORDER]

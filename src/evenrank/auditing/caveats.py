@@ -14,9 +14,12 @@ from evenrank.groups import GroupTable, builtin_lexicons
 from evenrank.groups.table import DrawnLabels
 from evenrank.measures import Evaluation, NeutralityMeasure, is_bias, is_estimable, resolve
 from evenrank.results.finding import Finding, Place, phrases
+from evenrank.results.table import NONE, short
 from evenrank.stats.sampling import LEAST_LABELS
 
-from .data import MetricValue, RunAudit, shown_name
+from .data import FromLabels, MetricValue, RunAudit, shown_name
+from .inputs import Inputs
+from .judgements import DrawnJudgements, JudgeCheck
 from .poles import group_label
 from .run_names import cut_name
 
@@ -50,17 +53,25 @@ def absence_warning(lacking: Mapping[str, int], judged: int, runs: int = 1) -> s
 
 def misleading(
     background: Evaluation,
-    qrels: pl.DataFrame | None,
+    inputs: Inputs,
     measures: Sequence[Measure],
     results: Sequence[RunAudit],
     documents: pl.DataFrame,
+    judge: JudgeCheck | None,
 ) -> Iterator[Finding]:
-    """What misleads unless it is known; ``documents``: the first ones of every run, see :class:`AuditFigures`."""
-    given = [run for run in results if not run.reference]
+    """What misleads unless it is known.
+
+    ``documents``: the first ones of every run, see :class:`AuditFigures`; ``judge``: what drawn judgements say of one.
+    """
+    given, qrels = [run for run in results if not run.reference], inputs.qrels
     judged = None if qrels is None else qrels["query_id"].n_unique()
-    if qrels is None:
+    if inputs.judgements is not None:
+        yield from _from_judgements(inputs.judgements, judge, given)
+    elif qrels is None:
         yield _found("unknown", "answer")
     else:
+        if inputs.unchecked:
+            yield _found("judge_alone", "answer")
         yield from _unjudged(given)
         if background.group_table is not None and background.group_table.sample is None:
             yield from _unjudged_groups(documents, [run.name for run in given], qrels, background.group_table.groups)
@@ -140,13 +151,16 @@ def _unlabelled(missing: str, given: Sequence[RunAudit]) -> Iterator[Finding]:
 
 def _estimated(sample: DrawnLabels, given: Sequence[RunAudit]) -> Iterator[Finding]:
     """That figures are estimates, of which labels; and which are not, and why."""
-    figures = [figure for run in given for figure in run.measures.values() if figure.known is not None]
+    figures = [
+        figure
+        for run in given
+        for figure in run.measures.values()
+        if figure.known is not None and is_bias(figure.measure)
+    ]
     known = [figure.from_labels for figure in figures if figure.from_labels is not None]
     of: dict[str, Any] = {"labels": len(sample.rows), "documents": len(sample.documents)}
-    if known and sample.guess is not None:
-        yield _found("estimated_guess", contradict=max(one.contradict or 0 for one in known), **of)
-    elif known:
-        yield _found("estimated", **of)
+    if known:
+        yield _found("estimated" if sample.guess is None else "estimated_guess", **of)
     if len(sample.rows) < LEAST_LABELS:
         yield _found("few_labels", labels=of["labels"], least=LEAST_LABELS)
     others = [one.measure for one in figures if one.from_labels is None]
@@ -160,8 +174,66 @@ def _estimated(sample: DrawnLabels, given: Sequence[RunAudit]) -> Iterator[Findi
         yield _found("trusted")
 
 
+def _from_judgements(
+    judgements: DrawnJudgements, judge: JudgeCheck | None, given: Sequence[RunAudit]
+) -> Iterator[Finding]:
+    """That effectiveness is estimated, and what a judge says, how wrong it is, and what it saves."""
+    drawn, pairs = judgements.drawn, judgements.pairs
+    figures = [figure for run in given for figure in run.measures.values() if not is_bias(figure.measure)]
+    if drawn < pairs:
+        yield _found("judged_sample", count=drawn, pairs=pairs)
+    if drawn < min(LEAST_LABELS, pairs):
+        yield _found("few_judgements", count=drawn, least=LEAST_LABELS)
+    others = [shown_name(one.measure) for one in figures if one.mean is None]
+    if others:
+        yield _found("pairs_not_drawn", measures=list(dict.fromkeys(others)))
+    if judgements.table.sample is not None and judgements.table.sample.trusted:
+        yield _found("trusted_pairs")
+    first = {run.name: one for run in given for one in run.measures.values() if one.measure == figures[0].measure}
+    if judge is None or judge.excess.mean is None or judge.kappa.mean is None:
+        return
+    said: dict[str, Any] = {"measure": shown_name(figures[0].measure), "figures": _by_guess(first)}
+    ends = judge.excess.ci95
+    key = (
+        "judge_as_people" if ends is None or ends[0] <= 0 <= ends[1] else "judge_more" if ends[0] > 0 else "judge_fewer"
+    )
+    size = judge.excess if key != "judge_fewer" else judge.excess.negated()
+    values: dict[str, Any] = {
+        "points": points(size.mean),
+        "low": points(size.ci95 and size.ci95[0]),
+        "high": points(size.ci95 and size.ci95[1]),
+    }
+    yield _found(key, **said, **values, kappa=judge.kappa.mean)
+    saved = [share for one in first.values() if (share := _narrower(one.from_labels)) is not None]
+    if saved:
+        share = float(np.mean(saved))
+        yield _found("judge_saves" if share > 0.005 else "judge_saves_nothing", share=percent(abs(share)))
+
+
+def _by_guess(figures: Mapping[str, MetricValue]) -> str:
+    """What a guess alone says of each run; of many from the least to the most."""
+    alone = {name: one.from_labels.guess_alone for name, one in figures.items() if one.from_labels is not None}
+    known = {name: short(value, 2) for name, value in alone.items() if value is not None}
+    if len(known) > MOST_NAMED or len(figures) == 1:
+        return " to ".join(dict.fromkeys((min(known.values()), max(known.values()))))
+    return " and ".join(f"{value} of {name}" for name, value in known.items())
+
+
+def points(share: float | None) -> str:
+    """A share in points of a hundred."""
+    return NONE if share is None else f"{100 * share:.0f}".replace("-", "−")
+
+
+def _narrower(found: FromLabels | None) -> float | None:
+    """How much narrower a guess makes the interval for these queries, as a share."""
+    if found is None or found.ci95 is None or found.without_guess is None:
+        return None
+    (low, high), (first, last) = found.ci95, found.without_guess
+    return 1 - (high - low) / (last - first)
+
+
 def _looks_at_unknown(figure: MetricValue) -> bool:
-    return figure.known is not None and figure.known[0] < figure.known[1]
+    return is_bias(figure.measure) and figure.known is not None and figure.known[0] < figure.known[1]
 
 
 def _lacking(run: RunAudit, missing: str) -> str:

@@ -268,7 +268,9 @@ def _compare_queries(run: MeasureValues, base: MeasureValues, margin: float) -> 
 def _losses(
     pairs: Sequence[tuple[QueryValues, QueryValues]], of: MeasureValues, margin: float
 ) -> tuple[MeanBound, ...]:
-    """The tests of no loss on pairs of values [Q]; none where there is nothing to lose."""
+    """The tests of no loss on pairs of values [Q]; none where there is nothing to lose, and of estimates by query."""
+    if of.by_query.label_sample is not None:
+        return ()
     tests = (values.no_loss(baseline, greatest_value(of.measure), margin) for values, baseline in pairs)
     return tuple(test for test in tests if test is not None)
 

@@ -22,7 +22,7 @@ from evenrank.stats.bounds import MARGIN
 from .audit_result import AuditResult
 from .caveats import cautions, misleading
 from .comparison import compare_pairs
-from .data import NEUTRAL_FIRST, RANDOM
+from .data import NEUTRAL_FIRST, NOT_CHECKED, RANDOM
 from .documents import Documents, describe_documents
 from .group_shares import group_shares
 from .impact import impacts_of_runs
@@ -36,6 +36,7 @@ from .inputs import (
     note_sources,
     usual_measures,
 )
+from .judgements import check_judge
 from .metric_values import run_audits
 from .query_groups import as_query_groups, lacking_groups, on_axis, served
 from .rankings import Rankings, measure_rankings
@@ -65,6 +66,13 @@ def audit(
         ),
     ] = None,
     qrels: opt.Qrels = None,
+    judge: Annotated[
+        object,
+        opt.Option(
+            "A language model's grades (qrels), which drawn judgements check.",
+            reads=True,
+        ),
+    ] = None,
     queries: Annotated[TextsLike | None, opt.Option("Query texts, for the report.", reads=True)] = None,
     only_queries: Annotated[bool, opt.Option("Audit only the queries in --queries.", panel="Input", rare=True)] = False,
     baseline: Annotated[
@@ -157,6 +165,9 @@ def audit(
             as of no group).
         qrels: Relevance judgements: a path, ``{query: {document: grade}}``, a frame or records such as
             ``ir_measures.Qrel``. Without them, effectiveness is unknown, and the result says so first.
+        judge: A judge's grades of the same pairs, as ``qrels``, wrong as they may be. With ``qrels`` that were drawn
+            (:func:`evenrank.sample_labels`) they make intervals narrower, and the result says how wrong they are; alone
+            they are effectiveness that is not checked, without intervals.
         queries: The queries' texts, for the report, in the same forms as ``collection``.
         baseline: The name of the run to compare the others with.
         target: The shares of exposure that AWRF and NDKL compare with: "uniform" (default), "candidates"
@@ -194,7 +205,7 @@ def audit(
     named = name_runs(runs, order)
     if provenance is None:
         provenance = Provenance("evenrank.audit")
-        sources = {"qrels": qrels, "queries": queries}
+        sources = {"qrels": qrels, "judge": judge, "queries": queries}
         sources |= {"target": target if is_path(target) and os.path.exists(target) else None}
         sources |= {"query groups": query_groups if is_path(query_groups) else None}
         of_clusters = None if query_clusters == "none" else query_clusters
@@ -207,10 +218,12 @@ def audit(
         background=background,
         collection=collection,
         qrels=qrels,
+        judge=judge,
         queries=queries,
         measures=measures,
         target=target,
         options=options,
+        of_groups=collection is not None or source.described,
     )
     judged = inputs.qrels is not None
     groups_given = None if query_groups is None else as_query_groups(query_groups, inputs.asked)
@@ -218,7 +231,7 @@ def audit(
     options = options.of_labels(documents.groups)
     wanted = inputs.measures
     if measures is None and documents.groups is not None:
-        wanted = usual_measures(documents.groups, judged, common_depth(inputs.runs))
+        wanted = usual_measures(documents.groups, judged, common_depth(inputs.runs), inputs.judgements)
     compared_to = load_target(target, documents.groups, judged)
     for run in inputs.runs:
         provenance.add_card(f"run {run.name}", run.card)
@@ -230,7 +243,8 @@ def audit(
     )
     query_group = None if groups_given is None else on_axis(groups_given, rankings.queries)["query_group"]
 
-    misleads = tuple(misleading(rankings.background, inputs.qrels, wanted, results, rankings.documents))
+    checked_judge = None if inputs.judgements is None else check_judge(inputs.judgements, wanted)
+    misleads = tuple(misleading(rankings.background, inputs, wanted, results, rankings.documents, checked_judge))
     cautioned = tuple(cautions(documents.groups, wanted))
     unequal = unequally_deep(rankings, wanted, baseline)
     settings = _settings(inputs, documents, options, rankings, wanted)
@@ -239,6 +253,8 @@ def audit(
         settings["query_groups"] = file
     settings["query_clusters"] = rankings.clusters.reason
     settings["margin"] = margin
+    if judge is not None:
+        settings["judge"] = NOT_CHECKED if inputs.unchecked else "checked"
     texts = inputs.queries
     return AuditResult(
         settings=settings,
@@ -269,6 +285,7 @@ def audit(
         impact=impacts_of_runs(rankings.evaluations, wanted, source),
         query_groups=served(rankings.audited, wanted, baseline, query_group),
         query_group=query_group,
+        judge=checked_judge,
     )
 
 

@@ -26,9 +26,12 @@ from evenrank.stats.estimate import SIGNIFICANT, Estimate
 from evenrank.stats.sampling import LabelSample
 
 from .impact import GroupImpact
+from .judgements import JudgeCheck
 from .word_attribution import Words
 
 TIES = "it depends on the order of tied documents"
+NOT_CHECKED = "not checked"
+"""What the settings say of a judge whose grades stand alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,14 +198,15 @@ class Known(NamedTuple):
 class FromLabels:
     """Of a figure that is estimated from labels that were drawn: how many of them are in it, and what they make of it.
 
-    ``contradict``: how many differ from the guess by more than .5, None without a guess; ``ci95``: the
-    interval for these queries, in which only which labels were drawn is chance. (That of the figure is for queries like
-    these.)
+    ``ci95``: the interval for these queries, in which only which labels were drawn is chance (that of the figure is for
+    queries like these); ``guess_alone``: what the guess says without labels, ``without_guess``: the interval for these
+    queries of the labels without it, both None where there is no guess.
     """
 
     labels: int
-    contradict: int | None
     ci95: Interval | None
+    guess_alone: float | None = field(default=None, metadata=IF_KNOWN)
+    without_guess: Interval | None = field(default=None, metadata=IF_KNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,6 +476,8 @@ class AuditFigures(Result):
     """The cluster of each query [Q], as whole numbers; None where queries are independent."""
     impact: tuple[GroupImpact, ...] = field(default=(), repr=False, metadata=IF_KNOWN)
     """The groups' impact ratios, all queries together, where some ImpactRatio was measured."""
+    judge: JudgeCheck | None = field(default=None, metadata=IF_KNOWN)
+    """A judge's grades against people's, where judgements were drawn and there is a judge."""
     cautions: tuple[Finding, ...] = field(default=(), metadata=LEFT_OUT)
     """Those of the notes that could change the answer."""
 
@@ -520,6 +526,11 @@ class AuditFigures(Result):
     def given(self) -> list[RunAudit]:
         """The audited runs, without the reference rankings."""
         return [run for run in self.runs if not run.reference]
+
+    @property
+    def unchecked(self) -> bool:
+        """Whether effectiveness is by a judge whose grades nobody has compared with people's."""
+        return self.settings.get("judge") == NOT_CHECKED
 
     @property
     def judged(self) -> bool:

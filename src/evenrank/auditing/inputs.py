@@ -27,21 +27,25 @@ from evenrank.files.arguments import checked
 from evenrank.files.convert import PathLike, is_path, run_list, runs_by_name
 from evenrank.files.errors import quoted, readable
 from evenrank.groups import GroupSource, GroupTable
+from evenrank.groups.labels import PROBABILITY
 from evenrank.measures import (
     MeasuresLike,
     Missing,
     Target,
     as_target,
     is_bias,
+    is_estimable,
+    not_estimable,
     parse_measure,
     parse_measures,
     resolve,
 )
 
 from .data import REFERENCES, SHOWN_AS
+from .judgements import GRADE, DrawnJudgements
 from .values import SHOWN_DEPTH
 
-UTILITY = "nDCG@10"
+UTILITY, UNKNOWN_PURPOSE = "nDCG@10", "P@10"
 LEAN, NEUTRALITY = "ARaB@10", "NFaiRR@10"
 OF_LABELS = "AWRF(target='candidates')@10"
 _MOST_SHARES = 12
@@ -104,6 +108,10 @@ class Inputs:
     notes: list[str]
     of_relevant: bool = False
     """Whether the target is the shares of the relevant documents."""
+    judgements: DrawnJudgements | None = None
+    """Judgements that were drawn, in place of ``qrels``."""
+    unchecked: bool = False
+    """Whether ``qrels`` are a judge's grades, which nobody has compared with people's."""
 
     @property
     def all_runs(self) -> list[Run]:
@@ -136,21 +144,30 @@ def load_inputs(
     background: object,
     collection: object,
     qrels: object,
+    judge: object,
     queries: object,
     measures: MeasuresLike | None,
     target: object,
     options: Options,
+    of_groups: bool,
 ) -> Inputs:
-    """Loads and checks what an audit was given; ``runs`` by name.
+    """Loads and checks what an audit was given; ``runs`` by name, ``of_groups``: whether groups are described.
 
     Raises EvenrankError, or InputError with file and line, for input that cannot be used.
     """
     loaded = load_runs(runs, options.order)
     options.check([run.name for run in loaded])
-    judgements = None if qrels is None else as_qrels(qrels)
+    drawn = DrawnJudgements.read(qrels, judge, loaded)
+    if judge is not None and drawn is None and qrels is not None:
+        raise EvenrankError(
+            f"{arg.judge} helps judgements that were drawn (evenrank labels sample), or stands alone:"
+            f" {arg.qrels} has no columns {GRADE} and {PROBABILITY}"
+        )
+    known = judge if qrels is None else qrels
+    judgements = None if known is None or drawn is not None else as_qrels(known)
     texts = None if collection is None else as_collection(collection)
     query_texts = None if queries is None else as_queries(queries)
-    chosen, notes = _choose_measures(measures, judgements is not None)
+    chosen, notes = _choose_measures(measures, judgements is not None, drawn, of_groups)
     inputs = Inputs(
         loaded,
         _load_background(background, loaded, options),
@@ -160,6 +177,8 @@ def load_inputs(
         texts,
         notes,
         of_relevant=isinstance(target, str) and target == "relevant",
+        judgements=drawn,
+        unchecked=qrels is None and judge is not None,
     )
     if options.only_queries:
         inputs = _restricted(inputs)
@@ -304,8 +323,20 @@ def _check_queries(known: pl.Series, runs: list[Run], source: PathLike) -> None:
 # --- measures and texts ----------------------------------------------------------------------------------------------
 
 
-def _choose_measures(measures: MeasuresLike | None, judged: bool) -> tuple[list[Measure], list[str]]:
-    """The measures, utility first, and notes about the choice."""
+def _choose_measures(
+    measures: MeasuresLike | None, judged: bool, drawn: DrawnJudgements | None, of_groups: bool
+) -> tuple[list[Measure], list[str]]:
+    """The measures, utility first, and notes about the choice.
+
+    Of judgements that were drawn those that they were drawn for, and others that they can estimate.
+    """
+    if drawn is not None:
+        chosen = parse_measures(measures or [*drawn_for(drawn), *((LEAN, NEUTRALITY) if of_groups else ())])
+        chosen = chosen if any(not is_bias(one) for one in chosen) else [*parse_measures(drawn_for(drawn)), *chosen]
+        other = next((one for one in chosen if not is_bias(one) and not is_estimable(one)), None)
+        if other is not None:
+            raise not_estimable(other)
+        return sorted(chosen, key=is_bias), []
     notes = []
     usual = f"{UTILITY if judged else ''} {LEAN} {NEUTRALITY}"
     chosen = parse_measures(usual if measures is None else measures)
@@ -316,6 +347,11 @@ def _choose_measures(measures: MeasuresLike | None, judged: bool) -> tuple[list[
         chosen.append(parse_measure("nDCG@10"))
         notes.append("nDCG@10 was added: bias is never reported without effectiveness.")
     return sorted(chosen, key=is_bias), notes
+
+
+def drawn_for(judgements: DrawnJudgements) -> list[str]:
+    """The measures of effectiveness that judgements were drawn for; P@10 where that is not known."""
+    return list(judgements.measures) or [UNKNOWN_PURPOSE]
 
 
 def load_target(target: object, groups: GroupTable | None, judged: bool) -> Target | None:
@@ -337,16 +373,19 @@ def common_depth(runs: Sequence[Run]) -> int:
     return min(int(run.table["rank"].to_numpy().max()) for run in runs)
 
 
-def usual_measures(groups: GroupTable, judged: bool, depth: int = 0) -> list[Measure]:
+def usual_measures(
+    groups: GroupTable, judged: bool, depth: int = 0, drawn: DrawnJudgements | None = None
+) -> list[Measure]:
     """The measures of an audit that asks for none, utility first.
 
-    ``depth``: of how many documents recall is measured, where these are more than ten.
+    ``depth``: of how many documents recall is measured, where these are more than ten; ``drawn``: judgements that were.
 
     Without poles nothing is signed; of labels, and of more than two groups, each group's share is a figure, and how
     near the shares are to those of the candidates.
     """
     names = [UTILITY] if judged else []
     names += [f"R@{depth}"] if judged and depth > SHOWN_DEPTH else []
+    names += [] if drawn is None else drawn_for(drawn)
     if groups.poles is not None:
         names.append(LEAN)
     if groups.labelled or groups.poles is None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import itertools
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 import numpy as np
@@ -14,11 +13,17 @@ import polars as pl
 from ir_measures import Measure
 
 from evenrank import options as opt
-from evenrank.files import EvenrankError, Run, arg, as_collection, as_queries, write_text
+from evenrank.files import EvenrankError, InputError, Run, arg, as_collection, as_queries, write_text
 from evenrank.files.arguments import checked
 from evenrank.files.convert import Strings, TextsLike
 from evenrank.files.json_values import LEFT_OUT, json_text
-from evenrank.files.outputs import for_spreadsheets
+from evenrank.files.outputs import (
+    atomic_path,
+    exclusive,
+    for_spreadsheets,
+    ids_for_spreadsheets,
+    ids_from_spreadsheets,
+)
 from evenrank.files.provenance import SUFFIX
 from evenrank.files.runs import RunsLike
 from evenrank.files.tables import read_columns
@@ -27,7 +32,7 @@ from evenrank.files.types import Array
 from evenrank.files.wording import counted
 from evenrank.groups import GroupTable, as_labels
 from evenrank.groups.labels import DRAWN, FRAME, NO_LABEL, PROBABILITY, SampleCard
-from evenrank.measures import Evaluation, LinearMeasure, MeasuresLike, is_estimable, parse_measures, resolve
+from evenrank.measures import Evaluation, MeasuresLike, is_bias, linear_form, not_estimable, parse_measures
 from evenrank.results.finding import phrases
 from evenrank.results.page import Page
 from evenrank.results.result import Result
@@ -36,26 +41,28 @@ from evenrank.stats.planning import expected_half_width
 from evenrank.stats.sampling import LEAST_LABELS
 
 from .inputs import load_runs, name_runs, only_queries
+from .judgements import GRADE, as_pairs, pair_ids, split_pairs
 
 _FLOOR = 4
 """The smallest probability is that of a document with a quarter of the mean weight."""
-_WRONG = (0.3, 0.1)
 _SIZES = (50, 100, 200, 400)
+_IDS = ("query_id", "doc_id")
+_IN_FILE = ("query_id", "query", "doc_id", "text")
 _PHRASES = phrases("labels")
+GROUP = "group"
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """How wide an interval to expect of so many labels, for these queries: half its width, for each figure's worst.
+    """How wide an interval to expect of so many labels at most, without a guess, for these queries: half its width.
 
-    ``none``: without a guess, if every document is of a group; ``wrong_30``, ``wrong_10``: with a guess that is wrong
-    for 30% or 10% of the documents.
+    ``figure``: of the run and measure that has the widest; ``difference``: of the two runs whose difference has, None
+    for one run, and where the figures are differences.
     """
 
     labels: int
-    none: float
-    wrong_30: float
-    wrong_10: float
+    figure: float
+    difference: float | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,24 +85,42 @@ class LabelSample(Result):
     expected: tuple[Expected, ...]
     drawn: int = 0
 
+    @property
+    def column(self) -> str:
+        """What is filled in: the ``group`` of a document, or the ``grade`` of a pair."""
+        return GRADE if "query_id" in self.documents.columns else GROUP
+
+    @property
+    def ids(self) -> pl.Series:
+        """The ids of the documents, or pairs, drawn [n]."""
+        found = self.documents
+        return pair_ids(found["query_id"], found["doc_id"]) if self.column == GRADE else found["doc_id"]
+
+    @property
+    def grades(self) -> int:
+        """The highest grade that the measures tell from those below."""
+        params = [parse_measures(measure)[0].params for measure in self.measures]
+        return max(int(one.get("max_rel", one.get("rel", 1))) for one in params)
+
     def write(self, path: opt.File) -> None:
-        """Writes the documents as CSV with an empty column ``group`` to fill in, from the top down.
+        """Writes the documents as CSV with an empty column, ``group`` or ``grade``, to fill in from the top down.
 
         A card beside it (``.card.json``) says what was drawn and what could have been; it has to stay beside it. Raises
         EvenrankError for a file with labels, which would be lost.
         """
         if os.path.isfile(path) and os.path.getsize(path):
             kept = read_columns(path).table
-            given = kept["group"].cast(pl.String).fill_null("") if "group" in kept.columns else pl.Series([""])
-            if (given.str.strip_chars() != "").any():
+            filled = [kept[name].cast(pl.String).fill_null("") for name in (GROUP, GRADE) if name in kept.columns]
+            if any((given.str.strip_chars() != "").any() for given in filled):
                 raise EvenrankError(f"{os.fspath(path)}: has labels already: name another file")
-        others = self.documents.drop("doc_id")
-        texts = for_spreadsheets(others.drop(PROBABILITY))
-        table = self.documents.select("doc_id", pl.lit("").alias("group")).hstack([*texts, others[PROBABILITY]])
-        write_labels(path, table)
+        ids = [ids_for_spreadsheets(self.documents[name]) for name in _IDS if name in self.documents.columns]
+        texts = [*for_spreadsheets(self.documents.drop(*(one.name for one in ids), PROBABILITY))]
+        table = self.documents.with_columns(*ids, *texts, pl.lit("").alias(self.column))
+        order = ("doc_id", self.column, "text") if self.column == GROUP else (*_IN_FILE, self.column)
+        write_labels(path, table.select(name for name in (*order, PROBABILITY) if name in table.columns))
         card = {
             "made_by": {"stage": "labels sample", "measures": self.measures, "runs": self.runs},
-            DRAWN: self.documents["doc_id"].to_list(),
+            DRAWN: self.ids.to_list(),
             PROBABILITY: self.documents[PROBABILITY].to_list(),
             FRAME: self.could_be_drawn.to_list(),
         }
@@ -108,8 +133,11 @@ class LabelSample(Result):
         them.
 
         Raises:
-            EvenrankError: For a document without a group among those with one.
+            EvenrankError: For a document without a group among those with one, and for pairs, whose grades
+                :func:`evenrank.audit` takes as ``qrels``: ``documents`` with a column ``grade``.
         """
+        if self.column == GRADE:
+            raise EvenrankError("pairs have grades, not groups: give `qrels` the documents with a column grade")
         group = self.documents["doc_id"].replace_strict(dict(groups), default=None, return_dtype=pl.String)
         table = self.documents.with_columns(group.alias("group")).select("doc_id", "group", PROBABILITY)
         card = SampleCard(self.documents["doc_id"], self.documents[PROBABILITY], self.could_be_drawn)
@@ -117,15 +145,11 @@ class LabelSample(Result):
 
     def page(self) -> Page:
         """How many were drawn, and what interval to expect."""
-        columns = (
-            Column("labels", COUNT),
-            Column("none", shorts(3), "no guess"),
-            Column("wrong_30", shorts(3), "guess 70% right"),
-            Column("wrong_10", shorts(3), "guess 90% right"),
-        )
+        columns = [Column("labels", COUNT), Column("figure", shorts(3), "difference" if self.baseline else "a run")]
+        columns += [Column("difference", shorts(3), "two runs")] if self.expected[0].difference is not None else []
         of = f"difference from {self.baseline}" if self.baseline is not None else "figures"
         said = _PHRASES.finding(
-            "sampled",
+            "sampled" if self.column == GROUP else "sampled_pairs",
             place="answer",
             n=self.drawn,
             of=len(self.could_be_drawn),
@@ -137,18 +161,16 @@ class LabelSample(Result):
         if self.drawn < LEAST_LABELS:
             notes.append(_PHRASES.finding("too_few", level="cannot be told", place="note", least=LEAST_LABELS))
         elif self.drawn > LEAST_LABELS:
-            notes.append(_PHRASES.finding("any_first", place="note", least=LEAST_LABELS))
+            of_what = "documents" if self.column == GROUP else "pairs"
+            notes.append(_PHRASES.finding("any_first", place="note", least=LEAST_LABELS, of=of_what))
         title = "Half the width of the interval to expect"
-        return Page("labels", "A sample to label", (said, *notes), Table(title, columns, self.expected))
+        return Page("labels", "A sample to label", (said, *notes), Table(title, tuple(columns), self.expected))
 
 
 def write_labels(path: opt.File, table: pl.DataFrame) -> None:
     """Writes a sample as CSV, for spreadsheets; the file appears whole or not at all."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.columns)
-    writer.writerows(table.iter_rows())
-    write_text(path, text.getvalue())
+    with atomic_path(path) as part:
+        table.write_csv(part)
 
 
 COMMANDS = ("undo", "quit")
@@ -159,25 +181,41 @@ COMMANDS = ("undo", "quit")
 class Labelling:
     """A sample that is being labelled: every answer is written at once, so that one can stop and go on.
 
+    Several people may label one file at a time: each answer is written into the file as it then is.
+
     Attributes:
-        path: The file that ``evenrank labels sample`` wrote; ``groups``: what may be answered, beside ``none``.
+        path: The file that ``evenrank labels sample`` wrote; ``choices``: the groups, beside ``none``, or the grades.
+        column: The column of labels: ``group``, or ``grade`` of pairs.
     """
 
     path: str
-    groups: tuple[str, ...]
+    choices: tuple[str, ...]
+    column: str = GROUP
 
     def __post_init__(self) -> None:
+        if self.column == GRADE:
+            odd = next((choice for choice in self.choices if not choice.lstrip("-").isdecimal()), None)
+            if odd is not None:
+                raise EvenrankError(f"{arg.grades}: expected whole numbers, found {odd}")
+        names = [choice.casefold() for choice in self.choices]
+        if len(names) < 2 or len(set(names)) < len(names) or not {*names}.isdisjoint((NO_LABEL, *COMMANDS)):
+            taken, given = ", ".join((NO_LABEL, *COMMANDS)), ", ".join(self.choices)
+            raise EvenrankError(f"{arg.groups}: expected two or more names that differ, none of {taken}; found {given}")
+        self._own: list[int] = []
+        self._table = self._read()
+        self._version = _version(self.path)
+
+    def _read(self) -> pl.DataFrame:
+        """The file as it is."""
         columns = read_columns(self.path)
-        lacking = [name for name in ("doc_id", "group", PROBABILITY) if name not in columns.table.columns]
+        lacking = [name for name in ("doc_id", self.column, PROBABILITY) if name not in columns.table.columns]
+        if lacking == [GROUP] and GRADE in columns.table.columns:
+            raise columns.error(f"holds pairs, which get grades: {arg.grades} names them")
         if lacking:
             raise columns.error(f"no sample to label: it has no column {lacking[0]}")
-        names = [group.casefold() for group in self.groups]
-        if len(names) < 2 or len(set(names)) < len(names) or not {*names}.isdisjoint((NO_LABEL, *COMMANDS)):
-            taken, given = ", ".join((NO_LABEL, *COMMANDS)), ", ".join(self.groups)
-            raise EvenrankError(f"{arg.groups}: expected two or more names that differ, none of {taken}; found {given}")
         if not columns.table.height:
             raise columns.error("has no documents to label")
-        self._table = columns.table.with_columns(pl.col("group").fill_null("").str.strip_chars())
+        return columns.table.with_columns(pl.col(self.column).fill_null("").str.strip_chars())
 
     def __len__(self) -> int:
         return self._table.height
@@ -185,19 +223,26 @@ class Labelling:
     @property
     def done(self) -> int:
         """How many documents have a label, from the first on."""
-        labelled = (self._table["group"] != "").to_numpy()
+        labelled = (self._table[self.column] != "").to_numpy()
         return len(labelled) if labelled.all() else int(np.argmin(labelled))
 
     @property
     def document(self) -> tuple[str, str]:
-        """The id and the text of the next document; the text is "" where the file has none."""
-        row = self._table.row(self.done, named=True)
-        return row["doc_id"], row.get("text") or ""
+        """The id and the text of the next document, under its query if it is a pair; "" where the file has no text."""
+        self._refresh()
+        row = self._table[self.done].row(0, named=True)
+        ids = ids_from_spreadsheets(pl.Series([row[name] for name in _IDS if row.get(name) is not None]))
+        return "  ".join(ids), "\n".join(row[name] for name in ("query", "text") if row.get(name))
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The labels that there are: the choices and, of documents, ``none``."""
+        return self.choices if self.column == GRADE else (*self.choices, NO_LABEL)
 
     def meant(self, answer: str) -> str | None:
-        """The group, ``none``, or one of ``COMMANDS`` that an answer names, or begins as no other does; else None."""
+        """The label, or one of ``COMMANDS``, that an answer names, or begins as no other does; else None."""
         wanted = answer.strip().casefold()
-        every = (*self.groups, NO_LABEL, *COMMANDS)
+        every = (*self.answers, *COMMANDS)
         exact = [one for one in every if one.casefold() == wanted]
         found = exact or [one for one in every if wanted and one.casefold().startswith(wanted)]
         return found[0] if len(found) == 1 else None
@@ -205,22 +250,44 @@ class Labelling:
     @property
     def counts(self) -> dict[str, int]:
         """How many documents have each label."""
-        found = self._table.filter(pl.col("group") != "")["group"].value_counts(sort=True)
-        return dict(found.iter_rows())
+        labels = self._table[self.column]
+        return dict(labels.filter(labels != "").value_counts(sort=True).iter_rows())
 
-    def label(self, group: str) -> None:
-        """Writes the label of the next document."""
-        self._write(self.done, group)
+    def label(self, choice: str) -> None:
+        """Writes the label of the document that was shown."""
+        row = self.done
+        self._write(row, choice)
+        self._own.append(row)
 
     def undo(self) -> None:
-        """Takes the last label back."""
-        if self.done:
-            self._write(self.done - 1, "")
+        """Takes the last label back: one's own, if one has given any since the start."""
+        if self._own or self.done:
+            self._write(self._own.pop() if self._own else self.done - 1, "")
 
-    def _write(self, row: int, group: str) -> None:
-        here = pl.int_range(pl.len()) == row
-        self._table = self._table.with_columns(pl.when(here).then(pl.lit(group)).otherwise("group").alias("group"))
-        write_labels(self.path, self._table)
+    def _write(self, row: int, label: str) -> None:
+        with exclusive(self.path):
+            self._refresh()
+            here = pl.int_range(pl.len()) == row
+            written = pl.when(here).then(pl.lit(label)).otherwise(self.column).alias(self.column)
+            self._table = self._table.with_columns(written)
+            write_labels(self.path, self._table)
+            self._version = _version(self.path)
+
+    def _refresh(self) -> None:
+        """Reads the file again if somebody else has written it. Raises InputError if it holds other documents."""
+        version = _version(self.path)
+        if version == self._version:
+            return
+        table = self._read()
+        if any(not table[name].equals(self._table[name]) for name in _IDS if name in table.columns):
+            raise InputError(self.path, "holds other documents than when labelling began: start again")
+        self._table, self._version = table, version
+
+
+def _version(path: str) -> tuple[int, int]:
+    """What changes whenever a file is written."""
+    status = os.stat(path)
+    return status.st_ino, status.st_mtime_ns
 
 
 @checked
@@ -247,8 +314,8 @@ def sample_labels(
     queries: Annotated[TextsLike | None, opt.Option("The queries to look at (default: all).", reads=True)] = None,
     seed: Annotated[int, opt.Option("Seed of what is drawn.", range=opt.SEED)] = 0,
 ) -> LabelSample:
-    """Draw documents to label. A hundred such labels give figures with intervals that hold, however wrong a lexicon or
-    a classifier is.
+    """Draw documents to label, or pairs to judge. A hundred such labels give figures with intervals that hold, however
+    wrong a lexicon, a classifier or a language model is.
 
     A document is drawn with a probability proportional to its weight in the figures asked for, at least that of a
     quarter of the mean weight: π ∝ max(|W_d|, mean |W|/4), capped at 1, in a systematic draw of fixed size. W_d is the
@@ -258,8 +325,10 @@ def sample_labels(
     Args:
         runs: One run, a list of run files, or runs by name, as :func:`evenrank.audit` takes them.
         collection: The documents' texts, for those who label.
-        n: How many documents to draw.
-        measures: The measures whose figures are wanted: sums over ranks (ARaB, RaB, Share, FaiRR).
+        n: How many documents, or pairs, to draw.
+        measures: The measures whose figures are wanted, which decide what is drawn. Of groups, sums over ranks (ARaB,
+            RaB, Share, FaiRR): documents, to be given a group. Of effectiveness, P, RBP and SDCG: pairs of query and
+            document, to be given a grade.
         baseline: A run whose difference from each of the others is wanted, rather than every run's own figure.
         depth: Documents down to this rank may be drawn as well, with the smallest probability, so that the labels hold
             for other orders of them: what rebalances or re-ranks a run, or an evaluator in training.
@@ -286,13 +355,19 @@ def sample_labels(
             f"{arg.baseline}: expected one of several runs, found {baseline} (there is {', '.join(names)})"
         )
     wanted = parse_measures(measures)
+    pairs = not is_bias(wanted[0])
+    if any(is_bias(measure) == pairs for measure in wanted):
+        raise EvenrankError(f"{arg.measures}: expected measures of groups, or of effectiveness: draw a sample for each")
+    if pairs:
+        loaded = [as_pairs(run) for run in loaded]
     could, figures = weights_of(loaded, wanted, baseline, depth or 0)
-    size = np.max(np.abs(figures), axis=0)
     if n > len(could):
         raise EvenrankError(f"{arg.n}: these figures look at {counted(len(could), 'document')}, found {n}")
-    chance = probabilities(size, n)
+    chance = probabilities(largest_weights(figures), n)
     places = systematic(chance, n, seed)
     table = pl.DataFrame({"doc_id": could.gather(places), PROBABILITY: chance[places]})
+    if pairs:
+        table = split_pairs(table)
     if collection is not None:
         texts = pl.concat(list(select_texts(as_collection(collection), [table["doc_id"]])))
         table = table.join(texts.select("doc_id", "text"), on="doc_id", how="left", maintain_order="left")
@@ -300,48 +375,65 @@ def sample_labels(
         if lacking:
             raise EvenrankError(f"the collection lacks the texts of {lacking} of the {n} documents drawn")
         flat = pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars()
-        table = table.select("doc_id", flat, PROBABILITY)
-    expected = tuple(_expected(figures, size, count) for count in sorted({*_SIZES, n}) if count <= len(could))
+        table = table.with_columns(flat)
+    if pairs and queries is not None:
+        asked = as_queries(queries).select("query_id", pl.col("text").alias("query"))
+        table = table.join(asked, on="query_id", how="left", maintain_order="left")
+    table = table.select(name for name in (*_IN_FILE, PROBABILITY) if name in table.columns)
+    expected = tuple(_expected(figures, count, baseline) for count in sorted({*_SIZES, n}) if count <= len(could))
     return LabelSample(tuple(map(str, wanted)), tuple(names), baseline, table, could, expected, n)
+
+
+@dataclass(frozen=True, slots=True)
+class FigureWeights:
+    """The weights [D] of documents in a run's figure, or in its difference from the baseline's.
+
+    ``tied``: in the expectation over the orders of tied documents; ``variance``: the largest that values can have.
+    """
+
+    run: str
+    measure: str
+    tied: bool
+    variance: float
+    weights: Array
 
 
 def weights_of(
     runs: Sequence[Run], measures: Sequence[Measure], baseline: str | None, depth: int = 0
-) -> tuple[pl.Series, Array]:
-    """The documents [D] that figures look at, or that are not below a ``depth``, and their weights in each [F, D].
+) -> tuple[pl.Series, list[FigureWeights]]:
+    """The documents [D] that figures look at, or that are not below a ``depth``, and their weights in each figure.
 
     Also in their expectations over the orders of tied documents.
     """
     could = pl.concat([run.table["doc_id"] for run in runs]).unique(maintain_order=True)
     place = {document: number for number, document in enumerate(could)}
-    found: dict[tuple[str, str, bool], Array] = {}
+    figures = []
     for run in runs:
         evaluation = Evaluation(run)
         of_place = np.array([place[document] for document in evaluation.ranked_ids], np.int64)
         for measure in measures:
-            how = resolve(measure)
-            if not isinstance(how, LinearMeasure) or not is_estimable(measure):
-                raise EvenrankError(
-                    f"{measure} is no sum over ranks, which labels of some documents can estimate: expected ARaB, RaB,"
-                    " Share or FaiRR"
-                )
+            how = linear_form(measure)
+            if how is None:
+                raise not_estimable(measure)
             for tied in (False, True):
                 _, weight = how.place_weights(evaluation, np.arange(len(of_place)), tied=tied)
                 whole = np.bincount(of_place, weight, len(could)) / len(evaluation.queries)
-                found[run.name, str(measure), tied] = whole
-    looked_at = np.any([weight > 0 for weight in found.values()], axis=0)
+                figures.append(FigureWeights(run.name, str(measure), tied, 1.0 if how.signed else 0.25, whole))
+    looked_at = np.any([one.weights > 0 for one in figures], axis=0)
     for run in runs:
         above = run.table.filter(pl.col("rank") <= depth)["doc_id"].unique()
         looked_at[[place[document] for document in above]] = True
-    if baseline is None:
-        figures = list(found.values())
-    else:
-        figures = [
-            weight - found[baseline, measure, tied]
-            for (name, measure, tied), weight in found.items()
-            if name != baseline
-        ]
-    return could.filter(pl.Series(looked_at)), np.stack(figures)[:, looked_at]
+    if baseline is not None:
+        base = {(one.measure, one.tied): one.weights for one in figures if one.run == baseline}
+        others = (one for one in figures if one.run != baseline)
+        figures = [replace(one, weights=one.weights - base[one.measure, one.tied]) for one in others]
+    return could.filter(pl.Series(looked_at)), [replace(one, weights=one.weights[looked_at]) for one in figures]
+
+
+def largest_weights(figures: Sequence[FigureWeights]) -> Array:
+    """Each document's largest weight [D] in any figure."""
+    largest: Array = np.max(np.abs([one.weights for one in figures]), axis=0)
+    return largest
 
 
 def probabilities(weights: Array, n: int) -> Array:
@@ -375,8 +467,13 @@ def systematic(chance: Array, n: int, seed: int) -> Array:
     return rng.permutation(found)
 
 
-def _expected(figures: Array, size: Array, n: int) -> Expected:
-    chance = probabilities(size, n)
-    return Expected(
-        n, *(max(expected_half_width(figure, chance, share) for figure in figures) for share in (1.0, *_WRONG))
-    )
+def _expected(figures: Sequence[FigureWeights], n: int, baseline: str | None) -> Expected:
+    """The widest intervals to expect of ``n`` labels, where values are as far apart as they can be."""
+    chance = probabilities(largest_weights(figures), n)
+    own = [expected_half_width(one.weights, chance, one.variance) for one in figures]
+    between = [
+        expected_half_width(one.weights - two.weights, chance, one.variance)
+        for one, two in itertools.combinations(figures, 2)
+        if baseline is None and one.measure == two.measure and one.tied == two.tied
+    ]
+    return Expected(n, max(own), max(between) if between else None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 from ir_measures import Measure
@@ -11,13 +11,14 @@ from ir_measures import Measure
 from evenrank.files import Run
 from evenrank.files.tables import IdIndex
 from evenrank.groups import GroupTable
-from evenrank.measures import Background, Evaluation, Target
+from evenrank.measures import Background, Evaluation, Target, is_bias
 
 from .data import NEUTRAL_FIRST, RANDOM, RELEVANCE_FIRST
 from .inputs import Inputs, Options
+from .judgements import as_pairs
 from .order_effects import ORDERS, own_references
 from .query_clusters import QueryClusters, query_clusters
-from .values import SHOWN_DEPTH, Over, RunValues, measure_run, query_axis
+from .values import SHOWN_DEPTH, UNCHECKED, Over, RunValues, measure_run, query_axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,10 @@ def measure_rankings(
     """
 
     def evaluation(run: Run) -> Evaluation:
-        return Evaluation(run, groups, inputs.qrels, missing=options.missing, target=target, seed=options.seed)
+        joined = Evaluation(run, groups, inputs.qrels, missing=options.missing, target=target, seed=options.seed)
+        if inputs.judgements is not None:
+            joined.drawn_pairs = Evaluation(as_pairs(run), inputs.judgements.table, missing="bounds", seed=options.seed)
+        return joined
 
     runs = [evaluation(run) for run in inputs.runs]
     background = next((one for one in runs if one.run is inputs.background), None) or evaluation(inputs.background)
@@ -96,6 +100,8 @@ def measure_rankings(
         references[RELEVANCE_FIRST] = measure_run(
             background, RELEVANCE_FIRST, measures, axis, over="relevance", clusters=found.numbers
         )
+    if inputs.unchecked:
+        audited = [_without_tests(run) for run in audited]
     of_background: dict[Over, RunValues] = {
         over: references[name] for over, name in ORDERS.items() if name in references
     }
@@ -107,6 +113,15 @@ def measure_rankings(
     return Rankings(
         runs, background, neutral_first, normaliser, audited, list(references.values()), own, axis, found, shown
     )
+
+
+def _without_tests(run: RunValues) -> RunValues:
+    """The values of a run whose effectiveness is by a judge that nobody has checked: figures alone."""
+    measures = {
+        name: values if is_bias(values.measure) else replace(values, undecidable_reason=UNCHECKED)
+        for name, values in run.measures.items()
+    }
+    return replace(run, measures=measures)
 
 
 def _first_documents(

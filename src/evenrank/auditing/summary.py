@@ -16,7 +16,7 @@ from evenrank.results.finding import Finding
 from evenrank.results.page import Chip, Verdicts
 from evenrank.results.table import TEXT, Column, Table, fitted, short, short_intervals, shorts
 
-from .data import SHOWN_AS, AuditFigures, GroupShare, MetricValue, RunAudit, shown_name
+from .data import RELEVANCE_FIRST, SHOWN_AS, AuditFigures, GroupShare, MetricValue, RunAudit, shown_name
 from .findings import RunFindings
 from .poles import Poles, group_label, groups, pole, poles, side
 from .run_names import cut_name, in_short, letters_of, short_names
@@ -49,9 +49,16 @@ def _by_run(result: AuditFigures, rows: list[RunAudit], with_interval: bool) -> 
     """A row for each ranking; ``with_interval``: of effectiveness too."""
     columns = [Column("run", TEXT, "", lambda run: _name(result, run))]
     for measure in known_measures(result):
-        ends = resolve(measure).signed or (with_interval and measure in utility_measures(result)[:1])
+        ends = resolve(measure).signed or (with_interval and measure in _with_interval(result))
         columns += _measure_columns(result, measure, ends)
     return Table("Figures", tuple(columns), rows, kind=lambda run: "reference" if run.reference else "")
+
+
+def _with_interval(result: AuditFigures) -> list[Measure]:
+    """The measures of effectiveness that are shown with an interval: the first, and all that are estimated."""
+    measures = utility_measures(result)
+    estimated = (m for m in measures if any(run.measures[str(m)].from_labels is not None for run in result.given))
+    return [*measures[:1], *estimated]
 
 
 def known_measures(result: AuditFigures) -> list[Measure]:
@@ -224,7 +231,7 @@ def legend(result: AuditFigures, table: Table) -> tuple[str, ...]:
         *glosses,
         *_source(result),
         _of_candidates(result),
-        *(["ideal: these by relevance"] if result.judged else []),
+        *(["ideal: these by relevance"] if RELEVANCE_FIRST in result else []),
     )
 
 

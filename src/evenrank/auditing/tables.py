@@ -59,9 +59,9 @@ _VALUE, _APART = digits(_DIGITS), differences(_DIGITS)
 _ENDS, _SIGNED_ENDS = intervals(_DIGITS), intervals(_DIGITS, sign=True)
 _RANGE = intervals(_DIGITS, wide=True)
 _MEASURE, _RUN = "measure", "run"
-_PAGE = (_MEASURE, _RUN, "mean", "low", "these_low", "contradict", "bound_low", "known", "tie_mean", "tie_low")
+_PAGE = (_MEASURE, _RUN, "mean", "low", "these_low", "guess_alone", "bound_low", "known", "tie_mean", "tie_low")
 _PAGE_AGAINST = ("difference", "difference_low", "p", "holm_p", "better", "relative")
-_OF_DRAWN = {"these_low", "contradict"}
+_OF_DRAWN = {"these_low", "guess_alone"}
 _OF_LABELS = {"bound_low", "known", "difference_low", *_OF_DRAWN}
 _NOT_OF_BOUNDS = {"tie_mean", "better", "relative"}
 _ALWAYS = {_MEASURE, _RUN, "mean", "n"}
@@ -93,11 +93,11 @@ def figure_columns(result: AuditFigures) -> tuple[Column, ...]:
             note="Interval for these queries alone: only which documents were labelled is chance",
         ),
         Column(
-            "contradict",
-            COUNT,
-            "Contradict",
-            "figure.from_labels.contradict",
-            note="How many of the labels in the figure differ from the guess",
+            "guess_alone",
+            _VALUE,
+            "Guess alone",
+            "figure.from_labels.guess_alone",
+            note="What the guess says without labels",
         ),
         Column(
             ("known", "known_of"),
@@ -211,10 +211,10 @@ def figures_table(result: AuditFigures) -> Table:
         group=lambda row: str(row.figure.measure),
         kind=lambda row: "reference" if row.run.reference else "",
     ).only(*keys)
-    if not labelled(result):
-        return table.only(*(key for key in keys if key not in _OF_LABELS))
-    without = _NOT_OF_BOUNDS if only_bounds(result) else _OF_LABELS - {"known", *_OF_DRAWN}
     empty = {column.keys[0] for column in table.columns if all(column.value(row, 0) in (None, "") for row in rows)}
+    if not labelled(result):
+        return table.only(*(key for key in keys if key not in _OF_LABELS - (_OF_DRAWN - empty)))
+    without = _NOT_OF_BOUNDS if only_bounds(result) else _OF_LABELS - {"known", *_OF_DRAWN}
     return table.only(*(key for key in keys if key not in without and (key in _ALWAYS or key not in empty)))
 
 

@@ -12,6 +12,7 @@ from ir_measures import Measure
 
 from evenrank.files.types import Array
 from evenrank.measures import (
+    BiasMeasure,
     Evaluation,
     Lacking,
     LinearMeasure,
@@ -19,6 +20,8 @@ from evenrank.measures import (
     greatest_value,
     is_bias,
     is_linear,
+    linear_form,
+    not_estimable,
     resolve,
 )
 from evenrank.measures.base import mean_of, means_by_relevance
@@ -38,6 +41,8 @@ PROFILE_DEPTH = 100
 PARTLY = "documents without a label could change it"
 ONLY_KNOWN = "the figures are of the labelled documents alone"
 """Why nothing can be told of a figure that depends on documents without a label; where these are left out."""
+UNCHECKED = "the judge is not checked"
+"""Why nothing can be told of effectiveness by a judge alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +209,7 @@ def unjudged_documents(evaluation: Evaluation, depth: int) -> Unjudged | None:
 
 
 def _measure(
-    evaluation: Evaluation,
+    evaluation: JoinedRun,
     measure: Measure,
     axis: pl.Series,
     clusters: Array | None,
@@ -215,15 +220,25 @@ def _measure(
     """A run's values on a measure; ``ideal``: it is the neutral-first order."""
     how = resolve(measure)
     labels, samples = _Labels(), _Samples()
-    if is_bias(measure) and evaluation.group_table is not None and evaluation.group_table.labelled:
+    of_pairs = None if is_bias(measure) else evaluation.drawn_pairs
+    if of_pairs is not None:
+        form = linear_form(measure)
+        if form is None:
+            raise not_estimable(measure)
+        evaluation, how = of_pairs, form
+    if isinstance(how, BiasMeasure) and evaluation.group_table is not None and evaluation.group_table.labelled:
         labels = _labels(evaluation, how, over, ideal=ideal)
         # Of no labelled document there is no figure: neither 0 nor 1.
-        if labels.known is None or labels.known.rows == 0 or _is_unknown(evaluation, measure, over):
-            return _undefined(evaluation, measure, len(axis), clusters, labels)
+        if labels.known is None or labels.known.rows == 0 or _is_unknown(evaluation, how, over):
+            return _undefined(evaluation, measure, how, len(axis), clusters, labels)
         samples = _samples(evaluation, how, over, axis)
     queries = how.queries(evaluation)
     own = _parts(how, evaluation, over)
     parts = tuple(place_values(part, queries, axis) for part in own)
+    if of_pairs is not None:
+        # A run that lacks a query shows nothing relevant for it.
+        lacks = ~axis.is_in(queries.implode()).to_numpy()
+        parts = tuple(np.where(lacks, 0.0, part) for part in parts)
     values = QueryValues(how.per_query(parts), clusters, samples.own)
     tie_mean, tie_range, expected = None, None, None
     greatest, variances = greatest_value(measure), None
@@ -254,15 +269,14 @@ def _measure(
         known_queries=labels.known_queries,
         bounds=labels.bounds,
         undecidable_reason=labels.undecidable_reason(samples.own is not None),
-        from_labels=None if samples.own is None else _from_labels(samples.own, values.values, evaluation.guessed),
+        from_labels=None if samples.own is None else _from_labels(samples.own, values.values, evaluation, how, over),
     )
 
 
 def _undefined(
-    evaluation: Evaluation, measure: Measure, queries: int, clusters: Array | None, labels: _Labels
+    evaluation: JoinedRun, measure: Measure, how: RunMeasure, queries: int, clusters: Array | None, labels: _Labels
 ) -> MeasureValues:
     """A measure of which only bounds are known. Raises EvenrankError for one that the labels have no values for."""
-    how = resolve(measure)
     if isinstance(how, LinearMeasure):
         how.documents(evaluation.required_table, np.zeros(0, dtype=np.int64))
     nothing = np.full(queries, np.nan)
@@ -278,12 +292,12 @@ def _undefined(
     )
 
 
-def _parts(how: RunMeasure, run: Evaluation, over: Over | None) -> tuple[Array, ...]:
+def _parts(how: RunMeasure, run: JoinedRun, over: Over | None) -> tuple[Array, ...]:
     """The arrays that a figure is made of."""
     return how.parts_by_relevance(run) if over == "relevance" else how.parts(run, random=over == "random")
 
 
-def _whole_figure(how: RunMeasure, run: Evaluation, over: Over) -> float | None:
+def _whole_figure(how: RunMeasure, run: JoinedRun, over: Over) -> float | None:
     """An expected figure that is not that of its expected parts."""
     return how.figure_by_relevance(run) if over == "relevance" else how.random_figure(run)
 
@@ -319,7 +333,7 @@ class _Samples(NamedTuple):
     tied: LabelSample | None = None
 
 
-def _labels(evaluation: Evaluation, how: RunMeasure, over: Over | None, *, ideal: bool) -> _Labels:
+def _labels(evaluation: JoinedRun, how: RunMeasure, over: Over | None, *, ideal: bool) -> _Labels:
     """How many of the rows that a measure looks at are known, and its bounds."""
     known = _known_rows(how, evaluation, over)
     background = evaluation.background
@@ -343,7 +357,7 @@ def _labels(evaluation: Evaluation, how: RunMeasure, over: Over | None, *, ideal
     )
 
 
-def _samples(evaluation: Evaluation, how: RunMeasure, over: Over | None, axis: pl.Series) -> _Samples:
+def _samples(evaluation: JoinedRun, how: RunMeasure, over: Over | None, axis: pl.Series) -> _Samples:
     """What a measure that is estimated owes to labels that were drawn, on the axis."""
     if not isinstance(how, LinearMeasure) or not how.estimated(evaluation):
         return _Samples()
@@ -359,18 +373,29 @@ def _samples(evaluation: Evaluation, how: RunMeasure, over: Over | None, axis: p
     return _Samples(placed(how.design_term(evaluation)), placed(how.design_term(evaluation, tied=True)))
 
 
-def _from_labels(sample: LabelSample, values: Array, guessed: bool) -> FromLabels:
-    """What drawn labels make of a figure; ``guessed``: there is a guess beside them."""
-    mean, used = finite_population_mean(sample, values), np.unique(sample.document)
-    contradict = int(sample.contradicts[used].sum()) if guessed else None
-    return FromLabels(len(used), contradict, confidence_interval(mean) if mean.se else None)
+def _from_labels(
+    sample: LabelSample, values: Array, evaluation: JoinedRun, how: RunMeasure, over: Over | None
+) -> FromLabels:
+    """What drawn labels make of a figure, what they would without the guess, and what the guess says without them."""
+    labels, ends = len(np.unique(sample.document)), _these_queries(sample, values)
+    alone = None if over else evaluation.without_guess()
+    if alone is None or not isinstance(how, LinearMeasure):
+        return FromLabels(labels, ends)
+    without = _these_queries(how.design_term(alone), how.values(alone))
+    return FromLabels(labels, ends, mean_of(how.guess_values(evaluation)), without)
 
 
-def _is_unknown(evaluation: Evaluation, measure: Measure, over: Over | None) -> bool:
+def _these_queries(sample: LabelSample, values: Array) -> Interval | None:
+    """The interval of a mean for these queries alone; None where nothing is left to chance."""
+    mean = finite_population_mean(sample, values)
+    return confidence_interval(mean) if mean.se else None
+
+
+def _is_unknown(evaluation: JoinedRun, how: RunMeasure, over: Over | None) -> bool:
     """Whether a measure depends on documents without a label, which are neither left out nor counted as neutral."""
     if evaluation.missing != "bounds":
         return False
-    how, background = resolve(measure), evaluation.background
+    background = evaluation.background
     if isinstance(how, LinearMeasure) and how.estimated(evaluation):
         # Every document that it looks at has to be one that could have been drawn.
         sample = evaluation.required_table.sample

@@ -12,7 +12,7 @@ from evenrank import options as opt
 from . import _output
 from ._signatures import From, Values
 
-HELP = "Draw documents to label, and label them."
+HELP = "Draw documents to label or pairs to judge, and do so."
 EXAMPLES = {
     "sample": r"""
 # A hundred documents that say most about a run's lean.
@@ -20,15 +20,15 @@ evenrank labels sample bm25.run --collection docs.tsv --out todo.csv
 # For the difference of two runs.
 evenrank labels sample old.run new.run --baseline old --collection docs.tsv \
     --out todo.csv
-# For a group's share of the first five, of two hundred documents.
-evenrank labels sample bm25.run --measure "Share(group='f')@5" --n 200 \
-    --collection docs.tsv --out todo.csv
+# Pairs to judge, where there are no judgements.
+evenrank labels sample bm25.run bert.run --measure "P(rel=1)@10" \
+    --queries queries.tsv --collection docs.tsv --out todo.csv
 """,
     "ask": r"""
-# Label the documents, one after the other.
+# Label the documents, one after the other; again to go on.
 evenrank labels ask todo.csv
-# Go on where you stopped.
-evenrank labels ask todo.csv
+# Pairs, by grades.
+evenrank labels ask todo.csv --grades "0 1 2 3"
 # With groups of your own.
 evenrank labels ask todo.csv --groups "young old"
 """,
@@ -55,25 +55,31 @@ def sample(
             drawn.to_json(values)
     if json != _output.STANDARD:
         _output.say(drawn.table())
-        _output.say(f'Next: evenrank labels ask {out} --groups "f m"')
-        _output.say("      or fill in its column group (none: of no group)")
+        grades = " ".join(map(str, range(drawn.grades + 1))) if drawn.column == "grade" else None
+        choices = '--groups "f m"' if grades is None else f'--grades "{grades}"'
+        _output.say(f"Next: evenrank labels ask {out} {choices}")
+        _output.say(f"      or fill in its column {drawn.column}{' (none: of no group)' * (grades is None)}")
 
 
 def ask(
     todo: Annotated[str, opt.Option("The sample.", metavar="FILE")],
     *,
     groups: Annotated[str, opt.Option("The groups, with spaces between them.", metavar="LIST", panel="Groups")] = "f m",
+    grades: Annotated[
+        str | None, opt.Option("The grades, of a sample of pairs, with spaces between them.", metavar="LIST")
+    ] = None,
 ) -> None:
     """Label a sample in the terminal. Every answer is written at once; the same command goes on where you stopped."""
-    from evenrank.auditing.label_sample import Labelling
+    from evenrank.auditing.judgements import GRADE
+    from evenrank.auditing.label_sample import GROUP, Labelling
 
-    labelling = Labelling(todo, tuple(groups.split()))
-    allowed = ", ".join((*labelling.groups, "none"))
+    labelling = Labelling(todo, tuple((grades or groups).split()), GROUP if grades is None else GRADE)
+    allowed = ", ".join(labelling.answers)
     _output.say(f"Answer {allowed}, or undo or quit; as much of a word as tells them apart will do.")
     while True:
         left = labelling.done < len(labelling)
         document, text = labelling.document if left else ("", "")
-        said = textwrap.fill(text, _output.SCREEN) if text else document
+        said = "\n\n".join(textwrap.fill(part, _output.SCREEN) for part in text.splitlines()) or document
         of = f"{labelling.done + 1} of {len(labelling)}  {document}\n{said}"
         _output.say(f"\n{of}" if left else "\nAll are labelled: undo, or quit.")
         answer = _answer()

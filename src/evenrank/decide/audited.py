@@ -14,6 +14,7 @@ from evenrank.stats.sampling import LabelSample
 
 from .budget import BASELINE, Budget, Facts, Rule
 
+NOT_CHECKED = "not checked"
 REFERENCES = ("random", "neutral-first", "relevance-first")
 """The audit's reference rankings; a rule can be against one, but they are not gated."""
 
@@ -68,6 +69,7 @@ class Audited:
         poles: The groups that signed measures compare, the positive one first; None where the audit does not tell.
         warnings: What misleads in the audit, as sentences.
         provenance: How the audit was made, as JSON values.
+        unchecked: Whether effectiveness is by a judge alone, which nobody has checked.
         path: The file that it was read from.
     """
 
@@ -82,6 +84,7 @@ class Audited:
     poles: tuple[str, str] | None = None
     warnings: Sequence[str] = ()
     provenance: Mapping[str, object] | None = None
+    unchecked: bool = False
     path: str | None = None
 
     def fail(self, message: str) -> EvenrankError:

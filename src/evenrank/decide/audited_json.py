@@ -16,7 +16,7 @@ from evenrank.files.types import Array
 from evenrank.files.wording import counted
 from evenrank.stats.sampling import LabelSample
 
-from .audited import REFERENCES, Audited, RuleValues, no_quantity, not_measured
+from .audited import NOT_CHECKED, REFERENCES, Audited, RuleValues, no_quantity, not_measured
 from .budget import Facts, Rule
 
 _OF_SAMPLE = {
@@ -25,7 +25,6 @@ _OF_SAMPLE = {
     "weight": np.float64,
     "residual": np.float64,
     "probability": np.float64,
-    "contradicts": np.bool_,
 }
 _LARGEST = 1e50
 """The sums of powers of larger values overflow."""
@@ -87,6 +86,7 @@ class _AuditJson:
             poles=self._poles(),
             warnings=[w for w in warnings if isinstance(w, str)] if isinstance(warnings, list | tuple) else [],
             provenance=_table(data.get("provenance")) or None,
+            unchecked=_table(data.get("settings")).get("judge") == NOT_CHECKED,
             path=self._path,
         )
 
@@ -141,7 +141,7 @@ class _AuditJson:
             part = LabelSample(**parts)
             places = (part.query, self._queries), (part.document, part.labels)
             sound = all(len(at) == len(part.weight) and (at >= 0).all() and (at < most).all() for at, most in places)
-            sound &= len(part.probability) == len(part.contradicts) == part.labels
+            sound &= len(part.probability) == part.labels
             sound &= bool(np.isfinite(np.concatenate([part.weight, part.residual])).all())
             if not (sound and (part.probability > 0).all() and (part.probability <= 1).all()):
                 raise ValueError

@@ -36,6 +36,7 @@ def audited_result(result: AuditFigures) -> Audited:
         clusters=None if result.query_cluster is None else result.query_cluster.to_numpy(),
         poles=(poles[0], poles[1]) if poles else None,
         warnings=result.warnings,
+        unchecked=result.unchecked,
         provenance=provenance if isinstance(provenance, dict) else None,
     )
 

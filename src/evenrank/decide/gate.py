@@ -83,6 +83,12 @@ def gate(
     provenance.ahead()
     audit = as_audited(audited)
     rules = as_budget(budget, audit.facts)
+    unchecked = next((rule for rule in rules.rules if audit.unchecked and not rule.facts.bias), None)
+    if unchecked is not None:
+        raise audit.fail(
+            f"{unchecked.measure} is by a judge that nobody has checked: a rule needs judgements by people"
+            " (evenrank labels sample draws a hundred)"
+        )
     base = audit.baseline(baseline)
     gated = audit.run(run, base)
     data = [_rule_data(audit, rules, number, gated, base) for number in range(1, len(rules.rules) + 1)]

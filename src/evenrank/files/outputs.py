@@ -219,6 +219,35 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         part.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
+@contextmanager
+def exclusive(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Within the block no other process of this machine is in such a block for a file of the same folder."""
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+_FORMULA = r"[=+\-@\t\r\n＝＋－＠]"
+
+
+def ids_for_spreadsheets(ids: pl.Series) -> pl.Series:
+    """Ids with an apostrophe before each that a spreadsheet would take for a formula."""
+    formula = ids.str.contains(f"^{_FORMULA}") & ids.str.to_decimal().is_null()
+    return ("'" + ids).zip_with(formula, ids).alias(ids.name)
+
+
+def ids_from_spreadsheets(ids: pl.Series) -> pl.Series:
+    """What :func:`ids_for_spreadsheets` was given."""
+    return ids.str.replace(f"^'({_FORMULA})", "$1")
+
+
 def for_spreadsheets(table: pl.DataFrame) -> pl.DataFrame:
     """The table with an apostrophe before every text that a spreadsheet would take for a formula, and without
     characters that steer a terminal.
@@ -229,7 +258,7 @@ def for_spreadsheets(table: pl.DataFrame) -> pl.DataFrame:
 
     text = pl.col(pl.String)
     shown = text.str.replace_all(STEERING.pattern, "�")
-    formula = text.str.contains(r"^[=+\-@\t\r\n＝＋－＠]") & text.cast(pl.Float64, strict=False).is_null()
+    formula = text.str.contains(f"^{_FORMULA}") & text.cast(pl.Float64, strict=False).is_null()
     return table.with_columns(pl.when(formula).then("'" + shown).otherwise(shown).name.keep())
 
 

@@ -13,6 +13,7 @@ import polars as pl
 from evenrank.files.arguments import checked
 from evenrank.files.convert import Strings, frame_of, id_column, strings
 from evenrank.files.errors import EvenrankError, InputError, arg, quoted, readable, shown
+from evenrank.files.outputs import ids_from_spreadsheets
 from evenrank.files.provenance import SUFFIX
 from evenrank.files.reading import is_utf8
 from evenrank.files.tables import DOCUMENT, Columns, IdIndex, column_named, read_columns
@@ -176,6 +177,7 @@ def _drawn(
     """
     id_name = column_named(columns, DOCUMENT)
     table = columns.table.drop(PROBABILITY, *({"text"} & set(columns.table.columns)))
+    table = table.with_columns(ids_from_spreadsheets(table[id_name].cast(pl.String)))
     # Few labels may have none of a group.
     named = tuple(part.strip() for part in poles.split(",")) if poles is not None else ()
     more = (*more, *(pole for pole in named if pole not in (*more, REST)))
@@ -221,7 +223,7 @@ def _drawn(
 
 def _drawn_rows(columns: Columns, id_name: str) -> pl.DataFrame:
     """The documents of a sample's table, each once, with their rows."""
-    documents = columns.table[id_name].cast(pl.String)
+    documents = ids_from_spreadsheets(columns.table[id_name].cast(pl.String))
     every = pl.DataFrame({"doc_id": documents, "row": np.arange(len(documents))})
     return every.unique("doc_id", keep="first", maintain_order=True)
 
@@ -249,11 +251,15 @@ def _spoken(table: pl.DataFrame, value: str, known: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class SampleCard:
-    """What a sample was: the ids drawn [n] in their random order with their probabilities, and those that could be."""
+    """What a sample was: the ids drawn [n] in their random order with their probabilities, and those that could be.
+
+    ``measures``: the measures that it was drawn for.
+    """
 
     drawn: pl.Series
     chance: pl.Series
     could: pl.Series
+    measures: tuple[str, ...] = ()
 
     @staticmethod
     def beside(path: str) -> SampleCard | None:
@@ -267,7 +273,8 @@ class SampleCard:
             if not all(map(_is_text, [*card[DRAWN], *card[FRAME]])):
                 raise ValueError
             drawn, could = (pl.Series("doc_id", card[key], dtype=pl.String) for key in (DRAWN, FRAME))
-            found = SampleCard(drawn, pl.Series(card[PROBABILITY], dtype=pl.Float64), could)
+            chance, measures = pl.Series(card[PROBABILITY], dtype=pl.Float64), card["made_by"]["measures"]
+            found = SampleCard(drawn, chance, could, tuple(map(str, measures)))
             sound = len(found.chance) == len(drawn) and found.chance.is_between(0, 1, closed="right").all()
             if not sound or found.chance.null_count():
                 raise ValueError

@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -120,13 +120,6 @@ _MANY = 1 << 15
 """Documents looked up at once for which it is worth it to look up pairs of counts."""
 
 
-_FOLDS = 5
-_CONTRADICTS = 0.5
-"""A label contradicts a guess that is further away."""
-_FITTED = 100
-"""Labels from which on a guess is scaled by what they say of it."""
-
-
 @dataclass(frozen=True, slots=True)
 class DrawnLabels:
     """Which documents could have been drawn, which were, and what is guessed of all of them.
@@ -136,7 +129,7 @@ class DrawnLabels:
         labelled: The row in the group table of each that was drawn [F], −1 of the others; ``probability``: with which
             it was drawn [F], 1 of the others.
         guess: The groups' weights as a group table, and ``guessed`` the row in it of each document [F], −1 where
-            nothing is guessed: no group.
+            nothing is guessed.
         trusted: Whether that all ranked documents could have been drawn is taken on trust.
     """
 
@@ -152,40 +145,17 @@ class DrawnLabels:
         """The places [k], among all that could have been drawn, of those that were."""
         return np.flatnonzero(self.labelled >= 0)
 
-    def estimates(self, values: Callable[[GroupTable, Array], Array], table: GroupTable) -> Estimates:
-        """What a value of documents is estimated to be, from the labels in ``table`` and the guess.
+    def guesses(self, values: Callable[[GroupTable, Array], Array]) -> Array:
+        """The guessed value of all documents [F]: where nothing is guessed, the mean of the others, 0 without any.
 
-        ``values``: of rows [n] of a group table. From 100 labels on the guess is scaled in five folds, each by the λ of
-        least squares on the labels of the others with weights 1 − π: a guess that is of no use is not used.
+        ``values``: of rows [n] of a group table.
         """
-        rows = self.rows
         guess = np.zeros(len(self.documents))
         if self.guess is not None and self.guessed is not None:
             known = self.guessed >= 0
             guess[known] = values(self.guess, self.guessed[known])
-        label, own = values(table, self.labelled[rows]), guess[rows]
-        scale = np.ones(len(guess))
-        if len(rows) >= _FITTED and own.any():
-            fold = (self.documents.hash(seed=1) % _FOLDS).to_numpy()
-            weight = 1 - self.probability[rows]
-            for number in range(_FOLDS):
-                others = fold[rows] != number
-                square = float((weight * own**2)[others].sum())
-                if square > 0:
-                    scale[fold == number] = float((weight * own * label)[others].sum()) / square
-        found = scale * guess
-        residual = label - found[rows]
-        found[rows] += residual / self.probability[rows]
-        return Estimates(found, residual, np.abs(label - own) > _CONTRADICTS)
-
-
-class Estimates(NamedTuple):
-    """Of all documents [F] that could have been drawn, their ``values``; of those that were [k], the label less the
-    scaled guess, and whether it contradicts the guess."""
-
-    values: Array
-    residual: Array
-    contradicts: Array
+            guess[~known] = guess[known].mean() if known.any() else 0.0
+        return guess
 
 
 @checked

@@ -19,8 +19,8 @@ from ir_measures.measures.base import Agg
 
 from evenrank.files.errors import EvenrankError
 from evenrank.files.types import EQUAL, Array
-from evenrank.groups.table import MAGNITUDES, Estimates, GroupTable
-from evenrank.stats.sampling import LabelSample
+from evenrank.groups.table import MAGNITUDES, GroupTable
+from evenrank.stats.sampling import FOLDS, Estimates, LabelSample, difference_estimates
 
 from .joined import TIE_DRAWS, JoinedRun
 from .ranked_lists import Column, count_within, expand, number_within
@@ -419,10 +419,13 @@ class LinearMeasure(BiasMeasure):
         return table is not None and table.sample is not None and plain and self.label_range(table) is not None
 
     def _estimates(self, run: JoinedRun) -> Estimates:
-        table = run.required_table
-        assert table.sample is not None
         if self not in run.estimates:
-            run.estimates[self] = table.sample.estimates(self.documents, table)
+            table, sample = run.required_table, run.required_table.sample
+            assert sample is not None
+            rows, fold = sample.rows, (sample.documents.hash(seed=1) % FOLDS).to_numpy()
+            label = self.documents(table, sample.labelled[rows])
+            guess, chance = sample.guesses(self.documents), sample.probability[rows]
+            run.estimates[self] = difference_estimates(guess, fold, rows, label, chance)
         return run.estimates[self]
 
     def place_weights(self, run: JoinedRun, places: Array, *, tied: bool = False) -> tuple[Array, Array]:
@@ -452,7 +455,13 @@ class LinearMeasure(BiasMeasure):
         query, weight = self.place_weights(run, places, tied=tied)
         seen = weight != 0
         found, chance = self._estimates(run), sample.probability[sample.rows]
-        return LabelSample(query[seen], drawn[places[seen]], weight[seen], found.residual, chance, found.contradicts)
+        return LabelSample(query[seen], drawn[places[seen]], weight[seen], found.residual, chance)
+
+    def guess_values(self, run: JoinedRun) -> Array:
+        """The value [Q] of each query by the guess alone, where labels were drawn."""
+        weights, scale, guess = self._weights(run), self.scale(run), self._estimates(run).guess
+        column = run.column((self, "guess"), lambda rows: guess[rows], np.nan, run.could_be_drawn)
+        return _sums(weights, column.first(run.scored_lists, weights.shape[1])) * scale
 
     def design_term_by_relevance(self, run: JoinedRun) -> LabelSample:
         """As :meth:`design_term`, of :meth:`by_relevance`."""

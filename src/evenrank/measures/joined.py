@@ -16,7 +16,8 @@ from evenrank.files.runs import Run
 from evenrank.files.tables import IdIndex, pick
 from evenrank.files.types import Array
 from evenrank.files.wording import are, counted
-from evenrank.groups.table import Estimates, GroupTable, Magnitude, sides
+from evenrank.groups.table import GroupTable, Magnitude, sides
+from evenrank.stats.sampling import Estimates
 
 from .ranked_lists import (
     Column,
@@ -250,6 +251,8 @@ class JoinedRun:
         self._columns: dict[Hashable, Column] = {}
         # What measures estimate of the documents that could have been drawn for labelling.
         self.estimates: dict[Hashable, Estimates] = {}
+        # The same with pairs as documents, where judgements were drawn.
+        self.drawn_pairs: JoinedRun | None = None
         self._wins: dict[int, tuple[Wins, Array]] = {}
         # What was drawn over the orders of tied documents, by measure.
         self.over_orders: dict[Hashable, tuple[Array, Array, Array]] = {}
@@ -282,6 +285,8 @@ class JoinedRun:
             other._of = self
         if self.qrels is not None:
             other.graded_rows = moved_rows(self.graded_rows, order)
+        if self.drawn_pairs is not None:
+            other.drawn_pairs = self.drawn_pairs.in_order(order, scores)
         return other
 
     def orders(self, *, random: bool = False) -> Iterator[Self]:
@@ -386,11 +391,13 @@ class JoinedRun:
             self._columns[key] = Column(values, self.scored_rows if rows is None else rows, missing)
         return self._columns[key]
 
-    @property
-    def guessed(self) -> bool:
-        """Whether there is a guess beside labels that were drawn."""
-        sample = None if self.group_table is None else self.group_table.sample
-        return sample is not None and sample.guess is not None
+    def without_guess(self) -> Self | None:
+        """The same run with the labels that were drawn alone; None where there is no guess beside them."""
+        table = self.group_table
+        if table is None or table.sample is None or table.sample.guess is None:
+            return None
+        table = replace(table, sample=replace(table.sample, guess=None, guessed=None))
+        return type(self)(self.run, table, self.qrels, missing=self.missing, seed=self.seed)
 
     @functools.cached_property
     def could_be_drawn(self) -> TableRows:

@@ -21,7 +21,7 @@ from . import exposure, impact, neutrality, pairwise, rank_bias
 from .base import CUTOFF, BiasMeasure, LinearMeasure, RunMeasure
 from .joined import MISSING_LIMIT, TIE_DRAWS, JoinedRun, Lacking, find_lacking, refuse_share, refuse_unlabelled
 from .ranked_lists import RankedLists, expand, gathered
-from .utility import UtilityMeasure, computed_here, decided
+from .utility import GradeSum, SumOverRanks, UtilityMeasure, computed_here, decided
 
 _MANY_ROWS = 100_000
 
@@ -138,10 +138,31 @@ def is_linear(measure: Measure) -> bool:
     return isinstance(how, LinearMeasure) and not how.drawn
 
 
-def is_estimable(measure: Measure) -> bool:
-    """Whether a measure of groups is a sum over ranks that labels that were drawn can estimate."""
+def linear_form(measure: Measure) -> LinearMeasure | None:
+    """The sum over ranks that labels of documents, or judgements of pairs, that were drawn estimate; None of others."""
     how = resolve(measure)
-    return isinstance(how, LinearMeasure) and not (how.drawn or how.needs_background)
+    if isinstance(how, SumOverRanks):
+        return GradeSum(how)
+    return how if isinstance(how, LinearMeasure) and not (how.drawn or how.needs_background) else None
+
+
+def is_estimable(measure: Measure) -> bool:
+    """Whether labels, or judgements, that were drawn can estimate a measure."""
+    return linear_form(measure) is not None
+
+
+def not_estimable(measure: Measure) -> EvenrankError:
+    """The error for a measure that what was drawn cannot estimate, with what can be had in its place."""
+    if is_bias(measure):
+        return EvenrankError(
+            f"{measure} is no sum over ranks, which labels of some documents can estimate: expected ARaB, RaB, Share or"
+            " FaiRR"
+        )
+    cutoff = measure.params.get("cutoff", 10)
+    return EvenrankError(
+        f"{measure} cannot be had from a sample of judgements: it depends on documents that nobody judged."
+        f" SDCG(max_rel=3)@{cutoff} can (it orders runs as nDCG does), and so can P(rel=1)@{cutoff} and RBP(rel=1)"
+    )
 
 
 def describe(measure: Measure) -> str:

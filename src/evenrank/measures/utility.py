@@ -6,6 +6,9 @@ which puts them the other way round.
 Documents without a positive grade add nothing to these measures, so only the *hits* (documents of the run with a
 positive grade) are looked at. The expectations over orders of tied documents are closed forms
 [McSherry & Najork, ECIR 2008]; that of ERR is our own.
+
+[JK02] Järvelin & Kekäläinen (2002). Cumulated gain-based evaluation of IR techniques. ACM TOIS 20(4).
+[MZ08] Moffat & Zobel (2008). Rank-biased precision for measurement of retrieval effectiveness. ACM TOIS 27(1).
 """
 
 from __future__ import annotations
@@ -18,8 +21,10 @@ from ir_measures import Measure
 
 from evenrank.files.errors import EvenrankError
 from evenrank.files.types import Array
+from evenrank.groups.table import GroupTable
+from evenrank.options import LARGEST
 
-from .base import RunMeasure
+from .base import LinearMeasure, RunMeasure
 from .joined import JoinedRun
 from .ranked_lists import Hits, TieBlocks, chance_of_none, ln_choose, number_within, reach
 
@@ -58,17 +63,19 @@ def decided(run: JoinedRun, values: Array) -> Array:
 class HitMeasure(UtilityMeasure):
     """A measure of the hits alone: a subclass has its value and its expectation over ties.
 
-    ``graded``: grades count, rather than being relevant (at least ``rel``).
+    ``graded``: grades count, rather than being relevant (at least ``rel``); ``own_parameters``: what it has beside
+    ``cutoff`` and ``rel``.
     """
 
     NAME: ClassVar[str]
+    own_parameters: ClassVar[tuple[str, ...]] = ()
     graded = False
     needs_cutoff = False
 
     @classmethod
     def covers(cls, measure: Measure) -> bool:
         """Whether the parameters of ir_measures' measure are computed here."""
-        params = dict(measure.params)
+        params = {name: value for name, value in measure.params.items() if name not in cls.own_parameters}
         cutoff = params.pop("cutoff", None)
         relevance = 1 if cls.graded else params.pop("rel", 1)
         return not params and relevance >= 1 and not (cls.needs_cutoff and cutoff is None)
@@ -107,22 +114,161 @@ def _ratio(numerator: Array, denominator: Array) -> Array:
     return np.divide(numerator, denominator, out=np.zeros(len(numerator)), where=denominator > 0)
 
 
-class _Precision(HitMeasure):
+class SumOverRanks(HitMeasure):
+    """A measure that is a sum over ranks of each document's gain, so that drawn judgements can estimate it.
+
+    A subclass has the discounts of ranks, which :attr:`total` divides, and the gain of a grade, from 0 to 1.
+    """
+
+    total: float
+
+    def discounts(self, depth: int) -> Array:
+        """The discount [depth] of each rank; 0 below the cutoff."""
+        raise NotImplementedError
+
+    def gain(self, grade: Array) -> Array:
+        """The gain [n] of documents with these grades [n]."""
+        relevant: Array = (grade >= self.measure.params.get("rel", 1)).astype(np.float64)
+        return relevant
+
+    def weights(self, depth: int) -> Array:
+        """The weight [depth] of each rank."""
+        weights: Array = self.discounts(depth) / self.total
+        return weights
+
+    def value(self, hits: Hits) -> Array:
+        """The value [J] with the hits at their ranks."""
+        discounts = self.discounts(int(hits.rank.max(initial=0)))
+        return hits.sum(self.gain(hits.grade) * discounts[hits.rank - 1]) / self.total
+
+    def expectation(self, hits: Hits) -> Array:
+        """The expectation [J] over the orders of tied documents."""
+        sums = np.cumsum(np.append(0.0, self.discounts(int((hits.before + hits.size).max(initial=0)))))
+        mean = (sums[hits.before + hits.size] - sums[hits.before]) / hits.size
+        return hits.sum(self.gain(hits.grade) * mean) / self.total
+
+
+class GradeSum(LinearMeasure):
+    """A sum over ranks of gains, of pairs as documents: their grades are the groups of a group table."""
+
+    better = "higher"
+    least, most = 0.0, 1.0
+
+    def __init__(self, how: SumOverRanks) -> None:
+        measure = how.measure
+        self.__name__ = measure.__name__
+        self.SUPPORTED_PARAMS = measure.SUPPORTED_PARAMS  # type: ignore[misc]
+        super().__init__(**{"cutoff": LARGEST, **measure.params})
+        self.how = how
+
+    def weights(self, lengths: Array, depth: int) -> Array:
+        """The weight [Q, depth] of each rank; 0 below the end of a list."""
+        return np.where(np.arange(depth) < lengths[:, None], self.how.weights(depth), 0.0)
+
+    def documents(self, table: GroupTable, rows: Array) -> Array:
+        """The gain [N] of each of the ``rows`` [N]."""
+        gains = self.how.gain(np.array([int(grade) for grade in table.groups]))
+        counts = (table.table[f"count_{grade}"].to_numpy()[rows] for grade in table.groups)
+        total: Array = sum((gain * count for gain, count in zip(gains, counts, strict=True)), np.zeros(len(rows)))
+        return total
+
+    def label_range(self, table: GroupTable) -> tuple[float, float]:
+        """From no gain to that of the highest grade."""
+        return 0.0, 1.0
+
+
+class _Precision(SumOverRanks):
     """P@k: relevant documents in the first k ranks / k."""
 
     NAME = "P"
     needs_cutoff = True
     meaning = "The share of passages within the cutoff that are relevant."
 
-    def value(self, hits: Hits) -> Array:
-        """The value [J] with the hits at their ranks."""
-        cutoff = self.required_cutoff
-        return hits.sum(np.ones(len(hits.rank)), hits.rank <= cutoff) / cutoff
+    def __init__(self, measure: Measure) -> None:
+        super().__init__(measure)
+        self.total = self.required_cutoff
 
-    def expectation(self, hits: Hits) -> Array:
-        """The expectation [J] over the orders of tied documents."""
-        cutoff = self.required_cutoff
-        return hits.sum(reach(hits.before, hits.size, cutoff) / hits.size) / cutoff
+    def discounts(self, depth: int) -> Array:
+        """1 within the cutoff [depth]."""
+        return (np.arange(depth) < self.required_cutoff).astype(np.float64)
+
+
+class RankBiasedPrecision(SumOverRanks):
+    """RBP(rel=t,p=p)[@k]: the sum over ranks of (1 − p)p^(rank − 1) where the grade is at least t [MZ08].
+
+    It is the expected share of relevant documents that a reader sees who goes on to the next rank with probability p,
+    by default .8. Without ``rel`` it is left to ir_measures.
+
+    When it misleads: where no document below some rank is judged, the ranks below count as not relevant: p^k of the
+    weight is below rank k (.8^10 = .11). A p that is far from how long people read ranks systems for other readers.
+
+    Worked example: grades 2, 0, 1 with t = 1 and p = .5 give .5 · (1 + 0 + .25) = .625, with t = 2 they give .5.
+
+    >>> import evenrank
+    >>> run, qrels = {"q": {"a": 3, "b": 2, "c": 1}}, {"q": {"a": 2, "c": 1}}
+    >>> evenrank.audit(run, qrels=qrels, measures="RBP(rel=1,p=0.5)")["run", "RBP(rel=1,p=0.5)"].mean
+    0.625
+    """
+
+    NAME = "RBP"
+    own_parameters = ("p",)
+    total = 1.0
+    meaning = "The expected share of relevant passages for a reader who stops after each one with a fixed chance."
+
+    @classmethod
+    def covers(cls, measure: Measure) -> bool:
+        """Whether the grade that is relevant is named, and readers stop."""
+        return super().covers(measure) and "rel" in measure.params and 0 < measure["p"] < 1
+
+    def discounts(self, depth: int) -> Array:
+        """(1 − p)p^(rank − 1) [depth], 0 below a cutoff."""
+        stays = float(self.measure["p"])
+        return np.where(np.arange(depth) < (self.cutoff or np.inf), (1 - stays) * stays ** np.arange(depth), 0.0)
+
+
+class ScaledDCG(SumOverRanks):
+    """SDCG(max_rel=G)@k: Σ min(grade, G)/G · 1/log₂(1 + rank) over the first k ranks / Σ 1/log₂(1 + rank).
+
+    It is nDCG [JK02] with another ideal: k documents of the highest grade G, whether the collection has them or not.
+    So it needs no judgement of documents that no run found, and is a sum over ranks.
+
+    When it misleads: 1 is out of reach where fewer than k documents have the highest grade, and how far differs by
+    query: compare runs on the same queries, not collections. A G above the highest grade that is ever given makes
+    every figure small.
+
+    Worked example: grades 3, 0, 1 with G = 3 give (1 + 0 + 1/3 · 1/2) / (1 + .6309 + .5) = .547.
+
+    >>> import evenrank
+    >>> run, qrels = {"q": {"a": 3, "b": 2, "c": 1}}, {"q": {"a": 3, "c": 1}}
+    >>> round(evenrank.audit(run, qrels=qrels, measures="SDCG(max_rel=3)@3")["run", "SDCG(max_rel=3)@3"].mean, 3)
+    0.547
+    """
+
+    NAME = "SDCG"
+    graded = True
+    needs_cutoff = True
+    own_parameters = ("max_rel",)
+    meaning = "How high relevant passages rank, higher grades counting more; 1 is the highest grade at every rank."
+
+    def __init__(self, measure: Measure) -> None:
+        super().__init__(measure)
+        self.total = float(self.discounts(self.required_cutoff).sum())
+
+    @classmethod
+    def covers(cls, measure: Measure) -> bool:
+        """Whether the highest grade is above 0."""
+        return super().covers(measure) and measure["max_rel"] > 0
+
+    def discounts(self, depth: int) -> Array:
+        """1/log₂(1 + rank) [depth], 0 below the cutoff."""
+        rank = np.arange(1, depth + 1)
+        return np.where(rank <= self.required_cutoff, 1 / np.log2(1.0 + rank), 0.0)
+
+    def gain(self, grade: Array) -> Array:
+        """The grade's share [n] of the highest, from 0 to 1."""
+        highest = self.measure["max_rel"]
+        share: Array = np.clip(grade, 0, highest) / highest
+        return share
 
 
 class _Recall(HitMeasure):
@@ -318,7 +464,18 @@ def _survival(query: Array, stop: Array) -> Array:
 
 
 _MEASURES: dict[str, type[HitMeasure]] = {
-    kind.NAME: kind for kind in (_Precision, _Recall, _Success, _ReciprocalRank, _AveragePrecision, _NDCG, _ERR)
+    kind.NAME: kind
+    for kind in (
+        _Precision,
+        _Recall,
+        _Success,
+        _ReciprocalRank,
+        _AveragePrecision,
+        _NDCG,
+        _ERR,
+        RankBiasedPrecision,
+        ScaledDCG,
+    )
 }
 
 

@@ -58,6 +58,14 @@ CITATIONS = {
         "adversarial mitigation of BERT rankers. SIGIR 2021",
         "https://doi.org/10.1145/3404835.3462949",
     ),
+    "JK02": Citation(
+        "Järvelin and Kekäläinen: Cumulated gain-based evaluation of IR techniques. TOIS 20(4), 2002",
+        "https://doi.org/10.1145/582415.582418",
+    ),
+    "MZ08": Citation(
+        "Moffat and Zobel: Rank-biased precision for measurement of retrieval effectiveness. TOIS 27(1), 2008",
+        "https://doi.org/10.1145/1416950.1416952",
+    ),
     "BEU19": Citation(
         "Beutel et al.: Fairness in recommendation ranking through pairwise comparisons. KDD 2019",
         "https://doi.org/10.1145/3292500.3330745",

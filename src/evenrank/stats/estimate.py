@@ -329,7 +329,7 @@ def finite_population_mean(sample: LabelSample, values: Array) -> MeanEstimate:
 def superpopulation_mean(sample: LabelSample, values: Array, clusters: Array | None = None) -> MeanEstimate:
     """The mean of two or more values [Q] for queries like these: the queries are a sample as well as the labels.
 
-    V_Q = s²(y)/Q + V − Σ_q Σ_d w² (1 − π)(x − λf)²/π²/Q² counts what is chance in both once; V_T is the largest of
+    V_Q = s²(y)/Q + V − Σ_q Σ_d w² (1 − π)(x − m)²/π²/Q² counts what is chance in both once; V_T is the largest of
     V_Q, V and s²(y)/Q. The variance is V_T + V₁, its degrees of freedom Satterthwaite's. With ``clusters`` [Q] of
     queries s²(y)/Q is the variance of :func:`mean_estimate`.
     """

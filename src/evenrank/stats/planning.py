@@ -126,11 +126,12 @@ def _surplus(n: int, mean: float, sd: float, loss: float, alpha: float) -> float
     return (n * mean - loss) / total - t_quantile(n, 1 - HOLDS_SHARE * alpha) * math.sqrt(squares / n / total)
 
 
-def expected_half_width(weights: Array, probability: Array, contradicting: float) -> float:
-    """Half the width to expect of an interval from drawn labels, if a share of them contradicts the guess.
+def expected_half_width(weights: Array, probability: Array, variance: float) -> float:
+    """Half the width to expect of an interval from drawn labels, for these queries.
 
-    ``weights`` [D]: the documents' weights in the figure; ``probability`` [D]: with which each is drawn.
+    ``weights`` [D]: the documents' weights in the figure; ``probability`` [D]: with which each is drawn; ``variance``:
+    of the labels' values. A guess makes the interval narrower.
     """
     labels = float(probability.sum())
     squares = float((weights**2 * (1 - probability) / probability).sum())
-    return t_quantile(max(2.0, 2 * contradicting * labels), 0.975) * math.sqrt((contradicting + 1 / labels) * squares)
+    return t_quantile(max(2.0, 2 * labels), 0.975) * math.sqrt((variance + 1 / labels) * squares)

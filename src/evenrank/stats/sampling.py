@@ -15,7 +15,36 @@ from evenrank.files.types import Array
 
 LEAST_LABELS = 30
 """Fewer labels of a sample than this tell nothing of the documents that were not drawn."""
+FOLDS = 5
 _ZERO = 1e-12
+
+
+def predictions(guess: Array, fold: Array, drawn: Array, label: Array, probability: Array) -> Array:
+    """What a guess predicts of each document's value [D]: m = x̄ + b(f − f̄), fitted on the labels of other folds.
+
+    x̄ and f̄ are means over these labels with weights 1 − π, and b is the slope of weighted least squares, 0 where the
+    guess is the same for all of them. With fewer than 30 labels the guess itself.
+
+    Args:
+        guess: f [D], wrong as it may be.
+        fold: The fold of each document [D], from 0 to 4.
+        drawn: The places [k] of the documents that have a label.
+        label: Their labels' values x [k].
+        probability: The probabilities π [k] with which they were drawn.
+    """
+    predicted = guess.copy()
+    if len(drawn) < LEAST_LABELS:
+        return predicted
+    own = guess[drawn]
+    for number in range(FOLDS):
+        weight = np.where(fold[drawn] != number, 1 - probability, 0.0)
+        if weight.sum() <= _ZERO:
+            continue
+        x, f = (float(np.average(values, weights=weight)) for values in (label, own))
+        square = float((weight * (own - f) ** 2).sum())
+        slope = float((weight * (own - f) * (label - x)).sum()) / square if square > _ZERO else 0.0
+        predicted[fold == number] = x + slope * (guess[fold == number] - f)
+    return predicted
 
 
 class DesignError(NamedTuple):
@@ -31,21 +60,41 @@ class DesignError(NamedTuple):
     df: float
 
 
+class Estimates(NamedTuple):
+    """Of all documents [D] that could have been drawn, their estimated ``values`` and the ``guess``; of those that were
+    drawn [k], the ``residual``: the label less what the guess predicts."""
+
+    values: Array
+    residual: Array
+    guess: Array
+
+
+def difference_estimates(guess: Array, fold: Array, drawn: Array, label: Array, probability: Array) -> Estimates:
+    """The difference estimator of each document's value: m + (x − m)/π of those drawn, m of the others.
+
+    m is that of :func:`predictions`, whose arguments these are.
+    """
+    estimated = predictions(guess, fold, drawn, label, probability)
+    residual = label - estimated[drawn]
+    estimated[drawn] += residual / probability
+    return Estimates(estimated, residual, guess)
+
+
 @dataclass(frozen=True, slots=True)
 class LabelSample:
     """What a figure owes to labels of documents that were drawn: a sum of them, estimated from a sample.
 
     A figure is M = Σ_d W_d x_d, with W_d the document's weight in it, 1/Q times the sum over its queries of the weights
     of its ranks, and x_d the value of its label. With a guess f_d of every value, wrong as it may be, and labels of a
-    sample S, drawn with probabilities π_d, M̂ = Σ_d W_d λ f_d + Σ_{d ∈ S} W_d (x_d − λ f_d)/π_d is unbiased whatever
-    the guess: the difference estimator of survey sampling, prediction-powered inference [AEA23].
+    sample S, drawn with probabilities π_d, M̂ = Σ_d W_d m_d + Σ_{d ∈ S} W_d (x_d − m_d)/π_d is unbiased whatever the
+    guess, where m_d is what it predicts by the labels of other documents (:func:`predictions`): the difference
+    estimator of survey sampling, prediction-powered inference [AEA23].
 
     Attributes:
         query, document, weight: Where a drawn document is in a query's value [P]: the query, from 0, the number of the
             document among those drawn, and the weight of its rank.
-        residual: x_d − λ f_d of the documents drawn [k].
+        residual: x_d − m_d of the documents drawn [k].
         probability: Their π_d [k], above 0 and at most 1.
-        contradicts: Whether a label differs from its guess by more than .5 [k].
     """
 
     query: Array
@@ -53,7 +102,6 @@ class LabelSample:
     weight: Array
     residual: Array
     probability: Array
-    contradicts: Array
 
     @property
     def labels(self) -> int:
@@ -77,9 +125,9 @@ class LabelSample:
     def design_error(self, known: Array) -> DesignError:
         """The error that the draw gives a mean over the ``known`` [Q] queries.
 
-        With z = W(x − λf)/π and z̄ its mean with weights 1 − π, over the k documents with π < 1:
-        V = k/(k − 1) · Σ(1 − π)(z − z̄)². V₁, the mean of (1 − π)(W/π)², is what one more error of size 1 would add,
-        as a sample may hold none of a few. Twice as many degrees of freedom as labels that contradict the guess, at
+        With z = W(x − m)/π and z̄ its mean with weights 1 − π, over the k documents with π < 1, and u = (1 − π)(z − z̄)²:
+        V = k/(k − 1) · Σu. V₁, the mean of (1 − π)(W/π)², is what one more error of size 1 would add, as a sample may
+        hold none of a few. Degrees of freedom are twice the number of labels that V effectively is of, (Σu)²/Σu², at
         least 2.
         """
         inside = known[self.query]
@@ -96,11 +144,12 @@ class LabelSample:
         z = total * scaled
         deviations = z - (unsampled * z).sum() / unsampled.sum()
         k = int(random.sum())
-        variance = k / (k - 1) * float((unsampled * deviations**2).sum())
+        squares = unsampled * deviations**2
+        variance = k / (k - 1) * float(squares.sum())
+        effective = float(squares.sum() ** 2 / (squares**2).sum()) if variance > 0 else 0.0
         one_more = float((unsampled * (total / self.probability) ** 2)[random].mean())
         within = float((of_pair**2 * (unsampled * scaled**2)[document]).sum()) / size**2
-        used = np.abs(total) > _ZERO
-        return DesignError(variance, one_more, within, float(max(2, 2 * int((self.contradicts & used & random).sum()))))
+        return DesignError(variance, one_more, within, max(2.0, 2 * effective))
 
     @property
     def too_few(self) -> str | None:

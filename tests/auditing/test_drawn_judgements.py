@@ -1,0 +1,287 @@
+"""Judgements that were drawn: against all judgements, every sample, and the same done with pairs named as documents."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import evenrank
+from evenrank.auditing.judgements import agreement
+from evenrank.auditing.label_sample import Labelling
+from evenrank.files import EvenrankError
+from evenrank.groups import as_labels
+from evenrank.groups.labels import SampleCard
+from evenrank.stats.estimate import confidence_interval, finite_population_mean
+
+MEASURES = "P(rel=2)@5 SDCG(max_rel=3)@5"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[tuple[str, str], int]]:
+    """A folder with two runs, texts, 90 drawn pairs with their grades and a judge; and the grades of all pairs."""
+    folder = tmp_path_factory.mktemp("judged")
+    rng = np.random.default_rng(4)
+    grades: dict[tuple[str, str], int] = {}
+    for name in ("a", "b"):
+        lines = []
+        for q in range(30):
+            for rank, d in enumerate(rng.permutation(12)[:8]):
+                grades.setdefault((f"q{q}", f"d{d}"), int(rng.integers(0, 4)))
+                lines.append(f"q{q} Q0 d{d} {rank + 1} {8 - rank} x")
+        (folder / f"{name}.run").write_text("\n".join(lines) + "\n")
+    (folder / "docs.tsv").write_text("".join(f"d{d}\ttext of {d}\n" for d in range(12)))
+    (folder / "queries.tsv").write_text("".join(f"q{q}\tquery {q}\n" for q in range(30)))
+    write_qrels(folder / "qrels.txt", grades)
+    # A judge who is a grade too kind in half of the pairs, and has not seen every pair.
+    judge = {pair: min(3, grade + int(rng.integers(0, 2))) for pair, grade in grades.items() if rng.random() < 0.95}
+    write_qrels(folder / "judge.qrels", judge)
+    sample = evenrank.sample_labels(
+        [folder / "a.run", folder / "b.run"],
+        measures=MEASURES,
+        n=90,
+        collection=folder / "docs.tsv",
+        queries=folder / "queries.tsv",
+    )
+    sample.write(folder / "todo.csv")
+    fill(folder / "todo.csv", grades)
+    return folder, grades
+
+
+def write_qrels(path: Path, grades: dict[tuple[str, str], int]) -> None:
+    path.write_text("".join(f"{q} 0 {d} {grade}\n" for (q, d), grade in grades.items()))
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def fill(path: Path, grades: dict[tuple[str, str], int]) -> None:
+    write(path, [{**row, "grade": grades[row["query_id"], row["doc_id"]]} for row in rows_of(path)])
+
+
+def audited(folder: Path, qrels: object = "todo.csv", **how: Any) -> evenrank.AuditResult:
+    given = folder / qrels if isinstance(qrels, str) else qrels
+    return evenrank.audit([folder / "a.run", folder / "b.run"], qrels=given, baseline="a", **how)
+
+
+def test_estimates_are_those_of_pairs_named_as_documents(made: tuple[Path, dict[tuple[str, str], int]]) -> None:
+    """P is the share of a group among pairs, through the public interface of labels."""
+    folder, _ = made
+    found = audited(folder)
+    rows = rows_of(folder / "todo.csv")
+    assert list(rows[0]) == ["query_id", "query", "doc_id", "text", "grade", "probability"]
+    assert rows[0]["query"] == f"query {rows[0]['query_id'][1:]}"
+    labels = pl.DataFrame(
+        {
+            "doc_id": [f"{row['query_id']}\t{row['doc_id']}" for row in rows],
+            "group": ["rel" if int(row["grade"]) >= 2 else "not" for row in rows],
+            "probability": [float(row["probability"]) for row in rows],
+        }
+    )
+    could = json.loads((folder / "todo.csv.card.json").read_text())["could_be_drawn"]
+    card = SampleCard(labels["doc_id"], labels["probability"], pl.Series(could))
+    runs = {}
+    for name in ("a", "b"):
+        table = evenrank.read_run(folder / f"{name}.run").table
+        ids = (table["query_id"] + "\t" + table["doc_id"]).alias("doc_id")
+        runs[name] = table.with_columns(ids).select("query_id", "doc_id", "score")
+    share = "Share(group='rel')@5"
+    other = evenrank.audit(runs, labels=as_labels(labels, card=card), measures=share, baseline="a")
+    for name in ("a", "b"):
+        own, theirs = found[name, "P(rel=2)@5"], other[name, share]
+        assert own.mean == pytest.approx(theirs.mean)
+        assert own.ci95 == pytest.approx(theirs.ci95)
+    test, theirs_test = (of.vs_baseline.test for of in (found["b", "P(rel=2)@5"], other["b", share]))
+    assert (test.mean, test.p) == pytest.approx((theirs_test.mean, theirs_test.p))
+    assert test.method == "t, of labels drawn"
+    assert found["b", "P(rel=2)@5"].vs_baseline.losses == ()
+
+
+@pytest.mark.parametrize("judge", [None, "judge.qrels"])
+def test_intervals_hold_what_all_judgements_say(made: tuple[Path, dict[tuple[str, str], int]], judge: str) -> None:
+    folder, _ = made
+    found = audited(folder, judge=None if judge is None else folder / judge)
+    whole = audited(folder, "qrels.txt", measures=MEASURES)
+    for name, measure in itertools.product("ab", MEASURES.split()):
+        figure, true = found[name, measure], whole[name, measure].mean
+        assert figure.from_labels.ci95[0] < true < figure.from_labels.ci95[1]
+        assert figure.from_labels.ci95 == pytest.approx(
+            confidence_interval(finite_population_mean(figure.sample, figure.values))
+        )
+        assert figure.n == 30
+        assert found["random", measure].mean is None
+
+
+def test_the_mean_over_all_samples_is_the_truth() -> None:
+    run = {"q": {"a": 2.0, "b": 1.0}, "r": {"a": 2.0, "c": 1.0}}
+    grades = {("q", "a"): 3, ("q", "b"): 1, ("r", "a"): 0, ("r", "c"): 2}
+    qrels = pl.DataFrame(
+        [(q, d, g) for (q, d), g in grades.items()], schema=["query_id", "doc_id", "relevance"], orient="row"
+    )
+    measures = "P(rel=2)@2 SDCG(max_rel=3)@2 RBP(rel=1,p=0.5)"
+    for measure in measures.split():
+        whole = evenrank.audit(run, qrels=qrels, measures=measure)["run", measure].mean
+        estimates = []
+        for chosen in itertools.combinations(grades, 2):
+            # All four were drawn, and the first two have a grade: π = 2/4.
+            rows = [(q, d, grades[q, d], 1.0) for q, d in chosen]
+            rows += [(q, d, None, 1.0) for q, d in grades if (q, d) not in chosen]
+            sample = pl.DataFrame(rows, schema=["query_id", "doc_id", "grade", "probability"], orient="row")
+            estimates.append(evenrank.audit(run, qrels=sample, measures=measure)["run", measure].mean)
+        assert np.mean(estimates) == pytest.approx(whole)
+        assert np.std(estimates) > 0.05
+
+
+def test_a_query_that_a_run_lacks_counts_as_zero(made: tuple[Path, dict[tuple[str, str], int]], tmp_path: Path) -> None:
+    folder, _ = made
+    lines = (folder / "a.run").read_text().splitlines()
+    (tmp_path / "part.run").write_text("\n".join(line for line in lines if not line.startswith("q1 ")) + "\n")
+    found = evenrank.audit([folder / "a.run", tmp_path / "part.run"], qrels=folder / "todo.csv", measures="P(rel=2)@5")
+    whole, part = found["a", "P(rel=2)@5"], found["part", "P(rel=2)@5"]
+    place = found.queries.to_list().index("q1")
+    assert part.values[place] == 0
+    assert part.mean == pytest.approx(whole.mean - whole.values[place] / 30)
+
+
+def test_what_a_judge_says_and_saves(made: tuple[Path, dict[tuple[str, str], int]]) -> None:
+    folder, grades = made
+    found = audited(folder, judge=folder / "judge.qrels")
+    alone = audited(folder, None, judge=folder / "judge.qrels", measures=MEASURES)
+    plain = audited(folder)["b", "P(rel=2)@5"].from_labels
+    of_judge = found["b", "P(rel=2)@5"].from_labels
+    # A pair that the judge has not graded counts as the mean of the others, by itself as not relevant.
+    assert of_judge.guess_alone == pytest.approx(alone["b", "P(rel=2)@5"].mean, abs=0.05)
+    assert of_judge.without_guess == pytest.approx(plain.ci95)
+    kind = {
+        line.split()[0] + line.split()[2]: int(line.split()[3])
+        for line in (folder / "judge.qrels").read_text().splitlines()
+    }
+    both = [(kind[q + d] >= 2, grade >= 2) for (q, d), grade in grades.items() if q + d in kind]
+    excess = np.mean([judge - people for judge, people in np.array(both, float)])
+    assert found.judge.excess.ci95[0] < excess < found.judge.excess.ci95[1]
+    said = " ".join(found.table().split())
+    assert "Effectiveness is estimated from 90 judgements drawn from" in said
+    assert "points more of the pairs than people do" in said
+    assert "Effectiveness is unknown" not in said
+    full = found.table(full=True, width=120)
+    assert "These queries" in full
+    assert "Guess alone" in full
+    # Alone, nothing is told.
+    figure = alone["b", "P(rel=2)@5"]
+    assert (figure.ci95, figure.vs_baseline.test.p, figure.vs_baseline.test.reason) == (
+        None,
+        None,
+        "the judge is not checked",
+    )
+    assert "Effectiveness is not checked" in alone.table()
+    for audit in (alone, json.loads(alone.to_json(values=True))):
+        with pytest.raises(EvenrankError, match="by a judge that nobody has checked"):
+            evenrank.gate(audit, budget={"rule": [{"measure": "P(rel=2)@5", "at_least": 0.1}]}, run="b")
+
+
+def test_a_gate_of_drawn_judgements(made: tuple[Path, dict[tuple[str, str], int]]) -> None:
+    folder, _ = made
+    found = audited(folder, judge=folder / "judge.qrels")
+    rules = [{"measure": "P(rel=2)@5", "at_least": 0.05}, {"measure": "P(rel=2)@5", "at_least": 0.95}]
+    for audit in (found, json.loads(found.to_json(values=True))):
+        assert [rule.outcome for rule in evenrank.gate(audit, budget={"rule": rules}, run="b").rules] == [
+            "holds",
+            "violated",
+        ]
+
+
+def test_what_cannot_be_had(made: tuple[Path, dict[tuple[str, str], int]], tmp_path: Path) -> None:
+    folder, _ = made
+    with pytest.raises(EvenrankError, match=r"nDCG@10 cannot be had from a sample.*SDCG\(max_rel=3\)@10 can"):
+        audited(folder, measures="nDCG@10")
+    with pytest.raises(EvenrankError, match="R@5 cannot be had from a sample"):
+        evenrank.sample_labels(folder / "a.run", measures="R@5")
+    with pytest.raises(EvenrankError, match="expected measures of groups, or of effectiveness"):
+        evenrank.sample_labels(folder / "a.run", measures="P@5 ARaB@5")
+    with pytest.raises(EvenrankError, match="pairs have grades, not groups"):
+        evenrank.sample_labels(folder / "a.run", measures="P@5", n=40).labels({})
+    with pytest.raises(EvenrankError, match="helps judgements that were drawn"):
+        audited(folder, "qrels.txt", judge=folder / "judge.qrels")
+    write_qrels(tmp_path / "other.qrels", {("q0", "other"): 1})
+    with pytest.raises(EvenrankError, match="it grades none of the pairs that could be drawn"):
+        audited(folder, judge=tmp_path / "other.qrels")
+    bad = rows_of(folder / "todo.csv")
+    bad[3]["grade"] = "good"
+    write(tmp_path / "bad.csv", bad)
+    with pytest.raises(EvenrankError, match="line 5: expected a whole number in the column grade, found good"):
+        audited(folder, tmp_path / "bad.csv")
+    # Without its card, that every pair could have been drawn is taken on trust.
+    (tmp_path / "alone.csv").write_text((folder / "todo.csv").read_text())
+    alone = audited(folder, tmp_path / "alone.csv", measures=MEASURES)
+    assert alone["b", "P(rel=2)@5"].mean == pytest.approx(audited(folder)["b", "P(rel=2)@5"].mean)
+    assert "taken on trust" in " ".join(alone.table().split())
+    # A run with other documents has bounds alone; few judgements tell nothing.
+    new = tmp_path / "new.run"
+    new.write_text((folder / "a.run").read_text().replace(" d7 ", " other "))
+    found = evenrank.audit(new, qrels=folder / "todo.csv")["new", "P(rel=2)@5"]
+    assert found.mean is None
+    assert 0 <= found.bounds[0] < found.bounds[1] <= 1
+    few = [
+        {**row, "grade": row["grade"] if place < 20 else ""} for place, row in enumerate(rows_of(folder / "todo.csv"))
+    ]
+    write(tmp_path / "few.csv", few)
+    (tmp_path / "few.csv.card.json").write_text((folder / "todo.csv.card.json").read_text())
+    told = audited(folder, tmp_path / "few.csv")
+    assert "Only 20 judgements: nothing is told of effectiveness" in " ".join(told.table().split())
+    assert told["b", "P(rel=2)@5"].vs_baseline.test.reason.endswith("labels bear on it, where 30 are needed")
+
+
+def test_judging_pairs(made: tuple[Path, dict[tuple[str, str], int]], tmp_path: Path) -> None:
+    folder, _ = made
+    rows = [{**row, "grade": ""} for row in rows_of(folder / "todo.csv")[:2]]
+    write(tmp_path / "todo.csv", rows)
+    judging = Labelling(str(tmp_path / "todo.csv"), ("0", "1", "2", "3"), "grade")
+    ids, text = judging.document
+    assert ids == f"{rows[0]['query_id']}  {rows[0]['doc_id']}"
+    assert text == f"{rows[0]['query']}\n{rows[0]['text']}"
+    assert judging.meant("2") == "2"
+    judging.label("2")
+    assert [row["grade"] for row in rows_of(tmp_path / "todo.csv")] == ["2", ""]
+    with pytest.raises(EvenrankError, match="expected whole numbers, found good"):
+        Labelling(str(tmp_path / "todo.csv"), ("0", "good"), "grade")
+    with pytest.raises(EvenrankError, match="holds pairs, which get grades"):
+        Labelling(str(tmp_path / "todo.csv"), ("f", "m"))
+
+
+@given(st.integers(0, 10**6))
+def test_agreement_as_the_slow_version(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    judge, people, weight = rng.random(9) < 0.6, rng.random(9) < 0.5, rng.uniform(1, 5, 9)
+
+    def kappa(keep: np.ndarray) -> float:
+        w, j, p = (x[keep].astype(float) for x in (weight, judge, people))
+        alike, first, second = (float(np.average(x, weights=w)) for x in (j == p, j, p))
+        chance = first * second + (1 - first) * (1 - second)
+        return (alike - chance) / (1 - chance) if chance < 1 else 0.0
+
+    excess, agree, found = agreement(judge, people, weight)
+    every = np.arange(9)
+    assert found.mean == pytest.approx(kappa(every))
+    assert excess.mean == pytest.approx(np.average(judge.astype(float) - people, weights=weight))
+    assert agree.mean == pytest.approx(np.average(judge == people, weights=weight))
+    without = np.array([kappa(every != left) for left in every])
+    se = (8 / 9 * ((without - without.mean()) ** 2).sum()) ** 0.5
+    width = 0.0 if found.ci95 is None else found.ci95[1] - found.ci95[0]
+    assert (se == pytest.approx(0, abs=1e-9)) == (width < 1e-8)

@@ -161,7 +161,6 @@ def describe_collection(collection: object, sample: int, seed: int, out: str) ->
     passages = Passages.of(as_collection(collection))
     items = passages.items(sample, seed)
     given = shlex.quote(os.fspath(collection)) if is_path(collection) else "COLLECTION"
-    texts = phrases("scan")
     counts = {
         "passages": len(passages.ids),
         "repeats": len(passages.ids) - passages.texts.n_unique(),
@@ -171,7 +170,8 @@ def describe_collection(collection: object, sample: int, seed: int, out: str) ->
         "drawn": items.passages,
     }
     values = {"collection": given, "out": out, **counts}
-    return items.queries, "\n".join(texts.text(key, **values) for key in ("described", "asked"))
+    texts = phrases("scan").text("described", **values), phrases("scan").text("asked", **values)
+    return items.queries, "\n".join(texts)
 
 
 def stand_in_ranks(lists: Array, own: Array, sentences: Sequence[str], passages: Passages) -> tuple[Array, Array]:

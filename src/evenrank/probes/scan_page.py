@@ -110,10 +110,11 @@ def scan_findings(result: ScanResult) -> Iterator[Finding]:
     if result.against is not None and found is not None and result.against.found is not None:
         other = result.against
         first = next((loss for loss in other.losses if loss.named), None)
-        its = "" if first is None else _PHRASES.text("against_first", cause=_label(first), share=first.share)
-        values = {"other": other.name, "found": result.against.found.share, "own": found.share, "its_first": its}
+        values = {"other": other.name, "found": result.against.found.share, "own": found.share}
         counts: dict[str, Any] = {"lost": len(other.lost), "gained": len(other.gained)}
         yield _PHRASES.finding("against", **values, **counts)
+        if first is not None:
+            yield _PHRASES.finding("against_first", cause=_label(first), share=first.share)
     for loss in named[1:]:
         yield from _loss(result, loss, "finding")
     others = [loss for loss in result.losses if not loss.named and loss.detectable is not None]
@@ -134,7 +135,9 @@ def _loss(result: ScanResult, loss: Loss, place: Place) -> Iterator[Finding]:
     names = [_name(result, doc_id) for doc_id in loss.documents]
     values = {"share": loss.share, "count": loss.count, "example": names[0] if names else "", "where": loss.where}
     values |= {"name": result.name, "k": result.k, "documents": result.documents}
-    key = {"no documents": "ghosts", "not found otherwise": "otherwise"}.get(loss.cause, loss.cause)
+    places = "repeats" if loss.cause == "repeats" else "hubs" if loss.cause == "hubs" else "short"
+    key = "group" if loss.cause == "group" else "otherwise" if loss.cause == "not found otherwise" else places
+    key = "ghosts" if loss.cause == "no documents" else key
     if loss.cause == "another id":
         key = "another_id"
         pairs = evidence["pairs"]

@@ -217,7 +217,7 @@ def test_what_cannot_be_had(made: tuple[Path, dict[tuple[str, str], int]], tmp_p
         evenrank.sample_labels(folder / "a.run", measures="P@5 ARaB@5")
     with pytest.raises(EvenrankError, match="pairs have grades, not groups"):
         evenrank.sample_labels(folder / "a.run", measures="P@5", n=40).labels({})
-    with pytest.raises(EvenrankError, match="helps judgements that were drawn"):
+    with pytest.raises(EvenrankError, match="expected judgements that were drawn beside it"):
         audited(folder, "qrels.txt", judge=folder / "judge.qrels")
     write_qrels(tmp_path / "other.qrels", {("q0", "other"): 1})
     with pytest.raises(EvenrankError, match="it grades none of the pairs that could be drawn"):

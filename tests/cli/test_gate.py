@@ -157,7 +157,7 @@ AUDIT_OPTIONS = {
     "--unknown": "skip", "--missing": "skip", "--missing-limit": "0.5", "--seed": "1", "--order": "file",
     "--only-queries": None, "--neutral": "x", "--group-column": "g", "--tokens": "word", "--poles": "m,f",
     "--threshold": "2", "--background-depth": "20", "--background": "new", "--target": "uniform", "--labels": "l.csv",
-    "--guess": "gender-en", "--intersect": None,
+    "--guess": "gender-en", "--intersect": None, "--judge": "qrels",
     "--lexicon": "gender", "--scores": "s.tsv", "--collection": "c.tsv", "--queries": "q.tsv", "--qrels": "qrels",
     "--query-groups": "g.csv", "--query-clusters": "none",
 }  # fmt: skip

@@ -160,8 +160,8 @@ def load_inputs(
     drawn = DrawnJudgements.read(qrels, judge, loaded)
     if judge is not None and drawn is None and qrels is not None:
         raise EvenrankError(
-            f"{arg.judge} helps judgements that were drawn (evenrank labels sample), or stands alone:"
-            f" {arg.qrels} has no columns {GRADE} and {PROBABILITY}"
+            f"{arg.judge}: expected judgements that were drawn beside it (evenrank labels sample), or none; found"
+            f" {arg.qrels} without columns {GRADE} and {PROBABILITY}"
         )
     known = judge if qrels is None else qrels
     judgements = None if known is None or drawn is not None else as_qrels(known)

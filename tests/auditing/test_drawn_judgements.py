@@ -285,3 +285,22 @@ def test_agreement_as_the_slow_version(seed: int) -> None:
     se = (8 / 9 * ((without - without.mean()) ** 2).sum()) ** 0.5
     width = 0.0 if found.ci95 is None else found.ci95[1] - found.ci95[0]
     assert (se == pytest.approx(0, abs=1e-9)) == (width < 1e-8)
+
+
+def test_a_run_that_nothing_was_drawn_for(made: tuple[Path, dict[tuple[str, str], int]], tmp_path: Path) -> None:
+    """It has no figure, and nothing is said of the judge, who has none of it either; every pair judged is the truth."""
+    folder, grades = made
+    how: dict[str, Any] = {"judge": folder / "judge.qrels", "measures": "P(rel=2)@5"}
+    texts: dict[str, Any] = {"collection": folder / "docs.tsv", "queries": folder / "queries.tsv"}
+    for n in (149, 150):
+        sample = evenrank.sample_labels([folder / "a.run"], measures="P(rel=2)@5", n=n, **texts)
+        sample.write(tmp_path / f"{n}.csv")
+        fill(tmp_path / f"{n}.csv", grades)
+        other = evenrank.audit(folder / "b.run", qrels=tmp_path / f"{n}.csv", **how)
+        assert other.given[0]["P(rel=2)@5"].mean is None
+        keys = {finding.key for finding in other.findings}
+        assert "pairs_not_drawn" in keys
+        assert not {"judge_more", "judge_fewer", "judge_as_people"} & keys
+    every = evenrank.audit(folder / "a.run", qrels=tmp_path / "150.csv", **how)
+    relevant = [int(row["grade"]) >= 2 for row in rows_of(tmp_path / "150.csv")]
+    assert every.given[0]["P(rel=2)@5"].mean == pytest.approx(sum(relevant) / len(relevant))

@@ -190,7 +190,8 @@ def _from_judgements(
     if judgements.table.sample is not None and judgements.table.sample.trusted:
         yield _found("trusted_pairs")
     first = {run.name: one for run in given for one in run.measures.values() if one.measure == figures[0].measure}
-    if judge is None or judge.excess.mean is None or judge.kappa.mean is None:
+    known = any(one.from_labels is not None and one.from_labels.guess_alone is not None for one in first.values())
+    if judge is None or judge.excess.mean is None or judge.kappa.mean is None or not known:
         return
     said: dict[str, Any] = {"measure": shown_name(figures[0].measure), "figures": _by_guess(first)}
     ends = judge.excess.ci95

@@ -118,7 +118,7 @@ def test_corrections_decide_the_verdict() -> None:
 
 
 def test_repeated_queries_are_no_new_evidence() -> None:
-    values = rng.normal(0.3, 1, 40)
+    values = np.random.default_rng(0).normal(0.3, 1, 40)
     once = compare(values, zeros="keep")
     five = compare(np.repeat(values, 5), zeros="keep", clusters=np.repeat(np.arange(40), 5))
     assert (five.p, five.ci95) == (pytest.approx(once.p), pytest.approx(once.ci95))

@@ -185,7 +185,7 @@ def test_runs_are_put_in_the_order_of_their_common_queries() -> None:
     alone = evenrank.audit({"b": b}, labels=labels, background=a, measures="ARaB@1")
     assert "in_common" not in keys(alone, "warning")
     (order,) = [one.text for one in audit.findings if one.place == "answer" and one.text.startswith("ARaB@1")]
-    assert order == "ARaB@1, from most female to most male: b < c = a (= cannot be told apart)."
+    assert order == "ARaB@1, from most female to most male: b < c = a (=: not shown to differ)."
 
 
 def test_how_many_queries_would_rule_a_loss_out(result: AuditResult) -> None:
@@ -280,7 +280,7 @@ def test_several_runs_are_put_in_an_order() -> None:
     audit = evenrank.audit(
         {"one": lists, "two": turned, "three": turned}, qrels=qrels, query_clusters="none", measures="nDCG@10"
     )
-    assert audit.findings[0].text == "nDCG@10: two = three < one (= cannot be told apart)."
+    assert audit.findings[0].text == "nDCG@10: two = three < one (=: not shown to differ)."
     assert "Every two runs: the first minus the second" in audit.table(full=True)
     assert [(one.first, one.second, one.test.shown) for one in audit.pairs] == [
         ("one", "two", True), ("one", "three", True), ("two", "three", False),

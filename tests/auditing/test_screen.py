@@ -160,13 +160,13 @@ def test_several_runs_are_ordered_by_what_is_shown_of_all_pairs() -> None:
     order, lean = (one for one in found.findings if one.place == "answer")
     assert (order.key, order.level) == ("ranked_with_equals", "shown")
     assert order.text in (
-        "nDCG@10: bad = alike < good < best (= cannot be told apart).",
-        "nDCG@10: alike = bad < good < best (= cannot be told apart).",
+        "nDCG@10: bad = alike < good < best (=: not shown to differ).",
+        "nDCG@10: alike = bad < good < best (=: not shown to differ).",
     )  # fmt: skip
     assert (lean.key, lean.level) == ("none_apart", "no difference shown")
     assert lean.text == (
-        "ARaB@10: the 4 runs cannot be told apart; true differences below .358 are missed in at least one of five such"
-        " samples."
+        "ARaB@10: the 4 runs are not shown to differ; true differences below .358 are missed in at least one of five"
+        " such samples."
     )
 
 

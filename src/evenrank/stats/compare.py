@@ -84,7 +84,7 @@ class Comparison(Estimate):
         """Whether the difference is shown (p below .05, after correction if there was one)."""
         p = self.p if self.holm_p is None else self.holm_p
         if p is None:
-            return "cannot be told"
+            return "no difference shown" if self.reason == ALL_ZERO else "cannot be told"
         return "shown" if p < SIGNIFICANT else "no difference shown"
 
     @property

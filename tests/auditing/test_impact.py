@@ -302,6 +302,8 @@ def test_unknown_and_small_groups_are_named() -> None:
     table = pl.concat([people(), more.cast({"hired": people()["hired"].dtype})])
     found = evenrank.impact_ratios(table, group_column="gender", selected="hired", neutral="not said")
     assert (found["x"].verdict, found["x"].undecidable) == ("cannot be told", True)
+    # The one person of x is hired: a higher rate than the one that ratios are to.
+    assert found.findings[0].text.startswith("Below four fifths of the highest rate of a group large enough for a")
     assert found["f"].ratio.mean == pytest.approx(0.35 / 0.65)
     assert found["f"].unknown == 1
     text = found.table(full=True)

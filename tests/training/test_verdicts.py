@@ -1,4 +1,4 @@
-"""A destroyed ranker is named, first of all."""
+"""A ranker that lost its effectiveness is named, first of all."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::F
     ("value", "first_stage", "base", "said"),
     [
         (0.963, 0.41, None, ""),
-        (0.535, 0.41, 0.963, "This ranker is destroyed: RR 0.5350, 44% below its base (0.9630)."),
+        (0.535, 0.41, 0.963, "This ranker has lost 44% of its base's RR on these queries (0.9630 to 0.5350)."),
         (0.30, 0.41, None, "This ranker ranks worse than no ranker: RR 0.3000, below the first stage (0.4100)."),
         (
             0.30,
             0.41,
             0.963,
-            "This ranker is destroyed: RR 0.3000, 69% below its base (0.9630) and below the first stage (0.4100).",
+            "This ranker has lost 69% of its base's RR on these queries (0.9630 to 0.3000), and ranks worse than no"
+            " ranker (below the first stage, 0.4100).",
         ),
         # Exactly the first stage, exactly 80%, and more than both.
         (0.41, 0.41, None, ""),
@@ -43,7 +44,7 @@ def test_what_is_said(value: float, first_stage: float | None, base: float | Non
     assert ruined(value, first_stage, base, measure="RR") == said
 
 
-def test_an_adversary_of_a_huge_factor_destroys_a_ranker_and_is_told_so(gendered: Path, tmp_path: Path) -> None:
+def test_the_loss_by_an_adversary_of_a_huge_factor_is_named(gendered: Path, tmp_path: Path) -> None:
     base = fair(gendered, tmp_path / "base", "fairness=", "training.max_steps=40", "training.evaluate_every=20")
     before = json.loads((base / "result.json").read_text(encoding="utf-8"))
     assert "base" not in before
@@ -62,13 +63,13 @@ def test_an_adversary_of_a_huge_factor_destroys_a_ranker_and_is_told_so(gendered
     result, first, lines = found["1000"]
     assert result["value"] < 0.8 * result["base"]
     assert first == f"**{lines[0]}**"
-    assert lines[0].startswith(f"This ranker is destroyed: nDCG@10 {result['value']:.4f}, ")
-    assert f"% below its base ({result['base']:.4f})" in lines[0]
-    assert sum("destroyed" in line or "worse than" in line for line in lines) == 1 + ("significantly worse" in lines[1])
+    assert lines[0].startswith("This ranker has lost ")
+    assert f"of its base's nDCG@10 on these queries ({result['base']:.4f} to {result['value']:.4f})" in lines[0]
+    assert not any("lost" in line for line in lines[1:])
     result, first, lines = found["1"]
     assert result["value"] >= 0.8 * result["base"]
     assert first.startswith("A `dot` ranker trained with evenrank")
-    assert not any("destroyed" in line for line in lines)
+    assert not any("has lost" in line for line in lines)
     assert f"nDCG@10 of its base, the ranker that this training continued from: {result['base']:.4f}" in lines
 
 
@@ -82,4 +83,6 @@ def test_the_base_is_measured_where_a_term_trains_further(gendered: Path, tmp_pa
     plain = fair(gendered, tmp_path / "p", "fairness=", *further)
     assert "base" not in json.loads((plain / "result.json").read_text(encoding="utf-8"))
     figures = {"measure": "RR", "value": 0.3, "first_stage": 0.4, "depth": 5, "base": 0.9}
-    assert summary_of(figures)[0].startswith("This ranker is destroyed: RR 0.3000, 67% below its base (0.9000).")
+    assert summary_of(figures)[0].startswith(
+        "This ranker has lost 67% of its base's RR on these queries (0.9000 to 0.3000)."
+    )

@@ -34,7 +34,7 @@ from evenrank.results.table import (
     wrapped,
 )
 from evenrank.stats.compare import Verdict
-from evenrank.stats.estimate import SIGNIFICANT
+from evenrank.stats.estimate import EQUAL, SIGNIFICANT
 from evenrank.stats.ratios import FOUR_FIFTHS, SELECTED_MOST, RateRatio, Selection, corrected_ratios, rate_ratios
 
 _PHRASES = phrases("impact")
@@ -377,6 +377,9 @@ def _first(
     key: str, run: str, rows: Sequence[GroupImpact], level: Level, estimate: RateRatio | None, **values: Any
 ) -> Finding:
     """The first sentence on a selection; of a run it says which of its ranks are selected."""
+    # Ratios are to the highest rate of a group that is large enough: a smaller group's may be higher.
+    higher = any(row.ratio.mean is not None and row.ratio.mean > 1 + EQUAL for row in rows)
+    values["highest"] = _PHRASES.text("highest_of_large" if higher else "highest")
     if not run:
         return _PHRASES.finding(key, run, level, estimate, "answer", **values)
     selects = list(dict.fromkeys(row.selects for row in rows))

@@ -10,8 +10,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .arguments import checked
-
 Tokens = Literal["word", "whitespace"]
 
 SEPARATOR, WORD, APOSTROPHE = 0, 1, 2
@@ -71,7 +69,6 @@ def _fold(text: str, tokens: Tokens) -> str:
     return text.lower().replace("ς", "σ")
 
 
-@checked
 def tokenize(text: str, tokens: Tokens = "word") -> list[str]:
     """The tokens of a text: the definition in plain Python, for lexicon entries, highlighting and tests.
 

@@ -16,6 +16,7 @@ from evenrank.files.types import NEAR_ZERO as NEAR_ZERO
 from evenrank.files.types import Array
 
 from .clusters import cluster_sums, effective_clusters
+from .distributions import stdtr, stdtrit
 from .sampling import LabelSample
 
 Interval = tuple[float, float]
@@ -139,7 +140,6 @@ def adjusted_t_sf(t: float, df: float, skewness: float = 0.0) -> float:
     With κ the skewness of the estimate, t_H = t + κt²/3 + κ²t³/27 + κ/6 [HALL92, section 2]. Student's t alone claims
     too much on one side of skewed values, Hall's on both sides of values with long tails.
     """
-    from scipy.special import stdtr
 
     hall = t + skewness / 6 + skewness * t**2 / 3 + skewness**2 * t**3 / 27
     return float(stdtr(df, -min(t, hall)))
@@ -187,7 +187,6 @@ def confidence_interval(estimate: MeanEstimate, level: float = 0.95) -> Interval
 
 def t_quantile(df: float, probability: float) -> float:
     """Quantile of Student's t distribution."""
-    from scipy.special import stdtrit
 
     return float(stdtrit(df, probability))
 

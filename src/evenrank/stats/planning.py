@@ -6,6 +6,7 @@ import math
 
 from evenrank.files.types import Array
 
+from .distributions import nctdtr, ndtr, ndtri
 from .estimate import EQUAL, POWER, SIGNIFICANT, MeanEstimate, bisect_root, t_quantile
 
 HOLDS_SHARE = 0.6
@@ -30,7 +31,6 @@ def power(estimate: MeanEstimate, distance: float, alpha: float) -> float:
 
     By the non-central t, with the observed standard error, at the one-sided level ``alpha``.
     """
-    from scipy.special import nctdtr
 
     if estimate.se == 0:
         return float(distance > EQUAL)
@@ -52,7 +52,6 @@ def queries_to_decide(distance: float, se: float, n: int, alpha: float) -> int |
     If the truth is what ``n`` queries with standard error ``se`` show: n((z₁₋α + z.₈) · se / distance)², one more than
     n at least. None where no number of queries would.
     """
-    from scipy.special import ndtri
 
     if abs(distance) <= EQUAL:
         return None
@@ -82,7 +81,6 @@ def queries_to_hold(
     """
     if mean <= EQUAL:
         return None
-    from scipy.special import ndtri
 
     margin = float(ndtri(chance)) * sd
 
@@ -110,7 +108,6 @@ def chance_to_hold(
     >>> n, round(chance_to_hold(n, 0.05, 0.25, 1.0), 2), round(chance_to_hold(n // 2, 0.05, 0.25, 1.0), 2)
     (263, 0.85, 0.47)
     """
-    from scipy.special import ndtr
 
     units = math.floor(n / design_effect + EQUAL)
     if mean <= EQUAL or units < LEAST_TO_HOLD:

@@ -21,7 +21,7 @@ from .lists import label_lines
 from .recipes import Recipe, to_toml
 
 LOST = 0.2
-"""The share of its base's utility beyond whose loss a ranker is destroyed."""
+"""The share of its base's utility beyond whose loss a card opens with a warning."""
 
 
 def ruined(
@@ -34,19 +34,22 @@ def ruined(
     below, and None or NaN is unknown.
 
     >>> ruined(0.535, 0.41, 0.963, measure="RR")
-    'This ranker is destroyed: RR 0.5350, 44% below its base (0.9630).'
+    "This ranker has lost 44% of its base's RR on these queries (0.9630 to 0.5350)."
     >>> ruined(0.95, 0.41, 0.963, measure="RR"), ruined(0.40, 0.41, measure="RR", shown=False)
     ('', '')
     """
-    found = []
-    if base is not None and value < (1 - LOST) * base:
-        found.append(f"{1 - value / base:.0%} below its base ({base:.4f})")
-    if shown and first_stage is not None and value < first_stage:
-        found.append(f"below the first stage ({first_stage:.4f})")
-    if not found:
-        return ""
-    what = "is destroyed" if len(found) > 1 or "base" in found[0] else "ranks worse than no ranker"
-    return f"This ranker {what}: {measure} {value:.4f}, {' and '.join(found)}."
+    lost = base is not None and value < (1 - LOST) * base
+    below = shown and first_stage is not None and value < first_stage
+    if lost:
+        assert base is not None
+        worse = f", and ranks worse than no ranker (below the first stage, {first_stage:.4f})" if below else ""
+        share, figures = f"{1 - value / base:.0%}", f"({base:.4f} to {value:.4f})"
+        return f"This ranker has lost {share} of its base's {measure} on these queries {figures}{worse}."
+    if below:
+        return (
+            f"This ranker ranks worse than no ranker: {measure} {value:.4f}, below the first stage ({first_stage:.4f})."
+        )
+    return ""
 
 
 def warning(result: Mapping[str, Any]) -> str:

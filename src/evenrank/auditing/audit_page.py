@@ -237,7 +237,8 @@ def _sections(result: AuditFigures) -> tuple[Section, ...]:
         found.append(pairs_table(result.pairs))
     if result.query_groups:
         found.append(by_measure(query_groups_table(result)))
-    found += [table for table in (strata_table(result),) if table is not None]
+    strata = strata_table(result)
+    found += [strata] if strata is not None else []
     if result.impact:
         found.append(impact_table(result.impact))
     if result.words is not None:

@@ -29,13 +29,13 @@ class JudgeStratum:
 
     Attributes:
         by: What tells these pairs from the others; ``stratum``: which pairs they are.
-        excess: The judge's excess among them; None without any.
+        excess: The judge's excess among them.
         test: That excess less the excess among the others, with Holm's correction over all strata.
     """
 
     by: By
     stratum: str
-    excess: float | None
+    excess: float
     test: Comparison = field(metadata=INLINE)
 
 
@@ -67,6 +67,8 @@ def check_judge(
         return None
     relevant = next((int(one.params["rel"]) for one in measures if "rel" in one.params), 1)
     rows = sample.rows[sample.guessed[sample.rows] >= 0]
+    if not len(rows):
+        return None
     people = _relevant(judgements.table, sample.labelled[rows], relevant)
     judge = _relevant(sample.guess, sample.guessed[rows], relevant)
     weight = 1 / sample.probability[rows]
@@ -87,41 +89,43 @@ def _strata(
     ranks = {run.name: pairs.join(run.table, on=ids, how="left", maintain_order="left")["rank"] for run in runs}
     if depth is not None:
         ranks = {name: rank.set(rank > depth, None) for name, rank in ranks.items()}
-    best = pl.DataFrame(ranks).min_horizontal().to_numpy()
-    middle = int(np.nanmedian(best))
-    yield "rank", f"ranks 1 to {middle}", best <= middle
-    if len(runs) > 1:
-        yield from (("ranker", name, rank.is_not_null().to_numpy()) for name, rank in ranks.items())
+    best = pl.DataFrame(ranks).min_horizontal()
+    middle = _median(best)
+    yield "rank", f"ranks 1 to {middle}", (best <= middle).fill_null(False).to_numpy()
+    yield from (("ranker", name, rank.is_not_null().to_numpy()) for name, rank in ranks.items())
     if groups is None or groups.sample is not None:
         return
     known = pairs.join(groups.table, on="doc_id", how="left", maintain_order="left")
-    if "tokens" in known.columns and known["tokens"].null_count() < known.height:
-        tokens = known["tokens"].to_numpy()
-        half = int(np.nanmedian(tokens))
-        yield "length", f"more than {half} words", tokens > half
+    if "tokens" in known.columns:
+        middle = _median(known["tokens"])
+        yield "length", f"more than {middle} words", (known["tokens"] > middle).fill_null(False).to_numpy()
     for group in groups.groups:
         yield "group", group, (known[f"count_{group}"] > 0).fill_null(False).to_numpy()
+
+
+def _median(numbers: pl.Series) -> int:
+    """The median of those that are known, as a whole number; 0 without any."""
+    known = numbers.drop_nulls().to_numpy()
+    return int(np.median(known)) if len(known) else 0
 
 
 def judge_strata(excess: Array, weight: Array, strata: Iterable[Stratum]) -> tuple[JudgeStratum, ...]:
     """Whether the mean excess [k] differs between the judgements of a stratum and the others, for each of ``strata``.
 
     With weights 1/π: the tests are those of two groups of the values x̄ + w(x − x̄)/w̄, whose mean is the weighted one
-    and whose variance is that of a ratio of two sums.
+    and whose variance is that of a ratio of two sums. A stratum of all the judgements, or of none, is left out.
     """
-    named, means, tests = list(strata), [], []
-    for _, _, inside in named:
-        values = np.full((2, len(excess)), np.nan)
+    named, tests = [], []
+    for by, name, inside in strata:
+        if not 0 < inside.sum() < len(excess):
+            continue
+        values, means = np.full((2, len(excess)), np.nan), []
         for row, own in zip(values, (inside, ~inside), strict=True):
-            if own.any():
-                mean = np.average(excess[own], weights=weight[own])
-                row[own] = mean + weight[own] / weight[own].mean() * (excess[own] - mean)
-        means.append(float(np.nanmean(values[0])) if inside.any() else None)
+            means.append(float(np.average(excess[own], weights=weight[own])))
+            row[own] = means[-1] + weight[own] / weight[own].mean() * (excess[own] - means[-1])
+        named.append((by, name, means[0]))
         tests.append(compare_groups(*values, unit="judgements"))
-    return tuple(
-        JudgeStratum(by, name, mean, test)
-        for (by, name, _), mean, test in zip(named, means, corrected(tests), strict=True)
-    )
+    return tuple(JudgeStratum(*of, test) for of, test in zip(named, corrected(tests), strict=True))
 
 
 def _relevant(table: GroupTable, rows: Array, least: int) -> Array:

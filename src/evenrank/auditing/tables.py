@@ -24,7 +24,6 @@ from evenrank.results.table import (
 from evenrank.stats.compare import LEAST_DIFFERENT, LEAST_NOT_ZERO, Comparison
 
 from .data import AuditFigures, MetricValue, OrderEffect, Pair, QueryGroup, RunAudit, RunComparison
-from .judge_check import JudgeStratum
 from .poles import group_label, groups, labelled
 from .selected_measures import direction, ideal_adds, on_common, signed_measures, with_origins
 from .unknown_labels import only_bounds
@@ -331,36 +330,23 @@ def query_groups_table(result: AuditFigures) -> Table:
 
 def strata_table(result: AuditFigures) -> Table | None:
     """Where a judge calls more relevant than people do, and how far that differs from the other pairs."""
-    if result.judge is None:
+    if result.judge is None or not result.judge.strata:
         return None
     names = groups(result)
     columns = (
         Column("by"),
-        Column("stratum", TEXT, "pairs", lambda row: _stratum(row, names)),
+        Column("pairs", of=lambda row: group_label(row.stratum, names) if row.by == "group" else row.stratum),
         Column("n", COUNT, of="test.n"),
         Column("excess", shorts(3, sign=True), "judge − people"),
-        Column(
-            "others", shorts(3, sign=True), "vs others", "test.mean", mark=lambda row: "*" if row.test.shown else ""
-        ),
+        Column("others", shorts(3, sign=True), "vs others", "test.mean", mark=lambda row: "*" * row.test.shown),
         Column(("low", "high"), short_intervals(3, sign=True), "its interval", "test.ci95"),
         Column("mde", shorts(3), "detectable", "test.mde"),
         Column("holm_p", P, "Holm p", "test.holm_p"),
         Column("why", heading="cannot be told", of="test.reason"),
     )
-    title = "The judge against people: the share called relevant, less that of people, by kind of pair"
-    note = (
-        "vs others: less the same of the other pairs; *: shown (Holm over all rows). detectable: smaller differences"
-        " are missed in at least one of five such samples."
-    )
+    title = "The judge: the share it calls relevant, less the share that people do, by kind of pair"
+    note = "*: shown; detectable: smaller differences from the others are missed in at least one of five such samples."
     return Table(title, columns, result.judge.strata, notes=(note,))
-
-
-def _stratum(row: JudgeStratum, names: list[str]) -> str:
-    return group_label(row.stratum, names) if row.by == "group" else row.stratum
-
-
-def _shown(row: JudgeStratum) -> str:
-    return "*" if row.test.shown else ""
 
 
 def _test_columns(key: str, heading: str, of: Callable[[QueryGroup], Comparison | None]) -> Iterator[Column]:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from .cell import Cell
 
-MODULES = ("queries", "clusters", "orders", "real", "probe", "position", "drawn", "judged", "served", "impact", "scan")
+MODULES = ("queries", "clusters", "orders", "real", "probe", "position")
+MODULES += ("drawn", "judged", "judge_strata", "served", "impact", "scan")
 LISTED = Path(__file__).with_name("cells.txt")
 
 

@@ -19,6 +19,8 @@ DRAWS, COMMAND, QUICK = 4000, 200, 200
 Kind = Literal["false", "power", "coverage", "beside"]
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 """Public data beside the project."""
+CLONES = DATA
+"""Clones of repositories whose data are not kept; ``--data`` names another folder, before cells are made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,118 +19,152 @@ from evenrank.stats.compare import compare
 from evenrank.stats.estimate import confidence_interval, finite_population_mean
 from evenrank.stats.sampling import FOLDS, LabelSample, difference_estimates
 
-from .cell import DATA, Cell
+from .cell import Cell
+from .judges import CHAT_MODELS, CHATS, GREP_BIAS, LANGUAGE_MODELS, TREC, Pool, chats, first_found, trec, two_runs
 
-MEASURE = "P@10"
 QUERIES, POOL, DEPTH = 43, 16, 10
 SIZES = (50, 100, 200)
-PUBLIC = DATA / "grepbiasir"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A measure of effectiveness: the weights [k] of the first ranks, and what a grade is worth."""
+
+    measure: str
+    weights: Array
+    gain: Callable[[Array], Array]
+
+    def weight(self, ranks: Array) -> Array:
+        """The weights of ranks, 0 beyond the cutoff."""
+        weights: Array = np.append(self.weights, 0.0)[np.minimum(ranks - 1, len(self.weights))]
+        return weights
+
+
+def precision(relevant: int, depth: int) -> Figure:
+    return Figure(f"P(rel={relevant})@{depth}", np.full(depth, 1 / depth), lambda grade: grade >= relevant)
+
+
+def sdcg(highest: int, depth: int) -> Figure:
+    discounts = 1 / np.log2(np.arange(depth) + 2)
+    measure = f"SDCG(max_rel={highest})@{depth}"
+    return Figure(measure, discounts / discounts.sum(), lambda grade: np.minimum(grade, highest) / highest)
+
+
+_BINARY, P_DL, _SDCG = precision(1, DEPTH), precision(2, DEPTH), sdcg(3, DEPTH)
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
     """Two runs, judgements that were drawn for them, and a judge's grades of all pairs.
 
-    ``grade``, ``ranks``: people's grades [Q, D] of a pool, and the ranks [2, Q, D] of its documents in both runs;
-    ``drawn`` [k]: the places in the pool of the pairs that were drawn, ``chance`` [k]: with which probabilities;
-    ``judge`` [Q, D]: None without one.
+    ``pool``: people's grades [Q, D], and the ranks [2, Q, D] in both runs; ``drawn`` [k]: the places in the pool of the
+    pairs that were drawn, ``chance`` [k]: with which probabilities; ``judge`` [Q, D]: None without one.
     """
 
-    grade: Array
-    ranks: Array
+    figure: Figure
+    pool: Pool
     drawn: Array
     chance: Array
     judge: Array | None
 
-    @property
-    def truth(self) -> dict[str, float]:
-        """What all judgements say of each run."""
-        found = (self.grade * (self.ranks <= DEPTH)).sum(axis=2).mean(axis=1) / DEPTH
-        return dict(zip("ab", found.tolist(), strict=True))
+    def truth(self, own: float, other: float = 0.0) -> float:
+        """What all judgements say of ``own`` times run a plus ``other`` times run b."""
+        return float((self.figure.gain(self.pool.grade) * self._weights(own, other)).sum(axis=1).mean())
 
-    def parts(self, name: str) -> tuple[Array, LabelSample]:
-        """The estimates [Q] of a run, and what they owe to the judgements."""
-        guess = np.zeros(self.grade.size) if self.judge is None else self.judge.ravel().astype(float)
-        fold = _folds(self.grade.shape)
-        label = self.grade.ravel()[self.drawn].astype(float)
-        found = difference_estimates(guess, fold, self.drawn, label, self.chance)
-        shown = self.ranks["ab".index(name)] <= DEPTH
-        values = (found.values.reshape(shown.shape) * shown).sum(axis=1) / DEPTH
-        document = np.flatnonzero(shown.ravel()[self.drawn])
-        query = self.drawn[document] // shown.shape[1]
-        weight = np.full(len(document), 1 / DEPTH)
-        return values, LabelSample(query, document, weight, found.residual, self.chance)
+    def parts(self, own: float, other: float = 0.0) -> tuple[Array, LabelSample]:
+        """The estimates [Q] of the same, and what they owe to the judgements."""
+        grade, gain = self.pool.grade, self.figure.gain
+        guess = np.zeros(grade.size) if self.judge is None else gain(self.judge).ravel().astype(float)
+        label = gain(grade).ravel()[self.drawn].astype(float)
+        found = difference_estimates(guess, _folds(grade.shape), self.drawn, label, self.chance)
+        weights = self._weights(own, other)
+        values = (found.values.reshape(weights.shape) * weights).sum(axis=1)
+        of_drawn = weights.ravel()[self.drawn]
+        document = np.flatnonzero(of_drawn)
+        query = self.drawn[document] // weights.shape[1]
+        return values, LabelSample(query, document, of_drawn[document], found.residual, self.chance)
 
-    def audit(self) -> Any:
+    def _weights(self, own: float, other: float) -> Array:
+        first, second = self.figure.weight(self.pool.ranks)
+        weights: Array = own * first + other * second
+        return weights
+
+    def audit(self, **more: Any) -> Any:
         """The audit of the runs."""
-        pairs = _pairs(self.grade.shape)
+        pairs = _pairs(self.pool.grade.shape)
         qrels = pairs[self.drawn].with_columns(
-            pl.Series("grade", self.grade.ravel()[self.drawn]), pl.Series("probability", self.chance)
+            pl.Series("grade", self.pool.grade.ravel()[self.drawn]), pl.Series("probability", self.chance)
         )
         judge = None if self.judge is None else pairs.with_columns(pl.Series("relevance", self.judge.ravel()))
         runs = {}
-        for name, ranks in zip("ab", self.ranks, strict=True):
+        for name, ranks in zip("ab", self.pool.ranks, strict=True):
             table = pairs.with_columns(pl.Series("score", -ranks.ravel().astype(float)))
-            runs[name] = table.filter(pl.col("score") >= -DEPTH)
+            runs[name] = table.filter(pl.col("score") >= -len(self.figure.weights))
         given: dict[str, Any] = {"qrels": qrels, "judge": judge, "query_clusters": "none"}
-        return evenrank.audit(runs, baseline="b", measures=MEASURE, **given)
+        return evenrank.audit(runs, baseline="b", measures=self.figure.measure, **given, **more)
+
+    @property
+    def audited(self) -> Any:
+        """The audit's figure of run a."""
+        return self.audit()["a", self.figure.measure]
 
 
-def judge_of(kind: str | None, rng: np.random.Generator, grade: Array, ranks: Array) -> Array:
-    """A judge's grades [Q, D] of pairs with these grades, whose ranks [2, Q, D] in both runs are known.
+def judge_of(kind: str, rng: np.random.Generator, pool: Pool) -> Array:
+    """A judge's grades [Q, D] of a pool that is judged 0 or 1.
 
     Of a tenth of the pairs the judge is wrong, and of half of the irrelevant ones: at the top of run a, everywhere in
-    run a, or of half of the queries; or of all pairs alike.
+    run a, of half of the queries, of long documents, which run a prefers, or of a group that b has first; or of all
+    pairs alike.
     """
+    grade, ranks = pool.grade, pool.ranks
     wrong = rng.random(grade.shape) < 0.1
     half = rng.random(grade.shape) < 0.5
-    where = {
-        "by rank": ranks.min(axis=0) <= 5,
-        "by run": ranks[0] <= DEPTH,
-        "by query": (np.arange(len(grade)) % 2 == 0)[:, None] & np.ones_like(half),
-        "alike": np.ones_like(half),
-    }
     if kind == "random":
         return half.astype(int)
-    kind_wrong = where.get(str(kind), np.zeros_like(half)) & half & (grade == 0)
-    return np.where(wrong | kind_wrong, 1 - grade, grade)
+    if kind in ("by length", "by group"):
+        # How long a document is, or whether it is of the group, has to do with its rank.
+        favoured, steep = (ranks[0], 4) if kind == "by length" else (ranks[1], 2)
+        where = rng.normal(size=grade.shape) > (favoured - DEPTH / 2) / steep
+    else:
+        where = {
+            "by rank": ranks.min(axis=0) <= 5,
+            "by run": ranks[0] <= DEPTH,
+            "by query": (np.arange(len(grade)) % 2 == 0)[:, None] & np.ones_like(half),
+            "alike": np.ones_like(half),
+        }.get(kind, np.zeros_like(half))
+    return np.where(wrong | (where & half & (grade == 0)), 1 - grade, grade)
 
 
-def simulated(rng: np.random.Generator) -> tuple[Array, Array]:
-    """Grades [Q, D] of a pool of documents for each query, and their ranks [2, Q, D] in two runs that find them."""
+def simulated(rng: np.random.Generator) -> Pool:
+    """Documents found for each query, and their ranks in two runs."""
     quality = rng.normal(size=(QUERIES, POOL)) + rng.normal(size=(QUERIES, 1)) - 0.3
     grade = (quality > 0).astype(int)
     scores = quality * np.array([0.5, 0.8])[:, None, None] + rng.normal(size=(2, QUERIES, POOL))
-    return grade, np.argsort(np.argsort(-scores, axis=2), axis=2) + 1
-
-
-@functools.cache
-def _public() -> tuple[Array, Array]:
-    """The same of Grep-BiasIR: people's judgements of what BM25 finds first, which b has in another order."""
-    run = evenrank.read_run(PUBLIC / "bm25.run").table.filter(pl.col("rank") <= POOL)
-    qrels = evenrank.read_qrels(PUBLIC / "qrels.txt")
-    table = run.join(qrels, on=["query_id", "doc_id"], how="left").fill_null(0).sort("query_id", "rank")
-    whole = table.filter(pl.len().over("query_id") == POOL)
-    grade = (whole["relevance"].to_numpy() > 0).astype(int).reshape(-1, POOL)
-    first = np.tile(np.arange(1, POOL + 1), (len(grade), 1))
-    order = np.random.default_rng(1).normal(size=grade.shape) * 4 + first
-    return grade, np.stack([first, np.argsort(np.argsort(order, axis=1), axis=1) + 1])
+    return Pool(grade, np.argsort(np.argsort(-scores, axis=2), axis=2) + 1)
 
 
 def sample(
-    rng: np.random.Generator, n: int, *, judge: str | None, public: bool = False, exchanged: bool = False
+    rng: np.random.Generator,
+    n: int,
+    *,
+    judge: str | None,
+    of: Callable[[np.random.Generator], Pool] = simulated,
+    figure: Figure = _BINARY,
+    exchanged: bool = False,
 ) -> Judged:
     """Queries of which n pairs were drawn; ``exchanged``: two runs, exchanged by query at random."""
-    grade, ranks = _public() if public else simulated(rng)
+    pool = of(rng)
     if exchanged:
-        swap = rng.random(len(grade)) < 0.5
-        ranks = np.where(swap[None, :, None], ranks[::-1], ranks)
-    # All pairs within the cutoff weigh the same.
-    could = np.flatnonzero((ranks <= DEPTH).any(axis=0))
-    chance = probabilities(np.ones(len(could)), n)
+        swap = rng.random(len(pool.grade)) < 0.5
+        pool = replace(pool, ranks=np.where(swap[None, :, None], pool.ranks[::-1], pool.ranks))
+    weights = figure.weight(pool.ranks).max(axis=0).ravel()
+    could = np.flatnonzero(weights)
+    chance = probabilities(weights[could], n)
     places = systematic(chance, n, int(rng.integers(1 << 30)))
-    said = None if judge is None else judge_of(judge, rng, grade, ranks)
-    return Judged(grade, ranks, could[places], chance[places], said)
+    grades = None if judge is None else pool.models.get(judge)
+    if judge is not None and grades is None:
+        grades = judge_of(judge, rng, pool)
+    return Judged(figure, pool, could[places], chance[places], grades)
 
 
 @functools.cache
@@ -148,31 +183,40 @@ def _outside(truth: float, ends: tuple[float, float] | None) -> bool:
     return ends is None or not ends[0] - 1e-12 <= truth <= ends[1] + 1e-12
 
 
+def _interval(drawn: Judged, *factors: float) -> tuple[float, float]:
+    values, part = drawn.parts(*factors)
+    return confidence_interval(finite_population_mean(part, values))
+
+
 def misses(drawn: Judged) -> bool:
     """Whether the interval for these queries misses what all judgements say."""
-    values, part = drawn.parts("a")
-    return _outside(drawn.truth["a"], confidence_interval(finite_population_mean(part, values)))
+    return _outside(drawn.truth(1.0), _interval(drawn, 1.0))
 
 
 def misses_in_audit(drawn: Judged) -> bool:
-    return _outside(drawn.truth["a"], drawn.audit()["a", MEASURE].from_labels.ci95)
+    return _outside(drawn.truth(1.0), drawn.audited.from_labels.ci95)
 
 
 def misses_difference(drawn: Judged) -> bool:
-    (own, part), (other, base) = drawn.parts("a"), drawn.parts("b")
-    ends = confidence_interval(finite_population_mean(part.plus(base, -1.0), own - other))
-    return _outside(drawn.truth["a"] - drawn.truth["b"], ends)
+    return _outside(drawn.truth(1.0, -1.0), _interval(drawn, 1.0, -1.0))
 
 
 def differs(drawn: Judged) -> bool:
-    (own, part), (other, base) = drawn.parts("a"), drawn.parts("b")
-    return compare(own - other, zeros="keep", sample=part.plus(base, -1.0)).shown
+    values, part = drawn.parts(1.0, -1.0)
+    return compare(values, zeros="keep", sample=part).shown
 
 
 def differs_in_audit(drawn: Judged) -> bool:
-    return bool(drawn.audit()["a", MEASURE].vs_baseline.test.shown)
+    return bool(drawn.audited.vs_baseline.test.shown)
 
 
+def _narrow(drawn: Judged, most: float, factors: tuple[float, ...]) -> bool:
+    """Whether half of the interval for these queries is at most a tenth wider than ``most``."""
+    low, high = _interval(drawn, *factors)
+    return (high - low) / 2 <= 1.1 * most
+
+
+_FIRST = functools.partial(first_found, POOL)
 JUDGES: dict[str, dict[str, Any]] = {
     "no judge": {"judge": None},
     "a judge wrong for 10%": {"judge": "10%"},
@@ -180,16 +224,39 @@ JUDGES: dict[str, dict[str, Any]] = {
     "a judge too kind at the top": {"judge": "by rank"},
     "a judge too kind to one run": {"judge": "by run"},
     "a judge too kind for half of the queries": {"judge": "by query"},
+    "a judge too kind to long documents": {"judge": "by length"},
+    "a judge too kind to a group": {"judge": "by group"},
     "a judge who draws lots": {"judge": "random"},
-    "Grep-BiasIR, no judge": {"judge": None, "public": True},
-    "Grep-BiasIR, a judge too kind": {"judge": "alike", "public": True},
-    "Grep-BiasIR, a judge too kind to one run": {"judge": "by run", "public": True},
+    "Grep-BiasIR, no judge": {"judge": None, "of": lambda rng: _FIRST()},
+    "Grep-BiasIR, a judge too kind": {"judge": "alike", "of": lambda rng: _FIRST()},
+    "Grep-BiasIR, a judge too kind to one run": {"judge": "by run", "of": lambda rng: _FIRST()},
 }
 
 
-def _cells() -> Iterator[Cell]:
+def of_trec(rng: np.random.Generator, *, alone: bool = False) -> Pool:
+    """Two of TREC's runs; ``alone``: one, twice, so that all judgements are drawn for it."""
+    pool = two_runs(trec(DEPTH), rng)
+    return replace(pool, ranks=pool.ranks[[0, 0]]) if alone else pool
+
+
+def _families() -> Iterator[tuple[str, dict[str, Any], Path | None]]:
+    """Judges and runs, and the data that they need."""
     for family, how in JUDGES.items():
-        few: dict[str, Any] = {"draws": 1000, "quick": 2, "data": PUBLIC if how.get("public") else None}
+        yield family, how, GREP_BIAS if "of" in how else None
+    for judge in (None, *LANGUAGE_MODELS):
+        name = f"TREC DL 2019, {judge or 'no judge'}"
+        yield name, {"judge": judge, "of": of_trec, "figure": P_DL}, TREC
+    for judge in (None, "Llama 3 8B, four prompts", "Llama 3 70B, four prompts"):
+        name = f"TREC DL 2019, SDCG, {judge or 'no judge'}"
+        yield name, {"judge": judge, "of": of_trec, "figure": _SDCG}, TREC
+    for judge in (None, *CHAT_MODELS):
+        how = {"judge": judge, "of": lambda rng: chats(), "figure": precision(1, 3)}
+        yield f"Grep-BiasIR's own documents, {judge or 'no judge'}", how, CHATS
+
+
+def _cells() -> Iterator[Cell]:
+    for family, how, data in _families():
+        few: dict[str, Any] = {"draws": 1000, "quick": 2, "data": data}
         for n in SIZES:
             draw = functools.partial(sample, n=n, **how)
             kind = {**few, "kind": "coverage"}
@@ -198,6 +265,14 @@ def _cells() -> Iterator[Cell]:
             yield Cell(rule, family, n, draw, misses_difference, **kind)
             pair = functools.partial(sample, n=n, exchanged=True, **how)
             yield Cell("a difference, of judgements drawn", family, n, pair, differs, differs_in_audit, **few)
+    for figure, most, apart in ((P_DL, 0.080, 0.110), (_SDCG, 0.060, 0.089)):
+        for what, half, factors in (("", most, (1.0,)), (", a difference", apart, (1.0, -1.0))):
+            of = of_trec if what else functools.partial(of_trec, alone=True)
+            draw = functools.partial(sample, n=100, judge="Llama 3 70B, four prompts", of=of, figure=figure)
+            said: Callable[[Judged], bool] = functools.partial(_narrow, most=half, factors=factors)
+            family = f"TREC DL 2019, {figure.measure}{what}: at most {half:.3f}"
+            few = {"draws": 1000, "quick": 2, "data": TREC, "kind": "power", "floor": 0.5}
+            yield Cell("intervals of judgements drawn are narrow", family, 100, draw, said, **few)
 
 
 CELLS = tuple(_cells())

@@ -8,6 +8,7 @@ import multiprocessing
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from . import cell as where
 from . import cells
 from .cell import COMMAND, Cell, Count, count
 
@@ -26,7 +27,9 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--resume", action="store_true", help="count only cells that are not kept yet")
     parser.add_argument("--statistics", action="store_true", help="no draw through the command")
     parser.add_argument("--jobs", type=int, default=2, help="cells at a time")
+    parser.add_argument("--data", type=Path, default=where.CLONES, help="a folder with clones of the judges' data")
     chosen = parser.parse_args(arguments)
+    where.CLONES = chosen.data
     every = [one for one in cells() if not chosen.patterns or any(part in one.name for part in chosen.patterns)]
     every = [one for one in every if one.available]
     found = kept()

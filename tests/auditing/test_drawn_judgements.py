@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank
-from evenrank.auditing.judgements import agreement
+from evenrank.auditing.judge_check import agreement, judge_strata
 from evenrank.auditing.label_sample import Labelling
 from evenrank.files import EvenrankError
 from evenrank.groups import as_labels
 from evenrank.groups.labels import SampleCard
-from evenrank.stats.estimate import confidence_interval, finite_population_mean
+from evenrank.stats.estimate import confidence_interval, finite_population_mean, t_quantile
 
 MEASURES = "P(rel=2)@5 SDCG(max_rel=3)@5"
 
@@ -176,6 +176,13 @@ def test_what_a_judge_says_and_saves(made: tuple[Path, dict[tuple[str, str], int
     both = [(kind[q + d] >= 2, grade >= 2) for (q, d), grade in grades.items() if q + d in kind]
     excess = np.mean([judge - people for judge, people in np.array(both, float)])
     assert found.judge.excess.ci95[0] < excess < found.judge.excess.ci95[1]
+    strata = found.judge.strata
+    assert [(one.by, one.stratum) for one in strata] == [("rank", "ranks 1 to 2"), ("ranker", "a"), ("ranker", "b")]
+    assert all(one.test.mde > 0 and one.test.verdict == "no difference shown" for one in strata)
+    assert "The judge: the share it calls relevant" in found.table(full=True)
+    texts = {f"d{d}": "she said so " * (d + 1) if d < 4 else "no word" for d in range(12)}
+    described = audited(folder, judge=folder / "judge.qrels", collection=texts, measures="P(rel=2)@5").judge.strata
+    assert [one.by for one in described] == ["rank", "ranker", "ranker", "length", "group"]
     said = " ".join(found.table().split())
     assert "Effectiveness is estimated from 90 judgements drawn from" in said
     assert "points more of the pairs than people do" in said
@@ -245,7 +252,7 @@ def test_what_cannot_be_had(made: tuple[Path, dict[tuple[str, str], int]], tmp_p
     (tmp_path / "few.csv.card.json").write_text((folder / "todo.csv.card.json").read_text())
     told = audited(folder, tmp_path / "few.csv")
     assert "Only 20 judgements: nothing is told of effectiveness" in " ".join(told.table().split())
-    assert told["b", "P(rel=2)@5"].vs_baseline.test.reason.endswith("labels bear on it, where 30 are needed")
+    assert told["b", "P(rel=2)@5"].vs_baseline.test.reason.endswith("of those drawn bear on it, where 30 are needed")
 
 
 def test_judging_pairs(made: tuple[Path, dict[tuple[str, str], int]], tmp_path: Path) -> None:
@@ -285,6 +292,21 @@ def test_agreement_as_the_slow_version(seed: int) -> None:
     se = (8 / 9 * ((without - without.mean()) ** 2).sum()) ** 0.5
     width = 0.0 if found.ci95 is None else found.ci95[1] - found.ci95[0]
     assert (se == pytest.approx(0, abs=1e-9)) == (width < 1e-8)
+
+
+def test_strata_of_a_judge_worked_by_hand() -> None:
+    """Of the first the judge calls 12 of 20 too many relevant, of the others 2 of 20: +.5, with Welch's variance."""
+    excess = np.repeat([1.0, 0.0, 1.0, 0.0], [12, 8, 2, 18])
+    first = np.arange(40) < 20
+    (one,) = judge_strata(excess, np.ones(40), [("rank", "first", first)])
+    assert (one.excess, one.test.mean, one.test.n, one.test.verdict) == (0.6, pytest.approx(0.5), 20, "shown")
+    assert one.test.mde == pytest.approx((t_quantile(38, 0.975) + t_quantile(38, 0.8)) * (0.33 / 19) ** 0.5, rel=0.02)
+    # Pairs that were drawn half as often count twice; what is the same everywhere differs nowhere.
+    weight = np.where(np.arange(40) < 12, 2.0, 1.0)
+    heavy, halves = judge_strata(excess, weight, [("rank", "first", first), ("group", "even", np.arange(40) % 2 == 0)])
+    assert heavy.excess == pytest.approx(24 / 32)
+    assert heavy.test.mean == pytest.approx(24 / 32 - 0.1)
+    assert (halves.test.mean, halves.test.verdict) == (pytest.approx(0.0), "no difference shown")
 
 
 def test_a_run_that_nothing_was_drawn_for(made: tuple[Path, dict[tuple[str, str], int]], tmp_path: Path) -> None:

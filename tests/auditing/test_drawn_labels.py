@@ -63,16 +63,16 @@ def test_a_case_worked_by_hand() -> None:
     values, part = parts(labels, RUN)
     # q1: .75 − .25; q2: .75 + .75 · (−1 − 1)/.5.
     assert values.tolist() == [0.5, -2.25]
-    # z: 0 and .375 · −4 = −1.5, z̄ = −.75: V = 2/1 · (½ · .75² + ½ · .75²); V₁ = ½ · (.375/.5)² / 1, of two.
+    # z: 0 and .375 · −4 = −1.5, z̄ = −.75: V = 2/1 · (½ · .75² + ½ · .75²); V₁ = 2² · ½ · (.375/.5)², over two.
     # Both squares are alike, so that V is of two labels: four degrees of freedom.
-    assert part.design_error(np.array([True, True])) == pytest.approx((1.125, 0.28125, 1.125, 4.0))
+    assert part.design_error(np.array([True, True])) == pytest.approx((1.125, 1.125, 1.125, 4.0))
     # Between queries s²/2 = 2.75²/4, which is V_Q as well, since V is all of single queries.
     such = superpopulation_mean(part, values)
     assert such.value == -0.875
-    assert such.se**2 == pytest.approx(2.75**2 / 4 + 0.28125)
-    assert such.df == pytest.approx(2.171875**2 / (1.40625**2 / 4 + (1.890625 - 1.125) ** 2))
+    assert such.se**2 == pytest.approx(2.75**2 / 4 + 1.125)
+    assert such.df == pytest.approx(3.015625**2 / (2.25**2 / 4 + (1.890625 - 1.125) ** 2))
     these = finite_population_mean(part, values)
-    assert (these.se**2, these.df) == pytest.approx((1.40625, 4.0))
+    assert (these.se**2, these.df) == pytest.approx((2.25, 4.0))
 
 
 def slow(
@@ -94,7 +94,8 @@ def slow(
     u = [(1 - chance[d]) * (z[d] - centre) ** 2 for d in open_]
     v = k / (k - 1) * sum(u)
     effective = sum(u) ** 2 / sum(one**2 for one in u) if v else 0.0
-    v1 = sum((1 - chance[d]) * (total[d] / chance[d]) ** 2 for d in open_) / k
+    largest = max(1.0, *(abs(labels[d] - guess[d]) for d in labels))
+    v1 = largest**2 * sum((1 - chance[d]) * (total[d] / chance[d]) ** 2 for d in open_) / k
     single = (
         sum(
             w**2 * (1 - chance[d]) * ((labels[d] - guess[d]) / chance[d]) ** 2
@@ -339,7 +340,7 @@ def test_the_first_labels_are_a_sample_too(made: tuple[Path, dict[str, str]], tm
     rows[10]["group"] = "m"
     write(tmp_path / "todo.csv", rows)
     few = audited(folder, tmp_path / "todo.csv")
-    assert few["a", "ARaB@10"].lean.reason.endswith("labels bear on it, where 30 are needed")
+    assert few["a", "ARaB@10"].lean.reason.endswith("of those drawn bear on it, where 30 are needed")
     assert "Only 20 labels: nothing is told of bias with fewer than 30." in " ".join(few.table().split())
 
 

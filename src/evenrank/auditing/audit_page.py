@@ -22,7 +22,7 @@ from .impact import impact_table
 from .page_data import rounded
 from .poles import groups, labelled, poles, positive
 from .run_names import cut_name
-from .selected_measures import direction, ideal_adds, signed_measures, with_origins
+from .selected_measures import direction, ideal_adds, signed_measures, utility_measures, with_origins
 from .summary import legend, screen_table, verdicts
 from .tables import (
     by_measure,
@@ -32,6 +32,7 @@ from .tables import (
     pairs_table,
     query_groups_table,
     ranks_table,
+    strata_table,
     words_table,
 )
 from .tradeoff_plot import audit_plot
@@ -236,6 +237,8 @@ def _sections(result: AuditFigures) -> tuple[Section, ...]:
         found.append(pairs_table(result.pairs))
     if result.query_groups:
         found.append(by_measure(query_groups_table(result)))
+    strata = strata_table(result)
+    found += [strata] if strata is not None else []
     if result.impact:
         found.append(impact_table(result.impact))
     if result.words is not None:
@@ -247,11 +250,18 @@ def next_commands(result: AuditFigures, findings: Sequence[Finding]) -> tuple[tu
     """What can be done now: commands, and what for."""
     if not result.judged or result.unchecked:
         return (("evenrank labels sample … --measure P@10", "a hundred judgements"),)
+    if any(one.key == "better_untold" for one in findings) and _is_sampled(result):
+        return ((f"evenrank labels sample … --baseline {result.baseline}", "judgements of where they differ"),)
     if any(finding.key == "absent" for finding in findings) and not result.settings.get("only_queries"):
         return (("evenrank audit … --only-queries", "the queries that were asked"),)
     mended = [finding for finding in findings if finding.level == "shown" and finding.key in _MENDED_BY_ORDER]
     rebalance = [("evenrank rebalance", f"a fairer order of {cut_name(one.subject)}") for one in mended[:1]]
     return (*rebalance, ("evenrank gate", "limits for pipelines"))
+
+
+def _is_sampled(result: AuditFigures) -> bool:
+    """Whether effectiveness is estimated from judgements that were drawn."""
+    return any(result.given[0][measure].from_labels is not None for measure in utility_measures(result))
 
 
 _MENDED_BY_ORDER = {
@@ -324,6 +334,7 @@ def _contents(result: AuditFigures) -> dict[str, object]:
         "origins": origins_section(result),
         "impact": impact_table(result.impact) if result.impact else None,
         "query_groups": query_groups_table(result) if result.query_groups else None,
+        "judge": strata_table(result),
         "unknown": {
             "only_bounds": only_bounds(result),
             "queries": about_queries(result),

@@ -19,7 +19,8 @@ from evenrank.stats.sampling import LEAST_LABELS
 
 from .data import FromLabels, MetricValue, RunAudit, shown_name
 from .inputs import Inputs
-from .judgements import DrawnJudgements, JudgeCheck
+from .judge_check import JudgeCheck
+from .judgements import DrawnJudgements
 from .poles import group_label
 from .run_names import cut_name
 

@@ -36,7 +36,7 @@ from .inputs import (
     note_sources,
     usual_measures,
 )
-from .judgements import check_judge
+from .judge_check import check_judge
 from .metric_values import run_audits
 from .query_groups import as_query_groups, lacking_groups, on_axis, served
 from .rankings import Rankings, measure_rankings
@@ -243,7 +243,8 @@ def audit(
     )
     query_group = None if groups_given is None else on_axis(groups_given, rankings.queries)["query_group"]
 
-    checked_judge = None if inputs.judgements is None else check_judge(inputs.judgements, wanted)
+    drawn = inputs.judgements
+    checked_judge = None if drawn is None else check_judge(drawn, wanted, inputs.runs, documents.groups)
     misleads = tuple(misleading(rankings.background, inputs, wanted, results, rankings.documents, checked_judge))
     cautioned = tuple(cautions(documents.groups, wanted))
     unequal = unequally_deep(rankings, wanted, baseline)

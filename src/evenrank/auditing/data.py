@@ -26,7 +26,7 @@ from evenrank.stats.estimate import SIGNIFICANT, Estimate
 from evenrank.stats.sampling import LabelSample
 
 from .impact import GroupImpact
-from .judgements import JudgeCheck
+from .judge_check import JudgeCheck
 from .word_attribution import Words
 
 TIES = "it depends on the order of tied documents"

@@ -134,10 +134,15 @@ def _how_good_of(
     """The first sentence: both figures, their difference with its interval, and what it shows."""
     (key, level), called = how, short_names(result)
     values: dict[str, Any] = {"run": called[run.name], "baseline": called[base.name], "measure": str(measure)}
-    values |= {"mean": run[measure].mean, "other": base[measure].mean, "why": test.reason}
+    values |= {"mean": _said(run[measure]), "other": _said(base[measure]), "why": test.reason}
     values |= {"difference": Estimate(test.mean, test.ci95, test.n)}
     values["smallest"] = "" if test.mde is None else _PHRASES.text("smallest", mde=test.mde)
     return _PHRASES.finding(key, run.name, level, test, "answer", **values)
+
+
+def _said(figure: MetricValue) -> Estimate | float | None:
+    """A figure, with its interval where it is estimated from a sample."""
+    return figure.mean if figure.from_labels is None else Estimate(figure.mean, figure.ci95, figure.n)
 
 
 def _difference_of(compared: RunComparison) -> Estimate:

@@ -1,4 +1,4 @@
-"""Judgements of pairs (query, document) that were drawn, and the check of a judge's grades by them.
+"""Judgements of pairs (query, document) that were drawn.
 
 A judgement is a label of a pair. With every pair as a document of its own, and its grade as its group, what estimates
 groups from drawn labels estimates effectiveness: the difference estimator of :mod:`evenrank.stats.sampling`.
@@ -10,18 +10,14 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import polars as pl
-from ir_measures import Measure
 
 from evenrank.files import EvenrankError, Run, arg, as_qrels
 from evenrank.files.convert import frame_of, is_path
 from evenrank.files.outputs import ids_from_spreadsheets
 from evenrank.files.tables import Columns, IdIndex, read_columns
-from evenrank.files.types import Array
 from evenrank.groups import GroupTable, as_labels
 from evenrank.groups.labels import PROBABILITY, SampleCard
-from evenrank.stats.estimate import Estimate, t_quantile
 
 GRADE = "grade"
 """The column of a sample of pairs that is filled in."""
@@ -128,73 +124,3 @@ def _of_pairs(columns: Columns) -> Columns:
     ids = (ids_from_spreadsheets(table[name].cast(pl.String)) for name in ("query_id", "doc_id"))
     grades = number.cast(pl.Int64).cast(pl.String).alias(GRADE)
     return replace(columns, table=pl.DataFrame([pair_ids(*ids), grades, table[PROBABILITY]]))
-
-
-# --- the judge against people ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeCheck:
-    """A judge's grades against people's, of the pairs that could be drawn, estimated from those that were.
-
-    Attributes:
-        relevant_from: The least grade that is relevant.
-        excess: The share of pairs that the judge calls relevant, less the share that people do.
-        agree: The share of pairs of which both say the same.
-        kappa: Cohen's kappa, agreement beyond chance.
-    """
-
-    relevant_from: int
-    excess: Estimate
-    agree: Estimate
-    kappa: Estimate
-
-
-def check_judge(judgements: DrawnJudgements, measures: Sequence[Measure]) -> JudgeCheck | None:
-    """What the drawn judgements say of the judge; None without one."""
-    sample = judgements.table.sample
-    if sample is None or sample.guess is None or sample.guessed is None:
-        return None
-    relevant = next((int(one.params["rel"]) for one in measures if "rel" in one.params), 1)
-    rows = sample.rows[sample.guessed[sample.rows] >= 0]
-    people = _relevant(judgements.table, sample.labelled[rows], relevant)
-    judge = _relevant(sample.guess, sample.guessed[rows], relevant)
-    return JudgeCheck(relevant, *agreement(judge, people, 1 / sample.probability[rows]))
-
-
-def _relevant(table: GroupTable, rows: Array, least: int) -> Array:
-    """Whether the grade of each of the ``rows`` [n] is at least ``least``."""
-    grades = [group for group in table.groups if int(group) >= least]
-    relevant: Array = np.any([table.table[f"count_{grade}"].to_numpy()[rows] > 0 for grade in grades], axis=0)
-    return relevant
-
-
-def agreement(judge: Array, people: Array, weight: Array) -> tuple[Estimate, Estimate, Estimate]:
-    """Excess, agreement and kappa of two binary ratings [k] with weights 1/π, with intervals by the jackknife.
-
-    V = (k − 1)/k · Σ(θ₋ᵢ − θ̄)², with as many degrees of freedom as labels of equal weight would have. Worked example:
-    of four alike pairs the judge calls three relevant and people two of these: excess 1/4, agreement 3/4, kappa 1/2.
-
-    >>> ratings = np.array([True, True, True, False]), np.array([True, True, False, False])
-    >>> [one.mean for one in agreement(*ratings, np.ones(4))]
-    [0.25, 0.75, 0.5]
-    """
-    cells = np.stack([judge & people, judge & ~people, ~judge & people, ~judge & ~people], axis=1) * weight[:, None]
-    values, k = np.array(_statistics(cells.sum(axis=0))), len(weight)
-    without = np.array(_statistics(cells.sum(axis=0) - cells))
-    se = np.sqrt((k - 1) / k * ((without - without.mean(axis=1, keepdims=True)) ** 2).sum(axis=1))
-    half = t_quantile(max(2.0, float(weight.sum() ** 2 / (weight**2).sum()) - 1), 0.975) * se
-    excess, agree, kappa = (
-        Estimate(value, (value - width, value + width) if width > 0 else None, k, "judgements")
-        for value, width in zip(values.tolist(), half.tolist(), strict=True)
-    )
-    return excess, agree, kappa
-
-
-def _statistics(cells: Array) -> tuple[Array, Array, Array]:
-    """Excess, agreement and kappa from weights [..., 4]: both relevant, the judge alone, people alone, neither."""
-    both, judge, people, neither = np.moveaxis(cells / cells.sum(axis=-1, keepdims=True), -1, 0)
-    agree = both + neither
-    chance = (both + judge) * (both + people) + (neither + judge) * (neither + people)
-    kappa = np.divide(agree - chance, 1 - chance, out=np.zeros_like(agree), where=chance < 1)
-    return judge - people, agree, kappa

@@ -138,10 +138,11 @@ def _of_rankings(rankings: Rankings, judged: bool, measures: Sequence[Measure], 
     if background is not None and rankings.neutral_first is not None:
         notes += _outside(NEUTRAL_FIRST, rankings.neutral_first, background, cutoff)
     random = next(run for run in runs if run.name == RANDOM)
+    known = {key: one for key, one in runs[0].measures.items() if one.mean is not None and one.from_labels is None}
     unknown = [
         key
         for key, figure in random.measures.items()
-        if figure.mean is None and not is_bias(figure.measure) and runs[0].measures[key].mean is not None
+        if figure.mean is None and not is_bias(figure.measure) and key in known
     ]
     if unknown:
         notes.append(f"{RANDOM}: {', '.join(unknown)} was not computed: the runs are too long for random draws.")

@@ -16,7 +16,7 @@ from evenrank.results.finding import Finding
 from evenrank.results.page import Chip, Verdicts
 from evenrank.results.table import TEXT, Column, Table, fitted, short, short_intervals, shorts
 
-from .data import RELEVANCE_FIRST, SHOWN_AS, AuditFigures, GroupShare, MetricValue, RunAudit, shown_name
+from .data import RANDOM, RELEVANCE_FIRST, SHOWN_AS, AuditFigures, GroupShare, MetricValue, RunAudit, shown_name
 from .findings import RunFindings
 from .poles import Poles, group_label, groups, pole, poles, side
 from .run_names import cut_name, in_short, letters_of, short_names
@@ -31,8 +31,9 @@ _ENDS = short_intervals(2)
 
 
 def shown_runs(result: AuditFigures) -> list[RunAudit]:
-    """The runs, then the candidates and the ideal order of them."""
-    return [*result.given, *(run for run in result.runs if run.name in SHOWN_AS)]
+    """The runs, then the candidates and the ideal order of them, where something is known of these."""
+    shown, references = known_measures(result), (run for run in result.runs if run.name in SHOWN_AS)
+    return [*result.given, *(run for run in references if any(run[m].mean is not None for m in shown))]
 
 
 def screen_table(result: AuditFigures) -> Table:
@@ -223,6 +224,7 @@ def legend(result: AuditFigures, table: Table) -> tuple[str, ...]:
     if meanings:
         # A mark's part stays where the words of the table are left out.
         meanings[-1] += f" (p < .05{', differences corrected' * (len(meanings) > (APART in drawn))})"
+    shown = [run.name for run in shown_runs(result)]
     glosses = (f"{shown_name(m)}: {gloss}" for m in known_measures(result) if (gloss := _gloss(m)) is not None)
     return (
         *meanings,
@@ -230,8 +232,8 @@ def legend(result: AuditFigures, table: Table) -> tuple[str, ...]:
         *(["[ ] 95% interval"] if any(isinstance(column.key, tuple) for column in table.columns) else []),
         *glosses,
         *_source(result),
-        _of_candidates(result),
-        *(["ideal: these by relevance"] if RELEVANCE_FIRST in result else []),
+        *([_of_candidates(result)] if RANDOM in shown else []),
+        *(["ideal: these by relevance"] if RELEVANCE_FIRST in shown else []),
     )
 
 

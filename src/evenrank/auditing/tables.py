@@ -328,6 +328,27 @@ def query_groups_table(result: AuditFigures) -> Table:
     return Table(title, columns, result.query_groups, group=lambda row: row.measure)
 
 
+def strata_table(result: AuditFigures) -> Table | None:
+    """Where a judge calls more relevant than people do, and how far that differs from the other pairs."""
+    if result.judge is None or not result.judge.strata:
+        return None
+    names = groups(result)
+    columns = (
+        Column("by"),
+        Column("pairs", of=lambda row: group_label(row.stratum, names) if row.by == "group" else row.stratum),
+        Column("n", COUNT, of="test.n"),
+        Column("excess", shorts(3, sign=True), "judge − people"),
+        Column("others", shorts(3, sign=True), "vs others", "test.mean", mark=lambda row: "*" * row.test.shown),
+        Column(("low", "high"), short_intervals(3, sign=True), "its interval", "test.ci95"),
+        Column("mde", shorts(3), "detectable", "test.mde"),
+        Column("holm_p", P, "Holm p", "test.holm_p"),
+        Column("why", heading="cannot be told", of="test.reason"),
+    )
+    title = "The judge: the share it calls relevant, less the share that people do, by kind of pair"
+    note = "*: shown; detectable: smaller differences from the others are missed in at least one of five such samples."
+    return Table(title, columns, result.judge.strata, notes=(note,))
+
+
 def _test_columns(key: str, heading: str, of: Callable[[QueryGroup], Comparison | None]) -> Iterator[Column]:
     def said(name: str) -> Callable[[QueryGroup], object]:
         return lambda row: "" if (test := of(row)) is None else getattr(test, name)

@@ -126,9 +126,9 @@ class LabelSample:
         """The error that the draw gives a mean over the ``known`` [Q] queries.
 
         With z = W(x − m)/π and z̄ its mean with weights 1 − π, over the k documents with π < 1, and u = (1 − π)(z − z̄)²:
-        V = k/(k − 1) · Σu. V₁, the mean of (1 − π)(W/π)², is what one more error of size 1 would add, as a sample may
-        hold none of a few. Degrees of freedom are twice the number of labels that V effectively is of, (Σu)²/Σu², at
-        least 2.
+        V = k/(k − 1) · Σu. V₁, e² times the mean of (1 − π)(W/π)², is what one more error would add, as a sample may
+        hold none of a few: e is the largest |x − m| of the sample, at least 1 (of two poles an error can be 2). Degrees
+        of freedom are twice the number of labels that V effectively is of, (Σu)²/Σu², at least 2.
         """
         inside = known[self.query]
         query, document, weight = self.query[inside], self.document[inside], self.weight[inside]
@@ -147,7 +147,8 @@ class LabelSample:
         squares = unsampled * deviations**2
         variance = k / (k - 1) * float(squares.sum())
         effective = float(squares.sum() ** 2 / (squares**2).sum()) if variance > 0 else 0.0
-        one_more = float((unsampled * (total / self.probability) ** 2)[random].mean())
+        largest = max(1.0, float(np.abs(self.residual).max()))
+        one_more = largest**2 * float((unsampled * (total / self.probability) ** 2)[random].mean())
         within = float((of_pair**2 * (unsampled * scaled**2)[document]).sum()) / size**2
         return DesignError(variance, one_more, within, max(2.0, 2 * effective))
 
@@ -156,7 +157,9 @@ class LabelSample:
         """Why there are too few labels for a test; None where there are enough in the figure."""
         total = np.bincount(self.document, self.weight, self.labels)
         used = int((np.abs(total) > _ZERO).sum())
-        return None if used >= LEAST_LABELS else f"only {used} labels bear on it, where {LEAST_LABELS} are needed"
+        return (
+            None if used >= LEAST_LABELS else f"only {used} of those drawn bear on it, where {LEAST_LABELS} are needed"
+        )
 
 
 SamplePair = tuple[LabelSample | None, LabelSample | None]

@@ -43,6 +43,7 @@ def collection(size: int = N, **more: Any) -> Documents:
         "group": np.full(size, -1),
         "groups": (),
         "alike": nobody_alike,
+        "have_query": lambda numbers: np.ones(len(numbers), np.bool_),
         "missing": np.zeros(size, np.bool_),
         "zero": np.zeros(size, np.bool_),
         "in_lists": np.ones(size, np.bool_),
@@ -218,6 +219,11 @@ def test_documents_that_were_not_drawn_are_named_with_those_that_were() -> None:
     drawn = np.repeat(np.arange(N) % 5 != 0, 3)
     loss, _ = not_in_the_index(documents, found.part(drawn), np.ones(drawn.sum(), np.bool_), 10)
     assert (loss.evidence["missing"], loss.evidence["untested"], loss.count) == (8, 2, 10)
+    # One that has no query is in no list as nobody asks for it.
+    without = replace(documents, have_query=lambda numbers: numbers != 5)
+    loss, _ = not_in_the_index(without, found.part(drawn), np.ones(drawn.sum(), np.bool_), 10)
+    assert "d5" not in loss.documents
+    assert loss.evidence["untested"] == 1
 
 
 def test_an_index_at_hand_makes_it_certain() -> None:

@@ -29,7 +29,7 @@ _PHRASES = phrases("scan")
 _LISTED, _EXCERPT = 50, 160
 _WIDTH, _LABEL = 80, 22
 """Characters of the table of the screen, and of a cause in it at most."""
-_WEAK, _SMALL = 0.5, 0.005
+_WEAK, _SMALL = 0.25, 0.005
 _UNKNOWN: Level = "cannot be told"
 _NOTHING: Level = "no difference shown"
 _POINTS = Format(lambda share: f"{100 * share:.0f}", "number")
@@ -103,8 +103,9 @@ def scan_findings(result: ScanResult) -> Iterator[Finding]:
         place: Place = "warning" if 10 * found.without_query > of else "note"
         share = found.without_query / of
         yield _PHRASES.finding("coverage", place=place, without=found.without_query, of=of, share=share)
-    if found is not None and 1 - found.share > _WEAK and not named:
-        yield _PHRASES.finding("weak", place="warning", name=result.name, missed=1 - found.share)
+    unexplained = sum(loss.share for loss in result.losses if loss.cause == "not found otherwise")
+    if unexplained > _WEAK:
+        yield _PHRASES.finding("weak", place="warning", name=result.name, missed=unexplained)
     if result.k < 10:
         yield _PHRASES.finding("short_lists", place="warning", name=result.name, depth=result.k)
     if result.against is not None and found is not None and result.against.found is not None:
@@ -314,7 +315,8 @@ def _documents(result: ScanResult, loss: Loss) -> Table:
             return _name(result, pairs.get(doc_id, "–"))
 
         columns.append(Column("other", TEXT, heading, other))
-    columns.append(Column("text", TEXT, of=lambda doc_id: _excerpt(result.texts.get(doc_id, ""))))
+    if any(doc_id in result.texts for doc_id in loss.documents):
+        columns.append(Column("text", TEXT, of=lambda doc_id: _excerpt(result.texts.get(doc_id, ""))))
     return Table(f"Passages: {_label(loss)}", tuple(columns), loss.documents[:_LISTED])
 
 

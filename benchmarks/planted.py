@@ -35,7 +35,7 @@ Encode = Callable[[Sequence[str]], Array]
 K = 100
 SHARE = 0.3
 HUB, SEGMENT = 1.5, (0.6, 1.0)
-NEIGHBOURS = 5
+NEIGHBOURS, TIE = 5, 1e-6
 
 
 @dataclass(frozen=True)
@@ -61,19 +61,17 @@ class Engine:
         if self.hybrid:
             # Reciprocal ranks of both (Cormack et al. 2009).
             bm25 = Passages.counted(pl.Series(self.ids), pl.Series(_texts(self))).search(pl.Series(queries), K)
-            scores = 1 / (60 + 1 + np.argsort(np.argsort(-scores, axis=1), axis=1))
+            scores = 1 / (61 + np.argsort(np.argsort(-scores, axis=1), axis=1))
             query, rank = np.nonzero(bm25 >= 0)
             scores[query, bm25[query, rank]] += 1 / (61 + rank)
         return scores
 
     def lists(self, queries: Sequence[str]) -> list[list[str]]:
-        """The ids of the first 100 of each query, of those that have anything in common with it."""
+        """The ids of the first 100 of each query; documents that have nothing in common with it stand by chance."""
         scores = self.scores(queries)
+        scores += TIE * np.random.default_rng(0).random(scores.shape, scores.dtype)
         first = np.argsort(-scores, axis=1, kind="stable")[:, :K]
-        return [
-            [self.ids[number] for number in row.tolist() if own[number] != 0]
-            for row, own in zip(first, scores, strict=True)
-        ]
+        return [[self.ids[number] for number in row] for row in first.tolist()]
 
     def scan(self, folder: Path, seed: int, *, sample: int = 400) -> ScanResult:
         """What the scan says of the files alone."""

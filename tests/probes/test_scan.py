@@ -176,8 +176,8 @@ def test_a_weak_model_says_so(tmp_path: Path) -> None:
     loss = next(loss for loss in weak.losses if loss.cause == "not found otherwise")
     assert loss.share > 0.25
     assert said["weak"] == (
-        f"For no cause that shows engine misses {loss.share:.0%} of the sentences: it is weak on these texts, and other"
-        " losses may be the model's own, not the index's."
+        f"For no cause that shows, engine misses {loss.share:.0%} of the sentences: it is weak on these texts, and"
+        " other losses may be the model's own, not the index's."
     )
     assert "weak on these texts" in weak.table().replace("\n", " ")
 

@@ -36,6 +36,7 @@ RARE = 0.1
 """The share of the passages in which a rare word stands at most."""
 BY_WORDS = "+words"
 """The end of the id of a query of rare words."""
+_BEGINNING = 100
 _SPACE, _PLACE = re.compile(r"\s"), re.compile(r"\S+")
 _SCHEMA = {
     "query_id": pl.String,
@@ -128,8 +129,8 @@ def _terms(words: Iterable[str], analyzer: Analyzer) -> dict[str, int]:
 
 
 def has_query(text: str) -> bool:
-    """Whether any sentence of a passage can be asked for."""
-    return bool(_sentences(text, word_spans(text))[0])
+    """Whether any sentence of a passage can be asked for: most often one at its beginning."""
+    return any(_sentences(part, word_spans(part))[0] for part in (text[:_BEGINNING], text))
 
 
 _Sentence = tuple[int, int, int, int]

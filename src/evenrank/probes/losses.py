@@ -32,7 +32,7 @@ FEWEST_PASSAGES = 40
 FEWEST_PAIRS, FEWEST_MISSING, FEWEST_OF_VALUE, FEWEST_OF_GROUP, FEWEST_UNSEEN = 5, 4, 4, 15, 8
 PROVEN, ELSEWHERE = 0.95, 0.2
 HUB_Z, HUB_LEAST, HUB_MEANS, HUB_MOST, HUB_BM25 = 3.3, 0.02, 5, 0.5, 3
-SHORT_BOUNDS = (10, 25, 50)
+SHORT_BOUNDS, SHORT_ODDS = (10, 25, 50), 2
 FIRST_TEN = 10
 
 
@@ -545,7 +545,10 @@ def _short(documents: Documents, lists: Array, free: Array, bm25: Array, loss: C
     of_collection = float(under.mean())
     base = theirs if theirs.sum() > of_collection * (bm25 >= 0).sum() else of_collection
     where = f"under {bound} words"
-    return loss("short", held, base, _most(lists[held]), bound=bound, collection=of_collection, where=where)
+    short = loss("short", held, base, _most(lists[held]), bound=bound, collection=of_collection, where=where)
+    # A cosine alone favours passages of half the words by √2.
+    places, beside = short.evidence["places"], short.evidence["beside"]
+    return replace(short, named=short.named and places * (1 - beside) >= SHORT_ODDS * beside * (1 - places))
 
 
 # --- all rules --------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ test: setup chromium  ## the tests (under 10 minutes on 2 cores)
 test-all: setup chromium  ## the slow ones too
 	$(PYTEST) -m "not mutants"
 
-mutants: setup  ## mistakes that have to change verdicts on real text (half an hour; needs the public data)
+mutants: setup  ## mistakes that have to change verdicts on real text, losses that a scan has to name (hours; public data)
 	$(BIN)/python -m pytest -n 0 -m mutants
 
 freeze: setup  ## the figures of every command and study, compared with those of the commit in freeze/base (about 4 minutes)

@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from benchmarks import planted
 
 from evenrank.measures import bias_measures
 
@@ -157,10 +158,11 @@ def test_pictures_are_small_and_shown() -> None:
 
 def test_table_of_scans_is_what_was_measured() -> None:
     module = script("scan")
-    rows = json.loads(module.KEPT.read_text(encoding="utf-8"))["rows"]
+    kept = json.loads(module.KEPT.read_text(encoding="utf-8"))
     page = module.PAGE.read_text(encoding="utf-8")
-    assert module.page(page, rows) == page
-    assert [row["fifth"] for row in rows] == list(range(1, 1 + module.FIFTHS))
+    assert module.page(page, kept) == page
+    assert [row["fifth"] for row in kept["rows"]] == list(range(1, 1 + module.FIFTHS))
+    assert [row["report"] for row in kept["reports"]] == ["as it should be", *planted.PUBLIC]
 
 
 # --- measures and mitigations -----------------------------------------------------------------------------------------

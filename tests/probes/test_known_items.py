@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from evenrank import EvenrankError, scan_queries
 from evenrank.files.sentences import sentence_spans
+from evenrank.probes.known_items import has_query
 
 FILLER = {f"other{row}": "The was of and in." for row in range(40)}
 """Passages that make a word of one passage in ten a rare one."""
@@ -90,3 +91,11 @@ def test_every_query_is_as_defined(passages: list[list[str]], seed: int) -> None
             if len(chosen) >= 3:
                 expected.append(" ".join(parts[at] for at in sorted(chosen)))
         assert own.filter(~pl.col("whole"))["text"].to_list() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("# Page 10", False), ("See. The. End.", False), ("Go. " * 40 + "Then all go.", True), ("Three words here", True)],
+)
+def test_passages_of_which_nothing_can_be_asked(text: str, expected: bool) -> None:
+    assert has_query(text) == expected

@@ -43,6 +43,7 @@ def collection(size: int = N, **more: Any) -> Documents:
         "group": np.full(size, -1),
         "groups": (),
         "alike": nobody_alike,
+        "have_query": lambda numbers: np.ones(len(numbers), np.bool_),
         "missing": np.zeros(size, np.bool_),
         "zero": np.zeros(size, np.bool_),
         "in_lists": np.ones(size, np.bool_),
@@ -218,6 +219,11 @@ def test_documents_that_were_not_drawn_are_named_with_those_that_were() -> None:
     drawn = np.repeat(np.arange(N) % 5 != 0, 3)
     loss, _ = not_in_the_index(documents, found.part(drawn), np.ones(drawn.sum(), np.bool_), 10)
     assert (loss.evidence["missing"], loss.evidence["untested"], loss.count) == (8, 2, 10)
+    # One that has no query is in no list as nobody asks for it.
+    without = replace(documents, have_query=lambda numbers: numbers != 5)
+    loss, _ = not_in_the_index(without, found.part(drawn), np.ones(drawn.sum(), np.bool_), 10)
+    assert "d5" not in loss.documents
+    assert loss.evidence["untested"] == 1
 
 
 def test_an_index_at_hand_makes_it_certain() -> None:
@@ -348,6 +354,11 @@ def test_short_documents_take_places_that_are_not_theirs() -> None:
     assert not losses["hubs"].named
     # BM25 does the same: it is the queries' own.
     assert not by_cause(collection(lengths=lengths), places_of(lists, lists))["short"].named
+    # One place in ten more than their share is what a cosine alone gives them: odds of .28 are 1.6 times those of .2.
+    mild = spread()
+    mild[:, 0] = np.arange(400) % 20
+    short = by_cause(collection(lengths=lengths), places_of(mild, spread()))["short"]
+    assert (short.named, short.share) == (False, pytest.approx((mild < 20).mean() - 0.2))
 
 
 # --- all rules --------------------------------------------------------------------------------------------------------

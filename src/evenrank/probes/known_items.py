@@ -36,6 +36,7 @@ RARE = 0.1
 """The share of the passages in which a rare word stands at most."""
 BY_WORDS = "+words"
 """The end of the id of a query of rare words."""
+_BEGINNING = 100
 _SPACE, _PLACE = re.compile(r"\s"), re.compile(r"\S+")
 _SCHEMA = {
     "query_id": pl.String,
@@ -82,13 +83,13 @@ def known_items(
     mixed = mixed_seed(seed)
     rows: list[tuple[object, ...]] = []
     total = without = 0
-    distinct: set[str] = set()
-    for text in texts["text"]:
-        distinct.update(text[start:end].lower() for start, end in word_spans(text))
+    words = [word_spans(text) for text in texts["text"]]
+    distinct = {
+        text[start:end].lower() for text, spans in zip(texts["text"], words, strict=True) for start, end in spans
+    }
     numbers = _terms(distinct, analyzer)
     most = max(1, int(RARE * documents))
-    for doc_id, text in texts.select("doc_id", "text").iter_rows():
-        spans = word_spans(text)
+    for doc_id, text, spans in zip(texts["doc_id"], texts["text"], words, strict=True):
         found, short = _sentences(text, spans)
         total, without = total + len(found) + short, without + short
         terms = [numbers[text[start:end].lower()] for start, end in spans]
@@ -125,6 +126,11 @@ def _terms(words: Iterable[str], analyzer: Analyzer) -> dict[str, int]:
     found = analyzer.terms(pl.Series(listed, dtype=pl.String), grow=False).group_by("text").agg("term")
     numbers = {row: terms[0] for row, terms in found.iter_rows() if len(terms) == 1}
     return {word: numbers.get(row, -1) for row, word in enumerate(listed)}
+
+
+def has_query(text: str) -> bool:
+    """Whether any sentence of a passage can be asked for: most often one at its beginning."""
+    return any(_sentences(part, word_spans(part))[0] for part in (text[:_BEGINNING], text))
 
 
 _Sentence = tuple[int, int, int, int]

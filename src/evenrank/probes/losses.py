@@ -8,7 +8,7 @@ at its lower 99% limit, with standard errors clustered by passage.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
@@ -32,7 +32,7 @@ FEWEST_PASSAGES = 40
 FEWEST_PAIRS, FEWEST_MISSING, FEWEST_OF_VALUE, FEWEST_OF_GROUP, FEWEST_UNSEEN = 5, 4, 4, 15, 8
 PROVEN, ELSEWHERE = 0.95, 0.2
 HUB_Z, HUB_LEAST, HUB_MEANS, HUB_MOST, HUB_BM25 = 3.3, 0.02, 5, 0.5, 3
-SHORT_BOUNDS = (10, 25, 50)
+SHORT_BOUNDS, SHORT_ODDS = (10, 25, 50), 2
 FIRST_TEN = 10
 
 
@@ -75,6 +75,7 @@ class Documents:
         lengths: Their words [N].
         group: The number of each one's group [N], below 0 for none, of ``groups``.
         alike: Whether the documents of two arrays of numbers [n] share nine tenths of the words of either [n].
+        have_query: Whether the documents of an array of numbers [n] have a sentence that can be asked for [n].
         missing, zero: Those that an index at hand lacks, or has a vector of zeros of [N].
         in_lists: Those that are in any list [N].
     """
@@ -84,6 +85,7 @@ class Documents:
     group: Array
     groups: tuple[str, ...]
     alike: Callable[[Array, Array], Array]
+    have_query: Callable[[Array], Array]
     missing: Array
     zero: Array
     in_lists: Array
@@ -158,6 +160,17 @@ def _ratio(part: Array, whole: Array) -> tuple[float, Array]:
     total = max(1.0, float(whole.sum()))
     share = float(part.sum()) / total
     return share, (part - share * whole) / total
+
+
+def _gap(values: Array, some: Array, others: Array) -> tuple[float, Array]:
+    """The mean of values [Q] over ``some`` less that over ``others`` [Q], and the influence of each query on it."""
+    influence = np.zeros(len(values))
+    gap = 0.0
+    for inside, sign in ((some, 1), (others, -1)):
+        mean, own = _mean(values[inside])
+        influence[inside] += sign * own
+        gap += sign * mean
+    return gap, influence
 
 
 def _interval(share: float, error: float) -> tuple[float, float]:
@@ -251,9 +264,11 @@ def not_in_the_index(documents: Documents, answers: Results, left: Array, t: int
     inferred = np.zeros(size, np.bool_)
     if enough and f0 >= FEWEST_MISSING and sign_p(f0, f1) < ALPHA:
         inferred = none
-    of_values = [name for name, inside in _values(documents) if enough and _whole(none, asked, inside, documents)]
-    for name, inside in _values(documents):
-        if name in of_values:
+    of_values = []
+    for value, name in enumerate(documents.groups):
+        inside = documents.group == value
+        if enough and _whole(none, asked, inside, documents):
+            of_values.append(name)
             inferred = inferred | (none & inside)
     cause, unseen = "not in the index", np.zeros(size, np.bool_)
     of_others = (answers.lists >= 0) & (answers.lists < size) & (answers.lists != answers.own[:, None])
@@ -265,6 +280,7 @@ def not_in_the_index(documents: Documents, answers: Results, left: Array, t: int
     proven = int((in_no_list & inferred).sum())
     if proven and in_no_list.sum() >= FEWEST_UNSEEN and proven >= PROVEN * in_no_list.sum():
         unseen = ~asked & ~documents.in_lists
+        unseen[unseen] = documents.have_query(np.flatnonzero(unseen))
     lacking = inferred | documents.missing | documents.zero
     taken = left & lacking[answers.own]
     share, influence = _mean((taken & (answers.ranks > t)).astype(np.float64))
@@ -297,12 +313,6 @@ def not_in_the_index(documents: Documents, answers: Results, left: Array, t: int
     return loss, taken
 
 
-def _values(documents: Documents) -> Iterator[tuple[str, Array]]:
-    """Every group with the documents that are in it [N]."""
-    for number, name in enumerate(documents.groups):
-        yield name, documents.group == number
-
-
 def _whole(none: Array, asked: Array, inside: Array, documents: Documents) -> bool:
     """Whether all tested documents of a group are missing, and more than as many others would be by chance."""
     tested, others = int((asked & inside).sum()), asked & ~inside
@@ -317,13 +327,10 @@ def late(documents: Documents, answers: Results, places: Results, left: Array, t
     inside = left & ~np.isnan(answers.place)
     excess = (answers.ranks > t).astype(np.float64) - (answers.bm25_ranks > t)
     early = inside & (answers.place < 1 / 3)
-    (of_all, all_influence), (of_early, early_influence) = (_mean(excess[one]) for one in (inside, early))
-    influence = np.zeros(len(excess))
-    influence[inside] += all_influence
-    influence[early] -= early_influence
+    gap, influence = _gap(excess, inside, early)
     weight = float(inside.mean()) if len(inside) else 0.0
     error = weight * clustered_error(influence[inside], answers.own[inside])
-    share = weight * (of_all - of_early) if early.any() else 0.0
+    share = weight * gap if early.any() else 0.0
     named = share - Z99 * error > LEAST and len(documents) >= FEWEST_PASSAGES
     cause, edge = "late", None
     if answers.read is not None:
@@ -381,21 +388,15 @@ def groups(documents: Documents, answers: Results, left: Array, t: int) -> tuple
     """Groups whose passages are missed more than the others', beside BM25: those losses, and the queries they take."""
     excess = (answers.ranks > t).astype(np.float64) - (answers.bm25_ranks > t)
     of_query = documents.group[answers.own]
-    tested = [
-        number
-        for number in range(len(documents.groups))
-        if min(len(np.unique(answers.own[left & (of_query == number)])), _outside(answers, left, of_query, number))
-        >= FEWEST_OF_GROUP
-    ]
+    drawn = documents.group[np.unique(answers.own[left])]
+    sizes = np.bincount(drawn[drawn >= 0], minlength=len(documents.groups))
+    tested = np.flatnonzero(np.minimum(sizes, len(drawn) - sizes) >= FEWEST_OF_GROUP).tolist()
     losses, taken = [], np.zeros(len(left), np.bool_)
     for number in tested:
         inside, outside = left & (of_query == number), left & (of_query != number)
-        (own, own_influence), (other, other_influence) = (_mean(excess[one]) for one in (inside, outside))
-        influence = np.zeros(len(excess))
-        influence[inside] += own_influence
-        influence[outside] -= other_influence
+        gap, influence = _gap(excess, inside, outside)
         error = clustered_error(influence[left], answers.own[left])
-        gap, weight = own - other, float(inside.sum()) / len(left)
+        weight = float(inside.sum()) / len(left)
         shown = gap > z_above(ALPHA / len(tested)) * error
         named = bool(shown and gap - Z99 * error > LEAST_GROUP and len(documents) >= FEWEST_PASSAGES)
         rows = np.unique(answers.own[inside & (answers.ranks > t) & (answers.bm25_ranks <= t)])
@@ -422,10 +423,6 @@ def groups(documents: Documents, answers: Results, left: Array, t: int) -> tuple
         if named:
             taken |= inside
     return losses, taken
-
-
-def _outside(answers: Results, left: Array, of_query: Array, number: int) -> int:
-    return len(np.unique(answers.own[left & (of_query != number)]))
 
 
 def otherwise(documents: Documents, answers: Results, left: Array, t: int, found: float, named: float) -> Loss:
@@ -503,11 +500,11 @@ def place_losses(documents: Documents, places: Results, top: int, renamed: bool)
         is_under = documents.lengths[hubs] < short[0].evidence["bound"]
         under, hubs = documents.names(hubs[is_under]), hubs[~is_under]
         short = [replace(short[0], evidence={**short[0].evidence, "hubs": under})]
-    is_hub = _among(lists, hubs) & free
+    is_hub = np.isin(lists, hubs) & free
     counts = np.bincount(lists[is_hub], minlength=size)
     rows = hubs[np.argsort(-counts[hubs], kind="stable")]
     largest = float(counts.max(initial=0) / max(1, len(lists)))
-    hub_loss = loss("hubs", is_hub, _among(bm25, hubs), rows, largest=largest)
+    hub_loss = loss("hubs", is_hub, np.isin(bm25, hubs), rows, largest=largest)
     hub_loss = replace(hub_loss, named=hub_loss.named and len(hubs) > 0)
     return [ghosts, copies, hub_loss, *short]
 
@@ -516,10 +513,6 @@ def _most(numbers: Array) -> Array:
     """The distinct documents, those that are there most often first."""
     found, counts = np.unique(numbers, return_counts=True)
     return found[np.argsort(-counts, kind="stable")]
-
-
-def _among(lists: Array, numbers: Array) -> Array:
-    return np.isin(lists, numbers)
 
 
 def repeats(lists: Array, size: int, alike: Callable[[Array, Array], Array]) -> Array:
@@ -552,7 +545,10 @@ def _short(documents: Documents, lists: Array, free: Array, bm25: Array, loss: C
     of_collection = float(under.mean())
     base = theirs if theirs.sum() > of_collection * (bm25 >= 0).sum() else of_collection
     where = f"under {bound} words"
-    return loss("short", held, base, _most(lists[held]), bound=bound, collection=of_collection, where=where)
+    short = loss("short", held, base, _most(lists[held]), bound=bound, collection=of_collection, where=where)
+    # A cosine alone favours passages of half the words by √2.
+    places, beside = short.evidence["places"], short.evidence["beside"]
+    return replace(short, named=short.named and places * (1 - beside) >= SHORT_ODDS * beside * (1 - places))
 
 
 # --- all rules --------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from evenrank.files import as_batches
 from evenrank.files.types import Array
 from evenrank.search.analysis import Analyzer
 
-from .known_items import RARE, KnownItems, known_items
+from .known_items import RARE, KnownItems, has_query, known_items
 
 K1, B = 0.9, 0.4
 ALIKE = 0.9
@@ -89,6 +89,10 @@ class Passages:
             rows = np.sort(np.random.default_rng(seed).choice(len(rows), sample, replace=False))
         texts = pl.DataFrame({"doc_id": self.ids.gather(rows), "text": self.texts.gather(rows)})
         return known_items(texts, self.analyzer, self.frequencies, len(self.ids), seed=seed)
+
+    def have_query(self, numbers: Array) -> Array:
+        """Whether passages [n] have a sentence that can be asked for [n]."""
+        return np.array([has_query(text) for text in self.texts.gather(numbers)], np.bool_)
 
     @cached_property
     def _weights(self) -> Any:

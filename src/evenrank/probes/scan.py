@@ -226,6 +226,7 @@ class _Scan:
             number.fill_null(-1).to_numpy(),
             tuple(names.to_list()),
             self.passages.alike,
+            self.passages.have_query,
             missing,
             zero,
             np.isin(np.arange(size), seen),

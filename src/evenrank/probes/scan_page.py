@@ -29,7 +29,7 @@ _PHRASES = phrases("scan")
 _LISTED, _EXCERPT = 50, 160
 _WIDTH, _LABEL = 80, 22
 """Characters of the table of the screen, and of a cause in it at most."""
-_WEAK, _SMALL = 0.5, 0.005
+_WEAK, _SMALL = 0.25, 0.005
 _UNKNOWN: Level = "cannot be told"
 _NOTHING: Level = "no difference shown"
 _POINTS = Format(lambda share: f"{100 * share:.0f}", "number")
@@ -46,6 +46,10 @@ _WHAT = {
     "wrong vector": "index",
 }
 """By what a loss is, in a sentence about those that are not shown."""
+_COUNTED = (
+    "Answers are counted on whole sentences; places on queries of three to five of a sentence's rarest words, or on a"
+    " log. A passage that holds the sentence, or shares nine tenths of the words, counts as found."
+)
 TENTHS = 10
 LENGTHS = (50, 100, 200, 400, 800)
 """The greatest numbers of words of passages whose figures stand together; a last row has the longer ones."""
@@ -70,7 +74,7 @@ def scan_page(result: ScanResult) -> Page:
             ("queries", f"{result.queries:,}"),
         ),
         source="Known-item queries of single sentences (Azzopardi & de Rijke 2006)",
-        notes=(*result.notes, *_notes(result)),
+        notes=(*result.notes, _COUNTED),
         provenance=result.provenance,
     )
 
@@ -103,8 +107,9 @@ def scan_findings(result: ScanResult) -> Iterator[Finding]:
         place: Place = "warning" if 10 * found.without_query > of else "note"
         share = found.without_query / of
         yield _PHRASES.finding("coverage", place=place, without=found.without_query, of=of, share=share)
-    if found is not None and 1 - found.share > _WEAK and not named:
-        yield _PHRASES.finding("weak", place="warning", name=result.name, missed=1 - found.share)
+    unexplained = sum(loss.share for loss in result.losses if loss.cause == "not found otherwise")
+    if unexplained > _WEAK:
+        yield _PHRASES.finding("weak", place="warning", name=result.name, missed=unexplained)
     if result.k < 10:
         yield _PHRASES.finding("short_lists", place="warning", name=result.name, depth=result.k)
     if result.against is not None and found is not None and result.against.found is not None:
@@ -122,11 +127,9 @@ def scan_findings(result: ScanResult) -> Iterator[Finding]:
         seen = max(loss.detectable or 0.0 for loss in others)
         what = sorted({_WHAT[loss.cause] for loss in others})
         if seen < 1:
-            yield _PHRASES.finding("nothing_else", level="no difference shown", seen=seen, what=_either(what))
-
-
-def _either(words: Sequence[str]) -> str:
-    return listed(words).replace(" and ", " or ")
+            yield _PHRASES.finding(
+                "nothing_else", level="no difference shown", seen=seen, what=listed(what).replace(" and ", " or ")
+            )
 
 
 def _loss(result: ScanResult, loss: Loss, place: Place) -> Iterator[Finding]:
@@ -166,13 +169,6 @@ def _loss(result: ScanResult, loss: Loss, place: Place) -> Iterator[Finding]:
         yield _PHRASES.finding("whole_values" if loss.where else "no_value", where=loss.where)
     if evidence.get("hubs"):
         yield _PHRASES.finding("hubs_short", hubs=len(evidence["hubs"]))
-
-
-def _notes(result: ScanResult) -> Iterator[str]:
-    yield (
-        "Answers are counted on whole sentences; places on queries of three to five of a sentence's rarest words, or on"
-        " a log. A passage that holds the sentence, or shares nine tenths of the words, counts as found."
-    )
 
 
 def _next(result: ScanResult) -> Iterator[tuple[str, str]]:
@@ -235,10 +231,6 @@ def _who(result: ScanResult, loss: Loss, room: int) -> str:
     return text
 
 
-def _half(loss: Loss) -> float:
-    return (loss.ci99[1] - loss.ci99[0]) / 2
-
-
 def _table(result: ScanResult) -> Table:
     """The losses that are named and what is found; where none is named, what would have been."""
     if not result.named:
@@ -259,7 +251,7 @@ def _table(result: ScanResult) -> Table:
     # Between and in the other columns: two spaces four times, "lost", "±".
     room = _WIDTH - 8 - 6 - max(map(cell_len, labels)) - max(len(loss.unit) for loss in losses)
     rows: list[Any] = [
-        (label, loss.share, _half(loss), loss.unit, _who(result, loss, room))
+        (label, loss.share, (loss.ci99[1] - loss.ci99[0]) / 2, loss.unit, _who(result, loss, room))
         for label, loss in zip(labels, losses, strict=True)
     ]
     if result.found is not None:
@@ -314,7 +306,8 @@ def _documents(result: ScanResult, loss: Loss) -> Table:
             return _name(result, pairs.get(doc_id, "–"))
 
         columns.append(Column("other", TEXT, heading, other))
-    columns.append(Column("text", TEXT, of=lambda doc_id: _excerpt(result.texts.get(doc_id, ""))))
+    if any(doc_id in result.texts for doc_id in loss.documents):
+        columns.append(Column("text", TEXT, of=lambda doc_id: _excerpt(result.texts.get(doc_id, ""))))
     return Table(f"Passages: {_label(loss)}", tuple(columns), loss.documents[:_LISTED])
 
 

@@ -35,14 +35,14 @@ def _templates() -> Mapping[str, Mapping[str, str]]:
 
 
 def terms_in(text: str) -> dict[str, str]:
-    """The terms of the glossary that occur in a text, each with its sentence."""
-    words = text.casefold()
+    """The terms of the glossary that occur in a text, each with its sentence; names (Share) as they are written."""
+    words = {True: text, False: text.casefold()}
     terms = {term: sentence for part in glossary().values() for term, sentence in part.items()}
     return {
         term: sentence
         for term, sentence in terms.items()
         # "is not shown" is said of more than rules.
-        if term != "not shown" and re.search(rf"\b{re.escape(term.casefold())}(e?s)?\b", words)
+        if term != "not shown" and re.search(rf"\b{re.escape(term)}(e?s)?\b", words[term != term.casefold()])
     }
 
 

@@ -57,7 +57,8 @@ def run_experiment(
 ) -> ExperimentPage:
     """Run a paper's experiment, in small or in full. Its claims are decided, its tables written beside the published.
 
-    ``out``: the folder of ``results.json``, a CSV per table and ``report.html``. ``seeds``: their
+    ``out``: the folder of ``results.json``, ``values.parquet`` (every value by query, from which the verdicts
+    are made), a CSV per table and ``report.html``. ``seeds``: their
     number, from seed 0; None: that of the scale. ``jobs``: parallel trainings, each a process of one thread; None: one
     per core (at most 8), but 1 at ``full``. ``options``: the user's own data and models. An interrupted run resumes in
     the same folder.

@@ -99,7 +99,6 @@ class ExpansionStudy(Study[ExpansionSettings]):
     name = "expansion"
     title = "Debiased embeddings in query expansion"
     source = "Gerritse and de Vries, Effect of Debiasing on Information Retrieval"
-    papers = ("expansion",)
 
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> ExpansionSettings:

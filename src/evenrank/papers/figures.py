@@ -6,11 +6,14 @@ A figure of a whole run enters as values whose mean it is, so that one test serv
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
+import polars as pl
 
+from evenrank.files import atomic_path
 from evenrank.files.types import Array
 from evenrank.papers.random_effects import LEAST_SEEDS, RandomEffects, of_trainings, random_effects_test
 from evenrank.stats.estimate import Estimate, MeanEstimate, combined_estimate, p_two_sided
@@ -37,6 +40,14 @@ def influence(first: Array, second: Array) -> Array:
 
 
 EXACT = "counts"
+_COLUMNS = {
+    "figure": pl.String,
+    "system": pl.String,
+    "seed": pl.Int64,
+    "id": pl.String,
+    "value": pl.Float64,
+    "unit": pl.String,
+}
 
 
 @dataclass
@@ -58,6 +69,35 @@ class Figures:
         """Adds a value for each of ``ids``, beside those of other queries; NaN where there is none."""
         self.values[figure, system].setdefault(seed, {}).update(zip(ids, values.tolist(), strict=True))
         self.units[figure] = unit
+
+    def write(self, file: Path) -> None:
+        """Writes them as Parquet, a row a value: ``figure``, ``system``, ``seed``, ``id``, ``value``, ``unit``."""
+        rows = [
+            (figure, system, seed, name, value, self.units[figure])
+            for (figure, system), seeds in self.values.items()
+            for seed, values in seeds.items()
+            for name, value in values.items()
+        ]
+        with atomic_path(file) as part:
+            pl.DataFrame(rows, _COLUMNS, orient="row").write_parquet(
+                part, compression_level=19, metadata={"same_queries": str(self.same_queries)}
+            )
+
+    @classmethod
+    def read(cls, file: Path) -> Figures:
+        """The figures of such a file."""
+        found = cls(pl.read_parquet_metadata(file)["same_queries"] == "True")
+        names = ["figure", "system", "seed", "unit"]
+        for (figure, system, seed, unit), rows in pl.read_parquet(file).group_by(names, maintain_order=True):
+            found.add(
+                str(figure), str(system), int(str(seed)), rows["id"].to_list(), rows["value"].to_numpy(), str(unit)
+            )
+        return found
+
+    def only(self, wanted: Collection[tuple[str, str]]) -> Figures:
+        """Those of the wanted figures of systems."""
+        kept = {name: values for name, values in self.values.items() if name in wanted}
+        return Figures(self.same_queries, kept, {figure: self.units[figure] for figure, _ in kept})
 
     def has(self, figure: str, system: str) -> bool:
         """Whether there is a value."""

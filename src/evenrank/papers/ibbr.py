@@ -263,7 +263,6 @@ class IBBRStudy(Study[IBBRSettings]):
     name = "ibbr"
     title = "In-batch balancing regularization"
     source = "Li et al. 2022, Debiasing Neural Retrieval via In-batch Balancing Regularization"
-    papers = ("ibbr",)
     scales = (_tiny, _real, _full)
 
     def needs(self) -> list[Need]:

@@ -211,7 +211,6 @@ def _real(options: Options) -> PositionSettings:
         options=options,
         models={"BERT_DOT": "MiniLM-L6, frozen, map"},
         beside=beside,
-        instead=dict.fromkeys(["BERT_DOT"] if beside else [], WHOLE),
         stand_ins={BIASED: "PolicyQA", OTHER: "SQuAD 2.0, a part"},
         few=(WHOLE,),
         sizes={BIASED: {"train": 0, "valid": 40, "test": 0}, OTHER: {"train": 0, "valid": 40, "test": 0}},
@@ -283,7 +282,6 @@ class PositionStudy(Study[PositionSettings]):
     name = "position"
     title = "Position bias"
     source = "Hofstätter et al., ECIR 2021, Mitigating the Position Bias of Transformer Models in Passage Re-Ranking"
-    papers = ("position",)
     scales = (_tiny, _real, _full)
 
     def needs(self) -> list[Need]:
@@ -710,8 +708,7 @@ _NOTES = {
         " seed, the development ones too: settings were chosen on the same questions.",
         "all-MiniLM-L6-v2 was trained on SQuAD 2.0 among others: its figures there are not zero-shot. A frozen"
         " encoder keeps what it knows of places: only the map after it is trained. fine-tuned: all six layers, 20 steps"
-        " of 16 lists of five passages, on PolicyQA, the first seed, with settings that were not tuned; where it ran,"
-        " claims on PolicyQA rest on it.",
+        " of 16 lists of five passages, on PolicyQA, the first seed, with settings that were not tuned.",
         "TK and BERT_CAT are not run: TK's word vectors, and a cross-encoder on a BERT-Tiny, need more questions than"
         " these to beat BM25 (tried: MRR@10 .335 and .056).",
     ],

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from evenrank.training.recipes import RankerRecipe
 
 LEXICON = "gender-en"
+VALUES = "values.parquet"
+"""The file of every figure's values, from which alone the verdicts are made."""
 FIRST = "BM25"
 REFERENCES = ("random", "neutral-first")
 """Rankings of the same candidates that every audit has beside the runs."""
@@ -56,8 +58,7 @@ class Settings:
 
     Attributes:
         models: For each ranker of the paper what stands for it here, in words.
-        beside: Rankers that stand for none: in the tables, and in the claims that name them.
-        instead: Of these, for a ranker of the paper the one that its claims rest on, where it has the figures.
+        beside: Rankers that stand for none: in the tables alone.
         stand_ins: For each collection of the paper what stands for it here.
         development: The seeds that the settings were chosen on.
         same_queries: Whether all seeds have the same queries, and not a collection each.
@@ -69,7 +70,6 @@ class Settings:
     development: tuple[int, ...] = ()
     models: Mapping[str, str]
     beside: Mapping[str, str] = field(default_factory=dict)
-    instead: Mapping[str, str] = field(default_factory=dict)
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     same_queries: bool
     first_stage: Mapping[str, float] = field(default_factory=dict)
@@ -88,12 +88,6 @@ class Settings:
         """What stands for the collection that a row is of; "" for none."""
         return next((here for name, here in self.stand_ins.items() if system.startswith(name)), "")
 
-    def called(self, text: str) -> str:
-        """A figure's name with the collections that ran in place of the paper's."""
-        for name, here in self.stand_ins.items():
-            text = text.replace(f" on {name}", f" on {here}")
-        return text
-
 
 S = TypeVar("S", bound=Settings)
 
@@ -104,8 +98,6 @@ class Study(Generic[S]):
     name: ClassVar[str]
     title: ClassVar[str]
     source: ClassVar[str]
-    papers: ClassVar[tuple[str, ...]]
-    """The files of claims."""
     scales: ClassVar[tuple[Callable[[Options], Any], ...]] = ()
     """What makes the settings of tiny, real and full."""
 
@@ -155,7 +147,7 @@ class Study(Generic[S]):
     # --- running ------------------------------------------------------------------------------------------------
 
     def run(self, jobs: int) -> Figures:
-        """Runs all steps, ``jobs`` at a time, and returns the figures.
+        """Runs all steps, ``jobs`` at a time, and returns the figures, as ``values.parquet`` has them.
 
         Raises EvenrankError for a folder that was begun with other settings, and that of the first step that fails.
         """
@@ -171,7 +163,9 @@ class Study(Generic[S]):
                 pool = stack.enter_context(_ending(ProcessPoolExecutor(jobs, context, _start_worker, arguments)))
             for steps in self.steps():
                 self._take(list(dict.fromkeys(steps)), pool)
-        return self.figures()
+        file = self.folder / VALUES
+        self.figures().write(file)
+        return Figures.read(file)
 
     def _take(self, steps: Sequence[Step], pool: ProcessPoolExecutor | None) -> None:
         if pool is None or len(steps) == 1:

@@ -22,13 +22,13 @@ POWER = Path(__file__).parent.parent / "src/evenrank/papers/claims/power.csv"
 INTRODUCTION = """# What reproduces and what does not
 
 Every claim of the five papers, and what evenrank's own runs of their experiments show."""
-READING = """A claim is *supported* (●) if the 95% interval of each of its figures (90% for equivalence: two one-sided tests at
-5%) lies on the claimed side, *not supported* (○) if one lies on the other side, *undecided* (·) otherwise, with what it
-needs. "No significant change" needs p > .05 and the margin that the claim states. A claim of every ranker is supported
-if each that ran supports it. A claim that a broken ranker would fulfil too needs a ranker above BM25 to be supported; a
-significant result the other way refutes it in any case. n and power of the published effects were reckoned from the
-development seeds and written before the reported runs. Figures of the papers' tables that their texts do not claim stand
-as rows, without a verdict, on the experiments' own pages.
+READING = """A claim is *supported* (●) if the 95% interval of each of its figures (90% for equivalence: two one-sided
+tests at 5%) lies on the claimed side, *not supported* (○) if one lies on the other side, *undecided* (·) otherwise,
+with what it needs. "No significant change" needs p > .05 and the margin that the claim states. A claim of every ranker
+is supported if each that ran supports it. A claim that a broken ranker would fulfil too needs a ranker above BM25 to be
+supported; a significant result the other way refutes it in any case. n and power of the published effects were reckoned
+from the development seeds and written before the reported runs. Figures of the papers' tables that their texts do not
+claim stand as rows, without a verdict, on the experiments' own pages.
 
 *tiny* is a synthetic collection in which the amount of bias is known: it shows whether the mechanism works. *real* is
 real text and real weights on a CPU ([the experiments](guides/experiments.md)). *full*, with the published data and

@@ -185,10 +185,10 @@ def test_a_published_effect_that_the_interval_excludes_is_said() -> None:
 
 
 def test_a_null_claim_is_rarely_decided() -> None:
-    """Of claims where nothing differs, at most 5% are said either way; sizes near 0 among them."""
+    """Of claims where nothing differs, at most 5% are said either way; of sizes, which take longer, fewer are tried."""
     rng = np.random.default_rng(0)
     decided = {"MRR: a > b": 0, "|MRR|: a < b": 0}
-    for _ in range(400):
+    for number in range(400):
         found = Figures(True)
         query = rng.normal(0, 0.2, 60)
         for name in ("a", "b"):
@@ -196,9 +196,10 @@ def test_a_null_claim_is_rarely_decided() -> None:
             for seed in range(5):
                 values = query + training[seed] + rng.normal(0, 0.1, 60)
                 found.add("MRR", name, seed, [f"q{one}" for one in range(60)], values)
-        for text in decided:
+        for text in decided if number < 50 else ["MRR: a > b"]:
             decided[text] += Check.parse(text).verdict(found).state != "undecided"
-    assert all(count <= 0.05 * 400 + 10 for count in decided.values()), decided
+    assert decided["MRR: a > b"] <= 0.05 * 400 + 10
+    assert decided["|MRR|: a < b"] <= 6
 
 
 @pytest.mark.parametrize("paper", NAMES)

@@ -426,8 +426,8 @@ class Decided:
 def claims_of(paper: str) -> tuple[Claim, ...]:
     """The claims of a paper in the order of its file, ``claims/PAPER.toml``.
 
-    The file's own ``floors`` are those of every claim that states none; ``[needs.SCALE]`` says by key what the data of a
-    scale lack to decide a claim.
+    The file's own ``floors`` are those of every claim that states none; ``[needs.SCALE]`` says by key what the data of
+    a scale lack to decide a claim.
     """
     text = (resources.files(__package__) / "claims" / f"{paper}.toml").read_text(encoding="utf-8")
     data = tomllib.loads(text)
@@ -460,8 +460,8 @@ def decided_claims(
 
 @cache
 def known_power(scale: str) -> Mapping[tuple[str, str], Power]:
-    """``claims/power.csv`` of a scale, by paper and key: the power of the published effect as the development seeds gave
-    it before any reported run."""
+    """``claims/power.csv`` of a scale, by paper and key: the power of the published effect as the development seeds
+    gave it before any reported run."""
     text = (resources.files(__package__) / "claims" / "power.csv").read_text(encoding="utf-8")
     rows = [row for row in csv.DictReader(text.splitlines()) if row["scale"] == scale]
     return {

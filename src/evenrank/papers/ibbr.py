@@ -28,12 +28,14 @@ from .checks import Cost, Need, Options, need_file, need_irds, need_model, need_
 from .encoder import SmallBert, make_encoder
 from .figures import EXACT, Figures
 from .sources import (
+    EVERY,
     MSMARCO_BM25,
     Lists,
     Part,
     built_in,
     counsel_chat,
     draw,
+    every_question,
     grepbiasir,
     kept_text,
     masked,
@@ -44,7 +46,7 @@ from .sources import (
     skewed_clicks,
     small_encoder,
 )
-from .study import DELTA, LEXICON, Sections, Settings, Step, Study, cpu_precision
+from .study import DELTA, FIRST, LEXICON, Sections, Settings, Step, Study, cpu_precision
 
 WHOLE = "BERT-L4 fine-tuned"
 TERMS = {"PD": "ibbr-pd", "TS": "ibbr-ts"}
@@ -57,6 +59,7 @@ MEASURES = {
     "RaB@10": "RaB@10",
 }
 _SPLITS = ("train", "dev", "test")
+ALL = " over all questions"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,9 +276,8 @@ class IBBRStudy(Study[IBBRSettings]):
         named = {str(one["model"]): name for name, one in reversed([*settings.rankers.items()])}
         models = [need_model(model, name) for model, name in named.items()]
         if settings.scale == "real":
-            texts = ("counsel-chat", "grepbiasir")
-            wanted = real_needs(options, self.folder, *texts)
-            return [*wanted, *models, *unused(options, "fine_tuned", texts=texts, models=["BERT-L4"])]
+            wanted = real_needs(options, self.folder, *EVERY)
+            return [*wanted, *models, *unused(options, "fine_tuned", texts=EVERY, models=["BERT-L4"])]
         sets = ("", "/train/judged", "/dev/judged")
         found = [need_irds("msmarco-passage" + name, "queries and judgements" if name else "passages") for name in sets]
         found.append(need_public("queries-gender-annotated", "the neutral queries of the fairness set"))
@@ -610,10 +612,11 @@ class IBBRStudy(Study[IBBRSettings]):
                     runs[f"{model} {row}"] = self._of_division(seed, model, arm, division)["test"]
             if seed == settings.seeds[0] and division == 0 and settings.scale != "real":
                 runs |= {name: self.baseline(name) for name in settings.baselines}
-            if settings.scale != "full" or seed == settings.seeds[0]:
+            if settings.scale == "tiny" or (settings.scale == "full" and seed == settings.seeds[0]):
                 first = settings.first_stage
                 runs["RM3"] = Lists(data.parts["test"].collection, self.folder, None, **first).rm3(data.parts["test"])
             self.measure(figures, seed, data.parts["test"], runs, MEASURES, **data.groups)
+        self._expanded(figures)
         for model in settings.models:
             figures.values.update(self.grid_figures(model).values)
         for name, parts in {"DPR": ("dpr", "dpr_dev", ""), "Fairness": ("train", "dev", "test")}.items():
@@ -622,6 +625,21 @@ class IBBRStudy(Study[IBBRSettings]):
             for key, count in ({**counts, "total": sum(counts.values())} if counts else {}).items():
                 figures.add(key, name, 0, ["all"], np.array([float(count)]), EXACT)
         return figures
+
+    def _expanded(self, figures: Figures) -> None:
+        """MRR of BM25 and of RM3 over every question that there is: at ``real`` those of all three texts."""
+        if self.settings.scale == "real":
+            text, seed = (
+                every_question(self.settings.options, self.folder / "every", self.folder),
+                self.settings.seeds[0],
+            )
+            lists = Lists(text.collection, self.folder / "every")
+            part = lists.part("every", text.queries, text.qrels, depth=1000)
+            self.measure(figures, seed, part, {"RM3": lists.rm3(part)}, {"MRR": "RR"}, ALL)
+        else:
+            for system in (FIRST, "RM3"):
+                for seed, values in figures.values["MRR", system].items():
+                    figures.add(f"MRR{ALL}", system, seed, [*values], np.array([*values.values()]))
 
     def _shifted(self, model: str, data: Data, none: Mapping[str, Run]) -> dict[str, Run]:
         """None's test run with shares of the group offset that removes ΔA-PRF on the development queries."""

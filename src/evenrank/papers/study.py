@@ -13,11 +13,13 @@ import os
 import re
 import tempfile
 import threading
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -87,6 +89,14 @@ class Settings:
     def stand_in_of(self, system: str) -> str:
         """What stands for the collection that a row is of; "" for none."""
         return next((here for name, here in self.stand_ins.items() if system.startswith(name)), "")
+
+
+def stated(paper: str, scale: str) -> dict[str, Any]:
+    """The settings of a scale in ``settings/PAPER.toml``: those of all, and over them its own; lists are tuples."""
+    text = (resources.files(__package__) / "settings" / f"{paper}.toml").read_text(encoding="utf-8")
+    data = tomllib.loads(text)
+    values = {**data.get("all", {}), **data[scale], "scale": scale}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 S = TypeVar("S", bound=Settings)

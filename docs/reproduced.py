@@ -200,7 +200,9 @@ def _effect(claim: Run | None) -> str:
     if first["published"] is not None and ends is not None and not ends[0] <= first["published"] <= ends[1]:
         more = f", not {_short(first['published'])} as published"
     more += f", and {len(others)} more" if others else ""
-    return _cell(f"{first['what']}: {_short(first['mean'])}{span}, {first['n']}{more}{_needs(claim)}")
+    ran = "; ".join(claim["rankers"])
+    of = f"; {'this ranker' if len(claim['rankers']) == 1 else 'every ranker that ran'}: {ran}" if ran else ""
+    return _cell(f"{first['what']}: {_short(first['mean'])}{span}, {first['n']}{more}{of}{_needs(claim)}")
 
 
 def _needs(claim: Run) -> str:

@@ -227,7 +227,7 @@ class ExpansionStudy(Study[ExpansionSettings]):
         _keep(home / "figures.parquet", found)
 
     def _analogies(self, vectors: Vectors, when: str) -> Iterator[Measured]:
-        """Man : b :: woman : ?, of occupations (biased) and of words for one gender (appropriate)."""
+        """He : b :: she : ?, of occupations (biased) and of words for one gender (appropriate)."""
         sets, known = self.sets, frozenset(vectors.words)
         # Which word of a pair is of which group, the word sets say: the second is male.
         pairs = [of for of in sets.equalize if len(of) == 2 and {*of} <= known and of[1] != FROM]

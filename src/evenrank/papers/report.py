@@ -70,7 +70,7 @@ class Layout:
     def rows(self, study: Study[Any], figures: Figures, published: Mapping[tuple[str, str], float]) -> list[Row]:
         """The rows, each with what was measured and published."""
         models, named = (
-            study.settings.all_models,
+            study.settings.models,
             [row["system"] for row in published_rows(study.name) if row["table"] == self.name],
         )
         known = list(dict.fromkeys(one for name in self.figures for one in figures.systems(name.strip("|"))))
@@ -408,8 +408,8 @@ def page_of(study: Study[Any], figures: Figures) -> ExperimentPage:
     published = published_of(study.name)
     decided = decided_claims(study.name, figures, settings.models, settings.scale, settings.stand_ins)
     laid = [(layout, tuple(layout.rows(study, figures, published))) for layout in layouts(study)]
-    drawn = [drawing for chart in charts(study) for drawing in chart.drawings(figures, list(settings.all_models))]
-    stood = [f"{name} is {here}" for name, here in {**settings.all_models, **settings.stand_ins}.items()]
+    drawn = [drawing for chart in charts(study) for drawing in chart.drawings(figures, list(settings.models))]
+    stood = [f"{name} is {here}" for name, here in {**settings.models, **settings.stand_ins}.items()]
     seeds, chosen_on = (", ".join(map(str, some)) for some in (settings.seeds, settings.development))
     scale = [
         _PHRASES.text("scale", scale=settings.scale, seeds=seeds),

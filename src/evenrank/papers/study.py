@@ -60,7 +60,6 @@ class Settings:
 
     Attributes:
         models: For each ranker of the paper what stands for it here, in words.
-        beside: Rankers that stand for none: in the tables alone.
         stand_ins: For each collection of the paper what stands for it here.
         development: The seeds that the settings were chosen on.
         same_queries: Whether all seeds have the same queries, and not a collection each.
@@ -71,20 +70,14 @@ class Settings:
     seeds: tuple[int, ...]
     development: tuple[int, ...] = ()
     models: Mapping[str, str]
-    beside: Mapping[str, str] = field(default_factory=dict)
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     same_queries: bool
     first_stage: Mapping[str, float] = field(default_factory=dict)
     options: Options = field(default_factory=Options)
 
-    @property
-    def all_models(self) -> dict[str, str]:
-        """The rankers of the paper, and those beside."""
-        return {**self.models, **self.beside}
-
     def model_of(self, system: str) -> str:
         """The ranker that a system is a row of; "" for none."""
-        return max((model for model in self.all_models if system.startswith(model)), key=len, default="")
+        return max((model for model in self.models if system.startswith(model)), key=len, default="")
 
     def stand_in_of(self, system: str) -> str:
         """What stands for the collection that a row is of; "" for none."""
@@ -95,8 +88,14 @@ def stated(paper: str, scale: str) -> dict[str, Any]:
     """The settings of a scale in ``settings/PAPER.toml``: those of all, and over them its own; lists are tuples."""
     text = (resources.files(__package__) / "settings" / f"{paper}.toml").read_text(encoding="utf-8")
     data = tomllib.loads(text)
-    values = {**data.get("all", {}), **data[scale], "scale": scale}
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    found: dict[str, Any] = _frozen({**data.get("all", {}), **data[scale], "scale": scale})
+    return found
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _frozen(one) for name, one in value.items()}
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 S = TypeVar("S", bound=Settings)

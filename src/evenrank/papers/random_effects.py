@@ -21,6 +21,7 @@ from evenrank.stats.estimate import (
     p_two_sided,
     t_quantile,
 )
+from evenrank.stats.sizes import ResampledSizes
 
 LEAST_SEEDS = 5
 """With fewer trainings a claim is of these trainings alone."""
@@ -109,16 +110,13 @@ def random_effects_test(differences: Sequence[Array], *, same_queries: bool = Fa
 def size_test(
     first: Sequence[Array], second: Sequence[Array], factor: float = 1.0, *, same_queries: bool = False
 ) -> RandomEffects:
-    """Whether |mean of a[s, q]| − factor × |mean of b[s, q]| is 0, by a bootstrap of queries nested in seeds s.
+    """Whether |mean of a[s, q]| − factor × |mean of b[s, q]| is 0, by a bootstrap of queries nested in seeds s
+    (:class:`ResampledSizes`).
 
     The means are those of the seeds' means. Both are resampled together: queries with replacement (with
     ``same_queries`` the same for every seed, else each seed's own); from five seeds on the seeds' deviations are added,
     drawn from the multivariate t with S − 1 degrees of freedom, and are all of it where queries are the seeds' own.
     With fewer seeds it is said of these trainings.
-
-    |a| > |b| is a statement about a + b and a − b: both are above 0, or −a − b and −a + b are. So it is said where both
-    bounds of one of these pairs are above 0 (an intersection–union test), and holds near 0 too, where the bootstrap of
-    an absolute value does not.
 
     Args:
         first, second: Of each seed the values [Q_s]; a pair without one of the two is left out.
@@ -147,17 +145,11 @@ def size_test(
     if several:
         draws = rng.normal(size=(DRAWS, seeds)) @ (means - centre) / np.sqrt(seeds * (seeds - 1))
         by_seeds = draws / np.sqrt(rng.chisquare(seeds - 1, DRAWS) / (seeds - 1))[:, None]
-    drawn = np.sort(_contrasts(centre + by_queries + by_seeds), axis=-1)
-
-    def ends(level: float) -> Interval:
-        low = np.quantile(drawn, (1 - level) / 2, axis=-1)
-        return float(low[0].min(axis=-1).max()), float(-low[1].min(axis=-1).max())
-
-    low, high = ends(0.95)
-    p = 2 * (drawn <= 0).mean(axis=-1).max(axis=-1).min()
+    drawn = ResampledSizes(centre + by_queries + by_seeds)
+    low, high = drawn.interval(0.95)
     estimate = MeanEstimate(mean, (high - low) / 2 / float(t_quantile(queries - 1.0, 0.975)), queries - 1.0)
     limit: Literal["seeds", "queries"] = "seeds" if by_seeds.var() > by_queries.var() else "queries"
-    return RandomEffects(mean, estimate, min(1.0, float(p)), seeds, queries, limit, (low, high), ends(0.9))
+    return RandomEffects(mean, estimate, drawn.p, seeds, queries, limit, (low, high), drawn.interval(0.9))
 
 
 DRAWS = 2_000
@@ -169,14 +161,8 @@ def _resampled(pairs: Array, rng: np.random.Generator) -> Array:
     times = (np.bincount(rng.integers(count, size=count), minlength=count) for _ in range(DRAWS))
     found = np.array([of @ pairs for of in times]) / count
     wide = t_quantile(max(1.0, count - 1.0), 0.975) / t_quantile(np.inf, 0.975)
-    return (found - pairs.mean(axis=0)) * np.sqrt(count / max(1, count - 1)) * wide
-
-
-def _contrasts(drawn: Array) -> Array:
-    """[2, 2, 2, DRAWS]: whether the first or the second is the larger, by its sign; the sum and the difference."""
-    a, b = drawn.T
-    larger = [[[sign * one + other, sign * one - other] for sign in (1, -1)] for one, other in ((a, b), (b, a))]
-    return np.array(larger)
+    deviations: Array = (found - pairs.mean(axis=0)) * np.sqrt(count / max(1, count - 1)) * wide
+    return deviations
 
 
 def of_trainings(mean: float, means: Array, by_queries: float, queries: int) -> RandomEffects:

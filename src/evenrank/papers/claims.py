@@ -318,8 +318,7 @@ class Claim:
         if scale in self.needs:
             return Decided(self, Verdict("undecided", self.needs[scale]), known=known)
         each = any("{model}" in text for text in self.checks)
-        ran = [model for model in models if any(model in text for text in self.checks)] if not each else [*models]
-        made = [self.checked(model) for model in (ran if each else [""])]
+        made = [self.checked(model) for model in (models if each else [""])]
         verdicts = [_supported(figures, *one) for one in made]
         checks = list(dict.fromkeys(check for one, _ in made for check in one))
         published = published_of(self.paper)
@@ -332,7 +331,7 @@ class Claim:
             tuple(dict.fromkeys(effect for effect in effects if effect is not None)),
             min(powers, default=None),
             known,
-            tuple(dict.fromkeys(models[model] for model in ran)),
+            tuple(dict.fromkeys(models.values())) if each else (),
         )
 
 

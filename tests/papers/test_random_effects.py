@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from evenrank.papers.random_effects import random_effects_test, unseen_share
+from evenrank.papers.random_effects import random_effects_test, size_test, unseen_share
 from evenrank.stats.compare import compare
 from evenrank.stats.estimate import mean_estimate
 
@@ -66,3 +68,33 @@ def test_level_under_no_effect(same_queries: bool) -> None:
         assert p is not None
         rejected += p < 0.05
     assert rejected / 1000 <= 0.065
+
+
+def test_sizes_by_hand_and_by_every_resample() -> None:
+    """|−3| − |1| of four pairs; the bounds of the sums and differences over all 4⁴ resamples, widened as for a mean."""
+    a, b = np.array([-1.0, -2.0, -4.0, -5.0]), np.array([2.0, 1.0, 1.0, 0.0])
+    found = size_test([a], [b])
+    assert (found.mean, found.seeds, found.queries, found.limit) == (2.0, 1, 4, "queries")
+    drawn = np.array(list(itertools.product(range(4), repeat=4)))
+    wide = np.sqrt(4 / 3) * stats.t.ppf(0.975, 3) / stats.norm.ppf(0.975)
+    means = [one.mean() + wide * (one[drawn].mean(axis=1) - one.mean()) for one in (a, b)]
+    low = min(np.quantile(-means[0] + sign * means[1], 0.025) for sign in (1, -1))
+    assert found.interval()[0] == pytest.approx(low, abs=0.25)
+    assert size_test([b], [a]).mean == -2.0
+    assert size_test([b], [a], 0.5).mean == -0.5
+    assert size_test([a], [np.full(4, 3.0)]).mean == 0.0
+    assert size_test([np.full(4, np.nan)], [b]).mean is None
+    assert size_test([a[:1]], [b[:1]]).interval() is None
+
+
+def test_sizes_over_seeds_are_as_wide_as_the_trainings_are_apart() -> None:
+    """Queries alike: five seeds' means −1 ± and 0: the interval of the mean is Student's with four degrees."""
+    means = np.array([-1.2, -1.1, -1.0, -0.9, -0.8])
+    found = size_test([np.full(50, one) for one in means], [np.zeros(50)] * 5, same_queries=True)
+    half = stats.t.ppf(0.975, 4) * means.std(ddof=1) / np.sqrt(5)
+    assert (found.mean, found.limit) == (pytest.approx(1.0), "seeds")
+    assert found.interval() == pytest.approx((1 - half, 1 + half), abs=0.03)
+    assert found.interval(0.9)[0] > found.interval()[0]
+    # A lean that the seeds' own signs do not share is near none.
+    signs = size_test([np.full(50, one) for one in (-1.0, 1.0, -1.0, 1.0, 0.1)], [np.zeros(50)] * 5, same_queries=True)
+    assert signs.interval()[0] < 0 < signs.p

@@ -5,32 +5,37 @@ from __future__ import annotations
 import json
 import runpy
 from pathlib import Path
-from typing import Any
 
+import numpy as np
+import polars as pl
 import pytest
 
-from evenrank.papers.claims import Decided, Effect, State, Verdict, claims_of
-from evenrank.stats.estimate import Estimate
+from evenrank.files.json_values import json_values
+from evenrank.papers.claims import claims_of, decided_claims
+from evenrank.papers.figures import Figures
 
 ROOT = Path(__file__).parents[2]
 made = runpy.run_path(str(ROOT / "docs" / "reproduced.py"))
-FIRST = next(claim for claim in claims_of("sampling") if claim.where)
 
 
-def result(state: State, needs: str = "") -> dict[str, Any]:
-    effect = Effect("MRR, a | x − b", Estimate(0.1, (-0.1, 0.3), 5, "seeds"))
-    claim = json.loads(json.dumps(Decided(FIRST, Verdict(state, needs), (effect, effect)).to_dict()))
-    return {
-        "evenrank": "1",
-        "experiment": "sampling",
-        "scale": "real",
-        "seeds": [0, 1],
-        "models": {"BERT-base": "MiniLM"},
-        "warnings": ["AdvBert †: ranks below BM25."],
-        "claims": [claim],
-        "notes": ["Seeds 0, 1."],
+def finished(folder: Path, gap: float) -> Path:
+    """The folder of an experiment in which NFaiRR@10 rose by ``gap``, and MRR@10 is above BM25's."""
+    found, ids = Figures(True), [f"q{one}" for one in range(40)]
+    spread = np.resize([-0.1, 0.1], 40)
+    for system, mean, fair in (("BM25", 0.3, 0.5), ("M random", 0.5, 0.5), ("M bias-aware", 0.5, 0.5 + gap)):
+        found.add("MRR@10 on QS1", system, 0, ids, mean + 0.1 * spread)
+        found.add("NFaiRR@10 on QS1", system, 0, ids, fair + spread * ("aware" in system))
+        found.add("of no claim", system, 0, ids, spread)
+    found.write(folder / "values.parquet")
+    decided = decided_claims("sampling", found, {"M": "MiniLM"}, "real", {})
+    result = {
+        "evenrank": "1", "experiment": "sampling", "scale": "real", "seeds": [0], "models": {"M": "MiniLM"},
+        "stand_ins": {}, "warnings": ["AdvBert †: ranks below BM25."], "notes": ["Seeds 0, 1."],
+        "claims": [json_values(one.to_dict()) for one in decided],
         "provenance": {"date": "2026-11-21T10:00:00+00:00"},
-    }
+    }  # fmt: skip
+    (folder / "results.json").write_text(json.dumps(result), encoding="utf-8")
+    return folder
 
 
 def test_every_claim_of_every_paper_is_on_the_page() -> None:
@@ -48,35 +53,44 @@ def test_the_kept_verdicts_are_of_todays_claims() -> None:
             assert (claim["claim"], claim["where"]) == (today.text, today.where), (run["experiment"], claim)
 
 
-@pytest.mark.parametrize(
-    ("state", "mark"),
-    [("supported", "●"), ("not supported", "○"), ("not decidable", "·"), ("not put to this data", "–")],
-)
-def test_a_run_is_kept_and_shown(state: State, mark: str, tmp_path: Path) -> None:
-    (tmp_path / "results.json").write_text(json.dumps(result(state, "about 20 seeds")), encoding="utf-8")
-    file = made["keep"](tmp_path, tmp_path / "kept")
+@pytest.mark.parametrize(("gap", "mark"), [(0.1, "●"), (-0.1, "○"), (0.01, "·")])
+def test_a_run_is_kept_and_shown(gap: float, mark: str, tmp_path: Path) -> None:
+    file = made["keep"](finished(tmp_path, gap), tmp_path / "kept")
     assert file.name == "sampling-real.json"
+    assert set(pl.read_parquet(file.with_suffix(".parquet"))["figure"]) == {"MRR@10 on QS1", "NFaiRR@10 on QS1"}
     text = made["page"](made["runs"](tmp_path / "kept"))
-    needs = "; about 20 seeds would decide" if state == "not decidable" else ""
-    effect = f"MRR, a &#124; x − b: +.100 [−.100, +.300], 5 seeds, and 1 more{needs}"
-    row = next(line for line in text.splitlines() if line.startswith(f"| {FIRST.text}"))
-    assert row.split(" | ")[1:5] == ["", "not run", mark, effect]
-    known = [one for one in claims_of("sampling") if one.where]
-    counts = [str(int(one == mark)) for one in made["MARKS"].values()]
-    assert f"|  | real | {len(known)} | {' | '.join(counts)} |" in text
+    (claim,) = (one for one in claims_of("sampling") if one.key == "nfairr_qs1")
+    cells = next(line for line in text.splitlines() if line.startswith(f"| {claim.text}")).split(" | ")
+    assert cells[1:4] == ["", "not run", mark]
+    assert cells[4].startswith("NFaiRR@10 on QS1, M bias-aware − M random: ")
+    assert ("; needs about" in cells[4]) == (mark == "·")
     assert '??? note "`evenrank experiment sampling --scale real`, 2026-11-21"' in text
     assert "    - AdvBert †: ranks below BM25." in text
+    assert "(reproduced/sampling-real.parquet)" in text
+
+
+def test_changing_one_value_changes_a_verdict_of_the_page(tmp_path: Path) -> None:
+    file = made["keep"](finished(tmp_path, 0.1), tmp_path / "kept").with_suffix(".parquet")
+    one = (pl.col("system") == "M bias-aware") & (pl.col("figure") == "NFaiRR@10 on QS1") & (pl.col("id") == "q7")
+    table = pl.read_parquet(file).with_columns(pl.when(one).then(-9.0).otherwise("value").alias("value"))
+
+    def verdict() -> str:
+        (run,) = made["runs"](file.parent)
+        return next(claim["verdict"] for claim in run["claims"] if claim["key"] == "nfairr_qs1")
+
+    assert verdict() == "supported"
+    table.write_parquet(file, metadata={"same_queries": "True"})
+    assert verdict() == "undecided"
 
 
 def test_the_power_of_a_development_run_takes_the_place_of_the_last_one(tmp_path: Path) -> None:
-    found = result("supported")
-    found["claims"][0]["power"] = 0.8125
-    (tmp_path / "results.json").write_text(json.dumps(found), encoding="utf-8")
-    file = tmp_path / "power.csv"
+    folder, file = finished(tmp_path, 0.1), tmp_path / "power.csv"
+    found = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    found["claims"] = [{"key": "nfairr_qs1", "power": {"value": 0.8125, "n": 5, "unit": "seeds", "needed": 6}}]
+    (folder / "results.json").write_text(json.dumps(found), encoding="utf-8")
     file.write_text(
-        "scale,paper,key,n,power\nreal,sampling,weak,1 query,0.5\nreal,ibbr,gap,2 queries,0.9\n"
-        + f"real,sampling,{FIRST.key},1 query,0.1\n"
+        "scale,paper,key,power,n,unit,needed\nreal,sampling,old,0.5,1,queries,\nreal,ibbr,gap,0.9,2,queries,\n"
     )
-    made["keep_power"]([tmp_path], file)
-    rows = ["real,sampling,weak,1 query,0.5", "real,ibbr,gap,2 queries,0.9", f"real,sampling,{FIRST.key},5 seeds,0.812"]
+    made["keep_power"]([folder], file)
+    rows = ["real,ibbr,gap,0.9,2,queries,", "real,sampling,nfairr_qs1,0.812,5,seeds,6"]
     assert file.read_text(encoding="utf-8").splitlines()[1:] == rows

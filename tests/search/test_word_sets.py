@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 
 from evenrank.files import EvenrankError, InputError
-from evenrank.search.embeddings import Vectors, gender_en, hard_debias, learn_specific, read_sets, read_word_list
+from evenrank.search.embeddings import (
+    Vectors,
+    gender_en,
+    hard_debias,
+    learn_specific,
+    load_word_sets,
+    read_sets,
+    read_word_list,
+)
 
 
 def random_vectors(words: list[str], dimensions: int, seed: int) -> Vectors:
@@ -75,6 +83,18 @@ def test_word_files(tmp_path: Path) -> None:
 
 
 # --- learned words ---------------------------------------------------------------------------------------------------
+
+
+def test_pairs_take_the_order_of_the_definitional_sets(tmp_path: Path) -> None:
+    """Which group a list names first, it says by the pairs that are definitional too."""
+    file = tmp_path / "pairs.json"
+    file.write_text(json.dumps([["Man", "Woman"], ["monk", "nun"], ["a", "b", "c"]]), encoding="utf-8")
+    assert load_word_sets(equalize=file).equalize == (("Woman", "Man"), ("nun", "monk"), ("a", "b", "c"))
+    file.write_text(json.dumps([["woman", "man"], ["nun", "monk"]]), encoding="utf-8")
+    assert load_word_sets(equalize=file).equalize == (("woman", "man"), ("nun", "monk"))
+    file.write_text(json.dumps([["woman", "man"], ["he", "she"]]), encoding="utf-8")
+    with pytest.raises(InputError, match="the same group first in every pair, found 'woman, man' and 'he, she'"):
+        load_word_sets(equalize=file)
 
 
 def test_specific_words_are_learned() -> None:

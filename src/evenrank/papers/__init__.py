@@ -57,10 +57,10 @@ def run_experiment(
 ) -> ExperimentPage:
     """Run a paper's experiment, in small or in full. Its claims are decided, its tables written beside the published.
 
-    ``out``: the folder of ``results.json``, a CSV per table and ``report.html``. ``seeds``: their
-    number, from seed 0; None: that of the scale. ``jobs``: parallel trainings, each a process of one thread; None: one
-    per core (at most 8), but 1 at ``full``. ``options``: the user's own data and models. An interrupted run resumes in
-    the same folder.
+    ``out``: the folder of ``results.json``, ``values.parquet`` (every value by query, from which the verdicts
+    are made), a CSV per table and ``report.html``. ``seeds``: their number, from the scale's first one; None: that of
+    the scale. ``jobs``: parallel trainings, each a process of one thread; None: one per core (at most 8), but 1 at
+    ``full``. ``options``: the user's own data and models. An interrupted run resumes in the same folder.
 
     Raises EvenrankError for an unknown name or scale, for a folder begun with other settings, and, before any work, for
     everything that is missing, one line each.
@@ -120,7 +120,7 @@ def study_of(
     kind: type[Study[Any]] = getattr(import_module(f".{name}", __name__), NAMES[name])
     settings = kind.settings_of(scale, options or ExperimentOptions())
     if seeds is not None:
-        settings = replace(settings, seeds=tuple(range(seeds)))
+        settings = replace(settings, seeds=tuple(range(settings.seeds[0], settings.seeds[0] + seeds)))
     return kind(settings, folder_of(name, scale, out), say)
 
 

@@ -45,9 +45,6 @@ class Options:
             panel="Model",
         ),
     ] = ()
-    fine_tuned: Annotated[
-        bool, opt.Option("real: also train whole encoders (up to an hour more on 2 cores).", panel="Model")
-    ] = False
     vectors: Annotated[str | None, opt.Option("A file of word vectors.", metavar="FILE", panel="Input")] = None
     """A file of word vectors."""
     debiased_vectors: Annotated[

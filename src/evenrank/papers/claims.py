@@ -14,6 +14,10 @@ A check compares two systems, or a system and a number, in a figure; bars around
     MRR: TS > .97 × none           a loss of less than 3 %
     nDCG@10: cat = dot ± 2 %       equal within 2 % of the second (two one-sided tests)
     λ: biased = .9 ± .08           equal within .08
+    MAP: a ~ b ± 5 %               equal within 5 %, and no significant difference (two-sided p > .05)
+    MRR: a ≥ .9 × b                a loss of less than a tenth, and no significant one
+
+A claim with {model} is of every ranker that ran, and its verdict names them; with ``some`` one of them is enough.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Any, Literal
@@ -33,28 +37,20 @@ from evenrank.papers.random_effects import RandomEffects, unseen_share
 from evenrank.results.finding import Finding, Level, phrases
 from evenrank.results.table import short
 from evenrank.stats.estimate import Estimate
-from evenrank.stats.planning import power
+from evenrank.stats.planning import power, queries_to_decide
 
 from .figures import Figures
 
-State = Literal["supported", "not supported", "not decidable", "not put to this data"]
-_LEVELS: dict[State, Level] = {
-    "supported": "shown",
-    "not supported": "violated",
-    "not decidable": "cannot be told",
-    "not put to this data": "cannot be told",
-}
+State = Literal["supported", "not supported", "undecided"]
+_LEVELS: dict[State, Level] = {"supported": "shown", "not supported": "violated", "undecided": "cannot be told"}
 _PHRASES = phrases("experiment")
 _CHECK = re.compile(
-    r"(?P<bar>\|?)(?P<figure>[^|:]+)\|?: (?P<left>.+?) (?P<sign>[<>=]) (?:(?P<factor>\d*\.?\d+) × )?(?P<right>.+?)"
+    r"(?P<bar>\|?)(?P<figure>[^|:]+)\|?: (?P<left>.+?) (?P<sign>[<>=~≥]) (?:(?P<factor>\d*\.?\d+) × )?(?P<right>.+?)"
     r"(?: ± (?P<margin>\d*\.?\d+)(?P<percent> %)?)?"
 )
+ENOUGH = 0.8
 EQUIVALENT, DIFFERENT = 0.90, 0.95
 """Levels of the two-sided intervals: of two one-sided tests at 5 %, and of a difference."""
-_PUBLISHED_BY = {"advbert": "sampling"}
-"""Whose figures a paper's claims are compared with, if not its own."""
-ENOUGH = 0.8
-"""The power that the published effect has to have for a claim to be put to some data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +106,20 @@ class Check:
         """What the figures say."""
         lacking = [system for system in self.systems if not figures.has(self.figure, system)]
         if lacking:
-            return Verdict("not decidable", _PHRASES.text("lacking", systems=lacking, figure=self.figure))
+            return Verdict("undecided", _PHRASES.text("lacking", systems=lacking, figure=self.figure))
         unit = figures.units.get(self.figure, "queries")
-        if self.sign == "=":
+        if self.sign in ("~", "≥"):
+            found = self.difference(figures, 1.0)
+            worse = self.sign == "~" or (found.mean or 0.0) < 0
+            if worse and found.p is not None and found.p <= 1 - DIFFERENT:
+                return Verdict("not supported")
+        if self.sign in ("=", "~"):
             # Outside by either bound is not supported.
             shares = (1 - self.margin, 1 + self.margin) if self.relative else (1.0, 1.0)
             apart = 0.0 if self.relative else self.margin
             low, high = (self.difference(figures, share) for share in shares)
             return every(_above(low, -apart, 1, EQUIVALENT, unit), _above(high, apart, -1, EQUIVALENT, unit))
-        return _above(self.difference(figures, self.factor), 0.0, 1 if self.sign == ">" else -1, DIFFERENT, unit)
+        return _above(self.difference(figures, self.factor), 0.0, -1 if self.sign == "<" else 1, DIFFERENT, unit)
 
     def effect(self, figures: Figures, published: Published) -> Effect | None:
         """The difference with its interval, and what it would be as published; None where a figure is missing."""
@@ -135,28 +136,33 @@ class Check:
         found = figures.as_estimate(test, self.figure)
         return Effect(f"{figure}, {self.left}{minus}", found, self.expected(figures, published), test.seeds)
 
-    def power(self, figures: Figures, published: Published) -> float | None:
-        """The probability that the published effect (:meth:`expected`) is shown with the spread that was observed.
+    def power(self, figures: Figures, published: Published) -> Power | None:
+        """With which probability the published effect (:meth:`expected`) is shown by the error that was observed.
 
         Of an equivalence, and of a loss of at most so much, that of systems that are equally good. None where the paper
         has no figures for it.
         """
         if any(not figures.has(self.figure, system) for system in self.systems):
             return None
-        if self.sign == "=":
+        if self.sign in ("=", "~"):
             tests = [(self.difference(figures, share), apart) for share, apart in self._margins(figures)]
-            shown = [
-                power(test.estimate, apart, (1 - EQUIVALENT) / 2) for test, apart in tests if test.estimate is not None
-            ]
-            return max(0.0, sum(shown) - 1) if len(shown) == len(tests) else None
-        test = self.difference(figures, self.factor)
-        if self.sign == ">" and self.factor < 1:
-            effect: float | None = (1 - self.factor) * figures.mean(self.figure, str(self.right))
+            alpha = (1 - EQUIVALENT) / 2
         else:
             effect = self.expected(figures, published)
-        if effect is None or test.estimate is None:
+            if self.sign in (">", "≥") and self.factor < 1:
+                effect = (1 - self.factor) * figures.mean(self.figure, str(self.right))
+            if effect is None:
+                return None
+            tests = [(self.difference(figures, self.factor), -effect if self.sign == "<" else effect)]
+            alpha = (1 - DIFFERENT) / 2
+        known = [(test, one, apart) for test, apart in tests if (one := test.estimate) is not None]
+        if len(known) < len(tests):
             return None
-        return power(test.estimate, effect if self.sign == ">" else -effect, (1 - DIFFERENT) / 2)
+        shown = sum(power(one, apart, alpha) for _, one, apart in known) - (len(known) - 1)
+        needed = [queries_to_decide(apart, one.se, test.n, alpha) if apart > 0 else None for test, one, apart in known]
+        unit = figures.as_estimate(tests[0][0], self.figure).unit
+        whole = None if None in needed else max(one for one in needed if one is not None)
+        return Power(max(0.0, shown), tests[0][0].n, unit, whole)
 
     def expected(self, figures: Figures, published: Published) -> float | None:
         """What left − factor × right would be here with the published effect.
@@ -165,7 +171,7 @@ class Check:
         system here; of a system and a number their published distance. None where the paper has no figures for it.
         """
         left, right = (self._printed(one, published) for one in (self.left, self.right))
-        if left is None or right is None or self.sign == "=":
+        if left is None or right is None or self.sign in ("=", "~"):
             return None
         effect = left - self.factor * right
         if isinstance(self.right, float):
@@ -188,6 +194,24 @@ class Check:
             return [(1.0, self.margin), (1.0, self.margin)]
         apart = self.margin * abs(figures.mean(self.figure, str(self.right)))
         return [(1 - self.margin, apart), (1 + self.margin, apart)]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Power:
+    """The probability that an effect is shown with ``n`` of a unit; ``needed``: n at which it is shown in 8 of 10 runs,
+    None where no number would."""
+
+    value: float
+    n: int
+    unit: str
+    needed: int | None = field(default=None, compare=False)
+
+    def said(self) -> str:
+        """As words."""
+        given = {"power": self.value, "n": counted(self.n, singular(self.unit))}
+        if self.value >= ENOUGH or self.needed is None:
+            return _PHRASES.text("power", **given)
+        return _PHRASES.text("weak", **given, needed=counted(self.needed, singular(self.unit)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +251,7 @@ def _above(test: RandomEffects, bound: float, sign: int, level: float, unit: str
     if test.limit == "seeds" or (ends is None and test.seeds < 2 and test.queries < 2):
         unit = "seeds"
     if test.mean is None or ends is None:
-        return Verdict("not decidable", f"more than {counted(test.n, singular(unit))}")
+        return Verdict("undecided", f"more than {counted(test.n, singular(unit))}")
     low, high = sorted(sign * (end - bound) for end in ends)
     if low > 0:
         return Verdict("supported")
@@ -235,8 +259,8 @@ def _above(test: RandomEffects, bound: float, sign: int, level: float, unit: str
         return Verdict("not supported")
     distance, half = abs(test.mean - bound), (high - low) / 2
     if not distance or half / distance > 100:
-        return Verdict("not decidable", f"more {unit} than can be run")
-    return Verdict("not decidable", f"about {math.ceil(test.n * (half / distance) ** 2 - 1e-6):,} {unit}")
+        return Verdict("undecided", f"more {unit} than can be run")
+    return Verdict("undecided", f"about {math.ceil(test.n * (half / distance) ** 2 - 1e-6):,} {unit}")
 
 
 def every(*verdicts: Verdict) -> Verdict:
@@ -246,9 +270,16 @@ def every(*verdicts: Verdict) -> Verdict:
         return Verdict("not supported")
     if states and all(state == "supported" for state in states):
         return Verdict("supported")
-    return Verdict("not decidable", "; ".join(dict.fromkeys(verdict.needs for verdict in verdicts if verdict.needs)))
+    return Verdict("undecided", "; ".join(dict.fromkeys(verdict.needs for verdict in verdicts if verdict.needs)))
 
 
+def one_of(*verdicts: Verdict) -> Verdict:
+    """Supported if one is; not supported if none is."""
+    states = [verdict.state for verdict in verdicts]
+    return every(*verdicts) if len(set(states)) == 1 else max(verdicts, key=lambda one: _RANK.index(one.state))
+
+
+_RANK: tuple[State, ...] = ("not supported", "undecided", "supported")
 Published = Mapping[tuple[str, str], float]
 """The papers' figures by system and figure."""
 
@@ -258,10 +289,10 @@ class Claim:
     """A claim of a paper, or a line of evenrank's own (``where`` is empty then).
 
     Attributes:
-        checks: What has to hold, all of it, with {model} for each of ``models``, which must all have run; or for those
-            of ``any_of`` that ran (neither: all that ran).
+        checks: What has to hold, all of it, with {model} for every ranker that ran.
+        some: Whether one of these rankers is enough.
         floors: Checks without which nothing is supported: a broken ranker shows nothing.
-        not_at: By scale, why it is not put to that data.
+        needs: By scale what is lacking there to decide it.
     """
 
     paper: str
@@ -270,106 +301,87 @@ class Claim:
     where: str = ""
     published: str = ""
     checks: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
-    any_of: tuple[str, ...] = ()
+    some: bool = False
     floors: tuple[str, ...] = ()
-    not_at: Mapping[str, str] = ()  # type: ignore[assignment]
+    needs: Mapping[str, str] = field(default_factory=dict)
 
-    def expanded(
-        self,
-        texts: Sequence[str],
-        models: Sequence[str],
-        figures: Figures | None = None,
-        instead: Mapping[str, str] | None = None,
-    ) -> list[Check]:
-        """The checks that ``texts`` state, each for every model; ``instead``: as in :meth:`decided`."""
-        named = [one for one in self.models or self.any_of or models if one in models]
-        found = []
-        for text in texts:
-            for model in named if "{model}" in text else [""]:
-                other = Check.parse(text.replace("{model}", (instead or {}).get(model, model)))
-                there = figures is None or all(figures.has(other.figure, system) for system in other.systems)
-                found.append(other if there else Check.parse(text.replace("{model}", model)))
-        return found
+    def checked(self, model: str = "") -> tuple[list[Check], list[Check]]:
+        """What has to hold for a ranker, and its floors."""
+        checks, floors = (
+            [Check.parse(text.replace("{model}", model)) for text in texts] for texts in (self.checks, self.floors)
+        )
+        return checks, floors
 
-    def decided(
-        self,
-        figures: Figures,
-        models: Sequence[str],
-        scale: str,
-        beside: Sequence[str] = (),
-        instead: Mapping[str, str] | None = None,
-    ) -> Decided:
-        """What the figures say of it.
-
-        ``models``: those that ran, by their published names; ``beside``: others, of which only the claims are that name
-        them; ``instead``: for a model the one that stands for it where that one has all the figures.
-        """
-        why = dict(self.not_at).get(scale, "")
+    def decided(self, figures: Figures, models: Mapping[str, str], scale: str) -> Decided:
+        """What the figures say of it. ``models``: the rankers that ran, and what each is here."""
         known = known_power(scale).get((self.paper, self.key))
-        if known is not None and known[1] < ENOUGH:
-            why = why or _PHRASES.text("weak", n=known[0], power=known[1])
-        models = [*models, *beside] if self.models else models
-        lacking = [one for one in self.models if one not in models]
-        if self.any_of and not set(self.any_of) & set(models):
-            lacking = list(self.any_of)
-        if not why and lacking:
-            why = _PHRASES.text("nobody", models=lacking)
-        if why:
-            return Decided(self, Verdict("not put to this data", why))
-        checks, floors = (self.expanded(texts, models, figures, instead) for texts in (self.checks, self.floors))
-        verdict = every(*(check.verdict(figures) for check in checks))
-        if verdict.state == "supported":
-            below = [floor for floor in floors if floor.verdict(figures).state != "supported"]
-            if below:
-                # Most floors are BM25's; another one is named.
-                lacking = [f"{one.figure} of {one.left} {one.sign} {one.right}" for one in below if one.right != "BM25"]
-                verdict = Verdict("not decidable", "; ".join(lacking) or "a ranker that beats BM25")
-        published = dict(published_of(self.paper))
-        for model, other in (instead or {}).items():
-            # What the paper has of the model is what the one that stands in is compared with.
-            own = [one for one in published if one[0].startswith(f"{model} ")]
-            published |= {(other + system.removeprefix(model), name): published[system, name] for system, name in own}
+        if scale in self.needs:
+            return Decided(self, Verdict("undecided", self.needs[scale]), known=known)
+        each = any("{model}" in text for text in self.checks)
+        made = [self.checked(model) for model in (models if each else [""])]
+        verdicts = [_supported(figures, *one) for one in made]
+        checks = list(dict.fromkeys(check for one, _ in made for check in one))
+        published = published_of(self.paper)
         effects = [check.effect(figures, published) for check in checks]
         # Of evenrank's own lines there is no published effect.
-        powers = [check.power(figures, published) for check in checks if self.where]
-        least = min((one for one in powers if one is not None), default=None)
-        if checks != self.expanded(self.checks, models):
-            # The power that is known is not that of the ranker that stands in.
-            known = None
+        powers = [one for check in checks if self.where and (one := check.power(figures, published)) is not None]
         return Decided(
-            self, verdict, tuple(dict.fromkeys(effect for effect in effects if effect is not None)), least, known
+            self,
+            one_of(*verdicts) if self.some else every(*verdicts),
+            tuple(dict.fromkeys(effect for effect in effects if effect is not None)),
+            min(powers, default=None),
+            known,
+            tuple(dict.fromkeys(models.values())) if each else (),
         )
+
+
+def _supported(figures: Figures, checks: Sequence[Check], floors: Sequence[Check]) -> Verdict:
+    """All checks hold, and of a ranker that is not broken."""
+    verdict = every(*(check.verdict(figures) for check in checks))
+    below = [floor for floor in floors if verdict.state == "supported" and floor.verdict(figures).state != "supported"]
+    if not below:
+        return verdict
+    # Most floors are BM25's; another one is named.
+    lacking = [f"{one.figure}: {one.left} {one.sign} {one.right}" for one in below if one.right != "BM25"]
+    return Verdict("undecided", "; ".join(lacking) or "a ranker that beats BM25")
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
     """A claim with its verdict, and what was compared.
 
-    power: with which the published effect is shown, by the spread in these figures: the least of its checks.
-    known: n and power as reckoned on the development seeds, before this run (``claims/power.csv``).
+    power: with which the published effect is shown, by the errors of these figures: the least of its checks.
+    known: the same as reckoned on the development seeds, before this run (``claims/power.csv``).
+    rankers: what ran for the rankers that it is of.
     """
 
     claim: Claim
     verdict: Verdict
     effects: tuple[Effect, ...] = ()
-    power: float | None = None
-    known: tuple[str, float] | None = None
+    power: Power | None = None
+    known: Power | None = None
+    rankers: tuple[str, ...] = ()
 
     def finding(self) -> Finding:
         """The claim with its verdict, as a line."""
         claim, state, needs = self.claim, self.verdict.state, self.verdict.needs
         figures = [str(effect) for effect in self.effects]
+        figures += [self.said_of] if self.said_of else []
         figures += [trainings] if (trainings := self._of_trainings()) else []
-        figures += [_PHRASES.text("needs" if state == "not decidable" else "why", needs=needs)] if needs else []
+        figures += [_PHRASES.text("needs", needs=needs)] if needs else []
         figures += [_PHRASES.text("published", published=claim.published)] if claim.published else []
-        # Of a claim that is not put to the data, it is the reason.
-        put = self.known is not None and state != "not put to this data"
-        figures += [_PHRASES.text("power", n=self.known[0], power=self.known[1])] if put and self.known else []
+        figures += [self.known.said()] if self.known else []
         text = claim.text + (f" [{claim.where}]" if claim.where else "")
         said: dict[str, Any] = {"state": state.capitalize(), "text": text, "figures": "; ".join(figures)}
         key, subject = "claim" if figures else "bare", f"{claim.key} ({claim.paper})"
         return _PHRASES.finding(key, subject, _LEVELS[state], None, "detail", **said)
+
+    @property
+    def said_of(self) -> str:
+        """Of which rankers the verdict is, in words."""
+        if not self.rankers:
+            return ""
+        return _PHRASES.text("ranker" if len(self.rankers) == 1 else "rankers", names="; ".join(self.rankers))
 
     def _of_trainings(self) -> str:
         """Of which trainings the verdict is; from five on how often one may fail that none of them shows."""
@@ -392,8 +404,9 @@ class Decided:
             "published": claim.published,
             "verdict": self.verdict.state,
             "needs": self.verdict.needs,
+            "rankers": self.rankers,
             "power": self.power,
-            "reckoned_power": None if self.known is None else self.known[1],
+            "reckoned_power": self.known,
             "effects": [
                 {
                     "what": effect.what,
@@ -412,36 +425,55 @@ class Decided:
 def claims_of(paper: str) -> tuple[Claim, ...]:
     """The claims of a paper in the order of its file, ``claims/PAPER.toml``.
 
-    The file's own ``floors`` are those of every claim that states none; ``[not_at.SCALE]`` says of claims by key why
-    they are not put to the data of a scale.
+    The file's own ``floors`` are those of every claim that states none; ``[needs.SCALE]`` says by key what the data of
+    a scale lack to decide a claim.
     """
     text = (resources.files(__package__) / "claims" / f"{paper}.toml").read_text(encoding="utf-8")
     data = tomllib.loads(text)
-    floors, not_at = data.get("floors", []), data.get("not_at", {})
+    floors, needs = data.get("floors", []), data.get("needs", {})
 
     def claim(key: str, values: dict[str, Any]) -> Claim:
         checks = values.pop("check", [])
         values["checks"] = tuple([checks] if isinstance(checks, str) else checks)
         values["floors"] = tuple(values.pop("floors", floors))
-        values |= {name: tuple(values.get(name, ())) for name in ("models", "any_of")}
-        return Claim(paper, key, **values, not_at={s: why[key] for s, why in not_at.items() if key in why})
+        return Claim(paper, key, **values, needs={scale: lack[key] for scale, lack in needs.items() if key in lack})
 
     return tuple(claim(key, values) for key, values in data["claims"].items())
 
 
+def decided_claims(
+    paper: str, figures: Figures, models: Mapping[str, str], scale: str, stand_ins: Mapping[str, str]
+) -> tuple[Decided, ...]:
+    """Every claim of a paper as the figures decide it; ``stand_ins``: what stands for each of the paper's collections,
+    by which the figures are called."""
+
+    def called(effect: Effect) -> Effect:
+        what = effect.what
+        for name, here in stand_ins.items():
+            what = what.replace(f" on {name}", f" on {here}")
+        return replace(effect, what=what)
+
+    decided = [claim.decided(figures, models, scale) for claim in claims_of(paper)]
+    return tuple(replace(one, effects=tuple(map(called, one.effects))) for one in decided)
+
+
 @cache
-def known_power(scale: str) -> Mapping[tuple[str, str], tuple[str, float]]:
-    """``claims/power.csv`` of a scale, by paper and key: of how many what the power is, and the power of the published
-    effect, as the development seeds gave them before any reported run."""
+def known_power(scale: str) -> Mapping[tuple[str, str], Power]:
+    """``claims/power.csv`` of a scale, by paper and key: the power of the published effect as the development seeds
+    gave it before any reported run."""
     text = (resources.files(__package__) / "claims" / "power.csv").read_text(encoding="utf-8")
     rows = [row for row in csv.DictReader(text.splitlines()) if row["scale"] == scale]
-    return {(row["paper"], row["key"]): (row["n"], float(row["power"])) for row in rows}
+    return {
+        (row["paper"], row["key"]): Power(
+            float(row["power"]), int(row["n"]), row["unit"], int(row["needed"]) if row["needed"] else None
+        )
+        for row in rows
+    }
 
 
 @cache
 def published_rows(paper: str) -> tuple[dict[str, str], ...]:
     """The rows of ``published/PAPER.csv``: ``table``, ``system``, ``figure`` and ``value``, in the paper's order."""
-    paper = _PUBLISHED_BY.get(paper, paper)
     text = (resources.files(__package__) / "published" / f"{paper}.csv").read_text(encoding="utf-8")
     return tuple(csv.DictReader(text.splitlines()))
 

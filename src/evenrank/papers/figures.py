@@ -6,14 +6,18 @@ A figure of a whole run enters as values whose mean it is, so that one test serv
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
+import polars as pl
 
+from evenrank.files import atomic_path
 from evenrank.files.types import Array
-from evenrank.papers.random_effects import LEAST_SEEDS, RandomEffects, of_trainings, random_effects_test
 from evenrank.stats.estimate import Estimate, MeanEstimate, combined_estimate, p_two_sided
+
+from .random_effects import LEAST_SEEDS, RandomEffects, of_trainings, random_effects_test, size_test
 
 
 def influence(first: Array, second: Array) -> Array:
@@ -37,6 +41,14 @@ def influence(first: Array, second: Array) -> Array:
 
 
 EXACT = "counts"
+_COLUMNS = {
+    "figure": pl.String,
+    "system": pl.String,
+    "seed": pl.Int64,
+    "id": pl.String,
+    "value": pl.Float64,
+    "unit": pl.String,
+}
 
 
 @dataclass
@@ -58,6 +70,35 @@ class Figures:
         """Adds a value for each of ``ids``, beside those of other queries; NaN where there is none."""
         self.values[figure, system].setdefault(seed, {}).update(zip(ids, values.tolist(), strict=True))
         self.units[figure] = unit
+
+    def write(self, file: Path) -> None:
+        """Writes them as Parquet, a row a value: ``figure``, ``system``, ``seed``, ``id``, ``value``, ``unit``."""
+        rows = [
+            (figure, system, seed, name, value, self.units.get(figure, "queries"))
+            for (figure, system), seeds in self.values.items()
+            for seed, values in seeds.items()
+            for name, value in values.items()
+        ]
+        with atomic_path(file) as part:
+            pl.DataFrame(rows, _COLUMNS, orient="row").write_parquet(
+                part, compression_level=19, metadata={"same_queries": str(self.same_queries)}
+            )
+
+    @classmethod
+    def read(cls, file: Path) -> Figures:
+        """The figures of such a file."""
+        found = cls(pl.read_parquet_metadata(file)["same_queries"] == "True")
+        names = ["figure", "system", "seed", "unit"]
+        for (figure, system, seed, unit), rows in pl.read_parquet(file).group_by(names, maintain_order=True):
+            found.add(
+                str(figure), str(system), int(str(seed)), rows["id"].to_list(), rows["value"].to_numpy(), str(unit)
+            )
+        return found
+
+    def only(self, wanted: Collection[tuple[str, str]]) -> Figures:
+        """Those of the wanted figures of systems."""
+        kept = {name: values for name, values in self.values.items() if name in wanted}
+        return Figures(self.same_queries, kept, {figure: self.units.get(figure, "queries") for figure, _ in kept})
 
     def has(self, figure: str, system: str) -> bool:
         """Whether there is a value."""
@@ -89,28 +130,33 @@ class Figures:
     ) -> RandomEffects:
         """The sum of ``weights`` × the systems' figures + ``constant``, by :func:`random_effects_test`.
 
-        Systems are paired within a query; where they share none, each has its own error (Welch). ``size``: of each
-        system's absolute figure |mean|: every value with the sign of the system's mean over all seeds. Where that mean
-        is near 0, its size is overrated, by less than its error: a system is then less easily shown to be nearer to 0.
+        Systems are paired within a query; where they share none, each has its own error (Welch). ``size``: of the
+        absolute figure |mean| of a system, less that of another one or a constant, by :func:`size_test`.
         """
         if self.units.get(figure) == EXACT:
             total = constant + sum(weight * self.mean(figure, one) for one, weight in weights.items())
             return RandomEffects(total, MeanEstimate(total, 0.0, 1.0), None, 0, 1)
-        signs = {one: (-1.0 if size and self.mean(figure, one) < 0 else 1.0) for one in weights}
         known = {one: self.values[figure, one] for one in weights}
         seeds = [seed for seed in next(iter(known.values())) if all(seed in one for one in known.values())]
         ids = {one: {key for seed in seeds for key in known[one][seed]} for one in weights}
         if len(weights) > 1 and not set.intersection(*ids.values()):
-            return self._apart(known, {one: signs[one] * weight for one, weight in weights.items()}, constant, seeds)
-        columns = []
+            return self._apart(known, weights, constant, seeds)
         every = sorted(set.union(*ids.values())) if self.same_queries else None
+        columns = {one: list[Array]() for one in weights}
         for seed in seeds:
             names = every if every is not None else list(next(iter(known.values()))[seed])
-            found = np.full(len(names), constant)
-            for system, weight in weights.items():
-                found += signs[system] * weight * np.array([known[system][seed].get(name, np.nan) for name in names])
-            columns.append(found)
-        return random_effects_test(columns, same_queries=self.same_queries)
+            for system, column in columns.items():
+                column.append(np.array([known[system][seed].get(name, np.nan) for name in names]))
+        if size:
+            first, *second = columns.values()
+            other = second[0] if second else [np.full(len(one), -constant) for one in first]
+            factor = -weights[list(columns)[1]] if second else 1.0
+            return size_test(first, other, factor, same_queries=self.same_queries)
+        found = [
+            sum((weights[one] * column[place] for one, column in columns.items()), np.full(len(some), constant))
+            for place, some in enumerate(next(iter(columns.values())))
+        ]
+        return random_effects_test(found, same_queries=self.same_queries)
 
     @staticmethod
     def _apart(

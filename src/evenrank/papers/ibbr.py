@@ -28,12 +28,14 @@ from .checks import Cost, Need, Options, need_file, need_irds, need_model, need_
 from .encoder import SmallBert, make_encoder
 from .figures import EXACT, Figures
 from .sources import (
+    EVERY,
     MSMARCO_BM25,
     Lists,
     Part,
     built_in,
     counsel_chat,
     draw,
+    every_question,
     grepbiasir,
     kept_text,
     masked,
@@ -44,9 +46,8 @@ from .sources import (
     skewed_clicks,
     small_encoder,
 )
-from .study import DELTA, LEXICON, Sections, Settings, Step, Study, cpu_precision
+from .study import DELTA, FIRST, LEXICON, Sections, Settings, Step, Study, stated
 
-WHOLE = "BERT-L4 fine-tuned"
 TERMS = {"PD": "ibbr-pd", "TS": "ibbr-ts"}
 MEASURES = {
     "R@10": "R@10",
@@ -57,6 +58,7 @@ MEASURES = {
     "RaB@10": "RaB@10",
 }
 _SPLITS = ("train", "dev", "test")
+ALL = " over all questions"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,16 +66,13 @@ class IBBRSettings(Settings):
     """Attributes:
 
     rankers: [ranker] of each model; ``base``: [training] before the fairness queries, None: there is none.
-    whole: [training] and [data] of the rankers beside, which are trained as a whole, on the first seed.
     fair: [training] on the fairness queries; ``weights``: λ by term; ``scores``: (R, λ) of further rows of TS.
-    dev_weight: λ of "TS dev", chosen on the development seeds: evenrank's own lines rest on it; ``whole_weight``: of
-        rankers that are trained as a whole.
+    dev_weight: λ of "TS dev", chosen on the development seeds.
     male: the share of male clicks in training; ``sizes``: queries of each part.
     """
 
     rankers: Mapping[str, Mapping[str, object]]
-    base: Mapping[str, object] | None
-    whole: Sections = field(default_factory=dict)
+    base: Mapping[str, object] | None = None
     fair: Mapping[str, object]
     base_data: Mapping[str, object] = field(default_factory=dict)
     fair_data: Mapping[str, object]
@@ -81,7 +80,6 @@ class IBBRSettings(Settings):
     weights: Mapping[str, tuple[float, ...]]
     scores: tuple[tuple[str, float], ...] = ()
     dev_weight: float | None = None
-    whole_weight: float = 1.0
     auto_rate: float
     planted: evenrank.SyntheticConfig | None = None
     small_bert: SmallBert | None = None
@@ -92,160 +90,27 @@ class IBBRSettings(Settings):
     baselines: Mapping[str, Sections] = field(default_factory=dict)
 
 
-def _tiny(options: Options) -> IBBRSettings:
-    return IBBRSettings(
-        scale="tiny",
-        seeds=(0, 1, 2, 3, 4),
-        development=(100, 101, 102, 103, 104),
-        same_queries=False,
-        options=options,
-        models={"BERT-L2": "word vectors, 64 d"},
-        planted=evenrank.SyntheticConfig(
-            passages=42_400,
-            queries=10_600,
-            sentences=3,
-            relevant=2,
-            gender_rate=0.9,
-            relevance_gender_rate=1.0,
-            train_click_male_share=0.9,
-            group_query_rate=0.3,
-        ),
-        small_bert=SmallBert(layers=0),
-        sizes={"dpr": 3900, "dpr_dev": 60, "train": 3300, "dev": 500, "test": 800},
-        listed=12,
-        depth=200,
-        rankers={
-            "BERT-L2": {
-                "kind": "dot",
-                "towers": "separate",
-                "pooling": "mean",
-                "dimensions": 64,
-                "query_length": 32,
-                "passage_length": 64,
-            }
-        },
-        base_data={"negatives": 9, "sampling": "first", "depth": 10},
-        fair_data={"negatives": 5, "sampling": "first", "depth": 6},
-        base={
-            "batch": 64,
-            "max_steps": 400,
-            "epochs": 10,
-            "learning_rate": 6e-3,
-            "warmup": 0.1,
-            "evaluate_every": 1000,
-            "weight_decay": 0.01,
-            "keep": "last",
-        },
-        # An encoder that went on would learn the fairness queries by heart: the projection has to find the groups.
-        fair={
-            "batch": 64,
-            "max_steps": 240,
-            "epochs": 10,
-            "learning_rate": 3e-3,
-            "learning_rates": {"embeddings": 0.0},
-            "warmup": 0.1,
-            "evaluate_every": 120,
-            "weight_decay": 0.01,
-            "keep": "last",
-        },
-        weights=dict.fromkeys(TERMS, tuple(float(f"{10 ** (-4 + 0.625 * step):.2g}") for step in range(9))),
-        scores=(("sigmoid", 0.032), ("identity", 0.032)),
-        # On the development seeds .032, .042 and .056 removed 77%, 84% and 90% of |ΔA-PRF| and kept 98.3%, 98.3% and
-        # 97.9% of MRR: between the last two.
-        dev_weight=0.045,
-        auto_rate=0.1,
-        baselines=_small_baselines(),
-    )
-
-
-def _small_baselines() -> dict[str, Sections]:
-    words = {"passage_length": 64, "vector_size": 64}
-
-    def baseline(kind: str, steps: int, **training: object) -> Sections:
-        plain = {"batch": 32, "evaluate_every": 1000, "warmup": 0.1}
-        return {"ranker": {"kind": kind, **words}, "training": {**plain, "max_steps": steps, **training}}
-
-    return {
-        "MP": baseline("match-pyramid", 60),
-        "KNRM": baseline("knrm", 150, learning_rates={"kernels": 0.2, "embeddings": 1e-3}),
-        "C-KNRM": baseline("conv-knrm", 40, learning_rate=1e-3, learning_rates={"kernels": 0.2}),
-        "TK": baseline("tk", 60, learning_rate=1e-3, learning_rates={"kernels": 0.05}),
-    }
-
-
-def _real(options: Options) -> IBBRSettings:
-    model = options.ranker("BERT-L4", small_encoder())
-    whole = {"kind": "dot", "pooling": "mean", "similarity": "cosine", "query_length": 64, "model": model}
-    frozen = {**whole, "freeze": "encoder", "map": True, "passage_length": 256}
-    beside = {WHOLE: "MiniLM-L6, trained as a whole"} if options.fine_tuned else {}
-    return IBBRSettings(
-        scale="real",
-        seeds=(0, 1, 2, 3, 4),
-        development=(100, 101, 102, 103, 104),
-        same_queries=True,
-        options=options,
-        models={"BERT-L4": "MiniLM-L6, frozen, map"},
-        beside=beside,
-        rankers={"BERT-L4": frozen, **{name: {**whole, "passage_length": 160} for name in beside}},
-        base=None,
-        whole={
-            "training": {
-                "batch": 16,
-                "max_steps": 20,
-                "epochs": 10,
-                "learning_rate": 5e-5,
-                "warmup": 0.1,
-                "evaluate_every": 1000,
-                "precision": cpu_precision(),
-                "keep": "last",
-            },
-            "data": {"negatives": 4, "depth": 100},
-        },
-        fair={"batch": 40, "max_steps": 30, "epochs": 100, "learning_rate": 3e-4, "warmup": 0.1},
-        fair_data={"negatives": 30, "depth": 100},
-        weights={"PD": (1.0, 3.0, 10.0, 30.0, 100.0), "TS": (0.3, 1.0, 3.0, 10.0, 30.0)},
-        # On the development seeds 1, 10, 30 and 100 left .50, .24, .20 and .19 of |ΔA-PRF|, with 97 % of MRR or more.
-        dev_weight=30.0,
-        whole_weight=1.0,
-        auto_rate=0.1,
-        sizes={"dev": 30},
-        listed=100,
-        depth=100,
-    )
-
-
-def _full(options: Options) -> IBBRSettings:
+def _full(found: dict[str, Any], options: Options) -> dict[str, Any]:
+    """The settings at ``full``: those of the recipe, and over it what the paper states besides."""
     recipe = load_recipe("ibbr-dot")
-    ranker = recipe.ranker.model_dump(exclude_none=True)
+    ranker, training = recipe.ranker.model_dump(exclude_none=True), recipe.training.model_dump()
+    lists = {"negatives": recipe.data.negatives, "sampling": recipe.data.sampling, "depth": found["depth"]}
     words = {"query_length": 30, "passage_length": 100, "vectors": options.vectors or "train"}
-    plain = {"batch": 32, "optimizer": "adam", "learning_rate": 1e-3, "evaluate_every": 4000}
-    kinds = {"MP": "match-pyramid", "KNRM": "knrm", "C-KNRM": "conv-knrm", "TK": "tk"}
-    names = {"BERT-L2": str(ranker["model"]), "BERT-L4": "google/bert_uncased_L-4_H-256_A-4"}
-    training = recipe.training.model_dump()
-    return IBBRSettings(
-        scale="full",
-        seeds=tuple(range(10)),
-        same_queries=True,
-        first_stage=MSMARCO_BM25,
-        options=options,
-        models={name: options.ranker(name, model) for name, model in names.items()},
-        rankers={name: {**ranker, "model": options.ranker(name, model)} for name, model in names.items()},
-        base=training,
-        base_data={"negatives": recipe.data.negatives, "sampling": recipe.data.sampling, "depth": 1000},
-        fair_data={"negatives": recipe.data.negatives, "sampling": recipe.data.sampling, "depth": 1000},
-        base_grid={"learning_rate": (3e-6, 3e-5, 3e-4), "batch": (100, 120, 150)},
-        fair={**training, "epochs": 10.0, "evaluate_every": 5, "keep": "last"},
-        weights=dict.fromkeys(TERMS, (0.1, 0.5, 1.0, 5.0, 10.0)),
-        scores=tuple((score, weight) for score in ("sigmoid", "identity") for weight in (0.1, 1.0, 10.0)),
-        auto_rate=0.1,
-        sizes={"dpr": 510_586, "dpr_dev": 26_873, "train": 876, "dev": 250, "test": 126},
-        listed=200,
-        depth=1000,
-        baselines={
-            name: {"ranker": {"kind": kind, **words}, "training": {**plain, "learning_rates": {}}}
-            for name, kind in kinds.items()
+    plain = {"batch": 32, "optimizer": "adam", "learning_rate": 1e-3, "evaluate_every": 4000, "learning_rates": {}}
+    models = {name: options.ranker(name, model) for name, model in found["models"].items()}
+    return {
+        **found,
+        "first_stage": MSMARCO_BM25,
+        "models": models,
+        "rankers": {name: {**ranker, "model": model} for name, model in models.items()},
+        "base": training,
+        "base_data": lists,
+        "fair": {**training, "epochs": 10.0, "evaluate_every": 5, "keep": "last"},
+        "fair_data": lists,
+        "baselines": {
+            name: {"ranker": {"kind": kind, **words}, "training": plain} for name, kind in found["baselines"].items()
         },
-    )
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,8 +128,20 @@ class IBBRStudy(Study[IBBRSettings]):
     name = "ibbr"
     title = "In-batch balancing regularization"
     source = "Li et al. 2022, Debiasing Neural Retrieval via In-batch Balancing Regularization"
-    papers = ("ibbr",)
-    scales = (_tiny, _real, _full)
+
+    @classmethod
+    def settings_of(cls, scale: str, options: Options) -> IBBRSettings:
+        """The settings of a scale."""
+        found = stated("ibbr", scale)
+        if scale == "tiny":
+            found["planted"] = evenrank.SyntheticConfig(**found["planted"])
+            found["small_bert"] = SmallBert(**found["small_bert"])
+        elif scale == "real":
+            model = options.ranker("BERT-L4", small_encoder())
+            found["rankers"] = {name: {**one, "model": model} for name, one in found["rankers"].items()}
+        else:
+            found = _full(found, options)
+        return IBBRSettings(**found, options=options)
 
     def needs(self) -> list[Need]:
         """Everything that a run reads and does not make itself."""
@@ -274,9 +151,8 @@ class IBBRStudy(Study[IBBRSettings]):
         named = {str(one["model"]): name for name, one in reversed([*settings.rankers.items()])}
         models = [need_model(model, name) for model, name in named.items()]
         if settings.scale == "real":
-            texts = ("counsel-chat", "grepbiasir")
-            wanted = real_needs(options, self.folder, *texts)
-            return [*wanted, *models, *unused(options, "fine_tuned", texts=texts, models=["BERT-L4"])]
+            wanted = real_needs(options, self.folder, *EVERY)
+            return [*wanted, *models, *unused(options, texts=EVERY, models=["BERT-L4"])]
         sets = ("", "/train/judged", "/dev/judged")
         found = [need_irds("msmarco-passage" + name, "queries and judgements" if name else "passages") for name in sets]
         found.append(need_public("queries-gender-annotated", "the neutral queries of the fairness set"))
@@ -292,10 +168,9 @@ class IBBRStudy(Study[IBBRSettings]):
         trainings = (arms + 8 * len(settings.seeds)) * len(settings.models) * len(self.divisions) + len(
             settings.baselines
         )
-        trainings += 2 * len(settings.beside)
         disk, time = {
             "tiny": (900_000_000, "about 20 minutes on 2 CPU cores"),
-            "real": (200_000_000, f"about {20 if settings.beside else 10} minutes on 2 CPU cores"),
+            "real": (200_000_000, "about 10 minutes on 2 CPU cores"),
             "full": (400_000_000_000, "about two months on one GPU of 80 GB, most of it for the grid of base rankers"),
         }[settings.scale]
         return Cost(trainings, disk, time)
@@ -426,9 +301,6 @@ class IBBRStudy(Study[IBBRSettings]):
         yield [*found, *(("baseline", (name,)) for name in settings.baselines)]
         best = {(model, self.best(model, term)) for model in settings.models for term in TERMS}
         yield [("arm", (seed, model, arm)) for seed in settings.seeds for model, arm in sorted(best)]
-        yield [
-            ("_of_division", (first, model, arm, 0)) for model in settings.beside for arm in self._whole_rows.values()
-        ]
 
     @property
     def _grid(self) -> dict[str, list[str]]:
@@ -439,11 +311,6 @@ class IBBRStudy(Study[IBBRSettings]):
         """The rows of every seed whose weight need not be chosen."""
         dev = self.settings.dev_weight
         return ["base", "none", "blind", *(f"{term} auto" for term in TERMS), *([] if dev is None else [f"TS {dev:g}"])]
-
-    @property
-    def _whole_rows(self) -> dict[str, str]:
-        """The rows of rankers that are trained as a whole."""
-        return {"none": "none", "TS dev": f"TS {self.settings.whole_weight:g}"}
 
     @cached_property
     def _points(self) -> list[tuple[float, ...]]:
@@ -527,8 +394,6 @@ class IBBRStudy(Study[IBBRSettings]):
             training |= {key: int(value) if key == "batch" else value for key, value in given.items()}
         fairness = self._term(arm, data)
         lists = settings.fair_data
-        if model in settings.beside:
-            training, lists = dict(settings.whole["training"]), settings.whole["data"]
         recipe = self._recipe(parts["train"], parts["dev"], ranker, lists, training, seed, fairness)
         return self.ranked(seed, name, recipe, ranked)
 
@@ -606,15 +471,13 @@ class IBBRStudy(Study[IBBRSettings]):
                 found = {row: self._of_division(seed, model, arm, division) for row, arm in rows.items()}
                 runs |= {f"{model} {row}": one["test"] for row, one in found.items()}
                 runs |= self._shifted(model, data, found["none"])
-            if seed == settings.seeds[0] and division == 0:
-                for model, (row, arm) in itertools.product(settings.beside, self._whole_rows.items()):
-                    runs[f"{model} {row}"] = self._of_division(seed, model, arm, division)["test"]
             if seed == settings.seeds[0] and division == 0 and settings.scale != "real":
                 runs |= {name: self.baseline(name) for name in settings.baselines}
-            if settings.scale != "full" or seed == settings.seeds[0]:
+            if settings.scale == "tiny" or (settings.scale == "full" and seed == settings.seeds[0]):
                 first = settings.first_stage
                 runs["RM3"] = Lists(data.parts["test"].collection, self.folder, None, **first).rm3(data.parts["test"])
             self.measure(figures, seed, data.parts["test"], runs, MEASURES, **data.groups)
+        self._expanded(figures)
         for model in settings.models:
             figures.values.update(self.grid_figures(model).values)
         for name, parts in {"DPR": ("dpr", "dpr_dev", ""), "Fairness": ("train", "dev", "test")}.items():
@@ -623,6 +486,21 @@ class IBBRStudy(Study[IBBRSettings]):
             for key, count in ({**counts, "total": sum(counts.values())} if counts else {}).items():
                 figures.add(key, name, 0, ["all"], np.array([float(count)]), EXACT)
         return figures
+
+    def _expanded(self, figures: Figures) -> None:
+        """MRR of BM25 and of RM3 over every question that there is: at ``real`` those of all three texts."""
+        if self.settings.scale == "real":
+            text, seed = (
+                every_question(self.settings.options, self.folder / "every", self.folder),
+                self.settings.seeds[0],
+            )
+            lists = Lists(text.collection, self.folder / "every")
+            part = lists.part("every", text.queries, text.qrels, depth=1000)
+            self.measure(figures, seed, part, {"RM3": lists.rm3(part)}, {"MRR": "RR"}, ALL)
+        else:
+            for system in (FIRST, "RM3"):
+                for seed, values in figures.values["MRR", system].items():
+                    figures.add(f"MRR{ALL}", system, seed, [*values], np.array([*values.values()]))
 
     def _shifted(self, model: str, data: Data, none: Mapping[str, Run]) -> dict[str, Run]:
         """None's test run with shares of the group offset that removes ΔA-PRF on the development queries."""
@@ -650,9 +528,7 @@ class IBBRStudy(Study[IBBRSettings]):
             " its last checkpoint: MRR alone would choose one from before the term acted.",
         ]
         if settings.dev_weight is not None:
-            found.append(
-                f"TS dev: λ {settings.dev_weight:g}, chosen on the development seeds; evenrank's own lines rest on it."
-            )
+            found.append(f"TS dev: λ {settings.dev_weight:g}, chosen on the development seeds.")
         return found + [note.format(vectors=arg.vectors) for note in _NOTES[settings.scale]]
 
     def drawings(self) -> list[Drawing]:
@@ -689,8 +565,7 @@ _NOTES = {
         " wordings, so that ΔA-PRF is paired within a query. Development seeds divide the same queries"
         " otherwise: settings and λ were chosen on queries that are reported too.",
         "The encoder is frozen, and a linear map a side is trained, from the identity on; there is no DPR training"
-        " before. base is the untouched encoder. fine-tuned: all six layers, 20 steps of 16 lists of five passages, the"
-        " first seed and half, with λ 1 and settings that were not tuned.",
+        " before. base is the untouched encoder.",
     ],
     "full": [
         "The paper does not say which 1,252 of the 1,765 neutral annotated queries it takes: a seeded draw of those"

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -45,7 +46,7 @@ from .sources import (
     small_encoder,
     squad,
 )
-from .study import Sections, Settings, Step, Study, cpu_precision
+from .study import Sections, Settings, Step, Study, cpu_precision, stated
 
 BIASED, OTHER = "MS MARCO", "SQuAD"
 """The collections: the first one's answers stand early."""
@@ -89,174 +90,22 @@ class PositionSettings(Settings):
     similarity: Mapping[str, int] = field(default_factory=dict)
 
 
-def _tiny(options: Options) -> PositionSettings:
-    # Facts of other passages stand late, so that an early match alone finds the relevant one; a second cue, which
-    # rotation leaves as it is, without which a cross-encoder learned nothing but the place.
-    early = {"relevance_answer_position": "early", "answer_position": "late", "decoy_position": "late"}
-    common = {"relevant": 1, "gender_rate": 0.2, "sentences": 4, "relevance_gender_rate": 0.8}
-    encoder = options.ranker("encoder", small_encoder())
-    return PositionSettings(
-        scale="tiny",
-        seeds=(0, 1, 2, 3, 4),
-        development=(100, 101),
-        same_queries=False,
-        options=options,
-        models={
-            "BERT_CAT": "MiniLM, 2 layers, cat",
-            "BERT_DOT": "MiniLM, 2 layers, dot",
-            "TK": "TK, 2 small layers, vectors trained here",
-        },
-        stand_ins={BIASED: "buildings", OTHER: "ships"},
-        few=("BERT_CAT", "BERT_DOT"),
-        planted={
-            BIASED: evenrank.SyntheticConfig(**common, **early, passages=48_000, queries=6_000, kinds=("building",)),  # type: ignore[arg-type]
-            OTHER: evenrank.SyntheticConfig(**common, seed=1_000, passages=16_000, queries=2_000, kinds=("ship",)),  # type: ignore[arg-type]
-        },
-        sizes={
-            BIASED: {"train": 1_400, "valid": 60, "test": 1_200},
-            OTHER: {"train": 700, "valid": 60, "test": 400},
-        },
-        depth={BIASED: 8, OTHER: 8},
-        depths=(4,),
-        rankers={
-            "BERT_CAT": _small_encoder("cat", encoder, 135),
-            "BERT_DOT": _small_encoder("dot", encoder, 90),
-            "TK": _SMALL_TK,
-        },
-        # As SQuAD has a sixth of MS MARCO's training queries.
-        shorter={"BERT_CAT": 40, "BERT_DOT": 40, "TK": 80},
-        similarity={"passages": 500, "min_terms": 30},
-    )
-
-
-_PLAIN: Mapping[str, object] = {
-    "optimizer": "adam",
-    "schedule": "constant",
-    "warmup": 0.0,
-    "epochs": 100,
-    "patience": 3,
-}
-
-
-def _small_encoder(kind: str, encoder: str, steps: int) -> Sections:
-    own = {"kind": "cat"} if kind == "cat" else {"kind": "dot", "towers": "shared", "pooling": "mean"}
-    return {
-        "ranker": {"model": encoder, "layers": 2, "query_length": 24, "passage_length": 100, **own},
-        "data": {"negatives": 1},
-        "loss": {"name": "hinge"},
-        "training": {
-            **_PLAIN,
-            "batch": 8,
-            "max_steps": steps,
-            "evaluate_every": steps // 3,
-            "precision": cpu_precision(),
-            "learning_rate": 3e-4,
-            "learning_rates": {"embeddings": 0.0} | ({"head": 1e-3} if kind == "cat" else {}),
-        },
-    }
-
-
-_SMALL_TK: Sections = {
-    "ranker": {
-        "kind": "tk",
-        "vectors": "train",
-        "vector_size": 64,
-        "query_length": 30,
-        "passage_length": 100,
-        "settings": {"heads": 4, "head_size": 16, "feedforward": 64, "layers": 2},
-    },
-    # With one negative, TK learned only the place on some development data.
-    "data": {"negatives": 3},
-    "loss": {"name": "hinge"},
-    "training": {
-        **_PLAIN,
-        "batch": 16,
-        "max_steps": 200,
-        "evaluate_every": 40,
-        "learning_rate": 5e-4,
-        "learning_rates": {"embeddings": 5e-4, "contextualisation": 5e-4, "kernels": 1e-3},
-    },
-}
-
-
-def _real(options: Options) -> PositionSettings:
-    encoder = options.ranker("BERT_DOT", small_encoder())
-    whole = {"kind": "dot", "pooling": "mean", "similarity": "cosine", "query_length": 32, "passage_length": 200}
-    whole["model"] = encoder
-    frozen: Sections = {
-        "ranker": {**whole, "freeze": "encoder", "map": True},
-        "data": {"negatives": 15},
-        "training": {"batch": 40, "max_steps": 60, "epochs": 100, "learning_rate": 1e-3, "warmup": 0.1},
-    }
-    fine: Sections = {
-        "ranker": whole,
-        "data": {"negatives": 4},
-        "training": {
-            "batch": 16,
-            "max_steps": 20,
-            "epochs": 10,
-            "learning_rate": 5e-5,
-            "warmup": 0.1,
-            "evaluate_every": 1000,
-            "precision": cpu_precision(),
-            "keep": "last",
-        },
-    }
-    beside = {WHOLE: "MiniLM-L6, trained as a whole"} if options.fine_tuned else {}
-    return PositionSettings(
-        scale="real",
-        seeds=(0, 1, 2, 3, 4),
-        development=(100, 101, 102, 103, 104),
-        same_queries=True,
-        options=options,
-        models={"BERT_DOT": "MiniLM-L6, frozen, map"},
-        beside=beside,
-        instead=dict.fromkeys(["BERT_DOT"] if beside else [], WHOLE),
-        stand_ins={BIASED: "PolicyQA", OTHER: "SQuAD 2.0, a part"},
-        few=(WHOLE,),
-        sizes={BIASED: {"train": 0, "valid": 40, "test": 0}, OTHER: {"train": 0, "valid": 40, "test": 0}},
-        depth={BIASED: 100, OTHER: 100},
-        early=1 / 3,
-        rankers={"BERT_DOT": frozen, **dict.fromkeys(beside, fine)},
-    )
-
-
-WHOLE = "BERT_DOT fine-tuned"
-
-
-def _full(options: Options) -> PositionSettings:
+def _full(found: dict[str, Any], options: Options) -> dict[str, Any]:
+    """The settings at ``full``: those of the recipes, and what the paper states besides."""
     recipes = {name: load_recipe(f"position-{name.lower().removeprefix('bert_')}") for name in PUBLISHED}
-    rankers: dict[str, Sections] = {
-        name: {
-            "ranker": recipe.ranker.model_dump(exclude_none=True),
+    rankers, models = dict[str, Sections](), dict[str, str]()
+    for name, recipe in recipes.items():
+        model = options.ranker(name, recipe.ranker.model or "")
+        given = {"model": model} if model else {"vectors": options.vectors or GLOVE}
+        models[name] = model or "TK"
+        rankers[name] = {
+            "ranker": {**recipe.ranker.model_dump(exclude_none=True), **given},
             "data": {"negatives": 1},
             "loss": {"name": recipe.loss.name},
             "training": recipe.training.model_dump(),
         }
-        for name, recipe in recipes.items()
-    }
-    named = {name: str(one["ranker"].get("model", "")) for name, one in rankers.items()}
-    models = {name: options.ranker(name, model) for name, model in named.items()}
-    for name, model in models.items():
-        given = {"model": model} if model else {"vectors": options.vectors or GLOVE}
-        rankers[name] = {**rankers[name], "ranker": {**rankers[name]["ranker"], **given}}
-    return PositionSettings(
-        scale="full",
-        seeds=(0,),
-        same_queries=True,
-        first_stage=MSMARCO_BM25,
-        options=options,
-        models={name: model or "TK" for name, model in models.items()},
-        sizes={
-            BIASED: {"train": 0, "valid": 6_980, "test": 48_598},
-            OTHER: {"train": 0, "valid": 5_000, "test": 5_928},
-        },
-        depth={BIASED: 1_000, OTHER: 100},
-        depths=recipes[KERNEL].validation.depths,
-        drawn=10,
-        rankers=rankers,
-        similarity={"passages": 5_000, "min_terms": 100},
-    )
+    depths = recipes[KERNEL].validation.depths
+    return {**found, "first_stage": MSMARCO_BM25, "models": models, "rankers": rankers, "depths": depths}
 
 
 PUBLISHED = ("BERT_CAT", "BERT_DOT", KERNEL)
@@ -283,8 +132,22 @@ class PositionStudy(Study[PositionSettings]):
     name = "position"
     title = "Position bias"
     source = "Hofstätter et al., ECIR 2021, Mitigating the Position Bias of Transformer Models in Passage Re-Ranking"
-    papers = ("position",)
-    scales = (_tiny, _real, _full)
+
+    @classmethod
+    def settings_of(cls, scale: str, options: Options) -> PositionSettings:
+        """The settings of a scale."""
+        found = stated("position", scale)
+        if scale == "full":
+            return PositionSettings(**_full(found, options), options=options)
+        encoder = options.ranker("encoder" if scale == "tiny" else "BERT_DOT", small_encoder())
+        for name, one in found["rankers"].items():
+            if name != KERNEL:
+                one["ranker"]["model"] = encoder
+                if scale == "tiny":
+                    one["training"]["precision"] = cpu_precision()
+        if scale == "tiny":
+            found["planted"] = {name: evenrank.SyntheticConfig(**one) for name, one in found["planted"].items()}
+        return PositionSettings(**found, options=options)
 
     def needs(self) -> list[Need]:
         """Everything that a run reads and does not make itself."""
@@ -297,7 +160,7 @@ class PositionStudy(Study[PositionSettings]):
         given = [name for name in settings.models if known[name] is not None]
         if settings.scale == "real":
             texts = ("policyqa", "squad")
-            read = unused(options, "fine_tuned", texts=texts, models=given)
+            read = unused(options, texts=texts, models=given)
             return [*real_needs(options, self.folder, *texts), *models, *read]
         sets = {"train/judged": "to train on", "dev/small": "to validate on", "dev/judged": "to test on"}
         found = [need_irds(f"msmarco-passage/{part}", f"{BIASED}, {what}") for part, what in sets.items()]
@@ -310,10 +173,9 @@ class PositionStudy(Study[PositionSettings]):
         """What a run takes."""
         settings = self.settings
         each = sum(len(self._seeds_of(name)) for name in settings.rankers)
-        hours = "about 50 minutes" if settings.options.fine_tuned else "about 15 minutes"
         disk, time = {
             "tiny": (4_000_000_000, "about 18 minutes on 2 CPU cores"),
-            "real": (2_000_000_000, f"{hours} on 2 CPU cores"),
+            "real": (2_000_000_000, "about 15 minutes on 2 CPU cores"),
             "full": (120_000_000_000, "about a week on one GPU"),
         }[settings.scale]
         return Cost(6 * each * len(self.divisions), disk, time)
@@ -436,18 +298,10 @@ class PositionStudy(Study[PositionSettings]):
         yield [
             ("arm", (seed, model, name, version, division))
             for seed, model, division in every
-            for name in self._trained_on(model)
+            for name in _SLUGS
             for version in VERSIONS
         ]
-        yield [
-            ("arm", (seed, model, OTHER, after, division))
-            for seed, model, division in every
-            for after in (AFTER if OTHER in self._trained_on(model) else ())
-        ]
-
-    def _trained_on(self, model: str) -> tuple[str, ...]:
-        """The collections of a model: rankers beside have the first one alone."""
-        return (BIASED,) if model in self.settings.beside else (BIASED, OTHER)
+        yield [("arm", (seed, model, OTHER, after, division)) for seed, model, division in every for after in AFTER]
 
     def started(self, seed: int, model: str) -> str:
         """The folder of a kernel ranker, untrained, with vectors of the words of both collections: one that knew those
@@ -526,7 +380,7 @@ class PositionStudy(Study[PositionSettings]):
         for seed, name, division in itertools.product(settings.seeds, _SLUGS, self.divisions):
             data, runs = self.data(seed, name, division), dict[str, Run]()
             for model in settings.rankers:
-                if seed in self._seeds_of(model) and name in self._trained_on(model):
+                if seed in self._seeds_of(model):
                     runs |= self._runs(seed, model, name, division)
             self.measure(figures, seed, data.parts["test"], runs, MEASURES, f" on {name}")
             if settings.scale != "full":
@@ -709,9 +563,7 @@ _NOTES = {
         " 100. A figure is the mean over passages of the mean over their questions. Halves are drawn anew for each"
         " seed, the development ones too: settings were chosen on the same questions.",
         "all-MiniLM-L6-v2 was trained on SQuAD 2.0 among others: its figures there are not zero-shot. A frozen"
-        " encoder keeps what it knows of places: only the map after it is trained. fine-tuned: all six layers, 20 steps"
-        " of 16 lists of five passages, on PolicyQA, the first seed, with settings that were not tuned; where it ran,"
-        " claims on PolicyQA rest on it.",
+        " encoder keeps what it knows of places: only the map after it is trained.",
         "TK and BERT_CAT are not run: TK's word vectors, and a cross-encoder on a BERT-Tiny, need more questions than"
         " these to beat BM25 (tried: MRR@10 .335 and .056).",
     ],

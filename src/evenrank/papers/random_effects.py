@@ -19,7 +19,9 @@ from evenrank.stats.estimate import (
     confidence_interval,
     mean_estimate,
     p_two_sided,
+    t_quantile,
 )
+from evenrank.stats.sizes import ResampledSizes
 
 LEAST_SEEDS = 5
 """With fewer trainings a claim is of these trainings alone."""
@@ -40,7 +42,7 @@ class RandomEffects:
 
     ``estimate``: the mean with its error, None with too few values; ``seeds``: the number of trainings, 0 of a figure
     that is counted; ``limit``: of which the error mostly comes, seeds or queries: more of these would narrow the
-    interval. ``ci95``: where it is not that of ``estimate``.
+    interval. ``ci95`` and ``ci90``: where they are not those of ``estimate``.
     """
 
     mean: float | None
@@ -50,6 +52,7 @@ class RandomEffects:
     queries: int
     limit: Literal["seeds", "queries"] = "queries"
     ci95: Interval | None = None
+    ci90: Interval | None = None
 
     @property
     def n(self) -> int:
@@ -58,8 +61,9 @@ class RandomEffects:
 
     def interval(self, level: float = 0.95) -> Interval | None:
         """The two-sided interval of the mean."""
-        if level == 0.95 and self.ci95 is not None:
-            return self.ci95
+        known = {0.95: self.ci95, 0.9: self.ci90}.get(level)
+        if known is not None:
+            return known
         return None if self.estimate is None else confidence_interval(self.estimate, level)
 
 
@@ -101,6 +105,64 @@ def random_effects_test(differences: Sequence[Array], *, same_queries: bool = Fa
         return _of_these(float(means.mean()), known, of_queries, queries)
     by_queries = 0.0 if of_queries is None or queries < 2 else float(of_queries.var(ddof=1)) / queries
     return of_trainings(float(means.mean()), means, by_queries, queries)
+
+
+def size_test(
+    first: Sequence[Array], second: Sequence[Array], factor: float = 1.0, *, same_queries: bool = False
+) -> RandomEffects:
+    """Whether |mean of a[s, q]| − factor × |mean of b[s, q]| is 0, by a bootstrap of queries nested in seeds s
+    (:class:`ResampledSizes`).
+
+    The means are those of the seeds' means. Both are resampled together: queries with replacement (with
+    ``same_queries`` the same for every seed, else each seed's own); from five seeds on the seeds' deviations are added,
+    drawn from the multivariate t with S − 1 degrees of freedom, and are all of it where queries are the seeds' own.
+    With fewer seeds it is said of these trainings.
+
+    Args:
+        first, second: Of each seed the values [Q_s]; a pair without one of the two is left out.
+        factor: What the second size is multiplied by.
+    """
+    pairs = [np.stack(both, axis=1) * (1.0, factor) for both in zip(first, second, strict=True)]
+    pairs = [one[~np.isnan(one).any(axis=1)] for one in pairs] if not same_queries else pairs
+    if same_queries and pairs:
+        kept = ~np.isnan(np.stack(pairs)).any(axis=(0, 2))
+        pairs = [one[kept] for one in pairs]
+    pairs = [one for one in pairs if len(one)]
+    seeds, queries = len(pairs), sum(map(len, pairs[:1] if same_queries else pairs))
+    if not queries:
+        return RandomEffects(None, None, None, seeds, 0)
+    means = np.array([one.mean(axis=0) for one in pairs])
+    centre = means.mean(axis=0)
+    mean = float(abs(centre[0]) - abs(centre[1]))
+    if queries < 2:
+        return RandomEffects(mean, None, None, seeds, queries)
+    rng, several = np.random.default_rng(0), seeds >= LEAST_SEEDS
+    by_queries, by_seeds = np.zeros((2, DRAWS, 2))
+    if same_queries:
+        by_queries = _resampled(np.mean(pairs, axis=0), rng)
+    elif not several:
+        by_queries = np.mean([_resampled(one, rng) for one in pairs], axis=0)
+    if several:
+        draws = rng.normal(size=(DRAWS, seeds)) @ (means - centre) / np.sqrt(seeds * (seeds - 1))
+        by_seeds = draws / np.sqrt(rng.chisquare(seeds - 1, DRAWS) / (seeds - 1))[:, None]
+    drawn = ResampledSizes(centre + by_queries + by_seeds)
+    low, high = drawn.interval(0.95)
+    estimate = MeanEstimate(mean, (high - low) / 2 / float(t_quantile(queries - 1.0, 0.975)), queries - 1.0)
+    limit: Literal["seeds", "queries"] = "seeds" if by_seeds.var() > by_queries.var() else "queries"
+    return RandomEffects(mean, estimate, drawn.p, seeds, queries, limit, (low, high), drawn.interval(0.9))
+
+
+DRAWS = 2_000
+
+
+def _resampled(pairs: Array, rng: np.random.Generator) -> Array:
+    """Deviations [DRAWS, 2] of the mean of resampled rows [Q, 2], as wide as Student's t makes an interval."""
+    count = len(pairs)
+    times = (np.bincount(rng.integers(count, size=count), minlength=count) for _ in range(DRAWS))
+    found = np.array([of @ pairs for of in times]) / count
+    wide = t_quantile(max(1.0, count - 1.0), 0.975) / t_quantile(np.inf, 0.975)
+    deviations: Array = (found - pairs.mean(axis=0)) * np.sqrt(count / max(1, count - 1)) * wide
+    return deviations
 
 
 def of_trainings(mean: float, means: Array, by_queries: float, queries: int) -> RandomEffects:

@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -23,12 +23,11 @@ from evenrank.results.table import COUNT, NONE, Column, Table, digits, interval,
 from evenrank.stats.estimate import Estimate
 from evenrank.training.card import ruined
 
-from .claims import DIFFERENT, Decided, State, claims_of, number_of, published_of, published_rows
+from .claims import DIFFERENT, Decided, decided_claims, number_of, published_of, published_rows
 from .figures import Figures
 from .study import FIRST, REFERENCES, Settings, Study, matching
 
 _PHRASES = phrases("experiment")
-_OPEN: tuple[State, ...] = ("not decidable", "not put to this data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ class Layout:
     def rows(self, study: Study[Any], figures: Figures, published: Mapping[tuple[str, str], float]) -> list[Row]:
         """The rows, each with what was measured and published."""
         models, named = (
-            study.settings.all_models,
+            study.settings.models,
             [row["system"] for row in published_rows(study.name) if row["table"] == self.name],
         )
         known = list(dict.fromkeys(one for name in self.figures for one in figures.systems(name.strip("|"))))
@@ -285,6 +284,8 @@ class ExperimentPage(Result):
     seeds: tuple[int, ...]
     models: Mapping[str, str]
     """What stood for each of the paper's rankers."""
+    stand_ins: Mapping[str, str]
+    """What stood for each of its collections."""
     claims: tuple[Decided, ...]
     layouts: tuple[tuple[Layout, tuple[Row, ...]], ...] = field(metadata=LEFT_OUT)
     extra: tuple[Table, ...] = field(metadata=LEFT_OUT)
@@ -322,31 +323,28 @@ class ExperimentPage(Result):
         return (self._count(), *self._warned(), *(claim.finding() for claim in self.claims))
 
     def _count(self) -> Finding:
-        """How many claims are supported, how many are not, and how many are open, and why these are."""
+        """How many claims are supported, not supported and undecided."""
         states = Counter[str](claim.verdict.state for claim in self.claims)
         if len(self.claims) == 1:
             return _PHRASES.finding("one", self.name, place="answer", state=list(states))
-        why = [_PHRASES.text("open", count=n, state=one) for one in _OPEN if (n := states[one])]
-        counts: dict[str, Any] = {"supported": states["supported"], "refused": states["not supported"], "why": why}
         return _PHRASES.finding(
-            "count" if why else "count_without_open",
+            "count",
             self.name,
             place="answer",
             claims=counted(len(self.claims), "claim"),
-            open=sum(states[one] for one in _OPEN),
-            **counts,
+            supported=states["supported"],
+            refused=states["not supported"],
+            open=states["undecided"],
         )
 
     def _claims_table(self) -> Table:
-        """The claims, a line each with its verdict and where the paper has it; of several papers below their names."""
+        """The claims, a line each with its verdict and where the paper has it."""
         columns = (
             Column("verdict", of=lambda decided: decided.verdict.state.capitalize()),
             Column("where", heading="in the paper", of=lambda decided: decided.claim.where or "own line"),
             Column("claim", of="claim.text"),
         )
-        several = len({decided.claim.paper for decided in self.claims}) > 1
-        by_paper = (lambda decided: decided.claim.paper) if several else None
-        return Table("Claims", columns, self.claims, group=by_paper)
+        return Table("Claims", columns, self.claims)
 
     def _compared_table(self) -> Table:
         """What was compared for each claim, what was published, and what would decide it."""
@@ -355,7 +353,7 @@ class ExperimentPage(Result):
             Column("verdict", of="verdict.state"),
             Column("compared", of=lambda decided: "; ".join(map(str, decided.effects))),
             Column("published", of="claim.published"),
-            Column("needs", heading="why, or what would decide", of="verdict.needs"),
+            Column("needs", heading="what would decide", of="verdict.needs"),
         )
         return Table("What was compared", columns, self.claims)
 
@@ -408,19 +406,10 @@ def page_of(study: Study[Any], figures: Figures) -> ExperimentPage:
     """The page of a study that ran."""
     settings: Settings = study.settings
     published = published_of(study.name)
-    decided = [
-        claim.decided(figures, list(settings.models), settings.scale, list(settings.beside), settings.instead)
-        for paper in study.papers
-        for claim in claims_of(paper)
-    ]
-    called = settings.called
-    decided = [
-        replace(one, effects=tuple(replace(effect, what=called(effect.what)) for effect in one.effects))
-        for one in decided
-    ]
+    decided = decided_claims(study.name, figures, settings.models, settings.scale, settings.stand_ins)
     laid = [(layout, tuple(layout.rows(study, figures, published))) for layout in layouts(study)]
-    drawn = [drawing for chart in charts(study) for drawing in chart.drawings(figures, list(settings.all_models))]
-    stood = [f"{name} is {here}" for name, here in {**settings.all_models, **settings.stand_ins}.items()]
+    drawn = [drawing for chart in charts(study) for drawing in chart.drawings(figures, list(settings.models))]
+    stood = [f"{name} is {here}" for name, here in {**settings.models, **settings.stand_ins}.items()]
     seeds, chosen_on = (", ".join(map(str, some)) for some in (settings.seeds, settings.development))
     scale = [
         _PHRASES.text("scale", scale=settings.scale, seeds=seeds),
@@ -433,8 +422,9 @@ def page_of(study: Study[Any], figures: Figures) -> ExperimentPage:
         study.source,
         settings.scale,
         settings.seeds,
-        settings.all_models,
-        tuple(decided),
+        settings.models,
+        settings.stand_ins,
+        decided,
         tuple((layout, rows) for layout, rows in laid if any(row.measured for row in rows)),
         tuple(study.tables(figures)),
         (*drawn, *study.drawings()),

@@ -221,7 +221,6 @@ class SamplingStudy(Study[SamplingSettings]):
     name = "sampling"
     title = "Bias-aware negative sampling"
     source = "Bigdeli et al., ECIR 2022, A Light-weight Strategy for Restraining Gender Biases in Neural Rankers"
-    papers = ("sampling", "advbert")
     scales = (_tiny, _real, _full)
 
     def needs(self) -> list[Need]:

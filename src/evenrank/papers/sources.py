@@ -470,6 +470,31 @@ def policyqa(options: Options, folder: Path) -> Answers:
     return squad_answers(_files("policyqa", _source(options, "policyqa", folder / "fetched")), folder, least=12, most=3)
 
 
+EVERY = ("counsel-chat", "grepbiasir", "squad")
+
+
+def every_question(options: Options, folder: Path, home: Path) -> Text:
+    """The questions of counsel-chat, Grep-BiasIR and SQuAD over all their passages, as one collection in ``folder``;
+    the texts are in ``home``."""
+
+    def make() -> tuple[Mapping[str, str], Mapping[str, str], Sequence[tuple[str, str]]]:
+        passages, queries, relevant = dict[str, str](), dict[str, str](), list[tuple[str, str]]()
+        parts = {
+            "c": counsel_chat(options, home / EVERY[0]),
+            "g": grepbiasir(options, home / EVERY[1]),
+            "s": squad(options, home / EVERY[2]).text,
+        }
+        for mark, text in parts.items():
+            for batch in scan_collection(text.collection):
+                passages |= {mark + doc: said for doc, said in batch.select("doc_id", "text").iter_rows()}
+            queries |= {mark + query: said for query, said in text.queries.select("query_id", "text").iter_rows()}
+            judged = text.qrels.filter(pl.col("relevance") >= 1).select("query_id", "doc_id")
+            relevant += [(mark + query, mark + doc) for query, doc in judged.iter_rows()]
+        return passages, queries, relevant
+
+    return kept_text(folder, make)
+
+
 def _rows(file: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:
     head = file.read_text(encoding="utf-8-sig").partition("\n")[0]
     try:

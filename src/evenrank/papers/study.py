@@ -13,11 +13,13 @@ import os
 import re
 import tempfile
 import threading
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from evenrank.training.recipes import RankerRecipe
 
 LEXICON = "gender-en"
+VALUES = "values.parquet"
+"""The file of every figure's values, from which alone the verdicts are made."""
 FIRST = "BM25"
 REFERENCES = ("random", "neutral-first")
 """Rankings of the same candidates that every audit has beside the runs."""
@@ -56,8 +60,6 @@ class Settings:
 
     Attributes:
         models: For each ranker of the paper what stands for it here, in words.
-        beside: Rankers that stand for none: in the tables, and in the claims that name them.
-        instead: Of these, for a ranker of the paper the one that its claims rest on, where it has the figures.
         stand_ins: For each collection of the paper what stands for it here.
         development: The seeds that the settings were chosen on.
         same_queries: Whether all seeds have the same queries, and not a collection each.
@@ -68,31 +70,32 @@ class Settings:
     seeds: tuple[int, ...]
     development: tuple[int, ...] = ()
     models: Mapping[str, str]
-    beside: Mapping[str, str] = field(default_factory=dict)
-    instead: Mapping[str, str] = field(default_factory=dict)
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     same_queries: bool
     first_stage: Mapping[str, float] = field(default_factory=dict)
     options: Options = field(default_factory=Options)
 
-    @property
-    def all_models(self) -> dict[str, str]:
-        """The rankers of the paper, and those beside."""
-        return {**self.models, **self.beside}
-
     def model_of(self, system: str) -> str:
         """The ranker that a system is a row of; "" for none."""
-        return max((model for model in self.all_models if system.startswith(model)), key=len, default="")
+        return max((model for model in self.models if system.startswith(model)), key=len, default="")
 
     def stand_in_of(self, system: str) -> str:
         """What stands for the collection that a row is of; "" for none."""
         return next((here for name, here in self.stand_ins.items() if system.startswith(name)), "")
 
-    def called(self, text: str) -> str:
-        """A figure's name with the collections that ran in place of the paper's."""
-        for name, here in self.stand_ins.items():
-            text = text.replace(f" on {name}", f" on {here}")
-        return text
+
+def stated(paper: str, scale: str) -> dict[str, Any]:
+    """The settings of a scale in ``settings/PAPER.toml``: those of all, and over them its own; lists are tuples."""
+    text = (resources.files(__package__) / "settings" / f"{paper}.toml").read_text(encoding="utf-8")
+    data = tomllib.loads(text)
+    found: dict[str, Any] = _frozen({**data.get("all", {}), **data[scale], "scale": scale})
+    return found
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _frozen(one) for name, one in value.items()}
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 S = TypeVar("S", bound=Settings)
@@ -104,8 +107,6 @@ class Study(Generic[S]):
     name: ClassVar[str]
     title: ClassVar[str]
     source: ClassVar[str]
-    papers: ClassVar[tuple[str, ...]]
-    """The files of claims."""
     scales: ClassVar[tuple[Callable[[Options], Any], ...]] = ()
     """What makes the settings of tiny, real and full."""
 
@@ -155,7 +156,7 @@ class Study(Generic[S]):
     # --- running ------------------------------------------------------------------------------------------------
 
     def run(self, jobs: int) -> Figures:
-        """Runs all steps, ``jobs`` at a time, and returns the figures.
+        """Runs all steps, ``jobs`` at a time, and returns the figures, as ``values.parquet`` has them.
 
         Raises EvenrankError for a folder that was begun with other settings, and that of the first step that fails.
         """
@@ -171,7 +172,9 @@ class Study(Generic[S]):
                 pool = stack.enter_context(_ending(ProcessPoolExecutor(jobs, context, _start_worker, arguments)))
             for steps in self.steps():
                 self._take(list(dict.fromkeys(steps)), pool)
-        return self.figures()
+        file = self.folder / VALUES
+        self.figures().write(file)
+        return Figures.read(file)
 
     def _take(self, steps: Sequence[Step], pool: ProcessPoolExecutor | None) -> None:
         if pool is None or len(steps) == 1:

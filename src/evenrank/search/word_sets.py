@@ -22,8 +22,8 @@ class WordSets:
     """The word sets for debiasing and evaluating vectors of a language.
 
     ``definitional`` sets define the bias (one word per group, groups in the same order), words of an ``equalize`` set
-    differ in the group only, ``specific`` words keep their group. ``occupations`` say nothing about who does
-    them; ``analogies`` are (a, b, c).
+    differ in the group only (pairs in that order too), ``specific`` words keep their group. ``occupations`` say nothing
+    about who does them; ``analogies`` are (a, b, c).
     """
 
     name: str
@@ -61,13 +61,28 @@ def load_word_sets(
     equalize: str | os.PathLike[str] | None = None,
     specific: str | os.PathLike[str] | None = None,
 ) -> WordSets:
-    """The built-in sets, replaced by those of JSON files (:func:`read_sets`, :func:`read_word_list`) if given."""
+    """The built-in sets, replaced by those of JSON files (:func:`read_sets`, :func:`read_word_list`) if given.
+
+    Which group a list of pairs to equalise names first is known by the pairs that are definitional sets too, in either
+    order; a list that names the other group first is turned round. Raises InputError where these pairs disagree.
+    """
     sets = gender_en()
     if definitional is not None:
         sets = replace(sets, definitional=read_sets(definitional))
     if equalize is not None:
-        sets = replace(sets, equalize=read_sets(equalize))
+        sets = replace(sets, equalize=_turned(read_sets(equalize), sets.definitional, equalize))
     return sets if specific is None else replace(sets, specific=read_word_list(specific))
+
+
+def _turned(pairs: Sets, definitional: Sets, path: str | os.PathLike[str]) -> Sets:
+    """The sets with the words of a pair in the groups' order of the definitional sets."""
+    ways = {of: tuple(word.lower() for word in of) for of in pairs if len(of) == 2}
+    as_defined = [of for of, words in ways.items() if words in definitional]
+    turned = [of for of, words in ways.items() if words[::-1] in definitional]
+    if as_defined and turned:
+        said = " and ".join(quoted(", ".join(of)) for of in (as_defined[0], turned[0]))
+        raise InputError(path, f"expected the same group first in every pair, found {said}")
+    return tuple(of[::-1] if turned and len(of) == 2 else of for of in pairs)
 
 
 @checked

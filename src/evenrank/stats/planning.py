@@ -34,7 +34,9 @@ def power(estimate: MeanEstimate, distance: float, alpha: float) -> float:
 
     if estimate.se == 0:
         return float(distance > EQUAL)
-    return float(1 - nctdtr(estimate.df, distance / estimate.se, t_quantile(estimate.df, 1 - alpha)))
+    # Near 38 errors the function of SciPy is not a number; from 30 on the probability is 1.
+    errors = min(distance / estimate.se, 30.0)
+    return float(1 - nctdtr(estimate.df, errors, t_quantile(estimate.df, 1 - alpha)))
 
 
 def detectable_distance(estimate: MeanEstimate, alpha: float) -> float:

@@ -299,10 +299,12 @@ def _formula(slug: str) -> str:
 
 def _recipe_tables() -> str:
     """Every key of a recipe with its default and meaning, a table for each section."""
-    from evenrank.training.recipes import Recipe
+    from evenrank.training.recipes import DistilRecipe, Recipe
 
     sections = [("Top level", Recipe)]
     sections += [(f"`[{name}]`", model) for name, field in Recipe.model_fields.items() for model in _models(field)]
+    fields = {name: DistilRecipe.model_fields[name] for name in ("teacher", "data")}
+    sections += [(f"`[{name}]` with a teacher", model) for name, field in fields.items() for model in _models(field)]
     parts = []
     for title, model in sections:
         rows = [

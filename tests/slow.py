@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import polars as pl
@@ -166,3 +166,24 @@ def rankings(run: Run) -> dict[str, list[tuple[str, float]]]:
     for query, doc, score in run.table.select("query_id", "doc_id", "score").iter_rows():
         table.setdefault(query, []).append((doc, score))
     return table
+
+
+Rows = Sequence[Sequence[float]]
+
+
+def slow_distillation(student: Rows, teacher: Rows, weight: float, scale: float) -> float:
+    """1 − cosine with the teacher, and the divergence of the shares that the other texts have, text by text."""
+
+    def cosine(a: Sequence[float], b: Sequence[float]) -> float:
+        return sum(x * y for x, y in zip(a, b, strict=True)) / math.hypot(*a) / math.hypot(*b)
+
+    total = 0.0
+    for i in range(len(student)):
+        others = [j for j in range(len(student)) if j != i]
+        total += 1 - cosine(student[i], teacher[i])
+        shares = []
+        for vectors in (teacher, student):
+            powers = [math.exp(scale * cosine(vectors[i], vectors[j])) for j in others]
+            shares.append([power / sum(powers) for power in powers])
+        total += weight * sum(p * math.log(p / q) for p, q in zip(*shares, strict=True))
+    return total / len(student)

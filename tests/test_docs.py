@@ -32,6 +32,7 @@ NEURAL = (
     "tutorials/embeddings",
     "tutorials/sentence-transformers",
     "tutorials/map",
+    "tutorials/distil",
     "guides/vectors",
     "extend/ranker",
     "extend/mitigation",

@@ -92,7 +92,7 @@ def test_what_is_missing_or_no_toml(tmp_path):
     (tmp_path / "r.toml").write_text("name = ", encoding="utf-8")
     with pytest.raises(InputError, match="not valid TOML"):
         load_recipe(tmp_path / "r.toml")
-    with pytest.raises(EvenrankError, match=r"nowhere: no such recipe \(shipped: ibbr-dot, "):
+    with pytest.raises(EvenrankError, match=r"nowhere: no such recipe \(shipped: distil, ibbr-dot, "):
         load_recipe("nowhere")
 
 

@@ -9,10 +9,10 @@ from . import _output
 from ._signatures import From, Values
 
 EXAMPLES = r"""
-# As the recipe says.
-evenrank train recipe.toml
-# With other settings.
+# As the recipe says, but for two settings.
 evenrank train recipe.toml --set name=strong --set fairness.weight=0.1
+# BERT-Tiny learns MiniLM's vectors of your own texts, without labels.
+evenrank train distil --set data.collection=collection.tsv
 # Where it was interrupted.
 evenrank train recipe.toml --resume
 """

@@ -21,7 +21,7 @@ from evenrank.files import Run, arg, read_qrels, read_queries, scan_collection
 from evenrank.groups import score_texts
 from evenrank.mitigation.ibbr import best_weight
 from evenrank.results.page import Drawing, curve
-from evenrank.training.recipes import load_recipe
+from evenrank.training.recipes import ranking_recipe
 from evenrank.training.trainer import read_log
 
 from .checks import Cost, Need, Options, need_file, need_irds, need_model, need_public, unused
@@ -92,7 +92,7 @@ class IBBRSettings(Settings):
 
 def _full(found: dict[str, Any], options: Options) -> dict[str, Any]:
     """The settings at ``full``: those of the recipe, and over it what the paper states besides."""
-    recipe = load_recipe("ibbr-dot")
+    recipe = ranking_recipe("ibbr-dot")
     ranker, training = recipe.ranker.model_dump(exclude_none=True), recipe.training.model_dump()
     lists = {"negatives": recipe.data.negatives, "sampling": recipe.data.sampling, "depth": found["depth"]}
     words = {"query_length": 30, "passage_length": 100, "vectors": options.vectors or "train"}

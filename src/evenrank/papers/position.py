@@ -28,7 +28,7 @@ from evenrank.files import (
 from evenrank.files.types import Array, holm
 from evenrank.probes.similarity import different_terms, sampled_words, term_similarity
 from evenrank.results.table import Column, Table
-from evenrank.training.recipes import load_recipe
+from evenrank.training.recipes import ranking_recipe
 
 from .checks import Cost, Need, Options, need_file, need_irds, need_model, unused
 from .figures import EXACT, Figures
@@ -92,7 +92,7 @@ class PositionSettings(Settings):
 
 def _full(found: dict[str, Any], options: Options) -> dict[str, Any]:
     """The settings at ``full``: those of the recipes, and what the paper states besides."""
-    recipes = {name: load_recipe(f"position-{name.lower().removeprefix('bert_')}") for name in PUBLISHED}
+    recipes = {name: ranking_recipe(f"position-{name.lower().removeprefix('bert_')}") for name in PUBLISHED}
     rankers, models = dict[str, Sections](), dict[str, str]()
     for name, recipe in recipes.items():
         model = options.ranker(name, recipe.ranker.model or "")

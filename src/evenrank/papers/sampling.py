@@ -17,7 +17,7 @@ import evenrank
 from evenrank.files import Run, read_qrels, read_queries, read_run, scan_collection
 from evenrank.files.tokens import Tokens
 from evenrank.groups import score_texts
-from evenrank.training.recipes import load_recipe
+from evenrank.training.recipes import ranking_recipe
 
 from .checks import Cost, Need, Options, need_irds, need_model, need_public, unused
 from .claims import published_of
@@ -159,7 +159,7 @@ _TINY = "google/bert_uncased_L-2_H-128_A-2"
 
 
 def _full(options: Options) -> SamplingSettings:
-    recipe, adversarial = load_recipe("sampling-cat"), load_recipe("sampling-advbert")
+    recipe, adversarial = ranking_recipe("sampling-cat"), ranking_recipe("sampling-advbert")
     assert adversarial.adversary is not None
     ranker = {name: value for name, value in recipe.ranker.model_dump(exclude_none=True).items() if name != "model"}
     names = {

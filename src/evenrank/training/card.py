@@ -18,7 +18,7 @@ from evenrank.stats.estimate import SIGNIFICANT
 
 from .choice import Validation
 from .lists import label_lines
-from .recipes import Recipe, to_toml
+from .recipes import DistilRecipe, Recipe, RunRecipe, to_toml
 
 LOST = 0.2
 """The share of its base's utility beyond whose loss a card opens with a warning."""
@@ -96,20 +96,55 @@ def write_card(
     )
     found.to_json(folder / "audit.json")
     index = _model_index(recipe.name, found[recipe.name].metrics())
-    write_text(folder / "model" / "README.md", _card(recipe, result, found.table(), index, made.to_dict()))
+    by_labels = skip = ""
+    if "labels" in result:
+        by_labels = ", by their labels; those without one are left out of the measures of bias"
+        skip = " --unknown skip"
+    audited = f"""## Audit of the validation run
+
+Over all passages of the run, including those that were not re-ranked{by_labels}. `evenrank audit` computes the same
+figures from the first stage and `validation.run`, with the queries of `validation.run` and `--only-queries{skip}`.
+
+```
+{found.table()}
+```
+"""
+    what = f"A `{recipe.ranker.kind}` ranker trained with evenrank {__version__}."
+    _write(recipe, folder, what, result, ("Effectiveness", audited), index, made)
 
 
-def _model_index(name: str, values: Mapping[str, float]) -> list[dict[str, object]]:
+def write_distilled_card(recipe: DistilRecipe, folder: Path, result: dict[str, Any], made: Provenance) -> None:
+    """Writes ``model/README.md`` of an encoder that has learned the vectors of another one."""
+    teacher = plain(recipe.teacher.model).replace("`", "'")
+    what = f"A bi-encoder that learned the vectors of `{teacher}` with evenrank {__version__}, without labels."
+    unaudited = """## Bias
+
+It takes over what its teacher prefers, and was not audited: `evenrank rerank`, then `evenrank audit`. It knows the
+texts that it learned from, and ranks them better than others.
+"""
+    index = _model_index(recipe.name, {result["measure"]: result["value"]}, "texts held out", "feature-extraction")
+    _write(recipe, folder, what, result, ("Agreement with the teacher", unaudited), index, made)
+
+
+def _model_index(
+    name: str, values: Mapping[str, float], on: str = "validation queries", task: str = "text-ranking"
+) -> list[dict[str, object]]:
     """``model-index``, the form of results in the metadata of a model card on the Hub."""
     metrics = [{"type": metric, "name": metric, "value": value} for metric, value in values.items()]
-    data = {"type": "validation", "name": "validation queries"}
-    return [{"name": name, "results": [{"task": {"type": "text-ranking"}, "dataset": data, "metrics": metrics}]}]
+    data = {"type": "validation", "name": on}
+    return [{"name": name, "results": [{"task": {"type": task}, "dataset": data, "metrics": metrics}]}]
 
 
 @checked
 def training_summary(folder: Path) -> list[str]:
-    """A finished run in lines: effectiveness and bias of the validation run, before and after."""
-    lines = summary_of(json.loads((folder / "result.json").read_text(encoding="utf-8")))
+    """A finished run in lines: effectiveness and bias of the validation run, before and after.
+
+    Of a distilled encoder, which is not audited, how near it has come to its teacher.
+    """
+    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    lines = summary_of(result)
+    if "teacher" in result:
+        return lines
     runs = json.loads((folder / "audit.json").read_text(encoding="utf-8"))["runs"]
     first, trained = list(runs.values())[:2]
     for measure in ("NFaiRR@10", "ARaB@10"):
@@ -122,6 +157,8 @@ def training_summary(folder: Path) -> list[str]:
 
 def summary_of(result: Mapping[str, Any]) -> list[str]:
     """The lines of :func:`training_summary` from the figures of a ``result.json``."""
+    if "teacher" in result:
+        return _distilled_lines(result)
     measure, value, verdict = result["measure"], result["value"], tested(result)
     lines = [line for line in [warning(result)] if line]
     lines.append(
@@ -145,11 +182,28 @@ def summary_of(result: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def _distilled_lines(result: Mapping[str, Any]) -> list[str]:
+    return [
+        f"cosine with the vectors of {result['teacher']}: {result['value']:.4f} on average over"
+        f" {counted(result['held_out'], 'text')} held out, {result['before']:.4f} before training (1 is the same)",
+        f"checkpoint: {result['checkpoint']['why']}",
+    ]
+
+
 def _figure(value: float | None) -> str:
     return "undefined" if value is None or math.isnan(value) else f"{value:.4f}"
 
 
-def _card(recipe: Recipe, result: dict[str, Any], table: str, index: object, made: dict[str, Any]) -> str:
+def _write(
+    recipe: RunRecipe,
+    folder: Path,
+    what: str,
+    result: dict[str, Any],
+    figures: tuple[str, str],
+    index: object,
+    made: Provenance,
+) -> None:
+    """Writes a card; ``figures``: the heading of its figures, and the section behind them."""
     library = _LIBRARY.get(recipe.ranker.kind)
     origin, loaded = "sentence_transformers", f"{library}("
     if not library:
@@ -158,13 +212,10 @@ def _card(recipe: Recipe, result: dict[str, Any], table: str, index: object, mad
     usage = f'from {origin} import {library}\n\nmodel = {loaded}"PATH OF THIS FOLDER")'
     lines = summary_of(result)
     # A model that is worse than none says so first.
-    first = f"**{lines.pop(0)}**\n\n" if warning(result) else ""
-    figures = "\n".join(f"- {line}" for line in lines)
-    by_labels = skip = ""
-    if "labels" in result:
-        by_labels = ", by their labels; those without one are left out of the measures of bias"
-        skip = " --unknown skip"
-    return f"""---
+    first = f"**{lines.pop(0)}**\n\n" if "first_stage" in result and warning(result) else ""
+    listed = "\n".join(f"- {line}" for line in lines)
+    heading, section = figures
+    text = f"""---
 library_name: {"sentence-transformers" if origin == "sentence_transformers" else "evenrank"}
 tags: [evenrank, ranking, {recipe.ranker.kind}]
 model-index: {json.dumps(index)}
@@ -172,26 +223,18 @@ model-index: {json.dumps(index)}
 
 # {recipe.name}
 
-{first}A `{recipe.ranker.kind}` ranker trained with evenrank {__version__}.
+{first}{what}
 
 ```python
 {usage}
 ```
 
-## Effectiveness
+## {heading}
 
-{figures}
+{listed}
 - {result["steps"]} steps
 
-## Audit of the validation run
-
-Over all passages of the run, including those that were not re-ranked{by_labels}. `evenrank audit` computes the same
-figures from the first stage and `validation.run`, with the queries of `validation.run` and `--only-queries{skip}`.
-
-```
-{table}
-```
-
+{section}
 ## Recipe
 
 ```toml
@@ -200,9 +243,10 @@ figures from the first stage and `validation.run`, with the queries of `validati
 ## Provenance
 
 ```
-{_provenance(made)}
+{_provenance(made.to_dict())}
 ```
 """
+    write_text(folder / "model" / "README.md", text)
 
 
 def _provenance(made: dict[str, Any]) -> str:

@@ -258,13 +258,23 @@ class TrainingRecipe(Part):
     workers: int = Field(0, ge=0, description="data-loading processes")
 
 
-class Recipe(Part):
-    """A whole training run."""
+class RunRecipe(Part):
+    """What every training run has: a name, a folder, and a ranker that it starts from."""
 
     name: str
     out: str | None = Field(None, description="folder of the run; runs/NAME if omitted")
     source: str | None = Field(None, description="the publication whose settings these are")
     ranker: RankerRecipe
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder."""
+        return Path(self.out or Path("runs") / self.name)
+
+
+class Recipe(RunRecipe):
+    """A whole training run on queries with relevant passages."""
+
     data: DataRecipe
     validation: ValidationRecipe
     loss: LossRecipe = Field(default_factory=lambda: LossRecipe.model_validate({}))
@@ -293,10 +303,53 @@ class Recipe(Part):
         """The collection of the validation run."""
         return self.validation.collection or self.data.collection
 
-    @property
-    def folder(self) -> Path:
-        """The run's folder."""
-        return Path(self.out or Path("runs") / self.name)
+
+class TeacherRecipe(Part):
+    """The larger encoder whose vectors a small one learns, and the loss between them."""
+
+    model: str = Field(description="a folder or hub name of a bi-encoder")
+    kept: str | None = Field(None, description="a folder that keeps its vectors, for other trainings too")
+    similarities: float = Field(
+        0.2, ge=0, description="weight of the divergence of the similarities within a batch, beside 1 − cosine"
+    )
+    scale: float = Field(20.0, gt=0, description="what these similarities are multiplied by before their softmax")
+
+
+class TextsRecipe(Part):
+    """The texts that a small encoder learns from."""
+
+    collection: str
+    queries: str | None = Field(None, description="texts of queries beside the passages; no judgements are read")
+    held_out: float = Field(0.05, gt=0, lt=1, description="share of the texts that validates; at most 1,000")
+
+
+class DistilRecipe(RunRecipe):
+    """A training run without labels: a small encoder learns the vectors of a larger one."""
+
+    teacher: TeacherRecipe
+    data: TextsRecipe
+    training: TrainingRecipe = Field(default_factory=lambda: TrainingRecipe.model_validate({}))
+
+    @model_validator(mode="after")
+    def _one_encoder(self) -> DistilRecipe:
+        ranker = self.ranker
+        wrong = {
+            f"kind: expected dot, found {ranker.kind}": ranker.kind != "dot",
+            "towers: expected shared": ranker.towers != "shared",
+            "dimensions: they are the teacher's": ranker.dimensions is not None,
+            "map: the layer behind the encoder is one already": ranker.map,
+            "freeze: the whole encoder learns": ranker.freeze is not None,
+        }
+        if problem := next((text for text, there in wrong.items() if there), None):
+            raise ValueError(f"ranker.{problem}")
+        if self.training.keep == "fair":
+            raise ValueError("training.keep: fair needs [fairness], for the attributes to measure")
+        if self.training.cached is not None:
+            raise ValueError("training.cached: not with a teacher")
+        return self
+
+
+AnyRecipe = Recipe | DistilRecipe
 
 
 def shipped_recipes() -> list[str]:
@@ -305,7 +358,7 @@ def shipped_recipes() -> list[str]:
     return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
 
 
-def load_recipe(source: str | os.PathLike[str], settings: Sequence[str] = ()) -> Recipe:
+def load_recipe(source: str | os.PathLike[str], settings: Sequence[str] = ()) -> AnyRecipe:
     """A recipe from a TOML file, or a shipped one by name, overridden by ``key=value`` settings.
 
     A key is written with dots (``training.batch=16``), a value as in TOML or as bare text; without a value
@@ -327,12 +380,23 @@ def load_recipe(source: str | os.PathLike[str], settings: Sequence[str] = ()) ->
     return parse_recipe(data, name)
 
 
-def parse_recipe(data: Mapping[str, object], name: str) -> Recipe:
-    """A recipe from its values. Raises InputError, which begins with ``name``."""
+def parse_recipe(data: Mapping[str, object], name: str) -> AnyRecipe:
+    """A recipe from its values, one with ``teacher`` of a distillation.
+
+    Raises InputError, which begins with ``name``.
+    """
+    kind: type[AnyRecipe] = DistilRecipe if "teacher" in data else Recipe
     try:
-        return Recipe.model_validate(data)
+        return kind.model_validate(data)
     except ValidationError as error:
-        raise InputError(name, _explain(error, Recipe)) from None
+        raise InputError(name, _explain(error, kind)) from None
+
+
+def ranking_recipe(name: str) -> Recipe:
+    """A shipped recipe of a training on queries with relevant passages."""
+    found = load_recipe(name)
+    assert isinstance(found, Recipe)
+    return found
 
 
 def _set(data: dict[str, Any], setting: str) -> None:
@@ -415,6 +479,6 @@ def _model_of(annotation: object) -> type[BaseModel] | None:
     return next((found for part in get_args(annotation) if (found := _model_of(part))), None)
 
 
-def to_toml(recipe: Recipe) -> str:
+def to_toml(recipe: RunRecipe) -> str:
     """The recipe with every default written out, as TOML that :func:`load_recipe` reads."""
     return tomli_w.dumps(recipe.model_dump(exclude_none=True))

@@ -10,10 +10,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, TypedDict
 
+import polars as pl
 import torch
 from accelerate import PartialState
 
@@ -28,6 +30,7 @@ from evenrank.files import (
     read_qrels,
     read_queries,
     read_run,
+    scan_collection,
     write_run,
     write_text,
 )
@@ -40,13 +43,26 @@ from evenrank.files.work import alone, changed
 from evenrank.groups import GroupTable, Scoring, load_lexicon, note_lexicon
 from evenrank.mitigation.attributes import rows_of
 from evenrank.mitigation.ibbr import best_weight
+from evenrank.models.encoders import DotRanker
 from evenrank.models.protocol import Ranker, config_file, ranker_class
 
-from .choice import Validation, largest_gap
+from .choice import Choice, Validation, largest_gap
+from .distil import MEASURE, DistilTrainer, TaughtTexts, Teacher, agreement, taught_texts
 from .fairness import FairTerm, attribute_of, read_recipe_labels
 from .lists import ADVERSARY, PassageGroups, TrainingLists, build_from_file, build_lists, label_lines
-from .recipes import DataRecipe, GroupsRecipe, RankerRecipe, Recipe, load_recipe, named_as, to_toml
-from .trainer import Objective, RankingTrainer, cut_log
+from .recipes import (
+    AnyRecipe,
+    DataRecipe,
+    DistilRecipe,
+    GroupsRecipe,
+    RankerRecipe,
+    Recipe,
+    RunRecipe,
+    load_recipe,
+    named_as,
+    to_toml,
+)
+from .trainer import CheckpointTrainer, Objective, RankingTrainer, cut_log
 
 
 def write_lists(recipe: Recipe, folder: Path) -> dict[str, int]:
@@ -91,9 +107,12 @@ def load_validation(recipe: Recipe) -> Validation:
     return replace(validation, masked=_masked(recipe), target=_target(recipe, validation))
 
 
-def note_sources(recipe: Recipe) -> Provenance:
+def note_sources(recipe: AnyRecipe) -> Provenance:
     """Everything that a training reads, noted before it is read."""
     made = Provenance("evenrank.train_recipe").add_model("model", recipe.ranker.model)
+    if isinstance(recipe, DistilRecipe):
+        made.add_model("teacher", recipe.teacher.model)
+        return made.add("collection", recipe.data.collection).add("queries", recipe.data.queries)
     data, validation = recipe.data, recipe.validation
     for role in ("collection", "queries", "qrels", "run", "groups"):
         made.add(role, getattr(data, role))
@@ -252,7 +271,7 @@ _OURS = ".evenrank-run"
 _WEIGHTS = ("without", "weight-*")
 
 
-def check_folder(recipe: Recipe, resume: bool) -> None:
+def check_folder(recipe: RunRecipe, resume: bool) -> None:
     """Raises EvenrankError if a run cannot start, or cannot be resumed, in the recipe's folder."""
     folder = recipe.folder
     kept = folder / "recipe.toml"
@@ -283,7 +302,7 @@ def last_checkpoint(folder: Path) -> Path | None:
 
 
 @contextmanager
-def run_folder(recipe: Recipe, *, resume: bool, main: bool) -> Iterator[None]:
+def run_folder(recipe: RunRecipe, *, resume: bool, main: bool) -> Iterator[None]:
     """A run's folder, made and locked by the ``main`` process while the block runs.
 
     Files of a killed run without a checkpoint are removed first; those of this run are removed if the block fails
@@ -478,7 +497,7 @@ _MODEL = "model/README.md"
 @checked
 def train_recipe(
     recipe: Annotated[
-        Recipe | opt.File, opt.Option("A TOML file, or the name of a built-in recipe.", metavar="RECIPE")
+        AnyRecipe | opt.File, opt.Option("A TOML file, or the name of a built-in recipe.", metavar="RECIPE")
     ],
     *,
     settings: Annotated[
@@ -498,7 +517,7 @@ def train_recipe(
     Returns the folder.
 
     ``recipe``: a TOML file, the name of a shipped recipe (both with ``settings`` as in :func:`load_recipe`), or a
-    :class:`Recipe`. ``say`` is called with lines of progress.
+    :class:`Recipe` or :class:`DistilRecipe`. ``say`` is called with lines of progress.
 
     The folder contains ``recipe.toml`` (with every default), ``versions.json``, ``log.jsonl``, ``checkpoints/``,
     ``model/`` (of the checkpoint that ``training.keep`` chooses), ``validation.run``, ``result.json`` and
@@ -510,21 +529,32 @@ def train_recipe(
     :func:`best_weight` (on the validation measure and the largest |ΔA-PRF|) becomes the run's model; ``grid.json`` has
     the figures of all.
 
+    With a ``teacher`` the ranker learns the vectors of a larger encoder on texts without labels; there is no
+    ``validation.run`` and no audit then.
+
     Raises EvenrankError for a recipe that is wrong, and for a run that exists already or was made by another recipe;
     InputError for a damaged checkpoint.
     """
-    if not isinstance(recipe, Recipe):
+    if not isinstance(recipe, RunRecipe):
         recipe = load_recipe(recipe, settings)
     if not resume:
-        data, validation = recipe.data, recipe.validation
-        read = (data.collection, data.queries, data.qrels, data.run, data.groups)
-        judged = (validation.collection, validation.queries, validation.qrels, validation.run, validation.answers)
-        began = (recipe.ranker.model, recipe.ranker.vectors)
-        given = (*read, *judged, *began, *label_files(recipe))
-        check_apart((recipe.folder / name for name in (*_FILES, _MODEL)), given)
+        check_apart((recipe.folder / name for name in (*_FILES, _MODEL)), _read_files(recipe))
+    if isinstance(recipe, DistilRecipe):
+        return _distil(recipe, resume=resume, say=say)
     if recipe.fairness is not None and isinstance(recipe.fairness.weight, tuple):
         return _train_grid(recipe, recipe.fairness.weight, resume=resume, say=say)
     return _train_one(recipe, resume=resume, say=say)
+
+
+def _read_files(recipe: AnyRecipe) -> list[str | None]:
+    """The files and folders that a training reads, which it must not write over."""
+    began = [recipe.ranker.model, recipe.ranker.vectors]
+    if isinstance(recipe, DistilRecipe):
+        return [*began, recipe.teacher.model, recipe.data.collection, recipe.data.queries]
+    data, validation = recipe.data, recipe.validation
+    read = (data.collection, data.queries, data.qrels, data.run, data.groups)
+    judged = (validation.collection, validation.queries, validation.qrels, validation.run, validation.answers)
+    return [*read, *judged, *began, *label_files(recipe)]
 
 
 def largest_bias(result: Mapping[str, Mapping[str, float | None]]) -> float:
@@ -532,19 +562,29 @@ def largest_bias(result: Mapping[str, Mapping[str, float | None]]) -> float:
     return largest_gap(result.get("delta_aprf", {}))
 
 
-def _train_grid(recipe: Recipe, weights: tuple[float, ...], *, resume: bool, say: Callable[[str], None]) -> Path:
+def _in_folder(recipe: RunRecipe, resume: bool, prepare: Callable[[], Callable[[], None]]) -> Path:
+    """The folder of a run, in which what ``prepare`` returns trains, unless it has ended.
+
+    ``prepare`` needs no folder: most mistakes are found before there is one.
+    """
     folder = recipe.folder
     state = PartialState(cpu=not torch.cuda.is_available())
     check_folder(recipe, resume)
     if resume and is_finished(folder):
         return folder
+    train = prepare()
     # No process makes the folder before all have checked it.
     state.wait_for_everyone()
     with run_folder(recipe, resume=resume, main=state.is_main_process):
-        _train_weights(recipe, weights, resume=resume, say=say)
+        train()
     # No process reports success before the model is there.
     state.wait_for_everyone()
     return folder
+
+
+def _train_grid(recipe: Recipe, weights: tuple[float, ...], *, resume: bool, say: Callable[[str], None]) -> Path:
+    train = partial(_train_weights, recipe, weights, resume=resume, say=say)
+    return _in_folder(recipe, resume, lambda: train)
 
 
 class _Row(TypedDict):
@@ -592,27 +632,23 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _train_one(recipe: Recipe, *, resume: bool, say: Callable[[str], None]) -> Path:
-    folder = recipe.folder
-    state = PartialState(cpu=not torch.cuda.is_available())
-    check_folder(recipe, resume)
-    if resume and is_finished(folder):
-        return folder
-    made = note_sources(recipe).ahead(state.is_main_process)
-    # First what needs no folder: most mistakes are found before there is one.
-    ranker = build_ranker(recipe.ranker, recipe.data, recipe.training.seed)
-    validation = load_validation(recipe)
-    # No process makes the folder before all have checked it.
-    state.wait_for_everyone()
-    with run_folder(recipe, resume=resume, main=state.is_main_process):
-        if state.is_main_process:
-            write_lists(recipe, folder / "groups")
-        # One of several processes writes the lists, and the others read them.
-        state.wait_for_everyone()
-        counts = write_lists(recipe, folder / "groups")
-        _train_in(recipe, ranker, validation, counts, made, resume=resume, say=say)
-    # No process reports success before the model is there.
-    state.wait_for_everyone()
-    return folder
+    def prepare() -> Callable[[], None]:
+        state = PartialState()
+        made = note_sources(recipe).ahead(state.is_main_process)
+        ranker = build_ranker(recipe.ranker, recipe.data, recipe.training.seed)
+        validation = load_validation(recipe)
+
+        def train() -> None:
+            lists = recipe.folder / "groups"
+            if state.is_main_process:
+                write_lists(recipe, lists)
+            # One of several processes writes the lists, and the others read them.
+            state.wait_for_everyone()
+            _train_in(recipe, ranker, validation, write_lists(recipe, lists), made, resume=resume, say=say)
+
+        return train
+
+    return _in_folder(recipe, resume, prepare)
 
 
 def _train_in(
@@ -643,16 +679,87 @@ def _train_in(
     base: dict[str, object] = {}
     if main and continues(recipe.ranker) and (fair is not None or recipe.adversary is not None):
         base = {"base": base_value(trainer, recipe)}
-    last = last_checkpoint(folder) if resume else None
+    choice = _trained(trainer, recipe, resume=resume, say=say)
+    if main:
+        finish(trainer, recipe, {"groups": counts, "checkpoint": asdict(choice)} | base | leakage, made)
+
+
+def _trained(trainer: CheckpointTrainer, recipe: RunRecipe, *, resume: bool, say: Callable[[str], None]) -> Choice:
+    """Trains from the last checkpoint or from the start; which checkpoint is kept."""
+    last = last_checkpoint(recipe.folder) if resume else None
     # The progress bar writes the log beside itself, on standard output.
     with contextlib.redirect_stdout(sys.stderr):
         if last is not None:
             trainer.resume(last)
         else:
-            if main:
-                cut_log(folder / "log.jsonl", 0)
+            if trainer.is_world_process_zero():
+                cut_log(recipe.folder / "log.jsonl", 0)
             trainer.train()
     choice = trainer.conclude()
     if trainer.is_world_process_zero():
         say(f"{recipe.name}: kept the checkpoint of {choice.why}")
-        finish(trainer, recipe, {"groups": counts, "checkpoint": asdict(choice)} | base | leakage, made)
+    return choice
+
+
+def _distil(recipe: DistilRecipe, *, resume: bool, say: Callable[[str], None]) -> Path:
+    def prepare() -> Callable[[], None]:
+        made = note_sources(recipe).ahead(PartialState().is_main_process)
+        taught = _taught(recipe)
+        # A ranker that was trained before has its layer already.
+        ranker = build_ranker(
+            recipe.ranker.model_copy(update={"dimensions": taught.vectors.shape[1]}), seed=recipe.training.seed
+        )
+        assert isinstance(ranker, DotRanker)
+        found = ranker.model.get_embedding_dimension()
+        if found != taught.vectors.shape[1]:
+            raise EvenrankError(
+                f"ranker.model: expected vectors of {taught.vectors.shape[1]} numbers, as the teacher's, found {found}"
+            )
+        return partial(_distil_in, recipe, ranker, taught, made, resume=resume, say=say)
+
+    return _in_folder(recipe, resume, prepare)
+
+
+def _taught(recipe: DistilRecipe) -> TaughtTexts:
+    """The texts of a recipe with their teacher's vectors."""
+    documents = pl.concat([batch["text"] for batch in scan_collection(recipe.data.collection)])
+    queries = None if recipe.data.queries is None else read_queries(recipe.data.queries)["text"]
+    return taught_texts(Teacher(recipe.teacher), documents, queries)
+
+
+def _distil_in(
+    recipe: DistilRecipe,
+    ranker: DotRanker,
+    taught: TaughtTexts,
+    made: Provenance,
+    *,
+    resume: bool,
+    say: Callable[[str], None],
+) -> None:
+    from .card import write_distilled_card
+
+    folder = recipe.folder
+    learned, held_out = taught.split(recipe.data.held_out, recipe.training.seed)
+    before = agreement(ranker, held_out)
+    trainer = DistilTrainer(ranker, learned, held_out, recipe.teacher, recipe.training, folder)
+    if trainer.is_world_process_zero():
+        say(f"{counted(len(learned), 'text')} to learn from, {len(held_out):,} held out")
+    choice = _trained(trainer, recipe, resume=resume, say=say)
+    if not trainer.is_world_process_zero():
+        return
+    ranker.eval()
+    ranker.save(folder / "model")
+    result: dict[str, object] = {
+        "teacher": recipe.teacher.model,
+        "measure": MEASURE,
+        "value": agreement(ranker, held_out),
+        "before": before,
+        "texts": len(learned),
+        "held_out": len(held_out),
+        "steps": trainer.state.global_step,
+        "best_checkpoint": Path(trainer.state.best_model_checkpoint or "").name,
+        "checkpoint": asdict(choice),
+    }
+    write_distilled_card(recipe, folder, result, made)
+    # Last: it marks the run as finished.
+    write_text(folder / "result.json", json_text(result | {"provenance": made.to_dict()}))

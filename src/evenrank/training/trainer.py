@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -258,6 +258,16 @@ def ranker_inputs(inputs: Mapping[str, Tensor]) -> Inputs:
     return {name: value for name, value in inputs.items() if name not in _OURS}
 
 
+class Items(Protocol):
+    """What a training reads: items by number, of which −1 − i is item i as padding of a batch."""
+
+    def __len__(self) -> int: ...
+
+    def set_epoch(self, epoch: int) -> None: ...
+
+    def query_id(self, index: int) -> str: ...
+
+
 class EpochSampler(torch.utils.data.Sampler[int]):
     """A new order of the items each epoch, from seed and epoch alone: the same for any number of processes.
 
@@ -265,8 +275,8 @@ class EpochSampler(torch.utils.data.Sampler[int]):
     ``multiple`` with items −1 − i, so that several processes have equally many and none counts twice.
     """
 
-    def __init__(self, lists: ListDataset, seed: int, multiple: int = 1) -> None:
-        self.lists = lists
+    def __init__(self, items: Items, seed: int, multiple: int = 1) -> None:
+        self.items = items
         self.seed = seed
         self.multiple = multiple
         self.set_epoch(0)
@@ -274,13 +284,13 @@ class EpochSampler(torch.utils.data.Sampler[int]):
     def set_epoch(self, epoch: int) -> None:
         """Called by the trainer when an epoch starts."""
         self.epoch = epoch
-        self.lists.set_epoch(epoch)
+        self.items.set_epoch(epoch)
 
     def __len__(self) -> int:
-        return -(-len(self.lists) // self.multiple) * self.multiple
+        return -(-len(self.items) // self.multiple) * self.multiple
 
     def __iter__(self) -> Iterator[int]:
-        order = np.random.default_rng([self.seed, self.epoch]).permutation(len(self.lists))
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(len(self.items))
         return iter([*order.tolist(), *(-1 - np.resize(order, len(self) - len(order))).tolist()])
 
 
@@ -494,11 +504,150 @@ class Objective:
     """What scores are multiplied by before both losses; None: as the ranker says."""
 
 
-class RankingTrainer(ResumableTrainer):
+class CheckpointTrainer(ResumableTrainer):
+    """Trains a ranker by the settings of a recipe, and chooses among its checkpoints by what :meth:`validate` finds.
+
+    ``folder`` gets ``log.jsonl`` and ``checkpoints/``. A subclass defines the loss of a batch, which has the ``index``
+    of each item, and :meth:`validate`. ``validated``: whether there is a validation; without one the last is kept.
+    """
+
+    def __init__(
+        self,
+        ranker: Ranker,
+        items: Items,
+        collator: Callable[[Any], Inputs],
+        settings: TrainingRecipe,
+        folder: Path,
+        chooser: CheckpointChooser,
+        *,
+        validated: bool,
+    ) -> None:
+        self.ranker = ranker
+        self.items = items
+        self.settings = settings
+        self.folder = folder
+        self.chooser = chooser
+        _freeze(ranker, settings.learning_rates)
+        ranker.keep_tokens()
+        super().__init__(
+            model=ranker,
+            args=training_arguments(settings, len(items), folder, rule=chooser.rule if validated else None),
+            data_collator=collator,
+            train_dataset=items,
+            eval_dataset=[],
+            callbacks=[chooser, Log(folder / "log.jsonl"), *([] if sys.stderr.isatty() else [Progress()])],
+        )
+        # Results go to standard output, progress to standard error: this callback prints to the former.
+        self.remove_callback(PrinterCallback)
+        # The loss is already a mean over the batch, whatever the number of passages.
+        self.model_accepts_loss_kwargs = False
+
+    def validate(self) -> tuple[dict[str, float], float]:
+        """The figures of a validation, the utility as METRIC among them, and the bias (NaN: not measured)."""
+        raise NotImplementedError
+
+    def _get_train_sampler(self, train_dataset: object = None) -> torch.utils.data.Sampler[int]:
+        world = self.args.world_size
+        return EpochSampler(self.items, self.settings.seed, self._train_batch_size * world if world > 1 else 1)
+
+    def _save_checkpoint(self, model: nn.Module, trial: object) -> None:
+        try:
+            super()._save_checkpoint(model, trial)
+        except Exception as error:
+            reason = why_unwritten(error)
+            if reason is None:
+                raise
+            # Half a checkpoint is useless, and its space may be needed.
+            folder = Path(self.args.output_dir or ".") / f"checkpoint-{self.state.global_step}"
+            shutil.rmtree(folder, ignore_errors=True)
+            raise InputError(folder, f"cannot be written: {reason}") from None
+        if self.chooser.rule == "joint" and self.args.should_save:
+            remove_others(Path(self.args.output_dir or "."), self.state.global_step, self.chooser.needed)
+
+    def resume(self, checkpoint: Path) -> None:
+        """Resumes from a checkpoint and trains to the end, as if there had been no interruption.
+
+        Raises InputError, naming the file, if a part of the checkpoint is missing or damaged.
+        """
+        state = checkpoint_state(checkpoint)
+        with readable_part(checkpoint, STATE):
+            self.chooser.restore(state.stateful_callbacks[type(self.chooser).__name__])  # type: ignore[call-overload,index]
+        best = checkpoint.parent / f"checkpoint-{state.best_global_step}"
+        if state.best_global_step and not (best / MODEL).is_file():
+            raise InputError(best / MODEL, "the best checkpoint so far is missing")
+        for step in sorted(self.chooser.needed):
+            kept = checkpoint.parent / f"checkpoint-{step}" / MODEL
+            if not kept.is_file():
+                raise InputError(kept, "a checkpoint that may yet be chosen is missing")
+        if self.is_world_process_zero():
+            cut_log(self.folder / "log.jsonl", state.global_step)
+        if state.global_step >= state.max_steps or self.chooser.is_over:
+            # The trainer would make a further step.
+            self.state = state
+            self.state.best_model_checkpoint = str(best) if state.best_global_step else None
+            self._load_from_checkpoint(str(best if state.best_global_step else checkpoint))
+            return
+        # The folder may have moved since the checkpoint was saved.
+        self.add_callback(BestCheckpoint(best if state.best_global_step else None))
+        self.train(resume_from_checkpoint=str(checkpoint))
+
+    def _check(self, loss: Tensor, inputs: Inputs) -> None:
+        if torch.isfinite(loss):
+            return
+        queries = ", ".join(self.items.query_id(int(index)) for index in inputs["index"][:5] if index >= 0)
+        kept = any(Path(self.args.output_dir or ".").glob("checkpoint-*"))
+        raise TrainingError(
+            f"step {self.state.global_step + 1}: the loss is {loss.item()} (batch of the queries {queries}, …);"
+            + (f" the last checkpoint in {self.args.output_dir} is kept" if kept else " there is no checkpoint yet")
+        )
+
+    def evaluate(self, *_: object, **__: object) -> dict[str, float]:
+        """Validates; the figures are logged, and choose the checkpoint."""
+        metrics, bias = self.validate()
+        self.chooser.note(self.state.global_step, metrics[METRIC], bias)
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        self.control.should_training_stop |= self.chooser.is_over
+        return metrics
+
+    def _determine_best_metric(self, metrics: dict[str, float], trial: object) -> bool:
+        """Sets the checkpoint that is chosen so far, which a further validation may change to an earlier one."""
+        now = self.chooser.now
+        if now is None:
+            return False
+        self.state.best_metric, self.state.best_global_step = now.utility, now.step
+        return now.step == self.state.global_step
+
+    def conclude(self) -> Choice:
+        """Which checkpoint the finished training has kept, and why; also in the log's last line."""
+        found = self.chooser.choice(self.state.global_step)
+        if self.is_world_process_zero():
+            now = {"step": self.state.global_step, "epoch": self.state.epoch, CONCLUDED: found.step}
+            append_line(self.folder / "log.jsonl", {**asdict(found), **now})
+        return found
+
+    def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
+        """Adam or AdamW, with a learning rate for each of the ranker's parameter groups."""
+        if self.optimizer is None:
+            training = self.settings
+            parts = [
+                {"params": trained, "lr": training.learning_rates.get(name, training.learning_rate)}
+                for name, parameters in self.ranker.parameter_groups().items()
+                if training.learning_rates.get(name) != 0
+                and (trained := [parameter for parameter in parameters if parameter.requires_grad])
+            ]
+            kind = torch.optim.AdamW if training.optimizer == "adamw" else torch.optim.Adam
+            self.optimizer = kind(
+                parts, lr=training.learning_rate, eps=training.epsilon, weight_decay=training.weight_decay
+            )
+        optimizer: torch.optim.Optimizer = self.optimizer
+        return optimizer
+
+
+class RankingTrainer(CheckpointTrainer):
     """Trains a ranker on training lists, and validates by re-ranking a run to ``depth``.
 
-    ``folder`` gets ``log.jsonl`` and ``checkpoints/``. ``settings.keep`` says which checkpoint is kept
-    (:func:`rule_of`); without a validation it is the last.
+    ``settings.keep`` says which checkpoint is kept (:func:`rule_of`).
     """
 
     def __init__(
@@ -511,13 +660,9 @@ class RankingTrainer(ResumableTrainer):
         validation: Validation | None = None,
         depth: int = 100,
     ) -> None:
-        self.ranker = ranker
-        self.lists = lists
         self.adversary_weight = objective.adversary_weight
-        self.settings = settings
         self.validation = validation
         self.depth = depth
-        self.folder = folder
         self.fair = objective.fair
         self.loss, self._averaged_over = loss_of(objective.loss)
         self.scale = ranker.loss_scale if objective.scale is None else objective.scale
@@ -532,33 +677,13 @@ class RankingTrainer(ResumableTrainer):
             term=self.fair is not None and self.fair.batch.weight != FixedWeight(0.0),
             adversary="adversary" in ranker.parameter_groups(),
         )
-        self.chooser = CheckpointChooser(rule, why, "" if validation is None else validation.measure, settings.patience)
-        _freeze(ranker, settings.learning_rates)
-        ranker.keep_tokens()
-        super().__init__(
-            model=ranker,
-            args=training_arguments(settings, len(lists), folder, rule=None if validation is None else rule),
-            data_collator=Collator(ranker),
-            train_dataset=lists,
-            eval_dataset=[],
-            callbacks=[
-                self.chooser,
-                Log(folder / "log.jsonl"),
-                *([] if sys.stderr.isatty() else [Progress()]),
-            ],
-        )
-        # Results go to standard output, progress to standard error: this callback prints to the former.
-        self.remove_callback(PrinterCallback)
-        # The loss is already a mean over the batch, whatever the number of passages.
-        self.model_accepts_loss_kwargs = False
+        measure = "" if validation is None else validation.measure
+        chooser = CheckpointChooser(rule, why, measure, settings.patience)
+        super().__init__(ranker, lists, Collator(ranker), settings, folder, chooser, validated=validation is not None)
         self._parts: list[tuple[float, float]] = []
         self._pieces: list[Inputs] = []
         self._shares: list[tuple[float, float]] = []
         self._states: list[RandomState] = []
-
-    def _get_train_sampler(self, train_dataset: object = None) -> torch.utils.data.Sampler[int]:
-        world = self.args.world_size
-        return EpochSampler(self.lists, self.settings.seed, self._train_batch_size * world if world > 1 else 1)
 
     def compute_loss(
         self,
@@ -681,105 +806,23 @@ class RankingTrainer(ResumableTrainer):
             folder = Path(self.args.output_dir or ".") / f"checkpoint-{self.state.global_step}"
             folder.mkdir(parents=True, exist_ok=True)
             write_text(folder / FAIR_WEIGHT, json.dumps(self.fair.batch.weight.state()))
-        try:
-            super()._save_checkpoint(model, trial)
-        except Exception as error:
-            reason = why_unwritten(error)
-            if reason is None:
-                raise
-            # Half a checkpoint is useless, and its space may be needed.
-            folder = Path(self.args.output_dir or ".") / f"checkpoint-{self.state.global_step}"
-            shutil.rmtree(folder, ignore_errors=True)
-            raise InputError(folder, f"cannot be written: {reason}") from None
-        if self.chooser.rule == "joint" and self.args.should_save:
-            remove_others(Path(self.args.output_dir or "."), self.state.global_step, self.chooser.needed)
+        super()._save_checkpoint(model, trial)
 
     def resume(self, checkpoint: Path) -> None:
-        """Resumes from a checkpoint and trains to the end, as if there had been no interruption.
-
-        Raises InputError, naming the file, if a part of the checkpoint is missing or damaged.
-        """
-        state = checkpoint_state(checkpoint)
-        with readable_part(checkpoint, STATE):
-            self.chooser.restore(state.stateful_callbacks[type(self.chooser).__name__])  # type: ignore[call-overload,index]
-        best = checkpoint.parent / f"checkpoint-{state.best_global_step}"
-        if state.best_global_step and not (best / MODEL).is_file():
-            raise InputError(best / MODEL, "the best checkpoint so far is missing")
-        for step in sorted(self.chooser.needed):
-            kept = checkpoint.parent / f"checkpoint-{step}" / MODEL
-            if not kept.is_file():
-                raise InputError(kept, "a checkpoint that may yet be chosen is missing")
+        """As :meth:`CheckpointTrainer.resume`, with the weight of the fairness term."""
         if self.fair is not None:
             with readable_part(checkpoint, FAIR_WEIGHT):
                 self.fair.batch.weight.restore(json.loads((checkpoint / FAIR_WEIGHT).read_text(encoding="utf-8")))
-        if self.is_world_process_zero():
-            cut_log(self.folder / "log.jsonl", state.global_step)
-        if state.global_step >= state.max_steps or self.chooser.is_over:
-            # The trainer would make a further step.
-            self.state = state
-            self.state.best_model_checkpoint = str(best) if state.best_global_step else None
-            self._load_from_checkpoint(str(best if state.best_global_step else checkpoint))
-            return
-        # The folder may have moved since the checkpoint was saved.
-        self.add_callback(BestCheckpoint(best if state.best_global_step else None))
-        self.train(resume_from_checkpoint=str(checkpoint))
+        super().resume(checkpoint)
 
-    def _check(self, loss: Tensor, inputs: Inputs) -> None:
-        if torch.isfinite(loss):
-            return
-        queries = ", ".join(self.lists.query_id(int(index)) for index in inputs["index"][:5] if index >= 0)
-        kept = any(Path(self.args.output_dir or ".").glob("checkpoint-*"))
-        raise TrainingError(
-            f"step {self.state.global_step + 1}: the loss is {loss.item()} (batch of the queries {queries}, …);"
-            + (f" the last checkpoint in {self.args.output_dir} is kept" if kept else " there is no checkpoint yet")
-        )
-
-    def evaluate(self, *_: object, **__: object) -> dict[str, float]:
-        """Re-ranks the validation run; the measure and the bias are logged, and choose the checkpoint."""
+    def validate(self) -> tuple[dict[str, float], float]:
+        """Re-ranks the validation run: its measure, and ΔA-PRF of each attribute."""
         validation = self.validation
         assert validation is not None
         run = validation.reranked(validation.scores(self.ranker), self.depth, "validation")
-        metrics = {METRIC: validation.value(run)}
         bias = validation.delta_aprf(run)
-        metrics |= {f"eval_delta_aprf_{name}": value for name, value in bias.items()}
-        self.chooser.note(self.state.global_step, metrics[METRIC], largest_gap(bias))
-        self.log(metrics)
-        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
-        self.control.should_training_stop |= self.chooser.is_over
-        return metrics
-
-    def _determine_best_metric(self, metrics: dict[str, float], trial: object) -> bool:
-        """Sets the checkpoint that is chosen so far, which a further validation may change to an earlier one."""
-        now = self.chooser.now
-        if now is None:
-            return False
-        self.state.best_metric, self.state.best_global_step = now.utility, now.step
-        return now.step == self.state.global_step
-
-    def conclude(self) -> Choice:
-        """Which checkpoint the finished training has kept, and why; also in the log's last line."""
-        found = self.chooser.choice(self.state.global_step)
-        if self.is_world_process_zero():
-            now = {"step": self.state.global_step, "epoch": self.state.epoch, CONCLUDED: found.step}
-            append_line(self.folder / "log.jsonl", {**asdict(found), **now})
-        return found
-
-    def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
-        """Adam or AdamW, with a learning rate for each of the ranker's parameter groups."""
-        if self.optimizer is None:
-            training = self.settings
-            parts = [
-                {"params": trained, "lr": training.learning_rates.get(name, training.learning_rate)}
-                for name, parameters in self.ranker.parameter_groups().items()
-                if training.learning_rates.get(name) != 0
-                and (trained := [parameter for parameter in parameters if parameter.requires_grad])
-            ]
-            kind = torch.optim.AdamW if training.optimizer == "adamw" else torch.optim.Adam
-            self.optimizer = kind(
-                parts, lr=training.learning_rate, eps=training.epsilon, weight_decay=training.weight_decay
-            )
-        optimizer: torch.optim.Optimizer = self.optimizer
-        return optimizer
+        deltas = {f"eval_delta_aprf_{name}": value for name, value in bias.items()}
+        return {METRIC: validation.value(run), **deltas}, largest_gap(bias)
 
 
 def _adversarys(piece: Inputs) -> Tensor:

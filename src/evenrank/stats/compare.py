@@ -128,7 +128,6 @@ def _mde_factor(tests: int) -> float:
     """How much larger a difference has to be for one of so many tests to detect it."""
     if tests < 2:
         return 1.0
-
     room = ndtri(POWER)
     return float((ndtri(1 - SIGNIFICANT / 2 / tests) + room) / (ndtri(1 - SIGNIFICANT / 2) + room))
 
@@ -352,7 +351,6 @@ def compare_to_random_order(
     >>> round(found.p, 4), found.verdict
     (0.0114, 'shown')
     """
-
     found = compare(values, clusters=clusters, sample=sample, reach=reach)
     if found.p is None or sample is not None:
         return found

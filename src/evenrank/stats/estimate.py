@@ -140,7 +140,6 @@ def adjusted_t_sf(t: float, df: float, skewness: float = 0.0) -> float:
     With κ the skewness of the estimate, t_H = t + κt²/3 + κ²t³/27 + κ/6 [HALL92, section 2]. Student's t alone claims
     too much on one side of skewed values, Hall's on both sides of values with long tails.
     """
-
     hall = t + skewness / 6 + skewness * t**2 / 3 + skewness**2 * t**3 / 27
     return float(stdtr(df, -min(t, hall)))
 

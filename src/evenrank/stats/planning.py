@@ -31,7 +31,6 @@ def power(estimate: MeanEstimate, distance: float, alpha: float) -> float:
 
     By the non-central t, with the observed standard error, at the one-sided level ``alpha``.
     """
-
     if estimate.se == 0:
         return float(distance > EQUAL)
     # Near 38 errors the function of SciPy is not a number; from 30 on the probability is 1.
@@ -54,7 +53,6 @@ def queries_to_decide(distance: float, se: float, n: int, alpha: float) -> int |
     If the truth is what ``n`` queries with standard error ``se`` show: n((z₁₋α + z.₈) · se / distance)², one more than
     n at least. None where no number of queries would.
     """
-
     if abs(distance) <= EQUAL:
         return None
     return max(math.ceil(n * float(((ndtri(1 - alpha) + ndtri(POWER)) * se / distance) ** 2)), n + 1)
@@ -83,7 +81,6 @@ def queries_to_hold(
     """
     if mean <= EQUAL:
         return None
-
     margin = float(ndtri(chance)) * sd
 
     def holds(n: int) -> bool:
@@ -110,7 +107,6 @@ def chance_to_hold(
     >>> n, round(chance_to_hold(n, 0.05, 0.25, 1.0), 2), round(chance_to_hold(n // 2, 0.05, 0.25, 1.0), 2)
     (263, 0.85, 0.47)
     """
-
     units = math.floor(n / design_effect + EQUAL)
     if mean <= EQUAL or units < LEAST_TO_HOLD:
         return 0.0

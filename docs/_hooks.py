@@ -6,6 +6,7 @@ import ast
 import functools
 import html
 import inspect
+import json
 import re
 import tomllib
 from dataclasses import dataclass
@@ -200,6 +201,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         "MITIGATIONS": _mitigation_table,
         "COMMANDS": _command_table,
         "RECIPE": _recipe_tables,
+        "JSON": _json_tables,
     }
     for placeholder, content in made.items():
         mark = f"<!-- {placeholder} -->"
@@ -328,6 +330,46 @@ def _default(field: Any) -> str:
     if field.is_required():
         return "required"
     return "" if field.default is None or field.default_factory else f"`{field.default}`"
+
+
+# --- JSON --------------------------------------------------------------------------------------------------------------
+
+
+def _json_tables() -> str:
+    """A table of keys for each object that docs/json.schema.json defines."""
+    schema = json.loads((ROOT / "docs" / "json.schema.json").read_text(encoding="utf-8"))
+    parts = []
+    for name, definition in schema["$defs"].items():
+        if not definition["title"]:
+            continue
+        also = [_json_type(base) for base in definition.get("allOf", [])]
+        about = " ".join(filter(None, [definition.get("description"), also and f"It has the keys of {also[0]}, and:"]))
+        rows = [
+            f"| `{key}` | {_json_type(value)}{'' if key in definition['required'] else ', optional'} "
+            f"| {_plain_cell(value.get('description', ''))} |"
+            for key, value in definition["properties"].items()
+        ]
+        table = "\n".join(["| key | type | meaning |", "| --- | --- | --- |", *rows])
+        parts.append(f"## {definition['title']} {{: #{name} }}\n\n{about}\n\n{table}")
+    return "\n\n".join(parts)
+
+
+def _json_type(schema: dict[str, Any]) -> str:
+    """The type of a value of JSON in words: ``number or null``, ``list of [test](#test)``."""
+    if "$ref" in schema:
+        name = schema["$ref"].removeprefix("#/$defs/")
+        target = {"a_test": "test", "an_estimate": "estimate"}.get(name, name)
+        return f"[{target.replace('_', ' ')}](#{target})"
+    if "enum" in schema:
+        return " or ".join(f"`{value}`" for value in schema["enum"])
+    if "anyOf" in schema:
+        return " or ".join(map(_json_type, schema["anyOf"]))
+    kinds = [schema["type"]] if isinstance(schema.get("type"), str) else schema.get("type", ["any"])
+    inner = schema.get("items") or schema.get("additionalProperties")
+    names = {"array": f"list of {_json_type(inner)}" if inner else "list", "object": "object"}
+    if inner and "object" in kinds:
+        names["object"] = f"object of {_json_type(inner)}"
+    return " or ".join(names.get(kind, kind) for kind in kinds)
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------

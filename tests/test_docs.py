@@ -55,8 +55,6 @@ QUICK = (
     "api/index",
     "extend/lexicon",
     "extend/measure",
-    "extend/column",
-    "extend/sentence",
 )
 LONG = ("guides/labels", "guides/expansion", "guides/probes", "guides/rebalance")
 """Of these, the pages that are left to the slow tests."""

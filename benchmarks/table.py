@@ -1,4 +1,4 @@
-"""The table of the benchmarks: five runs of each, their least, median and greatest, kept in performance.json and shown in performance.md."""
+"""The table of the benchmarks: five runs of each, their least, median and greatest, kept in performance.json."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def keep(name: str, found: Sequence[Line]) -> None:
 
 
 def page(names: Sequence[str]) -> str:
-    """What benchmarks/performance.md has between its marks: a table for each machine and day, in the order of ``names``."""
+    """What performance.md has between its marks: a table for each machine and day, in the order of ``names``."""
     kept = json.loads(KEPT.read_text(encoding="utf-8"))
     tables: dict[tuple[str, str], list[Line]] = {}
     for name in names:

@@ -16,6 +16,7 @@ from typing import Any, get_args
 from mkdocs.structure.files import File
 
 from evenrank.results.page import CITATIONS
+from evenrank.results.terms import Explanation, explanations, sentence, terms_in
 
 ROOT = Path(__file__).parent.parent
 
@@ -166,7 +167,8 @@ MITIGATIONS = (
 
 def on_config(config: Any, **_: Any) -> Any:
     """Adds the generated pages to the navigation, after the page that introduces them."""
-    pages: dict[str, list[Any]] = {"Measures": [], "Mitigations": [], "Commands": []}
+    pages: dict[str, list[Any]] = {"Findings": [], "Measures": [], "Mitigations": [], "Commands": []}
+    pages["Findings"] = [{finding.keys[0]: f"findings/{_finding_slug(finding)}.md"} for finding in explanations()]
     for measure in _measures():
         pages["Measures"].append({measure.NAME: f"measures/{_slug(measure)}.md"})
     pages["Measures"] += [
@@ -182,7 +184,9 @@ def on_config(config: Any, **_: Any) -> Any:
 
 
 def on_files(files: Any, config: Any, **_: Any) -> Any:
-    """Adds a page for each measure, each mitigation and each command."""
+    """Adds a page for each finding, each measure, each mitigation and each command."""
+    for finding in explanations():
+        files.append(File.generated(config, f"findings/{_finding_slug(finding)}.md", content=_finding_page(finding)))
     for measure in _measures():
         files.append(File.generated(config, f"measures/{_slug(measure)}.md", content=_measure_page(measure)))
     for folder, subjects in (("measures", (*EFFECTIVENESS, *POSITION, *PROBES)), ("mitigations", MITIGATIONS)):
@@ -202,6 +206,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         "COMMANDS": _command_table,
         "RECIPE": _recipe_tables,
         "JSON": _json_tables,
+        "FINDINGS": _finding_table,
     }
     for placeholder, content in made.items():
         mark = f"<!-- {placeholder} -->"
@@ -332,7 +337,48 @@ def _default(field: Any) -> str:
     return "" if field.default is None or field.default_factory else f"`{field.default}`"
 
 
-# --- JSON --------------------------------------------------------------------------------------------------------------
+# --- findings ---------------------------------------------------------------------------------------------------------
+
+
+CALLED = {"impact": "audit --table", "position": "position sensitivity"}
+"""The commands that are not called as the file of their phrases is."""
+
+
+def _finding_table() -> str:
+    rows = [
+        f"| {CALLED.get(finding.command, finding.command)} | [{', '.join(f'`{key}`' for key in finding.keys)}]"
+        f"({_finding_slug(finding)}.md) | {_plain_cell(finding.means)} |"
+        for finding in explanations()
+    ]
+    return "\n".join(["| command | finding | meaning |", "| --- | --- | --- |", *rows])
+
+
+def _finding_slug(finding: Explanation) -> str:
+    return f"{finding.command}-{finding.keys[0].replace('_', '-')}"
+
+
+def _finding_page(finding: Explanation) -> str:
+    sentences = {key: sentence(finding.command, key) for key in finding.keys}
+    terms = terms_in(" ".join((*sentences.values(), finding.means)))
+    command = CALLED.get(finding.command, finding.command)
+    parts = [
+        f"# {finding.keys[0]}",
+        f"`evenrank {command}` says, for example:\n\n> {_plain_cell(finding.example)}",
+        f"## What it means\n\n{finding.means}",
+        f"## How sure it is\n\n{finding.sure}",
+        f"## What to do\n\n{finding.next}",
+        "\n".join(
+            ["## Sentences", "", "| key | sentence |", "| --- | --- |"]
+            + [f"| `{key}` | {_plain_cell(text)} |" for key, text in sentences.items()]
+        ),
+    ]
+    if terms:
+        rows = [f"| {term} | {_plain_cell(text)} |" for term, text in terms.items()]
+        parts.append("\n".join(["## Terms", "", "| term | |", "| --- | --- |", *rows]))
+    return "\n\n".join(parts) + "\n"
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
 
 
 def _json_tables() -> str:

@@ -270,9 +270,9 @@ def _listed(lexicons: Found) -> str:
 def _labelled(found: Found) -> Iterator[str]:
     yield "## gender-en against labels"
     yield (
-        f"Grep-BiasIR (Krieg et al. 2022) has short texts in a female, a male and a neutral wording, {found['documents']}"
-        " documents in all. A document counts for the group that has most of its words. The labels were made by rewording, so"
-        " other texts are harder."
+        "Grep-BiasIR (Krieg et al. 2022) has short texts in a female, a male and a neutral wording,"
+        f" {found['documents']} documents in all. A document counts for the group that has most of its words."
+        " The labels were made by rewording, so other texts are harder."
     )
     rows = [[name, *_share(one["precision"]), *_share(one["recall"])] for name, one in sorted(found["groups"].items())]
     headings = ["group", "precision", "95% interval", "n", "recall", "95% interval", "n"]
@@ -299,9 +299,9 @@ def _interval(ends: list[float]) -> str:
 def _parallel(found: Found) -> Iterator[str]:
     yield "## gender-de and gender-es against gender-en"
     yield (
-        "XQuAD has the same 240 passages of Wikipedia in English, German and Spanish. Two lexicons agree on a passage if"
-        " both find more male words, more female words, or neither (intervals: bootstrap over articles). The word lists"
-        " were written with the first half of the articles; the second half was measured once, when they were finished."
+        "XQuAD has the same 240 passages of Wikipedia in English, German and Spanish. Two lexicons agree on a passage"
+        " if both find more male words, more female words, or neither (intervals: bootstrap over articles). The word"
+        " lists were written with the first half of the articles; the second half was measured once, when they were finished."
     )
     rows = [
         [
@@ -314,9 +314,9 @@ def _parallel(found: Found) -> Iterator[str]:
     headings = ["lexicon", "half", "passages", "agreement", "95% interval", "among passages with a group", "opposite"]
     yield _table(headings, rows, left=2)
     yield (
-        "The lexicons agree mostly on passages without any group word. Where there is one, German and Spanish find fewer"
-        " than English: they have no counterpart of `his` and `her` that shows the owner's gender, Spanish leaves out"
-        " the subject, and German `er` is also used of things. Masculine occupations do not count, because they are"
+        "The lexicons agree mostly on passages without any group word. Where there is one, German and Spanish find"
+        " fewer than English: they have no counterpart of `his` and `her` that shows the owner's gender, Spanish leaves"
+        " out the subject, and German `er` is also used of things. Masculine occupations do not count, because they are"
         " used of everyone."
     )
     for name, halves in found["xquad"].items():
@@ -342,8 +342,8 @@ def _found(halves: Found) -> str:
     both = [[sum(one["confusion"][a][b] for one in halves.values()) for b in range(3)] for a in range(3)]
     male, female, neither = both
     return (
-        f"It finds {male[0]} of the {sum(male)} passages that gender-en calls m, and {female[1]} of the {sum(female)} that"
-        f" it calls f. Of those that gender-en calls neither, it calls {neither[0]} m and {neither[1]} f."
+        f"It finds {male[0]} of the {sum(male)} passages that gender-en calls m, and {female[1]} of the {sum(female)}"
+        f" that it calls f. Of those that gender-en calls neither, it calls {neither[0]} m and {neither[1]} f."
     )
 
 

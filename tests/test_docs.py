@@ -41,6 +41,7 @@ QUICK = (
     "tutorials/audit",
     "tutorials/position",
     "tutorials/hiring",
+    "tutorials/rag",
     "guides/files",
     "guides/first-stages",
     "guides/gate",

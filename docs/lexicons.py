@@ -301,7 +301,7 @@ def _parallel(found: Found) -> Iterator[str]:
     yield (
         "XQuAD has the same 240 passages of Wikipedia in English, German and Spanish. Two lexicons agree on a passage"
         " if both find more male words, more female words, or neither (intervals: bootstrap over articles). The word"
-        " lists were written with the first half of the articles; the second half was measured once, when they were finished."
+        " lists were written with the first half of the articles; the second half was measured once, at the end."
     )
     rows = [
         [

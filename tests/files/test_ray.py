@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import sys
@@ -14,7 +15,6 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
 import evenrank
 from evenrank.files import EvenrankError, MissingExtraError
@@ -120,8 +120,6 @@ def test_a_machine_that_dies_midway_loses_no_row(cluster: Any, collection: Path,
 
 @pytest.mark.usefixtures("cluster")
 def test_what_cannot_be_scored(tmp_path: Path) -> None:
-    from evenrank.cli import app
-
     texts = pl.DataFrame({"doc_id": ["a", "b", "a"], "text": ["she", "he", "they"]})
     texts.write_parquet(tmp_path / "twice.parquet")
     texts.with_columns(text=pl.Series(["she", None, ""])).write_parquet(tmp_path / "null.parquet")
@@ -129,12 +127,12 @@ def test_what_cannot_be_scored(tmp_path: Path) -> None:
     refused = {
         "twice.parquet": "twice.parquet: the id 'a' is there more than once",
         "null.parquet": "the batch: row 2: the id or the text is missing",
-        "c.csv": "c.csv: --engine ray reads Parquet and JSON lines (.jsonl)",
+        "c.csv": "c.csv: `engine='ray'` reads Parquet and JSON lines (.jsonl)",
     }
     for name, message in refused.items():
         out = tmp_path / f"{name}.out"
-        result = CliRunner().invoke(app, ["score", str(tmp_path / name), "--out", str(out), "--engine", "ray"])
-        assert message in str(result.exception)
+        with pytest.raises(EvenrankError, match=re.escape(message)):
+            evenrank.score(tmp_path / name, out=out, engine="ray")
         assert not out.exists()
 
 

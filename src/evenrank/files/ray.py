@@ -39,12 +39,14 @@ def map_files(
     if not (parquet or files[0].endswith((".jsonl", ".json"))):
         raise InputError(collection, f"{arg('engine', 'ray')} reads Parquet and JSON lines (.jsonl)")
     data = _connect()
+    from ray.data.expressions import col
+
     with Work(out, {}, data=r".*\.parquet", resumable=False) as work, _explained():
         texts = data.read_parquet(files) if parquet else data.read_json(files, lines=True)
         texts.map_batches(function, batch_format="pyarrow").write_parquet(work.folder)
         ids = data.read_parquet(work.folder).select_columns(["doc_id"])
         counts = ids.groupby("doc_id").count().rename_columns({"count()": "rows"})
-        repeated = counts.filter(expr="rows > 1").take(1)
+        repeated = counts.filter(expr=col("rows") > 1).take(1)
         if repeated:
             raise InputError(collection, f"the id {quoted(repeated[0]['doc_id'])} is there more than once")
         rows = ids.count()
@@ -61,7 +63,7 @@ def _explained() -> Iterator[None]:
         yield
     except (RayTaskError, UserCodeException) as error:
         # Of a worker's error Ray keeps the text alone.
-        refusal = re.fullmatch(r"evenrank\.files\.errors\.\w+: (.*)", _last_line(error))
+        refusal = re.search(r"^evenrank\.files\.errors\.\w+: (.*)$", str(error), re.MULTILINE)
         if refusal is None:
             # An error in our own code: its traceback says more.
             raise

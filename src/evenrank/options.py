@@ -36,7 +36,6 @@ class Range(NamedTuple):
 COUNT, FROM_0 = Range(1), Range(0)
 SHARE = Range(0, 1, whole=False)
 SEED = Range(0, 2**64 - 1)
-SIZE = Range(1, 100_000)
 CONCURRENCY, SECONDS = Range(1, 1000), Range(0.001, 86_400, whole=False)
 """Requests in flight, and how long one may take."""
 K1 = Range(0, 1e6, whole=False)
@@ -275,25 +274,11 @@ Precision = Annotated[
 Engine = Annotated[
     Literal["local", "ray"],
     Option(
-        "local: all cores of this machine; ray: a Ray cluster (RAY_ADDRESS).",
+        "local: all cores of this machine; ray: Parquet or .jsonl on a Ray cluster (RAY_ADDRESS).",
         excludes=("labels",),
         panel="Machine",
         rare=True,
     ),
-]
-Workers = Annotated[
-    int | None,
-    Option(
-        "ray: the most parallel workers (default: as many as fit).",
-        range=SIZE,
-        needs=("engine=ray",),
-        panel="Machine",
-        rare=True,
-    ),
-]
-CORES = Range(0, 100_000, whole=False)
-Cpus = Annotated[
-    float, Option("ray: cores per worker.", range=CORES, needs=("engine=ray",), panel="Machine", rare=True)
 ]
 
 # --- word vectors -----------------------------------------------------------------------------------------------------

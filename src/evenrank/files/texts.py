@@ -549,27 +549,50 @@ def _parquet_batches(
     path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None, wanted: Names
 ) -> Iterator[pl.DataFrame]:
     with open_parquet(path) as file:
-        names = file.schema.names()
-        places = wanted.found(names)
-        if places is None:
-            raise InputError(path, f"{wanted.expected}, found {', '.join(names)}")
-        row_id, text = (names[place] for place in places)
-        titled = "title" in names and text != "title"
-        columns = [row_id, text] + (["title"] if titled else [])
         start = span[0] if span else 0
-        for table in file.batches(1 << 16, columns, span):
-            for name, kind in table.schema.items():
-                if not (isinstance(kind, _TEXT_TYPES) or (name == row_id and kind.is_integer())):
-                    raise InputError(path, f"expected text in the column {name}, found {kind}")
-            table = table.select(
-                pl.col(row_id).cast(pl.String).alias(id_column),
-                _titled(pl.col(text).cast(pl.String), titled).alias("text"),
-            )
-            bad = table.with_row_index("row").filter(pl.any_horizontal(pl.all().is_null(), pl.col(id_column) == ""))
-            if bad.height:
-                raise InputError(path, f"row {start + bad['row'][0] + 1}: the id or the text is missing")
+        for table in file.batches(1 << 16, text_columns(path, file.schema.names(), wanted), span):
+            yield texts_of_table(table, wanted, id_column=id_column, source=path, start=start)
             start += table.height
-            yield table
+
+
+def text_columns(source: str | os.PathLike[str], columns: Sequence[str], names: Names) -> list[str]:
+    """The columns that a table's ids and texts are read from: id, text and, beside it, a title.
+
+    Raises InputError, which names ``source``, where there are none.
+    """
+    places = names.found(columns)
+    if places is None:
+        raise InputError(source, f"{names.expected}, found {', '.join(columns)}")
+    row_id, text = (columns[place] for place in places)
+    return [row_id, text] + (["title"] if "title" in columns and text != "title" else [])
+
+
+def texts_of_table(
+    table: pl.DataFrame,
+    names: Names,
+    *,
+    id_column: str = "doc_id",
+    source: str | os.PathLike[str] = "the table",
+    start: int = 0,
+) -> pl.DataFrame:
+    """A table's ids (``id_column``) and texts (``text``, after a title), as those of a Parquet file are read.
+
+    ``start``: the rows before it, for messages. Raises InputError, which names ``source``, for a column that is missing
+    or holds something else, and for a row without id or text.
+    """
+    row_id, text, *title = text_columns(source, table.columns, names)
+    table = table.select(row_id, text, *title)
+    for name, kind in table.schema.items():
+        if not (isinstance(kind, _TEXT_TYPES) or (name == row_id and kind.is_integer())):
+            raise InputError(source, f"expected text in the column {name}, found {kind}")
+    table = table.select(
+        pl.col(row_id).cast(pl.String).alias(id_column),
+        _titled(pl.col(text).cast(pl.String), bool(title)).alias("text"),
+    )
+    bad = table.with_row_index("row").filter(pl.any_horizontal(pl.all().is_null(), pl.col(id_column) == ""))
+    if bad.height:
+        raise InputError(source, f"row {start + bad['row'][0] + 1}: the id or the text is missing")
+    return table
 
 
 def _titled(text: pl.Expr, has_title: bool) -> pl.Expr:

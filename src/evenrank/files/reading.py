@@ -7,6 +7,7 @@ import gzip
 import io
 import logging
 import os
+import re
 import shutil
 import stat
 import sys
@@ -481,9 +482,10 @@ def is_index(path: object) -> bool:
 def files_of(path: str | os.PathLike[str]) -> list[str]:
     """The files that a path names: the file itself, or those in a folder or matching a pattern, sorted by name.
 
-    Of a folder's subfolders, those of its partitions (``year=2025``); of a folder of Markdown, all. Names starting
-    with ``.`` or ``_`` and manifests are left out. Raises InputError if no file is left, and for a folder of parts that
-    is unfinished or of an index.
+    Of a folder's subfolders, those of its partitions (``year=2025``), and the shards in ``data`` of a data set of the
+    Hub (``data/train-00000-of-00001.parquet``); of a folder of Markdown, all. Names starting with ``.`` or ``_``,
+    manifests and what stands beside shards are left out. Raises InputError if no file is left, and for a folder of
+    parts that is unfinished or of an index.
     """
     name = os.fspath(path)
     elsewhere = file_system(name)
@@ -509,9 +511,7 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
             # A page of the web is read to the end to find out whether it lists others.
             elif not name.startswith("http") and system.isdir(place):
                 start = len(place.rstrip("/")) + 1
-                found = [
-                    file for file in system.find(place) if all("=" in part for part in file[start:].split("/")[:-1])
-                ]
+                found = [file for file in system.find(place) if _is_part(file[start:])]
                 inside = sorted(map(system.unstrip_protocol, found))
             else:
                 return [name]
@@ -519,6 +519,7 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
         raise InputError(name, "unfinished: run the command that writes it again")
     kept = [file for file in inside if not os.path.basename(file).startswith((".", "_"))]
     kept = [file for file in kept if not file.endswith(".manifest.json")]
+    kept = list(filter(SHARD.search, kept)) or kept
     if not kept:
         raise InputError(name, "contains no files")
     parts = {os.path.basename(file).partition(".")[0]: file for file in kept}
@@ -536,6 +537,18 @@ def _in_folder(name: str) -> Iterator[str]:
                 yield entry.path
             elif "=" in entry.name and not entry.name.startswith((".", "_")) and entry.is_dir():
                 yield from _in_folder(entry.path)
+            elif entry.name == "data" and entry.is_dir():
+                yield from filter(SHARD.search, _in_folder(entry.path))
+
+
+def _is_part(path: str) -> bool:
+    """Whether a file below a folder is one of its own, of its partitions or of the Hub's shards."""
+    *folders, _ = path.split("/")
+    return all("=" in folder for folder in folders) or (folders == ["data"] and bool(SHARD.search(path)))
+
+
+SHARD = re.compile(r"-\d{5}-of-\d{5}\.[^/]*$")
+"""How the names of a data set's shards on the Hub end."""
 
 
 def exists(path: str | os.PathLike[str]) -> bool:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import polars as pl
@@ -140,7 +140,7 @@ def first_repeat(table: pl.DataFrame, keys: list[str]) -> tuple[int, int] | None
     met = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     if not len(met):
         return None
-    rows = table.select(keys).with_row_index("row").filter(pl.Series(np.isin(number, met)))
+    rows = table.select(keys).with_row_index("row").filter(pl.Series(np.isin(number, met, kind="sort")))
     again = rows.filter(~pl.struct(keys).is_first_distinct())
     if not again.height:
         return None
@@ -393,7 +393,7 @@ def _odd_rows(path: str, blocks: Iterable[Block], separator: str, names: list[st
             start = start or block.first_line
             yield from (f"{line}\n" for line in block.data[:-1].decode().split("\n"))
 
-    quoting = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL
     reader = csv.reader(numbered(), delimiter=separator, quoting=quoting, strict=True)
     rows: list[list[str]] = []
     lines: list[int] = []

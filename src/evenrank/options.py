@@ -121,14 +121,35 @@ Beir = Annotated[
 IdColumn = Annotated[
     str | None,
     Option(
-        "The column of ids in the collection, the queries or both, if its name is another than doc_id, id, ….",
+        "The collection's column of ids, if its name is another than doc_id, id, ….",
         panel="Input",
         rare=True,
     ),
 ]
 TextColumn = Annotated[
     str | None,
-    Option("The column of texts there, if its name is another than text, body, ….", panel="Input", rare=True),
+    Option(
+        "Its column of texts, if its name is another than text, body, …; several, title,body, are joined.",
+        panel="Input",
+        rare=True,
+    ),
+]
+QueryIdColumn = Annotated[
+    str | None,
+    Option("The queries' column of ids, if its name is another than query_id, id, ….", panel="Input", rare=True),
+]
+QueryTextColumn = Annotated[
+    str | None,
+    Option("The queries' column of texts, if its name is another than query, text, ….", panel="Input", rare=True),
+]
+RunColumns = Annotated[
+    str | None,
+    Option(
+        "Names of a run's columns: query=…,document=…,score=… (or rank=…).",
+        metavar="NAMES",
+        panel="Input",
+        rare=True,
+    ),
 ]
 
 # --- groups -----------------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ class Range(NamedTuple):
 
 
 COUNT, FROM_0 = Range(1), Range(0)
+SIZE = Range(1, 100_000)
 SHARE = Range(0, 1, whole=False)
 SEED = Range(0, 2**64 - 1)
 CONCURRENCY, SECONDS = Range(1, 1000), Range(0.001, 86_400, whole=False)

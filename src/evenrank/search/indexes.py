@@ -120,14 +120,14 @@ def build_index(
 def open_index(path: str | os.PathLike[str], *, check: bool = False) -> FirstStage:
     """An index that :func:`build_index` built, to be searched: its files are mapped.
 
-    The first time, the digest of every file is compared with the manifest, which reads them all; that they were right
-    is kept in the folder (``checked.json``, where that can be written) with the files' sizes and times, and they are
-    read again only if these have changed. ``check``: in any case. Raises InputError, in one line, for a folder that is
-    no index, and for one that is unfinished, damaged or in another format.
+    ``check``: the digest of every file is compared with the manifest, which reads them all; their sizes are compared
+    in any case. Raises InputError, in one line, for a folder that is no index, and for one that is unfinished, damaged
+    or in another format.
     """
     require("an index", "search", *FAST)
     manifest = read_manifest(path)
-    verify(manifest, again=check)
+    if check:
+        verify(manifest)
     if manifest.kind == "bm25":
         return MappedBM25.open(manifest)
     from .vector_index import VectorIndex
@@ -193,7 +193,7 @@ def retrieve(
     check: Annotated[
         bool,
         opt.Option(
-            "Compare an index's files with their digests each time, not once after they have changed.",
+            "Compare an index's files with their digests.",
             panel="Input",
             rare=True,
         ),
@@ -208,7 +208,7 @@ def retrieve(
     query with words of its first documents, and search again. ``weighted``: words of queries carry weights,
     ``word^0.3`` (default 1); score = Σ_t weight_t · BM25(t, d). ``name``: of the run (default ``bm25``). For
     an index of a model's vectors, ``model``: where the model is now, if not where it was; ``encoding``: how queries are
-    encoded. ``check``: compare every file of an index's folder with its digest, also if that was done before.
+    encoded. ``check``: compare every file of an index's folder with its digest.
 
     ``passages``: the table of a cut collection (``documents.csv`` of :func:`evenrank.cut_passages`, a frame with
     ``passage_id`` and ``doc_id``, or ``{passage: document}``), where ``collection`` has the passages: the first ``k``

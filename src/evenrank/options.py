@@ -309,9 +309,6 @@ Specific = Annotated[
     File | None,
     Option("Words that keep their group, as JSON. Default: gender-en.", metavar="F.json", reads=True, panel="Groups"),
 ]
-LearnSpecific = Annotated[
-    bool, Option("Learn more such words from these with a linear SVM.", panel="Groups", rare=True)
-]
 Limit = Annotated[int | None, Option("Read only this number of words.", range=COUNT, panel="Input", rare=True)]
 
 # --- outputs, which are the commands' alone ---------------------------------------------------------------------------

@@ -19,15 +19,15 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Annotated
 
 import numpy as np
 
 from evenrank import options as opt
-from evenrank.files import EvenrankError, MissingExtraError
-from evenrank.files.arguments import checked, seed_32
-from evenrank.files.errors import arg, require_fast
+from evenrank.files import EvenrankError
+from evenrank.files.arguments import checked
+from evenrank.files.errors import arg
 from evenrank.files.json_values import fields_of
 from evenrank.files.types import Array
 from evenrank.models.vectors import (
@@ -44,8 +44,6 @@ from evenrank.models.vectors import (
     unit_rows,
     words_of,
 )
-
-from .word_sets import WordSets
 
 FEW = 3
 """A subspace of fewer definitional sets gets a warning."""
@@ -121,81 +119,10 @@ def bias_subspace(vectors: Vectors, definitional: Sets, components: Annotated[in
     return Subspace(np.ascontiguousarray(basis), explained, missing, components, sets)
 
 
-_BLOCK = 4096
-
-
 def specific_words(words: Sequence[str], specific: Collection[str]) -> Flags:
     """Flags [V] of the ``words`` that are in ``specific``, ignoring case."""
     lower = frozenset(word.lower() for word in specific)
     return np.fromiter((word.lower() in lower for word in words), np.bool_, len(words))
-
-
-@checked
-def learn_specific(
-    vectors: Vectors,
-    seed_words: Collection[str],
-    *,
-    first: Annotated[int, opt.COUNT] = 50_000,
-    seed: Annotated[int, opt.SEED] = 0,
-) -> tuple[str, ...]:
-    """Learns gender-specific words from a few, with a linear SVM on unit vectors (Bolukbasi et al. 2016, section 5).
-
-    The SVM is trained on the ``first`` words (usually the most frequent), ``seed_words`` and their case variants
-    against the others, and on the later seed words. Returns the seed words and those that the SVM classifies as
-    specific, in the order of ``vectors``.
-
-    Raises EvenrankError if fewer than two words are seeds, or all are; MissingExtraError without scikit-learn.
-    """
-    try:
-        from sklearn.svm import LinearSVC
-    except ModuleNotFoundError:
-        raise MissingExtraError("learning gender-specific words", "embeddings") from None
-
-    given = specific_words(vectors.words, seed_words)
-    exact = frozenset(seed_words)
-    later = [row for row in np.flatnonzero(given[first:]) + first if vectors.words[row] in exact]
-    rows = np.concatenate([np.arange(min(first, len(given))), np.array(later, dtype=np.int64)])
-    is_seed = given[rows]
-    if not 2 <= is_seed.sum() < len(is_seed):
-        raise EvenrankError(
-            f"learning specific words: expected 2 seed words or more among the vectors and other words, found "
-            f"{int(is_seed.sum())} of {len(is_seed)}"
-        )
-    svm = LinearSVC(C=1.0, tol=1e-4, random_state=seed_32(seed), max_iter=10_000).fit(
-        unit_rows(vectors.matrix[rows]), is_seed
-    )
-    specific = given.copy()
-    for start in range(0, len(given), _BLOCK):
-        part = slice(start, start + _BLOCK)
-        specific[part] |= svm.decision_function(unit_rows(vectors.matrix[part])) > 0
-    return tuple(vectors.words[row] for row in np.flatnonzero(specific))
-
-
-@dataclass(frozen=True, slots=True)
-class SpecificWords:
-    """Words that keep their group: those ``given``, and those ``learned`` from them (None: none were to be learned)."""
-
-    given: tuple[str, ...]
-    learned: tuple[str, ...] | None = None
-
-    @property
-    def all(self) -> tuple[str, ...]:
-        """All of them."""
-        return (*self.given, *(self.learned or ()))
-
-    def message(self) -> str | None:
-        """The number of words learned, in a sentence; None if none were to be learned."""
-        if self.learned is None:
-            return None
-        given = {word.lower() for word in self.given}
-        new = sum(word.lower() not in given for word in self.learned)
-        few = "" if new > len(given) / 100 else " (the vectors have hardly any such words other than those given)"
-        return f"{new} more words learned as specific from {len(self.learned) - new}{few}"
-
-
-def choose_specific(vectors: Vectors, sets: WordSets, *, learn: bool, seed: int) -> SpecificWords:
-    """The specific words of ``sets``; with ``learn``, also those learned from them (:func:`learn_specific`)."""
-    return SpecificWords(sets.specific, learn_specific(vectors, sets.specific, seed=seed) if learn else None)
 
 
 # Words per block, candidates per block, directions up to which the product is split.
@@ -445,14 +372,28 @@ def _equalised(rows: Doubles, basis: Doubles) -> Doubles:
     return found
 
 
-def neutralise(source: Floats, target: Floats, basis: Doubles, neutral: Flags) -> int:
-    """Neutralises rows on all cores; rows are independent, so the number of cores changes no value."""
-    require_fast("debiasing vectors")
-    from . import _dots
+_ROWS = 1 << 14
+_NOTHING_LEFT = 1e-12
+"""Below this share of a row's squared length, the rest is rounding of float32."""
 
-    threads = cores()
-    bounds = np.linspace(0, len(source), threads + 1).astype(int)
-    parts = [slice(first, last) for first, last in pairwise(bounds) if last > first]
-    with ThreadPoolExecutor(threads) as pool:
-        done = pool.map(lambda part: _dots.neutralise(source[part], target[part], basis, neutral[part]), parts)
-        return sum(done)
+
+def neutralise(source: Floats, target: Floats, basis: Doubles, neutral: Flags) -> int:
+    """Writes rows [V, D] of ``source`` into ``target`` (may be the same), scaled to length 1; those flagged in
+    ``neutral`` [V] without their component in the span of ``basis`` [k, D], orthonormal. Computed in float64. Zero rows
+    stay zero; rows within the span become zero. Returns the number of the latter."""
+    gone = 0
+    for start in range(0, len(source), _ROWS):
+        own = slice(start, start + _ROWS)
+        rows = source[own].astype(np.float64)
+        before = np.einsum("vd,vd->v", rows, rows)
+        apart = rows[neutral[own]]
+        # Twice: where much is removed, rounding is large relative to the rest.
+        for _ in range(2):
+            apart -= (apart @ basis.T) @ basis
+        rows[neutral[own]] = apart
+        square = np.einsum("vd,vd->v", rows, rows)
+        within = neutral[own] & (before > 0) & (square <= _NOTHING_LEFT * before)
+        rows[within] = 0
+        gone += int(within.sum())
+        target[own] = rows / np.where(within | (square == 0), 1.0, np.sqrt(square))[:, None]
+    return gone

@@ -17,12 +17,10 @@ from evenrank.models.vectors import (
 from .debias import (
     Debiased,
     EqualityCheck,
-    SpecificWords,
     Subspace,
     bias_subspace,
     check_equality,
     hard_debias,
-    learn_specific,
     specific_words,
 )
 from .debias_file import DebiasResult, debias_file
@@ -52,7 +50,6 @@ __all__ = [
     "EqualityCheck",
     "EvaluationSettings",
     "Recovery",
-    "SpecificWords",
     "Subspace",
     "Vectors",
     "WordSets",
@@ -66,7 +63,6 @@ __all__ = [
     "from_transformer",
     "gender_en",
     "hard_debias",
-    "learn_specific",
     "load_word_sets",
     "most_biased",
     "parse_analogy",

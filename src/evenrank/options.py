@@ -83,7 +83,7 @@ STOP_WORDS = (
     "none, a file with one word per line, or english, danish, dutch, french, german, italian, norwegian, portuguese, "
     "russian, spanish, swedish, turkish."
 )
-VECTORS = "word2vec, GloVe or fastText file, saved vectors, or a transformer's folder."
+VECTORS = "word2vec, GloVe or fastText file, or saved vectors."
 OUT_VECTORS = "What to write: .bin or .txt (word2vec), else a folder (safetensors)."
 NO_QRELS = "Qrels or irds:NAME, for effectiveness."
 NEUTRAL = "A label that means no group; repeatable."

@@ -1,4 +1,4 @@
-"""Word vectors in memory and in files, taken from a transformer or trained on a collection."""
+"""Word vectors in memory and in files, or trained on a collection."""
 
 from __future__ import annotations
 
@@ -406,7 +406,7 @@ def read_vectors(
     """Reads word vectors from a file or a folder; the format is detected from the content.
 
     Files, plain or gzip: word2vec (text or binary) and fastText ``.vec`` (with a first line of the numbers of words and
-    dimensions), GloVe (without). Folders: of :meth:`Vectors.save`, or a transformer's (:func:`from_transformer`).
+    dimensions), GloVe (without). Folders: of :meth:`Vectors.save`.
     ``limit``: only the first words of the file (usually the most frequent); ``keep``: only these words, so that a large
     file needs little memory; ``mmap``: keep the matrix of a folder of :meth:`Vectors.save` on disk until it is used; it
     is read-only. fastText's ``.bin`` is not supported, as it does not contain the words' vectors themselves.
@@ -415,7 +415,7 @@ def read_vectors(
     line, for a repeated word and for a truncated file; also for formats that would have to be unpickled.
     """
     if Path(path).is_dir():
-        vectors = Vectors.load(path, mmap=mmap) if (Path(path) / _WEIGHTS).exists() else from_transformer(path)
+        vectors = Vectors.load(path, mmap=mmap)
         vectors = vectors if limit is None else Vectors(vectors.words[:limit], vectors.matrix[:limit])
         return vectors if keep is None else vectors.keep(keep)
     with open_binary(path) as stream:
@@ -441,58 +441,6 @@ def read_vectors(
 def from_keyed_vectors(vectors: Any) -> Vectors:
     """The words and vectors of a gensim ``KeyedVectors``. Raises EvenrankError for numbers that are not finite."""
     return Vectors(tuple(vectors.index_to_key), np.array(vectors.vectors, dtype=np.float32))
-
-
-@checked
-def from_transformer(folder: str | os.PathLike[str]) -> Vectors:
-    """The whole words of a transformer's input embedding table, without ``##`` pieces and special tokens.
-
-    Reads ``*.safetensors`` and the WordPiece vocabulary (``tokenizer.json``, else ``vocab.txt``) of a checkpoint; no
-    model is built. Raises InputError if one is missing, damaged or of another type.
-    """
-    try:
-        from safetensors import SafetensorError, safe_open
-    except ModuleNotFoundError:
-        raise MissingExtraError("reading a transformer's vectors", "neural") from None
-
-    ids = _word_pieces(Path(folder))
-    tables = []
-    for file in sorted(Path(folder).glob("*.safetensors")):
-        try:
-            with safe_open(file, "pt") as weights:
-                found = [name for name in weights.keys() if name.endswith("word_embeddings.weight")]  # noqa: SIM118
-                tables += [weights.get_tensor(name).float().numpy() for name in found]
-        except (OSError, SafetensorError, ModuleNotFoundError) as error:
-            raise InputError(file, f"the weights cannot be read ({error})") from None
-    if len(tables) != 1 or tables[0].ndim != 2:
-        raise InputError(folder, f"expected one table of word embeddings in *.safetensors, found {len(tables)}")
-    words = [word for word in ids if word and not word.startswith("##") and not re.fullmatch(r"\[.+\]", word)]
-    rows = [ids[word] for word in words]
-    if not rows or min(rows) < 0 or max(rows) >= len(tables[0]):
-        raise InputError(folder, f"the vocabulary does not fit the {len(tables[0])} word embeddings")
-    try:
-        return Vectors(tuple(words), np.ascontiguousarray(tables[0][rows], dtype=np.float32))
-    except EvenrankError as error:
-        raise InputError(folder, str(error).removeprefix("vectors: ")) from None
-
-
-def _word_pieces(folder: Path) -> dict[str, int]:
-    """Word piece → row of the embedding table, without tokens declared special."""
-    file = folder / "tokenizer.json"
-    try:
-        if not file.is_file():
-            file = folder / "vocab.txt"
-            return {word: row for row, word in enumerate(file.read_text(encoding="utf-8").splitlines())}
-        content = json.loads(file.read_text(encoding="utf-8"))
-        model = content["model"]
-        # Older files state no type.
-        if "merges" in model or model.get("type", "WordPiece") != "WordPiece":
-            raise InputError(file, "expected a WordPiece vocabulary: other kinds do not mark whole words")
-        special = {token["content"] for token in content.get("added_tokens") or () if token.get("special")}
-        "".join(model["vocab"]).encode()  # half a surrogate pair is a ValueError
-        return {word: int(row) for word, row in model["vocab"].items() if word not in special}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise InputError(folder, f"the vocabulary cannot be read ({type(error).__name__}: {error})") from None
 
 
 @checked

@@ -8,7 +8,6 @@
 from evenrank.models.vectors import (
     Vectors,
     from_keyed_vectors,
-    from_transformer,
     read_vectors,
     train_vectors,
     write_vectors,
@@ -60,7 +59,6 @@ __all__ = [
     "debias_file",
     "evaluate_bias",
     "from_keyed_vectors",
-    "from_transformer",
     "gender_en",
     "hard_debias",
     "load_word_sets",

@@ -6,6 +6,7 @@ an argument, the rest are options. So what is added to a signature is added to t
 """
 
 # Annotations name types that are not imported: the command line reads this file, and has to start at once.
+from collections.abc import Collection as AnyCollection
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -308,6 +309,33 @@ Equalize = Annotated[
 Specific = Annotated[
     File | None,
     Option("Words that keep their group, as JSON. Default: gender-en.", metavar="F.json", reads=True, panel="Groups"),
+]
+Saturation = Annotated[
+    float | None,
+    Option("BM25: term frequency saturation, from 0 (default: 0.9, or the index's).", range=K1, rare=True),
+]
+LengthNormalisation = Annotated[
+    float | None,
+    Option("BM25: document length normalisation, 0 to 1 (default: 0.4, or the index's).", range=SHARE, rare=True),
+]
+StopWords = Annotated[
+    str | AnyCollection[str] | None,
+    Option(
+        f"BM25: {STOP_WORDS} Default: english, or the index's.",
+        metavar="NAME",
+        typed=str,
+        reads=True,
+        shown=False,
+        panel="Method",
+    ),
+]
+Stemmer = Annotated[
+    str | None,
+    Option(
+        "BM25: english, another Snowball stemmer, or none. Default: english, or the index's.",
+        metavar="NAME",
+        shown=False,
+    ),
 ]
 Limit = Annotated[int | None, Option("Read only this number of words.", range=COUNT, panel="Input", rare=True)]
 

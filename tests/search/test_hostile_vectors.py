@@ -26,15 +26,14 @@ def by_hand(folder: Path, words: list[str], matrix: Any) -> None:
     save_file({"vectors": matrix}, folder / "vectors.safetensors")
 
 
-@pytest.mark.parametrize("mmap", [False, True])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_vectors_that_are_not_finite(tmp_path: Path, mmap: bool, value: float) -> None:
+def test_vectors_that_are_not_finite(tmp_path: Path, value: float) -> None:
     pytest.importorskip("safetensors")
     matrix = np.ones((40_000, 2), np.float32)
     matrix[30_000, 1] = value
     by_hand(tmp_path / "v", [f"w{i}" for i in range(40_000)], matrix)
     with pytest.raises(InputError) as caught:
-        read_vectors(tmp_path / "v", mmap=mmap)
+        read_vectors(tmp_path / "v")
     assert str(caught.value) == f"{tmp_path}/v: the vector of the word 'w30000' contains a number that is not finite"
 
 

@@ -80,7 +80,8 @@ def _ranks(offsets: Array) -> tuple[Array, Array]:
 def _had(offsets: Array, chosen: Array) -> Array:
     """How many documents of its list are ``chosen`` [N] up to each place [N]."""
     total = np.append(0, np.cumsum(chosen))
-    return total[1:] - np.repeat(total[offsets[:-1]], np.diff(offsets))
+    found: Array = total[1:] - np.repeat(total[offsets[:-1]], np.diff(offsets))
+    return found
 
 
 def _least_of(share: Array, length: Array) -> Array:
@@ -92,7 +93,7 @@ def _least_of(share: Array, length: Array) -> Array:
 def _deadlines(share: Array, count: Array, length: Array) -> Array:
     """The shortest prefix that needs ``count`` documents; ``length`` + 1 if no prefix of the list does."""
     never = _least_of(share, length) < count
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         prefix = np.clip(count / share, 1, np.maximum(length, 1)).astype(np.int64)
     while (late := ~never & (prefix > 1) & (_least_of(share, prefix - 1) >= count)).any():
         prefix = prefix - late

@@ -67,11 +67,6 @@ def one_blas_thread() -> AbstractContextManager[object]:
     return limits
 
 
-def cores() -> int:
-    """The number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 Lines = NDArray[np.int64]
 _CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r")
 _BLOCK_BYTES = 1 << 24
@@ -353,11 +348,8 @@ class Vectors:
                 home.rmdir()
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str], *, mmap: bool = False) -> Vectors:
-        """Reads what :meth:`save` wrote. Raises InputError if a file is missing or damaged.
-
-        ``mmap``: keep the matrix on disk until it is used; it is read-only.
-        """
+    def load(cls, folder: str | os.PathLike[str]) -> Vectors:
+        """Reads what :meth:`save` wrote. Raises InputError if a file is missing or damaged."""
         try:
             from safetensors import SafetensorError
             from safetensors.numpy import load_file
@@ -366,7 +358,7 @@ class Vectors:
 
         try:
             words = json.loads((Path(folder) / _WORDS).read_text(encoding="utf-8"))
-            matrix = _mapped(Path(folder) / _WEIGHTS) if mmap else load_file(Path(folder) / _WEIGHTS)["vectors"]
+            matrix = load_file(Path(folder) / _WEIGHTS)["vectors"]
             if not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
                 raise InputError(folder, f"{_WORDS}: expected a list of words")
             if len(set(words)) < len(words):
@@ -381,41 +373,26 @@ class Vectors:
             raise InputError(folder, f"the folder contains no word vectors ({str(error).splitlines()[0]})") from None
 
 
-def _mapped(file: Path) -> Floats:
-    """The table ``vectors`` of a safetensors file, memory-mapped."""
-    from safetensors import safe_open
-
-    with safe_open(file, "np") as weights:  # checks the header
-        dtype, shape = (lambda found: (found.get_dtype(), found.get_shape()))(weights.get_slice("vectors"))
-    if dtype != "F32":
-        raise EvenrankError(f"expected float32, found {dtype}")
-    with file.open("rb") as stream:
-        size = int.from_bytes(stream.read(8), "little")
-        start = json.loads(stream.read(size))["vectors"]["data_offsets"][0]
-    return np.asarray(np.memmap(file, np.dtype("<f4"), "r", 8 + size + start, tuple(shape)))
-
-
 @checked
 def read_vectors(
     path: str | os.PathLike[str],
     *,
     limit: Annotated[int | None, opt.COUNT] = None,
     keep: Collection[str] | None = None,
-    mmap: bool = False,
 ) -> Vectors:
     """Reads word vectors from a file or a folder; the format is detected from the content.
 
     Files, plain or gzip: word2vec (text or binary) and fastText ``.vec`` (with a first line of the numbers of words and
     dimensions), GloVe (without). Folders: of :meth:`Vectors.save`.
     ``limit``: only the first words of the file (usually the most frequent); ``keep``: only these words, so that a large
-    file needs little memory; ``mmap``: keep the matrix of a folder of :meth:`Vectors.save` on disk until it is used; it
-    is read-only. fastText's ``.bin`` is not supported, as it does not contain the words' vectors themselves.
+    file needs little memory. fastText's ``.bin`` is not supported, as it does not contain the words' vectors
+    themselves.
 
     Raises InputError, with the line, for a line that is not a word followed by as many finite numbers as in the first
     line, for a repeated word and for a truncated file; also for formats that would have to be unpickled.
     """
     if Path(path).is_dir():
-        vectors = Vectors.load(path, mmap=mmap)
+        vectors = Vectors.load(path)
         vectors = vectors if limit is None else Vectors(vectors.words[:limit], vectors.matrix[:limit])
         return vectors if keep is None else vectors.keep(keep)
     with open_binary(path) as stream:

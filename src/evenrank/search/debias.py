@@ -17,7 +17,6 @@ scaled to length 1 again.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Annotated
@@ -29,7 +28,6 @@ from evenrank.files import EvenrankError
 from evenrank.files.arguments import checked
 from evenrank.files.errors import arg
 from evenrank.files.json_values import fields_of
-from evenrank.files.types import Array
 from evenrank.models.vectors import (
     Doubles,
     Flags,
@@ -37,7 +35,6 @@ from evenrank.models.vectors import (
     Rows,
     Sets,
     Vectors,
-    cores,
     first_words,
     one_blas_thread,
     row_numbers,
@@ -125,8 +122,8 @@ def specific_words(words: Sequence[str], specific: Collection[str]) -> Flags:
     return np.fromiter((word.lower() in lower for word in words), np.bool_, len(words))
 
 
-# Words per block, candidates per block, directions up to which the product is split.
-_WORDS, _CANDIDATES, _DIRECTIONS = 2048, 64, 32
+# Words per block, candidates at once.
+_WORDS, _CANDIDATES = 2048, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +144,7 @@ class EqualityCheck:
 def check_equality(vectors: Vectors, neutral: Flags, sets: Iterable[Rows]) -> EqualityCheck:
     """The largest |w·a − w·b| and |‖w − a‖ − ‖w − b‖| over every neutral word w and every two words a, b of a set.
 
-    ``neutral`` [V]; ``sets``: the rows of each set. Computed in blocks of words, as exact as in float64.
+    ``neutral`` [V]; ``sets``: the rows of each set. Computed in blocks of words, in float64.
     """
     pairs = np.array([pair for of in sets for pair in combinations(of, 2)], dtype=np.int64).reshape(-1, 2)
     rows = np.flatnonzero(neutral)
@@ -156,55 +153,23 @@ def check_equality(vectors: Vectors, neutral: Flags, sets: Iterable[Rows]) -> Eq
     a, b = (vectors.matrix[pairs[:, side]].astype(np.float64) for side in (0, 1))
     squares = (a * a).sum(axis=1) - (b * b).sum(axis=1)
     between = np.maximum(np.linalg.norm(a - b, axis=1), 1e-300)
-    with one_blas_thread():
-        directions, differences = _split(a - b)
-    found = [0.0]
-
-    def gaps(start: int) -> tuple[float, float]:
-        words = vectors.matrix[rows[start : start + _WORDS]]
-        along = words.astype(np.float64) @ directions if directions.size else np.empty((len(words), 0))
-        gap = np.concatenate([words, along], axis=1, dtype=differences.dtype) @ differences
+    dot = distance = 0.0
+    for start in range(0, len(rows), _WORDS):
+        words = vectors.matrix[rows[start : start + _WORDS]].astype(np.float64)
+        gap = words @ (a - b).T
+        dot = max(dot, float(np.abs(gap).max()))
         # ‖w − a‖ − ‖w − b‖ is (‖a‖² − ‖b‖² − 2 w·(a − b)) / (‖w − a‖ + ‖w − b‖), and that sum is at least ‖a − b‖:
         # a bound that excludes pairs which cannot exceed the largest value so far.
-        least = (1 - 1e-5) * found[0]
-        above, below = ((squares + sign * least * between) / 2 for sign in (1, -1))
-        beyond = gap > above.astype(gap.dtype)
-        beyond |= gap < below.astype(gap.dtype)
-        word, pair = np.divmod(np.flatnonzero(beyond), len(pairs))
-        bound = np.abs(squares[pair] - 2 * gap[word, pair]) / between[pair]
-        order = np.argsort(-bound)
-        distance = 0.0
+        bound = np.abs(squares - 2 * gap) / between
+        word, pair = np.nonzero(bound > (1 - 1e-5) * distance)
+        order = np.argsort(-bound[word, pair])
         for part in range(0, len(order), _CANDIDATES):
-            some = order[part : part + _CANDIDATES]
-            if bound[some[0]] < (1 - 1e-5) * distance:
+            w, p = word[order[part : part + _CANDIDATES]], pair[order[part : part + _CANDIDATES]]
+            if bound[w[0], p[0]] < (1 - 1e-5) * distance:
                 break
-            w, p = words[word[some]].astype(np.float64), pair[some]
-            to_a, to_b = np.linalg.norm(w - a[p], axis=1), np.linalg.norm(w - b[p], axis=1)
+            to_a, to_b = np.linalg.norm(words[w] - a[p], axis=1), np.linalg.norm(words[w] - b[p], axis=1)
             distance = max(distance, float(np.abs(to_a - to_b).max()))
-        found[0] = max(found[0], distance)
-        return max(float(gap.max()), -float(gap.min())), distance
-
-    # One thread per core instead of BLAS threads, which wait for one another at every block.
-    with one_blas_thread(), ThreadPoolExecutor(cores()) as pool:
-        dots, distances = zip(*pool.map(gaps, range(0, len(rows), _WORDS)), strict=True)
-    return EqualityCheck(max(dots), max(distances), len(rows), len(pairs))
-
-
-def _split(apart: Doubles) -> tuple[Doubles, Array]:
-    """Directions [D, k] and a table [D + k, P] with words·apartᵀ = [words, words·directions] · table.
-
-    Differences [P, D] of equalised words are in the bias subspace, except for rounding. Without their components along
-    its directions (taken in float64), the rest is so small that a product in float32, twice as fast, is as exact as one
-    in float64. Otherwise k = 0 and the table is float64.
-    """
-    _, values, axes = np.linalg.svd(apart, full_matrices=False)
-    count = int((values > 1e-5 * values[0]).sum()) if values[0] > 0 else 0
-    axes = axes[:count]
-    along = apart @ axes.T
-    rest = apart - along @ axes
-    if count > _DIRECTIONS or np.abs(rest).max(initial=0) > 1e-5:
-        return np.empty((apart.shape[1], 0)), np.ascontiguousarray(apart.T)
-    return axes.T, np.concatenate([rest, along], axis=1).T.astype(np.float32)
+    return EqualityCheck(dot, distance, len(rows), len(pairs))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -372,7 +337,7 @@ def _equalised(rows: Doubles, basis: Doubles) -> Doubles:
     return found
 
 
-_ROWS = 1 << 14
+_ROWS = 1 << 10
 _NOTHING_LEFT = 1e-12
 """Below this share of a row's squared length, the rest is rounding of float32."""
 
@@ -386,11 +351,9 @@ def neutralise(source: Floats, target: Floats, basis: Doubles, neutral: Flags) -
         own = slice(start, start + _ROWS)
         rows = source[own].astype(np.float64)
         before = np.einsum("vd,vd->v", rows, rows)
-        apart = rows[neutral[own]]
         # Twice: where much is removed, rounding is large relative to the rest.
         for _ in range(2):
-            apart -= (apart @ basis.T) @ basis
-        rows[neutral[own]] = apart
+            rows -= ((rows @ basis.T) * neutral[own, None]) @ basis
         square = np.einsum("vd,vd->v", rows, rows)
         within = neutral[own] & (before > 0) & (square <= _NOTHING_LEFT * before)
         rows[within] = 0

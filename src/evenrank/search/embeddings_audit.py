@@ -440,10 +440,10 @@ def audit_file(
     made = Provenance("evenrank embeddings").add("vectors", vectors, tree=True).add("after", after, tree=True)
     made.add("definitional", definitional).add("equalize", equalize).add("specific", specific).ahead()
     sets = load_word_sets(definitional, equalize, specific)
-    given = read_vectors(vectors, limit=limit, mmap=True)
+    given = read_vectors(vectors, limit=limit)
     evaluation = evaluate_bias(
         given,
-        None if after is None else read_vectors(after, limit=limit, mmap=True),
+        None if after is None else read_vectors(after, limit=limit),
         sets,
         analogies=analogies,
         settings=settings,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Protocol, cast, runtime_checkable
@@ -55,28 +55,10 @@ def build_index(
     collection: opt.TheCollection,
     *,
     out: Annotated[opt.File, opt.Option("The folder of the index, new or empty.", metavar="DIR", panel="Output")],
-    k1: Annotated[
-        float | None, opt.Option("BM25: term frequency saturation, from 0 (default: 0.9).", range=opt.K1, rare=True)
-    ] = None,
-    b: Annotated[
-        float | None,
-        opt.Option("BM25: document length normalisation, 0 to 1 (default: 0.4).", range=opt.SHARE, rare=True),
-    ] = None,
-    stopwords: Annotated[
-        str | Collection[str] | None,
-        opt.Option(
-            f"BM25: {opt.STOP_WORDS} Default: english.",
-            metavar="NAME",
-            typed=str,
-            reads=True,
-            shown=False,
-            panel="Method",
-        ),
-    ] = "default",
-    stemmer: Annotated[
-        str | None,
-        opt.Option("BM25: english, another Snowball stemmer, or none. Default: english.", metavar="NAME", shown=False),
-    ] = "default",
+    k1: opt.Saturation = None,
+    b: opt.LengthNormalisation = None,
+    stopwords: opt.StopWords = "default",
+    stemmer: opt.Stemmer = "default",
     rm3: Annotated[bool, opt.Option("BM25: keep each passage's words, for searches with RM3.")] = False,
     model: Annotated[
         object,
@@ -147,35 +129,10 @@ def retrieve(
     *,
     k: Annotated[int, opt.Option("Documents per query.", range=opt.COUNT)] = 1000,
     passages: opt.Passages = None,
-    k1: Annotated[
-        float | None,
-        opt.Option("BM25: term frequency saturation, from 0 (default: 0.9, or the index's).", range=opt.K1, rare=True),
-    ] = None,
-    b: Annotated[
-        float | None,
-        opt.Option(
-            "BM25: document length normalisation, 0 to 1 (default: 0.4, or the index's).", range=opt.SHARE, rare=True
-        ),
-    ] = None,
-    stopwords: Annotated[
-        str | Collection[str] | None,
-        opt.Option(
-            f"{opt.STOP_WORDS} Default: english, or the index's.",
-            metavar="NAME",
-            typed=str,
-            reads=True,
-            shown=False,
-            panel="Method",
-        ),
-    ] = "default",
-    stemmer: Annotated[
-        str | None,
-        opt.Option(
-            "english, another Snowball stemmer, or none. Default: english, or the index's.",
-            metavar="NAME",
-            shown=False,
-        ),
-    ] = "default",
+    k1: opt.Saturation = None,
+    b: opt.LengthNormalisation = None,
+    stopwords: opt.StopWords = "default",
+    stemmer: opt.Stemmer = "default",
     rm3: RM3 | None = None,
     weighted: Annotated[bool, opt.Option("The queries' words have weights: nurse^0.3 ward^0.1.")] = False,
     name: str | None = None,

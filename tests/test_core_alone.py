@@ -84,7 +84,7 @@ def same(ours: Any, theirs: Any, place: str = "") -> None:
 
 def check_same(ours: Path, theirs: Path) -> None:
     """Asserts that what was written to two folders is the same."""
-    assert len(FILES) == 17
+    assert len(FILES) == 18
     for name in FILES:
         if name.endswith(".json"):
             same(*(json.loads((folder / name).read_text(encoding="utf-8")) for folder in (ours, theirs)), place=name)

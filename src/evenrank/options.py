@@ -35,9 +35,9 @@ class Range(NamedTuple):
 
 
 COUNT, FROM_0 = Range(1), Range(0)
+SIZE = Range(1, 100_000)
 SHARE = Range(0, 1, whole=False)
 SEED = Range(0, 2**64 - 1)
-SIZE = Range(1, 100_000)
 CONCURRENCY, SECONDS = Range(1, 1000), Range(0.001, 86_400, whole=False)
 """Requests in flight, and how long one may take."""
 K1 = Range(0, 1e6, whole=False)
@@ -123,14 +123,35 @@ Beir = Annotated[
 IdColumn = Annotated[
     str | None,
     Option(
-        "The column of ids in the collection, the queries or both, if its name is another than doc_id, id, ….",
+        "The collection's column of ids, if its name is another than doc_id, id, ….",
         panel="Input",
         rare=True,
     ),
 ]
 TextColumn = Annotated[
     str | None,
-    Option("The column of texts there, if its name is another than text, body, ….", panel="Input", rare=True),
+    Option(
+        "Its column of texts, if its name is another than text, body, …; several, title,body, are joined.",
+        panel="Input",
+        rare=True,
+    ),
+]
+QueryIdColumn = Annotated[
+    str | None,
+    Option("The queries' column of ids, if its name is another than query_id, id, ….", panel="Input", rare=True),
+]
+QueryTextColumn = Annotated[
+    str | None,
+    Option("The queries' column of texts, if its name is another than query, text, ….", panel="Input", rare=True),
+]
+RunColumns = Annotated[
+    str | None,
+    Option(
+        "Names of a run's columns: query=…,document=…,score=… (or rank=…).",
+        metavar="NAMES",
+        panel="Input",
+        rare=True,
+    ),
 ]
 
 # --- groups -----------------------------------------------------------------------------------------------------------
@@ -276,25 +297,11 @@ Precision = Annotated[
 Engine = Annotated[
     Literal["local", "ray"],
     Option(
-        "local: all cores of this machine; ray: a Ray cluster (RAY_ADDRESS).",
+        "local: all cores of this machine; ray: Parquet or .jsonl on a Ray cluster (RAY_ADDRESS).",
         excludes=("labels",),
         panel="Machine",
         rare=True,
     ),
-]
-Workers = Annotated[
-    int | None,
-    Option(
-        "ray: the most parallel workers (default: as many as fit).",
-        range=SIZE,
-        needs=("engine=ray",),
-        panel="Machine",
-        rare=True,
-    ),
-]
-CORES = Range(0, 100_000, whole=False)
-Cpus = Annotated[
-    float, Option("ray: cores per worker.", range=CORES, needs=("engine=ray",), panel="Machine", rare=True)
 ]
 
 # --- word vectors -----------------------------------------------------------------------------------------------------

@@ -15,8 +15,9 @@ Halves = NDArray[np.float16]
 
 _BLOCK = 4096
 """Vectors in a block."""
+_QUERIES = 1024
+"""The most queries multiplied at once; their number is filled up to a multiple of ``_STEP``."""
 _STEP = 32
-"""Queries are filled up to a multiple of this number."""
 _CELLS = 1 << 24
 """The most cells of scores at once, of each core (128 MB)."""
 _SIGN, _LOW, _NONE = np.uint32(1 << 31), np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -38,11 +39,10 @@ def search_exact(
     ``advance`` is called with the number of queries that are done. Raises ValueError for turns that are no order
     and for scores that are NaN.
     """
-    k, cores = min(k, len(vectors)), os.cpu_count() or 1
-    at_once = min(_CELLS // (k + _BLOCK), -(-len(queries) // cores))
-    at_once = max(_STEP, -(-at_once // _STEP) * _STEP)
+    k = min(k, len(vectors))
+    at_once = max(_STEP, min(_QUERIES, _CELLS // (k + _BLOCK) // _STEP * _STEP))
     tops = []
-    with ThreadPoolExecutor(cores) as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         parts = [queries[start : start + at_once] for start in range(0, len(queries), at_once)]
         for top in pool.map(lambda part: _top(vectors, turn, part, k), parts):
             tops.append(top)

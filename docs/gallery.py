@@ -48,9 +48,9 @@ def answers(folder: Path) -> Path:
 
 
 def experiment(folder: Path) -> Path:
-    """The experiment on bias-aware negatives, on real text (a quarter of an hour; the text is fetched)."""
-    command("experiment", "sampling", "--scale", "real", "--quiet", "--out", folder / "sampling")
-    return folder / "sampling" / "report.html"
+    """The experiment on query expansion with debiased vectors, at its smallest (two minutes)."""
+    command("experiment", "expansion", "--scale", "tiny", "--quiet", "--out", folder / "expansion")
+    return folder / "expansion" / "report.html"
 
 
 # Name of the picture, its report, the element at its top ("": the top of the page; a closed section is opened), and the

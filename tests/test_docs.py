@@ -165,6 +165,18 @@ def test_table_of_scans_is_what_was_measured() -> None:
     assert [row["report"] for row in kept["reports"]] == ["as it should be", *planted.PUBLIC]
 
 
+def test_tables_are_what_was_measured() -> None:
+    from benchmarks.calibration.run import PAGE, cells, kept, tables
+
+    probes = script("probes")
+    measured = json.loads(probes.KEPT.read_text(encoding="utf-8"))
+    assert probes.page(measured) == probes.PAGE.read_text(encoding="utf-8"), "python docs/probes.py"
+    assert tables(cells(), kept()) in PAGE.read_text(encoding="utf-8"), "python -m benchmarks calibration --write"
+    drawn = script("drawn")
+    rows = json.loads(drawn.KEPT.read_text(encoding="utf-8"))["rows"]
+    assert drawn.tables(rows) in PAGE.read_text(encoding="utf-8"), "python docs/drawn.py"
+
+
 # --- measures and mitigations -----------------------------------------------------------------------------------------
 
 

@@ -46,7 +46,7 @@ def test_the_command(evenrank: Any) -> None:
     assert (done.status, done.out.split(": ")[0]) == (0, "smallest detectable difference")
     leans = evenrank("explain", "leans_as_candidates").out
     assert leans.startswith("leans_as_candidates (audit): … leans …")
-    assert "lean: A figure that is not 0" in " ".join(leans.split())
+    assert "lean: A value that is not 0" in " ".join(leans.split())
     wrong = evenrank("explain", "no_leen")
     assert wrong.status == 2
     assert "near it: no_lean" in wrong.err

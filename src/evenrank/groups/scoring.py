@@ -162,7 +162,10 @@ def score_batch(
         batch: A pyarrow Table or RecordBatch, or any other Arrow table.
         id_column: Its column of ids; None: ``doc_id``, ``_id``, ``id`` and so on, as in a file.
         text_column: Its column of texts; None: ``text`` and so on, after a ``title`` if there is one.
-        lexicon, poles, tokens, threshold: As :func:`evenrank.audit` takes them.
+        lexicon: As :func:`evenrank.audit` takes it.
+        poles: As :func:`evenrank.audit` takes them.
+        tokens: As :func:`evenrank.audit` takes it.
+        threshold: As :func:`evenrank.audit` takes it.
         magnitudes: Some of ``count``, ``bool``, ``tf``, ``tf_words`` and ``tf_literal``.
 
     Returns:

@@ -44,8 +44,12 @@ def rerank_batch(
     Args:
         batch: An Arrow table with the texts of queries and of passages, and any other columns.
         model: The folder of a ranker or its name on the hub, as :func:`evenrank.rerank` takes it.
-        query_column, text_column: The columns of texts.
-        kind, device, precision, batch_size: As of :func:`evenrank.rerank`.
+        query_column: The column of queries.
+        text_column: The column of passages.
+        kind: As :func:`evenrank.rerank` takes it.
+        device: As :func:`evenrank.rerank` takes it.
+        precision: As :func:`evenrank.rerank` takes it.
+        batch_size: As :func:`evenrank.rerank` takes it.
 
     Returns:
         The batch with the column ``score`` (float64) behind its own.
@@ -84,8 +88,11 @@ def encode_batch(
         batch: An Arrow table with ids and texts.
         model: The folder of a bi-encoder or its name on the hub.
         of: Whose prompt the model puts before the texts.
-        id_column, text_column: As of :func:`evenrank.score_batch`.
-        device, precision, batch_size: As of :func:`evenrank.rerank`.
+        id_column: As :func:`evenrank.score_batch` takes it.
+        text_column: As :func:`evenrank.score_batch` takes it.
+        device: As :func:`evenrank.rerank` takes it.
+        precision: As :func:`evenrank.rerank` takes it.
+        batch_size: As :func:`evenrank.rerank` takes it.
 
     Returns:
         ``doc_id`` (or ``query_id``) and ``vector`` (float32, of fixed size), a row a text in the batch's order.

@@ -97,7 +97,7 @@ def explain(what: str) -> str:
     """The sentences of a finding's key, what they mean and what to do, with the terms in them; or that of a term.
 
     >>> explain("nDCG@20")
-    'nDCG: Effectiveness: discounted gain of the first documents over that of an ideal order; 1 is best.'
+    'nDCG: Effectiveness: the discounted gain of the first documents, divided by that of an ideal order; 1 is best.'
 
     Raises UnknownNameError, with near names, for what is neither.
     """

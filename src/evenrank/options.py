@@ -6,6 +6,7 @@ an argument, the rest are options. So what is added to a signature is added to t
 """
 
 # Annotations name types that are not imported: the command line reads this file, and has to start at once.
+from collections.abc import Collection as AnyCollection
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -83,7 +84,7 @@ STOP_WORDS = (
     "none, a file with one word per line, or english, danish, dutch, french, german, italian, norwegian, portuguese, "
     "russian, spanish, swedish, turkish."
 )
-VECTORS = "word2vec, GloVe or fastText file, saved vectors, or a transformer's folder."
+VECTORS = "word2vec, GloVe or fastText file, or saved vectors."
 OUT_VECTORS = "What to write: .bin or .txt (word2vec), else a folder (safetensors)."
 NO_QRELS = "Qrels or irds:NAME, for effectiveness."
 NEUTRAL = "A label that means no group; repeatable."
@@ -316,8 +317,32 @@ Specific = Annotated[
     File | None,
     Option("Words that keep their group, as JSON. Default: gender-en.", metavar="F.json", reads=True, panel="Groups"),
 ]
-LearnSpecific = Annotated[
-    bool, Option("Learn more such words from these with a linear SVM.", panel="Groups", rare=True)
+Saturation = Annotated[
+    float | None,
+    Option("BM25: term frequency saturation, from 0 (default: 0.9, or the index's).", range=K1, rare=True),
+]
+LengthNormalisation = Annotated[
+    float | None,
+    Option("BM25: document length normalisation, 0 to 1 (default: 0.4, or the index's).", range=SHARE, rare=True),
+]
+StopWords = Annotated[
+    str | AnyCollection[str] | None,
+    Option(
+        f"BM25: {STOP_WORDS} Default: english, or the index's.",
+        metavar="NAME",
+        typed=str,
+        reads=True,
+        shown=False,
+        panel="Method",
+    ),
+]
+Stemmer = Annotated[
+    str | None,
+    Option(
+        "BM25: english, another Snowball stemmer, or none. Default: english, or the index's.",
+        metavar="NAME",
+        shown=False,
+    ),
 ]
 Limit = Annotated[int | None, Option("Read only this number of words.", range=COUNT, panel="Input", rare=True)]
 

@@ -340,6 +340,4 @@ def test_full_runs_on_stand_ins(done: Done, tmp_path: Path, monkeypatch: pytest.
     )
     figures = SamplingStudy(settings, tmp_path / "full").run(1)
     assert figures.mean("off print", "public runs") > 0.0005
-    decided = {one.key: one.decided(figures, settings.models, "full").verdict.state for one in claims_of("sampling")}
-    assert decided["public_rows"] == "not supported"
     assert {"BERT-Tiny AdvBert", "BERT-base share 0.6"} <= set(figures.systems("MRR@10 on QS2"))

@@ -405,9 +405,9 @@ def test_an_index_at_hand_makes_losses_certain_and_is_kept(tmp_path: Path, texts
     assert loss.command == f"evenrank index {docs} --out DIR"
     given: dict[str, Any] = {"model": model, "sample": 20, "index": tmp_path / "kept"}
     first = scan(docs, **given)
-    stamp = (tmp_path / "kept" / "vectors.bin").stat().st_mtime_ns
+    stamp = (tmp_path / "kept" / "vectors.npy").stat().st_mtime_ns
     assert scan(docs, **given).to_dict() == first.to_dict()
-    assert (tmp_path / "kept" / "vectors.bin").stat().st_mtime_ns == stamp
+    assert (tmp_path / "kept" / "vectors.npy").stat().st_mtime_ns == stamp
     with pytest.raises(EvenrankError, match="was made with another `document_prompt`"):
         scan(docs, document_prompt="passage: ", **given)
     with pytest.raises(EvenrankError, match="expected a collection in a file and a model in a folder"):

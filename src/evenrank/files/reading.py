@@ -464,7 +464,7 @@ def is_index(path: object) -> bool:
     for name in (INDEX, UNFINISHED):
         with suppress(OSError, ValueError), open(Path(path) / name, "rb") as stream:
             # A collection can have a part of that name.
-            if INDEX_FORMAT.encode() in stream.read(200) or (Path(path) / "ids-text.bin").is_file():
+            if INDEX_FORMAT.encode() in stream.read(200) or (Path(path) / "ids-starts.npy").is_file():
                 return True
     return False
 

@@ -62,7 +62,7 @@ PICTURES: tuple[tuple[str, Callable[[Path], Path], str, tuple[int, int]], ...] =
     ("audit-queries", audit, "#queries", (1000, 560)),
     ("answers", answers, "details.part", (WIDTH, 500)),
     ("experiment", experiment, "", (WIDTH, 550)),
-    ("experiment-figures", experiment, "details.part", (WIDTH, 640)),
+    ("experiment-figures", experiment, "details.part", (WIDTH, 386)),
 )
 
 

@@ -49,7 +49,7 @@ def map_files(
         repeated = counts.filter(expr=col("rows") > 1).take(1)
         if repeated:
             raise InputError(collection, f"the id {quoted(repeated[0]['doc_id'])} is there more than once")
-        rows = ids.count()
+        rows: int = ids.count()
         work.finish()
     return rows
 

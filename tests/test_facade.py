@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,11 +20,11 @@ SOURCE = Path(evenrank.__file__)
 
 def for_the_type_checker() -> dict[str, str]:
     """Each name that the package imports for the type checker alone → the module that it is imported from."""
-    (block,) = (node for node in ast.parse(SOURCE.read_text(encoding="utf-8")).body if isinstance(node, ast.If))
+    block = next(node for node in ast.parse(SOURCE.read_text(encoding="utf-8")).body if isinstance(node, ast.If))
     return {
         alias.asname or alias.name: str(line.module).removeprefix("evenrank.")
         for line in block.body
-        if isinstance(line, ast.ImportFrom)
+        if isinstance(line, ast.ImportFrom) and line.module != "evenrank"
         for alias in line.names
     }
 
@@ -34,7 +37,7 @@ def test_names_homes_and_types_agree() -> None:
 
 
 def test_public_names_are_listed() -> None:
-    assert dir(evenrank) == sorted(evenrank.__all__)
+    assert set(dir(evenrank)) == {*evenrank.__all__, *evenrank._FOLDERS}
     assert len(set(evenrank.__all__)) == len(evenrank.__all__)
 
 
@@ -44,6 +47,47 @@ def test_names_are_those_of_their_homes() -> None:
         value = getattr(evenrank, name)
         assert value is getattr(importlib.import_module(f"evenrank.{for_the_type_checker()[name]}"), name)
         assert value.__doc__, name
+
+
+def test_signatures_show_names_types_and_defaults() -> None:
+    assert str(inspect.signature(evenrank.retrieve)).startswith(
+        "(collection: object, queries: TextsLike, *, k: int = 1000, passages: PassagesLike | None = None, k1: float"
+    )
+    for name in evenrank.__all__:
+        if name[0].islower() and not name.startswith("_"):
+            assert not re.search(r"Annotated|Option\(|opt\.", str(inspect.signature(getattr(evenrank, name)))), name
+
+
+USER = """
+import evenrank
+from evenrank import AuditResult, MetricValue, Run
+
+def lean(run: Run, texts: dict[str, str]) -> float | None:
+    result: AuditResult = evenrank.audit({"mine": run}, collection=texts, measures="ARaB@10")
+    value: MetricValue = result["mine"]["ARaB@10"]
+    print(result)
+    return value.mean
+
+run = evenrank.read_run("a.run", columns={"query": "q"})
+reveal_type(lean(run, {"d1": "she"}))
+evenrank.measures.provider
+evenrank.audit({"mine": run}, missing="never")
+evenrank.no_such_name
+"""
+
+
+@pytest.mark.slow
+def test_a_users_project_is_typed(tmp_path: Path) -> None:
+    """As mypy sees it: what is right passes, an unknown value and an unknown name are errors."""
+    (tmp_path / "user.py").write_text(USER)
+    root = SOURCE.parents[2]
+    kept = ["--config-file", str(root / "pyproject.toml"), "--cache-dir", str(root / ".mypy_cache")]
+    command = [sys.executable, "-m", "mypy", *kept, "--no-error-summary", "user.py"]
+    environment = {**os.environ, "MYPYPATH": str(SOURCE.parents[1])}
+    said = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False).stdout
+    errors = [line for line in said.splitlines() if line.startswith("user.py") and ": error: " in line]
+    assert [line.split(":")[1] for line in errors] == ["14", "15"], said
+    assert 'Revealed type is "float | None"' in said
 
 
 def test_an_unknown_name() -> None:

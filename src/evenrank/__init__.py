@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING
 from evenrank._version import __version__
 
 if TYPE_CHECKING:
+    from evenrank import decide as decide
+    from evenrank import files as files
+    from evenrank import groups as groups
+    from evenrank import measures as measures
+    from evenrank import mitigation as mitigation
+    from evenrank import models as models
+    from evenrank import mteb as mteb
+    from evenrank import probes as probes
+    from evenrank import search as search
+    from evenrank import training as training
     from evenrank.auditing import AuditResult, audit, named_runs, run_name
+    from evenrank.auditing.data import MetricValue, RunAudit
     from evenrank.auditing.label_sample import LabelSample, sample_labels
     from evenrank.auditing.lexicon_check import LexiconCheck, check_lexicon
     from evenrank.auditing.people import ImpactRatios, impact_ratios
@@ -40,7 +51,7 @@ if TYPE_CHECKING:
     from evenrank.groups.scoring import score_batch
     from evenrank.groups.sql import lexicon_sql
     from evenrank.mitigation.blind import mask_texts
-    from evenrank.mitigation.ibbr import IBBR
+    from evenrank.mitigation.ibbr import IBBR, FunctionTerm
     from evenrank.mitigation.negatives import write_negatives
     from evenrank.mitigation.rotation import rotate_collection
     from evenrank.models.batches import encode_batch, rerank_batch
@@ -57,6 +68,7 @@ if TYPE_CHECKING:
     from evenrank.probes.sensitivity import SensitivityResult, position_sensitivity
     from evenrank.probes.similarity import SimilarityResult, position_similarity
     from evenrank.probes.variants import variants
+    from evenrank.results.finding import Finding
     from evenrank.results.terms import explain
     from evenrank.search.analysis import read_stop_words
     from evenrank.search.expansion import RM3, expand
@@ -64,9 +76,11 @@ if TYPE_CHECKING:
     from evenrank.search.index_folder import Encoding
     from evenrank.search.indexes import build_index, open_index, retrieve
     from evenrank.training.card import training_summary
+    from evenrank.training.choice import Validation
     from evenrank.training.lists import training_lists
+    from evenrank.training.recipes import RankerRecipe
     from evenrank.training.run import train_recipe
-    from evenrank.training.train import train
+    from evenrank.training.train import TrainingResult, train
 
 _HOMES = {
     "auditing": (
@@ -74,6 +88,10 @@ _HOMES = {
         "audit",
         "named_runs",
         "run_name",
+    ),
+    "auditing.data": (
+        "MetricValue",
+        "RunAudit",
     ),
     "auditing.label_sample": (
         "LabelSample",
@@ -129,7 +147,10 @@ _HOMES = {
     "groups.scoring": ("score_batch",),
     "groups.sql": ("lexicon_sql",),
     "mitigation.blind": ("mask_texts",),
-    "mitigation.ibbr": ("IBBR",),
+    "mitigation.ibbr": (
+        "IBBR",
+        "FunctionTerm",
+    ),
     "mitigation.negatives": ("write_negatives",),
     "mitigation.rotation": ("rotate_collection",),
     "models.batches": (
@@ -165,6 +186,7 @@ _HOMES = {
         "position_similarity",
     ),
     "probes.variants": ("variants",),
+    "results.finding": ("Finding",),
     "results.terms": ("explain",),
     "search.analysis": ("read_stop_words",),
     "search.expansion": (
@@ -182,14 +204,19 @@ _HOMES = {
         "retrieve",
     ),
     "training.card": ("training_summary",),
+    "training.choice": ("Validation",),
     "training.lists": ("training_lists",),
+    "training.recipes": ("RankerRecipe",),
     "training.run": ("train_recipe",),
-    "training.train": ("train",),
+    "training.train": (
+        "TrainingResult",
+        "train",
+    ),
 }
 """The public names by the module that defines them."""
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _FOLDERS = (
-    "decide", "files", "groups", "measures", "mitigation", "models", "probes", "search", "training",
+    "decide", "files", "groups", "measures", "mitigation", "models", "mteb", "probes", "search", "training",
 )  # fmt: skip
 """What ``evenrank.measures.provider(...)`` and the like reach without an import of their own."""
 
@@ -202,6 +229,8 @@ __all__ = [
     "Encoding",
     "Endpoint",
     "EvenrankError",
+    "Finding",
+    "FunctionTerm",
     "GateResult",
     "GroupTable",
     "ImpactRatios",
@@ -209,15 +238,20 @@ __all__ = [
     "LabelSample",
     "Lexicon",
     "LexiconCheck",
+    "MetricValue",
     "ProbeResult",
+    "RankerRecipe",
     "Rebalanced",
     "Run",
+    "RunAudit",
     "ScanResult",
     "Scoring",
     "SensitivityResult",
     "SimilarityResult",
     "SyntheticConfig",
     "TextFile",
+    "TrainingResult",
+    "Validation",
     "__version__",
     "as_labels",
     "audit",
@@ -278,22 +312,25 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    if name in _FOLDERS:
-        return importlib.import_module(f"{__name__}.{name}")
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        module = importlib.import_module(f"{__name__}.{_HOME_OF[name]}")
-    except ModuleNotFoundError:
-        from evenrank.files.errors import require_neural
+# Unknown to type checkers, for which every name would be there.
+if not TYPE_CHECKING:
 
-        require_neural(f"evenrank.{name}")
-        raise
-    value: object = getattr(module, name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> object:
+        if name in _FOLDERS:
+            return importlib.import_module(f"{__name__}.{name}")
+        if name not in _HOME_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
+            module = importlib.import_module(f"{__name__}.{_HOME_OF[name]}")
+        except ModuleNotFoundError:
+            from evenrank.files.errors import require_neural
+
+            require_neural(f"evenrank.{name}")
+            raise
+        value: object = getattr(module, name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_FOLDERS])

@@ -20,6 +20,7 @@ from evenrank.mitigation.ibbr import (
     AutoWeight,
     DualWeight,
     FixedWeight,
+    FunctionTerm,
     Pairwise,
     _values,
     best_weight,
@@ -130,7 +131,19 @@ def test_too_few_queries_give_0_with_a_gradient_of_0():
     loss.backward()
     assert loss.item() == 0.0
     assert scores.grad.abs().sum().item() == 0.0
-    assert not term.applies(term.summarize(scores, labels, groups, torch.ones(4, 5, dtype=torch.bool)))
+    summary = term.summarize(scores, labels, groups, torch.ones(4, 5, dtype=torch.bool))
+    assert not term.applies(summary)
+    assert term(scores.double(), labels, groups).dtype == torch.float32
+
+
+def test_a_function_acts_where_it_says() -> None:
+    """On any queries, if it needs no clicked passages of both poles."""
+    scores, mask = torch.randn(4, 5), torch.ones(4, 5, dtype=torch.bool)
+    labels, groups = torch.zeros(4, 5), torch.ones(4, 5)
+    labels[:, 0] = 1
+    for pairs in (False, True):
+        term = FunctionTerm(lambda scores, relevance, sides, mask: scores.sum(), pairs=pairs)
+        assert term.applies(term.summarize(scores, labels, groups, mask)) is not pairs
 
 
 TERMS = [

@@ -12,6 +12,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
 
+from transformers import TrainerCallback
+
 import evenrank
 from evenrank.files import EvenrankError, InputError, read_qrels, read_queries, read_run, read_texts
 from evenrank.groups import Scoring, load_lexicon
@@ -218,6 +220,18 @@ def test_a_custom_loss_by_name_and_by_value(gendered: Path, tmp_path: Path, monk
     assert found[2] == found[3] == pytest.approx(2 * found[0], rel=1e-5)
     with pytest.raises(EvenrankError, match="hinge is a built-in loss"):
         register_loss("hinge", nll)
+
+
+def test_callbacks_of_transformers(gendered: Path) -> None:
+    steps = []
+
+    class Steps(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            steps.append(state.global_step)
+
+    ranker = DotRanker.from_pretrained(load_recipe(gendered).ranker.model)
+    evenrank.train(ranker, RECORDS, batch=2, max_steps=2, callbacks=[Steps()])
+    assert steps == [1, 2]
 
 
 def test_a_custom_ranker_by_name(gendered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

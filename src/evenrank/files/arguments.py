@@ -10,6 +10,7 @@ evenrank.files.errors.EvenrankError: `text`: expected a string, found 5
 
 from __future__ import annotations
 
+import ast
 import builtins
 import functools
 import inspect
@@ -24,6 +25,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 
+from evenrank import options
 from evenrank.options import LARGEST, Option, Range
 
 from .errors import EvenrankError, arg, shown
@@ -87,7 +89,35 @@ def checked(function: _F) -> _F:
             check_conditions(otherwise | passed, otherwise, options)
         return function(*args, **kwargs)
 
+    checking.__signature__ = _plain_signature(function)  # type: ignore[attr-defined]
     return checking  # type: ignore[return-value]
+
+
+class _Shown(str):
+    """An annotation as help shows it, without quotes."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _plain_signature(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature with types alone: what options say of themselves belongs to the command line."""
+    own = inspect.signature(function)
+    parameters = [parameter.replace(annotation=_plain(parameter.annotation)) for parameter in own.parameters.values()]
+    return own.replace(parameters=parameters, return_annotation=_plain(own.return_annotation))
+
+
+def _plain(annotation: Any) -> Any:
+    if not isinstance(annotation, str):
+        return annotation
+    option = getattr(options, annotation.removeprefix("opt."), None) if annotation.startswith("opt.") else None
+    if option is not None:
+        kind = get_args(option)[0]
+        return _Shown(getattr(kind, "__forward_arg__", None) or inspect.formatannotation(kind))
+    tree = ast.parse(annotation, mode="eval").body if annotation.startswith("Annotated[") else None
+    if isinstance(tree, ast.Subscript) and isinstance(tree.slice, ast.Tuple):
+        annotation = ast.unparse(tree.slice.elts[0])
+    return _Shown(annotation.replace("opt.", ""))
 
 
 def _declared(annotation: object, names: dict[str, Any]) -> tuple[Any, Option | None]:

@@ -177,9 +177,9 @@ class IBBR:
         as_weight(self.weight)
 
     def __call__(self, scores: Tensor, relevance: Tensor, sides: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The term of one batch in this process; without ``mask`` every passage is real."""
+        """The term of one batch in this process, in float32; without ``mask`` every passage is real."""
         mask = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask
-        return self.loss(self.summarize(scores, relevance, sides, mask))
+        return self.loss(self.summarize(scores.float(), relevance, sides, mask))
 
     # What EffectiveBatch asks of a term.
 
@@ -224,7 +224,7 @@ class BatchTerm(Protocol):
         """The term of the queries summarized; queries of zeros alone are padding."""
 
     def applies(self, summary: Summary) -> bool:
-        """Whether the queries are enough for the term (both groups are there)."""
+        """Whether the term acts on these queries, and an automatic weight adapts to it."""
 
     def delta_aprf(self, summary: Summary) -> float:
         """ΔA-PRF of the queries; NaN where undefined."""
@@ -345,11 +345,13 @@ TermFunction = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 class FunctionTerm:
     """A custom term: any function of a batch's scores, relevance, sides and mask; ``weight`` as in :class:`IBBR`.
 
-    The function is called with all queries of a step, in all processes and accumulation steps, at once.
+    The function is called with all queries of a step, in all processes and accumulation steps, at once. It acts in
+    every step; with ``pairs=True``, only where a clicked passage of each pole competes with one that is not clicked.
     """
 
     function: TermFunction
     weight: Weight = 1.0
+    pairs: bool = False
 
     def summarize(self, scores: Tensor, relevance: Tensor, sides: Tensor, mask: Tensor) -> Summary:
         """Scores (differentiable), relevance, sides and mask, [K, B] each."""
@@ -366,8 +368,8 @@ class FunctionTerm:
         return self.function(scores[real], relevance[real], sides[real], mask[real] > 0) + nothing
 
     def applies(self, summary: Summary) -> bool:
-        """Whether a clicked passage of each pole competes with one that is not clicked."""
-        return bool(self._pairwise(summary).defined.any(1).all())
+        """Whether the term acts on these queries."""
+        return not self.pairs or bool(self._pairwise(summary).defined.any(1).all())
 
     def delta_aprf(self, summary: Summary) -> float:
         """ΔA-PRF of the queries."""

@@ -32,6 +32,7 @@ HITS = ("hits.hits", "hits", "results", "documents", "docs", "response.docs", "d
 """Where servers put the list of what they found."""
 IDS = (
     *(f"{place}{name}" for place in ("metadata.", "node.metadata.", "") for name in DOCUMENT),
+    *("metadata.source", "node.metadata.source"),
     "node.ref_doc_id",
     "node.node_id",
 )

@@ -33,6 +33,10 @@ class Result:
     def __repr__(self) -> str:
         return summary_line(type(self).__name__, self.to_dict())
 
+    def __str__(self) -> str:
+        """The screen of the command, as ``print`` shows it."""
+        return self.table()
+
     def _repr_html_(self) -> str:
         """The view in a notebook: the same as in the terminal."""
         return self.page().notebook()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -136,11 +137,12 @@ def _model_index(
 
 
 @checked
-def training_summary(folder: Path) -> list[str]:
+def training_summary(folder: str | os.PathLike[str]) -> list[str]:
     """A finished run in lines: effectiveness and bias of the validation run, before and after.
 
     Of a distilled encoder, which is not audited, how near it has come to its teacher.
     """
+    folder = Path(folder)
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     lines = summary_of(result)
     if "teacher" in result:

@@ -7,11 +7,13 @@ import math
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 from accelerate import PartialState
+from transformers import TrainerCallback
 
 from evenrank import options as opt
 from evenrank.files import EvenrankError, arg, make_folder
@@ -53,6 +55,7 @@ def train(
     labels: opt.Labels = None,
     validation: Validation | None = None,
     out: str | os.PathLike[str] | None = None,
+    callbacks: Sequence[TrainerCallback] = (),
     **settings: object,
 ) -> TrainingResult:
     """Trains a ranker on lists of passages.
@@ -73,7 +76,8 @@ def train(
     that the lists lack; or ``labels``, those that :func:`training_lists` was given.
 
     ``validation``: a run to re-rank (:meth:`Validation.of`), which chooses the checkpoint; beside a fairness term, only
-    with ``attributes``, else the last is kept. ``out``: a folder for the ``model``, the log and checkpoints.
+    with ``attributes``, else the last is kept. ``out``: a folder for the ``model``, the log (``log.jsonl``) and
+    ``checkpoints``. ``callbacks``: those of transformers, which are called beside evenrank's own.
     ``settings`` are those of a recipe's ``[training]``: ``epochs``, ``batch``, … (:class:`TrainingRecipe`).
 
     Raises EvenrankError for input and settings that cannot be used, and for a folder with a training in it;
@@ -99,6 +103,8 @@ def train(
         trainer = RankingTrainer(
             ranker, dataset, objective, training, place, validation, validation.depth if validation else 1
         )
+        for callback in callbacks:
+            trainer.add_callback(callback)
         # The progress bar prints the log beside itself, to standard output.
         with contextlib.redirect_stdout(sys.stderr):
             trainer.train()

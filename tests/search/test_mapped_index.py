@@ -236,7 +236,7 @@ DAMAGE: dict[str, tuple[str, Callable[[Any], Any], str]] = {
 
 def unchecked(folder: Path) -> MappedBM25:
     """An index, of whose files the sizes alone were looked at."""
-    return MappedBM25.open(read_manifest(folder))
+    return MappedBM25(read_manifest(folder))
 
 
 @pytest.mark.parametrize("name", DAMAGE)

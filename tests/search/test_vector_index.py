@@ -299,14 +299,14 @@ def test_damaged_files_are_refused(copy: Path) -> None:
     by_turn = copy / "by-turn.npy"
     sound = by_turn.read_bytes()
     np.save(by_turn, np.full(DOCUMENTS, 10_000, np.int32))
-    assert refused(retrieve, VectorIndex.open(read_manifest(copy)), QUERIES, quiet=True) == (
+    assert refused(retrieve, VectorIndex(read_manifest(copy)), QUERIES, quiet=True) == (
         f"{copy}: the index is damaged: its vectors or their order cannot be used"
     )
     by_turn.write_bytes(sound)
     vectors = copy / "vectors.npy"
     whole = vectors.read_bytes()
     np.save(vectors, np.full((DOCUMENTS, 32), np.nan, np.float16))
-    opened = VectorIndex.open(read_manifest(copy))
+    opened = VectorIndex(read_manifest(copy))
     assert "its vectors or their order" in refused(retrieve, opened, QUERIES, quiet=True)
     vectors.write_bytes(whole[:-2])
     assert "vectors.npy has" in refused(retrieve, copy, QUERIES, quiet=True)
@@ -315,7 +315,7 @@ def test_damaged_files_are_refused(copy: Path) -> None:
     values = json.loads((copy / "index.json").read_text())
     values["files"]["vectors.npy"]["bytes"] -= 2
     (copy / "index.json").write_text(json.dumps(values))
-    assert "vectors.npy cannot be read" in refused(VectorIndex.open, read_manifest(copy))
+    assert "vectors.npy cannot be read" in refused(VectorIndex, read_manifest(copy))
 
 
 def test_vectors_beyond_float16_are_refused(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -478,25 +478,19 @@ class _Terms(Mapping[str, int]):
 
 
 class MappedBM25:
-    """BM25's index in a folder, open."""
+    """BM25's index in a folder, its files mapped. Raises InputError if they do not fit each other."""
 
-    def __init__(self, manifest: Manifest, index: Index) -> None:
+    def __init__(self, manifest: Manifest) -> None:
         self.manifest = manifest
-        self._index = index
+        terms, ids = _Terms(manifest), Texts(manifest, "ids", manifest.documents)
+        postings = Postings.open(manifest, len(terms))
+        k1, b = _number(manifest, "k1"), _number(manifest, "b")
+        forward = _forward(manifest, manifest.documents)
+        self._index = Index(ids, _analyzer(manifest, terms), k1, b, postings, forward)
 
     @cached_property
     def _changed(self) -> list[str]:
         return changed_collection(self.manifest)
-
-    @classmethod
-    def open(cls, manifest: Manifest) -> MappedBM25:
-        """Maps the files. Raises InputError if they do not fit each other."""
-        terms = _Terms(manifest)
-        postings = Postings.open(manifest, len(terms))
-        k1, b = _number(manifest, "k1"), _number(manifest, "b")
-        forward = _forward(manifest, manifest.documents)
-        index = Index(Texts(manifest, "ids", manifest.documents), _analyzer(manifest, terms), k1, b, postings, forward)
-        return cls(manifest, index)
 
     @checked
     def search(

@@ -111,10 +111,10 @@ def open_index(path: str | os.PathLike[str], *, check: bool = False) -> FirstSta
     if check:
         verify(manifest)
     if manifest.kind == "bm25":
-        return MappedBM25.open(manifest)
+        return MappedBM25(manifest)
     from .vector_index import VectorIndex
 
-    return VectorIndex.open(manifest)
+    return VectorIndex(manifest)
 
 
 @checked

@@ -55,7 +55,10 @@ class _Found:
 
 
 class VectorIndex:
-    """An index of vectors ("dense") or of weights of terms ("sparse"), its files mapped; see :func:`open_index`."""
+    """An index of vectors ("dense") or of weights of terms ("sparse"), its files mapped; see :func:`open_index`.
+
+    Raises InputError if the files of the manifest do not fit each other.
+    """
 
     def __init__(self, manifest: Manifest) -> None:
         self.manifest = manifest
@@ -63,11 +66,6 @@ class VectorIndex:
         self._model: Mapping[str, object] = manifest.model or {}
         self._encoder: tuple[object, TextEncoder] | None = None
         self._searcher = _Dense(self) if manifest.kind == "dense" else _Sparse(self)
-
-    @classmethod
-    def open(cls, manifest: Manifest) -> VectorIndex:
-        """The index of a manifest. Raises InputError if its files do not fit each other."""
-        return cls(manifest)
 
     def encoder(self, model: object = None, encoding: Encoding | None = None) -> TextEncoder:
         """The model that the index was made with, loaded; see :meth:`search`."""

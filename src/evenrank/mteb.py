@@ -113,8 +113,10 @@ def audit(
     named = predictions if runs_by_name(predictions) else {"run": predictions}
     runs = {}
     for name, given in named.items():
-        is_file = isinstance(given, str | os.PathLike)
-        run = read_predictions(given, subset=subset, split=split) if is_file else as_run(given)
+        if isinstance(given, str | os.PathLike):
+            run = read_predictions(given, subset=subset, split=split)
+        else:
+            run = as_run(given)
         scores = pl.col("score").cast(pl.Float32).cast(pl.Float64)
         runs[name] = Run.from_table(run.table.with_columns(scores), name)
     judged = relevant

@@ -64,7 +64,10 @@ def test_settings_over_a_recipe():
         ("colour=1", "unknown key colour (allowed: name, out, source, ranker, data,"),
         ("training.batch=0", "training.batch: expected 1 or more, found 0"),
         ("loss.name=rank", "loss.name: expected nll, hinge, bce, ranknet or margin-mse, found 'rank'"),
-        ("ranker.kind=bert", "ranker.kind: expected cat, dot, tk, knrm, conv-knrm or match-pyramid, found 'bert'"),
+        (
+            "ranker.kind=bert",
+            "ranker.kind: expected cat, dot, sparse, tk, knrm, conv-knrm or match-pyramid",
+        ),
         ("training.epochs=0", "training.epochs: expected more than 0, found 0"),
         ("training.warmup=1.5", "training.warmup: expected 1 or less, found 1.5"),
         ("training.batch=2.5", "training.batch: expected a whole number, found 2.5"),

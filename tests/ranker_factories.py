@@ -134,7 +134,7 @@ def dot_frozen(seed: int = 0) -> Ranker:
 
 
 @functools.cache
-def _predictor(seed: int) -> str:
+def predictor(seed: int = 0) -> str:
     """A tiny checkpoint that predicts words, as SPLADE does."""
     import torch
     from transformers import BertConfig, BertForMaskedLM
@@ -153,7 +153,7 @@ def sparse(seed: int = 0) -> Ranker:
     """SPLADE, whose query side stays as it is."""
     from evenrank.models.sparse import SparseRanker
 
-    return SparseRanker.from_pretrained(_predictor(seed), query_length=8, passage_length=22)
+    return SparseRanker.from_pretrained(predictor(seed), query_length=8, passage_length=22)
 
 
 CASES: dict[str, Case] = {

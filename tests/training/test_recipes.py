@@ -20,6 +20,7 @@ def test_shipped_recipes_are_valid_and_survive_writing(name, tmp_path):
 def test_the_published_settings():
     tk = load_recipe("position-tk")
     assert (tk.loss.name, tk.training.batch, tk.training.optimizer) == ("hinge", 32, "adam")
+    assert tk.ranker.settings == {"kernels": "even"}
     assert tk.training.learning_rates == {"embeddings": 1e-4, "contextualisation": 1e-4, "kernels": 1e-3}
     assert (
         load_recipe("position-cat").training.learning_rate == load_recipe("position-dot").training.learning_rate == 7e-6
@@ -27,7 +28,7 @@ def test_the_published_settings():
     dot = load_recipe("ibbr-dot")
     assert (dot.ranker.model, dot.ranker.dimensions, dot.training.batch) == (
         "google/bert_uncased_L-2_H-128_A-2",
-        128,
+        None,
         150,
     )
     assert (dot.data.negatives, dot.training.learning_rate, dot.training.weight_decay) == (199, 3e-5, 0.01)

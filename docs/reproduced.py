@@ -1,9 +1,9 @@
-"""The page "What reproduces and what does not": every claim of the papers, and the verdict at each scale that was run.
+"""The pages "What reproduces and what does not": every claim of the papers, and the verdict at each scale that was run.
 
 python docs/reproduced.py FOLDER… takes from finished experiments the values by query of the figures that claims name
 (Parquet) and what a reader has to know of the run (JSON) into ``docs/reproduced``, decides every claim by these values,
-and makes the page ``docs/reproduces.md`` of all that is there. python docs/reproduced.py --power FOLDER… takes n and
-power of the published effects from runs on development seeds into the claims' ``power.csv``.
+and makes ``docs/reproduces.md`` and a page a paper of all that is there. python docs/reproduced.py --power FOLDER…
+takes n and power of the published effects from runs on development seeds into the claims' ``power.csv``.
 """
 
 from __future__ import annotations
@@ -18,24 +18,22 @@ from typing import Any
 
 KEPT = Path(__file__).parent / "reproduced"
 PAGE = Path(__file__).parent / "reproduces.md"
+FOLDER = Path(__file__).parent / "reproduces"
 POWER = Path(__file__).parent.parent / "src/evenrank/papers/claims/power.csv"
 INTRODUCTION = """# What reproduces and what does not
 
 Every claim of the five papers, and what evenrank's own runs of their experiments show."""
-READING = """A claim is *supported* (●) if the 95% interval of each of its figures (90% for equivalence: two one-sided
-tests at 5%) lies on the claimed side, *not supported* (○) if one lies on the other side, *undecided* (·) otherwise,
-with what it needs. "No significant change" needs p > .05 and the margin that the claim states. A claim of every ranker
-is supported if each that ran supports it. A claim that a broken ranker would fulfil too needs a ranker above BM25 to be
-supported; a significant result the other way refutes it in any case. n and power of the published effects were reckoned
-from the development seeds and written before the reported runs. Figures of the papers' tables that their texts do not
-claim stand as rows, without a verdict, on the experiments' own pages.
+READING = """A claim is *supported* (●) if the 95% interval of each of its figures (90% for equivalence) lies on the
+claimed side, *not supported* (○) if one lies on the other side, *undecided* (·) otherwise, with what it needs. "No
+significant change" needs p > .05 and the margin that the claim states. A claim of every ranker is supported if each
+that ran supports it. What a broken ranker would fulfil too needs one above BM25. n and power were reckoned from
+development seeds before the reported runs.
 
 *tiny* is a synthetic collection in which the amount of bias is known: it shows whether the mechanism works. *real* is
-real text and real weights on a CPU ([the experiments](guides/experiments.md)). *full*, with the published data and
-settings, needs a GPU and has not been run. Settings were chosen on development seeds, which at *real* divide the same
-queries otherwise; the reported seeds were run once. *Not … as published*: the interval excludes the published effect,
-taken in relation to the level here.
-all-MiniLM-L6-v2 was trained on SQuAD 2.0 and NQ among others, so its figures on SQuAD are not zero-shot."""
+real text and real weights on a CPU ([the experiments](guides/experiments.md)). *full*, with the published data, needs a
+GPU and has not been run. Settings were chosen on development seeds, which at *real* divide the same queries otherwise;
+the reported seeds were run once. *Refuted by*: a mistake, made on purpose, that changes the verdict at *real*
+(`make mutants`)."""
 MARKS = {"supported": "●", "not supported": "○", "undecided": "·"}
 ROUND = ("tiny", "real")
 TITLES = {
@@ -114,22 +112,49 @@ def decided(file: Path) -> Run:
     return {**run, "claims": [json_values(one.to_dict()) for one in claims], "values": values.name}
 
 
-def page(found: list[Run]) -> str:
-    """The page: the counts, a line a claim, and folded behind them settings and warnings."""
+def pages(found: list[Run]) -> dict[Path, str]:
+    """Every page by its file: the counts at a glance, and a page a paper."""
+    parts = [INTRODUCTION, _summary(found), READING]
+    return {PAGE: "\n\n".join(parts) + "\n"} | {
+        FOLDER / f"{paper}.md": _paper(paper, title, found) for paper, title in TITLES.items()
+    }
+
+
+def _paper(paper: str, title: str, found: list[Run]) -> str:
+    """A paper's claims, a line each, and what ran."""
     from evenrank.results.page import CITATIONS
 
-    citations = {
-        "ibbr": CITATIONS["IBBR"],
-        "sampling": CITATIONS["BAS"],
-        "expansion": SOURCE,
-        "position": CITATIONS["POS"],
-    }
-    parts = [INTRODUCTION, _summary(found), READING]
-    for paper, title in TITLES.items():
-        cited = citations[paper]
-        source = f"[{cited[0]}]({cited[1]})" if cited[1] else cited[0]
-        parts += [f"## {title}", f"{source}.", *_claims(paper, found)]
-    return "\n\n".join([*parts, "## The runs", *_ran(found)]) + "\n"
+    cited = {"ibbr": "IBBR", "sampling": "BAS", "position": "POS"}.get(paper)
+    name, link = SOURCE if cited is None else CITATIONS[cited]
+    source = f"[{name}]({link})" if link else name
+    own = [run for run in found if run["experiment"] == paper]
+    parts = [f"# {title}", f"{source}. [How to read this](../reproduces.md).", *_claims(paper, found)]
+    if paper == "position":
+        parts += _on_gpu(KEPT / "gpu")
+    return "\n\n".join([*parts, *map(_ran, own)]) + "\n"
+
+
+def _on_gpu(folder: Path) -> Iterator[str]:
+    """The claims that position's trainings on a GPU decide, as their values by query say."""
+    from evenrank.files.json_values import json_values
+    from evenrank.papers.claims import decided_claims
+    from evenrank.papers.figures import Figures
+    from evenrank.papers.study import stated
+
+    for file in sorted(folder.glob("position-*.parquet")):
+        settings, figures = stated("position", "cuda"), Figures.read(file)
+        claims = decided_claims("position", figures, settings["models"], "cuda", {})
+        put = ("drop", "robust", "better", "late", "uncut")
+        lines = [
+            f"{claim.claim.text}: {_decision(json_values(claim.to_dict()))}"
+            for claim in claims
+            if claim.claim.key in put
+        ]
+        seed = file.stem.rpartition("-")[2]
+        rankers = ", ".join(f"{name} is {here}" for name, here in settings["models"].items())
+        texts = f"MS MARCO is {settings['stand_ins']['MS MARCO']}"
+        yield f"With `--device cuda`, seed {seed} alone: {_cell(f'{rankers}; {texts}')}."
+        yield "\n".join(f"- {_cell(line)}" for line in lines)
 
 
 def _of(paper: str, key: str, found: list[Run], scale: str) -> Run | None:
@@ -151,7 +176,8 @@ def _summary(found: list[Run]) -> str:
             decided = [_of(paper, key, found, scale) for key in known]
             counts = Counter("not run" if one is None else str(one["verdict"]) for one in decided)
             total[scale] += counts
-            lines.append(f"| {title if scale == ROUND[0] else ''} | {scale} | {len(known)} | {_counted(counts)} |")
+            name = f"[{title}](reproduces/{paper}.md)" if scale == ROUND[0] else ""
+            lines.append(f"| {name} | {scale} | {len(known)} | {_counted(counts)} |")
     for scale, counts in total.items():
         ran = sum(counts[state] for state in MARKS)
         lines.append(f"| **all that ran** | {scale} | {ran} | {_counted(counts)} |")
@@ -173,40 +199,31 @@ def _claims(paper: str, found: list[Run]) -> Iterator[str]:
         for claim in claims_of(paper):
             if bool(claim.where) == ours:
                 continue
-            decided = {scale: _of(paper, claim.key, found, scale) for scale in ROUND}
-            marks = [MARKS[one["verdict"]] if one else "" for one in decided.values()]
-            effects = [_effect(one) for one in decided.values()]
             where = f" ({claim.where})" if claim.where else ""
-            cells = [_cell(claim.text + where), marks[0], effects[0], marks[1], effects[1], _cell(claim.published)]
-            rows.append(f"| {' | '.join(cells)} |")
+            tiny, real = (_of(paper, claim.key, found, scale) for scale in ROUND)
+            needs = f"; needs {real['needs']}" if real is not None and real["needs"] else ""
+            shown = [_decision(tiny), _decision(real) + _cell(needs)]
+            rows.append(
+                f"| {' | '.join([_cell(claim.text + where), *shown, _cell(claim.published), _cell(claim.mutant)])} |"
+            )
         if rows:
             if heading:
                 yield heading
-            yield "\n".join(
-                ["| claim | tiny | | real | | published |", "| --- | :---: | --- | :---: | --- | --- |", *rows]
-            )
+            yield "\n".join(["| claim | tiny | real | published | refuted by |", "| --- " * 5 + "|", *rows])
 
 
-def _effect(claim: Run | None) -> str:
-    """The first comparison with its interval, how many more there are, and what is needed to decide."""
+def _decision(claim: Run | None) -> str:
+    """The verdict with the first comparison, and how many more there are."""
     if claim is None:
         return "not run"
-    if not claim["effects"]:
-        return _cell(_needs(claim).removeprefix("; "))
-    first, *others = claim["effects"]
-    span = "" if first["ci95"] is None else f" [{', '.join(_short(end) for end in first['ci95'])}]"
-    more = ""
-    ends = first["ci95"]
-    if first["published"] is not None and ends is not None and not ends[0] <= first["published"] <= ends[1]:
-        more = f", not {_short(first['published'])} as published"
-    more += f", and {len(others)} more" if others else ""
-    ran = "; ".join(claim["rankers"])
-    of = f"; {'this ranker' if len(claim['rankers']) == 1 else 'every ranker that ran'}: {ran}" if ran else ""
-    return _cell(f"{first['what']}: {_short(first['mean'])}{span}, {first['n']}{more}{of}{_needs(claim)}")
-
-
-def _needs(claim: Run) -> str:
-    return f"; needs {claim['needs']}" if claim["needs"] else ""
+    text = MARKS[claim["verdict"]]
+    if claim["effects"]:
+        first, *others = claim["effects"]
+        ends = first["ci95"]
+        text += f" {_short(first['mean'])}"
+        text += "" if ends is None else f" [{', '.join(map(_short, ends))}]"
+        text += f", {first['n']}" + (f", and {len(others)} more" if others else "")
+    return _cell(text)
 
 
 def _short(value: float) -> str:
@@ -215,17 +232,17 @@ def _short(value: float) -> str:
     return short(value, sign=True)
 
 
-def _ran(found: list[Run]) -> Iterator[str]:
-    """Each run with its settings and warnings, folded."""
-    for run in found:
-        lines = [f"`evenrank experiment {run['experiment']} --scale {run['scale']}`, {run['date'][:10]}", ""]
-        lines += [f"- {_cell(note)}" for note in [*run["notes"], *run["warnings"]]]
-        if "values" in run:
-            lines.append(
-                f"- The values by query, which decide its claims: [{run['values']}](reproduced/{run['values']})"
-            )
-        text = "\n".join(f"    {line}" if line else "" for line in lines[2:])
-        yield f'??? note "{lines[0]}"\n\n{text}'
+def _ran(run: Run) -> str:
+    """What ran, with its warnings, and where its values are."""
+    command = f"`evenrank experiment {run['experiment']} --scale {run['scale']}`, {run['date'][:10]}"
+    rankers = ", ".join(f"{name} is {here}" for name, here in run["models"].items())
+    texts = ", ".join(f"{name} is {here}" for name, here in run["stand_ins"].items())
+    seeds = f"seeds {', '.join(map(str, run['seeds']))}"
+    lines = [f"{command}, {seeds}: {_cell('; '.join(one for one in (rankers, texts) if one))}."]
+    if "values" in run:
+        lines[0] += f" [The values by query](../reproduced/{run['values']}) decide its claims."
+    warnings = "\n".join(f"- {_cell(warning)}" for warning in run["warnings"])
+    return "\n\n".join([*lines, *([warnings] if warnings else [])])
 
 
 def _cell(text: str) -> str:
@@ -240,4 +257,6 @@ if __name__ == "__main__":
         sys.exit()
     for name in sys.argv[1:]:
         print(keep(Path(name)))
-    PAGE.write_text(page(runs()), encoding="utf-8")
+    FOLDER.mkdir(exist_ok=True)
+    for file, text in pages(runs()).items():
+        file.write_text(text, encoding="utf-8")

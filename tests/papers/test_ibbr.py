@@ -228,8 +228,10 @@ def test_full_settings_are_the_published_ones() -> None:
     named = {"learning_rate": 3e-5, "schedule": "linear", "warmup": 0.1, "weight_decay": 0.01}
     assert {name: base[name] for name in named} == named
     assert full.fair["keep"] == "last"
-    shape = {"pooling": "cls", "dimensions": 128, "towers": "separate", "query_length": 100, "passage_length": 100}
+    shape = {"pooling": "cls", "towers": "separate", "query_length": 100, "passage_length": 100}
     assert {name: ranker[name] for name in shape} == shape
+    # The vector is that of [CLS], of either size.
+    assert "dimensions" not in ranker
     assert dict(full.models) == {"BERT-L2": "google/bert_uncased_L-2_H-128_A-2", "BERT-L4": "here"}
     assert {wanted["ranker"]["vectors"] for wanted in full.baselines.values()} == {"glove.42B.300d.txt"}
     (missing,) = [need for need in IBBRStudy(full, Path("x")).needs() if "word vectors" in need.purpose]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections import Counter
 from dataclasses import replace
@@ -13,7 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.files import Run, read_qrels, read_queries, read_run, read_texts, scan_collection, write_run
+from evenrank.files import (
+    EvenrankError,
+    Run,
+    read_qrels,
+    read_queries,
+    read_run,
+    read_texts,
+    scan_collection,
+    write_run,
+)
 from evenrank.papers import position
 from evenrank.papers.checks import Options
 from evenrank.papers.claims import claims_of
@@ -33,6 +43,8 @@ from evenrank.papers.position import (
 from evenrank.papers.report import ExperimentPage, page_of
 from evenrank.papers.sources import Part, _drawn, write_qrels, write_queries
 from micro_studies import micro_position, rows
+from ranker_factories import predictor
+from tiny_models import WORDS
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 from evenrank.models.load import load_ranker
@@ -217,6 +229,110 @@ def test_a_question_has_the_passages_of_its_own_article(tmp_path: Path) -> None:
     write_run(Run.from_table(pl.DataFrame(found), "BM25"), tmp_path / "x.run")
     part = Part("c", str(tmp_path / "queries.tsv"), str(tmp_path / "qrels"), str(tmp_path / "x.run"), 1)
     assert read_run(of_own_article(part, articles).run).table["doc_id"].to_list() == ["a2", "a1", "a3"]
+
+
+# --- the scale real ---
+
+
+def squad_file(file: Path, articles: int, passages: int) -> Path:
+    """Articles of passages of three sentences; of each passage a question about its first, and one about its last."""
+    data = []
+    for number in range(articles):
+        paragraphs = []
+        for part in range(passages):
+            rng = np.random.default_rng([number, part])
+            sentences = [" ".join(rng.choice(WORDS, 6)).capitalize() + "." for _ in range(3)]
+            context = " ".join(sentences)
+            qas = [
+                {
+                    "id": f"{number}-{part}-{at}",
+                    "question": f"{sentences[at]} {number} {part}",
+                    "answers": [{"text": sentences[at], "answer_start": context.index(sentences[at])}],
+                }
+                for at in (0, 2)
+            ]
+            paragraphs.append({"context": context, "qas": qas})
+        data.append({"title": f"article {number}", "paragraphs": paragraphs})
+    file.write_text(json.dumps({"version": "v2.0", "data": data}), encoding="utf-8")
+    return file
+
+
+# Of lists that were kept in a temporary folder.
+in_memory = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> tuple[PositionStudy, Figures]:
+    home = tmp_path_factory.mktemp("real")
+    for name in ("dev", "test"):
+        squad_file(home / f"{name}.json", 2, 12)
+    data = [f"squad={squad_file(home / 'squad.json', 12, 2)}", f"policyqa={home}"]
+    settings = PositionStudy.settings_of("real", Options(data=data, model=[f"BERT-Tiny={predictor()}"]))
+    study = PositionStudy(replace(settings, seeds=(10, 11)), home / "out")
+    return study, study.run(1)
+
+
+@in_memory
+def test_early_answers_train_and_test_and_late_ones_are_the_control(real: tuple[PositionStudy, Figures]) -> None:
+    study, _ = real
+    places = study.data(10, BIASED).places
+    assert places is not None
+    place = dict(places.select("query_id", "place").iter_rows())
+    asked = {
+        (name, division): {*read_queries(part.queries)["query_id"]}
+        for division in (0, 1)
+        for name, part in study.data(10, BIASED, division).parts.items()
+    }
+    assert {name for name, _ in asked} == {"train", "test", "late", "asked"}
+    assert asked["asked", 0] == asked["test", 0] | asked["late", 0]
+    assert len(asked["test", 0] | asked["test", 1]) == 24
+    assert asked["train", 0] == asked["test", 1]
+    assert max(place[one] for (name, _), ids in asked.items() if name in ("train", "test") for one in ids) < 1 / 3
+    assert min(place[one] for division in (0, 1) for one in asked["late", division]) >= 2 / 3
+
+
+@in_memory
+def test_what_is_not_trained_runs_once_and_is_not_put_to_training(real: tuple[PositionStudy, Figures]) -> None:
+    study, figures = real
+    systems = figures.systems("nDCG@10 of late answers on MS MARCO")
+    assert [one for one in systems if "zero-shot" in one] == [
+        f"BERT-Tiny zero-shot original, {test} test" for test in VERSIONS
+    ]
+    assert "BERT-Tiny rotated, rotated test" in systems
+    values = figures.values["nDCG@10 on MS MARCO", "BERT-Tiny zero-shot original, rotated test"]
+    assert [*values] == [10]
+    assert len(figures.values["nDCG@10 on MS MARCO", "BERT-Tiny original, rotated test"]) == 2
+    assert figures.units["nDCG@10 on MS MARCO"] == "passages"
+    models = study.settings.models
+    rankers = {one.key: one.decided(figures, models, "real").rankers for one in claims_of("position")}
+    assert rankers["drop"] == (*models.values(),)
+    assert rankers["better"] == (models["BERT-Tiny"],)
+
+
+@in_memory
+def test_where_answers_stand_in_every_version_and_whether_passages_are_cut(real: tuple[PositionStudy, Figures]) -> None:
+    study, figures = real
+    rows = figures.systems("earlier than evenly")
+    assert rows == [BIASED, f"{BIASED} rotated", f"{BIASED} rotated at sentences", OTHER, f"{OTHER} rotated"]
+    assert figures.mean("share of relevant passages cut", "all") == 0
+    rankers = study.settings.rankers
+    shorter = {name: {**rankers[name], "ranker": {**rankers[name]["ranker"], "passage_length": 10}} for name in rankers}
+    cut = Figures(True)
+    PositionStudy(replace(study.settings, rankers=shorter), study.folder)._cut(cut, BIASED)
+    assert cut.mean("share of relevant passages cut", "all") == 1
+    (uncut,) = [one for one in claims_of("position") if one.key == "uncut"]
+    assert [uncut.decided(one, {}, "real").verdict.state for one in (figures, cut)] == ["supported", "not supported"]
+
+
+def test_one_table_or_ranker_alone(tmp_path: Path) -> None:
+    study = PositionStudy(PositionStudy.settings_of("tiny", Options(model=["encoder=none"])), tmp_path)
+    study.narrow(["Table 4", "TK"])
+    steps = [step for some in study.steps() for step in some]
+    assert {step for step, _ in steps} == {"prepare", "started", "arm"}
+    assert {arguments[1:3] for step, arguments in steps if step == "arm"} == {("TK", OTHER)}
+    for only in (["Table 9"], ["Table 3", "Table 4"]):
+        with pytest.raises(EvenrankError, match="`only`: expected one table or some rankers of Table 2, Table 3"):
+            study.narrow(only)
 
 
 # --- claims on figures of known means, and mistakes ---

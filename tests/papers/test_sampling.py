@@ -248,6 +248,16 @@ def test_a_destroyed_ranker_is_named_and_supports_nothing() -> None:
     assert not second["BM25"].warning
 
 
+def test_the_slope_over_the_shares_of_each_query() -> None:
+    found = Figures(True)
+    for share, values in ((0.0, [0.5, 1.0]), (0.5, [0.4, 1.0]), (1.0, [0.3, 0.5])):
+        found.add("MRR@10 on dev", f"BERT-base share {share:g}", 10, ["q1", "q2"], np.array(values))
+    sampling._slopes(found, "BERT-base", (0.0, 0.5, 1.0))
+    # Least squares over three shares half a unit apart: the difference of the outer two.
+    slopes = found.values["slope of MRR@10 on dev", "BERT-base by share"][10]
+    assert slopes == pytest.approx({"q1": -0.2, "q2": -0.5})
+
+
 # --- the other scales ------------------------------------------------------------------------------------------------
 
 
@@ -269,6 +279,14 @@ def test_full_settings_are_the_published_ones() -> None:
     assert (full.sizes, full.tokens, full.adversarial) == ({"train": 0}, "whitespace", ("BERT-Tiny", "BERT-Mini"))
 
 
+def test_real_has_two_rankers_of_which_one_is_distilled() -> None:
+    real = SamplingStudy.settings_of("real", Options(model=("BERT-base=large", "BERT-Tiny=small")))
+    assert (real.student, real.rankers["BERT-base"]["ranker"]["model"]) == ("small", "large")
+    assert "model" not in real.rankers["BERT-Tiny"]["ranker"]
+    assert real.seeds == (10, 11, 12, 13, 14)
+    assert not {*real.seeds} & {*real.development}
+
+
 def test_advbert_is_trained_as_published() -> None:
     recipe = load_recipe("sampling-advbert")
     published = {
@@ -279,9 +297,10 @@ def test_advbert_is_trained_as_published() -> None:
     for scale in ("tiny", "real", "full"):
         debias = SamplingStudy.settings_of(scale, Options()).debias
         own = {name: debias["training"][name] for name in published}
-        assert {**own, "learning_rate": 3e-5} == published
-        # A relevant passage and another one in each of 32 lists: 64 pairs.
-        assert debias["data"]["negatives"] == 1
+        # A relevant passage and another one in each of 32 lists, at real three others in each of 16: 64 pairs.
+        smaller = {"batch": 32, "epochs": 2} if scale == "real" else {}
+        assert {**own, "learning_rate": 3e-5, **smaller} == published
+        assert debias["training"]["batch"] * (1 + debias["data"]["negatives"]) == 64
     adversary = SamplingStudy.settings_of("full", Options()).debias["adversary"]
     assert (adversary["factor"], adversary["weight"], adversary["attack"]) == (1.0, 1.0, True)
 

@@ -25,6 +25,7 @@ from evenrank.stats.compare import (
     corrected,
 )
 from evenrank.stats.estimate import mean_estimate, p_two_sided
+from evenrank.stats.signed_rank import signed_rank_p
 from slow_stats import slow_compare
 
 rng = np.random.default_rng(7)
@@ -233,3 +234,9 @@ def test_sizes_are_compared_whatever_their_signs() -> None:
     assert (more.mean, more.verdict) == (pytest.approx(base.mean()), "shown")
     assert more.ci95 is not None
     assert more.ci95[0] > 0
+
+
+def test_the_signed_ranks_of_six_differences_by_hand() -> None:
+    """Ranks 1 to 6, of which the negative ones are 1 and 2: W = 3, reached or passed by 5 of 64 signs on each side."""
+    assert signed_rank_p(np.array([-0.1, -0.2, 0.3, 0.4, 0.5, 0.6, np.nan])) == pytest.approx(10 / 64)
+    assert signed_rank_p(np.zeros(4)) == 1.0

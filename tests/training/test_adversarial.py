@@ -109,6 +109,18 @@ def test_a_ranker_without_an_encoder(model):
         scores_and_vectors(Other(), {})
 
 
+def test_the_adversary_of_passages_sees_their_vectors_and_words_alone(model):
+    lists = CandidateLists(["who is she", "a river"], [[NEUTRAL[0], "he and he"], [NEUTRAL[0]]])
+    ranker = DotRanker.from_pretrained(model, pooling="mean")
+    both = AdversarialRanker(ranker, SCORING, label="any", vector="passage")
+    assert both.encode(lists)["gendered"].tolist() == [False, True, False]
+    assert AdversarialRanker(ranker, SCORING, label="any").encode(lists)["gendered"].tolist() == [True, True, False]
+    inputs = ranker.encode(lists)
+    torch.testing.assert_close(scores_and_vectors(ranker, inputs, "passage")[1], ranker.embed_passages(**inputs))
+    with pytest.raises(EvenrankError, match=r"adversary\.vector: a cat ranker has no vector of a passage alone"):
+        AdversarialRanker(CatRanker.from_pretrained(model), SCORING, vector="passage")
+
+
 def test_the_same_seed_makes_the_same_adversary():
     first, second, third = (Adversary(8, seed).layers[0].weight for seed in (1, 1, 2))
     assert torch.equal(first, second)

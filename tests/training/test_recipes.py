@@ -20,6 +20,7 @@ def test_shipped_recipes_are_valid_and_survive_writing(name, tmp_path):
 def test_the_published_settings():
     tk = load_recipe("position-tk")
     assert (tk.loss.name, tk.training.batch, tk.training.optimizer) == ("hinge", 32, "adam")
+    assert tk.ranker.settings == {"kernels": "even"}
     assert tk.training.learning_rates == {"embeddings": 1e-4, "contextualisation": 1e-4, "kernels": 1e-3}
     assert (
         load_recipe("position-cat").training.learning_rate == load_recipe("position-dot").training.learning_rate == 7e-6
@@ -27,7 +28,7 @@ def test_the_published_settings():
     dot = load_recipe("ibbr-dot")
     assert (dot.ranker.model, dot.ranker.dimensions, dot.training.batch) == (
         "google/bert_uncased_L-2_H-128_A-2",
-        128,
+        None,
         150,
     )
     assert (dot.data.negatives, dot.training.learning_rate, dot.training.weight_decay) == (199, 3e-5, 0.01)
@@ -64,7 +65,10 @@ def test_settings_over_a_recipe():
         ("colour=1", "unknown key colour (allowed: name, out, source, ranker, data,"),
         ("training.batch=0", "training.batch: expected 1 or more, found 0"),
         ("loss.name=rank", "loss.name: expected nll, hinge, bce, ranknet or margin-mse, found 'rank'"),
-        ("ranker.kind=bert", "ranker.kind: expected cat, dot, tk, knrm, conv-knrm or match-pyramid, found 'bert'"),
+        (
+            "ranker.kind=bert",
+            "ranker.kind: expected cat, dot, sparse, tk, knrm, conv-knrm or match-pyramid",
+        ),
         ("training.epochs=0", "training.epochs: expected more than 0, found 0"),
         ("training.warmup=1.5", "training.warmup: expected 1 or less, found 1.5"),
         ("training.batch=2.5", "training.batch: expected a whole number, found 2.5"),

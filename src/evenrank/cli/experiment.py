@@ -14,8 +14,8 @@ EXAMPLES = r"""
 evenrank experiment ibbr
 # On real text; what it needs is looked up first.
 evenrank experiment position --scale real --check
-# With three seeds, in a folder of its own.
-evenrank experiment position --seeds 3 --out position
+# One ranker of one table.
+evenrank experiment position --only "Table 3" --only TK
 """
 
 
@@ -29,12 +29,13 @@ def command(
 ) -> None:
     from evenrank.papers import ExperimentOptions, check_experiment, folder_of, run_experiment
 
+    asked = {**given, "only": tuple(given["only"] or ())}
     options = ExperimentOptions(**{**own, **{name: tuple(own[name] or ()) for name in ("data", "model")}})
     if check:
-        for line in check_experiment(**{name: given[name] for name in given if name != "jobs"}, options=options):
+        for line in check_experiment(**{name: asked[name] for name in asked if name != "jobs"}, options=options):
             _output.say(line)
         return
     say = (lambda _: None) if quiet else (lambda text: _output.say(text, err=True))
-    page = run_experiment(**given, options=options, say=say)
+    page = run_experiment(**asked, options=options, say=say)
     _output.show(page, full=full)
     _output.say(str(folder_of(given["name"], given["scale"], given["out"]) / "report.html"))

@@ -671,7 +671,7 @@ def _stored(model: str, layers: int | None, lengths: dict[str, int]) -> Sentence
     stored: SentenceTransformer = load_encoder(found, "float32", "cpu", settings)
     for part in stored.modules():
         if hasattr(part, "document_length"):
-            _limit(part, lengths)
+            limit_lengths(part, lengths)
     return stored
 
 
@@ -689,7 +689,7 @@ def _tower(
 
     if stored is None:
         encoder = start_encoder(model, "feature-extraction", layers, max(lengths.values()), **lengths)
-        _limit(encoder, lengths)
+        limit_lengths(encoder, lengths)
         modules: list[Module] = [encoder, Pool(encoder.get_embedding_dimension(), pooling)]
     else:
         modules = list(stored)
@@ -698,7 +698,7 @@ def _tower(
     return modules
 
 
-def _limit(encoder: Transformer, lengths: dict[str, int]) -> None:
+def limit_lengths(encoder: Transformer, lengths: dict[str, int]) -> None:
     """Sets how many tokens of each side's texts are read: no more than the model has positions."""
     encoder.tokenizer.model_max_length = min(max(lengths.values()), encoder.tokenizer.model_max_length)
     for name, length in lengths.items():

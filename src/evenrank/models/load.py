@@ -15,7 +15,7 @@ from evenrank.files.errors import arg, quoted, readable, require_neural, shown
 
 from .encoder_scorers import KeptVectorScorer, encoder_scorer, two_prompts
 from .endpoints import Endpoint
-from .scorers import FunctionScorer, RankerScorer, ScoreFunction, Scorer
+from .scorers import FunctionScorer, RankerScorer, ScoreFunction, Scorer, SparseRankerScorer
 from .stored import (
     Architecture,
     Backend,
@@ -192,8 +192,8 @@ def _module_scorer(model: object, prompts: Prompts) -> Scorer:
         # As its folder is scored.
         return encoder_scorer(model.model, model.kind, prompts.query, prompts.document)
     if isinstance(model, Ranker):
-        prompts.refuse("a kernel ranker")
-        return RankerScorer(model, model.kind)
+        prompts.refuse("a sparse ranker" if model.kind == "sparse" else "a kernel ranker")
+        return (SparseRankerScorer if model.kind == "sparse" else RankerScorer)(model, model.kind)
     from sentence_transformers import CrossEncoder, MultiVectorEncoder, SentenceTransformer, SparseEncoder
 
     if isinstance(model, CrossEncoder | MultiVectorEncoder | SentenceTransformer | SparseEncoder):

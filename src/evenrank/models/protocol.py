@@ -114,6 +114,7 @@ def ranker_class(kind: str) -> type[Ranker]:
 _CLASSES = {
     "cat": ("encoders", "CatRanker"),
     "dot": ("encoders", "DotRanker"),
+    "sparse": ("sparse", "SparseRanker"),
     "tk": ("word_rankers", "TKRanker"),
     "knrm": ("word_rankers", "KNRMRanker"),
     "conv-knrm": ("word_rankers", "ConvKNRMRanker"),

@@ -219,6 +219,12 @@ class RankerScorer(Scorer):
         return [len(word_spans(text)) for text in texts] if found is None else found
 
 
+class SparseRankerScorer(RankerScorer):
+    """A ranker that encodes each passage once for all its queries."""
+
+    unit = "document"
+
+
 def token_counts(model: object, texts: Sequence[str]) -> list[int] | None:
     """How many tokens a model's ``tokenizer`` makes of each text; None if it has none."""
     tokenizer: Any = getattr(model, "tokenizer", None)

@@ -141,6 +141,8 @@ def _explained(model: str) -> Iterator[None]:
 
 
 Architecture = Literal["cross", "bi", "sparse", "late", "kernel"]
+ENCODERS = ("cat", "dot", "sparse")
+"""The rankers of this library whose folders are those of sentence-transformers."""
 CHOICES = ("cross", "bi", "sparse", "late")
 """The kinds that a caller can choose."""
 _SAVED: dict[str, Architecture] = {
@@ -391,7 +393,7 @@ def load_kernel_ranker(folder: ModelFolder, device: str | None = None) -> Ranker
     from .protocol import RANKERS, REGISTERED, config_file, ranker_class
 
     kind = read_object(config_file(folder.path)).get("kind")
-    if not isinstance(kind, str) or kind not in {*RANKERS, *REGISTERED} or kind in ("cat", "dot"):
+    if not isinstance(kind, str) or kind not in {*RANKERS, *REGISTERED} or kind in ENCODERS:
         raise InputError(config_file(folder.path), f"expected the kind of a kernel ranker, found {quoted(kind)}")
     return ranker_class(kind).load(folder.path).to(chosen_device(device)).eval()
 

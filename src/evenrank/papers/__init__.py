@@ -46,6 +46,14 @@ def run_experiment(
             "Folder (default: experiments/NAME-SCALE); an interrupted run resumes.", metavar="DIR", panel="Output"
         ),
     ] = None,
+    only: Annotated[
+        Sequence[str],
+        opt.Option(
+            "A piece: a table (Table 3) or a ranker; can be repeated.",
+            typed=list,
+            metavar="TABLE|MODEL",
+        ),
+    ] = (),
     jobs: Annotated[
         int | None,
         opt.Option(
@@ -60,12 +68,14 @@ def run_experiment(
     ``out``: the folder of ``results.json``, ``values.parquet`` (every value by query, from which the verdicts
     are made), a CSV per table and ``report.html``. ``seeds``: their number, from the scale's first one; None: that of
     the scale. ``jobs``: parallel trainings, each a process of one thread; None: one per core (at most 8), but 1 at
-    ``full``. ``options``: the user's own data and models. An interrupted run resumes in the same folder.
+    ``full``. ``options``: the user's own data and models. ``only``: the trainings of one table, of some rankers, or of
+    these for it; the page then has what these give, and a run of the whole in the same folder takes them over. An
+    interrupted run resumes in the same folder.
 
     Raises EvenrankError for an unknown name or scale, for a folder begun with other settings, and, before any work, for
     everything that is missing, one line each.
     """
-    study = study_of(name, scale, seeds, out, options, say)
+    study = study_of(name, scale, seeds, out, options, say, only)
     from .checks import check
     from .report import page_of
 
@@ -87,13 +97,14 @@ def check_experiment(
     scale: Scale = "tiny",
     seeds: Annotated[int | None, opt.Range(1, 10_000)] = None,
     out: opt.File | None = None,
+    only: Sequence[str] = (),
     options: ExperimentOptions | None = None,
 ) -> list[str]:
     """Looks up everything that an experiment needs; returns lines: each thing with its size, and the disk and time.
 
     Nothing is downloaded, trained or written. Raises EvenrankError as :func:`run_experiment`.
     """
-    study = study_of(name, scale, seeds, out, options)
+    study = study_of(name, scale, seeds, out, options, only=only)
     from .checks import check, described
 
     needs = study.needs()
@@ -113,15 +124,18 @@ def study_of(
     out: opt.File | None = None,
     options: ExperimentOptions | None = None,
     say: Callable[[str], None] = lambda _: None,
+    only: Sequence[str] = (),
 ) -> Study[Any]:
-    """The study of a name with the settings of a scale. Raises EvenrankError for an unknown name or scale."""
+    """The study of a name with the settings of a scale. Raises EvenrankError for an unknown name, scale or piece."""
     require_neural("an experiment")
     require("an experiment", "all", *FAST, "Stemmer", "altair", "vl_convert", "pydantic", "tomli_w")
     kind: type[Study[Any]] = getattr(import_module(f".{name}", __name__), NAMES[name])
     settings = kind.settings_of(scale, options or ExperimentOptions())
     if seeds is not None:
         settings = replace(settings, seeds=tuple(range(settings.seeds[0], settings.seeds[0] + seeds)))
-    return kind(settings, folder_of(name, scale, out), say)
+    study = kind(settings, folder_of(name, scale, out), say)
+    study.narrow(only)
+    return study
 
 
 def _inputs(made: Provenance, needs: Sequence[Need]) -> Provenance:

@@ -14,7 +14,7 @@ from evenrank.files import EvenrankError
 from evenrank.files.arguments import checked
 from evenrank.files.errors import arg, quoted
 from evenrank.files.public import public_data
-from evenrank.models.stored import model_bytes
+from evenrank.models.stored import chosen_device, model_bytes
 
 
 @checked
@@ -45,10 +45,16 @@ class Options:
             panel="Model",
         ),
     ] = ()
+    device: Annotated[
+        Literal["cpu", "cuda"],
+        opt.Option(
+            "cuda: position at real trains whole encoders on a GPU, in some ten minutes.", panel="Machine", rare=True
+        ),
+    ] = "cpu"
     vectors: Annotated[str | None, opt.Option("A file of word vectors.", metavar="FILE", panel="Input")] = None
     """A file of word vectors."""
     debiased_vectors: Annotated[
-        str | None, opt.Option("expansion: the same vectors, debiased.", metavar="FILE", panel="Input")
+        str | None, opt.Option("expansion: the same vectors, debiased.", metavar="FILE", panel="Input", rare=True)
     ] = None
     """The same vectors, debiased elsewhere."""
     definitional: opt.Definitional = None
@@ -136,8 +142,11 @@ def need_file(
 def unused(options: Options, *read: str, texts: Sequence[str] = (), models: Sequence[str] = ()) -> list[Need]:
     """A need with a problem for each option that is given but not read: ``read`` are the names of those that are,
     ``texts`` and ``models`` the names that ``data`` and ``model`` may have."""
-    names = [field.name for field in fields(options) if field.name not in ("data", "model")]
-    given = [name for name in names if getattr(options, name) and name not in read]
+    given = [
+        field.name
+        for field in fields(options)
+        if field.name not in ("data", "model", *read) and getattr(options, field.name) != field.default
+    ]
     problems = [f"{arg(name)}: not used by this experiment at this scale" for name in given]
     for name, known in (("data", texts), ("model", models)):
         keys = [one.partition("=")[0] for one in getattr(options, name)]
@@ -152,6 +161,15 @@ def need_public(name: str, purpose: str) -> Need:
     if found is None:
         return Need(name, purpose, problem=f"{name}: no public data of this name ({purpose})", kind="public")
     return Need(name, purpose, found.bytes, kind="public")
+
+
+def need_device(device: str) -> list[Need]:
+    """A need with a problem if a device cannot be used."""
+    try:
+        chosen_device(device)
+    except EvenrankError as error:
+        return [Need(device, "a device", problem=str(error), kind="option")]
+    return []
 
 
 def need_package(module: str, package: str, purpose: str) -> Need:

@@ -292,6 +292,7 @@ class Claim:
         checks: What has to hold, all of it, with {model} for every ranker that ran.
         some: Whether one of these rankers is enough.
         floors: Checks without which nothing is supported: a broken ranker shows nothing.
+        mutant: A mistake that changes its verdict at ``real``.
         needs: By scale what is lacking there to decide it.
     """
 
@@ -303,6 +304,7 @@ class Claim:
     checks: tuple[str, ...] = ()
     some: bool = False
     floors: tuple[str, ...] = ()
+    mutant: str = ""
     needs: Mapping[str, str] = field(default_factory=dict)
 
     def checked(self, model: str = "") -> tuple[list[Check], list[Check]]:
@@ -318,6 +320,13 @@ class Claim:
         if scale in self.needs:
             return Decided(self, Verdict("undecided", self.needs[scale]), known=known)
         each = any("{model}" in text for text in self.checks)
+        # A ranker that was not put to it, as one that is not trained to what training does, is none of its rankers.
+        put = {
+            model: what
+            for model, what in (models if each else {}).items()
+            if all(figures.has(one.figure, system) for one in self.checked(model)[0] for system in one.systems)
+        }
+        models = put or models
         made = [self.checked(model) for model in (models if each else [""])]
         verdicts = [_supported(figures, *one) for one in made]
         checks = list(dict.fromkeys(check for one, _ in made for check in one))

@@ -143,6 +143,10 @@ class IBBRStudy(Study[IBBRSettings]):
             found = _full(found, options)
         return IBBRSettings(**found, options=options)
 
+    def pieces(self) -> Mapping[str, Mapping[str, Any]]:
+        """Table 1 needs no kernel ranker, Table 2 no term."""
+        return {"Table 1": {"baselines": {}}, "Table 2": {"weights": {}, "scores": (), "dev_weight": None}}
+
     def needs(self) -> list[Need]:
         """Everything that a run reads and does not make itself."""
         settings, options = self.settings, self.settings.options
@@ -299,18 +303,19 @@ class IBBRStudy(Study[IBBRSettings]):
             ("arm", (seed, model, arm)) for seed in settings.seeds for model in settings.models for arm in self._rows
         ]
         yield [*found, *(("baseline", (name,)) for name in settings.baselines)]
-        best = {(model, self.best(model, term)) for model in settings.models for term in TERMS}
+        best = {(model, self.best(model, term)) for model in settings.models for term in settings.weights}
         yield [("arm", (seed, model, arm)) for seed in settings.seeds for model, arm in sorted(best)]
 
     @property
     def _grid(self) -> dict[str, list[str]]:
-        return {term: [f"{term} {weight:g}" for weight in self.settings.weights[term]] for term in TERMS}
+        weights = self.settings.weights
+        return {term: [f"{term} {weight:g}" for weight in weights[term]] for term in weights}
 
     @property
     def _rows(self) -> list[str]:
         """The rows of every seed whose weight need not be chosen."""
-        dev = self.settings.dev_weight
-        return ["base", "none", "blind", *(f"{term} auto" for term in TERMS), *([] if dev is None else [f"TS {dev:g}"])]
+        dev, terms = self.settings.dev_weight, self.settings.weights
+        return ["base", "none", "blind", *(f"{term} auto" for term in terms), *([] if dev is None else [f"TS {dev:g}"])]
 
     @cached_property
     def _points(self) -> list[tuple[float, ...]]:
@@ -465,7 +470,8 @@ class IBBRStudy(Study[IBBRSettings]):
             for model in settings.models:
                 rows = {arm: arm for arm in self._rows}
                 # Where no weight qualified, there is no best row.
-                rows |= {f"{term} best": arm for term in TERMS if (arm := self.best(model, term)) != "none"}
+                best = {f"{term} best": self.best(model, term) for term in settings.weights}
+                rows |= {row: arm for row, arm in best.items() if arm != "none"}
                 if settings.dev_weight is not None:
                     rows["TS dev"] = rows.pop(f"TS {settings.dev_weight:g}")
                 found = {row: self._of_division(seed, model, arm, division) for row, arm in rows.items()}
@@ -519,7 +525,7 @@ class IBBRStudy(Study[IBBRSettings]):
     def notes(self) -> list[str]:
         """What was read into the paper, and what differs from it."""
         settings = self.settings
-        chosen = {f"{model} {term}": self.best(model, term) for model in settings.models for term in TERMS}
+        chosen = {f"{model} {term}": self.best(model, term) for model in settings.models for term in settings.weights}
         said = ", ".join(f"{name} {'none' if arm == 'none' else arm.split()[-1]}" for name, arm in chosen.items())
         found = [
             f"λ best, chosen on the development queries of seed {settings.seeds[0]} and used for all: {said}. It has"
@@ -571,9 +577,9 @@ _NOTES = {
         "The paper does not say which 1,252 of the 1,765 neutral annotated queries it takes: a seeded draw of those"
         " that are judged. DPR queries: a seeded draw of all other judged queries of train and dev.",
         "Learning rate and batch of DPR are chosen from the published grids by validation MRR on the first seed. BM25"
-        " (also for RM3) has k1 0.82, b 0.68, which the paper does not give; nor does it give the length of a training,"
-        " or the kernel rankers' settings. Kernel rankers learn their word vectors from the collection unless {vectors}"
-        " names a file.",
+        " (also for RM3) has k1 0.82, b 0.68, which the paper does not give; nor does it give the epochs of a"
+        " training, the seeds, or the kernel rankers' settings: 10 epochs on the fairness queries, seeds 0 to 9."
+        " Kernel rankers learn their word vectors from the collection unless {vectors} names a file.",
         "blind masks the words of gender-en; all other rows use the published lexicon, by whitespace.",
     ],
 }  # fmt: skip

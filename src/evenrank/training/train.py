@@ -22,6 +22,7 @@ from evenrank.groups import as_labels
 from evenrank.mitigation.attributes import Attributes, attributes_of, described
 from evenrank.mitigation.ibbr import IBBR, FunctionTerm, TermFunction, as_weight, term_named
 from evenrank.models.protocol import Ranker
+from evenrank.models.stored import ENCODERS
 
 from .choice import Choice, Validation
 from .fairness import FairTerm
@@ -95,7 +96,7 @@ def train(
     folder = None if out is None else Path(out)
     _check_folder(folder, state)
     if isinstance(ranker, RankerRecipe):
-        has_words = ranker.kind not in ("cat", "dot") and ranker.model is None
+        has_words = ranker.kind not in ENCODERS and ranker.model is None
         ranker = build_ranker(ranker, seed=training.seed, texts=dataset.texts() if has_words else None)
     ranker = ranker if isinstance(ranker, Ranker) else ranker_at(os.fspath(ranker))
     with contextlib.ExitStack() as stack:

@@ -8,6 +8,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,10 @@ os.environ["SOURCE_DATE_EPOCH"] = "1700000000"
 
 # Small matrices are multiplied faster by one thread, and other tests run on the other cores. Before NumPy and PyTorch.
 os.environ["OMP_NUM_THREADS"] = "1"
+
+# ir_datasets makes its folder when it is imported, and a service may have a home that cannot be made.
+if not os.access(Path.home(), os.W_OK):
+    os.environ.setdefault("IR_DATASETS_HOME", tempfile.mkdtemp(prefix="ir-datasets-"))
 
 # What the imports make stays, so looking for garbage among it is in vain; until pytest_collection_finish.
 gc.disable()

@@ -45,7 +45,8 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def done(given: Path, folder: Path, *how: str, python: str = sys.executable) -> tuple[Path, str]:
     """A folder in which the commands were run, and what the program said last."""
     shutil.copytree(given, folder)
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": "0"}
+    # A home that cannot be made, as that of a service.
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": "0", "HOME": "/dev/null/home"}
     if python != sys.executable:
         environment = {key: value for key, value in environment.items() if key != "PYTHONPATH"}
     ended = subprocess.run(

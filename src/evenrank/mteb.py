@@ -21,7 +21,7 @@ from evenrank.auditing import AuditResult
 from evenrank.auditing import audit as audit_runs
 from evenrank.files import EvenrankError, InputError, Run, RunLike, as_qrels, as_run
 from evenrank.files.arguments import checked
-from evenrank.files.convert import runs_by_name
+from evenrank.files.convert import is_path, runs_by_name
 
 __all__ = ["audit", "measure_named", "read_predictions", "read_results"]
 
@@ -113,10 +113,7 @@ def audit(
     named = predictions if runs_by_name(predictions) else {"run": predictions}
     runs = {}
     for name, given in named.items():
-        if isinstance(given, str | os.PathLike):
-            run = read_predictions(given, subset=subset, split=split)
-        else:
-            run = as_run(given)
+        run = read_predictions(given, subset=subset, split=split) if is_path(given) else as_run(given)
         scores = pl.col("score").cast(pl.Float32).cast(pl.Float64)
         runs[name] = Run.from_table(run.table.with_columns(scores), name)
     judged = relevant

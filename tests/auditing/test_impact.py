@@ -447,3 +447,9 @@ def test_poles_that_nobody_named_are_noted_where_something_is_signed() -> None:
     note = "no poles were named"
     assert note not in words(evenrank.audit({"r": run}, measures="ImpactRatio(group='x',pooled=True)@3", **given))
     assert note in words(evenrank.audit({"r": run}, measures="ARaB@3", **given))
+
+
+def test_errors_of_groups_name_the_table() -> None:
+    table = pl.DataFrame({"g": ["a", "a"], "s": [1, 0]})
+    with pytest.raises(evenrank.EvenrankError, match=r"^`table`: expected at least two groups, found a "):
+        evenrank.impact_ratios(table, group_column="g", selected="s")

@@ -161,6 +161,11 @@ CASES = {
         "labels: expected at least two groups, found m (--neutral names the values that mean no group)",
         labels="doc_id,group\nd1,m\nd2,m\n",
     ),
+    "columns of groups without number": case(
+        labels(),
+        "labels: expected at most 1,000 columns of groups, found 1,001",
+        labels=f"doc_id,{','.join(map(str, range(1001)))}\nd1{',1' * 1001}\n",
+    ),
     "groups that collide": case(
         labels(),
         "labels: the groups 'x' and 'words_x' cannot be in one group table: both would have a column"

@@ -242,6 +242,15 @@ def test_output_to_a_device_or_a_pipe(folder: Path, evenrank: Command) -> None:
     assert [line.split()[2] for line in text.splitlines()] == ["d1", "d3", "d2"]
 
 
+def test_an_error_between_outputs_says_which_are_written(folder: Path, evenrank: Command) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full")
+    audit = ["audit", "r.run", "--collection", "c.tsv", "--measures", "ARaB@10", "--json", "a.json"]
+    done = evenrank(*audit, "--report", "/dev/full")
+    reason = "cannot be written: No space left on device"
+    assert (done.status, done.err) == (2, f"evenrank: /dev/full: {reason} (already written: a.json)\n")
+
+
 # --- Signals ---------------------------------------------------------------------------------------------------------
 
 

@@ -70,6 +70,8 @@ RULE = 'measure = "nDCG@10"\n'
         ),
         (f"[[rule]]\n{RULE}at_least = nan", "rule 1: at_least: expected a number or a share such as"),
         (f"[[rule]]\n{RULE}at_least = inf", "rule 1: at_least: expected a number or a share such as"),
+        (f"[[rule]]\n{RULE}at_least = {'9' * 400}", "rule 1: at_least: expected a number or a share such as"),
+        (f"[[rule]]\nx{'.x' * 25_000} = 1", "no valid TOML: the key in line 2 has more than 100 parts"),
         (f"[[rule]]\n{RULE}at_least = '2 percent'", "rule 1: at_least: expected a number or a share such as"),
         (f"[[rule]]\n{RULE}at_least = '-2%'", "rule 1: at_least: a share needs `against`: expected a number"),
         (f"[[rule]]\n{RULE}against = 'b'\nat_least = '-100%'", "rule 1: at_least: expected a share above -100%"),

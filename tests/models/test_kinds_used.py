@@ -24,6 +24,7 @@ from evenrank.files import EvenrankError, read_run
 from evenrank.models.load import load_ranker
 from evenrank.models.rerank import rerank
 from evenrank.models.stored import find_model, load_encoder
+from evenrank.training.run import ranker_at
 from kind_factories import KINDS, llama, saved
 
 QUERIES = {f"q{i}": text for i, text in enumerate(texts(3, 4, seed=1))}
@@ -222,6 +223,10 @@ def test_plain_checkpoints_need_a_kind(folders: dict[str, str], tmp_path: Path) 
         f"{masked}: not clear what kind of ranker this is (BertForMaskedLM): set `kind` to sparse or bi"
     )
     assert load_ranker(masked, kind="sparse", device="cpu").facts()["kind"] == "sparse encoder"
+    with pytest.raises(EvenrankError) as error:
+        ranker_at(masked)
+    new = 'a new ranker on it is RankerRecipe(kind="dot", model=…), or kind="cat"'
+    assert str(error.value) == f"{masked}: no ranker that was trained before: {new}"
     plain = str(tiny_bert(tmp_path / "plain"))
     assert refused(plain, kind="sparse") == (
         f"{plain}: expected an architecture with a head that predicts words, found none"

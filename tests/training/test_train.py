@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -230,8 +232,11 @@ def test_callbacks_of_transformers(gendered: Path) -> None:
             steps.append(state.global_step)
 
     ranker = DotRanker.from_pretrained(load_recipe(gendered).ranker.model)
+    before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
     evenrank.train(ranker, RECORDS, batch=2, max_steps=2, callbacks=[Steps()])
     assert steps == [1, 2]
+    # The process's random state is as it was.
+    assert (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()) == before
 
 
 def test_a_custom_ranker_by_name(gendered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,7 +163,7 @@ def impact_ratios(
     else:
         # A group may be one of a row, such as the shift that somebody applied for.
         keys = pl.Series("doc_id", np.arange(len(number))).cast(pl.String)
-        given = columns.table.select(keys, *chosen)
+        given = replace(columns, table=columns.table.select(keys, *chosen))
     source = GroupSource(labels=given, neutral=neutral, group_column=chosen, intersect=intersect)
     rows: list[GroupImpact] = []
     for groups in (*source.margins([keys]).values(), source.known([keys])):

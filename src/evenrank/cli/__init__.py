@@ -186,7 +186,7 @@ def main() -> None:
 
 
 def _already(outputs: dict[str, object]) -> str:
-    """Which outputs were written before a signal."""
+    """Which outputs were written before a signal or an error."""
     names = _command.written(outputs)
     if not names:
         return ""
@@ -218,7 +218,8 @@ def _run() -> int:
             # Python's own status, 1, would say that the budget is violated.
             traceback.print_exc()
             return _UNEXPECTED
-        for line in str(error).split("\n"):
+        *before, last = str(error).split("\n")
+        for line in (*before, f"{last}{_already(_command.outputs.get() or {})}"):
             _complain(f"evenrank: {line}")
         return 2
 

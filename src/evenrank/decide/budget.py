@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from evenrank.files.errors import EvenrankError, InputError, arg, plain, quoted, reason_of
+from evenrank.files.toml import parsed_toml
 from evenrank.files.types import EQUAL
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def as_budget(
         return _parsed(None, source, known or {})
     path = os.fspath(source)
     try:
-        return _parsed(path, tomllib.loads(Path(path).read_bytes().decode()), known or {})
+        return _parsed(path, parsed_toml(Path(path).read_bytes().decode()), known or {})
     except OSError as error:
         raise InputError(path, f"cannot be read: {reason_of(error)}") from None
     except (ValueError, RecursionError) as error:
@@ -284,7 +284,7 @@ def _bound(key: str, value: object) -> tuple[float, bool]:
     share = _SHARE.fullmatch(value.strip()) if isinstance(value, str) else None
     if share is not None:
         return float(share[1]) / 100, True
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _LARGEST_END:
         raise EvenrankError(f'{key}: expected a number or a share such as "-2%", found {quoted(value)}')
     return float(value), False
 

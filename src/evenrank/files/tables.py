@@ -446,8 +446,8 @@ def _regular(block: Block, separator: str, names: list[str] | None) -> pl.DataFr
 def _distinct(path: str, names: list[str], line: int) -> list[str]:
     """The names of columns. Raises InputError for two of one name."""
     names = [name.strip() for name in names]
-    repeated = next((name for name in names if names.count(name) > 1), None)
-    if repeated is not None:
+    if len(set(names)) < len(names):
+        repeated = next(name for name in names if names.count(name) > 1)
         raise InputError(path, f"two columns are named {quoted(repeated)}", line=line)
     return names
 

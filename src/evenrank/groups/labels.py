@@ -27,6 +27,8 @@ _SUM = 1e-6
 _EMPTY = ("", "nan", "NaN")
 _OF_WEIGHTS = ("weight", "share", "score", "probability")
 _MOST_GROUPS = 1000
+_MOST_COLUMNS = 1000
+"""Columns beside the ids."""
 _MANY = 1 << 20
 
 
@@ -95,8 +97,10 @@ def _read(
     name = readable(os.path.basename(columns.path)) if columns.path is not None else "in memory"
     id_name = column_named(columns, DOCUMENT)
     others = [column for column in columns.table.columns if column != id_name]
+    if len(others) > _MOST_COLUMNS:
+        raise columns.error(f"expected at most {_MOST_COLUMNS:,} columns of groups, found {len(others):,}")
     if group_column is not None and group_column not in others:
-        has = ", ".join(others)
+        has = quoted(", ".join(others), 120)[1:-1]
         raise columns.error(
             f"there is no column {quoted(group_column)} ({arg.group_column}) beside {id_name}: found {has}"
         )
@@ -350,7 +354,8 @@ def _group_column(columns: Columns, id_name: str, asked: str | None) -> str | No
     for name in others:
         if _numbers(columns.table[name]) is None:
             raise columns.error(
-                f"which column is the group? {quoted(name)} holds no weights, the columns are {', '.join(others)}"
+                f"which column is the group? {quoted(name)} holds no weights, the columns are"
+                f" {quoted(', '.join(others), 120)[1:-1]}"
                 f" ({arg.group_column} names it)"
             )
     return None

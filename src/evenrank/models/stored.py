@@ -175,6 +175,10 @@ def read_object(path: Path) -> dict[str, object]:
     return content
 
 
+class UnclearKindError(InputError):
+    """A model whose files do not say what kind of ranker it is."""
+
+
 def architecture_of(path: Path, wanted: Architecture | None) -> Architecture:
     """The kind of the model in a folder: what its files say, else ``wanted``.
 
@@ -201,7 +205,7 @@ def architecture_of(path: Path, wanted: Architecture | None) -> Architecture:
     }
     if wanted is None:
         possible = "cross or bi" if needed["cross"][0] else "sparse or bi" if needed["sparse"][0] else "bi"
-        raise InputError(path, f"not clear what kind of ranker this is ({name}): set {arg.kind} to {possible}")
+        raise UnclearKindError(path, f"not clear what kind of ranker this is ({name}): set {arg.kind} to {possible}")
     fits, expected = needed.get(wanted, (True, ""))
     if not fits:
         raise InputError(path, f"expected {expected}, found {name}")

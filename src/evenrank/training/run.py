@@ -63,7 +63,7 @@ from .recipes import (
     named_as,
     to_toml,
 )
-from .trainer import CheckpointTrainer, Objective, RankingTrainer, cut_log
+from .trainer import CheckpointTrainer, Objective, RankingTrainer, cut_log, kept_random_state
 
 
 def write_lists(recipe: Recipe, folder: Path) -> dict[str, int]:
@@ -239,9 +239,13 @@ def ranker_at(model: str) -> Ranker:
     """
     from evenrank.models.encoders import CatRanker, DotRanker
     from evenrank.models.sparse import SparseRanker
-    from evenrank.models.stored import find_model, load_encoder, load_kernel_ranker
+    from evenrank.models.stored import UnclearKindError, find_model, load_encoder, load_kernel_ranker
 
-    found = find_model(model)
+    try:
+        found = find_model(model)
+    except UnclearKindError as error:
+        new = 'a new ranker on it is RankerRecipe(kind="dot", model=…), or kind="cat"'
+        raise InputError(error.path, f"no ranker that was trained before: {new}") from None
     if found.architecture == "kernel":
         return load_kernel_ranker(found)
     if found.architecture == "sparse":
@@ -597,7 +601,7 @@ def _in_folder(recipe: RunRecipe, resume: bool, prepare: Callable[[], Callable[[
     train = prepare()
     # No process makes the folder before all have checked it.
     state.wait_for_everyone()
-    with run_folder(recipe, resume=resume, main=state.is_main_process):
+    with kept_random_state(), run_folder(recipe, resume=resume, main=state.is_main_process):
         train()
     # No process reports success before the model is there.
     state.wait_for_everyone()

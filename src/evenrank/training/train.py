@@ -30,7 +30,7 @@ from .lists import as_lists
 from .losses import Loss
 from .recipes import RankerRecipe, parse_training
 from .run import build_ranker, ranker_at
-from .trainer import Line, Objective, RankingTrainer, read_log
+from .trainer import Line, Objective, RankingTrainer, kept_random_state, read_log
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,7 @@ def train(
         ranker = build_ranker(ranker, seed=training.seed, texts=dataset.texts() if has_words else None)
     ranker = ranker if isinstance(ranker, Ranker) else ranker_at(os.fspath(ranker))
     with contextlib.ExitStack() as stack:
+        stack.enter_context(kept_random_state())
         place = folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         trainer = RankingTrainer(
             ranker, dataset, objective, training, place, validation, validation.depth if validation else 1

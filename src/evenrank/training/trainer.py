@@ -10,6 +10,7 @@ import itertools
 import json
 import math
 import os
+import random
 import shutil
 import sys
 import time
@@ -487,6 +488,18 @@ class BestCheckpoint(TrainerCallback):
     ) -> None:
         """Sets the path."""
         state.best_model_checkpoint = None if self.path is None else str(self.path)
+
+
+@contextmanager
+def kept_random_state() -> Iterator[None]:
+    """Puts the process's random state back after the block: training seeds Python, NumPy and PyTorch."""
+    python, arrays = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng():
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(arrays)
 
 
 class TrainingError(EvenrankError):

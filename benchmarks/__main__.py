@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; others are named in the docs")
     parser.add_argument("--runs", type=int, help=f"how often each is run ({RUNS}, the longest ones less often)")
-    parser.add_argument("--write", action="store_true", help="put what is found into docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="put what is found into benchmarks/performance.md")
     chosen = parser.parse_args(arguments)
     for name in chosen.names or NAMES:
         module = importlib.import_module(f"benchmarks.{name}")

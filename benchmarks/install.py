@@ -31,9 +31,7 @@ _TEXTS = "--collection {0}/collection.tsv"
 COMPILING = {
     "retrieve": "retrieve {0}/collection.tsv {0}/queries.test.tsv --out {0}/x.run",
     "index": "index {0}/collection.tsv --out {0}/x.index",
-    "rotate": "rotate {0}/collection.tsv --out {0}/x.tsv",
     "score (more than 8 MB)": "score {0}/large.tsv --out {0}/x.parquet",
-    "negatives": f"negatives {{0}}/bm25.run {_TEXTS} --qrels {{0}}/qrels.txt --out {{0}}/x.jsonl",
     "lexicon check": f"lexicon check gender-en {_TEXTS}",
     "rebalance --method fair": f"rebalance {{0}}/bm25.run {_TEXTS} --method fair --strength 1 --out {{0}}/x.run",
 }

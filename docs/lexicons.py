@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from evenrank.files.json_values import json_values
-from evenrank.files.wording import are, listed
+from evenrank.files.wording import listed
 
 KEPT = Path(__file__).parent / "lexicons" / "measured.json"
 TRIED = Path(__file__).parent / "lexicons" / "tried.toml"
@@ -270,16 +270,15 @@ def _listed(lexicons: Found) -> str:
 def _labelled(found: Found) -> Iterator[str]:
     yield "## gender-en against labels"
     yield (
-        "Grep-BiasIR (Krieg et al. 2022): short documents, each in a female, a male and a neutral wording. The five"
-        f" labelled with both are left out, {found['documents']} remain. The words of a document say the group that"
-        " has the most of them; a tie and no word are neutral. The labels were made by rewording, so they are about"
-        " words as the lexicon is; texts in which people are spoken of otherwise are harder."
+        "Grep-BiasIR (Krieg et al. 2022) has short texts in a female, a male and a neutral wording,"
+        f" {found['documents']} documents in all. A document counts for the group that has most of its words."
+        " The labels were made by rewording, so other texts are harder."
     )
     rows = [[name, *_share(one["precision"]), *_share(one["recall"])] for name, one in sorted(found["groups"].items())]
     headings = ["group", "precision", "95% interval", "n", "recall", "95% interval", "n"]
     yield _table(headings, rows)
     correct = _share(found["correct"])
-    yield f"Words and labels say the same of {correct[0]} {correct[1]} of the documents. By label and words:"
+    yield f"Words and labels agree on {correct[0]} {correct[1]} of the documents:"
     confusion = found["confusion"]
     rows = [
         [row, *map(str, counts)]
@@ -300,11 +299,9 @@ def _interval(ends: list[float]) -> str:
 def _parallel(found: Found) -> Iterator[str]:
     yield "## gender-de and gender-es against gender-en"
     yield (
-        "XQuAD has the same 240 passages of Wikipedia in English, German and Spanish. Agreement: the share of passages"
-        " of which both lexicons say the same by the sign of the signed magnitude `tf`: more male words, more female"
-        " words, or neither. Intervals: bootstrap over articles. Among passages with a group: those of which at least"
-        " one of the two says m or f. The word lists were written and mended with the first half of the articles; the"
-        " second half was measured once, when they were finished."
+        "XQuAD has the same 240 passages of Wikipedia in English, German and Spanish. Two lexicons agree on a passage"
+        " if both find more male words, more female words, or neither (intervals: bootstrap over articles). The word"
+        " lists were written with the first half of the articles; the second half was measured once, at the end."
     )
     rows = [
         [
@@ -317,23 +314,22 @@ def _parallel(found: Found) -> Iterator[str]:
     headings = ["lexicon", "half", "passages", "agreement", "95% interval", "among passages with a group", "opposite"]
     yield _table(headings, rows, left=2)
     yield (
-        "Agreement is mostly of passages without any group word. Where there is one, German and Spanish find fewer than"
-        " English: `his` and `her` have no counterpart with the gender of the owner that could be counted, Spanish"
-        " leaves out the subject, and German `er` is also said of things. Masculine occupations were left out by the"
-        " rule in the files, that a word said of everyone does not count; the difference that those of the singular"
-        " make is within the intervals."
+        "The lexicons agree mostly on passages without any group word. Where there is one, German and Spanish find"
+        " fewer than English: they have no counterpart of `his` and `her` that shows the owner's gender, Spanish leaves"
+        " out the subject, and German `er` is also used of things. Masculine occupations do not count, because they are"
+        " used of everyone."
     )
     for name, halves in found["xquad"].items():
         yield f"### {name}"
         yield _found(halves)
         yield _confusions(halves)
-        yield f"Words that were tried and left out, on the first half ({halves['first']['passages']} passages):"
+        yield "Words that were tried on the first half and left out:"
         yield _table(
             ["words", "agreement", "95% interval", "among passages with a group"],
             [_trial("as it is", halves["first"]), *(_trial(one["what"], one) for one in found["tried"][name])],
         )
         count = min(SHOWN, sum(halves["second"]["confusion"][a][b] for a in range(3) for b in range(3) if a != b))
-        yield f"The {count} passages of the second half with the largest difference of the magnitudes, and their words:"
+        yield f"The {count} passages of the second half with the largest differences:"
         rows = [
             [_cell(one["passage"]), _words(one["en"]), _words(one["other"])]
             for one in halves["second"]["disagreements"]
@@ -346,9 +342,8 @@ def _found(halves: Found) -> str:
     both = [[sum(one["confusion"][a][b] for one in halves.values()) for b in range(3)] for a in range(3)]
     male, female, neither = both
     return (
-        f"Of the passages that gender-en calls m, this lexicon says so of {male[0]} of {sum(male)}; of those that it"
-        f" calls f, of {female[1]} of {sum(female)}. Where gender-en says neither, it says m of {neither[0]} and f of"
-        f" {neither[1]}. With so few f, the figures say little of how women are found."
+        f"It finds {male[0]} of the {sum(male)} passages that gender-en calls m, and {female[1]} of the {sum(female)}"
+        f" that it calls f. Of those that gender-en calls neither, it calls {neither[0]} m and {neither[1]} f."
     )
 
 
@@ -382,14 +377,10 @@ def _cell(text: str) -> str:
 
 def _unmeasured(lexicons: Found, found: Found) -> Iterator[str]:
     names = [name for name in lexicons if name not in (*LABELLED, *PARALLEL)]
-    without = [name for name in names if name not in found]
-    nothing = f", nor any text that {listed([f'`{name}`' for name in without])} could be tried on" if without else ""
-    tried = listed([f"`{name}`" for name in found if name in names])
     yield "## Not measured"
     yield (
-        f"How often {listed([f'`{name}`' for name in names])} {are(len(names))} right is not measured: no labelled text"
-        f" was at hand{nothing}. Of {tried} the share of documents with a word of each group is known (`gender-en`"
-        " beside them); it says how much they find, not whether it is right."
+        f"No labelled text was at hand for {listed([f'`{name}`' for name in names])}. The table says how many documents"
+        " have a word of each group, not whether it is right."
     )
     rows = []
     for name, texts in found.items():

@@ -91,11 +91,10 @@ def _kept(result: Any) -> dict[str, Any]:
 
 INTRODUCTION = """# Three rankers probed
 
-What a ranker makes of a change in a passage ([guide](guides/probes.md)): BM25; all-MiniLM-L6-v2 as it is (`MiniLM`);
-its first two layers without further training (`MiniLM, 2 layers`). Effects are means in standard deviations of the
-scores of a query's list, with 95% intervals over queries and passages. Where a kind has a placebo, effects are those
-*beyond* it, at equal length. A star marks what is shown: p < .05 after Holm's correction over the variants of a probe;
-it does not correct for the rankers."""
+[Probes](guides/probes.md) of BM25, of all-MiniLM-L6-v2 as it is (`MiniLM`), and of its first two layers without further
+training (`MiniLM, 2 layers`). Effects are in standard deviations of the scores of a query's list, with 95% intervals
+over queries and passages. A preference is the effect beyond the placebo, at equal length. A star marks what is shown
+(p < .05, corrected for the variants of a probe but not for the rankers)."""
 
 
 def page(kept: Found) -> str:
@@ -171,9 +170,8 @@ def _of(variant: Found) -> str:
 def _of_authors(found: Found) -> Iterator[str]:
     any_one = next(iter(found.values()))
     yield (
-        f"{any_one['queries']} queries with their {any_one['pairs']} judged passages, written by people, and the same "
-        "passages as Llama 2 rewrote them. The two also differ in length and in overlap with the query. Above 0 the "
-        "ranker prefers Llama 2's:"
+        f"{any_one['queries']} queries with their {any_one['pairs']} judged passages, written by people and rewritten "
+        "by Llama 2. The two also differ in length and in overlap with the query. Above 0 the ranker prefers Llama 2's:"
     )
     of_llama = {name: of["variants"]["llama2"] for name, of in found.items()}
     yield _table(["ranker", "effect"], [[name, _of(one)] for name, one in of_llama.items()])

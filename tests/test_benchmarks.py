@@ -1,4 +1,4 @@
-"""The table that the benchmarks make: ratios, spreads and lines, and that docs/performance.md shows what was kept."""
+"""The table that the benchmarks make: ratios, spreads and lines, and that performance.md shows what was kept."""
 
 from __future__ import annotations
 

@@ -41,6 +41,7 @@ QUICK = (
     "tutorials/audit",
     "tutorials/position",
     "tutorials/hiring",
+    "tutorials/rag",
     "guides/files",
     "guides/first-stages",
     "guides/gate",
@@ -55,8 +56,6 @@ QUICK = (
     "api/index",
     "extend/lexicon",
     "extend/measure",
-    "extend/column",
-    "extend/sentence",
 )
 LONG = ("guides/labels", "guides/expansion", "guides/probes", "guides/rebalance")
 """Of these, the pages that are left to the slow tests."""
@@ -164,6 +163,18 @@ def test_table_of_scans_is_what_was_measured() -> None:
     assert module.page(page, kept) == page
     assert [row["fifth"] for row in kept["rows"]] == list(range(1, 1 + module.FIFTHS))
     assert [row["report"] for row in kept["reports"]] == ["as it should be", *planted.PUBLIC]
+
+
+def test_tables_are_what_was_measured() -> None:
+    from benchmarks.calibration.run import PAGE, cells, kept, tables
+
+    probes = script("probes")
+    measured = json.loads(probes.KEPT.read_text(encoding="utf-8"))
+    assert probes.page(measured) == probes.PAGE.read_text(encoding="utf-8"), "python docs/probes.py"
+    assert tables(cells(), kept()) in PAGE.read_text(encoding="utf-8"), "python -m benchmarks calibration --write"
+    drawn = script("drawn")
+    rows = json.loads(drawn.KEPT.read_text(encoding="utf-8"))["rows"]
+    assert drawn.tables(rows) in PAGE.read_text(encoding="utf-8"), "python docs/drawn.py"
 
 
 # --- measures and mitigations -----------------------------------------------------------------------------------------
@@ -468,11 +479,12 @@ def test_gallery_is_made_anew(tmp_path: Path) -> None:
 
     if shutil.which("chromium") is None:
         pytest.skip("chromium is missing")
+    kept = json.loads((DOCS / "gallery" / "shown.json").read_text(encoding="utf-8"))
     done = subprocess.run(
-        [sys.executable, str(DOCS / "gallery.py"), "--out", str(tmp_path)],
+        [sys.executable, str(DOCS / "gallery.py"), "--out", str(tmp_path), "--only", *kept],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": SOURCE},
     )
     assert done.returncode == 0, done.stderr
-    assert {path.name for path in tmp_path.glob("*.png")} == {path.name for path in (DOCS / "gallery").glob("*.png")}
+    assert json.loads((tmp_path / "shown.json").read_text(encoding="utf-8")) == kept, "python docs/gallery.py"

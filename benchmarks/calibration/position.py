@@ -1,6 +1,6 @@
 """Position: rankers that prefer no place, of passages and questions as they come; and what they prefer, for power.
 
-A sample is the values of the versions that :func:`evenrank.probes.sensitivity.sentence_moves` makes of passages of
+A sample is the values of the versions that :func:`evenrank.probes.sentence_moves.sentence_moves` makes of passages of
 made-up sentences, so that the command, with a ranker in memory that gives those values, has to say the same.
 """
 
@@ -16,14 +16,9 @@ import polars as pl
 
 from evenrank.files import Run
 from evenrank.models.scorers import Rows, Scorer, Scores, TextPairs
-from evenrank.probes.sensitivity import (
-    SentenceMoves,
-    Versions,
-    position_curve,
-    sentence_moves,
-    too_little_read,
-    words_read,
-)
+from evenrank.probes.position_curve import Versions, position_curve
+from evenrank.probes.sensitivity import too_little_read, words_read
+from evenrank.probes.sentence_moves import SentenceMoves, sentence_moves
 
 from .cell import Cell, Kind
 
@@ -88,7 +83,7 @@ def passages(n: int, questions: Questions) -> Passages:
 
 
 def _needed(others: int, places: int) -> list[int]:
-    from evenrank.probes.sensitivity import place_weights
+    from evenrank.probes.position_curve import place_weights
 
     return np.flatnonzero(place_weights(others, places).any(axis=0)).tolist()
 

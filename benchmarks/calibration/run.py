@@ -105,12 +105,13 @@ def tables(every: Sequence[Cell], found: Found) -> str:
     """A table for each verdict: data by number of queries (or passages), the share of draws of which it is said."""
     parts = []
     titles = {
-        "false": "said where it is false",
-        "power": "said where it is true",
-        "coverage": "intervals without the truth",
-        "beside": "said by another test, for comparison",
+        "false": "Claims that are false",
+        "power": "Claims that are true",
+        "coverage": "Intervals without the truth",
+        "beside": "The same claims by another test",
     }
     for kind, title in titles.items():
+        part = [f"## {title}"]
         for rule in dict.fromkeys(cell.rule for cell in every if cell.kind == kind):
             own = [cell for cell in every if cell.rule == rule and cell.kind == kind and cell.name in found]
             if not own:
@@ -123,10 +124,9 @@ def tables(every: Sequence[Cell], found: Found) -> str:
             ]
             draws = sorted({found[cell.name].draws for cell in own})
             of = f"{draws[0]:,}" if len(draws) == 1 else f"{draws[0]:,} to {draws[-1]:,}"
-            head = f"| {rule} | " + " | ".join(map(str, sizes)) + " |\n| --- |" + " --: |" * len(sizes)
-            parts.append(
-                f"**{rule[:1].upper()}{rule[1:]}**: {title} ({of} draws a cell).\n\n{head}\n" + "\n".join(rows)
-            )
+            head = f"| **{rule}** ({of} draws) | " + " | ".join(map(str, sizes)) + " |\n| --- |" + " --: |" * len(sizes)
+            part.append(f"{head}\n" + "\n".join(rows))
+        parts += part if len(part) > 1 else []
     return "\n\n".join(parts)
 
 

@@ -37,11 +37,13 @@ if TYPE_CHECKING:
         read_group_table,
         score,
     )
+    from evenrank.groups.scoring import score_batch
     from evenrank.groups.sql import lexicon_sql
     from evenrank.mitigation.blind import mask_texts
     from evenrank.mitigation.ibbr import IBBR
     from evenrank.mitigation.negatives import write_negatives
     from evenrank.mitigation.rotation import rotate_collection
+    from evenrank.models.batches import encode_batch, rerank_batch
     from evenrank.models.endpoints import Endpoint
     from evenrank.models.load import load_ranker
     from evenrank.models.passages import CutCollection, cut_passages
@@ -124,11 +126,16 @@ _HOMES = {
         "read_group_table",
         "score",
     ),
+    "groups.scoring": ("score_batch",),
     "groups.sql": ("lexicon_sql",),
     "mitigation.blind": ("mask_texts",),
     "mitigation.ibbr": ("IBBR",),
     "mitigation.negatives": ("write_negatives",),
     "mitigation.rotation": ("rotate_collection",),
+    "models.batches": (
+        "encode_batch",
+        "rerank_batch",
+    ),
     "models.endpoints": ("Endpoint",),
     "models.load": ("load_ranker",),
     "models.passages": (
@@ -220,6 +227,7 @@ __all__ = [
     "builtin_lexicons",
     "check_lexicon",
     "cut_passages",
+    "encode_batch",
     "expand",
     "explain",
     "fetch",
@@ -247,6 +255,7 @@ __all__ = [
     "read_vectors",
     "rebalance",
     "rerank",
+    "rerank_batch",
     "retrieve",
     "retrieve_from",
     "rotate_collection",
@@ -255,6 +264,7 @@ __all__ = [
     "scan",
     "scan_queries",
     "score",
+    "score_batch",
     "tokenize",
     "train",
     "train_recipe",

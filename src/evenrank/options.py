@@ -6,6 +6,7 @@ an argument, the rest are options. So what is added to a signature is added to t
 """
 
 # Annotations name types that are not imported: the command line reads this file, and has to start at once.
+from collections.abc import Collection as AnyCollection
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -34,9 +35,9 @@ class Range(NamedTuple):
 
 
 COUNT, FROM_0 = Range(1), Range(0)
+SIZE = Range(1, 100_000)
 SHARE = Range(0, 1, whole=False)
 SEED = Range(0, 2**64 - 1)
-SIZE = Range(1, 100_000)
 CONCURRENCY, SECONDS = Range(1, 1000), Range(0.001, 86_400, whole=False)
 """Requests in flight, and how long one may take."""
 K1 = Range(0, 1e6, whole=False)
@@ -83,7 +84,7 @@ STOP_WORDS = (
     "none, a file with one word per line, or english, danish, dutch, french, german, italian, norwegian, portuguese, "
     "russian, spanish, swedish, turkish."
 )
-VECTORS = "word2vec, GloVe or fastText file, saved vectors, or a transformer's folder."
+VECTORS = "word2vec, GloVe or fastText file, or saved vectors."
 OUT_VECTORS = "What to write: .bin or .txt (word2vec), else a folder (safetensors)."
 NO_QRELS = "Qrels or irds:NAME, for effectiveness."
 NEUTRAL = "A label that means no group; repeatable."
@@ -122,14 +123,35 @@ Beir = Annotated[
 IdColumn = Annotated[
     str | None,
     Option(
-        "The column of ids in the collection, the queries or both, if its name is another than doc_id, id, ….",
+        "The collection's column of ids, if its name is another than doc_id, id, ….",
         panel="Input",
         rare=True,
     ),
 ]
 TextColumn = Annotated[
     str | None,
-    Option("The column of texts there, if its name is another than text, body, ….", panel="Input", rare=True),
+    Option(
+        "Its column of texts, if its name is another than text, body, …; several, title,body, are joined.",
+        panel="Input",
+        rare=True,
+    ),
+]
+QueryIdColumn = Annotated[
+    str | None,
+    Option("The queries' column of ids, if its name is another than query_id, id, ….", panel="Input", rare=True),
+]
+QueryTextColumn = Annotated[
+    str | None,
+    Option("The queries' column of texts, if its name is another than query, text, ….", panel="Input", rare=True),
+]
+RunColumns = Annotated[
+    str | None,
+    Option(
+        "Names of a run's columns: query=…,document=…,score=… (or rank=…).",
+        metavar="NAMES",
+        panel="Input",
+        rare=True,
+    ),
 ]
 
 # --- groups -----------------------------------------------------------------------------------------------------------
@@ -275,25 +297,11 @@ Precision = Annotated[
 Engine = Annotated[
     Literal["local", "ray"],
     Option(
-        "local: all cores of this machine; ray: a Ray cluster (RAY_ADDRESS).",
+        "local: all cores of this machine; ray: Parquet or .jsonl on a Ray cluster (RAY_ADDRESS).",
         excludes=("labels",),
         panel="Machine",
         rare=True,
     ),
-]
-Workers = Annotated[
-    int | None,
-    Option(
-        "ray: the most parallel workers (default: as many as fit).",
-        range=SIZE,
-        needs=("engine=ray",),
-        panel="Machine",
-        rare=True,
-    ),
-]
-CORES = Range(0, 100_000, whole=False)
-Cpus = Annotated[
-    float, Option("ray: cores per worker.", range=CORES, needs=("engine=ray",), panel="Machine", rare=True)
 ]
 
 # --- word vectors -----------------------------------------------------------------------------------------------------
@@ -309,8 +317,32 @@ Specific = Annotated[
     File | None,
     Option("Words that keep their group, as JSON. Default: gender-en.", metavar="F.json", reads=True, panel="Groups"),
 ]
-LearnSpecific = Annotated[
-    bool, Option("Learn more such words from these with a linear SVM.", panel="Groups", rare=True)
+Saturation = Annotated[
+    float | None,
+    Option("BM25: term frequency saturation, from 0 (default: 0.9, or the index's).", range=K1, rare=True),
+]
+LengthNormalisation = Annotated[
+    float | None,
+    Option("BM25: document length normalisation, 0 to 1 (default: 0.4, or the index's).", range=SHARE, rare=True),
+]
+StopWords = Annotated[
+    str | AnyCollection[str] | None,
+    Option(
+        f"BM25: {STOP_WORDS} Default: english, or the index's.",
+        metavar="NAME",
+        typed=str,
+        reads=True,
+        shown=False,
+        panel="Method",
+    ),
+]
+Stemmer = Annotated[
+    str | None,
+    Option(
+        "BM25: english, another Snowball stemmer, or none. Default: english, or the index's.",
+        metavar="NAME",
+        shown=False,
+    ),
 ]
 Limit = Annotated[int | None, Option("Read only this number of words.", range=COUNT, panel="Input", rare=True)]
 

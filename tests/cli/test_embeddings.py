@@ -77,17 +77,6 @@ def test_own_word_sets(folder: Path, evenrank: Command) -> None:
     assert (few.status, few.err.startswith("evenrank: definitional sets: none has two words")) == (2, True)
 
 
-def test_learned_words(folder: Path, evenrank: Command) -> None:
-    pytest.importorskip("sklearn")
-    (folder / "s.json").write_text(json.dumps([f"x{a}{b}" for a in "abc" for b in "abcdefghij"]))
-    command = ["embeddings", "debias", "v.txt", "--out", "o", "--specific", "s.json", "--learn-specific"]
-    ended = evenrank(*command, "--specific-out", "out.json")
-    assert ended.status == 0
-    kept = json.loads((folder / "out.json").read_text())
-    assert "10 more words learned as specific from 30\n" in ended.err
-    assert len(set(kept) & {f"xd{b}" for b in "abcdefghij"}) >= 5
-
-
 def test_audit(folder: Path, evenrank: Command) -> None:
     pytest.importorskip("sklearn")
     assert evenrank("embeddings", "debias", "v.txt", "--out", "hard").status == 0
@@ -178,7 +167,6 @@ def test_bad_input(folder: Path, evenrank: Command, arguments: list[str], messag
     ("module", "arguments"),
     [
         ("sklearn.cluster", ["audit", "v.txt"]),
-        ("sklearn.svm", ["debias", "v.txt", "--out", "o", "--learn-specific"]),
         ("gensim.models", ["train", "c.tsv", "--out", "o"]),
         ("safetensors.numpy", ["debias", "v.txt", "--out", "o"]),
     ],

@@ -169,7 +169,7 @@ def test_options_of_audits_are_all_refused_beside_the_json_of_one(folder, evenra
     own = {"--budget", "--baseline", "--run", "--correction", "--strict", "--json", "--junit", "--markdown", "--github"}
     own |= {"--init", "--full", "--check"}
     # They say what others are.
-    own |= {"--beir", "--id-column", "--text-column"}
+    own |= {"--beir", "--id-column", "--text-column", "--query-id-column", "--query-text-column", "--run-columns"}
     known = {option for one in commands().commands["gate"].params for option in one.opts if option.startswith("--")}
     assert known - own - {"--help", "--help-all"} == set(AUDIT_OPTIONS)
     for option, value in AUDIT_OPTIONS.items():

@@ -87,9 +87,9 @@ def test_refusals(folder: Path, evenrank: Command) -> None:
     assert refused(*with_model, "--k1", "3", "--stemmer", "none", "--rm3") == "--model: not with --k1"
     # The defaults, too, are refused if they are given.
     assert refused(*with_model, "--b", "0.4", "--stopwords", "english") == "--model: not with --b"
-    for path in (folder / "i").glob("scores.bin"):
+    for path in (folder / "i").glob("scores.npy"):
         path.write_bytes(b"")
-    assert refused(*search) == "i: the index is damaged: scores.bin has 0 bytes, expected 20"
+    assert refused(*search) == "i: the index is damaged: scores.npy has 0 bytes, expected 148"
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def test_a_killed_build_is_started_again(folder: Path, evenrank: Command) -> Non
     )
     killed = subprocess.run([sys.executable, "-c", program, "index", "c.tsv", "--out", "i"], check=False)
     assert killed.returncode == -signal.SIGKILL
-    assert {"counts.part", "turn.bin", "_unfinished.json"} < {*os.listdir("i")}
+    assert {"counts.part", "turn.npy", "_unfinished.json"} < {*os.listdir("i")}
     done = evenrank("retrieve", "i", "q.tsv", "--out", "r.run")
     assert (done.status, done.err) == (
         2, "evenrank: i: the index was not finished: run the command that builds it again\n",

@@ -117,7 +117,6 @@ def test_an_absurd_number_is_one_line(
         (["fuse", "a", "b", "--out", "o", "--weight", "1e400,1"], "weight"),
         (["fuse", "a", "b", "--out", "o", "--qrels", "q", "--tune", f"nDCG@{HUGE}"], "nDCG"),
         (["data", "squad", "a", "--out", "o", "--shares", "nan 1 1"], "shares"),
-        (["score", "c", "--out", "o", "--engine", "ray", "--workers", str(HUGE)], "workers"),
     ],
 )  # fmt: skip
 def test_numbers_within_a_text_too(

@@ -19,7 +19,6 @@ import pytest
 
 import evenrank
 from evenrank import EvenrankError, InputError, TextFile, audit, beir, read_qrels, read_run, write_run
-from evenrank.files.streams import shard_batches, shards_of
 from evenrank.files.tables import read_columns
 from evenrank.files.texts import map_passages, read_texts, scan_collection
 from ranker_factories import tk
@@ -76,18 +75,47 @@ def written(given: dict[str, bytes], kind: str) -> dict[str, Write]:
     return {f"{kind}.{name}": lambda path, data=data: path.write_bytes(data) for name, data in given.items()}
 
 
+HIT = {"_index": "notes", "_source": {"body": "the text"}}
+
+
+def answers(given: dict[str, dict[str, float]], named: bool = True) -> list[dict[str, Any]]:
+    """What ``_search`` answers to each query, as Elasticsearch 8 and OpenSearch 2 document it."""
+    found = []
+    for query, of in given.items():
+        name = {"matched_queries": [query]} if named else {}
+        hits = [{**HIT, "_id": document, "_score": score, **name} for document, score in of.items()]
+        shards = {"total": 1, "successful": 1, "skipped": 0, "failed": 0}
+        total = {"value": len(hits), "relation": "eq"}
+        inside = {"total": total, "max_score": max(of.values()), "hits": hits}
+        found.append({"took": 2, "timed_out": False, "_shards": shards, "hits": inside})
+    return found
+
+
+EXPORTS = Path(__file__).with_name("exports")
+"""What other programs wrote, of RUN and of QRELS."""
+
+
 RUNS = {
     **written(packed(trec(RUN, "{query} Q0 {doc} {rank} {value} t\n")), "trec"),
     **written(packed(json.dumps(RUN, indent=1)), "json"),
     **written(packed(nested(RUN, "query_id", "doc_id", "score").write_csv()), "packed"),
     **tables(nested(RUN, "query_id", "doc_id", "score"), "named"),
     **tables(nested(RUN, "qid", "docno", "score").with_columns(rank=0), "pyterrier"),
+    **written(packed(json.dumps({"took": 5, "responses": answers(RUN)}, indent=1)), "msearch-elasticsearch-8"),
+    "search-by-query.json": lambda path: path.write_text(json.dumps(dict(zip(RUN, answers(RUN, False), strict=True)))),
+    "search-opensearch-2.jsonl": lambda path: path.write_text("\n".join(map(json.dumps, answers(RUN)))),
+    "search.csv": nested(RUN, "query", "_id", "_score").with_columns(position=0).write_csv,
+    "decimal-comma.csv": lambda path: path.write_text(
+        nested(RUN, "query", "_id", "_score").write_csv(separator=";").replace(".", ",")
+    ),
+    "mteb-2.26.24.json": lambda path: shutil.copy(EXPORTS / "mteb-2.26.24.json", path),
 }
 JUDGED = {
     **written(packed(trec(QRELS, "{query} 0 {doc} {value}\n")), "trec"),
     **written(packed(json.dumps(QRELS)), "json"),
     **tables(nested(QRELS, "query-id", "corpus-id", "score"), "beir"),
     **tables(nested(QRELS, "query_id", "doc_id", "relevance"), "named"),
+    "quepid.csv": nested(QRELS, "query", "docid", "rating").write_csv,
 }
 
 
@@ -196,6 +224,98 @@ def test_ties_are_in_the_same_order(form: str, order: Any, tmp_path: Path) -> No
         assert first["doc_id"].to_list() == ["d4", "d2", "d1", "d1", "d3", "d2"]
 
 
+RANKED = {query: dict(zip(of, range(-1, -1 - len(of), -1), strict=True)) for query, of in RUN.items()}
+NUMBERED = "r: the answers name no queries: they are numbered, 1 the first"
+UNSCORED = "r: there are no scores: score = −rank"
+
+
+@pytest.mark.parametrize("rank", ["rank", "position"])
+def test_ranks_alone(rank: str, tmp_path: Path) -> None:
+    rows = [(q, d, n) for q, of in RUN.items() for n, d in enumerate(of, 1)]
+    frame = pl.DataFrame(rows, ["query", "_id", rank], orient="row")
+    frame.sample(fraction=1, shuffle=True, seed=1).write_csv(tmp_path / "r")
+    for run in (read_run(tmp_path / "r"), evenrank.Run.from_table(frame, "r")):
+        assert run.to_dict() == RANKED
+        assert run.notes == (UNSCORED,)
+    with pytest.raises(InputError, match="expected a finite number as rank, found 'x'"):
+        read_run(written({"x": b"query,_id,rank\nq,d,x\n"}, "")[".x"](tmp_path / "x") and tmp_path / "x")
+
+
+def test_answers_without_names_of_queries(tmp_path: Path, files: dict[str, Path], evenrank: Any) -> None:
+    """They are of the queries in their order, else numbered; what is sorted by a field has no scores."""
+    unnamed = answers(RUN, False)
+    for of in unnamed[0]["hits"]["hits"]:
+        of["_score"] = None
+    (tmp_path / "r").write_text(json.dumps({"took": 1, "responses": unnamed}))
+    (tmp_path / "q.tsv").write_text("q2\twho\nq1\tshe\n")
+    assert read_run(tmp_path / "r").to_dict() == {"1": RANKED["q2"], "2": RANKED["q1"]}
+    assert read_run(tmp_path / "r").notes == (NUMBERED, UNSCORED)
+    run = read_run(tmp_path / "r", queries=tmp_path / "q.tsv")
+    assert (run.to_dict(), run.notes) == (RANKED, (UNSCORED,))
+    command = ["fuse", f"a={tmp_path / 'r'}", f"b={files['run']}", "--weight", "1", "--out", "-"]
+    assert {line.split()[0] for line in evenrank(*command).out.splitlines()} == {"1", "2", "q1", "q2"}
+    measured = ["--qrels", files["qrels"], "--measures", "RR@3", "--json", "-"]
+    done = evenrank("audit", f"r={tmp_path / 'r'}", "--queries", tmp_path / "q.tsv", *measured)
+    assert json.loads(done.out)["runs"]["r"]["measures"]["RR@3"]["n"] == 2, done.err
+    done = evenrank("audit", f"r={tmp_path / 'r'}", "--queries", files["queries"], *measured)
+    assert done.err == f"evenrank: {tmp_path / 'r'}: expected an answer for each of the 3 queries, found 2\n"
+    unnamed[1] = {"error": {"type": "index_not_found_exception", "reason": "no such index"}, "status": 404}
+    with pytest.raises(EvenrankError, match="found an error as answer 2: 'index_not_found_exception'"):
+        audit({"responses": unnamed}, qrels=QRELS, measures="RR@3")
+
+
+@pytest.mark.parametrize("form", ["json", "parquet"])
+def test_ranx_0_3_21(form: str) -> None:
+    """It sorts queries and documents: the same pairs, in another order than RUN's."""
+    assert read_run(EXPORTS / f"ranx-0.3.21.{form}").to_dict() == RUN
+    judged = read_qrels(EXPORTS / f"ranx-qrels-0.3.21.{form}")
+    assert sorted(judged.rows()) == sorted(nested(QRELS, "query", "document", "grade").rows())
+
+
+def test_other_names_of_columns_of_runs(tmp_path: Path, files: dict[str, Path], evenrank: Any) -> None:
+    nested(RUN, "search", "page", "value").with_columns(score=pl.lit(0.0)).write_csv(tmp_path / "r.csv")
+    names = "query=search,document=page,score=value"
+    columns = dict(pair.split("=") for pair in names.split(","))
+    assert read_run(tmp_path / "r.csv", columns=columns).table.equals(read_run(files["run"]).table)
+    command = ["fuse", tmp_path / "r.csv", f"b={files['run']}", "--weight", "0.5", "--out", "-"]
+    usual = evenrank("fuse", f"r={files['run']}", f"b={files['run']}", "--weight", "0.5", "--out", "-")
+    assert evenrank(*command, "--run-columns", names).out == usual.out != ""
+    for odd, message in (
+        ("query", "--run-columns: expected query=NAME,document=NAME,score=NAME, found 'query'"),
+        ("page=x", "--run-columns: expected query, document, score, rank, found 'page'"),
+    ):
+        assert evenrank(*command, "--run-columns", odd).err == f"evenrank: {message}\n"
+
+
+def test_predictions_of_several_parts(tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text(json.dumps({"mteb_model_meta": {}, "en": {"test": RUN}, "de": {"test": RUN}}))
+    with pytest.raises(InputError, match="expected predictions of one subset and split, found en/test, de/test"):
+        read_run(tmp_path / "p.json")
+
+
+def test_shards_of_the_hub(home: Path, files: dict[str, Path], tmp_path: Path, evenrank: Any) -> None:
+    """``data/train-00000-of-00002.parquet`` beside a README; judgements of BEIR as ``data/test-…``."""
+    hub = tmp_path / "hub"
+    for name, part in (("corpus", "corpus"), ("queries", "queries"), ("qrels/test.tsv", "data")):
+        (hub / part).mkdir(parents=True)
+        made = {"corpus": COLLECTIONS["titled.parquet"], "queries": ASKED["named.parquet"]}
+        write = made.get(name, JUDGED["beir.parquet"])
+        write(hub / part / f"{'test' if part == 'data' else part}-00000-of-00001.parquet")
+    (hub / "README.md").write_text("# A data set\n")
+    assert beir(hub).keys() == beir(home).keys()
+    assert (
+        read_qrels(beir(hub)["qrels"])
+        .sort("query_id", "doc_id")
+        .equals(read_qrels(beir(home)["qrels"]).sort("query_id", "doc_id"))
+    )
+    whole = tmp_path / "whole"
+    (whole / "data").mkdir(parents=True)
+    (whole / "README.md").write_text("# A data set\n")
+    for number, half in enumerate((dict(list(TEXTS.items())[:2]), dict(list(TEXTS.items())[2:]))):
+        texts(half)["named.parquet"](whole / "data" / f"train-{number:05}-of-00002.parquet")
+    assert pl.concat(scan_collection(whole)).rows() == list(TEXTS.items())
+
+
 @pytest.mark.parametrize("form", COLLECTIONS)
 def test_parts_and_partitions(form: str, tmp_path: Path) -> None:
     for year, half in enumerate((dict(list(TEXTS.items())[:2]), dict(list(TEXTS.items())[2:]))):
@@ -207,7 +327,6 @@ def test_parts_and_partitions(form: str, tmp_path: Path) -> None:
     whole = pl.DataFrame({"doc_id": list(TEXTS), "text": list(TEXTS.values())})
     assert pl.concat(scan_collection(tmp_path / "all")).equals(whole)
     assert pl.concat(map_passages(tmp_path / "all", lambda batch: batch)).equals(whole)
-    assert pl.concat(batch for one in shards_of(tmp_path / "all", 1) for batch in shard_batches(one)).equals(whole)
     assert read_texts(tmp_path / "all", pl.Series(["d3"])).equals(whole[2:3])
 
 
@@ -219,9 +338,6 @@ def test_other_names_of_columns(form: str, files: dict[str, Path], tmp_path: Pat
     tables(frame, "")[form](tmp_path / "given")
     given = TextFile(tmp_path / "given", "key", "abstract")
     assert [row for batch in scan_collection(given) for row in batch.rows()] == frame.select("key", "abstract").rows()
-    assert [row for one in shards_of(given, 1) for batch in shard_batches(one) for row in batch.rows()] == frame.select(
-        "key", "abstract"
-    ).rows()
     command = ["retrieve", tmp_path / "given", files["queries"], "--id-column", "key", "--out", "-", "--quiet"]
     done = evenrank(*command, "--text-column", "abstract")
     usual = evenrank("retrieve", files["collection"], files["queries"], "--out", "-", "--quiet")
@@ -241,14 +357,22 @@ def test_titles_alone(form: str, tmp_path: Path, evenrank: Any) -> None:
     assert pl.read_parquet(tmp_path / "s")["tokens"].to_list() == [1, 1]
 
 
-@pytest.mark.parametrize("of_queries", ["key", "id"])
-def test_other_names_of_columns_of_queries(of_queries: str, tmp_path: Path, evenrank: Any) -> None:
-    """Names are of whichever files have such columns."""
-    pl.DataFrame({"key": ["d1"], "text": ["a ship"]}).write_csv(tmp_path / "c.csv")
-    pl.DataFrame({of_queries: ["q1"], "body": ["ships"]}).write_csv(tmp_path / "q.csv")
-    command = ["retrieve", tmp_path / "c.csv", tmp_path / "q.csv", "--out", "-", "--quiet"]
-    done = evenrank(*command, "--id-column", "key", "--text-column", "body")
+@pytest.mark.parametrize("form", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_columns_of_collection_and_queries_are_named_apart(form: str, tmp_path: Path, evenrank: Any) -> None:
+    """Several columns of texts are joined; what is empty or missing is left out."""
+    parts = {"key": ["d1", "d2"], "body": ["a ship", ""], "head": ["", "his"], "foot": ["sails", "end"]}
+    tables(pl.DataFrame(parts), "")[form](tmp_path / "c")
+    found = [batch.rows() for batch in scan_collection(TextFile(tmp_path / "c", "key", "head,body,foot"))]
+    assert found == [[("d1", "a ship sails"), ("d2", "his end")]]
+    tables(pl.DataFrame({"id": ["q1"], "ask": ["ships"], "body": ["x"]}), "")[form](tmp_path / "q")
+    command = ["retrieve", tmp_path / "c", tmp_path / "q", "--id-column", "key", "--out", "-", "--quiet"]
+    done = evenrank(*command, "--text-column", "head,body,foot", "--query-text-column", "ask")
     assert done.out.startswith("q1 Q0 d1 1 "), done.err
+    done = evenrank(*command, "--text-column", "head,none", "--query-text-column", "ask")
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert "none" in done.err
+    done = evenrank("audit", tmp_path / "c", "--query-text-column", "ask")
+    assert done.err == "evenrank: --query-text-column needs --queries\n"
 
 
 @pytest.fixture
@@ -384,7 +508,8 @@ BAD_RUNS = {
     " JSON object, found a list: ",
 }
 BAD_TEXTS = {
-    "id,text\nd1,a,b\n": "line 2: expected 2 values (id, text) and an id among them, found 'd1,a,b'",
+    "id,text\nd1,a,b\n": "line 2: expected 2 values (id, text), found 3: 'd1,a,b'",
+    "id,text\n,a\n": "line 2: expected an id in the column id, found none",
     'id,text\nd1,"a\n': "line 2: no valid CSV: unexpected end of data",
     ",,,\n": "line 1: expected an id, a tab and a text, found ',,,' and no tab",
     "id,text\n": "the file contains no texts",

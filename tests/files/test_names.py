@@ -13,7 +13,6 @@ import pytest
 
 from evenrank.files import InputError, irds
 from evenrank.files import scan_collection as scan
-from evenrank.files.streams import shards_of
 from evenrank.groups import Scoring, load_lexicon, read_group_table, score_collection
 
 Command = Callable[..., Any]
@@ -32,7 +31,7 @@ def texts(path: Path | str) -> pl.DataFrame:
 
 def test_what_cannot_be_read_from_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for read in (texts, read_group_table, groups, shards_of):
+    for read in (texts, read_group_table, groups):
         with pytest.raises(InputError, match=f"{tmp_path}/pipe: expected a file, found a pipe"):
             read(tmp_path / "pipe")
 

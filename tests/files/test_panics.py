@@ -16,7 +16,6 @@ import pytest
 
 from evenrank.files import EvenrankError, InputError, reading
 from evenrank.files import scan_collection as scan
-from evenrank.files.streams import shards_of
 from evenrank.groups import read_group_table
 
 
@@ -40,7 +39,6 @@ TABLES: dict[str, tuple[Callable[[Path], Any], pl.DataFrame]] = {
         ),
     ),
     "groups": (groups, pl.DataFrame({"query_id": ["q"], "doc_id": [["a", "b"]], "label": [[1.0, 0.0]]})),
-    "parts of a cluster": (shards_of, pl.DataFrame({"doc_id": ["d1"], "text": ["She"]})),
 }
 
 

@@ -169,7 +169,7 @@ def test_parquet(tmp_path: Path) -> None:
         ("1", "two"),
         ("2", "three"),
         ("3", "D four"),
-        ("4", "E "),
+        ("4", "E"),
     ]
     assert collection(written(tmp_path, parquet(id=[b"1"], text=["\u00fc".encode()], title=[None]))) == [("1", "ü")]
     dictionary = pa.array(["a", "b", "a"]).dictionary_encode()

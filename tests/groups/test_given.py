@@ -23,5 +23,5 @@ def test_scoring(tmp_path: Path, make: Any) -> None:
     assert scored["doc_id"].to_list() == ["d1", "d2", "d3"]
     as_frame = make({name: scored[name].to_list() for name in scored.columns})
     assert as_group_table(as_frame).table.drop("tokens").equals(scored.drop("tokens"))
-    with pytest.raises(EvenrankError, match=r"^`collection`: `engine='ray'` reads files"):
-        evenrank.groups.score_collection(TEXTS, tmp_path / "2", scoring, cluster=evenrank.files.ray.Cluster())
+    with pytest.raises(EvenrankError, match=r"^`engine='ray'` reads files"):
+        evenrank.score(TEXTS, out=tmp_path / "2", engine="ray")

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from evenrank.groups import Scoring, load_lexicon, score_in_memory
-from evenrank.mitigation import negatives as negative_sampling
+from evenrank.mitigation import negative_sampling
 from evenrank.mitigation.negatives import beta, candidates, sample, write_negatives
 from negative_files import OPTIONS, TEXTS, run_text
 from tiny_models import tiny_bert

@@ -72,7 +72,7 @@ def test_by_hand() -> None:
 
 
 @given(st.lists(texts, min_size=1, max_size=6), st.integers(0, 5), st.sampled_from(["word", "sentence"]))
-def test_the_compiled_way_is_the_obvious_way(given_texts: list[str], seed: int, mode: str) -> None:
+def test_the_way_by_columns_is_the_obvious_way(given_texts: list[str], seed: int, mode: str) -> None:
     found, moved, words = rotate_texts(table(*given_texts), seed, mode)  # type: ignore[arg-type]
     for i, text in enumerate(given_texts):
         cut = cut_of(text, str(i), mixed_seed(seed), mode)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from tiny_models import texts, tiny_bert, without
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 
-from evenrank.models.encoders import CatRanker, DotRanker, TokenCache, tokenise
+from evenrank.models.encoders import CatRanker, DotRanker
 from evenrank.models.protocol import CandidateLists, Ranker, ranker_class
 from evenrank.models.stored import find_model
 
@@ -267,35 +267,6 @@ def test_what_a_killed_save_left_is_no_part_of_a_model(bert: str, tmp_path: Path
     assert find_model(str(tmp_path / "a")).digest() == digest
     ranker.save(tmp_path / "a")
     assert not left.exists()
-
-
-@pytest.mark.parametrize("limit", [0, 40, 1 << 20])
-@pytest.mark.parametrize("name", ["shared", "separate-lengths", "left"])
-def test_kept_tokens_are_those_of_the_tokeniser(bert: str, name: str, limit: int) -> None:
-    ranker = DotRanker.from_pretrained(bert, **DOTS.get(name, {}), seed=1)
-    if name == "left":
-        ranker.model.tokenizer.padding_side = "left"
-    for task in ("query", "document"):
-        kept = TokenCache(ranker.model, "query : ", task, limit)
-        for seed in (0, 1, 0):
-            batch = [*texts(5, 30, seed), "she", "", "she"]
-            expected = tokenise(ranker.model, batch, "query : ", task=task)
-            found = kept(batch)
-            assert found.keys() == expected.keys()
-            for key, value in expected.items():
-                assert found[key].dtype == value.dtype
-                assert torch.equal(found[key], value), key
-        assert kept([]) == {}
-
-
-def test_a_ranker_that_keeps_tokens_gives_the_same_scores(bert: str) -> None:
-    ranker = DotRanker.from_pretrained(bert, **DOTS["separate-lengths"], seed=2)
-    expected = flat(ranker)
-    ranker.keep_tokens()
-    assert np.array_equal(flat(ranker), expected)
-    # The second time nothing is taken apart.
-    ranker.model.preprocess = None
-    assert np.array_equal(flat(ranker), expected)
 
 
 def test_a_checkpoint_that_lacks_layers_is_refused(bert: str, tmp_path: Path) -> None:

@@ -57,15 +57,6 @@ def test_an_answer_is_unpacked_no_further_than_is_allowed(server: Server, tmp_pa
         ranked(endpoint(server, concurrency=1), tmp_path / "run")
 
 
-@pytest.mark.parametrize("value", [b"[]", b'{"a":' * 20 + b"0" + b"}" * 20])
-def test_an_answer_holds_no_more_values_than_is_allowed(value: bytes, server: Server) -> None:
-    """A few bytes can take hundreds in memory, in objects most."""
-    answer = b"[" + (value + b",") * (200_000 // len(value) * 2) + b"0]"
-    server.behave = lambda *_: (200, {"Content-Encoding": "gzip"}, gzip.compress(answer))
-    with pytest.raises(EvenrankError, match=r"an answer of more than 131,072 values \(`largest_answer`\)$"):
-        ranked(endpoint(server, concurrency=1, largest_answer=2))
-
-
 def test_an_answer_that_is_not_utf8_is_refused(server: Server) -> None:
     answer = json.dumps({"results": [], "note": "é"}, ensure_ascii=False).encode("latin-1")
     server.behave = lambda *_: (200, {}, answer)
@@ -198,11 +189,8 @@ def test_slow_answers(server: Server, waits: list[float]) -> None:
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n", b" "),
         (b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n[]", b" "),
         (b"HTTP/1.1 302 Found\r\nLocation: /\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
-        (b"HTTP/1.1 200", b" "),
-        (b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"a"),
     ],
-    ids=["sized", "closing", "chunked", "status", "headers", "size of a chunk"],
+    ids=["sized", "closing", "chunked"],
 )
 def test_an_answer_in_drops(begin: bytes, drop: bytes, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each one comes soon, the whole never."""
@@ -340,13 +328,9 @@ def test_a_key_is_sent_and_shown_nowhere(
 ) -> None:
     logs = [logging.getLogger(f"urllib3.{name}") for name in ("connection", "connectionpool")]
     before = [(log.level, [*log.filters]) for log in logs]
-    # What others log meanwhile is their own.
-    server.behave = lambda *_: logs[1].warning("a pool of the program's own")
     run = ranked(keyed, tmp_path / "run")
     assert [(log.level, log.filters) for log in logs] == before
-    assert {one.getMessage() for one in caplog.records if one.name in {log.name for log in logs}} == {
-        "a pool of the program's own"
-    }
+    assert not [one for one in caplog.records if one.name in {log.name for log in logs}]
     assert scores_of(run) == expected()
     assert {headers["Authorization"] for headers in server.headers} == {f"Bearer {KEY}"}
     assert set(server.paths) == {"/v1/rerank?token=token-in-the-url&v=2"}

@@ -11,11 +11,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from evenrank.files import EvenrankError, InputError
-from evenrank.groups import tokenize
 from tiny_models import WORDS, texts
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
@@ -24,6 +21,7 @@ pytest.importorskip("safetensors", reason="needs the extra [neural]")
 import ranker_factories as factories
 from evenrank.models import word_rankers as word_ranker
 from evenrank.models.protocol import CandidateLists, Ranker, ranker_class
+from evenrank.models.vocabulary import Vocabulary, collection_vectors, collection_words, padded
 from evenrank.models.word_rankers import (
     EVEN_CENTRES,
     PASSAGE_START,
@@ -35,17 +33,11 @@ from evenrank.models.word_rankers import (
     KNRMRanker,
     TKConfig,
     TKRanker,
-    Vocabulary,
     _reach,
-    collection_vectors,
-    collection_words,
     cosine,
     exact_widths,
     kernel_pool,
-    padded,
     sinusoids,
-    words,
-    words_utf8,
 )
 from evenrank.search.embeddings import Vectors
 from plain_loops import array, slow_transformer, slow_vectors
@@ -65,21 +57,6 @@ def one_thread() -> Iterator[None]:
 
 
 # --- words ---------------------------------------------------------------------------------------------------------
-
-
-@given(st.text(st.one_of(st.sampled_from("aZ9'’ʼ＇ .-_sdmlverSß İıŉ́ΣςéÉ中\n\t\x00\x85\u2028²½😀𝔘"), st.characters())))
-@example("She'll, the woman's; O’Neill’s 'tis rock''n'roll")
-def test_words_are_those_of_the_groups(text: str) -> None:
-    assert words(text) == tokenize(text)
-
-
-def test_every_code_point_separates_or_joins_as_in_the_groups() -> None:
-    for start in range(0, 0x110000, 0x800):
-        if not 0xD800 <= start < 0xE000:
-            text = " ".join(
-                f"a{chr(code)}b {chr(code)}" for code in range(start, start + 0x800, 1 if start < 0x400 else 7)
-            )
-            assert words(text) == tokenize(text)
 
 
 def test_numbers_of_words() -> None:
@@ -115,7 +92,6 @@ def test_words_and_vectors_of_a_collection() -> None:
     by_id = {"a": "She met her. She", "b": "He met é"}
     assert (collection_vectors(by_id, dimensions=3, min_count=2).matrix == vectors.matrix).all()
     assert sorted(vectors.words) == ["met", "she"]
-    assert words_utf8("É") == ["é".encode()]
 
 
 # --- kernels -------------------------------------------------------------------------------------------------------

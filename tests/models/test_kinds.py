@@ -243,10 +243,7 @@ def test_static_embeddings_with_a_limit(tmp_path: Path) -> None:
     model[0].tokenizer.enable_truncation(6)
     scorer = load_ranker(model, document_prompt="the nurse ")
     scorer.score(QUERIES, PASSAGES, 4)
-    found = scorer.truncated
-    assert found is not None
-    assert scorer.facts()["reads"] == found.reads == 6
-    assert (found.cut, found.of) == (sum(len(passage.split()) > 4 for passage in PASSAGES), len(set(PASSAGES)))
+    assert (scorer.truncated, scorer.facts()["reads"]) == (None, 6)
     ends = scorer.reads_to(QUERIES, PASSAGES)
     assert ends == [len(" ".join(passage.split()[:4])) for passage in PASSAGES]
 

@@ -49,7 +49,7 @@ from tiny_models import WORDS
 pytest.importorskip("torch", reason="PyTorch is not installed")
 from evenrank.models.load import load_ranker
 from evenrank.models.stored import find_model, load_kernel_ranker
-from evenrank.models.word_rankers import words
+from evenrank.models.vocabulary import words
 from evenrank.papers.encoder import SmallBert, make_encoder
 
 Done = tuple[PositionStudy, Figures, ExperimentPage]

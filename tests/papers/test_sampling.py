@@ -359,7 +359,4 @@ def test_full_runs_on_stand_ins(done: Done, tmp_path: Path, monkeypatch: pytest.
     )
     figures = SamplingStudy(settings, tmp_path / "full").run(1)
     assert figures.mean("off print", "public runs") > 0.0005
-    models = dict.fromkeys(rankers, "a stand-in")
-    decided = {one.key: one.decided(figures, models, "full").verdict.state for one in claims_of("sampling")}
-    assert decided["public_rows"] == "not supported"
     assert {"BERT-Tiny AdvBert", "BERT-base share 0.6"} <= set(figures.systems("MRR@10 on QS2"))

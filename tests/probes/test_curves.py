@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import stdtr
 
 from evenrank.files.json_values import json_values
-from evenrank.probes.sensitivity import (
+from evenrank.probes.position_curve import (
     Floats,
     Ints,
     PositionCurve,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.files.sentences import sentence_spans
-from evenrank.probes.sensitivity import sentence_moves
+from evenrank.probes.sentence_moves import sentence_moves
 
 
 def sentences_of(text: str) -> list[str]:

@@ -118,6 +118,13 @@ def test_a_planted_loss_of_minilm_is_named_first(fault: str, real: Engine, tmp_p
         assert is_first(spoiled, result), [(loss.cause, loss.share) for loss in result.named]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["sound", "30% not indexed", "ids shifted"])
+def test_a_hybrid_of_minilm_and_bm25(fault: str, real: Engine, tmp_path: Path) -> None:
+    found = planted.count(replace(real, hybrid=True), fault, range(SEEDS), tmp_path)
+    assert found.first == SEEDS, found.said
+
+
 @pytest.mark.mutants
 @pytest.mark.parametrize("fault", [one for one in FAULTS if one != "a language half lost"])
 def test_planted_losses_of_minilm_are_named_in_95_of_100(fault: str, real: Engine, tmp_path: Path) -> None:
@@ -398,9 +405,9 @@ def test_an_index_at_hand_makes_losses_certain_and_is_kept(tmp_path: Path, texts
     assert loss.command == f"evenrank index {docs} --out DIR"
     given: dict[str, Any] = {"model": model, "sample": 20, "index": tmp_path / "kept"}
     first = scan(docs, **given)
-    stamp = (tmp_path / "kept" / "vectors.bin").stat().st_mtime_ns
+    stamp = (tmp_path / "kept" / "vectors.npy").stat().st_mtime_ns
     assert scan(docs, **given).to_dict() == first.to_dict()
-    assert (tmp_path / "kept" / "vectors.bin").stat().st_mtime_ns == stamp
+    assert (tmp_path / "kept" / "vectors.npy").stat().st_mtime_ns == stamp
     with pytest.raises(EvenrankError, match="was made with another `document_prompt`"):
         scan(docs, document_prompt="passage: ", **given)
     with pytest.raises(EvenrankError, match="expected a collection in a file and a model in a folder"):

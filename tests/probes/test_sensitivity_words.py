@@ -16,15 +16,8 @@ import pytest
 from early_ranker import Early, collection_of, sensitivity
 from evenrank.files import Run, write_run
 from evenrank.files.squad import load_squad
-from evenrank.probes.sensitivity import (
-    Curves,
-    MovedAnswers,
-    SensitivityResult,
-    Versions,
-    position_curve,
-    too_little_read,
-    words_read,
-)
+from evenrank.probes.position_curve import Versions, position_curve
+from evenrank.probes.sensitivity import Curves, MovedAnswers, SensitivityResult, too_little_read, words_read
 from evenrank.results.finding import Finding
 
 

@@ -143,7 +143,7 @@ def test_bad_settings(name: str) -> None:
 
 def test_a_sample_of_passages_does_not_depend_on_their_order() -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed")
-    from evenrank.models.word_rankers import sample_passages
+    from evenrank.models.word_encoders import sample_passages
 
     table = pl.DataFrame({"doc_id": [str(i) for i in range(40)], "text": [f"t{i}" for i in range(40)]})
     found = sample_passages(table.iter_slices(7), 10)
@@ -164,7 +164,7 @@ def test_word_pieces_are_averaged_to_words(bert: Path) -> None:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    from evenrank.models.word_rankers import word_encoder
+    from evenrank.models.word_encoders import word_encoder
 
     (words, vectors), (none, empty) = word_encoder(str(bert)).encode(["She runs, homes.", "."])
     assert words == ["she", "runs", "homes"]
@@ -181,7 +181,7 @@ def test_word_pieces_are_averaged_to_words(bert: Path) -> None:
 
 def test_tks_vectors_are_its_gated_ones(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    from evenrank.models.word_rankers import word_encoder
+    from evenrank.models.word_encoders import word_encoder
     from ranker_factories import tk
 
     ranker = tk().eval()
@@ -196,7 +196,7 @@ def test_tks_vectors_are_its_gated_ones(tmp_path: Path) -> None:
 
 def test_a_ranker_without_contextual_vectors(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed")
-    from evenrank.models.word_rankers import word_encoder
+    from evenrank.models.word_encoders import word_encoder
     from ranker_factories import knrm
 
     knrm().save(tmp_path / "knrm")
@@ -236,7 +236,7 @@ def test_passages_longer_than_the_model_has_places_for(tmp_path: Path) -> None:
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaModel
 
-    from evenrank.models.word_rankers import word_encoder
+    from evenrank.models.word_encoders import word_encoder
 
     numbers = {name: i for i, name in enumerate(["<s>", "<pad>", "</s>", "<unk>", "she", "runs"])}
     tokenizer = Tokenizer(models.WordLevel(numbers, unk_token="<unk>"))

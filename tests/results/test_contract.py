@@ -19,10 +19,10 @@ from rich.cells import cell_len
 import evenrank
 from evenrank import InputError
 from evenrank.files import Provenance
-from evenrank.probes.sensitivity import Curves, MovedAnswers, SensitivityResult, Versions, position_curve
+from evenrank.probes.position_curve import Versions, position_curve
+from evenrank.probes.sensitivity import Curves, MovedAnswers, SensitivityResult
 from evenrank.probes.similarity import SimilarityResult, term_similarity
 from evenrank.results.result import SCHEMA, Result
-from evenrank.search.debias import SpecificWords
 from evenrank.search.debias_file import DebiasResult
 from evenrank.search.embeddings import Vectors, evaluate_bias, gender_en, hard_debias
 from evenrank.search.embeddings_audit import BiasAudit
@@ -105,13 +105,13 @@ def vectors() -> tuple[Vectors, Any]:
 
 def of_vectors(_: Path) -> Result:
     given, sets = vectors()
-    return BiasAudit(EVIL, None, evaluate_bias(given, None, sets), SpecificWords(()), {"vectors": EVIL})
+    return BiasAudit(EVIL, None, evaluate_bias(given, None, sets), {"vectors": EVIL})
 
 
 def debiased(_: Path) -> Result:
     given, sets = vectors()
     done = hard_debias(given, sets.definitional, [("he", "she")], ())
-    return DebiasResult(done, Path("out") / EVIL.split("/")[0], SpecificWords(()), {"vectors": EVIL})
+    return DebiasResult(done, Path("out") / EVIL.split("/")[0], {"vectors": EVIL})
 
 
 def of_paper(_: Path) -> Result:

@@ -11,7 +11,7 @@ import pytest
 import evenrank
 from evenrank.files.errors import UnknownNameError
 from evenrank.results.finding import phrases
-from evenrank.results.terms import explain, glossary
+from evenrank.results.terms import explain, explanations, glossary
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -46,9 +46,34 @@ def test_the_command(evenrank: Any) -> None:
     assert (done.status, done.out.split(": ")[0]) == (0, "smallest detectable difference")
     leans = evenrank("explain", "leans_as_candidates").out
     assert leans.startswith("leans_as_candidates (audit): … leans …")
-    assert "lean: A figure that is not 0" in " ".join(leans.split())
+    assert "lean: A value that is not 0" in " ".join(leans.split())
     wrong = evenrank("explain", "no_leen")
     assert wrong.status == 2
     assert "near it: no_lean" in wrong.err
     with pytest.raises(UnknownNameError, match="lists the terms"):
         explain("xyzxyz")
+
+
+def test_findings_have_an_example_in_the_words_of_their_template() -> None:
+    import re
+    import string
+
+    for finding in explanations():
+        assert finding.means.endswith(".")
+        assert finding.next.endswith(".")
+        template = phrases(finding.command).templates[finding.keys[0]]
+        parts = [re.escape(text) + ".*" * (name is not None) for text, name, _, _ in string.Formatter().parse(template)]
+        assert re.fullmatch("".join(parts), finding.example, re.DOTALL), finding.keys[0]
+        assert all(key in phrases(finding.command).templates for key in finding.keys)
+    named = [(finding.command, key) for finding in explanations() for key in finding.keys]
+    assert len(named) == len(set(named))
+    assert len(explanations()) > 60
+
+
+def test_a_finding_is_explained_with_what_to_do() -> None:
+    lines = evenrank.explain("leans_as_candidates").split("\n")
+    assert lines[1:4] == [
+        "  The run leans, and so do the documents that it had to order; that its order adds to the lean is not shown.",
+        "  This is shown: chance alone rarely makes such a result (p < .05, corrected where several are compared).",
+        "  Next: Look at the collection and the first stage. Another order of the same documents would help little.",
+    ]

@@ -21,7 +21,8 @@ from evenrank.papers.claims import Claim, Decided, Effect, Verdict
 from evenrank.papers.figures import Figures
 from evenrank.papers.report import Chart, ExperimentPage, Layout, Row
 from evenrank.probes.answers import position_answers
-from evenrank.probes.sensitivity import Curves, MovedAnswers, SensitivityResult, Versions, position_curve
+from evenrank.probes.position_curve import Versions, position_curve
+from evenrank.probes.sensitivity import Curves, MovedAnswers, SensitivityResult
 from evenrank.probes.similarity import SimilarityResult, term_similarity
 from evenrank.results.finding import Finding
 from evenrank.results.page import Page, Section, curve, histogram

@@ -1,8 +1,7 @@
-"""Folders of vectors and transformers, damaged in any way."""
+"""Folders of vectors, damaged in any way."""
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 
@@ -13,9 +12,8 @@ from damage import damaged, told
 from evenrank.search.embeddings import Vectors, read_vectors
 
 
-@pytest.mark.parametrize("mmap", [False, True])
 @pytest.mark.parametrize("file", ["words.json", "vectors.safetensors"])
-def test_any_damage_to_a_folder_of_vectors(tmp_path: Path, file: str, mmap: bool) -> None:
+def test_any_damage_to_a_folder_of_vectors(tmp_path: Path, file: str) -> None:
     pytest.importorskip("safetensors")
     matrix = np.arange(12, dtype=np.float32).reshape(4, 3)
     Vectors(("she", "he", "é", "king"), matrix).save(tmp_path / "v")
@@ -23,23 +21,7 @@ def test_any_damage_to_a_folder_of_vectors(tmp_path: Path, file: str, mmap: bool
     whole = path.read_bytes()
     for seed in range(100):
         path.write_bytes(damaged(random.Random(f"{file} {seed}"), whole))
-        found, said = told(lambda folder: read_vectors(folder, mmap=mmap), tmp_path / "v")
-        assert said or (found.matrix.shape[0] == len(set(found.words)) and np.isfinite(found.matrix).all())
-
-
-@pytest.mark.parametrize("file", ["tokenizer.json", "model.safetensors"])
-def test_any_damage_to_a_transformer(tmp_path: Path, file: str) -> None:
-    torch_file = pytest.importorskip("safetensors.torch")
-    torch = pytest.importorskip("torch")
-    vocabulary = {"[PAD]": 0, "she": 1, "##s": 2, "he": 3}
-    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"type": "WordPiece", "vocab": vocabulary}}))
-    torch_file.save_file({"word_embeddings.weight": torch.arange(8.0).reshape(4, 2)}, tmp_path / "model.safetensors")
-    path = tmp_path / file
-    whole = path.read_bytes()
-    assert read_vectors(tmp_path).words == ("she", "he")
-    for seed in range(100):
-        path.write_bytes(damaged(random.Random(f"{file} {seed}"), whole))
-        found, said = told(read_vectors, tmp_path)
+        found, said = told(read_vectors, tmp_path / "v")
         assert said or (found.matrix.shape[0] == len(set(found.words)) and np.isfinite(found.matrix).all())
 
 

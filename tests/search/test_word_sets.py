@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenrank.files import EvenrankError, InputError
+from evenrank.files import InputError
 from evenrank.search.embeddings import (
     Vectors,
     gender_en,
     hard_debias,
-    learn_specific,
     load_word_sets,
     read_sets,
     read_word_list,
@@ -95,21 +94,3 @@ def test_pairs_take_the_order_of_the_definitional_sets(tmp_path: Path) -> None:
     file.write_text(json.dumps([["woman", "man"], ["he", "she"]]), encoding="utf-8")
     with pytest.raises(InputError, match="the same group first in every pair, found 'woman, man' and 'he, she'"):
         load_word_sets(equalize=file)
-
-
-def test_specific_words_are_learned() -> None:
-    pytest.importorskip("sklearn")
-    rng = np.random.default_rng(0)
-    marked = [f"s{i}" for i in range(30)]
-    words = [f"w{i}" for i in range(300)]
-    matrix = rng.normal(size=(330, 10)).astype(np.float32)
-    matrix[:30, 0] = 12
-    vectors = Vectors((*marked, *words), matrix)
-    found = learn_specific(vectors, [word.upper() for word in marked[:24]])
-    assert set(found) == set(marked)
-    assert found == learn_specific(vectors, [word.upper() for word in marked[:24]])
-    # Behind the first words, those given exactly are trained on too.
-    late = Vectors((*words, *marked), np.concatenate([matrix[30:], matrix[:30]]))
-    assert set(learn_specific(late, marked[:24], first=300)) == set(marked)
-    with pytest.raises(EvenrankError, match=r"2 seed words or more .* found 1 of 330"):
-        learn_specific(vectors, ["s1"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import signal
 import sys
 import threading
@@ -75,7 +76,6 @@ def _app() -> typer.Typer:
         cls=_help.Group,
         help="Measures bias in search rankings, together with effectiveness, and reduces it.",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -123,6 +123,9 @@ def commands() -> Any:
 
 def running() -> Any:
     """The group of the command that the arguments name; without one, of all, listed but not made."""
+    # A shell that completes a command says nothing in the arguments.
+    if "_EVENRANK_COMPLETE" in os.environ:
+        return commands()
     name = _chosen()[1:2]
     return _commands(tuple(name)) if name else _listed()
 

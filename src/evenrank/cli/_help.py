@@ -7,7 +7,12 @@ import inspect
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
-from typer._coercion import build_runtime_param
+
+try:
+    from typer._coercion import build_runtime_param
+except ImportError:
+    # Typer before 0.29, which converts values by itself.
+    build_runtime_param = None  # type: ignore[assignment]
 from typer.core import TyperCommand, TyperGroup
 
 from evenrank.options import Panel
@@ -44,6 +49,13 @@ class _Params:
 
 class Group(_Params, TyperGroup):
     """A group of commands; whoever reads its help has found ``--help``."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """All parameters; those of completion without their type."""
+        params = super().get_params(ctx)
+        for parameter in params:
+            parameter.display_type_rich = lambda ctx: None
+        return params
 
     def get_help_option(self, ctx: Any) -> Any:
         """``--help``, which is not in the help."""

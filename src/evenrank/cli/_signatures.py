@@ -211,20 +211,24 @@ def _of_files(names: Set[str]) -> list[Given]:
     """The options that say where the files of a command with these parameters are, and what is in them."""
     whole = len(names & {"collection", "queries", "qrels"}) > 1 and "questions" not in names
     more = {"beir": opt.Beir} if whole else {}
-    if names & {"collection", "queries"}:
+    if "collection" in names:
         more |= {"id_column": opt.IdColumn, "text_column": opt.TextColumn}
+    if "queries" in names:
+        more |= {"query_id_column": opt.QueryIdColumn, "query_text_column": opt.QueryTextColumn}
+    if names & {"run", "runs"}:
+        more |= {"run_columns": opt.RunColumns}
     kinds = ((name, get_args(kind)) for name, kind in more.items())
     return [Given(name, type_, option, None, positional=False) for name, (type_, option) in kinds]
 
 
 def _name_files(typed: dict[str, Any], options: Mapping[str, Given]) -> None:
-    """Puts what ``--beir``, ``--id-column`` and ``--text-column`` say into the values of the files they are about."""
+    """Puts what ``--beir`` and the names of columns say into the values of the files that they are about."""
     folder = typed.pop("beir", None)
-    columns = {name: typed.pop(name) for name in ("id_column", "text_column")}
     if folder is not None:
         _take_beir(typed, folder, options)
-    if any(columns.values()):
-        _name_columns(typed, {name: column for name, column in columns.items() if column})
+    for name, option in (("collection", ""), ("queries", "query_")):
+        columns = {kind: typed.pop(f"{option}{kind}", None) for kind in ("id_column", "text_column")}
+        _name_columns(typed, name, {kind: column for kind, column in columns.items() if column}, option)
 
 
 def _take_beir(typed: dict[str, Any], folder: str, options: Mapping[str, Given]) -> None:
@@ -246,25 +250,19 @@ def _take_beir(typed: dict[str, Any], folder: str, options: Mapping[str, Given])
                 typed["queries"] = TextFile(typed["queries"], judged=beir_part(folder, "qrels"))
 
 
-def _name_columns(typed: dict[str, Any], columns: Mapping[str, str]) -> None:
-    """Has columns of these names read in the collection, the queries or both: where there are such."""
+def _name_columns(typed: dict[str, Any], name: str, columns: Mapping[str, str], option: str) -> None:
+    """Has columns of these names read in the collection or the queries."""
+    if not columns:
+        return
     from evenrank.files import EvenrankError
     from evenrank.files.reading import is_index
-    from evenrank.files.texts import TextFile, columns_of
+    from evenrank.files.texts import TextFile
 
-    named = [name for name in ("collection", "queries") if typed.get(name) and not is_index(typed[name])]
-    if not named:
-        raise EvenrankError(f"{arg.id_column} and {arg.text_column} need {arg.collection} or {arg.queries}")
-    several = {name: typed[name] if isinstance(typed[name], list) else [typed[name]] for name in named}
-    there = {name: columns_of(files[0]) for name, files in several.items()}
-    anywhere = {one for has in there.values() for one in has}
-    for name, files in several.items():
-        # What is nowhere is missed where the first of them is read.
-        nowhere = set(columns.values()) - anywhere if name == named[0] else ()
-        own = {option: one for option, one in columns.items() if one in (*there[name], *nowhere)}
-        if own:
-            found = [TextFile(path, judged=getattr(path, "judged", None), **own) for path in files]
-            typed[name] = found if isinstance(typed[name], list) else found[0]
+    if not typed.get(name) or is_index(typed[name]):
+        raise EvenrankError(f"{arg(option + next(iter(columns)))} needs {arg(name)}")
+    files = typed[name] if isinstance(typed[name], list) else [typed[name]]
+    found = [TextFile(path, judged=getattr(path, "judged", None), **columns) for path in files]
+    typed[name] = found if isinstance(typed[name], list) else found[0]
 
 
 def made(function: Callable[..., None]) -> Callable[..., None]:
@@ -301,6 +299,7 @@ def made(function: Callable[..., None]) -> Callable[..., None]:
 
         for one in declared.values():
             check_range(one.name, typed[one.name], one.option.range)
+        columns = typed.pop("run_columns", None)
         if files:
             _name_files(typed, declared)
         otherwise = {name: one.otherwise for name, one in declared.items()}
@@ -315,7 +314,13 @@ def made(function: Callable[..., None]) -> Callable[..., None]:
             found.read = tuple(path for value in read for path in (value if isinstance(value, list) else [value]))
             found.changed = tuple(one.name for one in chosen if found[one.name] != one.otherwise)
             values[name] = found if name in bundles else found[name]
-        function(**values)
+        if columns is None and typed.get("queries") is None:
+            function(**values)
+            return
+        from evenrank.files.runs import reading_runs
+
+        with reading_runs(columns, typed.get("queries")):
+            function(**values)
 
     command.__doc__ = about(function)
     parameters.append(HELP_ALL)

@@ -14,8 +14,8 @@ EXAMPLES = {
     "debias": r"""
 # Hard debiasing, for gender.
 evenrank embeddings debias vectors.bin --out debiased.bin
-# Words that a linear SVM learns from those given keep their gender too.
-evenrank embeddings debias vectors.bin --learn-specific --out debiased.bin
+# A bias subspace of two dimensions.
+evenrank embeddings debias vectors.bin --components 2 --out debiased.bin
 # Another bias, as word sets of your own.
 evenrank embeddings debias vectors.bin --definitional age.json \
     --equalize pairs.json --specific ages.json --out debiased.bin
@@ -83,9 +83,6 @@ def audit(
     _output.will_write(json, report)
     analogies = [parse_analogy(text) for text in given["analogies"]] if given["analogies"] else None
     result = audit_file(**{**given, "analogies": analogies}, settings=EvaluationSettings(**evaluation))
-    learned = result.specific.message()
-    if learned is not None:
-        _output.say(learned, err=True)
     _output.emit(result, json, report, full=full)
 
 

@@ -51,8 +51,7 @@ def command(
 ) -> None:
     """Rank a collection for each query, with BM25 or an index. Or ask another retriever (--from). Writes a run.
 
-    The first search of an index reads all of its files and compares them with their digests; later ones do so if a
-    file's size or time has changed (INDEX/checked.json), or with --check.
+    With --check all files of an index are read and compared with their digests; without it their sizes are.
     """
     from evenrank import RM3, Encoding, EvenrankError, read_queries, retrieve, retrieve_from, write_run
     from evenrank.files import Provenance

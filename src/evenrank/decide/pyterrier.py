@@ -173,7 +173,7 @@ def _in_memory(source: ListGroups) -> ListGroups:
 
 def _rows(frame: pd.DataFrame) -> pl.DataFrame:
     """The rows of a frame as those of a run, in its order."""
-    return run_table(frame[["qid", "docno", "score"]], "the results")
+    return run_table(frame[["qid", "docno", "score"]], "the results")[0]
 
 
 def _as_run(frame: pd.DataFrame) -> Run:

@@ -15,16 +15,20 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, SupportsIndex, T
 
 import polars as pl
 
+from .answers import NO_SCORES, Answers, run_in
 from .errors import EvenrankError, arg, quoted, shown
 from .tables import DOCUMENT, QUERY, first_repeat
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-_DOCUMENT = ("doc_id", "docno", "docid", "corpus-id")
-_RUN = {"query_id": QUERY, "doc_id": _DOCUMENT, "score": ("score",)}
+_DOCUMENT = ("doc_id", "docno", "docid", "corpus-id", "_id", "document_id", "document")
+_OF_PAIRS = {"query_id": (*QUERY, "q_id", "query"), "doc_id": _DOCUMENT}
+RUN_COLUMNS = {**_OF_PAIRS, "score": ("score", "_score"), "rank": ("rank", "position", "_rank")}
+"""What the columns of a run may be called."""
 # BEIR calls grades scores.
-_QRELS = {"query_id": QUERY, "doc_id": _DOCUMENT, "relevance": ("relevance", "label", "rel", "score")}
+QRELS_COLUMNS = {**_OF_PAIRS, "relevance": ("relevance", "label", "rel", "rating", "grade", "score")}
+"""The same of judgements."""
 TEXT_COLUMNS = {
     "doc_id": {"doc_id": DOCUMENT, "text": ("text", "contents", "body", "passage")},
     # The rows of a ranking hold the texts of both: a query's own comes first.
@@ -64,21 +68,38 @@ def is_path(given: object) -> TypeIs[PathLike]:
     return isinstance(given, str | os.PathLike)
 
 
-def run_table(given: object, what: str) -> pl.DataFrame:
-    """A run as a table with ``query_id``, ``doc_id`` and ``score``, rows in the order given.
+def run_table(
+    given: object,
+    what: str,
+    columns: Mapping[str, Sequence[str]] = RUN_COLUMNS,
+    queries: Sequence[str] | None = None,
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """A run as a table with ``query_id``, ``doc_id`` and ``score``, rows in the order given, and what is said of it.
 
-    ``given`` is any form of :data:`evenrank.files.RunLike` but a path or a Run. Raises EvenrankError for anything else,
-    for a score that is not finite and for a document that is repeated for a query.
+    ``given`` is any form of :data:`evenrank.files.RunLike` but a path or a Run; ``columns``: what its columns may be
+    called; ``queries``: the ids of the queries that answers without names answer, in this order. A table of ranks
+    alone has minus the rank as score. Raises EvenrankError for anything else, for a score that is not finite and for a
+    document that is repeated for a query.
     """
-    table = _table(given, _RUN, what, "a path, a Run, {query: {document: score}}, {query: documents, best first}")
-    score = table["score"]
-    number = _as(score, pl.Float64, _float)
+    answers = run_in(given, queries)
+    notes = () if answers is None else answers.notes
+    accepted = "a path, a Run, {query: {document: score}}, {query: documents, best first}"
+    fields = {name: columns[name] for name in ("query_id", "doc_id", "score")}
+    frame = _frame(given if answers is None else answers, fields, what, accepted)
+    ranked = [name for name in columns["rank"] if name in frame.columns]
+    unscored = bool(ranked) and not any(name in frame.columns for name in columns["score"])
+    if unscored:
+        fields = {"query_id": columns["query_id"], "doc_id": columns["doc_id"], "rank": ranked}
+        notes = (NO_SCORES,)
+    table = _with_columns(frame, fields, what)
+    value = table[:, 2]
+    number = _as(value, pl.Float64, _float)
     bad = ~number.is_finite().fill_null(False)
     if bad.any():
-        _reject(table, score, bad, "a finite number", what)
-    table = table.with_columns(number)
+        _reject(table, value, bad, "a finite number", what)
+    table = table.select("query_id", "doc_id", (-number if unscored else number).alias("score"))
     _no_repeat(table, what)
-    return table
+    return table, notes
 
 
 def qrels_table(given: object, what: str) -> pl.DataFrame:
@@ -87,7 +108,8 @@ def qrels_table(given: object, what: str) -> pl.DataFrame:
     ``given`` is any form of :data:`QrelsLike` but a path. Duplicate judgements are dropped. Raises EvenrankError for
     anything else and for a document that is judged twice with different grades.
     """
-    table = _table(given, _QRELS, what, "a path, {query: {document: grade}}")
+    answers = run_in(given)
+    table = _table(given if answers is None else answers, QRELS_COLUMNS, what, "a path, {query: {document: grade}}")
     relevance = table["relevance"]
     number = _as(relevance, pl.Float64, _float)
     grade = number.cast(pl.Int64, strict=False)
@@ -162,6 +184,8 @@ def run_list(given: object, run_type: type[_T]) -> list[_T | PathLike] | None:
 
 
 def _is_run(given: Mapping[object, object]) -> bool:
+    if run_in(given) is not None:
+        return True
     for of in given.values():
         inner = of.values() if isinstance(of, Mapping) else of if isinstance(of, list | tuple) else [given]
         if any(isinstance(one, Mapping | list | tuple) or dataclasses.is_dataclass(one) for one in inner):
@@ -213,13 +237,24 @@ def _from_pandas(column: Any) -> pl.Series:
 
 def _table(given: object, fields: Mapping[str, Sequence[str]], what: str, accepted: str) -> pl.DataFrame:
     """A table with the columns ``fields``: ids as strings, the last column unconverted."""
+    return _with_columns(_frame(given, fields, what, accepted), fields, what)
+
+
+def _frame(given: object, fields: Mapping[str, Sequence[str]], what: str, accepted: str) -> pl.DataFrame:
+    """A table of any form, with all its columns."""
     accepted = f"{accepted} or a table with {', '.join(list(fields)[:-1])} and {list(fields)[-1]}"
+    if isinstance(given, Answers):
+        return pl.DataFrame([_series([row[i] for row in given.rows]).alias(name) for i, name in enumerate(fields)])
     frame = frame_of(given, what, None if len(fields) > 2 else (next(iter(fields)), "text"))
     if frame is None:
         if isinstance(given, Mapping):
             frame = _from_nested(given, list(fields), what, accepted)
         else:
             frame = _from_records(given, what, accepted)
+    return frame
+
+
+def _with_columns(frame: pl.DataFrame, fields: Mapping[str, Sequence[str]], what: str) -> pl.DataFrame:
     found = {field: next((name for name in names if name in frame.columns), None) for field, names in fields.items()}
     missing = [field for field, name in found.items() if name is None]
     if missing and frame.height + frame.width:

@@ -1,11 +1,19 @@
-"""FNV-1a and the finaliser of SplitMix64, in plain Python and for compiled loops.
+"""FNV-1a and the finaliser of SplitMix64, in plain Python and for whole columns: the same numbers either way.
 
-All numbers are 64 bits wide and unsigned. Compiled loops hash with the constants; both ways give the same numbers.
+All numbers are 64 bits wide and unsigned. Compiled loops hash with the constants.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
+
+import numpy as np
+import polars as pl
+
+from .types import Array
+
+Number = TypeVar("Number", int, Array)
 
 FNV_OFFSET = 0xCBF29CE484222325
 FNV_PRIME = 0x100000001B3
@@ -25,8 +33,24 @@ def fnv(values: Iterable[int], start: int = FNV_OFFSET) -> int:
     return start
 
 
-def mix(value: int) -> int:
-    """The finaliser of SplitMix64 [Steele et al. 2014]: every bit of the value moves every bit of the result."""
+def fnv_of_texts(texts: pl.Series, start: int = FNV_OFFSET) -> Array:
+    """:func:`fnv` of the UTF-8 bytes of each text [N] uint64."""
+    lengths = texts.str.len_bytes().to_numpy().astype(np.int64)
+    data = np.frombuffer("".join(texts.to_list()).encode(), np.uint8)
+    begins = np.cumsum(lengths) - lengths
+    found = np.full(len(texts), start, np.uint64)
+    for place in range(int(lengths.max(initial=0))):
+        longer = np.flatnonzero(lengths > place)
+        found[longer] = (found[longer] ^ data[begins[longer] + place]) * np.uint64(FNV_PRIME)
+    return found
+
+
+def mix(value: Number) -> Number:
+    """The finaliser of SplitMix64 [Steele et al. 2014]: every bit of the value moves every bit of the result.
+
+    ``value``: a number, or an array of numbers uint64.
+    """
     value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & MASK
-    return value ^ (value >> 31)
+    mixed: Number = value ^ (value >> 31)
+    return mixed

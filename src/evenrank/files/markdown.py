@@ -46,7 +46,7 @@ def is_text_folder(path: str | os.PathLike[str]) -> bool:
     found = text_files(path)
     if any(file.endswith(MARKDOWN) and os.path.basename(file).lower() != "readme.md" for file in found):
         return True
-    parts = any(name.endswith(_TABLES) or "=" in name or name == "index.json" for name in os.listdir(path))
+    parts = any(name.endswith(_TABLES) or "=" in name or name in ("index.json", "data") for name in os.listdir(path))
     return bool(found) and not parts and not any("\t" in _read(file).partition("\n")[0] for file in found[:1])
 
 

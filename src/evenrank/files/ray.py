@@ -1,86 +1,73 @@
-"""Runs work on parts of data on a Ray cluster. Ray is imported only here."""
+"""A function of batches over the files of a collection, on a Ray cluster. Ray is imported only here."""
 
 from __future__ import annotations
 
-import json
 import logging
 import os
+import re
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from types import ModuleType
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING
 
-from evenrank import options as opt
+from .errors import EvenrankError, InputError, MissingExtraError, arg, quoted
+from .reading import files_of
+from .tables import is_parquet
+from .work import Work
 
-from .arguments import checked
-from .errors import EvenrankError, MissingExtraError, arg
-from .progress import progress
-from .reading import joined
-from .streams import Shard
-from .work import Report, Work, remove_file
-
-Task = Callable[[int], Report]
-"""Makes the part with a number; returns what is known of it."""
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
-@checked
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """The resources of a call: at most so many parallel ``workers`` (None: as many as fit), each with ``cpus``."""
+def map_files(
+    collection: str | os.PathLike[str], function: Callable[[pa.Table], pa.Table], out: str | os.PathLike[str]
+) -> int:
+    """Writes what ``function`` makes of a collection's batches as a folder of Parquet files; returns its rows.
 
-    workers: Annotated[int | None, opt.SIZE] = None
-    cpus: Annotated[float, opt.CORES] = 1
+    The collection is Parquet or JSON lines that every machine of the cluster can read: files, or addresses such as
+    ``s3://``. A worker or a machine that dies is replaced, and its batches are made again. The cluster is the
+    connected one, or that of ``RAY_ADDRESS``, or else this machine. Until the folder is whole, readers refuse it.
 
-
-def cluster_of(engine: str, workers: int | None, cpus: float = 1) -> Cluster | None:
-    """The resources of a call; None for work on this machine.
-
-    Raises EvenrankError for an unknown engine, and for workers of local work.
+    Raises MissingExtraError without Ray; InputError for other files, for ids that repeat, and for what ``function``
+    raises; EvenrankError if the connection or the cluster fails, or if the folder has files.
     """
-    return Cluster(workers, cpus) if engine == "ray" else None
+    files = files_of(collection)
+    parquet = is_parquet(files[0])
+    if not (parquet or files[0].endswith((".jsonl", ".json"))):
+        raise InputError(collection, f"{arg('engine', 'ray')} reads Parquet and JSON lines (.jsonl)")
+    data = _connect()
+    from ray.data.expressions import col
+
+    with Work(out, {}, data=r".*\.parquet", resumable=False) as work, _explained():
+        texts = data.read_parquet(files) if parquet else data.read_json(files, lines=True)
+        texts.map_batches(function, batch_format="pyarrow").write_parquet(work.folder)
+        ids = data.read_parquet(work.folder).select_columns(["doc_id"])
+        counts = ids.groupby("doc_id").count().rename_columns({"count()": "rows"})
+        repeated = counts.filter(expr=col("rows") > 1).take(1)
+        if repeated:
+            raise InputError(collection, f"the id {quoted(repeated[0]['doc_id'])} is there more than once")
+        rows = ids.count()
+        work.finish()
+    return rows
 
 
-def map_parts(numbers: Sequence[int], task: Task, cluster: Cluster) -> Iterator[tuple[int, Report]]:
-    """Makes the parts with these numbers, and returns the numbers and reports as they complete.
-
-    Workers and machines that die are replaced, and their parts are made again. The cluster is the connected one, or
-    that of ``RAY_ADDRESS``, or else this machine. Raises MissingExtraError without Ray, and EvenrankError if the
-    connection or the cluster fails, or if a task raises it.
-    """
-    if not numbers:
-        return
-    ray_data = _connect()
-    data = ray_data.from_items([{"number": number} for number in numbers], override_num_blocks=len(numbers))
-    most = None if cluster.workers is None else min(cluster.workers, len(numbers))
-    rows = data.map_batches(
-        _Task(task), compute=ray_data.TaskPoolStrategy(size=most), batch_size=1, num_cpus=cluster.cpus
-    )
-    for row in _iterate(rows):
-        report = json.loads(row["report"])
-        if "error" in report:
-            raise EvenrankError(report["error"])
-        yield int(row["number"]), report
-
-
-class _Rows(Protocol):
-    """A data set of Ray."""
-
-    def iter_rows(self) -> Iterator[Report]:
-        """Its rows, as they are computed."""
-
-
-def _iterate(rows: _Rows) -> Iterator[Report]:
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Raises what a worker refused as EvenrankError, and so what Ray could not do."""
     from ray.exceptions import RayError, RayTaskError, UserCodeException
 
     try:
-        yield from rows.iter_rows()
-    except (RayTaskError, UserCodeException):
-        # An error in our own code: its traceback says more.
-        raise
+        yield
+    except (RayTaskError, UserCodeException) as error:
+        # Of a worker's error Ray keeps the text alone.
+        refusal = re.search(r"^evenrank\.files\.errors\.\w+: (.*)$", str(error), re.MULTILINE)
+        if refusal is None:
+            # An error in our own code: its traceback says more.
+            raise
+        raise EvenrankError(refusal[1]) from None
     except RayError as error:
         raise EvenrankError(f"{arg('engine', 'ray')}: {_last_line(error)}") from error
 
@@ -139,63 +126,3 @@ def _check_reachable(address: str) -> None:
     if colon and port.isdigit():
         with socket.create_connection((host.strip("[]"), int(port)), timeout=10):
             pass
-
-
-class _Task:
-    """Runs tasks in a process of the cluster. Errors are returned as text: raised, they could not be distinguished from
-    Ray's own."""
-
-    def __init__(self, task: Task) -> None:
-        self.task = task
-
-    def __call__(self, batch: Mapping[str, Sequence[int]]) -> dict[str, list[int] | list[str]]:
-        number = int(batch["number"][0])
-        report: Report
-        try:
-            report = self.task(number)
-        except EvenrankError as error:
-            report = {"error": str(error)}
-        return {"number": [number], "report": [json.dumps(report)]}
-
-
-def write_parts(
-    shards: Sequence[Shard],
-    out: str | os.PathLike[str],
-    settings: Mapping[str, object],
-    write: Callable[[Shard, str], Report],
-    cluster: Cluster,
-    *,
-    quiet: bool = True,
-) -> list[Report]:
-    """Writes a part of the folder ``out`` for every shard, on a Ray cluster; returns the reports in order.
-
-    ``write(shard, path)`` writes a part atomically and returns its report, which includes ``rows``. After an
-    interruption, the same call writes only the missing parts. Raises EvenrankError as
-    :class:`evenrank.files.work.Work` does.
-    """
-    folder = os.fspath(out)
-
-    def write_one(number: int) -> Report:
-        path = joined(folder, _part_name(number))
-        report = write(shards[number], path)
-        if not report["rows"]:
-            # A part without a document is none.
-            remove_file(path)
-        return report
-
-    made_from = {"parts": [asdict(shard) for shard in shards], **settings}
-    with (
-        Work(folder, made_from, data=r"part-\d{6,}\.parquet", shared=True) as work,
-        progress("parts", len(shards), quiet=quiet) as advance,
-    ):
-        advance(len(work.done))
-        missing = [number for number in range(len(shards)) if number not in work.done]
-        for number, report in map_parts(missing, write_one, cluster):
-            work.keep(number, report, _part_name(number) if report["rows"] else None)
-            advance(1)
-        work.finish()
-    return [work.done[number] for number in range(len(shards))]
-
-
-def _part_name(number: int) -> str:
-    return f"part-{number:06d}.parquet"

@@ -7,6 +7,7 @@ import gzip
 import io
 import logging
 import os
+import re
 import shutil
 import stat
 import sys
@@ -64,27 +65,23 @@ def line_blocks(
     path: str | os.PathLike[str],
     *,
     block_bytes: int = BLOCK_BYTES,
-    span: tuple[int, int] | None = None,
     stream: Readable | None = None,
     limit: int | None = None,
 ) -> Iterator[Block]:
     """The lines of a plain, gzip or zst text file, in blocks of about ``block_bytes``.
 
-    ``span``: only the whole lines between two byte offsets of a plain file; their line numbers start at 1 if the span
-    starts with the file, otherwise at 2. ``stream``: the file, if it is already open. Raises InputError for a missing,
-    empty or damaged file, for bytes that are not UTF-8 and for a line longer than ``limit`` (by default
-    :func:`line_limit`): a small gzip file can contain one that fills the memory.
+    ``stream``: the file, if it is already open. Raises InputError for a missing, empty or damaged file, for bytes that
+    are not UTF-8 and for a line longer than ``limit`` (by default :func:`line_limit`): a small gzip file can contain
+    one that fills the memory.
     """
     if stream is None:
         with open_binary(path) as opened:
-            if span is not None:
-                opened.seek(span[0])
-            yield from line_blocks(path, block_bytes=block_bytes, span=span, stream=opened, limit=limit)
+            yield from line_blocks(path, block_bytes=block_bytes, stream=opened, limit=limit)
         return
-    line = 1 if span is None or span[0] == 0 else 2
+    line = 1
     limit = line_limit() if limit is None else limit
     try:
-        for data in _raw_blocks(path, stream, block_bytes, None if span is None else span[1] - span[0], limit):
+        for data in _raw_blocks(path, stream, block_bytes, limit):
             if line == 1 and data.startswith(BOM):
                 data = data[len(BOM) :]
             if line == 1 and (data.startswith(_UTF16) or b"\0" in data[:2]):
@@ -119,18 +116,15 @@ def _check_utf8(path: str | os.PathLike[str], data: bytes, first_line: int) -> N
         raise InputError(path, f"expected UTF-8, found the byte 0x{data[error.start]:02x}", line=line) from None
 
 
-def _raw_blocks(
-    path: str | os.PathLike[str], stream: Readable, block_bytes: int, left: int | None, limit: int
-) -> Iterator[bytes]:
+def _raw_blocks(path: str | os.PathLike[str], stream: Readable, block_bytes: int, limit: int) -> Iterator[bytes]:
     rest: list[bytes] = []
     held = 0
     empty = True
     while True:
-        data = read_bytes(path, stream, block_bytes if left is None else min(block_bytes, left))
+        data = read_bytes(path, stream, block_bytes)
         if not data:
             break
         empty = False
-        left = None if left is None else left - len(data)
         end = data.rfind(b"\n") + 1
         if end == 0:
             rest.append(data)
@@ -356,14 +350,11 @@ class ParquetFile:
         self.height = int(self._rows.select(pl.len()).collect().item())
         self.metadata = {key: value for key, value in pl.read_parquet_metadata(path).items() if key != "ARROW:schema"}
 
-    def batches(
-        self, size: int, columns: Sequence[str] | None = None, span: tuple[int, int] | None = None
-    ) -> Iterator[pl.DataFrame]:
-        """The rows, or those of a ``span``, in tables of ``size`` rows; the last may be shorter."""
-        start, stop = span or (0, self.height)
+    def batches(self, size: int, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
+        """The rows in tables of ``size`` rows; the last may be shorter."""
         rows = self._rows if columns is None else self._rows.select(columns)
-        left = stop - start
-        for table in rows.slice(start, left).collect_batches(chunk_size=size):
+        left = self.height
+        for table in rows.collect_batches(chunk_size=size):
             left -= table.height
             yield table
         # Where polars panics, its batches end without an error.
@@ -473,7 +464,7 @@ def is_index(path: object) -> bool:
     for name in (INDEX, UNFINISHED):
         with suppress(OSError, ValueError), open(Path(path) / name, "rb") as stream:
             # A collection can have a part of that name.
-            if INDEX_FORMAT.encode() in stream.read(200) or (Path(path) / "ids-text.bin").is_file():
+            if INDEX_FORMAT.encode() in stream.read(200) or (Path(path) / "ids-starts.npy").is_file():
                 return True
     return False
 
@@ -481,9 +472,10 @@ def is_index(path: object) -> bool:
 def files_of(path: str | os.PathLike[str]) -> list[str]:
     """The files that a path names: the file itself, or those in a folder or matching a pattern, sorted by name.
 
-    Of a folder's subfolders, those of its partitions (``year=2025``); of a folder of Markdown, all. Names starting
-    with ``.`` or ``_`` and manifests are left out. Raises InputError if no file is left, and for a folder of parts that
-    is unfinished or of an index.
+    Of a folder's subfolders, those of its partitions (``year=2025``), and the shards in ``data`` of a data set of the
+    Hub (``data/train-00000-of-00001.parquet``); of a folder of Markdown, all. Names starting with ``.`` or ``_``,
+    manifests and what stands beside shards are left out. Raises InputError if no file is left, and for a folder of
+    parts that is unfinished or of an index.
     """
     name = os.fspath(path)
     elsewhere = file_system(name)
@@ -509,9 +501,7 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
             # A page of the web is read to the end to find out whether it lists others.
             elif not name.startswith("http") and system.isdir(place):
                 start = len(place.rstrip("/")) + 1
-                found = [
-                    file for file in system.find(place) if all("=" in part for part in file[start:].split("/")[:-1])
-                ]
+                found = [file for file in system.find(place) if _is_part(file[start:])]
                 inside = sorted(map(system.unstrip_protocol, found))
             else:
                 return [name]
@@ -519,6 +509,7 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
         raise InputError(name, "unfinished: run the command that writes it again")
     kept = [file for file in inside if not os.path.basename(file).startswith((".", "_"))]
     kept = [file for file in kept if not file.endswith(".manifest.json")]
+    kept = list(filter(SHARD.search, kept)) or kept
     if not kept:
         raise InputError(name, "contains no files")
     parts = {os.path.basename(file).partition(".")[0]: file for file in kept}
@@ -536,6 +527,18 @@ def _in_folder(name: str) -> Iterator[str]:
                 yield entry.path
             elif "=" in entry.name and not entry.name.startswith((".", "_")) and entry.is_dir():
                 yield from _in_folder(entry.path)
+            elif entry.name == "data" and entry.is_dir():
+                yield from filter(SHARD.search, _in_folder(entry.path))
+
+
+def _is_part(path: str) -> bool:
+    """Whether a file below a folder is one of its own, of its partitions or of the Hub's shards."""
+    *folders, _ = path.split("/")
+    return all("=" in folder for folder in folders) or (folders == ["data"] and bool(SHARD.search(path)))
+
+
+SHARD = re.compile(r"-\d{5}-of-\d{5}\.[^/]*$")
+"""How the names of a data set's shards on the Hub end."""
 
 
 def exists(path: str | os.PathLike[str]) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -18,7 +18,7 @@ from evenrank._command import redacted_address
 
 from . import irds
 from .arguments import checked
-from .convert import Frame, PathLike, qrels_table, run_table
+from .convert import QRELS_COLUMNS, RUN_COLUMNS, Frame, PathLike, TextsLike, qrels_table, run_table
 from .errors import EvenrankError, InputError, arg, quoted, readable, shown
 from .json_values import json_text
 from .outputs import atomic_path
@@ -98,10 +98,12 @@ class Run:
         ``order="file"`` ranks by row order and sets each score to minus the rank.
         Raises EvenrankError for a missing column, a repeated document or a score that is not finite.
         """
-        return cls._of(run_table(table, f"run {name}"), name, order, notes)
+        return cls._of(table, name, order, f"run {name}", notes)
 
     @classmethod
-    def _of(cls, table: pl.DataFrame, name: str, order: Order, notes: tuple[str, ...] = ()) -> Run:
+    def _of(cls, given: object, name: str, order: Order, what: str, notes: tuple[str, ...] = ()) -> Run:
+        table, said = run_table(given, what)
+        notes += tuple(f"{name}: {note}" for note in said)
         return cls(name, _ranked(table, _query_numbers(table["query_id"]), order), notes)
 
 
@@ -121,7 +123,7 @@ def as_run(given: object, name: str | None = None, *, order: Order = "score", wh
         return given if name is None else replace(given, name=name)
     if isinstance(given, str | os.PathLike):
         return read_run(given, name=name, order=order)
-    return Run._of(run_table(given, what or arg.run), name or "run", order)
+    return Run._of(given, name or "run", order, what or arg.run)
 
 
 def as_runs(given: object, what: str | None = None) -> list[Run]:
@@ -139,36 +141,94 @@ def as_runs(given: object, what: str | None = None) -> list[Run]:
 
 
 @checked
-def read_run(path: str | os.PathLike[str], *, name: str | None = None, order: Order = "score") -> Run:
+def read_run(
+    path: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    order: Order = "score",
+    columns: Mapping[str, str] | None = None,
+    queries: TextsLike | None = None,
+) -> Run:
     """Reads a run into a ranked table, with its card if it has one.
 
     By content: TREC (separated by spaces or tabs); CSV, TSV, JSONL or Parquet with columns ``query_id``, ``doc_id`` and
-    ``score`` (or PyTerrier's names); a JSON object ``{query: {document: score}}``; all but Parquet plain, gzip or zst.
+    ``score`` (or PyTerrier's, ranx's or Elasticsearch's names); a JSON object ``{query: {document: score}}``; what
+    ``_search`` and ``_msearch`` of Elasticsearch and OpenSearch answer; mteb's predictions; all but Parquet plain, gzip
+    or zst. Where there are ranks and no scores, the score is minus the rank.
+
+    Args:
+        columns: Other names of columns, of ``query``, ``document``, ``score`` and ``rank``.
+        queries: The queries that answers without names of queries answer, in this order; else they are numbered.
 
     Raises InputError, with the line number, for a line without six fields; for a missing column, a score that is not a
     finite number, and a document that appears twice for a query.
     """
-    table, contradictions = _read(path, order)
+    table, notes = _read(path, order, columns or _reading.columns, _reading.queries if queries is None else queries)
     name = readable(os.path.basename(redacted_address(os.fspath(path))) if name is None else name)
-    notes: tuple[str, ...] = ()
-    if contradictions:
-        used = "scores" if order == "score" else "order of the file"
-        notes = (f"{name}: the rank column contradicts the scores of {contradictions} rows; the {used} decided",)
     card, problem = read_card(path)
     if problem is not None:
-        notes += (f"{name}: {problem}",)
-    return Run(name, table, notes, os.fspath(path), card)
+        notes += (problem,)
+    return Run(name, table, tuple(f"{name}: {note}" for note in notes), os.fspath(path), card)
 
 
-def _read(path: str | os.PathLike[str], order: Order) -> tuple[pl.DataFrame, int]:
-    """The ranked table of any file, and the number of rows whose rank contradicts the score."""
-    table, other = lines_or_columns(path, RUN_LAYOUT)
+class _Reading(NamedTuple):
+    """How runs are read that say nothing else: see :func:`read_run`."""
+
+    columns: Mapping[str, str] = {}
+    queries: TextsLike | None = None
+
+
+_reading = _Reading()
+
+
+@contextmanager
+def reading_runs(columns: str | None, queries: TextsLike | None) -> Iterator[None]:
+    """In the block, files of runs are read with these names of columns (``query=…,score=…``) and these queries.
+
+    Raises EvenrankError for a name that no column has.
+    """
+    global _reading
+    before = _reading
+    pairs = dict(pair.split("=", 1) for pair in (columns or "").split(",") if "=" in pair)
+    if columns is not None and len(pairs) < columns.count(",") + 1:
+        raise EvenrankError(f"{arg.run_columns}: expected query=NAME,document=NAME,score=NAME, found {quoted(columns)}")
+    _reading = _Reading(pairs, queries)
+    try:
+        yield
+    finally:
+        _reading = before
+
+
+_ROLES = {"query": "query_id", "document": "doc_id", "score": "score", "rank": "rank"}
+"""The columns of a run by what :func:`read_run` calls them."""
+
+
+def _names(columns: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+    """What the columns of a run may be called, those of ``columns`` first."""
+    odd = next((role for role in columns if role not in _ROLES), None)
+    if odd is not None:
+        raise EvenrankError(f"{arg.run_columns}: expected {', '.join(_ROLES)}, found {quoted(odd)}")
+    asked = {_ROLES[role]: (name,) for role, name in columns.items()}
+    return {name: (*asked.get(name, ()), *usual) for name, usual in RUN_COLUMNS.items()}
+
+
+def _read(
+    path: str | os.PathLike[str], order: Order, columns: Mapping[str, str], queries: TextsLike | None
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """The ranked table of any file, and what is said of it."""
+    names = _names(columns)
+    table, other = lines_or_columns(path, RUN_LAYOUT, names)
     if table is None:
+        asked = None
+        if queries is not None and not isinstance(other, pl.DataFrame):
+            from .texts import as_queries
+
+            asked = as_queries(queries)["query_id"].to_list()
         with _of_file(path):
-            table = run_table(other, _FILE)
+            table, notes = run_table(other, _FILE, names, asked)
         if isinstance(other, pl.DataFrame) and set(other.columns) == _JUDGED and (table["score"] % 1 == 0).all():
             raise InputError(path, f"expected a run, found BEIR's judgements ({', '.join(other.columns)})")
-        return _ranked(table, _query_numbers(table["query_id"]), order), 0
+        return _ranked(table, _query_numbers(table["query_id"]), order), notes
     if not table.height:
         raise InputError(path, "the file has no lines")
     repeat = first_repeat(table, ["query_id", "doc_id"])
@@ -181,7 +241,10 @@ def _read(path: str | os.PathLike[str], order: Order) -> tuple[pl.DataFrame, int
             line=again["line"],
         )
     number = _query_numbers(table["query_id"])
-    return _ranked(table.select(_COLUMNS), number, order), _rank_contradictions(table, number)
+    contradictions = _rank_contradictions(table, number)
+    used = "scores" if order == "score" else "order of the file"
+    notes = (f"the rank column contradicts the scores of {contradictions} rows; the {used} decided",)
+    return _ranked(table.select(_COLUMNS), number, order), notes if contradictions else ()
 
 
 _JUDGED = {"query-id", "corpus-id", "score"}
@@ -331,7 +394,7 @@ def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
         parts = pl.concat(map(read_qrels, files))
         with _of_file(path):
             return qrels_table(parts, _FILE)
-    table, other = lines_or_columns(path, _LAYOUT)
+    table, other = lines_or_columns(path, _LAYOUT, QRELS_COLUMNS)
     if table is None:
         with _of_file(path):
             return qrels_table(other, _FILE)

@@ -1,22 +1,18 @@
-"""Streams of batches: parts of files read independently, worked on, written to one file."""
+"""Streams of batches, written to one file."""
 
 from __future__ import annotations
 
 import io
 import os
 import shutil
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
 
 import polars as pl
 
-from .errors import EvenrankError, InputError, arg, quoted, require_fast
-from .markdown import is_text_folder
+from .errors import InputError, quoted, require_fast
 from .outputs import PARTS
-from .reading import files_of, is_packed, open_parquet, open_raw, refuse_pipe
-from .texts import Names, file_batches, has_heading
 from .threads import in_order
 
 if TYPE_CHECKING:
@@ -99,6 +95,11 @@ class TableWriter:
         self.append(self.encode(table), table.height if isinstance(table, pl.DataFrame) else table.num_rows)
 
 
+def arrow_table(table: pl.DataFrame, metadata: Mapping[str, str] | None = None) -> pa.Table:
+    """A table as pyarrow's, with metadata in its schema."""
+    return table.to_arrow(compat_level=pl.CompatLevel.oldest()).replace_schema_metadata(metadata)
+
+
 def write_parquet(tables: Iterable[pl.DataFrame], path: Path, metadata: dict[str, str]) -> Iterator[int]:
     """Writes tables with the same columns as one Parquet file with ``metadata``; yields the rows of each.
 
@@ -123,81 +124,3 @@ def write_parquet(tables: Iterable[pl.DataFrame], path: Path, metadata: dict[str
 
 
 _ROW_GROUP = 1 << 18
-SHARD_BYTES = 1 << 26
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """A part of a file that can be read independently.
-
-    ``start`` to ``stop`` (−1: all) are byte offsets of whole lines, or Parquet rows.
-    """
-
-    path: str
-    start: int
-    stop: int
-    names: Names
-
-
-def shards_of(path: object, size: int = SHARD_BYTES) -> list[Shard]:
-    """The files of a path in shards of about ``size`` bytes; packed files and CSV are not split.
-
-    Raises InputError for a file that cannot be read, and EvenrankError for a data set of ir_datasets.
-    """
-    if not isinstance(path, str | os.PathLike) or os.fspath(path).startswith("irds:") or is_text_folder(path):
-        name = os.fspath(path) if isinstance(path, str | os.PathLike) else arg.collection
-        raise EvenrankError(f"{name}: {arg('engine', 'ray')} reads files: TSV, CSV, JSONL or Parquet")
-    found: list[Shard] = []
-    names = Names.of(path, "doc_id")
-    for file in files_of(path):
-        refuse_pipe(file)
-        with open_raw(file) as stream:
-            if is_packed(stream):
-                found.append(Shard(file, 0, -1, names))
-                continue
-            if stream.read(4) == b"PAR1":
-                found += _row_shards(file, max(1, round(stream.seek(0, os.SEEK_END) / size)), names)
-                continue
-            end = stream.seek(0, os.SEEK_END)
-            if end and has_heading(file, names):
-                found.append(Shard(file, 0, -1, names))
-                continue
-            start = 0
-            while start < end or end == 0:
-                # Shards end at the end of a line.
-                stream.seek(min(start + size, end))
-                while (part := stream.readline(1 << 20)) and not part.endswith(b"\n"):
-                    pass
-                stop = min(stream.tell(), end)
-                found.append(Shard(file, start, stop, names))
-                start = stop
-                if end == 0:
-                    break
-    if not found:
-        raise InputError(path, "the file contains no texts")
-    return found
-
-
-def _row_shards(file: str, parts: int, names: Names) -> Iterator[Shard]:
-    with open_parquet(file) as opened:
-        rows = opened.height
-    step = max(1, -(-rows // parts))
-    yield from (Shard(file, start, min(start + step, rows), names) for start in range(0, rows, step))
-
-
-def shard_batches(shard: Shard) -> Iterator[pl.DataFrame]:
-    """The documents of a shard, as :func:`evenrank.files.scan_collection` returns those of a file.
-
-    Line numbers in errors count from the start of the file.
-    """
-    span = None if shard.stop < 0 else (shard.start, shard.stop)
-    try:
-        yield from (batch for batch in file_batches(shard.path, "doc_id", shard.names, span) if batch.height)
-    except InputError as error:
-        if error.line is None or shard.start == 0:
-            raise
-        before = 0
-        with open_raw(shard.path) as stream:
-            for _ in range(0, shard.start, 1 << 20):
-                before += stream.read(min(1 << 20, shard.start - stream.tell())).count(b"\n")
-        raise InputError(error.path, error.message, line=before + error.line - 1) from None

@@ -10,17 +10,17 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from .errors import EvenrankError, InputError, quoted, require_fast
-from .reading import BOM, Block, Headed, line_blocks, open_binary, open_parquet, read_bytes, refuse_pipe
+from .reading import BOM, Block, Headed, line_blocks, line_limit, open_binary, open_parquet, read_bytes, refuse_pipe
 from .types import Array
 
 Picked = TypeVar("Picked", pl.DataFrame, pl.Series)
@@ -140,7 +140,7 @@ def first_repeat(table: pl.DataFrame, keys: list[str]) -> tuple[int, int] | None
     met = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     if not len(met):
         return None
-    rows = table.select(keys).with_row_index("row").filter(pl.Series(np.isin(number, met)))
+    rows = table.select(keys).with_row_index("row").filter(pl.Series(np.isin(number, met, kind="sort")))
     again = rows.filter(~pl.struct(keys).is_first_distinct())
     if not again.height:
         return None
@@ -277,7 +277,13 @@ def columns_in(path: str, data: bytes) -> Columns:
     """The columns of the text of such a file."""
     if not data.strip():
         raise InputError(path, "the file contains no rows")
-    return _from_json(path, data) if data.lstrip()[:1] == b"{" else _from_csv(path, data)
+    if data.lstrip()[:1] == b"{":
+        return _from_json(path, data)
+    parts = list(csv_parts(path, [Block(data, 1, data.count(b"\n"))]))
+    if not parts:
+        raise InputError(path, "the file contains no rows")
+    lines = np.concatenate([part.lines for part in parts if part.lines is not None])
+    return Columns(pl.concat([part.table for part in parts]), path, "", lines)
 
 
 def separator_of(head: str) -> str:
@@ -294,12 +300,13 @@ def names_in(head: str) -> list[str]:
 
 
 def lines_or_columns(
-    path: str | os.PathLike[str], layout: Layout
-) -> tuple[pl.DataFrame | None, pl.DataFrame | dict[str, object]]:
+    path: str | os.PathLike[str], layout: Layout, columns: Mapping[str, Sequence[str]]
+) -> tuple[pl.DataFrame | None, object]:
     """The table of a file in this layout, with a ``line`` column, or None and what a file of another form holds.
 
-    Another form: CSV, TSV, JSONL or Parquet with a column of query ids, and one JSON object of objects. Each is told by
-    the content, which is read once: it may be a pipe's.
+    Another form: CSV, TSV, JSONL or Parquet with columns of queries and documents, whose names ``columns`` has; one
+    JSON object of objects; other programs' answers. Each is told by the content, which is read once: it may be a
+    pipe's.
     """
     name = os.fspath(path)
     with open_binary(path) as stream:
@@ -314,11 +321,17 @@ def lines_or_columns(
         if line.startswith("{"):
             data = b"".join(block.data for block in (first, *blocks))
             nested = _nested(name, data)
-            return None, columns_in(name, data).table if nested is None else nested
+            if nested is not None:
+                return None, nested
+            table = columns_in(name, data).table
+            # Answers of a search engine, one a line.
+            return None, table.to_dicts() if "hits" in table.columns else table
         if line.startswith("["):
             expected = f"expected {layout.what}, CSV, TSV, JSONL or Parquet with named columns, or a JSON object"
             raise InputError(path, f"{expected}, found a list: {quoted(line)}", line=first.first_line)
-        if not set(QUERY).isdisjoint(names_in(line)):
+        heading = set(names_in(line))
+        of_pairs = not (heading.isdisjoint(columns["query_id"]) or heading.isdisjoint(columns["doc_id"]))
+        if of_pairs or not heading.isdisjoint(QUERY):
             return None, columns_in(name, b"".join(block.data for block in (first, *blocks))).table
         table = pl.concat([parse_block(path, block, layout) for block in itertools.chain([first], blocks)])
     return table, {}
@@ -339,79 +352,114 @@ def _nested(path: str, data: bytes) -> dict[str, object] | None:
         value = json.loads(data, object_pairs_hook=once)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) and all(isinstance(one, dict | list) for one in value.values()) else None
+    if not isinstance(value, dict):
+        return None
+    nested = all(isinstance(one, dict | list) for one in value.values())
+    return value if nested or "hits" in value or "responses" in value else None
 
 
-def _from_csv(path: str, data: bytes) -> Columns:
-    head = data.lstrip(b"\n").partition(b"\n")[0].decode()
-    separator = separator_of(head)
-    values = _regular(data, head, separator)
-    if values is not None:
-        return _named(path, head.split(separator), values, np.arange(1, len(values[0]) + 2))
+def csv_parts(path: str, blocks: Iterable[Block]) -> Iterator[Columns]:
+    """The rows of a CSV or TSV file with a heading in tables, as strings; in TSV, quotes are as any other character.
+
+    polars parses the blocks; from the first one on that has quotes, blank lines or an error, a slower parser does.
+    Raises InputError, with the line, for a line with too few or too many values and two columns of one name.
+    """
+    rest = itertools.dropwhile(lambda block: not block.data.strip(), blocks)
+    names: list[str] | None = None
+    separator = ","
+    for block in rest:
+        if names is None:
+            separator = separator_of(block.data.lstrip(b"\n").partition(b"\n")[0].decode())
+        table = _regular(block, separator, names)
+        if table is None:
+            yield from _odd_rows(path, itertools.chain([block], rest), separator, names)
+            return
+        lines = np.arange(block.first_line, block.first_line + block.lines)
+        if names is None:
+            names = _distinct(path, list(map(str, table.row(0))), block.first_line)
+            table, lines = table[1:], lines[1:]
+        yield _named(path, table.rename(dict(zip(table.columns, names, strict=True))), lines, separator)
+
+
+def _odd_rows(path: str, blocks: Iterable[Block], separator: str, names: list[str] | None) -> Iterator[Columns]:
+    """The rows of blocks, of which the first begins with the heading if ``names`` are None."""
+    # The default is 128 KiB, and some texts are books.
+    csv.field_size_limit(line_limit())
+    start = 0
+
+    def numbered() -> Iterator[str]:
+        nonlocal start
+        for block in blocks:
+            start = start or block.first_line
+            yield from (f"{line}\n" for line in block.data[:-1].decode().split("\n"))
+
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL
+    reader = csv.reader(numbered(), delimiter=separator, quoting=quoting, strict=True)
     rows: list[list[str]] = []
     lines: list[int] = []
-    reader = csv.reader(
-        io.StringIO(data.decode(), newline=""),
-        delimiter=separator,
-        quoting=csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL,
-        strict=True,
-    )
-    line = 1
+    before = 0
     try:
         for row in reader:
-            if any(value.strip() for value in row):
-                if rows and len(row) != len(rows[0]):
-                    expected = f"expected {len(rows[0])} values ({', '.join(rows[0])}), found {len(row)}"
-                    raise InputError(path, f"{expected}: {quoted(separator.join(row))}", line=line)
-                rows.append(row)
-                lines.append(line)
             # A row with line breaks in quotes is named by its first line.
-            line = reader.line_num + 1
+            line, before = start + before, reader.line_num
+            if not any(value.strip() for value in row):
+                continue
+            if names is None:
+                names = _distinct(path, row, line)
+                continue
+            if len(row) != len(names):
+                expected = f"expected {len(names)} values ({', '.join(names)}), found {len(row)}"
+                raise InputError(path, f"{expected}: {quoted(separator.join(row))}", line=line)
+            rows.append(row)
+            lines.append(line)
+            if len(rows) == _PIECE:
+                yield _named(path, _strings(rows, names), np.array(lines), separator)
+                rows, lines = [], []
     except csv.Error as error:
-        raise InputError(path, f"no valid CSV: {error}", line=line) from None
-    if not rows:
-        raise InputError(path, "the file contains no rows")
-    columns = [pl.Series([row[i] for row in rows[1:]], dtype=pl.String) for i in range(len(rows[0]))]
-    return _named(path, rows[0], columns, np.array(lines, dtype=np.int64))
+        raise InputError(path, f"no valid CSV: {error}", line=start + before) from None
+    if names is not None:
+        yield _named(path, _strings(rows, names), np.array(lines, dtype=np.int64), separator)
 
 
-def _regular(data: bytes, head: str, separator: str) -> list[pl.Series] | None:
-    """The columns of a TSV file, or a CSV file without quotes, whose lines are all as long as the first; else None."""
-    lines, separators = data.count(b"\n"), head.count(separator)
+def _strings(rows: list[list[str]], names: list[str]) -> pl.DataFrame:
+    return pl.DataFrame([pl.Series(name, [row[i] for row in rows], pl.String) for i, name in enumerate(names)])
+
+
+def _regular(block: Block, separator: str, names: list[str] | None) -> pl.DataFrame | None:
+    """The values of a TSV block, or a CSV block without quotes, whose lines all have as many; else None."""
+    data = block.data
+    separators = (len(names) - 1) if names else data.partition(b"\n")[0].count(separator.encode())
     # polars takes a line that is too short for one with empty values, and refuses one that is too long.
     if (
         not separators
         or (b'"' in data and separator != "\t")
-        or b"\r" in data
-        or data.count(separator.encode()) != separators * lines
+        or csv_drops(data)
+        or data.count(separator.encode()) != separators * block.lines
+        or f"\n{separator * separators}\n".encode() in b"\n" + data
     ):
         return None
-    if f"\n{separator * separators}\n".encode() in data:
-        return None
-    try:
-        table = pl.read_csv(
-            data,
-            has_header=False,
-            skip_rows=1,
-            separator=separator,
-            infer_schema=False,
-            empty_string_is_null=False,
-            quote_char=None,
-        )
-    except pl.exceptions.PolarsError:
-        return None
-    fits = table.height == lines - 1 and table.width == separators + 1
-    return table.get_columns() if fits else None
+    schema = {f"column_{number}": pl.String for number in range(separators + 1)}
+    table = _read_csv(block, schema, separator)
+    return None if table is None or table.height != block.lines else table.with_columns(pl.all().fill_null(""))
 
 
-def _named(path: str, names: list[str], values: list[pl.Series], lines: Array) -> Columns:
-    """Columns with these names; ``lines`` [N + 1]: of the names and of each row."""
+def _distinct(path: str, names: list[str], line: int) -> list[str]:
+    """The names of columns. Raises InputError for two of one name."""
     names = [name.strip() for name in names]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
-        raise InputError(path, f"two columns are named {quoted(repeated)}", line=int(lines[0]))
-    columns = [column.alias(name) for name, column in zip(names, values, strict=True)]
-    return Columns(pl.DataFrame(columns), path, "", lines[1:])
+        raise InputError(path, f"two columns are named {quoted(repeated)}", line=line)
+    return names
+
+
+def _named(path: str, table: pl.DataFrame, lines: Array, separator: str) -> Columns:
+    """The table of a file; where semicolons separate values, a decimal comma becomes a point."""
+    if separator == ";":
+        for name in set(table.columns) - {*DOCUMENT, *QUERY}:
+            numbers = table[name].str.contains(r"^[+-]?\d*,?\d+(?:[eE][+-]?\d+)?$")
+            if table.height and numbers.all():
+                table = table.with_columns(pl.col(name).str.replace(",", ".", literal=True))
+    return Columns(table, path, "", lines)
 
 
 def _from_json(path: str, data: bytes) -> Columns:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import functools
 import itertools
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
@@ -22,9 +21,20 @@ from .arguments import checked
 from .convert import TEXT_COLUMNS, text_table
 from .errors import InputError, arg, quoted
 from .markdown import MARKDOWN, is_text_folder, passages
-from .reading import Block, exists, files_of, joined, line_blocks, line_limit, open_parquet, refuse_pipe
+from .reading import Block, exists, files_of, joined, line_blocks, open_parquet, refuse_pipe
 from .runs import read_qrels
-from .tables import DOCUMENT, QUERY, IdIndex, csv_drops, first_repeat, is_parquet, lines_of, names_in, separator_of
+from .tables import (
+    DOCUMENT,
+    QUERY,
+    IdIndex,
+    csv_drops,
+    csv_parts,
+    first_repeat,
+    is_parquet,
+    lines_of,
+    names_in,
+    separator_of,
+)
 from .threads import in_order
 
 
@@ -33,8 +43,8 @@ class TextFile(os.PathLike[str]):
     """A collection, or queries, whose columns have other names than the usual ones; a path wherever texts are read.
 
     ``path``: a file, folder, pattern or URL. ``id_column``, ``text_column``: its columns of ids and texts (CSV, TSV
-    with a heading, JSONL or Parquet); None: by the usual names. ``judged``: of queries, those that these qrels judge.
-    Reading it raises InputError if it has no such column.
+    with a heading, JSONL or Parquet); None: by the usual names. Several columns of texts, ``"title,body"``, are joined.
+    ``judged``: of queries, those that these qrels judge. Reading it raises InputError if it has no such column.
     """
 
     path: str | os.PathLike[str]
@@ -50,35 +60,54 @@ class TextFile(os.PathLike[str]):
 
 
 class Names(NamedTuple):
-    """What the columns of a file's ids and texts may be called."""
+    """What the columns of a file's ids and texts may be called.
+
+    ``joined``: all of ``texts`` are read, one behind another; else the first that is there, behind a ``title``.
+    """
 
     ids: tuple[str, ...]
     texts: tuple[str, ...]
+    joined: bool = False
     asked_for: bool = False
+    kind: str = "doc_id"
 
     @classmethod
     def of(cls, path: object, id_column: str) -> Names:
         """Those of a path, which may be a :class:`TextFile`, to documents (``doc_id``) or queries (``query_id``)."""
-        usual = TEXT_COLUMNS[id_column]
-        found = (path.id_column, path.text_column) if isinstance(path, TextFile) else (None, None)
-        ids, texts = (one if name is None else (name,) for one, name in zip(usual.values(), found, strict=True))
-        return cls(ids, texts, found != (None, None))
+        ids, texts = TEXT_COLUMNS[id_column].values()
+        if not isinstance(path, TextFile):
+            return cls(ids, texts, kind=id_column)
+        asked = () if path.text_column is None else tuple(path.text_column.split(","))
+        return cls(
+            ids if path.id_column is None else (path.id_column,),
+            asked or texts,
+            len(asked) > 1,
+            bool(asked) or path.id_column is not None,
+            id_column,
+        )
 
     @property
     def expected(self) -> str:
         """The columns, for a message."""
-        return f"expected a column of {', '.join(self.ids)} and one of {', '.join(self.texts)}{self.others}"
+        texts = f"those of {' and '.join(self.texts)}" if self.joined else f"one of {', '.join(self.texts)}"
+        return f"expected a column of {', '.join(self.ids)} and {texts}{self.others}"
 
     @property
     def others(self) -> str:
         """What gives them other names, for a message."""
-        return "" if self.asked_for else f" ({arg.id_column} and {arg.text_column} name others)"
+        queries = self.kind == "query_id"
+        options = ("query_id_column", "query_text_column") if queries else ("id_column", "text_column")
+        return "" if self.asked_for else f" ({arg(options[0])} and {arg(options[1])} name others)"
 
-    def found(self, names: Sequence[str]) -> tuple[int, int] | None:
-        """The places of the columns of ids and texts among ``names``."""
-        row_id = next((names.index(name) for name in self.ids if name in names), None)
-        text = next((names.index(name) for name in self.texts if name in names), None)
-        return None if row_id is None or text is None else (row_id, text)
+    def found(self, names: Container[str]) -> tuple[str, list[str]] | None:
+        """The columns of ids and of texts among ``names``, in the order in which the texts are joined."""
+        row_id = next((name for name in self.ids if name in names), None)
+        texts = [name for name in self.texts if name in names]
+        if row_id is None or not texts or (self.joined and len(texts) < len(self.texts)):
+            return None
+        if self.joined:
+            return row_id, texts
+        return row_id, ["title", texts[0]] if "title" in names and texts[0] != "title" else texts[:1]
 
 
 def beir(folder: str | os.PathLike[str], split: str = "test") -> dict[str, str]:
@@ -101,6 +130,11 @@ def beir_part(folder: str | os.PathLike[str], role: str, split: str = "test") ->
     """One part of :func:`beir`. Raises InputError for a folder without it."""
     name = BEIR[role].format(split=split)
     path = next(filter(exists, (joined(folder, f"{name}{ending}") for ending in _ENDINGS)), None)
+    if path is None and role == "qrels":
+        # The Hub has judgements where other data sets have their rows.
+        with suppress(InputError):
+            shards = joined(folder, f"data/{split}-*")
+            path = shards if files_of(shards) != [shards] else None
     if path is None:
         raise InputError(folder, f"expected a folder in BEIR's form, found no {name}.tsv or .jsonl in it")
     return path
@@ -135,14 +169,15 @@ def json_row(value: object, names: Names) -> tuple[str, str]:
     if not isinstance(value, dict):
         raise _FieldError("expected a JSON object")
     row_id = next((value[name] for name in names.ids if name in value), None)
-    text_name = next((name for name in names.texts if name in value), None)
-    text = None if text_name is None else value[text_name]
     if isinstance(row_id, bool) or not isinstance(row_id, str | int) or row_id == "":
         raise _FieldError(f"expected a string or an integer under one of {', '.join(names.ids)}{names.others}")
-    if not isinstance(text, str):
-        raise _FieldError(f"expected a string under one of {', '.join(names.texts)}{names.others}")
-    title = None if text_name == "title" else value.get("title")
-    return str(row_id), f"{title} {text}" if isinstance(title, str) and title else text
+    found = names.found(value)
+    texts = [] if found is None else [value[name] for name in found[1]]
+    # A title may be missing; of columns that were asked for, all but one.
+    if not any(isinstance(text, str) for text in (texts if names.joined else texts[-1:])):
+        under = " and ".join(names.texts) if names.joined else f"one of {', '.join(names.texts)}"
+        raise _FieldError(f"expected a string under {under}{names.others}")
+    return str(row_id), " ".join(text for text in texts if isinstance(text, str) and (text or len(texts) == 1))
 
 
 Done = TypeVar("Done")
@@ -349,38 +384,26 @@ def _text_file(path: str | os.PathLike[str], file: str, id_column: str) -> pl.Da
     return pl.DataFrame(rows, {id_column: pl.String, "text": pl.String}, orient="row")
 
 
-def file_batches(
-    path: str | os.PathLike[str], id_column: str, names: Names, span: tuple[int, int] | None = None
-) -> Iterator[pl.DataFrame]:
-    """The batches of one file; ``span``: only those between two byte offsets (of Parquet: rows)."""
-    return (batch() for batch in _file_batches(path, id_column, names, span))
-
-
-def _file_batches(
-    path: str | os.PathLike[str], id_column: str, names: Names, span: tuple[int, int] | None = None
-) -> Iterator[Batch]:
+def _file_batches(path: str | os.PathLike[str], id_column: str, names: Names) -> Iterator[Batch]:
     refuse_pipe(path)
     if is_parquet(path):
-        for table in _parquet_batches(path, id_column, span, names):
+        for table in _parquet_batches(path, id_column, names):
             yield table.clone
         return
-    if span is None and has_heading(path, names):
+    if has_heading(path, names):
         for table in _csv_batches(path, id_column, names):
             yield table.clone
         return
     parse: Parse | None = None
-    if span is not None and span[0]:
-        # The format of a part is that of the start of its file.
-        parse = _parser(next(line_blocks(path, block_bytes=1 << 16)), names)
     lines = 0
     first = True
-    for block in line_blocks(path, span=span):
+    for block in line_blocks(path):
         lines += block.lines
         if parse is None and not block.data.decode().strip(_WHITE):
             continue
         parse = parse or _parser(block, names)
         # A header can only be the first line that is not blank.
-        yield functools.partial(parse, path, block, id_column, first and (span is None or span[0] == 0))
+        yield functools.partial(parse, path, block, id_column, first)
         first = False
     if lines == 1 and parse is _parse_tsv:
         yield functools.partial(_refuse_lone_cr, path, block, id_column)
@@ -431,65 +454,32 @@ def _heading(block: Block, names: Names) -> bool:
     line = _first_line(block)
     if line.startswith("{"):
         return False
-    found = names_in(line)
-    places = names.found(found)
-    if places is None or names.asked_for or separator_of(line) != "\t":
-        return places is not None
+    there = names_in(line)
+    found = names.found(there)
+    if found is None or names.asked_for or separator_of(line) != "\t":
+        return found is not None
     # An id and a text in this order may be a row; as a heading, it is dropped where it is met.
-    return places != (0, 1) or len(found) > 2
-
-
-def columns_of(path: str | os.PathLike[str]) -> list[str]:
-    """The names of the columns of texts; of several files the first's, of TSV without a heading its first values."""
-    if irds.is_identifier(path):
-        return []
-    file = files_of(path)[0]
-    refuse_pipe(file)
-    if is_parquet(file):
-        with open_parquet(file) as opened:
-            return opened.schema.names()
-    line = _first_line(next(line_blocks(file, block_bytes=1 << 16)))
-    if not line.startswith("{"):
-        return names_in(line)
-    with suppress(ValueError, RecursionError):
-        return list(json.loads(line))
-    return []
+    return [found[0], *found[1]] != there
 
 
 def _csv_batches(path: str | os.PathLike[str], id_column: str, names: Names) -> Iterator[pl.DataFrame]:
-    """The batches of a CSV file, or of a TSV file, in which quotes are as any other character."""
-    # The default is 128 KiB, and some texts are books.
-    csv.field_size_limit(line_limit())
-    numbered = _lines(path)
-    head = next(line for line in numbered if line.strip(_WHITE))
-    columns, separator = names_in(head), separator_of(head)
-    places = names.found(columns)
-    assert places is not None
-    title = columns.index("title") if "title" in columns and columns[places[1]] != "title" else None
-    reader = csv.reader(
-        numbered, delimiter=separator, quoting=csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL, strict=True
-    )
-    rows: list[tuple[str, str]] = []
-    try:
-        for row in reader:
-            if not any(value.strip() for value in row):
-                continue
-            if len(row) != len(columns) or not row[places[0]]:
-                expected = f"expected {len(columns)} values ({', '.join(columns)}) and an id among them"
-                raise InputError(path, f"{expected}, found {quoted(separator.join(row))}", line=reader.line_num + 1)
-            text = row[places[1]]
-            rows.append((row[places[0]], text if title is None or not row[title] else f"{row[title]} {text}"))
-            if len(rows) == _BATCH:
-                yield pl.DataFrame(rows, {id_column: pl.String, "text": pl.String}, orient="row")
-                rows = []
-    except csv.Error as error:
-        raise InputError(path, f"no valid CSV: {error}", line=reader.line_num + 1) from None
-    yield pl.DataFrame(rows, {id_column: pl.String, "text": pl.String}, orient="row")
+    """The batches of a CSV file, or of a TSV file with a heading."""
+    for part in csv_parts(os.fspath(path), line_blocks(path)):
+        found = names.found(part.table.columns)
+        assert found is not None
+        table = part.table.select(pl.col(found[0]).alias(id_column), _joined(found[1]).alias("text"))
+        empty = table[id_column] == ""
+        if empty.any():
+            raise part.error(f"expected an id in the column {found[0]}, found none", int(empty.arg_max() or 0))
+        yield table
 
 
-def _lines(path: str | os.PathLike[str]) -> Iterator[str]:
-    for block in line_blocks(path):
-        yield from (f"{line}\n" for line in block.data.decode()[:-1].split("\n"))
+def _joined(columns: Sequence[str]) -> pl.Expr:
+    """The texts of several columns, one behind another; of one, as they are, missing ones too."""
+    if len(columns) == 1:
+        return pl.col(columns[0]).cast(pl.String)
+    texts = [pl.col(name).cast(pl.String) for name in columns]
+    return pl.concat_str([pl.when(text != "").then(text) for text in texts], separator=" ", ignore_nulls=True)
 
 
 def _parse_tsv(path: str | os.PathLike[str], block: Block, id_column: str, first: bool) -> pl.DataFrame:
@@ -504,8 +494,8 @@ def _parse_regular(block: Block, id_column: str) -> pl.DataFrame | None:
     """The documents of lines that all have an id and one tab; None if one may not have."""
     schema = {id_column: pl.String, "text": pl.String}
     try:
-        table = pl.read_csv(
-            block.data, has_header=False, separator="\t", quote_char=None, schema=schema, empty_string_is_null=False
+        table = pl.read_csv(block.data, has_header=False, separator="\t", quote_char=None, schema=schema).with_columns(
+            pl.all().fill_null("")
         )
     except pl.exceptions.PolarsError:
         return None
@@ -545,38 +535,52 @@ _HEADINGS = [set(itertools.chain(*names)) for names in zip(*map(dict.values, TEX
 """The names of ids, and those of texts, whatever the texts are."""
 
 
-def _parquet_batches(
-    path: str | os.PathLike[str], id_column: str, span: tuple[int, int] | None, wanted: Names
-) -> Iterator[pl.DataFrame]:
+def _parquet_batches(path: str | os.PathLike[str], id_column: str, wanted: Names) -> Iterator[pl.DataFrame]:
     with open_parquet(path) as file:
-        names = file.schema.names()
-        places = wanted.found(names)
-        if places is None:
-            raise InputError(path, f"{wanted.expected}, found {', '.join(names)}")
-        row_id, text = (names[place] for place in places)
-        titled = "title" in names and text != "title"
-        columns = [row_id, text] + (["title"] if titled else [])
-        start = span[0] if span else 0
-        for table in file.batches(1 << 16, columns, span):
-            for name, kind in table.schema.items():
-                if not (isinstance(kind, _TEXT_TYPES) or (name == row_id and kind.is_integer())):
-                    raise InputError(path, f"expected text in the column {name}, found {kind}")
-            table = table.select(
-                pl.col(row_id).cast(pl.String).alias(id_column),
-                _titled(pl.col(text).cast(pl.String), titled).alias("text"),
-            )
-            bad = table.with_row_index("row").filter(pl.any_horizontal(pl.all().is_null(), pl.col(id_column) == ""))
-            if bad.height:
-                raise InputError(path, f"row {start + bad['row'][0] + 1}: the id or the text is missing")
+        start = 0
+        for table in file.batches(1 << 16, text_columns(path, file.schema.names(), wanted)):
+            yield texts_of_table(table, wanted, id_column=id_column, source=path, start=start)
             start += table.height
-            yield table
 
 
-def _titled(text: pl.Expr, has_title: bool) -> pl.Expr:
-    if not has_title:
-        return text
-    title = pl.col("title").cast(pl.String).fill_null("")
-    return pl.when(title == "").then(text).otherwise(title + " " + text)
+def text_columns(source: str | os.PathLike[str], columns: Sequence[str], names: Names) -> list[str]:
+    """The columns that a table's ids and texts are read from: that of ids first.
+
+    Raises InputError, which names ``source``, where there are none.
+    """
+    found = names.found(columns)
+    if found is None:
+        raise InputError(source, f"{names.expected}, found {', '.join(columns)}")
+    return [found[0], *found[1]]
+
+
+def texts_of_table(
+    table: pl.DataFrame,
+    names: Names,
+    *,
+    id_column: str = "doc_id",
+    source: str | os.PathLike[str] = "the table",
+    start: int = 0,
+) -> pl.DataFrame:
+    """A table's ids (``id_column``) and texts (``text``), as those of a Parquet file are read.
+
+    ``start``: the rows before it, for messages. Raises InputError, which names ``source``, for a column that is missing
+    or holds something else, and for a row without id or text.
+    """
+    row_id, *texts = text_columns(source, table.columns, names)
+    table = table.select(row_id, *texts)
+    for name, kind in table.schema.items():
+        if not (isinstance(kind, _TEXT_TYPES) or (name == row_id and kind.is_integer())):
+            raise InputError(source, f"expected text in the column {name}, found {kind}")
+    missing = pl.all_horizontal(pl.col(texts if names.joined else texts[-1]).is_null())
+    table = table.select(
+        pl.col(row_id).cast(pl.String).alias(id_column),
+        pl.when(~missing).then(_joined(texts)).alias("text"),
+    )
+    bad = table.with_row_index("row").filter(pl.any_horizontal(pl.all().is_null(), pl.col(id_column) == ""))
+    if bad.height:
+        raise InputError(source, f"row {start + bad['row'][0] + 1}: the id or the text is missing")
+    return table
 
 
 _BATCH = 1 << 15

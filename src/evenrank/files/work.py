@@ -48,8 +48,6 @@ class Work:
         data: A pattern of the names of the files that stay when the work is finished.
         replace: Whether parts that were made from something else are removed instead of refused.
         resumable: Whether a later call can make the same parts; if not, none is marked, and the work begins anew.
-        shared: Whether other processes write the parts: they may still do so when this one has failed, so that nothing
-            is removed then, and parts that were made from something else are refused even if none is done.
 
     Raises EvenrankError for a folder that is refused, or in which another process of this machine works.
     """
@@ -62,14 +60,13 @@ class Work:
         data: str = "(?!)",
         replace: bool = False,
         resumable: bool = True,
-        shared: bool = False,
     ) -> None:
         self.folder = os.fspath(folder)
         self.done: dict[int, Report] = {}
         """The reports of the parts that are done, by number."""
         self._text = json_text(made_from, lines=False)
         self._data, self._replace = re.compile(data), replace
-        self._resumable, self._shared = resumable, shared
+        self._resumable = resumable
         self._finished = False
         self._opened = ExitStack()
 
@@ -86,7 +83,7 @@ class Work:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         with self._opened:
-            worth_it = self._finished or self._shared or (self._resumable and self.done)
+            worth_it = self._finished or (self._resumable and self.done)
             if error is not None and not worth_it:
                 self._clear()
 
@@ -119,7 +116,7 @@ class Work:
             self._refuse_others(names)
             differing = changed(self._read(UNFINISHED), json.loads(self._text))
             self.done = self._read_marks(names)
-            if differing and (self.done or self._shared) and not self._replace:
+            if differing and self.done and not self._replace:
                 raise EvenrankError(
                     f"{self.folder}: contains unfinished work that was begun with another input or setting"
                     f" ({', '.join(differing)}); remove it, or choose another output"

@@ -16,7 +16,7 @@ import numpy as np
 from evenrank.files.arguments import checked
 from evenrank.files.convert import PathLike
 from evenrank.files.errors import EvenrankError, InputError, arg, quoted, readable
-from evenrank.files.hashing import GOLDEN, MASK, fnv
+from evenrank.files.hashing import fnv
 from evenrank.files.provenance import Provenance
 from evenrank.files.reading import line_blocks
 from evenrank.files.tables import lines_of
@@ -333,15 +333,9 @@ def _checked(
         raise InputError(path, str(error)) from None
 
 
-LOWER = 0x2020202020202020
-"""The bits that lower-case letters have, and capitals have not."""
-OF_LENGTH, OF_KEY = GOLDEN, 0x94D049BB133111EB
-SIEVE_BITS = 16
-
-
 @functools.lru_cache(maxsize=8)
 def matcher_of(lexicon: Lexicon, tokens: Tokens) -> tuple[Array, ...]:
-    """A lexicon as the arrays that the kernel reads: token table and sieve, trie of entries, group of each."""
+    """A lexicon as the arrays that the kernel reads: token table, trie of entries, group of each."""
     entries = lexicon.entries(tokens)
     token_ids: dict[str, int] = {}
     nodes: dict[tuple[int, int], int] = {}
@@ -362,7 +356,6 @@ def matcher_of(lexicon: Lexicon, tokens: Tokens) -> tuple[Array, ...]:
     edge_hashes = {fnv([(node << 32) | token]): child for (node, token), child in nodes.items()}
     return (
         *_hash_table(token_hashes),
-        _sieve(token_ids),
         np.array([nodes.get((0, token), -1) for token in range(len(token_ids))], dtype=np.int32),
         *_hash_table(edge_hashes),
         np.array(node_entry, dtype=np.int32),
@@ -381,14 +374,3 @@ def _hash_table(items: dict[int, int]) -> tuple[Array, Array]:
             place = (place + 1) & (size - 1)
         keys[place], slots[place] = key, value
     return keys, slots
-
-
-def _sieve(tokens: Iterable[str]) -> Array:
-    """A bit for the first eight bytes and the length of each ASCII token: [2^SIEVE_BITS / 64] uint64."""
-    sieve = np.zeros(1 << (SIEVE_BITS - 6), dtype=np.uint64)
-    for token in filter(str.isascii, tokens):
-        data = token.encode()
-        key = sum((byte | 0x20) << (8 * place) for place, byte in enumerate(data[:8]))
-        place = (((key ^ (len(data) * OF_LENGTH)) * OF_KEY) & MASK) >> (64 - SIEVE_BITS)
-        sieve[place >> 6] |= np.uint64(1 << (place & 63))
-    return sieve

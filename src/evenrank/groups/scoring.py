@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Unpack, cast
 
 import numpy as np
 import polars as pl
@@ -28,10 +28,10 @@ from evenrank.files.convert import PathLike, Strings, TextsLike, is_path, string
 from evenrank.files.errors import FAST, arg, installed, quoted
 from evenrank.files.progress import progress
 from evenrank.files.provenance import SUFFIX
-from evenrank.files.ray import Cluster, cluster_of, write_parts
-from evenrank.files.streams import Shard, shard_batches, shards_of, write_parquet
+from evenrank.files.ray import map_files
+from evenrank.files.streams import arrow_table, write_parquet
 from evenrank.files.tables import IdIndex, is_parquet, read_columns, text_bytes
-from evenrank.files.texts import map_passages, select_texts
+from evenrank.files.texts import Names, TextFile, map_passages, select_texts, texts_of_table
 from evenrank.files.threads import in_order
 from evenrank.files.tokens import Tokens, alphabet
 from evenrank.files.types import Array
@@ -49,6 +49,9 @@ from .table import (
     neutrality,
     sides,
 )
+
+if TYPE_CHECKING:
+    from pyarrow import Table as ArrowTable
 
 DEFAULT_MAGNITUDES: tuple[Magnitude, ...] = ("tf", "bool", "tf_words")
 
@@ -133,6 +136,57 @@ def sides_of_texts(texts: Sequence[str] | pl.Series, scoring: Scoring) -> Array:
     return sides(GroupTable.of(score_texts(table, by_words), scoring.describe()).signed_magnitude("tf_words"))
 
 
+@checked
+def score_batch(
+    batch: ArrowTable,
+    lexicon: LexiconLike | None = None,
+    *,
+    id_column: str | None = None,
+    text_column: str | None = None,
+    poles: str | None = None,
+    tokens: Tokens | None = None,
+    threshold: float | None = None,
+    magnitudes: Sequence[Magnitude] = DEFAULT_MAGNITUDES,
+) -> ArrowTable:
+    """The group table of a batch of documents, Arrow in and Arrow out: the function for an engine's ``map_batches``.
+
+    A document's row is the same whatever batch it is in, so that an engine may cut a collection as it likes; what all
+    batches give, written as Parquet, is what :func:`evenrank.score` writes, and ``scores`` takes it. For a collection
+    that one machine reads, ``evenrank.score`` is simpler::
+
+        ray.data.read_parquet("s3://bucket/pages").map_batches(
+            evenrank.score_batch, fn_kwargs={"lexicon": "gender-en"}, batch_format="pyarrow"
+        ).write_parquet("s3://bucket/groups")
+
+    Args:
+        batch: A pyarrow Table or RecordBatch, or any other Arrow table.
+        id_column: Its column of ids; None: ``doc_id``, ``_id``, ``id`` and so on, as in a file.
+        text_column: Its column of texts; None: ``text`` and so on, after a ``title`` if there is one.
+        lexicon: As :func:`evenrank.audit` takes it.
+        poles: As :func:`evenrank.audit` takes them.
+        tokens: As :func:`evenrank.audit` takes it.
+        threshold: As :func:`evenrank.audit` takes it.
+        magnitudes: Some of ``count``, ``bool``, ``tf``, ``tf_words`` and ``tf_literal``.
+
+    Returns:
+        ``doc_id``, ``tokens``, ``count_<group>``, ``magnitude_<kind>_<group>`` and ``neutrality``, a row a document in
+        the batch's order; the settings are in the schema's metadata.
+
+    Raises:
+        InputError: For a batch without these columns, and for a row without id or text.
+        EvenrankError: For a lexicon that cannot be used.
+    """
+    scoring = Scoring(
+        load_lexicon(lexicon).with_poles(poles),
+        tokens or "word",
+        tuple(magnitudes),
+        1 if threshold is None else threshold,
+    )
+    names = Names.of(TextFile("", id_column, text_column), "doc_id")
+    scored = score_texts(texts_of_table(pl.DataFrame(batch), names, source="the batch"), scoring)
+    return arrow_table(scored, {METADATA_KEY: json.dumps(scoring.describe())})
+
+
 # --- a whole collection --------------------------------------------------------------------------------------------
 
 
@@ -186,7 +240,6 @@ def score_collection(
     out: str | os.PathLike[str],
     scoring: Scoring,
     *,
-    cluster: Cluster | None = None,
     quiet: bool = True,
 ) -> int:
     """Scores a collection in one streaming pass over all cores into a Parquet file; returns the number of documents.
@@ -194,29 +247,15 @@ def score_collection(
     ``collection``: a path, ``irds:NAME``, ``{document: text}``, or a frame of polars or pandas.
     Memory stays at a few batches, whatever the collection's size (and eight bytes a document to find repeated ids).
     The file appears whole or not at all.
-
-    ``cluster``: on so much of a Ray cluster, into a folder of Parquet files whose rows are the same; ids are not
-    compared over the whole collection, and a second call resumes a stopped one.
     """
-    (check_outputs if cluster is None else check_apart)([out], [collection])
+    check_outputs([out], [collection])
     _check_ending(out)
-    if cluster is not None:
-        shards = shards_of(collection)
-        write = functools.partial(_score_shard, scoring=scoring)
-        settings = {"command": "score", **scoring.describe(), "magnitudes": scoring.magnitudes}
-        parts = write_parts(shards, out, settings, write, cluster, quiet=quiet)
-        return sum(part["rows"] for part in parts)
     with progress("documents", quiet=quiet) as advance:
         if isinstance(collection, str | os.PathLike):
             tables = map_passages(collection, lambda batch: score_texts(batch, scoring))
         else:
             tables = score_batches(as_batches(collection), scoring)
         return _write_scores(tables, out, scoring, advance)
-
-
-def _score_shard(shard: Shard, path: str, scoring: Scoring) -> dict[str, int]:
-    tables = (score_texts(batch, scoring) for batch in shard_batches(shard))
-    return {"rows": _write_scores(tables, path, scoring, lambda _: None)}
 
 
 def _write_scores(
@@ -481,8 +520,6 @@ def score(
         ),
     ] = None,
     engine: opt.Engine = "local",
-    workers: opt.Workers = None,
-    cpus: opt.Cpus = 1,
     quiet: bool = True,
     **groups: Unpack[opt.GroupOptions],
 ) -> tuple[int, int]:
@@ -491,9 +528,10 @@ def score(
 
     Args:
         collection: A path, ``irds:NAME``, ``{document: text}``, or a frame. Of labels, only its documents are kept.
-        out: The file, which appears whole or not at all; with Ray a folder, where a second call resumes a stopped one.
+        out: The file, which appears whole or not at all; with Ray a folder, which readers refuse until it is whole.
         magnitudes: Some of ``count``, ``bool``, ``tf``, ``tf_words`` and ``tf_literal``; none of labels.
-        engine: "local", one pass over all cores, or "ray", with at most ``workers`` of so many ``cpus``.
+        engine: "local", one pass over all cores, or "ray": :func:`evenrank.score_batch` on a Ray cluster, of Parquet or
+            JSON lines that all its machines can read.
         **groups: As :func:`evenrank.audit` takes them, but for ``scores``.
 
     Returns:
@@ -505,7 +543,6 @@ def score(
     source = GroupSource(collection, **groups)
     if source.scores is not None:
         raise EvenrankError(f"{arg.scores} are what this makes: give {arg.collection} or {arg.labels}")
-    cluster = cluster_of(engine, workers, cpus)
     if source.labels is not None:
         return score_labels(source, out)
     check_apart([out], [source.lexicon])
@@ -513,8 +550,31 @@ def score(
     if isinstance(magnitudes, str):
         magnitudes = cast(Sequence[Magnitude], magnitudes.split())
     scoring = replace(scoring, magnitudes=DEFAULT_MAGNITUDES if magnitudes is None else tuple(magnitudes))
-    rows = score_collection(collection, out, scoring, cluster=cluster, quiet=quiet)
+    if engine == "ray":
+        rows = _score_on_ray(collection, out, scoring)
+    else:
+        rows = score_collection(collection, out, scoring, quiet=quiet)
     return rows, rows
+
+
+def _score_on_ray(collection: object, out: str | os.PathLike[str], scoring: Scoring) -> int:
+    """Scores the files of a collection on a Ray cluster into a folder of Parquet files; returns the documents."""
+    if not isinstance(collection, str | os.PathLike):
+        raise EvenrankError(f"{arg('engine', 'ray')} reads files: Parquet and JSON lines (.jsonl)")
+    check_apart([out], [collection])
+    _check_ending(out)
+    columns = {}
+    if isinstance(collection, TextFile):
+        columns = {"id_column": collection.id_column, "text_column": collection.text_column}
+    function = functools.partial(
+        score_batch,
+        lexicon=scoring.lexicon,
+        tokens=scoring.tokens,
+        threshold=scoring.threshold,
+        magnitudes=scoring.magnitudes,
+        **columns,
+    )
+    return map_files(collection, function, out)
 
 
 def score_labels(source: GroupSource, out: str | os.PathLike[str]) -> tuple[int, int]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -76,48 +75,8 @@ def _row_sums(values: Array) -> Array:
     return sums
 
 
-_MOST_PAIRS = (1 << 16) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class CountPairs:
-    """``codes`` [D] uint16: first count times ``width``, plus the second count; ``size``: how many there can be."""
-
-    codes: Array
-    width: int
-    size: int
-
-    @classmethod
-    def of(cls, first: Array, second: Array) -> CountPairs | None:
-        """Those of two columns of counts [D]; None if there can be more pairs than codes, or counts are not whole."""
-        if first.dtype.kind not in "iu" or second.dtype.kind not in "iu" or not len(first):
-            return None
-        height, width = int(first.max()) + 1, int(second.max()) + 1
-        if height * width > _MOST_PAIRS or min(first.min(), second.min()) < 0:
-            return None
-        codes = first.astype(np.uint16)
-        codes *= np.uint16(width)
-        codes += second.astype(np.uint16)
-        return cls(codes, width, height * width)
-
-    def signed_magnitudes(self, kind: Magnitude) -> Array:
-        """The first count's magnitude less the second's, for each code."""
-        return _signed_magnitudes(kind, self.size, self.width)
-
-
-@functools.lru_cache(maxsize=16)
-def _signed_magnitudes(kind: Magnitude, size: int, width: int) -> Array:
-    # Once for all pieces in which documents are looked up.
-    first, second = np.divmod(np.arange(size), width)
-    difference: Array = magnitude_of_count(first, kind) - magnitude_of_count(second, kind)
-    difference.flags.writeable = False
-    return difference
-
-
 REST = "rest"
 _OF_COUNTS: tuple[Magnitude, ...] = ("count", "bool", "tf")
-_MANY = 1 << 15
-"""Documents looked up at once for which it is worth it to look up pairs of counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +141,6 @@ class GroupTable:
     some; None: the table has all that is known."""
     partial: bool = False
     """Whether only some of the collection's documents were scored, so that how far the others lean is not known."""
-    _looked_up: dict[tuple[str, ...], CountPairs | None] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
 
     @classmethod
     def of(
@@ -229,34 +185,9 @@ class GroupTable:
         are known or the table lacks a column that the kind needs.
         """
         first, others = self.sides_of(poles)
-        if len(others) == 1 and isinstance(rows, np.ndarray) and len(rows) >= _MANY:
-            pairs = self._pairs_of(kind, first, others[0])
-            if pairs is not None:
-                found: Array = pairs.signed_magnitudes(kind)[pairs.codes[rows]]
-                return found
         second = sum(self.magnitude(kind, group, rows) for group in others) / len(others)
         difference: Array = self.magnitude(kind, first, rows) - second
         return difference
-
-    def _pairs_of(self, kind: Magnitude, first: str, second: str) -> CountPairs | None:
-        """The counts of two groups in each document, if the magnitudes of this kind follow from them, to the last bit.
-
-        Magnitudes that the table has are compared with those, once.
-        """
-        if self.labelled or kind not in _OF_COUNTS:
-            return None
-        if (first, second) not in self._looked_up:
-            counts = (self.table[f"count_{group}"].to_numpy() for group in (first, second))
-            self._looked_up[first, second] = CountPairs.of(*counts)
-        pairs, key = self._looked_up[first, second], (kind, first, second)
-        if pairs is not None and key not in self._looked_up:
-            columns = [f"magnitude_{kind}_{group}" for group in (first, second)]
-            same = True
-            if not set(columns).isdisjoint(self.table.columns):
-                kept = self.magnitude(kind, first) - self.magnitude(kind, second)
-                same = bool((kept == pairs.signed_magnitudes(kind)[pairs.codes]).all())
-            self._looked_up[key] = pairs if same else None
-        return self._looked_up.get(key)
 
     def sides_of(self, poles: tuple[str, str] | None = None) -> tuple[str, list[str]]:
         """The first pole, and the groups that the second stands for: itself, or with ``rest`` all others.

@@ -1,14 +1,24 @@
-"""The loops of :mod:`.reorderings`: lists sorted, constrained by their prefixes, and the tables of FA*IR."""
+"""The orders of :mod:`.reorderings`: lists sorted, constrained by their prefixes, and the tables of FA*IR.
+
+Lists are made longer by one document at a time, all at once. Documents stand in the order of the run: of two, the one
+with the smaller place is the better.
+"""
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from evenrank.files.compiled import compiled
 from evenrank.files.types import Array
+
+_ROUNDING = 1e-9
+"""A share of a number of documents this close to a whole number is one: 0.29 · 100 is 28.999999999999996."""
+_NARROWEST = 1e-16
+"""The width of the interval for α at which fairsearchcore stops."""
+_NEARLY = 1 - 3.3e-16
+"""What scipy, and so fairsearchcore, lets rounding take from a distribution: F(0; 1, 0.9) reaches α = 0.1."""
 
 
 def falling(offsets: Array, values: Array) -> Array:
@@ -19,164 +29,145 @@ def falling(offsets: Array, values: Array) -> Array:
     return order
 
 
-# The compiler infers the types here; the docstrings describe those of the arguments.
-# mypy: ignore-errors
-# Documents stand in the order of the run: of two, the one with the smaller place is the better.
-
-
-_ROUNDING = 1e-9
-"""A share of a number of documents this close to a whole number is one: 0.29 · 100 is 28.999999999999996."""
-
-
-@compiled(inline="always")
-def least_of(share, length):
-    """⌊share · length⌋."""
-    return math.floor(share * length + _ROUNDING)
-
-
-@compiled(inline="always")
-def _chained(start, end, group, first, following):
-    """Chains the documents of a list by group in the run's order.
-
-    ``first`` [G] receives each group's first document, ``following`` [n] the one after each; −1: none.
-    """
-    first[:] = -1
-    for place in range(end - 1, start - 1, -1):
-        following[place - start] = first[group[place]]
-        first[group[place]] = place
-
-
-@compiled(nogil=True)
-def fair_order(offsets, protected, minimum, starts, table, order):
-    """FA*IR: fills ``order`` [N] by merging the documents with ``protected`` [N] and the others.
+def fair_order(offsets: Array, protected: Array, minimum: Array, starts: Array, table: Array) -> Array:
+    """FA*IR: the places [N] of the documents, those with ``protected`` [N] and the others merged.
 
     List q has the m-table ``minimum[starts[table[q]] : starts[table[q] + 1]]``, of its first ranks. Whoever is first in
     the run comes next, unless the prefix needs a protected document.
     """
-    for q in range(len(offsets) - 1):
-        start, end = offsets[q], offsets[q + 1]
-        first, promised = starts[table[q]], starts[table[q] + 1] - starts[table[q]]
-        kept, other, have = start, start, 0
-        for place in range(start, end):
-            while kept < end and not protected[kept]:
-                kept += 1
-            while other < end and protected[other]:
-                other += 1
-            needed = place - start < promised and minimum[first + place - start] > have
-            if kept < end and (other >= end or needed or kept < other):
-                order[place] = kept
-                kept += 1
-                have += 1
-            else:
-                order[place] = other
-                other += 1
+    lengths, ends, size = np.diff(offsets), offsets[1:], len(protected)
+    next_kept, next_other = _following(protected), _following(~protected)
+    kept, other = next_kept[offsets[:-1]], next_other[offsets[:-1]]
+    have = np.zeros(len(lengths), np.int64)
+    promised = np.diff(starts)[table]
+    order = np.empty(size, np.int64)
+    for rank in range(int(lengths.max(initial=0))):
+        own = np.flatnonzero(lengths > rank)
+        at = np.minimum(starts[table[own]] + rank, len(minimum) - 1)
+        needed = (rank < promised[own]) & (minimum[at] > have[own])
+        first, second = kept[own], other[own]
+        takes = (first < ends[own]) & ((second >= ends[own]) | needed | (first < second))
+        order[offsets[own] + rank] = np.where(takes, first, second)
+        have[own] += takes
+        kept[own] = np.where(takes, next_kept[np.minimum(first + 1, size)], first)
+        other[own] = np.where(takes, second, next_other[np.minimum(second + 1, size)])
+    return order
 
 
-@compiled(nogil=True)
-def fair_unmet(offsets, protected, minimum, starts, table, order, unmet):
-    """Fills ``unmet`` [Q] with the prefixes of ``order`` that have fewer protected documents than the m-table asks."""
-    for q in range(len(offsets) - 1):
-        have, missed = 0, 0
-        first, promised = starts[table[q]], starts[table[q] + 1] - starts[table[q]]
-        for place in range(promised):
-            have += protected[order[offsets[q] + place]]
-            missed += have < minimum[first + place]
-        unmet[q] = missed
+def _following(chosen: Array) -> Array:
+    """The first chosen document at each place or after it [N + 1]; N: none."""
+    size = len(chosen)
+    places = np.append(np.where(chosen, np.arange(size), size), size)
+    found: Array = np.minimum.accumulate(places[::-1])[::-1]
+    return found
 
 
-@compiled(inline="always")
-def _deadline(share, count, length):
+def fair_unmet(offsets: Array, protected: Array, minimum: Array, starts: Array, table: Array, order: Array) -> Array:
+    """In each list [Q], the prefixes of ``order`` that have fewer protected documents than the m-table asks."""
+    list_of, rank = _ranks(offsets)
+    asked = rank < np.diff(starts)[table][list_of]
+    list_of, rank = list_of[asked], rank[asked]
+    missed = _had(offsets, protected[order])[asked] < minimum[starts[table[list_of]] + rank]
+    return np.bincount(list_of[missed], minlength=len(offsets) - 1)
+
+
+def _ranks(offsets: Array) -> tuple[Array, Array]:
+    """The list of each place [N], and its rank in it from 0 [N]."""
+    list_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    return list_of, np.arange(len(list_of)) - offsets[list_of]
+
+
+def _had(offsets: Array, chosen: Array) -> Array:
+    """How many documents of its list are ``chosen`` [N] up to each place [N]."""
+    total = np.append(0, np.cumsum(chosen))
+    found: Array = total[1:] - np.repeat(total[offsets[:-1]], np.diff(offsets))
+    return found
+
+
+def _least_of(share: Array, length: Array) -> Array:
+    """⌊share · length⌋."""
+    found: Array = np.floor(share * length + _ROUNDING)
+    return found
+
+
+def _deadlines(share: Array, count: Array, length: Array) -> Array:
     """The shortest prefix that needs ``count`` documents; ``length`` + 1 if no prefix of the list does."""
-    if least_of(share, length) < count:
-        return length + 1
-    prefix = min(max(int(count / share), 1), length)
-    while prefix > 1 and least_of(share, prefix - 1) >= count:
-        prefix -= 1
-    while least_of(share, prefix) < count:
-        prefix += 1
-    return prefix
+    never = _least_of(share, length) < count
+    with np.errstate(divide="ignore", over="ignore"):
+        prefix = np.clip(count / share, 1, np.maximum(length, 1)).astype(np.int64)
+    while (late := ~never & (prefix > 1) & (_least_of(share, prefix - 1) >= count)).any():
+        prefix = prefix - late
+    while (early := ~never & (_least_of(share, prefix) < count)).any():
+        prefix = prefix + early
+    return np.where(never, length + 1, prefix)
 
 
-@compiled(nogil=True)
-def sorted_order(offsets, group, shares, top, order):
-    """DetConstSort: fills ``order`` [N]; ``group`` [N] from 0 to G − 1, ``shares`` [Q, G] of the minimum.
+def sorted_order(offsets: Array, group: Array, shares: Array, top: int) -> Array:
+    """DetConstSort: the places [N] of the documents; ``group`` [N] from 0 to G − 1, ``shares`` [Q, G] of the minimum.
 
     A prefix of k documents, up to ``top``, needs ⌊shares · k⌋ of each group. Document c of a group is due at the first
     prefix that needs c. Documents are taken as they fall due, and moved up past worse ones that do not get too late by
     it.
     """
-    longest = 0
-    for q in range(len(offsets) - 1):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    groups = shares.shape[1]
-    following = np.empty(longest, np.int64)
-    due_at = np.empty(longest, np.int64)
-    due = np.empty(groups, np.int64)
-    first = np.empty(groups, np.int64)
-    count = np.empty(groups, np.int64)
-    for q in range(len(offsets) - 1):
-        start, length = offsets[q], offsets[q + 1] - offsets[q]
-        promised = min(length, top)
-        _chained(start, start + length, group, first, following)
-        count[:] = 1
-        for g in range(groups):
-            due[g] = _deadline(shares[q, g], 1, promised)
-        for rank in range(length):
-            best = -1
-            for g in range(groups):
-                if first[g] >= 0 and (
-                    best < 0 or due[g] < due[best] or (due[g] == due[best] and first[g] < first[best])
-                ):
-                    best = g
-            place, deadline = first[best], due[best]
-            first[best] = following[place - start]
-            count[best] += 1
-            due[best] = _deadline(shares[q, best], count[best], promised)
-            at = rank
-            # The one before would come to rank at + 1, counted from 1.
-            while at > 0 and due_at[at - 1] > at and order[start + at - 1] > place:
-                order[start + at], due_at[at] = order[start + at - 1], due_at[at - 1]
-                at -= 1
-            order[start + at], due_at[at] = place, deadline
+    lengths, size = np.diff(offsets), len(group)
+    promised, longest = np.minimum(lengths, top), int(lengths.max(initial=0))
+    first, following = _chains(_ranks(offsets)[0], group, shares.shape)
+    count = np.ones(shares.shape, np.int64)
+    due = _deadlines(shares, count, promised[:, None])
+    order, due_at = np.empty((2, len(lengths), longest), np.int64)
+    for rank in range(longest):
+        own = np.flatnonzero(lengths > rank)
+        # Of the documents that are due first, the best.
+        next_due = np.where(first[own] < size, due[own], np.iinfo(np.int64).max)
+        best = np.where(next_due == next_due.min(axis=1, keepdims=True), first[own], size).argmin(axis=1)
+        place, deadline = first[own, best], due[own, best]
+        first[own, best] = following[place]
+        count[own, best] += 1
+        due[own, best] = _deadlines(shares[own, best], count[own, best], promised[own])
+        at, moving = np.full(len(own), rank), np.arange(len(own))
+        while True:
+            moving = moving[at[moving] > 0]
+            row, before = own[moving], at[moving] - 1
+            # The one before would come to rank before + 2, counted from 1.
+            moves = (due_at[row, before] > before + 1) & (order[row, before] > place[moving])
+            moving, row, before = moving[moves], row[moves], before[moves]
+            if not len(moving):
+                break
+            order[row, before + 1], due_at[row, before + 1] = order[row, before], due_at[row, before]
+            at[moving] = before
+        order[own, at], due_at[own, at] = place, deadline
+    return order[np.arange(longest) < lengths[:, None]]
 
 
-@compiled(nogil=True)
-def shares_unmet(offsets, group, shares, top, order, unmet):
-    """Fills ``unmet`` [Q] with the prefixes of ``order``, up to ``top``, with fewer of a group than ⌊shares · k⌋."""
-    groups = shares.shape[1]
-    count = np.empty(groups, np.int64)
-    for q in range(len(offsets) - 1):
-        count[:] = 0
-        missed = 0
-        for place in range(offsets[q], min(offsets[q + 1], offsets[q] + top)):
-            count[group[order[place]]] += 1
-            length = place - offsets[q] + 1
-            for g in range(groups):
-                if count[g] < least_of(shares[q, g], length):
-                    missed += 1
-                    break
-        unmet[q] = missed
+def _chains(list_of: Array, group: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """Each group's first document in each list [Q, G], and the one of its list and group after each [N]; N: none."""
+    size = len(group)
+    of = list_of * shape[1] + group
+    rows = np.argsort(of, kind="stable")
+    begins = np.diff(of[rows], prepend=-1) > 0
+    first, following = np.full(shape, size), np.full(size, size)
+    first.reshape(-1)[of[rows[begins]]] = rows[begins]
+    following[rows[:-1][~begins[1:]]] = rows[1:][~begins[1:]]
+    return first, following
 
 
-# The compiler infers the types here; the docstrings describe those of the arguments.
-# mypy: ignore-errors
+def shares_unmet(offsets: Array, group: Array, shares: Array, top: int, order: Array) -> Array:
+    """In each list [Q], the prefixes of ``order``, up to ``top``, with fewer of a group than ⌊shares · k⌋."""
+    list_of, rank = _ranks(offsets)
+    missed = np.zeros(len(group), np.bool_)
+    for number in range(shares.shape[1]):
+        missed |= _had(offsets, group[order] == number) < _least_of(shares[list_of, number], rank + 1)
+    return np.bincount(list_of[missed & (rank < top)], minlength=len(offsets) - 1)
 
 
-_NARROWEST = 1e-16
-"""The width of the interval for α at which fairsearchcore stops."""
-_NEARLY = 1 - 3.3e-16
-"""What scipy, and so fairsearchcore, lets rounding take from a distribution: F(0; 1, 0.9) reaches α = 0.1."""
-
-
-@compiled(nogil=True)
-def _minimum(p, alpha, table):
-    """Fills ``table`` [k] with the least m with F(m; n, p) ≥ alpha for n = 1 … k; returns its sum.
+def _minimum(p: float, alpha: float, size: int) -> Array:
+    """The least m with F(m; n, p) ≥ alpha for n = 1 … size.
 
     F(m; n + 1) = F(m; n) − p · f(m; n): distribution and probability at the quantile are carried from n to n + 1.
     """
-    total, m = 0, 0
+    table, m = [], 0
     below, at = 1.0, 1.0  # F(m; n, p) and f(m; n, p)
-    for n in range(1, len(table) + 1):
+    for n in range(1, size + 1):
         if alpha > 0 and p >= 1:
             m = n
         elif alpha > 0:
@@ -187,22 +178,20 @@ def _minimum(p, alpha, table):
                 at *= (n - m) / (m + 1) * (p / (1 - p))
                 m += 1
                 below = 1.0 if m == n else below + at
-        table[n - 1] = m
-        total += m
-    return total
+        table.append(m)
+    return np.array(table, np.int64)
 
 
-@compiled(nogil=True)
-def _failing(p, table, chance):
+def _failing(p: float, table: Array) -> float:
     """The probability that a list of independent draws with ``p`` falls below ``table`` before its last place.
 
-    ``chance`` is room for at least max(table) + 1 numbers. fairsearchcore leaves out the last place.
+    fairsearchcore leaves out the last place.
     """
     places = len(table) - 1
-    most = table[places - 1] if places > 0 else 0
+    most = int(table[places - 1]) if places > 0 else 0
     if most <= 0:
         return 0.0
-    chance[: most + 1] = 0
+    chance = np.zeros(most + 2)
     chance[0] = 1
     low = 0
     for place in range(places):
@@ -211,67 +200,52 @@ def _failing(p, table, chance):
         if high == most:
             chance[most] += p * chance[most - 1]
             high -= 1
-        for count in range(high, low, -1):
-            chance[count] = (1 - p) * chance[count] + p * chance[count - 1]
+        chance[low + 1 : high + 1] = (1 - p) * chance[low + 1 : high + 1] + p * chance[low:high]
         chance[low] *= 1 - p
         if table[place] > low:
             chance[low] = 0
-            low = table[place]
+            low = int(table[place])
         if low == most:
             break
-    passed = 0.0
-    for count in range(low, most + 1):
-        passed += chance[count]
+    passed = float(np.cumsum(chance[low : most + 1])[-1])
     return 0.0 if passed == 0 else 1 - passed
 
 
-def fill_tables(shares: Array, starts: Array, alpha: float, tables: Array, adjusted: Array, failing: Array) -> None:
-    """For each p in ``shares`` [U], the m-table in ``tables[starts[u] : starts[u + 1]]`` with α corrected.
+class AdjustedTable(NamedTuple):
+    """An m-table [k], the α that it is made with, and the probability of failing it by chance."""
 
-    ``adjusted`` and ``failing`` [U] receive the corrected α, and the probability of failing the table by chance. The
-    steps are those of fairsearchcore's bisection, which ends between two tables that differ by one document.
+    minimum: Array
+    alpha: float
+    fails: float
+
+    @property
+    def total(self) -> int:
+        """The sum of the table, which never falls as α grows: equal sums are equal tables."""
+        return int(self.minimum.sum())
+
+
+def adjusted_table(share: float, size: int, alpha: float) -> AdjustedTable:
+    """The m-table of a proportion for lists of ``size``, with α corrected.
+
+    The steps are those of fairsearchcore's bisection, which ends between two tables that differ by one document.
     """
-    longest = 0
-    for u in range(len(shares)):
-        longest = max(longest, starts[u + 1] - starts[u])
-    chance = np.empty(longest + 2)
-    room = np.empty((3, longest), np.int64)
-    for u in range(len(shares)):
-        k = starts[u + 1] - starts[u]
-        p = min(max(shares[u], 0.0), 1.0)
-        least, middle, most = room[0, :k], room[1, :k], room[2, :k]
-        low, high = 0.0, alpha
-        low_sum, high_sum = _minimum(p, low, least), _minimum(p, high, most)
-        low_fails, high_fails = _failing(p, least, chance), _failing(p, most, chance)
-        between = (low + high) / 2
-        sum_ = _minimum(p, between, middle)
-        fails = _failing(p, middle, chance)
-        chosen = 1
-        while low_sum < high_sum and fails != alpha:
-            if fails < alpha:
-                low, low_sum, low_fails = between, sum_, fails
-                least[:] = middle
-            else:
-                high, high_sum, high_fails = between, sum_, fails
-                most[:] = middle
-            between = (low + high) / 2
-            sum_ = _minimum(p, between, middle)
-            # A table never shrinks as α grows: equal sums are equal tables.
-            if sum_ == low_sum:
-                fails = low_fails
-            elif sum_ == high_sum:
-                fails = high_fails
-            else:
-                fails = _failing(p, middle, chance)
-            from_low, from_high = abs(low_fails - alpha), abs(high_fails - alpha)
-            if high_sum - low_sum == 1 or high - low <= _NARROWEST:
-                chosen = 0 if from_low <= from_high else 2
-                break
-            if high_sum - sum_ == 1 and sum_ - low_sum == 1:
-                from_middle = abs(fails - alpha)
-                if from_middle > from_low or from_middle > from_high:
-                    chosen = 0 if from_low <= from_high else 2
-                break
-        tables[starts[u] : starts[u + 1]] = room[chosen, :k]
-        adjusted[u] = low if chosen == 0 else between if chosen == 1 else high
-        failing[u] = low_fails if chosen == 0 else fails if chosen == 1 else high_fails
+    p = min(max(share, 0.0), 1.0)
+
+    def table_at(value: float, *known: AdjustedTable) -> AdjustedTable:
+        minimum = _minimum(p, value, size)
+        total = int(minimum.sum())
+        fails = next((one.fails for one in known if one.total == total), None)
+        return AdjustedTable(minimum, value, _failing(p, minimum) if fails is None else fails)
+
+    low, high = table_at(0.0), table_at(alpha)
+    middle = table_at(alpha / 2)
+    while low.total < high.total and middle.fails != alpha:
+        low, high = (middle, high) if middle.fails < alpha else (low, middle)
+        middle = table_at((low.alpha + high.alpha) / 2, low, high)
+        nearer = min(low, high, key=lambda one: abs(one.fails - alpha))
+        if high.total - low.total == 1 or high.alpha - low.alpha <= _NARROWEST:
+            return nearer
+        between = high.total - middle.total == 1 and middle.total - low.total == 1
+        if between and abs(middle.fails - alpha) > abs(nearer.fails - alpha):
+            return nearer
+    return middle

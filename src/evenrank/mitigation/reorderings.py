@@ -14,7 +14,7 @@ from evenrank.files.arguments import checked
 from evenrank.files.errors import EvenrankError, arg, quoted
 from evenrank.files.types import Array
 
-from ._reordering import fair_order, fair_unmet, falling, fill_tables, shares_unmet, sorted_order
+from ._reordering import adjusted_table, fair_order, fair_unmet, falling, shares_unmet, sorted_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +228,7 @@ def m_table(
     Equal to that of fairsearchcore's ``Fair(k, p, alpha).create_adjusted_mtable()``. Raises EvenrankError for settings
     out of range (p from 0 to 1, α from 0.001 to 0.5).
     """
-    minimum, alphas, failing = _tables(np.array([0, k]), np.array([float(p)]), alpha)
-    return MTable(minimum, float(alphas[0]), float(failing[0]))
+    return MTable(*adjusted_table(float(p), k, float(alpha)))
 
 
 class Fair:
@@ -298,16 +297,11 @@ class Fair:
     @checked
     def order(self, lists: GroupedLists, strength: Annotated[float, opt.SHARE]) -> Array:
         """The places [N] of the documents in their new order, list by list; p = strength × target share."""
-        order = np.arange(len(lists.group))
-        fair_order(lists.offsets, lists.group == self.protected, *self._required(lists, strength), order)
-        return order
+        return fair_order(lists.offsets, lists.group == self.protected, *self._required(lists, strength))
 
     def unmet(self, lists: GroupedLists, order: Array, strength: float) -> Array:
         """In each list [Q], the prefixes of a new order that have fewer protected documents than required (int64)."""
-        unmet = np.zeros(len(lists.lengths), np.int64)
-        required = self._required(lists, strength)
-        fair_unmet(lists.offsets, lists.group == self.protected, *required, order, unmet)
-        return unmet
+        return fair_unmet(lists.offsets, lists.group == self.protected, *self._required(lists, strength), order)
 
     def _required(self, lists: GroupedLists, strength: float) -> tuple[Array, Array, Array]:
         """Tables end to end, where each starts [U + 1], and which is that of each list [Q]."""
@@ -317,15 +311,8 @@ class Fair:
         promised = lists.lengths if self.top is None else np.minimum(lists.lengths, self.top)
         asked, table = np.unique(np.column_stack([promised, shares]), axis=0, return_inverse=True)
         starts = np.concatenate([[0], np.cumsum(asked[:, 0])]).astype(np.int64)
-        return _tables(starts, np.ascontiguousarray(asked[:, 1]), self.alpha)[0], starts, table.reshape(-1)
-
-
-def _tables(starts: Array, shares: Array, alpha: float) -> tuple[Array, Array, Array]:
-    """The tables of U proportions end to end, corrected α [U] and probabilities of failing [U]."""
-    minimum = np.zeros(starts[-1], np.int64)
-    alphas, failing = np.zeros(len(shares)), np.zeros(len(shares))
-    fill_tables(shares, starts, float(alpha), minimum, alphas, failing)
-    return minimum, alphas, failing
+        tables = [adjusted_table(share, int(size), float(self.alpha)).minimum for size, share in asked.tolist()]
+        return np.concatenate([*tables, np.empty(0, np.int64)]), starts, table.reshape(-1)
 
 
 class DetConstSort:
@@ -374,15 +361,11 @@ class DetConstSort:
     @checked
     def order(self, lists: GroupedLists, strength: Annotated[float, opt.SHARE]) -> Array:
         """The places [N] of the documents in their new order, list by list."""
-        order = np.arange(len(lists.group))
-        sorted_order(lists.offsets, _groups(lists), _least(lists, strength), self._promised, order)
-        return order
+        return sorted_order(lists.offsets, _groups(lists), _least(lists, strength), self._promised)
 
     def unmet(self, lists: GroupedLists, order: Array, strength: float) -> Array:
         """In each list [Q], the prefixes of a new order with fewer documents of a group than required (int64)."""
-        unmet = np.zeros(len(lists.lengths), np.int64)
-        shares_unmet(lists.offsets, _groups(lists), _least(lists, strength), self._promised, order, unmet)
-        return unmet
+        return shares_unmet(lists.offsets, _groups(lists), _least(lists, strength), self._promised, order)
 
     @property
     def _promised(self) -> int:

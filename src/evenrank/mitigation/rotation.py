@@ -20,7 +20,6 @@ Worked example: five words, cut before the third (r = 3, two words move to the e
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import re
@@ -42,15 +41,13 @@ from evenrank.files import (
     check_outputs,
 )
 from evenrank.files.arguments import checked
-from evenrank.files.errors import quoted, require_fast
-from evenrank.files.hashing import FNV_OFFSET, GOLDEN, MASK, fnv, mix
+from evenrank.files.errors import quoted
+from evenrank.files.hashing import FNV_OFFSET, GOLDEN, MASK, fnv, fnv_of_texts, mix
 from evenrank.files.progress import progress
-from evenrank.files.sentences import ABBREVIATIONS, sentence_starts
+from evenrank.files.sentences import sentence_starts
 from evenrank.files.squad import SquadAnswer, load_squad, paragraphs, question_id
 from evenrank.files.streams import TableWriter, check_tsv_ids, form_of
-from evenrank.files.tables import text_bytes
 from evenrank.files.texts import map_passages
-from evenrank.files.threads import in_order
 from evenrank.files.types import Array
 
 if TYPE_CHECKING:
@@ -72,6 +69,8 @@ __all__ = [
 Mode = Literal["word", "sentence"]
 MODES = ("word", "sentence")
 _WORD = re.compile(r"\S+")
+_OTHER_SPACE = r"[\s\x1c-\x1f&&[^ ]]"
+"""What separates words (of ``str.split``) beside spaces."""
 
 
 def mixed_seed(*parts: int) -> int:
@@ -216,9 +215,13 @@ def _moved(context: str, text: str, answers: list[SquadAnswer], cut: int) -> lis
     return kept
 
 
-@functools.cache
-def _abbreviation_hashes() -> Array:
-    return np.array(sorted(fnv(word.encode()) for word in ABBREVIATIONS), dtype=np.uint64)
+def _draws(doc_ids: pl.Series, choices: Array, seed: int) -> Array:
+    """:func:`draw` of each passage [N], of so many ``choices`` [N] each."""
+    value, many = mix(fnv_of_texts(doc_ids, FNV_OFFSET ^ seed)), choices.astype(np.uint64)
+    half = np.uint64(32)
+    # ⌊value · choices / 2^64⌋ without the product, which has up to 96 bits.
+    low = ((value & np.uint64(0xFFFFFFFF)) * many) >> half
+    return (((value >> half) * many + low) >> half).astype(np.int32)
 
 
 @checked
@@ -230,36 +233,26 @@ def rotate_texts(
     The cut depends on the seed and the document's id alone, so it is the same on any machine and for any batch. Raises
     EvenrankError for an unknown mode and a negative seed.
     """
-    data, starts, moved, words = _rotated(table, seed, mode, lines=False)
-    return _column(data, starts), moved, words
-
-
-def _rotated(table: pl.DataFrame, seed: int, mode: Mode, *, lines: bool) -> tuple[Array, Array, Array, Array]:
-    """The rotated texts, or ``lines`` of them, as bytes [B] and their starts [N + 1]; words moved, words [N] int32."""
-    # The compiler takes half a second to import.
-    from . import _rotating as _kernel
-
-    ids, id_starts = text_bytes(table["doc_id"])
-    data, starts = text_bytes(table["text"])
-    return _kernel.rotate_bytes(
-        ids,
-        id_starts,
-        data,
-        starts[:-1],
-        starts[1:],
-        np.uint64(mixed_seed(seed)),
-        mode == "sentence",
-        _abbreviation_hashes(),
-        lines,
+    text = table["text"]
+    spaced = text.str.replace_all(_OTHER_SPACE, " ").str.replace_all("  +", " ").str.strip_chars(" ")
+    words = spaced.str.split(" ")
+    count = np.where(spaced == "", 0, words.list.len()).astype(np.int32)
+    if mode == "word":
+        cut = _draws(table["doc_id"], count, mixed_seed(seed))
+    else:
+        starts = pl.Series([sentence_starts(one) for one in words.to_list()], dtype=pl.List(pl.Int32))
+        drawn = _draws(table["doc_id"], starts.list.len().to_numpy(), mixed_seed(seed))
+        cut = starts.list.get(pl.Series(drawn)).to_numpy()
+    parts = pl.DataFrame({"text": text, "spaced": spaced, "words": words, "count": count, "cut": cut})
+    last, first = (
+        part.list.join(" ") for part in (pl.col("words").list.slice("cut"), pl.col("words").list.head("cut"))
     )
-
-
-def _column(data: Array, starts: Array) -> pl.Series:
-    import pyarrow as pa
-
-    texts = pl.from_arrow(pa.LargeStringArray.from_buffers(len(starts) - 1, pa.py_buffer(starts), pa.py_buffer(data)))
-    assert isinstance(texts, pl.Series)
-    return texts.alias("text")
+    turned = pl.when(pl.col("cut") > 0).then(pl.format("{} {}", last, first)).otherwise("spaced")
+    return (
+        parts.select(pl.when(pl.col("count") > 0).then(turned).otherwise("text")).to_series().alias("text"),
+        cut,
+        count,
+    )
 
 
 @checked
@@ -301,7 +294,6 @@ def rotate_collection(
     Raises EvenrankError for a setting out of range, InputError for input that cannot be read, for a paragraph that the
     collection lacks, and for an id that a TSV cannot represent.
     """
-    require_fast("a rotation")
     if answers is not None and answers_out is None:
         answers_out = f"{os.fspath(out)}.answers.json"
     files = [f"{os.fspath(out)}.manifest.json", answers_out]
@@ -324,17 +316,6 @@ def rotate_collection(
     return done
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    """A rotated batch as its file will hold it, with its numbers of documents, of those that stay, and of words."""
-
-    encoded: pa.Table | memoryview
-    documents: int
-    unmoved: int
-    words: int
-    table: pl.DataFrame | None
-
-
 def _rotate_into(
     out: str | os.PathLike[str],
     collection: str | os.PathLike[str],
@@ -347,32 +328,23 @@ def _rotate_into(
     unmoved = total = 0
     with atomic_path(out) as part, TableWriter(part, form) as writer:
 
-        def work(batch: pl.DataFrame) -> _Batch:
-            table = None
-            if form != "tsv" or spans is not None:
-                data, starts, moved, words = _rotated(batch, seed, mode, lines=False)
-                table = pl.DataFrame([batch["doc_id"], _column(data, starts)])
+        def work(batch: pl.DataFrame) -> tuple[pl.DataFrame, pa.Table | memoryview, Array, Array]:
+            texts, moved, words = rotate_texts(batch, seed, mode)
+            table = pl.DataFrame([batch["doc_id"], texts])
+            written = table
             if form == "tsv":
                 check_tsv_ids(batch["doc_id"], out)
-                data, _, moved, words = _rotated(batch, seed, mode, lines=True)
-                encoded: pa.Table | memoryview = data.data
-            else:
-                assert table is not None
-                encoded = writer.encode(table)
-            kept = table if spans is not None else None
-            return _Batch(encoded, batch.height, int((moved == 0).sum()), int(words.sum()), kept)
+                # White space alone stays as it is, but for what would end the field.
+                written = table.with_columns(pl.col("text").str.replace_all(r"[\t\r\n]", " "))
+            return table, writer.encode(written), moved, words
 
-        def write(batch: _Batch) -> _Batch:
-            writer.append(batch.encoded, batch.documents)
-            return batch
-
-        # Written beside the reading of the next ones.
-        for batch in in_order(write, map_passages(collection, work), 1):
-            if spans is not None and batch.table is not None:
-                spans.check(batch.table)
-            unmoved += batch.unmoved
-            total += batch.words
-            advance(batch.documents)
+        for table, encoded, moved, words in map_passages(collection, work):
+            writer.append(encoded, table.height)
+            if spans is not None:
+                spans.check(table)
+            unmoved += int((moved == 0).sum())
+            total += int(words.sum())
+            advance(table.height)
         if spans is not None:
             spans.complete()
     return Rotated(writer.rows, unmoved, total)

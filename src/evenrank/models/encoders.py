@@ -16,7 +16,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import numpy as np
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
@@ -126,62 +125,6 @@ def tokenise(
     if cut is not None:
         tensors["cut"] = torch.tensor(cut)
     return tensors
-
-
-class TokenCache:
-    """:func:`tokenise` for single texts that return in every epoch: each is tokenised once.
-
-    For one model, prompt and task. Keeps the first texts, up to ``limit`` tokens (4 bytes each, 8 with token types);
-    returns the same tensors.
-    """
-
-    def __init__(self, model: Encoder, prompt: str, task: str, limit: int = 1 << 23) -> None:
-        self._tokenise = partial(tokenise, model, prompt=prompt, task=task)
-        self._room = limit
-        self._rows: dict[str, tuple[Array, bool]] = {}
-        # The padding of each tensor, and its side.
-        probe = self._tokenise(["", "a text that is longer than no text"])
-        unread = probe["attention_mask"][0] == 0
-        self._left = bool(unread[0])
-        self._padding = {
-            name: int(value[0][unread][0]) if unread.any() else 0
-            for name, value in probe.items()
-            if name not in ("attention_mask", "cut")
-        }
-        self._usable = all(value.shape == unread.shape for value in (probe[name][0] for name in self._padding))
-
-    def __call__(self, texts: Sequence[str]) -> dict[str, Tensor]:
-        """The tensors [n, ·] of n texts, padded to the longest."""
-        if not texts or not self._usable:
-            return self._tokenise(texts)
-        rows = {text: self._rows.get(text) for text in texts}
-        new = [text for text, row in rows.items() if row is None]
-        if new:
-            rows.update(self._new_rows(new))
-        return self._padded([row for row in map(rows.__getitem__, texts) if row is not None])
-
-    def _new_rows(self, texts: Sequence[str]) -> dict[str, tuple[Array, bool]]:
-        tensors = self._tokenise(texts)
-        values = torch.stack([tensors[name] for name in self._padding]).to(torch.int32).numpy()
-        read, cut = tensors["attention_mask"].bool().numpy(), tensors["cut"].tolist()
-        rows = {text: (values[:, row, read[row]], cut[row]) for row, text in enumerate(texts)}
-        for text, tokens in rows.items():
-            if self._room > 0:
-                self._room -= tokens[0].shape[1]
-                self._rows[text] = tokens
-        return rows
-
-    def _padded(self, rows: Sequence[tuple[Array, bool]]) -> dict[str, Tensor]:
-        lengths = np.array([tokens.shape[1] for tokens, _ in rows])
-        place = np.arange(lengths.max())
-        read = (place[::-1] if self._left else place) < lengths[:, None]
-        tensors = {"attention_mask": torch.from_numpy(read.astype(np.int64))}
-        tokens = np.concatenate([tokens for tokens, _ in rows], axis=1)
-        for (name, padding), values in zip(self._padding.items(), tokens, strict=True):
-            whole = np.full(read.shape, padding, dtype=np.int64)
-            whole[read] = values
-            tensors[name] = torch.from_numpy(whole)
-        return {**tensors, "cut": torch.tensor([cut for _, cut in rows])}
 
 
 def gives_offsets(model: Model, probe: str | list[str], **settings: str) -> bool:
@@ -410,7 +353,6 @@ class DotRanker(EncoderRanker):
         if similarity == "cosine" and not isinstance(model[-1], Normalize):
             model.append(Normalize())
         self.model = model
-        self._tokens: dict[str, TokenCache] = {}
         self._file: VectorFile | None = None
         self._kept: dict[tuple[object, ...], KeptVectors] = {}
         self._digests: dict[str, _Digest] = {}
@@ -678,15 +620,7 @@ class DotRanker(EncoderRanker):
     def _inputs(self, side: str, texts: Sequence[str]) -> Inputs:
         if self.frozen:
             return self._kept_vectors(side, texts)
-        if side in self._tokens:
-            return self._tokens[side](texts)
         return tokenise(self.model, texts, self.prompts[side], task=_TASKS[side])
-
-    def keep_tokens(self) -> None:
-        """From now on each text is tokenised once; with a frozen encoder it is encoded once, and no tokens are kept."""
-        if self.frozen:
-            return
-        self._tokens = {side: TokenCache(self.model, self.prompts[side], task) for side, task in _TASKS.items()}
 
     def _embed(self, side: str, inputs: Inputs) -> Tensor:
         own = {name.removeprefix(side): value for name, value in inputs.items() if name.startswith(side)}

@@ -6,7 +6,6 @@ import base64
 import copy
 import hashlib
 import html
-import io
 import json
 import logging
 import os
@@ -22,7 +21,7 @@ from contextlib import closing, suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +39,6 @@ from evenrank.files.wording import counted
 from .scorers import Rows, Scorer, Scores, TextPairs
 
 if TYPE_CHECKING:
-    import socket
-
     from urllib3 import BaseHTTPResponse, PoolManager
 
 Api = Literal["cohere", "tei", "openai"]
@@ -194,31 +191,13 @@ TRIES = 7
 """How often a question is asked while the server is busy, fails or cannot be reached: after 1, 2, 4, … 32 seconds."""
 LONGEST_WAIT = 300.0
 """Seconds that a server may ask to wait (Retry-After) before the question is asked again."""
-VALUES, OBJECT = 1 << 16, 8
-"""JSON values for each MiB that an answer may have, and how many of them an object counts as: three bytes (`[],`) can
-take 100 in memory, and the six of an object (`{"a":}`) 200."""
 SHOWN = 200
 """Characters of a server's own message."""
 _AHEAD = 4
 """Questions that wait for their turn or for an earlier answer, per question in flight."""
+_LOGGERS = ("urllib3.connection", "urllib3.connectionpool")
+"""They log the address with its values, and headers that cannot be read."""
 A = TypeVar("A")
-
-
-_logs, _silencing, _silent_sessions = threading.local(), threading.Lock(), Counter[str]()
-
-
-def _silence(change: int) -> None:
-    """Counts the open sessions with a secret; while there are any, what urllib3 logs in their threads goes nowhere."""
-    with _silencing:
-        # They log the address with its values, and headers that cannot be read.
-        for name in ("urllib3.connection", "urllib3.connectionpool"):
-            _silent_sessions[name] += change
-            logger = logging.getLogger(name)
-            (logger.addFilter if _silent_sessions[name] else logger.removeFilter)(_from_elsewhere)
-
-
-def _from_elsewhere(_: logging.LogRecord) -> bool:
-    return not getattr(_logs, "silent", False)
 
 
 class Session:
@@ -253,16 +232,13 @@ class Session:
         secrets = address.secrets if key is None else {key, *address.secrets}
         self._hidden = {form for secret in secrets for form in _forms(secret)}
         self._http = _pool_manager(address, concurrency)
-        pool: Any = self._http.connection_from_url(address.url)
-        pool.ConnectionCls = partial(_with_deadline, pool.ConnectionCls)
         self.answers = Answers(answers)
         self._lock, self._stopped = threading.Lock(), threading.Event()
         self._failure: BaseException | None = None
-        self._concurrency, self._silent = concurrency, bool(secrets)
-        thread = partial(setattr, _logs, "silent", self._silent)
-        self._threads = ThreadPoolExecutor(concurrency, "endpoint", initializer=thread)
-        if self._silent:
-            _silence(1)
+        self._concurrency = concurrency
+        self._threads = ThreadPoolExecutor(concurrency, "endpoint")
+        for name in _LOGGERS if secrets else ():
+            logging.getLogger(name).addFilter(self._unsaid)
 
     def in_order(self, questions: Iterable[tuple[object, Callable[[], A]]]) -> Iterator[A]:
         """The answers in the order of the questions, ``concurrency`` of which are asked at a time.
@@ -292,10 +268,12 @@ class Session:
         self._stopped.set()
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._http.clear()
-        if self._silent:
-            _silence(-1)
-            self._silent = False
+        for name in _LOGGERS:
+            logging.getLogger(name).removeFilter(self._unsaid)
         self.answers.close()
+
+    def _unsaid(self, _: logging.LogRecord) -> bool:
+        return False
 
     def count(self, what: str) -> None:
         """Counts one more."""
@@ -358,7 +336,7 @@ class Session:
         """What the server answers to one try. Raises EvenrankError for more than a limit, as it comes."""
         from urllib3 import Timeout
 
-        content, values = bytearray(), 0
+        content, end = bytearray(), time.monotonic() + self._timeout
         with self._http.urlopen(
             method,
             url,
@@ -372,12 +350,10 @@ class Session:
             # Part by part: a few bytes can unpack to gigabytes.
             while part := response.read1(1 << 16):
                 content += part
-                values += part.count(b",") + part.count(b"[") + OBJECT * part.count(b"{")
+                if time.monotonic() > end:
+                    raise TimeoutError
                 if len(content) > self._largest << 20:
                     raise self.error(about, f"an answer of more than {self._largest} MiB (`largest_answer`)")
-                if values > self._largest * VALUES:
-                    most = self._largest * VALUES
-                    raise self.error(about, f"an answer of more than {most:,} values (`largest_answer`)")
         return response, content
 
     def _read(self, content: bytearray, about: str, read: Callable[[str], A]) -> A:
@@ -469,65 +445,6 @@ def _pool_manager(address: Address, concurrency: int) -> PoolManager:
         raise EvenrankError("expected a proxy with http:// or https:// in the environment") from None
 
 
-def _with_deadline(make: Callable[..., Any], **settings: Any) -> Any:
-    """A connection of urllib3 whose time-out is a deadline: for headers and body, however slowly they come."""
-    connection = make(**settings)
-    connect = connection.connect
-
-    def connect_with_deadline() -> None:
-        connect()
-        connection.sock = _DeadlineSocket(connection.sock, connection.timeout)
-
-    connection.connect = connect_with_deadline
-    return connection
-
-
-class _DeadlineSocket:
-    """A socket whose time-out is for all that is sent and received after it was set, not for each part anew."""
-
-    def __init__(self, connected: socket.socket, seconds: float) -> None:
-        self._socket = connected
-        self.settimeout(seconds)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._socket, name)
-
-    def settimeout(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
-
-    def limit(self) -> None:
-        """Limits what comes next to the time that is left."""
-        left = self._end - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        self._socket.settimeout(left)
-
-    def sendall(self, data: bytes) -> None:
-        self.limit()
-        self._socket.sendall(data)
-
-    def makefile(self, *_: object) -> io.BufferedReader:
-        return io.BufferedReader(_DeadlineReader(self))
-
-
-class _DeadlineReader(io.RawIOBase):
-    """What a :class:`_DeadlineSocket` receives."""
-
-    def __init__(self, limited: _DeadlineSocket) -> None:
-        self._limit, self._bytes = limited.limit, limited._socket.makefile("rb", buffering=0)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        self._limit()
-        return self._bytes.readinto(buffer)
-
-    def close(self) -> None:
-        self._bytes.close()
-        super().close()
-
-
 @checked
 @dataclass(frozen=True)
 class Endpoint:
@@ -539,10 +456,9 @@ class Endpoint:
     Embeddings Inference), or "openai": vectors of texts, whose cosine is the score. ``model``: the server's name of it.
 
     ``key_env``: the *name* of the environment variable with the key, which is sent as a bearer token and written
-    nowhere. ``concurrency``: requests in flight. ``timeout``: seconds for a whole answer, however slowly it comes.
-    ``largest_answer``: the MiB that it may unpack to, with 65,536 JSON values for each, of which an object counts as
-    eight. ``query_prompt``, ``document_prompt``: put before each text. A request holds ``batch_size`` passages or texts
-    of the call that scores them.
+    nowhere. ``concurrency``: requests in flight. ``timeout``: seconds for a whole answer.
+    ``largest_answer``: the MiB that it may unpack to. ``query_prompt``, ``document_prompt``: put before each text. A
+    request holds ``batch_size`` passages or texts of the call that scores them.
 
     ``answers``: an SQLite file that keeps the answers, so that nothing is asked twice; without one,
     :func:`evenrank.rerank` keeps them in ``OUT.answers.sqlite`` beside its ``out``. It holds digests and scores or

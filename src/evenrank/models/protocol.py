@@ -85,10 +85,6 @@ class Ranker(nn.Module, ABC):
         """All parameters, each once, by the names under which a recipe sets learning rates."""
         return {"all": list(self.parameters())}
 
-    def keep_tokens(self) -> None:
-        """Called before training, in which texts return every epoch; a ranker may cache their tokens."""
-        return
-
     @torch.inference_mode()
     def score(self, queries: Sequence[str], passages: Sequence[str], batch_size: int = 32) -> Tensor:
         """Scores [pairs], computed on the ranker's device in batches sorted by length."""

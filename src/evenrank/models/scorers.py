@@ -360,7 +360,7 @@ class TruncationCounter:
 
         def looked_at(inputs: Sequence[object], *args: object, **settings: object) -> dict[str, object]:
             features: dict[str, object] = tokenise(inputs, *args, **settings)
-            self._look(model, inputs, str(settings.get("prompt") or ""), features)
+            self._look(model, inputs, features)
             return features
 
         before = own.get("preprocess")
@@ -372,9 +372,11 @@ class TruncationCounter:
             if before is not None:
                 own["preprocess"] = before
 
-    def _look(self, model: Model, inputs: Sequence[object], prompt: str, features: dict[str, object]) -> None:
-        static = "offsets" in features
-        rows = _static_rows(model, inputs, prompt, features) if static else truncated_rows(features)
+    def _look(self, model: Model, inputs: Sequence[object], features: dict[str, object]) -> None:
+        rows = truncated_rows(features)
+        if "offsets" in features:
+            # The texts of static embeddings are joined, so that it does not show which were cut.
+            rows = None if max_tokens(model) else [False] * len(inputs)
         if rows is None:
             self.known = False
             return
@@ -402,30 +404,6 @@ def _without_end(features: dict[str, object], rows: list[bool]) -> int:
     ids, encodings = features["input_ids"], getattr(features, "encodings")  # noqa: B009
     ends = (encodings[row].overflowing[-1].ids[-1] != int(ids[row, -1]) for row, cut in enumerate(rows) if cut)  # type: ignore[index]
     return sum(ends)
-
-
-def _static_rows(model: Model, inputs: Sequence[object], prompt: str, features: dict[str, object]) -> list[bool] | None:
-    """As :func:`truncated_rows` for static embeddings, whose texts are joined and seldom truncated at all."""
-    import torch
-
-    tokeniser = getattr(model[0], "tokenizer", None)
-    limits = getattr(tokeniser, "truncation", None)
-    ids, offsets = features["input_ids"], features["offsets"]
-    if (
-        limits is None
-        or tokeniser is None
-        or not isinstance(ids, torch.Tensor)
-        or not isinstance(offsets, torch.Tensor)
-    ):
-        return [False] * len(inputs)
-    lengths = torch.diff(offsets, append=torch.tensor([len(ids)])).tolist()
-    # Only a text of the greatest length can have been longer.
-    full = [row for row, length in enumerate(lengths) if length >= limits["max_length"]]
-    rows = [False] * len(inputs)
-    again = tokeniser.encode_batch([f"{prompt}{inputs[row]}" for row in full], add_special_tokens=False)
-    for row, encoding in zip(full, again, strict=True):
-        rows[row] = bool(encoding.overflowing)
-    return rows
 
 
 def is_static(model: Model) -> bool:

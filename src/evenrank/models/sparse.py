@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from evenrank.files import EvenrankError, InputError
 
-from .encoders import EncoderRanker, TokenCache, limit_lengths, reads_to, tokenise
+from .encoders import EncoderRanker, limit_lengths, reads_to, tokenise
 from .protocol import CandidateLists, Inputs
 from .stored import find_model, load_encoder
 
@@ -72,7 +72,6 @@ class SparseRanker(EncoderRanker):
             if ".pooler." in name:
                 parameter.requires_grad_(False)
         self._queries: dict[str, tuple[Tensor, Tensor, bool]] = {}
-        self._tokens: TokenCache | None = None
         self.prompts = {"query": model.prompts.get("query") or "", "document": model.prompts.get("document") or ""}
         self.eval()
 
@@ -125,10 +124,6 @@ class SparseRanker(EncoderRanker):
         self.model[0].sub_modules["query"].eval()
         return self
 
-    def keep_tokens(self) -> None:
-        """From now on each passage is tokenised once."""
-        self._tokens = TokenCache(self.model, self.prompts["document"], "document")
-
     def encode(self, lists: CandidateLists) -> Inputs:
         """``query_terms`` and ``query_weights`` [B, T], ``passage_input_ids`` and so on [ΣK_b, L], and ``mask`` [B, K].
 
@@ -172,10 +167,7 @@ class SparseRanker(EncoderRanker):
         return found
 
     def _passage_inputs(self, passages: Sequence[str]) -> Inputs:
-        if self._tokens is not None:
-            found = self._tokens(passages)
-        else:
-            found = tokenise(self.model, passages, self.prompts["document"], task="document")
+        found = tokenise(self.model, passages, self.prompts["document"], task="document")
         return {_PASSAGE + name: value for name, value in found.items()}
 
     def forward(self, **inputs: Tensor) -> Tensor:

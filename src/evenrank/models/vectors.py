@@ -1,4 +1,4 @@
-"""Word vectors in memory and in files, taken from a transformer or trained on a collection."""
+"""Word vectors in memory and in files, or trained on a collection."""
 
 from __future__ import annotations
 
@@ -65,11 +65,6 @@ def one_blas_thread() -> AbstractContextManager[object]:
         return nullcontext()
     limits: AbstractContextManager[object] = threadpool_limits(1, "blas")
     return limits
-
-
-def cores() -> int:
-    """The number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 Lines = NDArray[np.int64]
@@ -353,11 +348,8 @@ class Vectors:
                 home.rmdir()
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str], *, mmap: bool = False) -> Vectors:
-        """Reads what :meth:`save` wrote. Raises InputError if a file is missing or damaged.
-
-        ``mmap``: keep the matrix on disk until it is used; it is read-only.
-        """
+    def load(cls, folder: str | os.PathLike[str]) -> Vectors:
+        """Reads what :meth:`save` wrote. Raises InputError if a file is missing or damaged."""
         try:
             from safetensors import SafetensorError
             from safetensors.numpy import load_file
@@ -366,7 +358,7 @@ class Vectors:
 
         try:
             words = json.loads((Path(folder) / _WORDS).read_text(encoding="utf-8"))
-            matrix = _mapped(Path(folder) / _WEIGHTS) if mmap else load_file(Path(folder) / _WEIGHTS)["vectors"]
+            matrix = load_file(Path(folder) / _WEIGHTS)["vectors"]
             if not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
                 raise InputError(folder, f"{_WORDS}: expected a list of words")
             if len(set(words)) < len(words):
@@ -381,41 +373,26 @@ class Vectors:
             raise InputError(folder, f"the folder contains no word vectors ({str(error).splitlines()[0]})") from None
 
 
-def _mapped(file: Path) -> Floats:
-    """The table ``vectors`` of a safetensors file, memory-mapped."""
-    from safetensors import safe_open
-
-    with safe_open(file, "np") as weights:  # checks the header
-        dtype, shape = (lambda found: (found.get_dtype(), found.get_shape()))(weights.get_slice("vectors"))
-    if dtype != "F32":
-        raise EvenrankError(f"expected float32, found {dtype}")
-    with file.open("rb") as stream:
-        size = int.from_bytes(stream.read(8), "little")
-        start = json.loads(stream.read(size))["vectors"]["data_offsets"][0]
-    return np.asarray(np.memmap(file, np.dtype("<f4"), "r", 8 + size + start, tuple(shape)))
-
-
 @checked
 def read_vectors(
     path: str | os.PathLike[str],
     *,
     limit: Annotated[int | None, opt.COUNT] = None,
     keep: Collection[str] | None = None,
-    mmap: bool = False,
 ) -> Vectors:
     """Reads word vectors from a file or a folder; the format is detected from the content.
 
     Files, plain or gzip: word2vec (text or binary) and fastText ``.vec`` (with a first line of the numbers of words and
-    dimensions), GloVe (without). Folders: of :meth:`Vectors.save`, or a transformer's (:func:`from_transformer`).
+    dimensions), GloVe (without). Folders: of :meth:`Vectors.save`.
     ``limit``: only the first words of the file (usually the most frequent); ``keep``: only these words, so that a large
-    file needs little memory; ``mmap``: keep the matrix of a folder of :meth:`Vectors.save` on disk until it is used; it
-    is read-only. fastText's ``.bin`` is not supported, as it does not contain the words' vectors themselves.
+    file needs little memory. fastText's ``.bin`` is not supported, as it does not contain the words' vectors
+    themselves.
 
     Raises InputError, with the line, for a line that is not a word followed by as many finite numbers as in the first
     line, for a repeated word and for a truncated file; also for formats that would have to be unpickled.
     """
     if Path(path).is_dir():
-        vectors = Vectors.load(path, mmap=mmap) if (Path(path) / _WEIGHTS).exists() else from_transformer(path)
+        vectors = Vectors.load(path)
         vectors = vectors if limit is None else Vectors(vectors.words[:limit], vectors.matrix[:limit])
         return vectors if keep is None else vectors.keep(keep)
     with open_binary(path) as stream:
@@ -441,58 +418,6 @@ def read_vectors(
 def from_keyed_vectors(vectors: Any) -> Vectors:
     """The words and vectors of a gensim ``KeyedVectors``. Raises EvenrankError for numbers that are not finite."""
     return Vectors(tuple(vectors.index_to_key), np.array(vectors.vectors, dtype=np.float32))
-
-
-@checked
-def from_transformer(folder: str | os.PathLike[str]) -> Vectors:
-    """The whole words of a transformer's input embedding table, without ``##`` pieces and special tokens.
-
-    Reads ``*.safetensors`` and the WordPiece vocabulary (``tokenizer.json``, else ``vocab.txt``) of a checkpoint; no
-    model is built. Raises InputError if one is missing, damaged or of another type.
-    """
-    try:
-        from safetensors import SafetensorError, safe_open
-    except ModuleNotFoundError:
-        raise MissingExtraError("reading a transformer's vectors", "neural") from None
-
-    ids = _word_pieces(Path(folder))
-    tables = []
-    for file in sorted(Path(folder).glob("*.safetensors")):
-        try:
-            with safe_open(file, "pt") as weights:
-                found = [name for name in weights.keys() if name.endswith("word_embeddings.weight")]  # noqa: SIM118
-                tables += [weights.get_tensor(name).float().numpy() for name in found]
-        except (OSError, SafetensorError, ModuleNotFoundError) as error:
-            raise InputError(file, f"the weights cannot be read ({error})") from None
-    if len(tables) != 1 or tables[0].ndim != 2:
-        raise InputError(folder, f"expected one table of word embeddings in *.safetensors, found {len(tables)}")
-    words = [word for word in ids if word and not word.startswith("##") and not re.fullmatch(r"\[.+\]", word)]
-    rows = [ids[word] for word in words]
-    if not rows or min(rows) < 0 or max(rows) >= len(tables[0]):
-        raise InputError(folder, f"the vocabulary does not fit the {len(tables[0])} word embeddings")
-    try:
-        return Vectors(tuple(words), np.ascontiguousarray(tables[0][rows], dtype=np.float32))
-    except EvenrankError as error:
-        raise InputError(folder, str(error).removeprefix("vectors: ")) from None
-
-
-def _word_pieces(folder: Path) -> dict[str, int]:
-    """Word piece → row of the embedding table, without tokens declared special."""
-    file = folder / "tokenizer.json"
-    try:
-        if not file.is_file():
-            file = folder / "vocab.txt"
-            return {word: row for row, word in enumerate(file.read_text(encoding="utf-8").splitlines())}
-        content = json.loads(file.read_text(encoding="utf-8"))
-        model = content["model"]
-        # Older files state no type.
-        if "merges" in model or model.get("type", "WordPiece") != "WordPiece":
-            raise InputError(file, "expected a WordPiece vocabulary: other kinds do not mark whole words")
-        special = {token["content"] for token in content.get("added_tokens") or () if token.get("special")}
-        "".join(model["vocab"]).encode()  # half a surrogate pair is a ValueError
-        return {word: int(row) for word, row in model["vocab"].items() if word not in special}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise InputError(folder, f"the vocabulary cannot be read ({type(error).__name__}: {error})") from None
 
 
 @checked

@@ -129,10 +129,10 @@ class Searching:
         return SearchResults(type(retriever).__name__, table, int(table["rank"].max() or 0))  # type: ignore[arg-type]
 
     def _indexed(self, index: Any, model: object = None) -> SearchResults:
-        from evenrank.search.mapped import DocIds
+        from evenrank.search.mapped import Texts
 
         manifest = index.manifest
-        ids = DocIds(manifest)[np.arange(manifest.documents)]
+        ids = Texts(manifest, "ids", manifest.documents).all()
         prompt = self.encoding.document_prompt
         if prompt is not None and prompt != manifest.settings.get("document_prompt"):
             raise EvenrankError(f"{manifest.path}: was made with another {arg.document_prompt}")
@@ -228,9 +228,7 @@ def _id_of(document: Any) -> str:
 
 def _zero_vectors(manifest: Any) -> Array:
     """Which vectors of a dense index are zeros."""
-    from evenrank.search.mapped import Mapped
-
-    vectors = Mapped(manifest, "vectors.bin", np.float16).array.reshape(manifest.documents, -1)
+    vectors = manifest.array("vectors.npy", np.float16, manifest.documents)
     blocks = (vectors[start : start + _BLOCK] for start in range(0, len(vectors), _BLOCK))
     return np.concatenate([~block.any(axis=1) for block in blocks])
 

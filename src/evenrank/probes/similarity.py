@@ -333,8 +333,8 @@ def position_similarity(
 
     ATS and MATS of a model [Hofstätter et al., ECIR 2021, §5] on a seeded sample of a collection's passages.
 
-    ``model``: see :func:`evenrank.models.word_rankers.word_encoder`. ``collection``: a path, ``{document: text}``, or a
-    frame with ``doc_id`` and ``text``. ``min_pairs``, ``min_terms``, ``cap``: see
+    ``model``: see :func:`evenrank.models.word_encoders.word_encoder`. ``collection``: a path, ``{document: text}``, or
+    a frame with ``doc_id`` and ``text``. ``min_pairs``, ``min_terms``, ``cap``: see
     :func:`evenrank.probes.similarity.term_similarity`. Memory: at most ``passages`` × ``max_words`` vectors,
     whatever the size of the collection. Raises EvenrankError for a setting out of range and for a model without
     contextual vectors.
@@ -398,7 +398,7 @@ def sampled_words(
     quiet: bool = True,
 ) -> SampledWords:
     """A model's contextual vectors of the words of a seeded sample of passages; as in :func:`position_similarity`."""
-    from evenrank.models.word_rankers import sample_passages, word_encoder
+    from evenrank.models.word_encoders import sample_passages, word_encoder
 
     encoder = word_encoder(model, device=device, max_words=max_words)
     with progress("documents", quiet=quiet) as advance:
@@ -414,7 +414,7 @@ def _encoded(
     encode: Encode, texts: list[str], max_words: int, batch_size: int, advance: Callable[[int], None]
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """The vectors [N, max_words, d] of the words of N texts, and their term ids [N, max_words] from 0, −1 if none."""
-    from evenrank.models.word_rankers import word_vectors
+    from evenrank.models.word_encoders import word_vectors
 
     words: list[list[str]] = [[] for _ in texts]
     vectors = np.empty((0, max_words, 0), np.float32)

@@ -6,8 +6,10 @@ import difflib
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from evenrank.files.errors import UnknownNameError, quoted
 
@@ -21,6 +23,51 @@ def glossary() -> Mapping[str, Mapping[str, str]]:
     """Every term with its sentence, by the heading that it stands under."""
     found: dict[str, dict[str, str]] = tomllib.loads((_FILES / "terms.toml").read_text(encoding="utf-8"))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a kind of finding means.
+
+    Attributes:
+        command: The command whose sentences these are, by its file in ``phrases/``.
+        keys: The keys of its sentences.
+        means: What it means.
+        sure: How sure it is.
+        next: What to do.
+        example: A sentence of the first key, as a screen has it.
+    """
+
+    command: str
+    keys: tuple[str, ...]
+    means: str
+    sure: str
+    next: str
+    example: str
+
+
+@cache
+def explanations() -> tuple[Explanation, ...]:
+    """Every kind of finding, by command, in the order of ``findings.toml``."""
+    kinds: dict[str, Any] = tomllib.loads((_FILES / "findings.toml").read_text(encoding="utf-8"))
+    levels = kinds.pop("sure")
+    return tuple(
+        Explanation(
+            command=command,
+            keys=tuple(entry["keys"]),
+            means=entry["means"],
+            sure=levels[entry["sure"]],
+            next=entry["next"],
+            example=entry.get("example") or phrases(command).templates[entry["keys"][0]],
+        )
+        for command, entries in kinds.items()
+        for entry in entries
+    )
+
+
+def sentence(command: str, key: str) -> str:
+    """The sentence of a key, with … where a screen has values."""
+    return re.sub(r"\{[^}]*\}", "…", phrases(command).templates[key])
 
 
 @cache
@@ -47,10 +94,10 @@ def terms_in(text: str) -> dict[str, str]:
 
 
 def explain(what: str) -> str:
-    """The sentences of a finding's key, by command, with the terms in them; or the sentence of a term.
+    """The sentences of a finding's key, what they mean and what to do, with the terms in them; or that of a term.
 
     >>> explain("nDCG@20")
-    'nDCG: Effectiveness: discounted gain of the first documents over that of an ideal order; 1 is best.'
+    'nDCG: Effectiveness: the discounted gain of the first documents, divided by that of an ideal order; 1 is best.'
 
     Raises UnknownNameError, with near names, for what is neither.
     """
@@ -62,8 +109,11 @@ def explain(what: str) -> str:
     key = next((key for key in _templates() if key == what.casefold()), None)
     lines = [] if term is None else [f"{term}: {terms[term]}"]
     if key is not None:
-        sentences = {command: re.sub(r"\{[^}]*\}", "…", text) for command, text in _templates()[key].items()}
-        lines += [f"{key} ({command}): {sentence}" for command, sentence in sentences.items()]
+        sentences = {command: sentence(command, key) for command in _templates()[key]}
+        for command, text in sentences.items():
+            lines.append(f"{key} ({command}): {text}")
+            found = [one for one in explanations() if one.command == command and key in one.keys]
+            lines += [f"  {line}" for one in found for line in (one.means, one.sure, f"Next: {one.next}")]
         named = terms_in(" ".join(sentences.values()))
         lines += [f"  {name}: {text}" for name, text in named.items() if name != term]
     if lines:

@@ -5,21 +5,20 @@ score(q, d) = Σ_t∈q ln(1 + (N − df_t + 0.5) / (df_t + 0.5)) · tf / (tf + k
 where a term that is repeated in the query counts each time. |d| is the number of terms after analysis.
 
 A kept index is built in bounded memory, mapped when it is opened, and searched as the one in memory. Its files beside
-those of the postings (numbers are little endian): the sorted terms as texts, with their numbers in ``numbers`` int32;
-ids and stop words as texts. For RM3: ``forward-starts`` int64 [documents + 1], ``forward-terms`` and ``forward-tf``
-int32.
+those of the postings: the sorted terms as texts, with their numbers in ``numbers`` int32; ids and stop words as texts.
+For RM3: ``forward-starts`` int64 [documents + 1], ``forward-terms`` and ``forward-tf`` int32.
 """
 
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Annotated, Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 import polars as pl
@@ -36,25 +35,17 @@ from evenrank.models.scorers import Rows, Scorer, Scores, TextPairs
 from .analysis import STOP_WORD, Analyzer, words_digest
 from .expansion import RM3, Forward, Ints, relevance_model
 from .index_folder import Encoding, IndexWriter, Manifest, begin_digest, changed_collection, check_files, refuse_model
-from .mapped import DocIds, Mapped, Texts, TextsWriter, ids_writer, turns, write_array, write_turns
-from .postings import BLOCK, Floats, Gathered, Postings, Starts, starts_of, write_postings
+from .mapped import Texts, turns, write_documents, write_texts
+from .postings import Batch, Floats, Gathered, Postings, Starts, new_array, new_postings, starts_of
 
 
 class Counts(Gathered):
-    """How often each term is in each document. ``file``: keeps them there, otherwise in memory; a context manager.
+    """How often each term is in each document. ``file``: keeps them there, otherwise in memory; a context manager."""
 
-    ``forward``: what is given, for each batch, the number of terms of each document, and terms and frequencies by
-    document.
-    """
-
-    def __init__(self, file: Path | None = None, forward: Callable[[Ints, Ints, Ints], None] | None = None) -> None:
+    def __init__(self, file: Path | None = None) -> None:
         super().__init__(file)
-        self._forward = forward
         self._lengths: list[NDArray[np.int32]] = []
         self.documents = 0
-
-    def __enter__(self) -> Counts:
-        return self
 
     def add(self, terms: pl.DataFrame, documents: int) -> None:
         """Adds the next ``documents``: ``text`` (row among them) and ``term``, a row for each occurrence."""
@@ -66,43 +57,44 @@ class Counts(Gathered):
         starts = np.flatnonzero(np.diff(packed, prepend=-1))
         tf = np.diff(starts, append=len(packed)).astype(np.int32)
         once = packed[starts]
-        term, document = (once >> 32).astype(np.int32), (once & 0xFFFFFFFF).astype(np.int32)
-        del packed, starts, once
-        if self._forward is not None:
-            order = np.argsort(document, kind="stable")
-            self._forward(np.bincount(document, minlength=documents), term[order], tf[order])
-        document += np.int32(first)
-        self.gather(term, document, tf.astype(np.uint16) if len(tf) and tf.max() < 1 << 16 else tf)
+        term, document = (once >> 32).astype(np.int32), (once & 0xFFFFFFFF).astype(np.int32) + np.int32(first)
+        self.gather(Batch(term, document, tf))
 
-    def scored(self, starts: Starts, k1: float, b: float, most: int = BLOCK) -> Iterator[tuple[Floats, Ints]]:
-        """The scores and the documents of the postings, by term, in blocks (see :meth:`Gathered.by_term`)."""
-        from ._searching import weigh
-
+    def scored(self, writer: IndexWriter | None, terms: int, k1: float, b: float) -> tuple[Floats, Ints, Starts]:
+        """The scores and the documents of the postings by term, in the files of an index or in memory, and where those
+        of each of ``terms`` begin."""
+        starts = self.starts(terms)
         frequency = np.diff(starts)
         idf = np.log1p((self.documents - frequency + 0.5) / (frequency + 0.5))
         length = np.concatenate(self._lengths)
         norm = k1 * (1 - b + b * length / (length.mean() or 1.0))
-        for first, last, data, indices in self.by_term(starts, most):
-            weigh(data, indices, starts[first : last + 1], idf[first:last], norm)
-            yield data, indices
+        scores, documents = new_postings(writer, starts)
+        self.by_term(starts, scores, documents)
+        for first in range(0, len(scores), _BLOCK):
+            own = slice(first, first + _BLOCK)
+            tf = scores[own].astype(np.float64)
+            term = np.searchsorted(starts, np.arange(first, first + len(tf)), side="right") - 1
+            scores[own] = idf[term] * tf / (tf + norm[documents[own]])
+        return scores, documents, starts
+
+    def forward(self, writer: IndexWriter | None, postings: int) -> Forward:
+        """The terms of each document, in the files of an index or in memory."""
+        sizes = np.zeros(self.documents, np.int64)
+        terms, tf = (new_array(writer, f"forward-{name}.npy", np.int32, postings) for name in ("terms", "tf"))
+        end = 0
+        for batch in self.batches():
+            order = np.argsort(batch.document, kind="stable")
+            own = slice(end, end := end + len(order))
+            terms[own], tf[own] = batch.term[order], batch.values[order]
+            sizes += np.bincount(batch.document, minlength=self.documents)
+        starts = starts_of(sizes)
+        if writer is not None:
+            np.save(writer.file("forward-starts.npy"), starts)
+        return Forward(starts, terms, tf)
 
 
-class ForwardParts:
-    """The terms of each document, batch by batch, in memory."""
-
-    def __init__(self) -> None:
-        self._parts: list[tuple[Ints, Ints, Ints]] = []
-
-    def add(self, sizes: Ints, terms: Ints, tf: Ints) -> None:
-        """Adds the next documents; see :class:`Counts`."""
-        self._parts.append((sizes, terms, tf))
-
-    def whole(self) -> Forward:
-        """All of them."""
-        sizes, terms, tf = (np.concatenate([part[i] for part in self._parts]) for i in range(3))
-        return Forward(starts_of(sizes), terms, tf)
-
-
+_BLOCK = 1 << 22
+"""Postings scored at once."""
 _HEAVIEST = 1e9
 # As in the kernel, whose module imports the compiler.
 _LIGHTEST = 1e-20
@@ -147,15 +139,12 @@ class Index:
         ``forward``: also keep each document's terms (8 bytes each), for searches with RM3. Raises EvenrankError for an
         empty collection.
         """
-        parts = ForwardParts()
-        with Counts(forward=parts.add if forward else None) as counts:
+        with Counts() as counts:
             batches = counted_batches(collection, analyzer, counts, quiet=quiet)
             doc_ids = pl.concat([batch["doc_id"] for batch in batches])
-            starts = counts.starts(analyzer.size)
-            blocks = list(counts.scored(starts, k1, b, most=int(starts[-1])))
-        data, indices = blocks[0] if blocks else (np.empty(0, np.float32), np.empty(0, np.int32))
-        postings = Postings(data, indices, starts, *turns(doc_ids))
-        return cls(doc_ids, analyzer, k1, b, postings, parts.whole() if forward else None)
+            scores, documents, starts = counts.scored(None, analyzer.size, k1, b)
+            words = counts.forward(None, len(scores)) if forward else None
+        return cls(doc_ids, analyzer, k1, b, Postings(scores, documents, starts, *turns(doc_ids)), words)
 
     @property
     def frequencies(self) -> NDArray[np.int64]:
@@ -438,63 +427,21 @@ def build(
         "analysis": analyzer.description,
         "rm3": forward,
     }
-    with IndexWriter(out, "bm25", settings) as writer, ExitStack() as files:
+    with IndexWriter(out, "bm25", settings) as writer:
         digest = begin_digest(collection)
-        parts = files.enter_context(_ForwardFiles(writer)) if forward else None
-        counts = files.enter_context(Counts(writer.file("counts.part"), parts.add if parts else None))
-        kept: list[pl.Series] = []
-        with ids_writer(writer) as ids:
-            for batch in counted_batches(collection, analyzer, counts, quiet=quiet):
-                ids.append(batch["doc_id"])
-                kept.append(batch["doc_id"])
-        write_turns(writer, pl.concat(kept))
-        kept.clear()
-        _write_words(writer, analyzer)
-        starts = counts.starts(analyzer.size)
-        write_postings(writer, starts, counts.scored(starts, k1, b))
-        # Closed before the manifest lists them.
-        files.close()
+        with Counts(writer.file("counts.part")) as counts:
+            batches = counted_batches(collection, analyzer, counts, quiet=quiet)
+            write_documents(writer, pl.concat([batch["doc_id"] for batch in batches]))
+            scores, _, _ = counts.scored(writer, analyzer.size, k1, b)
+            if forward:
+                counts.forward(writer, len(scores))
+        terms = pl.Series(list(analyzer.known), dtype=pl.String)
+        order = terms.arg_sort()
+        write_texts(writer, "terms", terms.gather(order))
+        np.save(writer.file("numbers.npy"), order.to_numpy().astype(np.int32))
+        write_texts(writer, "stopwords", pl.Series(sorted(analyzer.stopwords), dtype=pl.String))
         versions = {name: version(name) for name in _LIBRARIES}
         return writer.finish(counts.documents, digest(), versions=versions)
-
-
-class _ForwardFiles:
-    """Writes each document's terms, batch by batch; a context manager."""
-
-    def __init__(self, writer: IndexWriter) -> None:
-        self._files: list[IO[bytes]] = []
-        with ExitStack() as opened:
-            for name in ("starts", "terms", "tf"):
-                path = writer.file(f"forward-{name}.bin")
-                self._files.append(opened.enter_context(open(path, "wb")))
-            self._opened = opened.pop_all()
-        self._files[0].write(np.zeros(1, np.int64).data)
-        self._end = 0
-
-    def __enter__(self) -> _ForwardFiles:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._opened.close()
-
-    def add(self, sizes: Ints, terms: Ints, tf: Ints) -> None:
-        """Adds the next documents; see :class:`Counts`."""
-        ends = starts_of(sizes)[1:] + self._end
-        self._end += len(terms)
-        starts, words, frequencies = self._files
-        starts.write(ends.data)
-        words.write(terms.astype(np.int32).data)
-        frequencies.write(tf.astype(np.int32).data)
-
-
-def _write_words(writer: IndexWriter, analyzer: Analyzer) -> None:
-    terms = pl.Series(list(analyzer.known), dtype=pl.String)
-    order = terms.arg_sort()
-    with TextsWriter(writer, "terms") as words:
-        words.append(terms.gather(order))
-    write_array(writer.file("numbers.bin"), order.to_numpy(), np.int32)
-    with TextsWriter(writer, "stopwords") as words:
-        words.append(pl.Series(sorted(analyzer.stopwords), dtype=pl.String))
 
 
 class _Terms(Mapping[str, int]):
@@ -502,27 +449,20 @@ class _Terms(Mapping[str, int]):
 
     def __init__(self, manifest: Manifest) -> None:
         self._words = Texts(manifest, "terms")
-        self._numbers = Mapped(manifest, "numbers.bin", np.int32, len(self._words)).array
+        self._numbers = manifest.array("numbers.npy", np.int32, len(self._words))
         self._folder = manifest.path
 
     def __len__(self) -> int:
         return len(self._words)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._words[np.argsort(self._numbers)])
+        return iter(self._words.gather(pl.Series(np.argsort(self._numbers))))
 
     def __getitem__(self, term: str) -> int:
-        wanted = term.encode()
-        low, high = 0, len(self)
-        while low < high:
-            middle = (low + high) // 2
-            if self._words.bytes_at(middle) < wanted:
-                low = middle + 1
-            else:
-                high = middle
-        if low == len(self) or self._words.bytes_at(low) != wanted:
+        place = bisect_left(self._words, term)
+        if place == len(self) or self._words[place] != term:
             raise KeyError(term)
-        number = int(self._numbers[low])
+        number = int(self._numbers[place])
         if not 0 <= number < len(self):
             raise InputError(self._folder, "the index is damaged: a term has no valid number")
         return number
@@ -555,7 +495,7 @@ class MappedBM25:
         postings = Postings.open(manifest, len(terms))
         k1, b = _number(manifest, "k1"), _number(manifest, "b")
         forward = _forward(manifest, manifest.documents)
-        index = Index(DocIds(manifest), _analyzer(manifest, terms), k1, b, postings, forward)
+        index = Index(Texts(manifest, "ids", manifest.documents), _analyzer(manifest, terms), k1, b, postings, forward)
         return cls(manifest, index)
 
     @checked
@@ -597,7 +537,7 @@ def _analyzer(manifest: Manifest, terms: _Terms) -> Analyzer:
     name, stemmer = manifest.settings.get("stopwords"), manifest.settings.get("stemmer")
     if not (isinstance(name, str | None) and isinstance(stemmer, str | None)):
         raise InputError(manifest.path, "the index is damaged: index.json has no valid 'stopwords' or 'stemmer'")
-    analyzer = Analyzer(words[np.arange(len(words))].to_list(), stemmer, terms=terms, name=name or "none")
+    analyzer = Analyzer(words.all().to_list(), stemmer, terms=terms, name=name or "none")
     if words_digest(analyzer.stopwords) != manifest.settings.get("stopwords_sha256"):
         raise InputError(manifest.path, "the index is damaged: its stop words differ from what was written")
     return analyzer
@@ -613,6 +553,6 @@ def _number(manifest: Manifest, name: str) -> float:
 def _forward(manifest: Manifest, documents: int) -> Forward | None:
     if not manifest.settings.get("rm3"):
         return None
-    starts = Mapped(manifest, "forward-starts.bin", np.int64, documents + 1).array
-    terms = Mapped(manifest, "forward-terms.bin", np.int32).array
-    return Forward(starts, terms, Mapped(manifest, "forward-tf.bin", np.int32, len(terms)).array)
+    starts = manifest.array("forward-starts.npy", np.int64, documents + 1)
+    terms = manifest.array("forward-terms.npy", np.int32)
+    return Forward(starts, terms, manifest.array("forward-tf.npy", np.int32, len(terms)))

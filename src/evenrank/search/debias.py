@@ -17,19 +17,17 @@ scaled to length 1 again.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Annotated
 
 import numpy as np
 
 from evenrank import options as opt
-from evenrank.files import EvenrankError, MissingExtraError
-from evenrank.files.arguments import checked, seed_32
-from evenrank.files.errors import arg, require_fast
+from evenrank.files import EvenrankError
+from evenrank.files.arguments import checked
+from evenrank.files.errors import arg
 from evenrank.files.json_values import fields_of
-from evenrank.files.types import Array
 from evenrank.models.vectors import (
     Doubles,
     Flags,
@@ -37,15 +35,12 @@ from evenrank.models.vectors import (
     Rows,
     Sets,
     Vectors,
-    cores,
     first_words,
     one_blas_thread,
     row_numbers,
     unit_rows,
     words_of,
 )
-
-from .word_sets import WordSets
 
 FEW = 3
 """A subspace of fewer definitional sets gets a warning."""
@@ -121,85 +116,14 @@ def bias_subspace(vectors: Vectors, definitional: Sets, components: Annotated[in
     return Subspace(np.ascontiguousarray(basis), explained, missing, components, sets)
 
 
-_BLOCK = 4096
-
-
 def specific_words(words: Sequence[str], specific: Collection[str]) -> Flags:
     """Flags [V] of the ``words`` that are in ``specific``, ignoring case."""
     lower = frozenset(word.lower() for word in specific)
     return np.fromiter((word.lower() in lower for word in words), np.bool_, len(words))
 
 
-@checked
-def learn_specific(
-    vectors: Vectors,
-    seed_words: Collection[str],
-    *,
-    first: Annotated[int, opt.COUNT] = 50_000,
-    seed: Annotated[int, opt.SEED] = 0,
-) -> tuple[str, ...]:
-    """Learns gender-specific words from a few, with a linear SVM on unit vectors (Bolukbasi et al. 2016, section 5).
-
-    The SVM is trained on the ``first`` words (usually the most frequent), ``seed_words`` and their case variants
-    against the others, and on the later seed words. Returns the seed words and those that the SVM classifies as
-    specific, in the order of ``vectors``.
-
-    Raises EvenrankError if fewer than two words are seeds, or all are; MissingExtraError without scikit-learn.
-    """
-    try:
-        from sklearn.svm import LinearSVC
-    except ModuleNotFoundError:
-        raise MissingExtraError("learning gender-specific words", "embeddings") from None
-
-    given = specific_words(vectors.words, seed_words)
-    exact = frozenset(seed_words)
-    later = [row for row in np.flatnonzero(given[first:]) + first if vectors.words[row] in exact]
-    rows = np.concatenate([np.arange(min(first, len(given))), np.array(later, dtype=np.int64)])
-    is_seed = given[rows]
-    if not 2 <= is_seed.sum() < len(is_seed):
-        raise EvenrankError(
-            f"learning specific words: expected 2 seed words or more among the vectors and other words, found "
-            f"{int(is_seed.sum())} of {len(is_seed)}"
-        )
-    svm = LinearSVC(C=1.0, tol=1e-4, random_state=seed_32(seed), max_iter=10_000).fit(
-        unit_rows(vectors.matrix[rows]), is_seed
-    )
-    specific = given.copy()
-    for start in range(0, len(given), _BLOCK):
-        part = slice(start, start + _BLOCK)
-        specific[part] |= svm.decision_function(unit_rows(vectors.matrix[part])) > 0
-    return tuple(vectors.words[row] for row in np.flatnonzero(specific))
-
-
-@dataclass(frozen=True, slots=True)
-class SpecificWords:
-    """Words that keep their group: those ``given``, and those ``learned`` from them (None: none were to be learned)."""
-
-    given: tuple[str, ...]
-    learned: tuple[str, ...] | None = None
-
-    @property
-    def all(self) -> tuple[str, ...]:
-        """All of them."""
-        return (*self.given, *(self.learned or ()))
-
-    def message(self) -> str | None:
-        """The number of words learned, in a sentence; None if none were to be learned."""
-        if self.learned is None:
-            return None
-        given = {word.lower() for word in self.given}
-        new = sum(word.lower() not in given for word in self.learned)
-        few = "" if new > len(given) / 100 else " (the vectors have hardly any such words other than those given)"
-        return f"{new} more words learned as specific from {len(self.learned) - new}{few}"
-
-
-def choose_specific(vectors: Vectors, sets: WordSets, *, learn: bool, seed: int) -> SpecificWords:
-    """The specific words of ``sets``; with ``learn``, also those learned from them (:func:`learn_specific`)."""
-    return SpecificWords(sets.specific, learn_specific(vectors, sets.specific, seed=seed) if learn else None)
-
-
-# Words per block, candidates per block, directions up to which the product is split.
-_WORDS, _CANDIDATES, _DIRECTIONS = 2048, 64, 32
+# Words per block, candidates at once.
+_WORDS, _CANDIDATES = 2048, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +144,7 @@ class EqualityCheck:
 def check_equality(vectors: Vectors, neutral: Flags, sets: Iterable[Rows]) -> EqualityCheck:
     """The largest |w·a − w·b| and |‖w − a‖ − ‖w − b‖| over every neutral word w and every two words a, b of a set.
 
-    ``neutral`` [V]; ``sets``: the rows of each set. Computed in blocks of words, as exact as in float64.
+    ``neutral`` [V]; ``sets``: the rows of each set. Computed in blocks of words, in float64.
     """
     pairs = np.array([pair for of in sets for pair in combinations(of, 2)], dtype=np.int64).reshape(-1, 2)
     rows = np.flatnonzero(neutral)
@@ -229,55 +153,23 @@ def check_equality(vectors: Vectors, neutral: Flags, sets: Iterable[Rows]) -> Eq
     a, b = (vectors.matrix[pairs[:, side]].astype(np.float64) for side in (0, 1))
     squares = (a * a).sum(axis=1) - (b * b).sum(axis=1)
     between = np.maximum(np.linalg.norm(a - b, axis=1), 1e-300)
-    with one_blas_thread():
-        directions, differences = _split(a - b)
-    found = [0.0]
-
-    def gaps(start: int) -> tuple[float, float]:
-        words = vectors.matrix[rows[start : start + _WORDS]]
-        along = words.astype(np.float64) @ directions if directions.size else np.empty((len(words), 0))
-        gap = np.concatenate([words, along], axis=1, dtype=differences.dtype) @ differences
+    dot = distance = 0.0
+    for start in range(0, len(rows), _WORDS):
+        words = vectors.matrix[rows[start : start + _WORDS]].astype(np.float64)
+        gap = words @ (a - b).T
+        dot = max(dot, float(np.abs(gap).max()))
         # ‖w − a‖ − ‖w − b‖ is (‖a‖² − ‖b‖² − 2 w·(a − b)) / (‖w − a‖ + ‖w − b‖), and that sum is at least ‖a − b‖:
         # a bound that excludes pairs which cannot exceed the largest value so far.
-        least = (1 - 1e-5) * found[0]
-        above, below = ((squares + sign * least * between) / 2 for sign in (1, -1))
-        beyond = gap > above.astype(gap.dtype)
-        beyond |= gap < below.astype(gap.dtype)
-        word, pair = np.divmod(np.flatnonzero(beyond), len(pairs))
-        bound = np.abs(squares[pair] - 2 * gap[word, pair]) / between[pair]
-        order = np.argsort(-bound)
-        distance = 0.0
+        bound = np.abs(squares - 2 * gap) / between
+        word, pair = np.nonzero(bound > (1 - 1e-5) * distance)
+        order = np.argsort(-bound[word, pair])
         for part in range(0, len(order), _CANDIDATES):
-            some = order[part : part + _CANDIDATES]
-            if bound[some[0]] < (1 - 1e-5) * distance:
+            w, p = word[order[part : part + _CANDIDATES]], pair[order[part : part + _CANDIDATES]]
+            if bound[w[0], p[0]] < (1 - 1e-5) * distance:
                 break
-            w, p = words[word[some]].astype(np.float64), pair[some]
-            to_a, to_b = np.linalg.norm(w - a[p], axis=1), np.linalg.norm(w - b[p], axis=1)
+            to_a, to_b = np.linalg.norm(words[w] - a[p], axis=1), np.linalg.norm(words[w] - b[p], axis=1)
             distance = max(distance, float(np.abs(to_a - to_b).max()))
-        found[0] = max(found[0], distance)
-        return max(float(gap.max()), -float(gap.min())), distance
-
-    # One thread per core instead of BLAS threads, which wait for one another at every block.
-    with one_blas_thread(), ThreadPoolExecutor(cores()) as pool:
-        dots, distances = zip(*pool.map(gaps, range(0, len(rows), _WORDS)), strict=True)
-    return EqualityCheck(max(dots), max(distances), len(rows), len(pairs))
-
-
-def _split(apart: Doubles) -> tuple[Doubles, Array]:
-    """Directions [D, k] and a table [D + k, P] with words·apartᵀ = [words, words·directions] · table.
-
-    Differences [P, D] of equalised words are in the bias subspace, except for rounding. Without their components along
-    its directions (taken in float64), the rest is so small that a product in float32, twice as fast, is as exact as one
-    in float64. Otherwise k = 0 and the table is float64.
-    """
-    _, values, axes = np.linalg.svd(apart, full_matrices=False)
-    count = int((values > 1e-5 * values[0]).sum()) if values[0] > 0 else 0
-    axes = axes[:count]
-    along = apart @ axes.T
-    rest = apart - along @ axes
-    if count > _DIRECTIONS or np.abs(rest).max(initial=0) > 1e-5:
-        return np.empty((apart.shape[1], 0)), np.ascontiguousarray(apart.T)
-    return axes.T, np.concatenate([rest, along], axis=1).T.astype(np.float32)
+    return EqualityCheck(dot, distance, len(rows), len(pairs))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -445,14 +337,26 @@ def _equalised(rows: Doubles, basis: Doubles) -> Doubles:
     return found
 
 
-def neutralise(source: Floats, target: Floats, basis: Doubles, neutral: Flags) -> int:
-    """Neutralises rows on all cores; rows are independent, so the number of cores changes no value."""
-    require_fast("debiasing vectors")
-    from . import _dots
+_ROWS = 1 << 10
+_NOTHING_LEFT = 1e-12
+"""Below this share of a row's squared length, the rest is rounding of float32."""
 
-    threads = cores()
-    bounds = np.linspace(0, len(source), threads + 1).astype(int)
-    parts = [slice(first, last) for first, last in pairwise(bounds) if last > first]
-    with ThreadPoolExecutor(threads) as pool:
-        done = pool.map(lambda part: _dots.neutralise(source[part], target[part], basis, neutral[part]), parts)
-        return sum(done)
+
+def neutralise(source: Floats, target: Floats, basis: Doubles, neutral: Flags) -> int:
+    """Writes rows [V, D] of ``source`` into ``target`` (may be the same), scaled to length 1; those flagged in
+    ``neutral`` [V] without their component in the span of ``basis`` [k, D], orthonormal. Computed in float64. Zero rows
+    stay zero; rows within the span become zero. Returns the number of the latter."""
+    gone = 0
+    for start in range(0, len(source), _ROWS):
+        own = slice(start, start + _ROWS)
+        rows = source[own].astype(np.float64)
+        before = np.einsum("vd,vd->v", rows, rows)
+        # Twice: where much is removed, rounding is large relative to the rest.
+        for _ in range(2):
+            rows -= ((rows @ basis.T) * neutral[own, None]) @ basis
+        square = np.einsum("vd,vd->v", rows, rows)
+        within = neutral[own] & (before > 0) & (square <= _NOTHING_LEFT * before)
+        rows[within] = 0
+        gone += int(within.sum())
+        target[own] = rows / np.where(within | (square == 0), 1.0, np.sqrt(square))[:, None]
+    return gone

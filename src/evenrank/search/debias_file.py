@@ -10,14 +10,14 @@ from typing import Annotated
 from evenrank import options as opt
 from evenrank.files import Provenance, check_apart
 from evenrank.files.arguments import checked
-from evenrank.files.json_values import INLINE, LEFT_OUT
+from evenrank.files.json_values import INLINE
 from evenrank.files.wording import counted
 from evenrank.models.vectors import read_vectors, vector_files, write_vectors
 from evenrank.results.finding import Finding, phrases
 from evenrank.results.page import Page
 from evenrank.results.result import Result
 
-from .debias import Debiased, SpecificWords, choose_specific, hard_debias
+from .debias import Debiased, hard_debias
 from .word_sets import load_word_sets
 
 Path = str | os.PathLike[str]
@@ -27,14 +27,10 @@ _SOURCE = "Hard debiasing: Bolukbasi et al., NeurIPS 2016."
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DebiasResult(Result):
-    """The result of :func:`debias_file`: ``debiased`` vectors, written to ``out``.
-
-    ``specific``: the words that kept their group, as given and as learned.
-    """
+    """The result of :func:`debias_file`: ``debiased`` vectors, written to ``out``."""
 
     debiased: Debiased = field(metadata=INLINE)
     out: Path
-    specific: SpecificWords = field(metadata=LEFT_OUT)
     settings: dict[str, object]
 
     def __repr__(self) -> str:
@@ -64,11 +60,9 @@ class DebiasResult(Result):
         )
 
     def message(self) -> str:
-        """What was written, in a line, after a line on learned words if there are any."""
+        """What was written, in a line."""
         size = counted(len(self.debiased.vectors.words), "vector")
-        line = f"{size}, {len(self.kept)} of them of words that keep their group: {os.fspath(self.out)}"
-        learned = self.specific.message()
-        return line if learned is None else f"{learned}\n{line}"
+        return f"{size}, {len(self.kept)} of them of words that keep their group: {os.fspath(self.out)}"
 
     def _beside(self) -> Mapping[str, object]:
         return {"words": len(self.debiased.vectors.words)}
@@ -82,16 +76,14 @@ def debias_file(
     definitional: opt.Definitional = None,
     equalize: opt.Equalize = None,
     specific: opt.Specific = None,
-    learn_specific: opt.LearnSpecific = False,
     components: Annotated[int, opt.Option("Dimensions of the bias subspace.", range=opt.COUNT, rare=True)] = 1,
     limit: opt.Limit = None,
-    seed: Annotated[int, opt.Option("Random seed.", range=opt.SEED, rare=True)] = 0,
 ) -> DebiasResult:
     """Remove the bias direction from word vectors. The table shows how equal the distances are afterwards.
 
     ``vectors``: see :func:`evenrank.search.embeddings.read_vectors`; ``limit``: only its first words. ``out``: see
     :func:`evenrank.search.embeddings.write_vectors`. ``definitional``, ``equalize``, ``specific``: JSON files that
-    replace the built-in sets; ``learn_specific``: also learn specific words from them. ``components``: see
+    replace the built-in sets. ``components``: see
     :func:`evenrank.search.debias.hard_debias`.
 
     Raises EvenrankError as these functions do; InputError for a file that cannot be read or written.
@@ -101,13 +93,12 @@ def debias_file(
     made.add("equalize", equalize).add("specific", specific).ahead()
     sets = load_word_sets(definitional, equalize, specific)
     given = read_vectors(vectors, limit=limit)
-    words = choose_specific(given, sets, learn=learn_specific, seed=seed)
     files = {"vectors": vectors, "definitional": definitional, "equalize": equalize, "specific": specific}
     settings: dict[str, object] = {name: None if path is None else os.fspath(path) for name, path in files.items()}
-    settings |= {"learn_specific": learn_specific, "limit": limit, "seed": seed, "components": components}
-    debiased = hard_debias(given, sets.definitional, sets.equalize, words.all, components=components, in_place=True)
+    settings |= {"limit": limit, "components": components}
+    debiased = hard_debias(given, sets.definitional, sets.equalize, sets.specific, components=components, in_place=True)
     write_vectors(debiased.vectors, out)
-    return DebiasResult(debiased, out, words, settings, provenance=made)
+    return DebiasResult(debiased, out, settings, provenance=made)
 
 
 def _findings(done: Debiased) -> Iterator[Finding]:

@@ -8,7 +8,6 @@
 from evenrank.models.vectors import (
     Vectors,
     from_keyed_vectors,
-    from_transformer,
     read_vectors,
     train_vectors,
     write_vectors,
@@ -17,12 +16,10 @@ from evenrank.models.vectors import (
 from .debias import (
     Debiased,
     EqualityCheck,
-    SpecificWords,
     Subspace,
     bias_subspace,
     check_equality,
     hard_debias,
-    learn_specific,
     specific_words,
 )
 from .debias_file import DebiasResult, debias_file
@@ -52,7 +49,6 @@ __all__ = [
     "EqualityCheck",
     "EvaluationSettings",
     "Recovery",
-    "SpecificWords",
     "Subspace",
     "Vectors",
     "WordSets",
@@ -63,10 +59,8 @@ __all__ = [
     "debias_file",
     "evaluate_bias",
     "from_keyed_vectors",
-    "from_transformer",
     "gender_en",
     "hard_debias",
-    "learn_specific",
     "load_word_sets",
     "most_biased",
     "parse_analogy",

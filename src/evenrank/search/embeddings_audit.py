@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -23,7 +23,7 @@ from evenrank.results.page import Page, Section
 from evenrank.results.result import Result
 from evenrank.results.table import Column, Table, short, shorts
 
-from .debias import SpecificWords, Subspace, bias_subspace, choose_specific, specific_words
+from .debias import Subspace, bias_subspace, specific_words
 from .word_sets import WordSets, gender_en, load_word_sets
 
 _BLOCK = 1 << 15
@@ -361,15 +361,11 @@ def _analogies(states: _States) -> Table:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BiasAudit(Result):
-    """The result of :func:`audit_file`; ``name`` and ``after``: the names of the files.
-
-    ``specific``: the words that keep their group, as given and as learned.
-    """
+    """The result of :func:`audit_file`; ``name`` and ``after``: the names of the files."""
 
     name: str = field(metadata=LEFT_OUT)
     after: str | None = field(metadata=LEFT_OUT)
     evaluation: BiasEvaluation = field(metadata=INLINE)
-    specific: SpecificWords = field(metadata=LEFT_OUT)
     settings: dict[str, object]
 
     def _beside(self) -> Mapping[str, object]:
@@ -426,7 +422,6 @@ def audit_file(
     definitional: opt.Definitional = None,
     equalize: opt.Equalize = None,
     specific: opt.Specific = None,
-    learn_specific: opt.LearnSpecific = False,
     analogies: Annotated[
         Sequence[tuple[str, str, str]] | None,
         opt.Option("A is to B as C is to? Repeatable.", flag="--analogy", metavar="A:B::C", typed=list, panel="Output"),
@@ -437,20 +432,19 @@ def audit_file(
     """Measure what debiasing leaves of the bias of word vectors.
 
     ``vectors``, ``after``: see :func:`~evenrank.search.embeddings.read_vectors`; ``limit``: only their first words.
-    ``definitional``, ``equalize``, ``specific``: JSON files that replace the built-in sets; ``learn_specific``: also
-    learn specific words from them. ``analogies``, ``settings`` and the errors: see
-    :func:`~evenrank.search.embeddings.evaluate_bias`; also raises InputError for a file that cannot be read.
+    ``definitional``, ``equalize``, ``specific``: JSON files that replace the built-in sets. ``analogies``,
+    ``settings`` and the errors: see :func:`~evenrank.search.embeddings.evaluate_bias`; also raises InputError for a
+    file that cannot be read.
     """
     settings = EvaluationSettings() if settings is None else settings
     made = Provenance("evenrank embeddings").add("vectors", vectors, tree=True).add("after", after, tree=True)
     made.add("definitional", definitional).add("equalize", equalize).add("specific", specific).ahead()
     sets = load_word_sets(definitional, equalize, specific)
-    given = read_vectors(vectors, limit=limit, mmap=True)
-    kept = choose_specific(given, sets, learn=learn_specific, seed=settings.seed)
+    given = read_vectors(vectors, limit=limit)
     evaluation = evaluate_bias(
         given,
-        None if after is None else read_vectors(after, limit=limit, mmap=True),
-        replace(sets, specific=kept.all),
+        None if after is None else read_vectors(after, limit=limit),
+        sets,
         analogies=analogies,
         settings=settings,
     )
@@ -462,9 +456,9 @@ def audit_file(
         "specific": specific,
     }
     asked: dict[str, object] = {name: None if path is None else os.fspath(path) for name, path in files.items()}
-    asked |= {"learn_specific": learn_specific, "limit": limit}
+    asked["limit"] = limit
     after_name = None if after is None else Path(after).name
-    return BiasAudit(Path(vectors).name, after_name, evaluation, kept, asked, provenance=made)
+    return BiasAudit(Path(vectors).name, after_name, evaluation, asked, provenance=made)
 
 
 @checked

@@ -1,19 +1,20 @@
 """Encoding a collection in windows: each is encoded once, whatever is interrupted.
 
-The texts of each window are kept beside the index while it is built. The windows are the parts of the index's work.
+The texts of each window, and then its rows, are kept beside the index while it is built. The windows are the parts of
+the index's work.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import polars as pl
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, load_npz, save_npz
 
 from evenrank.files import EvenrankError, InputError, atomic_path
 from evenrank.files.progress import progress
@@ -23,7 +24,7 @@ from evenrank.models.scorers import truncated_between, truncated_in_all
 from evenrank.models.text_encoders import Encoded, TextEncoder
 
 from .index_folder import IndexWriter
-from .mapped import ids_writer
+from .mapped import write_documents
 
 BATCHES = 64
 """Batches in a window: texts are sorted by length within it, and an interruption loses no more than one."""
@@ -31,20 +32,6 @@ LARGEST_HALF = 65504.0
 """The largest number of float16."""
 
 Facts = dict[str, Any]
-
-
-class RowFiles(Protocol):
-    """Where the rows of a window are kept."""
-
-    def store(self, folder: Path, number: int, start: int, rows: Encoded) -> Facts:
-        """Writes the rows of a window, the first of which is row ``start`` of all; returns what tells that they are
-        there, as JSON values."""
-
-    def file(self, number: int) -> str | None:
-        """The name of a window's own file; None if all share one."""
-
-    def are_there(self, folder: Path, stored: Facts) -> bool:
-        """Whether the rows are there for which :meth:`store` returned this."""
 
 
 def write_windows(batches: Iterable[pl.DataFrame], writer: IndexWriter, size: int, *, quiet: bool = False) -> list[int]:
@@ -55,13 +42,16 @@ def write_windows(batches: Iterable[pl.DataFrame], writer: IndexWriter, size: in
     done = writer.work.done
     total = next(iter(done.values()))["documents"] if done else 0
     if not total:
-        with progress("reading", quiet=quiet) as advance, ids_writer(writer) as ids:
+        ids = []
+        with progress("reading", quiet=quiet) as advance:
             for number, window in enumerate(_of_size(batches, size)):
                 ids.append(window["doc_id"])
                 with atomic_path(_texts(writer.folder, number)) as part:
                     window.select("text").write_parquet(part)
                 total += window.height
                 advance(window.height)
+        if total:
+            write_documents(writer, pl.concat(ids))
     if not total:
         raise EvenrankError("the collection has no document")
     return [min(size, total - start) for start in range(0, total, size)]
@@ -72,16 +62,16 @@ def damaged(folder: Path) -> EvenrankError:
     return EvenrankError(f"{folder}: the beginning of the index is damaged: remove it, and start again")
 
 
-def read_part(path: Path, columns: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """The Parquet file of a window. Raises EvenrankError for one without these ``columns``, or with nulls in them."""
+def _read_texts(path: Path) -> pl.Series:
+    """The texts of a window. Raises EvenrankError if they are not what was written."""
     try:
         with reading_parquet(path):
             table = pl.read_parquet(path.read_bytes())
     except InputError:
         raise damaged(path.parent) from None
-    if dict(table.schema) != dict(columns) or sum(table.null_count().row(0)):
+    if dict(table.schema) != {"text": pl.String()} or table["text"].null_count():
         raise damaged(path.parent)
-    return table
+    return table["text"]
 
 
 def _of_size(batches: Iterable[pl.DataFrame], size: int) -> Iterator[pl.DataFrame]:
@@ -107,7 +97,6 @@ class EncodingJob:
     encoder: TextEncoder
     folder: Path
     sizes: list[int]
-    files: RowFiles
 
     def run(self, work: Work, *, quiet: bool = False) -> Facts:
         """Encodes the windows that are missing; returns the facts of the model, and what it has ``truncated``."""
@@ -115,7 +104,7 @@ class EncodingJob:
         with progress("encoding", total, quiet=quiet) as advance:
             advance(total - sum(self.sizes[number] for number in missing))
             for number in missing:
-                work.keep(number, {"documents": total, **self._encode(number)}, self.files.file(number))
+                work.keep(number, {"documents": total, **self._encode(number)}, _rows(number))
                 # Only now, as its rows need it no longer.
                 _texts(self.folder, number).unlink(missing_ok=True)
                 advance(self.sizes[number])
@@ -127,8 +116,7 @@ class EncodingJob:
 
     def _missing(self, work: Work) -> list[int]:
         """The windows to encode. Raises EvenrankError if the texts of one are gone."""
-        whole = [n for n, report in work.done.items() if self.files.are_there(self.folder, report["stored"])]
-        missing = sorted({*range(len(self.sizes))}.difference(whole))
+        missing = sorted({*range(len(self.sizes))}.difference(work.done))
         if not all(_texts(self.folder, number).is_file() for number in missing):
             raise damaged(self.folder)
         return missing
@@ -136,24 +124,43 @@ class EncodingJob:
     def _encode(self, number: int) -> Report:
         """Writes the rows of a window, by its number; returns what is known of them."""
         encoder = self.encoder
-        texts = read_part(_texts(self.folder, number), {"text": pl.String()})["text"]
+        texts = _read_texts(_texts(self.folder, number))
         if len(texts) != self.sizes[number]:
             raise damaged(self.folder)
         # The same text would not always get the same vector: that depends on its batch, in the last digits.
         distinct, before = texts.unique(maintain_order=True), encoder.truncated
         rows = encoder.documents(distinct.to_list())
-        start = number * self.sizes[0]
         if len(distinct) < len(texts):
             place = distinct.to_frame().with_row_index("row")
             rows = rows[texts.to_frame().join(place, on="text", how="left", maintain_order="left")["row"].to_numpy()]
-        _check(rows, encoder.name, start)
-        stored = self.files.store(self.folder, number, start, rows)
+        _check(rows, encoder.name, number * self.sizes[0])
+        with atomic_path(self.folder / _rows(number)) as part, part.open("wb") as stream:
+            if isinstance(rows, np.ndarray):
+                np.save(stream, rows.astype(np.float16))
+            else:
+                save_npz(stream, csr_matrix(rows))
         cut = truncated_between(before, encoder.truncated)
-        return {"stored": stored, "width": rows.shape[1], "facts": encoder.facts(), "truncated": cut}
+        return {"width": rows.shape[1], "facts": encoder.facts(), "truncated": cut}
+
+
+def read_rows(folder: Path, number: int, width: int) -> Encoded:
+    """The rows of a window, as they were encoded. Raises EvenrankError if they cannot be read."""
+    try:
+        found = np.load(folder / _rows(number), allow_pickle=False)
+        rows = found if isinstance(found, np.ndarray) else load_npz(folder / _rows(number))
+    except (OSError, ValueError, EOFError, KeyError, SyntaxError, BadZipFile):
+        raise damaged(folder) from None
+    if rows.shape[1] != width:
+        raise damaged(folder)
+    return rows
 
 
 def _texts(folder: Path, number: int) -> Path:
     return folder / f"texts-{number:06d}.part"
+
+
+def _rows(number: int) -> str:
+    return f"rows-{number:06d}.part"
 
 
 def _check(rows: Encoded, name: str, start: int) -> None:
@@ -169,60 +176,3 @@ def _check(rows: Encoded, name: str, start: int) -> None:
     bad = np.flatnonzero(~np.isfinite(rows).all(1)) if isinstance(rows, np.ndarray) else csr_matrix(rows).tocoo().row
     first = int(bad[0] if isinstance(rows, np.ndarray) else bad[~np.isfinite(values)][0])
     raise EvenrankError(f"{name}: the vector of document {start + first + 1} is not finite")
-
-
-class DenseRows:
-    """Vectors as float16, row by row, in ``vectors.bin``."""
-
-    def store(self, folder: Path, number: int, start: int, rows: Encoded) -> Facts:
-        """See :class:`RowFiles`."""
-        data = np.ascontiguousarray(rows, "<f2").tobytes()
-        at = start * rows.shape[1] * 2
-        with open(folder / "vectors.bin", "r+b") as stream:
-            stream.seek(at)
-            stream.write(data)
-        return {"at": at, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-
-    def file(self, number: int) -> str | None:
-        """See :class:`RowFiles`."""
-        return None
-
-    def are_there(self, folder: Path, stored: Facts) -> bool:
-        """See :class:`RowFiles`."""
-        with open(folder / "vectors.bin", "rb") as stream:
-            stream.seek(stored["at"])
-            return bool(hashlib.sha256(stream.read(stored["bytes"])).hexdigest() == stored["sha256"])
-
-
-class SparseRows:
-    """Weights of terms, each window in a file, by row and term: ``row``, ``term``, ``weight``."""
-
-    def store(self, folder: Path, number: int, start: int, rows: Encoded) -> Facts:
-        """See :class:`RowFiles`."""
-        entries = csr_matrix(rows).tocoo()
-        table = pl.DataFrame(
-            {
-                "row": entries.row.astype(np.int32) + np.int32(start),
-                "term": entries.col.astype(np.int32),
-                "weight": entries.data,
-            }
-        )
-        with atomic_path(folder / self.file(number)) as part:
-            table.write_parquet(part)
-        return {}
-
-    def file(self, number: int) -> str:
-        """See :class:`RowFiles`."""
-        return f"weights-{number:06d}.part"
-
-    def are_there(self, folder: Path, stored: Facts) -> bool:
-        """See :class:`RowFiles`; the file's size was compared."""
-        return True
-
-    def read(self, folder: Path, number: int, terms: int) -> pl.DataFrame:
-        """The weights of a window, as :meth:`store` wrote them. Raises EvenrankError if they cannot be read."""
-        columns = {"row": pl.Int32(), "term": pl.Int32(), "weight": pl.Float32()}
-        table = read_part(folder / self.file(number), columns)
-        if not table["term"].is_between(0, terms - 1).all():
-            raise damaged(folder)
-        return table

@@ -19,7 +19,8 @@ _QUERIES = 1024
 """The most queries multiplied at once; their number is filled up to a multiple of ``_STEP``."""
 _STEP = 32
 _CELLS = 1 << 24
-"""The most cells of running tops (128 MB)."""
+"""The most cells of scores at once, of each core (128 MB)."""
+_SIGN, _LOW, _NONE = np.uint32(1 << 31), np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 def search_exact(
@@ -39,60 +40,57 @@ def search_exact(
     and for scores that are NaN.
     """
     k = min(k, len(vectors))
-    documents = np.empty((len(queries), k), np.int32)
-    scores = np.empty((len(queries), k), np.float32)
-    at_once = max(_STEP, _CELLS // (k + _BLOCK) // _STEP * _STEP)
+    at_once = max(_STEP, min(_QUERIES, _CELLS // (k + _BLOCK) // _STEP * _STEP))
+    tops = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for start in range(0, len(queries), at_once):
-            part = slice(start, start + at_once)
-            _search(vectors, turn, by_turn, queries[part], documents[part], scores[part], pool)
-            advance(len(queries[part]))
-    return documents, scores
+        parts = [queries[start : start + at_once] for start in range(0, len(queries), at_once)]
+        for top in pool.map(lambda part: _top(vectors, turn, part, k), parts):
+            tops.append(top)
+            advance(len(top))
+    keys = np.concatenate(tops) if tops else np.empty((0, k), np.uint64)
+    at = keys & _LOW
+    if (at >= len(by_turn)).any() or not np.isin(by_turn[at], np.arange(len(vectors))).all():
+        raise ValueError("turns are no order of the documents")
+    return by_turn[at], _scores(keys)
 
 
-def _search(
-    vectors: Halves,
-    turn: Ints,
-    by_turn: Ints,
-    queries: Floats,
-    documents: Ints,
-    scores: Floats,
-    pool: ThreadPoolExecutor,
-) -> None:
-    """Fills ``documents`` and ``scores`` [Q, k]."""
-    from evenrank.files.compiled import unwritable
-
-    from . import _searching as _kernel
-
-    (by_turn,) = unwritable(by_turn)
-    count, k = documents.shape
-    filled = np.zeros((-(-count // _STEP) * _STEP, queries.shape[1]), np.float32)
-    filled[:count] = queries
-    keys = np.empty((count, k + _BLOCK), np.uint64)
-    counts = np.zeros(count, np.int64)
-    least = np.full(count, -np.inf, np.float32)
+def _top(vectors: Halves, turn: Ints, queries: Floats, k: int) -> NDArray[np.uint64]:
+    """The keys [Q, k] of the first k of each query: the falling score above the turn."""
+    filled = np.zeros((-(-len(queries) // _STEP) * _STEP, queries.shape[1]), np.float32)
+    filled[: len(queries)] = queries
     block = np.zeros((_BLOCK, queries.shape[1]), np.float32)
-    products = np.empty((min(_QUERIES, len(filled)), _BLOCK), np.float32)
-    for row in range(0, len(vectors), _BLOCK):
-        (place,) = unwritable(turn[row : row + _BLOCK])
-        block[: len(place)] = vectors[row : row + _BLOCK]
-        for first in range(0, count, _QUERIES):
-            rows = filled[first : first + _QUERIES]
-            found = np.matmul(rows, block.T, out=products[: len(rows)])
-            own = slice(first, min(first + _QUERIES, count))
-            arguments = (place, k, keys[own], counts[own], least[own])
-            _each_part(pool, own.stop - own.start, lambda a, b, f=found, g=arguments: _kernel.scan(f, *g, a, b))  # type: ignore[misc]
-    sound = _each_part(
-        pool,
-        count,
-        lambda a, b: _kernel.ranked(keys[a:b], counts[a:b], k, by_turn, documents[a:b], scores[a:b]),
-    )
-    if not all(sound):
-        raise ValueError("turns are no order of the documents, or vectors no numbers")
+    top = np.empty((len(queries), 0), np.uint64)
+    least = np.full((len(queries), 1), -np.inf, np.float32)
+    for start in range(0, len(vectors), _BLOCK):
+        place = turn[start : start + _BLOCK].astype(np.uint32)
+        block[: len(place)] = vectors[start : start + _BLOCK]
+        scores = (filled @ block.T)[: len(queries), : len(place)]
+        # Of most blocks only a few scores can enter.
+        query, column = np.nonzero(scores >= least)
+        found = _keys(scores[query, column], place[column])
+        entering = np.bincount(query, minlength=len(queries))
+        more = np.full((len(queries), int(entering.max(initial=0))), _NONE)
+        more[query, np.arange(len(query)) - np.repeat(np.cumsum(entering) - entering, entering)] = found
+        top = np.concatenate([top, more], axis=1)
+        if top.shape[1] > k:
+            top = np.partition(top, k - 1, axis=1)[:, :k]
+            least = _scores(top.max(axis=1, keepdims=True))
+    if top.shape[1] < k or (top == _NONE).any():
+        raise ValueError("vectors are no numbers")
+    return np.sort(top, axis=1)
 
 
-def _each_part(pool: ThreadPoolExecutor, size: int, work: Callable[[int, int], object]) -> list[object]:
-    """Calls ``work(start, stop)`` for parts of ``size`` items, on all cores."""
-    step = -(-size // (os.cpu_count() or 1))
-    parts = [pool.submit(work, start, min(start + step, size)) for start in range(0, size, step)]
-    return [done.result() for done in parts]
+def _keys(scores: Floats, turn: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    """Numbers that rise as scores fall and, where they tie, as turns rise."""
+    # Adding 0 makes −0 a 0: they tie.
+    bits = (scores + np.float32(0)).view(np.uint32)
+    falling = np.where(bits & _SIGN, bits, ~(bits | _SIGN))
+    found: NDArray[np.uint64] = (falling.astype(np.uint64) << np.uint64(32)) | turn
+    return found
+
+
+def _scores(keys: NDArray[np.uint64]) -> Floats:
+    """The scores in keys; that of no document is below all."""
+    falling = (keys >> np.uint64(32)).astype(np.uint32)
+    scores = np.where(falling & _SIGN, falling, ~(falling | _SIGN)).view(np.float32)
+    return np.where(keys == _NONE, np.float32(-np.inf), scores)

@@ -1,7 +1,7 @@
 """The folder of an index: what describes it, how it is built, what is refused.
 
-``index.json`` is written last: a folder without it is no finished index. Data are ``*.bin``; while an index is built,
-it is kept work (:mod:`evenrank.files.work`). ``checked.json`` is a search's.
+``index.json`` is written last: a folder without it is no finished index. Data are arrays in ``*.npy``, mapped when an
+index is opened; while an index is built, it is kept work (:mod:`evenrank.files.work`).
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ import json
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from time import time_ns
 from types import TracebackType
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from evenrank import options as opt
 from evenrank._version import __version__
@@ -27,19 +29,16 @@ from evenrank.files.arguments import checked
 from evenrank.files.errors import arg, quoted, readable, reason_of
 from evenrank.files.json_values import json_text
 from evenrank.files.outputs import errors_naming
-from evenrank.files.reading import INDEX, INDEX_FORMAT, file_system, files_of, is_index
 from evenrank.files.reading import INDEX as MANIFEST
+from evenrank.files.reading import INDEX_FORMAT, file_system, files_of, is_index
 from evenrank.files.work import Work
 from evenrank.models.scorers import Truncation
 
-FORMAT = f"{INDEX_FORMAT} 1"
+FORMAT = f"{INDEX_FORMAT} 2"
+Number = TypeVar("Number", bound=np.generic)
 KINDS = ("bm25", "dense", "sparse")
 _LARGEST_MANIFEST = 1 << 26
-CHECKED = "checked.json"
-"""Of the files whose digests were found right: see :func:`verify`."""
-_TICK = 1_000_000_000
-"""Nanoseconds after which a change gives a file another time, on any file system."""
-_DATA = re.compile(r"[a-z][a-z0-9-]*\.bin")
+_DATA = re.compile(r"[a-z][a-z0-9-]*\.npy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +58,15 @@ class Manifest:
     evenrank: str = __version__
     format: str = FORMAT
 
-    def file(self, name: str) -> Path:
-        """The path of a data file. Raises InputError if the index has none of that name."""
-        if name not in self.files:
-            raise InputError(self.path, f"the index is damaged: {MANIFEST} does not list {name}")
-        return self.path / name
+    def array(self, name: str, dtype: type[Number], length: int | None = None) -> NDArray[Number]:
+        """A data file, mapped. Raises InputError for one that is no array of ``dtype``, or has another ``length``."""
+        try:
+            found: NDArray[Number] = np.load(self.path / name, mmap_mode="r", allow_pickle=False)
+        except Exception:  # a damaged heading can raise anything
+            raise InputError(self.path, f"the index is damaged: {name} cannot be read") from None
+        if found.dtype != dtype or (length is not None and len(found) != length):
+            raise InputError(self.path, f"the index is damaged: {name} does not fit the other files")
+        return found
 
     def card(self) -> dict[str, object]:
         """What a run card says of the index."""
@@ -114,41 +117,11 @@ def check_files(manifest: Manifest) -> None:
         _check_file(manifest.path, name, entry)
 
 
-def verify(manifest: Manifest, *, again: bool = True) -> None:
-    """Raises InputError if a data file differs from what was written: reads all of them.
-
-    Once it was so, the files' times are kept in ``checked.json`` in the folder, if that can be written. Without
-    ``again``, files of these times are not read.
-    """
-    if not again and _read_checked(manifest.path) == _state(manifest):
-        return
-    began, before = time_ns(), _state(manifest)
+def verify(manifest: Manifest) -> None:
+    """Raises InputError if a data file differs from what was written: reads all of them."""
     for name, digest in _digests(manifest.path, list(manifest.files)).items():
         if digest != manifest.files[name]["sha256"]:
             raise InputError(manifest.path, f"the index is damaged: {name} differs from what was written")
-    path = manifest.path / CHECKED
-    # What was written just now can be written again in the same tick of the clock. A link could lead anywhere.
-    settled = all(entry["changed"] < began - _TICK for entry in before.values())
-    if settled and not path.is_symlink():
-        with suppress(InputError):
-            write_text(path, json_text(before, lines=False))
-
-
-def _state(manifest: Manifest) -> dict[str, dict[str, Any]]:
-    """Of each data file the size, the digest that it must have, and the nanosecond of its last change."""
-    files = {name: _check_file(manifest.path, name, entry) for name, entry in manifest.files.items()}
-    # That of the content alone can be set, and copies keep it; the other is that of the file's making on Windows.
-    times = {name: max(file.st_ctime_ns, file.st_mtime_ns) for name, file in files.items()}
-    return {name: {**entry, "changed": times[name]} for name, entry in manifest.files.items()}
-
-
-def _read_checked(folder: Path) -> object:
-    """What ``checked.json`` says; None without one that can be read."""
-    try:
-        with open(folder / CHECKED, "rb") as stream:
-            return json.loads(stream.read(_LARGEST_MANIFEST))
-    except (OSError, ValueError, RecursionError):
-        return None
 
 
 def _checked(folder: Path, values: dict[str, object]) -> Manifest:
@@ -180,7 +153,7 @@ def _checked(folder: Path, values: dict[str, object]) -> Manifest:
     return Manifest(kind, documents, tables["collection"], tables["settings"], model, versions, files, folder, version)
 
 
-def _check_file(folder: Path, name: str, entry: Mapping[str, object]) -> os.stat_result:
+def _check_file(folder: Path, name: str, entry: Mapping[str, object]) -> None:
     try:
         found = os.lstat(folder / name)
     except OSError as error:
@@ -190,32 +163,23 @@ def _check_file(folder: Path, name: str, entry: Mapping[str, object]) -> os.stat
         raise InputError(folder, f"the index is damaged: {name} is not a plain file")
     if found.st_size != entry["bytes"]:
         raise InputError(folder, f"the index is damaged: {name} has {found.st_size} bytes, expected {entry['bytes']}")
-    return found
 
 
-def collection_digest(collection: object) -> dict[str, object]:
-    """The provenance of a collection: ``path``, ``bytes`` and ``sha256`` of its files, None where there are none."""
-    return begin_digest(collection, ahead=False)()
+def begin_digest(collection: object) -> Callable[[], dict[str, object]]:
+    """Starts to compute a collection's provenance in a thread; call the result for it.
 
+    It has ``path``, ``bytes`` and ``sha256`` of the files, None where there are none. The call raises EvenrankError if
+    a file has changed since.
+    """
+    made = Provenance("build_index").add("collection", collection).ahead(True)
 
-class _Digest:
-    def __init__(self, collection: object, ahead: bool) -> None:
-        self._path = collection
-        self._provenance = Provenance("build_index").add("collection", collection).ahead(ahead)
-
-    def __call__(self) -> dict[str, object]:
-        entry = dict(self._provenance.finish()[0])
+    def digest() -> dict[str, object]:
+        entry = dict(made.finish()[0])
         if entry.get("changed"):
-            raise EvenrankError(f"{self._path}: changed while it was read")
+            raise EvenrankError(f"{collection}: changed while it was read")
         return {"path": None, "bytes": None, "sha256": None, **entry}
 
-
-def begin_digest(collection: object, *, ahead: bool = True) -> _Digest:
-    """Starts to compute :func:`collection_digest` in a thread; call the result for it.
-
-    The call raises EvenrankError if a file has changed since.
-    """
-    return _Digest(collection, ahead)
+    return digest
 
 
 class IndexWriter:
@@ -248,8 +212,12 @@ class IndexWriter:
         self._opened = ExitStack()
 
     def file(self, name: str) -> Path:
-        """The path of a file to write: ``NAME.bin`` for data, ``NAME.part`` for work in progress."""
+        """The path of a file to write: ``NAME.npy`` for data, ``NAME.part`` for work in progress."""
         return self.folder / name
+
+    def new_array(self, name: str, dtype: DTypeLike, *shape: int) -> NDArray[Any]:
+        """A new data file, mapped, to be filled."""
+        return np.lib.format.open_memmap(self.file(name), "w+", np.dtype(dtype), shape)
 
     def __enter__(self) -> IndexWriter:
         if os.path.lexists(self.folder / MANIFEST):
@@ -297,82 +265,23 @@ def _digests(folder: Path, names: list[str]) -> dict[str, str]:
             raise InputError(folder, f"cannot be read: {reason_of(error)}") from None
 
 
-MOST_READ = 10**9
-"""Bytes of a collection that are read again to see whether it has changed."""
-
-
 def changed_collection(manifest: Manifest) -> list[str]:
-    """A note if the collection is still where it was and differs from what was indexed.
-
-    Its size is compared; its digest only if it was written after the index and is small enough.
-    """
-    path, size, digest = (manifest.collection.get(name) for name in ("path", "bytes", "sha256"))
-    if not isinstance(path, str) or not isinstance(digest, str):
-        return []
+    """A note if the collection is still where it was, in another size than what was indexed."""
+    path, size = manifest.collection.get("path"), manifest.collection.get("bytes")
     try:
-        if file_system(path) is not None:
+        if not isinstance(path, str) or file_system(path) is not None:
             return []
-        files = [os.stat(file) for file in files_of(path)]
-        made = os.stat(manifest.path / INDEX).st_mtime_ns
-        if not all(stat.S_ISREG(file.st_mode) for file in files):
-            return []
-        found = sum(file.st_size for file in files)
-        same = found == size
-        if same and found <= MOST_READ and max(file.st_mtime_ns for file in files) > made:
-            same = collection_digest(path)["sha256"] == digest
+        found = sum(os.path.getsize(file) for file in files_of(path))
     except (OSError, ValueError, EvenrankError):
-        # It is no longer there, or is being written.
+        # It is no longer there.
         return []
-    return [] if same else [f"the collection {readable(path)} has changed since the index was made"]
-
-
-_TEXTS = ("kind", "model", "sha256", "path", "query_prompt", "document_prompt", "precision", "backend", "device")
-_COUNTS = ("cut", "of", "lost_end")
-
-
-def are_facts(facts: object) -> bool:
-    """Whether these are a model's facts, as :meth:`TextEncoder.facts` gives them: of the types that a search needs."""
-    if not isinstance(facts, Mapping) or not isinstance(facts.get("model"), str):
-        return False
-    if not all(facts.get(name) is None or isinstance(facts[name], str) for name in _TEXTS):
-        return False
-    if not all(_is_text(facts.get(name)) for name in _TEXTS if name != "path"):
-        return False
-    place = facts.get("path")
-    return (place is None or _is_path(place)) and is_truncation(facts.get("truncated"))
-
-
-def is_truncation(counts: object) -> bool:
-    """Whether these are the values of a :class:`Truncation`, or None for counts that are not known."""
-    if counts is None:
-        return True
-    if not isinstance(counts, dict) or counts.keys() != {"unit", "reads", *_COUNTS}:
-        return False
-    reads = counts["reads"]
-    sound = all(type(number) is int and 0 <= number <= opt.LARGEST for number in (counts[name] for name in _COUNTS))
-    return sound and counts["unit"] in ["passage", "pair"] and (reads is None or (type(reads) is int and reads >= 0))
+    return [] if found == size else [f"the collection {readable(path)} has changed since the index was made"]
 
 
 def truncation_notes(facts: Mapping[str, object], name: str) -> tuple[str, ...]:
     """What to say of the documents that the model did not read to their ends."""
     counts = facts.get("truncated")
     return Truncation(**counts).notes(name) if isinstance(counts, dict) else ()
-
-
-def _is_text(value: object) -> bool:
-    """Whether a value is None or a text that can be encoded: a JSON file can have half a pair of surrogates."""
-    try:
-        str(value).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _is_path(value: object) -> bool:
-    try:
-        return isinstance(value, str) and b"\0" not in os.fsencode(value)
-    except UnicodeEncodeError:
-        return False
 
 
 @checked

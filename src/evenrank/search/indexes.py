@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Protocol, cast, runtime_checkable
@@ -55,28 +55,10 @@ def build_index(
     collection: opt.TheCollection,
     *,
     out: Annotated[opt.File, opt.Option("The folder of the index, new or empty.", metavar="DIR", panel="Output")],
-    k1: Annotated[
-        float | None, opt.Option("BM25: term frequency saturation, from 0 (default: 0.9).", range=opt.K1, rare=True)
-    ] = None,
-    b: Annotated[
-        float | None,
-        opt.Option("BM25: document length normalisation, 0 to 1 (default: 0.4).", range=opt.SHARE, rare=True),
-    ] = None,
-    stopwords: Annotated[
-        str | Collection[str] | None,
-        opt.Option(
-            f"BM25: {opt.STOP_WORDS} Default: english.",
-            metavar="NAME",
-            typed=str,
-            reads=True,
-            shown=False,
-            panel="Method",
-        ),
-    ] = "default",
-    stemmer: Annotated[
-        str | None,
-        opt.Option("BM25: english, another Snowball stemmer, or none. Default: english.", metavar="NAME", shown=False),
-    ] = "default",
+    k1: opt.Saturation = None,
+    b: opt.LengthNormalisation = None,
+    stopwords: opt.StopWords = "default",
+    stemmer: opt.Stemmer = "default",
     rm3: Annotated[bool, opt.Option("BM25: keep each passage's words, for searches with RM3.")] = False,
     model: Annotated[
         object,
@@ -120,14 +102,14 @@ def build_index(
 def open_index(path: str | os.PathLike[str], *, check: bool = False) -> FirstStage:
     """An index that :func:`build_index` built, to be searched: its files are mapped.
 
-    The first time, the digest of every file is compared with the manifest, which reads them all; that they were right
-    is kept in the folder (``checked.json``, where that can be written) with the files' sizes and times, and they are
-    read again only if these have changed. ``check``: in any case. Raises InputError, in one line, for a folder that is
-    no index, and for one that is unfinished, damaged or in another format.
+    ``check``: the digest of every file is compared with the manifest, which reads them all; their sizes are compared
+    in any case. Raises InputError, in one line, for a folder that is no index, and for one that is unfinished, damaged
+    or in another format.
     """
     require("an index", "search", *FAST)
     manifest = read_manifest(path)
-    verify(manifest, again=check)
+    if check:
+        verify(manifest)
     if manifest.kind == "bm25":
         return MappedBM25.open(manifest)
     from .vector_index import VectorIndex
@@ -147,35 +129,10 @@ def retrieve(
     *,
     k: Annotated[int, opt.Option("Documents per query.", range=opt.COUNT)] = 1000,
     passages: opt.Passages = None,
-    k1: Annotated[
-        float | None,
-        opt.Option("BM25: term frequency saturation, from 0 (default: 0.9, or the index's).", range=opt.K1, rare=True),
-    ] = None,
-    b: Annotated[
-        float | None,
-        opt.Option(
-            "BM25: document length normalisation, 0 to 1 (default: 0.4, or the index's).", range=opt.SHARE, rare=True
-        ),
-    ] = None,
-    stopwords: Annotated[
-        str | Collection[str] | None,
-        opt.Option(
-            f"{opt.STOP_WORDS} Default: english, or the index's.",
-            metavar="NAME",
-            typed=str,
-            reads=True,
-            shown=False,
-            panel="Method",
-        ),
-    ] = "default",
-    stemmer: Annotated[
-        str | None,
-        opt.Option(
-            "english, another Snowball stemmer, or none. Default: english, or the index's.",
-            metavar="NAME",
-            shown=False,
-        ),
-    ] = "default",
+    k1: opt.Saturation = None,
+    b: opt.LengthNormalisation = None,
+    stopwords: opt.StopWords = "default",
+    stemmer: opt.Stemmer = "default",
     rm3: RM3 | None = None,
     weighted: Annotated[bool, opt.Option("The queries' words have weights: nurse^0.3 ward^0.1.")] = False,
     name: str | None = None,
@@ -193,7 +150,7 @@ def retrieve(
     check: Annotated[
         bool,
         opt.Option(
-            "Compare an index's files with their digests each time, not once after they have changed.",
+            "Compare an index's files with their digests.",
             panel="Input",
             rare=True,
         ),
@@ -208,7 +165,7 @@ def retrieve(
     query with words of its first documents, and search again. ``weighted``: words of queries carry weights,
     ``word^0.3`` (default 1); score = Σ_t weight_t · BM25(t, d). ``name``: of the run (default ``bm25``). For
     an index of a model's vectors, ``model``: where the model is now, if not where it was; ``encoding``: how queries are
-    encoded. ``check``: compare every file of an index's folder with its digest, also if that was done before.
+    encoded. ``check``: compare every file of an index's folder with its digest.
 
     ``passages``: the table of a cut collection (``documents.csv`` of :func:`evenrank.cut_passages`, a frame with
     ``passage_id`` and ``doc_id``, or ``{passage: document}``), where ``collection`` has the passages: the first ``k``

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -13,7 +13,7 @@ from typing import Annotated
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
+from scipy.sparse import csc_matrix, csr_matrix
 
 from evenrank import options as opt
 from evenrank.files import EvenrankError, InputError, Run, as_batches, as_queries
@@ -25,21 +25,20 @@ from evenrank.models.load import Prompts
 from evenrank.models.stored import downloaded_model
 from evenrank.models.text_encoders import Encoded, StoredEncoder, TextEncoder, find_encoder, given_encoder
 
-from .encoded_windows import BATCHES, LARGEST_HALF, DenseRows, EncodingJob, SparseRows, write_windows
+from .encoded_windows import BATCHES, LARGEST_HALF, EncodingJob, read_rows, write_windows
 from .exact_search import Floats, Halves, Ints, search_exact
 from .expansion import RM3
 from .index_folder import (
     Encoding,
     IndexWriter,
     Manifest,
-    are_facts,
     begin_digest,
     changed_collection,
     check_files,
     truncation_notes,
 )
-from .mapped import DocIds, Mapped, read_turns, write_turns
-from .postings import Gathered, Postings, write_postings
+from .mapped import Texts, read_turns
+from .postings import Batch, Gathered, Postings, new_postings
 
 LIBRARIES = ("numpy", "sentence-transformers", "transformers", "torch")
 """Libraries whose version can change a vector."""
@@ -60,9 +59,7 @@ class VectorIndex:
 
     def __init__(self, manifest: Manifest) -> None:
         self.manifest = manifest
-        self._ids = DocIds(manifest)
-        if not are_facts(manifest.model):
-            raise InputError(manifest.path, "the index is damaged: index.json has no valid 'model'")
+        self._ids = Texts(manifest, "ids", manifest.documents)
         self._model: Mapping[str, object] = manifest.model or {}
         self._encoder: tuple[object, TextEncoder] | None = None
         self._searcher = _Dense(self) if manifest.kind == "dense" else _Sparse(self)
@@ -144,7 +141,7 @@ class VectorIndex:
         return pl.DataFrame(
             [
                 queries["query_id"].gather(np.repeat(np.arange(queries.height), found.count)).cast(pl.String),
-                self._ids[found.documents[present]].alias("doc_id"),
+                self._ids.gather(pl.Series(found.documents[present])).alias("doc_id"),
                 pl.Series("score", found.scores[present]).cast(pl.Float64),
                 pl.Series("rank", rank[present]),
             ]
@@ -225,11 +222,7 @@ class _Dense:
         manifest = index.manifest
         self._index = index
         self._turns = read_turns(manifest)
-        flat = Mapped(manifest, "vectors.bin", np.float16).array
-        width, rest = divmod(len(flat), manifest.documents)
-        if rest or not width:
-            raise InputError(manifest.path, "the index is damaged: vectors.bin does not fit the other files")
-        self.vectors: Halves = flat.reshape(-1, width)
+        self.vectors: Halves = manifest.array("vectors.npy", np.float16, manifest.documents)
 
     def search(self, queries: Encoded, k: Annotated[int, opt.COUNT], quiet: bool) -> _Found:
         """The first ``k`` of each query."""
@@ -330,17 +323,17 @@ def build_vector_index(
     kind = "sparse" if encoder.sparse else "dense"
     with IndexWriter(out, kind, settings, made_from=made_from) as writer:
         sizes = write_windows(as_batches(collection), writer, window, quiet=quiet)
-        files = SparseRows() if encoder.sparse else DenseRows()
-        job = EncodingJob(encoder, writer.folder.absolute(), sizes, files)
-        if not encoder.sparse:
-            writer.file("vectors.bin").touch()
-        facts = job.run(writer.work, quiet=quiet)
-        count = sum(sizes)
-        write_turns(writer, _ids(writer, count))
+        facts = EncodingJob(encoder, writer.folder.absolute(), sizes).run(writer.work, quiet=quiet)
+        width = writer.work.done[0]["width"]
+        rows = (read_rows(writer.folder, number, width) for number in range(len(sizes)))
         if encoder.sparse:
-            _write_weights(writer, writer.work.done[0]["width"], encoder.name)
+            _write_weights(writer, rows, width, encoder.name)
+        else:
+            vectors = writer.new_array("vectors.npy", np.float16, sum(sizes), width)
+            for number, part in enumerate(rows):
+                vectors[number * sizes[0] : number * sizes[0] + sizes[number]] = part
         # Again: it must not have changed since.
-        return writer.finish(count, digest(), model=facts, versions=versions)
+        return writer.finish(sum(sizes), digest(), model=facts, versions=versions)
 
 
 def _encoder(model: object, encoding: Encoding) -> TextEncoder:
@@ -355,22 +348,19 @@ def _encoder(model: object, encoding: Encoding) -> TextEncoder:
     return find_encoder(model, encoding.kind, **settings, prompts=prompts).load(encoding.batch_size)
 
 
-def _write_weights(writer: IndexWriter, terms: int, name: str) -> None:
+def _write_weights(writer: IndexWriter, rows: Iterator[Encoded], terms: int, name: str) -> None:
     """Writes the postings of all windows. Raises EvenrankError, which names the model, for a negative weight."""
     with Gathered(writer.file("postings.part")) as gathered:
-        for number in sorted(writer.work.done):
-            table = SparseRows().read(writer.folder, number, terms).sort("term", "row")
-            if (table["weight"] < 0).any():
+        start = 0
+        for part in rows:
+            # By term, and then by document.
+            columns = csc_matrix(part)
+            if (columns.data < 0).any():
                 raise EvenrankError(f"{name}: expected weights of terms from 0, found a negative one")
-            gathered.gather(*(table[column].to_numpy() for column in ("term", "row", "weight")))
+            term = np.repeat(np.arange(terms, dtype=np.int32), np.diff(columns.indptr))
+            gathered.gather(Batch(term, columns.indices + np.int32(start), columns.data))
+            start += columns.shape[0]
         starts = gathered.starts(terms)
         if not starts[-1]:
             raise EvenrankError(f"{name}: no document has a term with a weight")
-        write_postings(writer, starts, ((data, indices) for _, _, data, indices in gathered.by_term(starts)))
-
-
-def _ids(writer: IndexWriter, count: int) -> pl.Series:
-    """The ids that :func:`write_windows` wrote."""
-    files: dict[str, dict[str, object]] = {"ids-offsets.bin": {}, "ids-text.bin": {}}
-    unfinished = Manifest(writer.kind, count, {}, {}, None, {}, files, writer.folder)
-    return DocIds(unfinished)[np.arange(count)]
+        gathered.by_term(starts, *new_postings(writer, starts))

@@ -210,10 +210,6 @@ class AdversarialRanker(Ranker):
         """Delegated to the ranker."""
         return self.ranker.keeps_vectors
 
-    def keep_tokens(self) -> None:
-        """Delegated to the ranker."""
-        self.ranker.keep_tokens()
-
     def score(self, queries: Sequence[str], passages: Sequence[str], batch_size: int = 32) -> Tensor:
         """Delegated to the ranker."""
         training = self.training

@@ -258,7 +258,8 @@ def _ours(model: str) -> bool:
 
 
 def _from_vectors(wanted: RankerRecipe, data: DataRecipe | None, seed: int, texts: object) -> Ranker:
-    from evenrank.models.word_rankers import WordRanker, collection_vectors, file_vectors
+    from evenrank.models.vocabulary import collection_vectors, file_vectors
+    from evenrank.models.word_rankers import WordRanker
 
     if texts is None and data is None:
         raise EvenrankError(f"`ranker`: a {wanted.kind} ranker needs a model (a folder of one)")

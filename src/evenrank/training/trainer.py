@@ -528,7 +528,6 @@ class CheckpointTrainer(ResumableTrainer):
         self.folder = folder
         self.chooser = chooser
         _freeze(ranker, settings.learning_rates)
-        ranker.keep_tokens()
         super().__init__(
             model=ranker,
             args=training_arguments(settings, len(items), folder, rule=chooser.rule if validated else None),

@@ -457,12 +457,16 @@ def decided_claims(
     by which the figures are called."""
 
     def called(effect: Effect) -> Effect:
-        what = effect.what
-        for name, here in stand_ins.items():
-            what = what.replace(f" on {name}", f" on {here}")
+        # At once: what stands for one collection may be called as another.
+        names = "|".join(map(re.escape, stand_ins))
+        what = (
+            re.sub(f" on ({names})", lambda found: f" on {stand_ins[found[1]]}", effect.what) if names else effect.what
+        )
         return replace(effect, what=what)
 
     decided = [claim.decided(figures, models, scale) for claim in claims_of(paper)]
+    if not stand_ins:
+        return tuple(decided)
     return tuple(replace(one, effects=tuple(map(called, one.effects))) for one in decided)
 
 

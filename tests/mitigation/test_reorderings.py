@@ -3,24 +3,70 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Annotated, ClassVar
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import evenrank
+from evenrank import options as opt
+from evenrank.files.arguments import checked
 from evenrank.files.errors import EvenrankError
 from evenrank.files.types import Array
-from evenrank.mitigation.reorderings import METHODS, Fair, GroupedLists, Reordering, Shift, lean_offsets, make_method
+from evenrank.mitigation.reorderings import (
+    METHODS,
+    Fair,
+    GroupedLists,
+    Reordering,
+    Shift,
+    add_reordering,
+    lean_offsets,
+    make_method,
+    reordered,
+)
 from slow_reorderings import grouped, lists_of, one_list
 
-every_method = pytest.mark.parametrize("name", METHODS)
+
+class SecondFirst:
+    """By relevance, to which the strength is added for documents of the second group."""
+
+    name: ClassVar[str] = "second-first"
+    source: ClassVar[str] = "these tests"
+
+    @checked
+    def order(self, lists: GroupedLists, strength: Annotated[float, opt.SHARE]) -> Array:
+        number = np.repeat(np.arange(len(lists.lengths)), lists.lengths)
+        return np.lexsort((-lists.scores - strength * (lists.group == 1), number))
+
+
+class Reversed:
+    """Every document before those above it, across lists: no order of lists."""
+
+    name: ClassVar[str] = "reversed"
+    source: ClassVar[str] = "these tests"
+
+    def order(self, lists: GroupedLists, strength: float) -> Array:
+        return np.arange(len(lists.scores))[::-1]
+
+
+every_method = pytest.mark.parametrize("name", [*METHODS, SecondFirst.name])
 documents = st.lists(st.tuples(st.sampled_from([0.0, 0.2, 0.5, 0.9, 1.0]), st.integers(-1, 1)), max_size=12).map(
     lambda rows: sorted(rows, key=lambda row: -row[0])
 )
 several = st.lists(documents, max_size=5).map(lambda rows: lists_of(*rows, targets=(0.4, 0.35, 0.25)))
 strengths = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_method() -> Iterator[None]:
+    add_reordering(SecondFirst)
+    yield
+    # Other tests go through all methods there are.
+    del METHODS[SecondFirst.name]
 
 
 def made(name: str) -> Reordering:
@@ -141,7 +187,7 @@ def test_made_with_what_they_need() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("fare", {}, "`method`: expected neutral, fair, detconstsort, shift, found 'fare'"),
+        ("fare", {}, "`method`: expected neutral, fair, detconstsort, shift, second-first, found 'fare'"),
         ("detconstsort", {"alpha": 1}, "detconstsort has no option 'alpha', only `top`"),
         ("fair", {"per": 1}, "fair has no option 'per', only `protected`, `alpha`, `top`"),
         ("fair", {"protected": "x"}, "`protected`: expected m or f, found 'x'"),
@@ -160,3 +206,23 @@ def test_mistakes(name: str, options: dict[str, object], message: str) -> None:
 def test_fair_needs_a_group() -> None:
     with pytest.raises(EvenrankError, match="fair needs groups of documents"):
         make_method("fair", one_list([-1], [1]))
+
+
+def test_a_method_of_ones_own_rebalances_by_its_name() -> None:
+    run = pl.DataFrame({"query_id": ["q"] * 3, "doc_id": ["a", "b", "c"], "score": [1.0, 0.8, 0.0]})
+    labels = pl.DataFrame({"doc_id": ["a", "b", "c"], "group": ["f", "m", "m"]})
+    orders = []
+    for strength in (0.1, 0.5, 1.0):
+        made = evenrank.rebalance(run, method="second-first", strength=strength, labels=labels, missing="skip")
+        orders.append("".join(made.run.table["doc_id"]))
+    # b passes a from 0.2 on; c, without relevance, only ties with it at 1.
+    assert orders == ["abc", "bac", "bac"]
+    assert made.method == "second-first"
+
+
+def test_an_added_method_is_checked() -> None:
+    with pytest.raises(EvenrankError, match=r"^there is a method named second-first already$"):
+        add_reordering(SecondFirst)
+    two = lists_of([(1.0, 0)], [(1.0, 0)], targets=(0.5, 0.5, 0))
+    with pytest.raises(EvenrankError, match=r"^reversed: its order has to have every place of each list once"):
+        reordered(Reversed(), two, 1)

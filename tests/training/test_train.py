@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
 
+from torch.nn.functional import kl_div
 from transformers import TrainerCallback
 
 import evenrank
@@ -26,7 +29,7 @@ from evenrank.models.encoders import DotRanker
 from evenrank.models.protocol import register_ranker
 from evenrank.training import losses
 from evenrank.training.choice import Validation
-from evenrank.training.lists import as_lists, training_lists
+from evenrank.training.lists import as_lists, collate, training_lists
 from evenrank.training.losses import nll, register_loss
 from evenrank.training.recipes import load_recipe
 from training_runs import assert_same, fair, logged
@@ -118,6 +121,7 @@ def test_lists_in_every_form(tmp_path: Path) -> None:
         ({"query": "a", "passages": ["b", "c"], "relevance": [1, 1]}, "there is nothing to learn"),
         ({**RECORDS[1], "sides": [2, 0]}, "sides: expected +1, -1 or 0 for each passage"),
         ({**RECORDS[1], "sides": [1]}, "sides: expected +1, -1 or 0 for each passage"),
+        ({**RECORDS[1], "values": [1, math.nan]}, "values: expected a finite number for each passage"),
     ],
 )
 def test_bad_lists_are_named(tmp_path: Path, row: dict[str, object], message: str) -> None:
@@ -204,6 +208,60 @@ def test_a_custom_term_sees_the_whole_batch(gendered: Path, tmp_path: Path, monk
     assert_same(whole, by_value.folder)
     with pytest.raises(EvenrankError, match="ibbr-ts is a built-in term"):
         register_term("ibbr-ts", probability_gap)
+
+
+def neutrality_kl(scores: Any, relevance: Any, sides: Any, mask: Any, values: Any) -> Any:
+    target = values.masked_fill(~mask, -1e9).softmax(1)
+    return kl_div(scores.masked_fill(~mask, -1e9).log_softmax(1), target, reduction="batchmean")
+
+
+def test_a_term_takes_the_values_of_passages(gendered: Path) -> None:
+    # Lists of 3 and of 2 passages: padding is in neither softmax.
+    records = [{**row, "values": [0.25, 1.0, 0.5][: len(row["passages"])]} for row in RECORDS]
+    found = as_lists(records, [Scoring(load_lexicon("gender-en"))])
+    lists = collate([found[0], found[1]])
+    assert lists.values is not None
+    assert lists.values.tolist() == [[0.25, 1.0, 0.5], [0.25, 1.0, 0.0]]
+    scores = torch.tensor([[2.0, -1.0, 0.5], [0.0, 1.0, 7.0]])
+    expected = 0.0
+    for row, values in (([2.0, -1.0, 0.5], [0.25, 1.0, 0.5]), ([0.0, 1.0], [0.25, 1.0])):
+        q, p = (np.exp(x) / np.exp(x).sum() for x in (row, values))
+        expected += float((p * np.log(p / q)).sum()) / 2
+    term = FunctionTerm(neutrality_kl, weight=2.0, values=True)
+    summary = term.summarize(scores, lists.relevance, lists.sides[0], lists.mask, lists.values)
+    assert term.loss(summary).item() == pytest.approx(expected, abs=1e-6)
+    assert math.isfinite(term.delta_aprf(summary))
+    made = partial(DotRanker.from_pretrained, load_recipe(gendered).ranker.model)
+    logs = [
+        evenrank.train(made(), records, fairness=term, batch=batch, accumulation=2 // batch, max_steps=1).log[0]
+        for batch in (2, 1)
+    ]
+    whole, pieces = (log["fair_loss_gender-en"] for log in logs)
+    assert 0 < whole == pytest.approx(pieces, abs=1e-4)
+    with pytest.raises(
+        EvenrankError, match=r"^`fairness`: the term takes the values of passages, which the lists lack$"
+    ):
+        evenrank.train(made(), RECORDS, fairness=term, max_steps=1)
+    with pytest.raises(EvenrankError, match=r"^`lists`: some have values, others none"):
+        as_lists([records[0], RECORDS[1]])
+
+
+def test_lists_of_a_run_have_the_values_of_a_frame() -> None:
+    run = pl.DataFrame({"query_id": ["q"] * 3, "doc_id": ["a", "b", "c"], "score": [3.0, 2.0, 1.0]})
+    given = {
+        "qrels": pl.DataFrame({"query_id": ["q"], "doc_id": ["b"], "relevance": [1]}),
+        "collection": pl.DataFrame({"doc_id": ["a", "b", "c"], "text": ["He ran.", "She ran.", "It rained."]}),
+        "queries": pl.DataFrame({"query_id": ["q"], "text": ["who ran"]}),
+    }
+    values = pl.DataFrame({"doc_id": ["c", "b", "a", "z"], "value": [1.0, 0.5, 0.25, 9.0]})
+    lists = evenrank.training_lists(run, **given, values=values)
+    assert dict(zip(lists[0].passages, lists[0].values, strict=True)) == {
+        "She ran.": 0.5,
+        "He ran.": 0.25,
+        "It rained.": 1,
+    }
+    with pytest.raises(EvenrankError, match=r"^`values`: the passage 'a' has no finite value$"):
+        evenrank.training_lists(run, **given, values=values.filter(pl.col("doc_id") != "a"))
 
 
 def test_a_custom_loss_by_name_and_by_value(gendered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import numpy as np
 import polars as pl
@@ -61,7 +61,7 @@ class EvenrankRebalancer(pt.Estimator):
     @checked
     def __init__(
         self,
-        method: Literal["neutral", "fair", "detconstsort", "shift"] = "neutral",
+        method: str = "neutral",
         strength: Annotated[float, opt.SHARE] = 0.5,
         *,
         text_field: str = "text",

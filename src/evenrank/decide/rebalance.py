@@ -200,9 +200,9 @@ def _nothing_moved(request: Request, plan: Plan, grouping: Grouping, kept: Kept)
         return "no_strength"
     if method == "neutral" and not (grouping.table.table["neutrality"] > 0).any():
         return "none_neutral"
-    if method in ("neutral", "shift"):
-        return "too_weak"
-    return "none_moved" if kept.unmet else "all_there"
+    if method in ("fair", "detconstsort"):
+        return "none_moved" if kept.unmet else "all_there"
+    return "too_weak" if method in ("neutral", "shift") else "none_moved"
 
 
 def _share(part: int, total: int) -> str:
@@ -220,7 +220,7 @@ def rebalance(
     *,
     out: Annotated[opt.File | None, opt.Option("The run to write (-: standard output).", panel="Output")] = None,
     method: Annotated[
-        Literal["neutral", "fair", "detconstsort", "shift"],
+        str,
         opt.Option("neutral, fair (FA*IR), detconstsort or shift.", metavar="NAME"),
     ] = "neutral",
     strength: Annotated[
@@ -302,7 +302,8 @@ def rebalance(
     Args:
         run: The run, as :func:`evenrank.audit` takes one.
         out: Where to write the new run too, with what it was made from beside it (``OUT.card.json``).
-        method: "neutral", "fair" (FA*IR), "detconstsort" or "shift"; see the guide.
+        method: "neutral", "fair" (FA*IR), "detconstsort" or "shift"; see the guide. Or one added by
+            :func:`evenrank.mitigation.reorderings.add_reordering`.
         strength: From 0, the run as it is, to 1, as far as the method goes.
         max_bias: Instead of a strength, a bound on bias, or several: ``"ARaB@10 <= 0.02"``; the least strength that
             meets it is chosen. Of signed measures the size of the mean is compared; ``"… <= 50%"`` is of the run's own.

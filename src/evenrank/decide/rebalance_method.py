@@ -9,7 +9,16 @@ from evenrank.files.errors import EvenrankError, arg
 from evenrank.files.types import Array
 from evenrank.files.wording import counted
 from evenrank.groups import GroupTable
-from evenrank.mitigation.reorderings import DetConstSort, Fair, GroupedLists, Reordering, Shift, make_method
+from evenrank.mitigation.reorderings import (
+    DetConstSort,
+    Fair,
+    GroupedLists,
+    Reordering,
+    Shift,
+    make_method,
+    method_named,
+    reordered,
+)
 
 _ASKED = {
     "fair": " (the minimum of protected documents)",
@@ -23,7 +32,8 @@ class MethodOptions:
     """A method by its name, and what it is given; None for its default.
 
     ``protected``: the group of ``fair``; ``alpha``: its significance; ``per``: what ``shift`` has an offset for;
-    ``top``: the ranks that ``fair`` and ``detconstsort`` promise something of.
+    ``top``: the ranks that ``fair`` and ``detconstsort`` promise something of. Raises EvenrankError for a name that no
+    method has.
     """
 
     name: str
@@ -31,6 +41,9 @@ class MethodOptions:
     alpha: float | None = None
     per: str | None = None
     top: int | None = None
+
+    def __post_init__(self) -> None:
+        method_named(self.name)
 
     @property
     def learns(self) -> bool:
@@ -90,7 +103,7 @@ def check_top(top: int | None, depth: int) -> None:
 def applied(method: Reordering, lists: GroupedLists, strength: float) -> tuple[Array, Kept]:
     """The new order [N] of lists, and what is to be said of it."""
     number = len(lists.lengths)
-    order = method.order(lists, strength)
+    order = reordered(method, lists, strength)
     if isinstance(method, Fair | DetConstSort):
         unmet = method.unmet(lists, order, strength)
         return order, Kept(number, int((unmet > 0).sum()), int(unmet.sum()))

@@ -14,7 +14,7 @@ from evenrank.files.errors import EvenrankError
 from evenrank.files.types import Array
 from evenrank.groups import GroupTable
 from evenrank.measures import parse_measure, resolve
-from evenrank.mitigation.reorderings import Reordering
+from evenrank.mitigation.reorderings import Reordering, reordered
 from evenrank.results.table import (
     number,
 )
@@ -97,7 +97,7 @@ class Tuning:
     def _at(self, step: int) -> tuple[float, ...]:
         if step not in self._means:
             lists = self._figures.lists
-            order = self._method.order(lists.lists, step / STEPS)
+            order = reordered(self._method, lists.lists, step / STEPS)
             self._means[step] = self._figures.means(lists.reordered(order))
         return self._means[step]
 

@@ -183,7 +183,9 @@ class IBBR:
 
     # What EffectiveBatch asks of a term.
 
-    def summarize(self, scores: Tensor, relevance: Tensor, sides: Tensor, mask: Tensor) -> tuple[Tensor, ...]:
+    def summarize(
+        self, scores: Tensor, relevance: Tensor, sides: Tensor, mask: Tensor, values: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
         """nPRF (differentiable), PRF, and whether they are defined, for both poles of each query: [2, B] each."""
         found = Pairwise.of(scores, relevance, sides, mask, self.score)
         return found.nprf, found.prf, found.defined
@@ -217,7 +219,9 @@ Summary = tuple[Tensor, ...]
 class BatchTerm(Protocol):
     """A term that is no mean over queries: a function of a differentiable summary of every query of the batch."""
 
-    def summarize(self, scores: Tensor, relevance: Tensor, sides: Tensor, mask: Tensor) -> Summary:
+    def summarize(
+        self, scores: Tensor, relevance: Tensor, sides: Tensor, mask: Tensor, values: Tensor | None = None
+    ) -> Summary:
         """What the term needs of each query: [F, B] tensors, of which the first carries the gradient."""
 
     def loss(self, summary: Summary) -> Tensor:
@@ -265,9 +269,11 @@ class EffectiveBatch:
         self.attributes = attributes
         self._gradients: list[Tensor] = []
 
-    def summarize(self, scores: Tensor, relevance: Tensor, sides: Tensor, mask: Tensor) -> list[Summary]:
+    def summarize(
+        self, scores: Tensor, relevance: Tensor, sides: Tensor, mask: Tensor, values: Tensor | None = None
+    ) -> list[Summary]:
         """The summary of a piece for each attribute; ``sides`` [A, B, K]."""
-        return [self.term.summarize(scores.float(), relevance, side, mask) for side in sides]
+        return [self.term.summarize(scores.float(), relevance, side, mask, values) for side in sides]
 
     def begin(self, pieces: Sequence[Sequence[Summary]]) -> None:
         """Starts a step whose batch is in ``pieces`` on this process."""
@@ -337,8 +343,11 @@ def _gathered(local: Tensor) -> tuple[Tensor, int, int]:
     return torch.cat(parts), distributed.get_rank() * rows, processes
 
 
-TermFunction = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
-"""(scores [B, K], relevance [B, K], sides [B, K], mask [B, K] bool) → a number with a gradient for the scores."""
+TermFunction = Callable[..., Tensor]
+"""(scores [B, K], relevance [B, K], sides [B, K], mask [B, K] bool) → a number with a gradient for the scores.
+
+With ``FunctionTerm(…, values=True)`` the lists' values [B, K] are a fifth argument.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,25 +356,37 @@ class FunctionTerm:
 
     The function is called with all queries of a step, in all processes and accumulation steps, at once. It acts in
     every step; with ``pairs=True``, only where a clicked passage of each pole competes with one that is not clicked.
+    With ``values=True``, its fifth argument is the number that the lists have for each passage: its neutrality, say.
     """
 
     function: TermFunction
     weight: Weight = 1.0
     pairs: bool = False
+    values: bool = False
 
-    def summarize(self, scores: Tensor, relevance: Tensor, sides: Tensor, mask: Tensor) -> Summary:
-        """Scores (differentiable), relevance, sides and mask, [K, B] each."""
-        return scores.T, relevance.T, sides.T, mask.T
+    def summarize(
+        self, scores: Tensor, relevance: Tensor, sides: Tensor, mask: Tensor, values: Tensor | None = None
+    ) -> Summary:
+        """Scores (differentiable), relevance, sides, mask and, if wanted, values, [K, B] each.
+
+        Raises EvenrankError if it takes values that there are not.
+        """
+        if not self.values:
+            return scores.T, relevance.T, sides.T, mask.T
+        if values is None:
+            raise EvenrankError("`fairness`: the term takes the values of passages, which the lists lack")
+        return scores.T, relevance.T, sides.T, mask.T, values.T
 
     def loss(self, summary: Summary) -> Tensor:
         """The function of the queries that have a passage."""
-        scores, relevance, sides, mask = (column.T for column in summary)
+        scores, relevance, sides, mask, *values = (column.T for column in summary)
         real = (mask > 0).any(1)
         # Without a query, or if the function ignores the scores, there is still a gradient: of 0.
         nothing = 0 * scores.sum()
         if not bool(real.any()):
             return nothing
-        return self.function(scores[real], relevance[real], sides[real], mask[real] > 0) + nothing
+        rest = [column[real] for column in values]
+        return self.function(scores[real], relevance[real], sides[real], mask[real] > 0, *rest) + nothing
 
     def applies(self, summary: Summary) -> bool:
         """Whether the term acts on these queries."""
@@ -377,7 +398,7 @@ class FunctionTerm:
         return delta_aprf(found.prf, found.defined)
 
     def _pairwise(self, summary: Summary) -> Pairwise:
-        scores, relevance, sides, mask = (column.detach().T for column in summary)
+        scores, relevance, sides, mask = (column.detach().T for column in summary[:4])
         return Pairwise.of(scores, relevance, sides, mask > 0)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Protocol
+from typing import Annotated, ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -65,6 +65,20 @@ class Reordering(Protocol):
         the same order; documents that the method has no reason to part stay in the order of the run.
         """
         ...
+
+
+M = TypeVar("M", bound=Reordering)
+
+
+def reordered(method: Reordering, lists: GroupedLists, strength: float) -> Array:
+    """The order of a method [N]. Raises EvenrankError unless it has every place of each list once."""
+    order = np.asarray(method.order(lists, strength))
+    places = np.arange(len(lists.scores))
+    whole = order.dtype.kind == "i" and order.shape == places.shape and bool((np.sort(order) == places).all())
+    number = np.repeat(np.arange(len(lists.lengths)), lists.lengths)
+    if not (whole and (number[order] == number).all()):
+        raise EvenrankError(f"{method.name}: its order has to have every place of each list once, list by list")
+    return order
 
 
 class Neutral:
@@ -385,13 +399,33 @@ def _least(lists: GroupedLists, strength: float) -> Array:
     return least
 
 
-METHODS: dict[str, Callable[..., Reordering]] = {
-    "neutral": Neutral,
-    "fair": Fair,
-    "detconstsort": DetConstSort,
-    "shift": Shift,
-}
+METHODS: dict[str, type[Reordering]] = {}
 """The classes by name; :func:`make_method` finds what they are to be given."""
+
+
+@checked
+def add_reordering(method: type[M]) -> type[M]:
+    """Makes a method known by its name, to :func:`evenrank.rebalance` and its transformer, and returns it.
+
+    ``method``: a class as :class:`Reordering` describes it, made without arguments; of ``protected``, ``alpha``,
+    ``per`` and ``top`` it is given those that its ``__init__`` names. Raises EvenrankError for a name that another
+    method has.
+    """
+    if method.name in METHODS:
+        raise EvenrankError(f"there is a method named {method.name} already")
+    METHODS[method.name] = method
+    return method
+
+
+for _method in (Neutral, Fair, DetConstSort, Shift):
+    add_reordering(_method)
+
+
+def method_named(name: str) -> type[Reordering]:
+    """The class of a method. Raises EvenrankError for a name that no method has."""
+    if name not in METHODS:
+        raise EvenrankError(f"{arg.method}: expected {', '.join(METHODS)}, found {quoted(name)}")
+    return METHODS[name]
 
 
 def make_method(name: str, lists: GroupedLists, **options: object) -> Reordering:
@@ -401,9 +435,7 @@ def make_method(name: str, lists: GroupedLists, **options: object) -> Reordering
     least exposure against its target in ``lists``; for shift, ``offsets`` are by default :func:`lean_offsets` of them.
     Raises EvenrankError for an unknown method, option or group.
     """
-    if name not in METHODS:
-        raise EvenrankError(f"{arg.method}: expected {', '.join(METHODS)}, found {quoted(name)}")
-    method = METHODS[name]
+    method: Callable[..., Reordering] = method_named(name)
     allowed = tuple(inspect.signature(method).parameters)
     for option in options:
         if option not in allowed:

@@ -21,7 +21,8 @@ class CandidateLists:
 
     ``queries`` [B] and ``passages`` [B][K_b] are texts; ``relevance`` [B, K] float: grades (or a teacher's scores), 0
     for padding; ``sides`` [A, B, K] int8: +1, −1 or 0 for each of A attributes (gender, …); ``gendered`` [B, K] int8:
-    1, 0 or −1 (unknown, padding) for an adversary whose target is by label.
+    1, 0 or −1 (unknown, padding) for an adversary whose target is by label; ``values`` [B, K] float: a number of each
+    passage for a term of one's own, 0 for padding.
     """
 
     queries: Sequence[str]
@@ -29,6 +30,7 @@ class CandidateLists:
     relevance: Tensor | None = None
     sides: Tensor | None = None
     gendered: Tensor | None = None
+    values: Tensor | None = None
 
     @property
     def mask(self) -> Tensor:

@@ -76,7 +76,9 @@ class FairTerm:
 
     def summarize(self, scores: Tensor, inputs: Inputs) -> list[Summary]:
         """What the term needs of a piece."""
-        return self.batch.summarize(scores, inputs["relevance"], inputs["sides"], inputs["counted"])
+        return self.batch.summarize(
+            scores, inputs["relevance"], inputs["sides"], inputs["counted"], inputs.get("values")
+        )
 
     def begin(self, pieces: Sequence[Sequence[Summary]]) -> None:
         """Starts a step whose batch is in ``pieces`` on this process."""

@@ -56,12 +56,14 @@ ADVERSARY = "adversary"
 class PassageGroups:
     """The ``attributes`` for which passages get a side, and the labels of an adversary's ``target``, if it has any.
 
+    ``values``: a number of each passage, ``doc_id`` and ``value``, if a term wants one.
     ``label``: what makes a passage gendered, that it is not ``neutrality`` 1, or ``any`` weight of a group.
     """
 
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     target: GroupTable | None = None
     label: Literal["neutrality", "any"] = "neutrality"
+    values: pl.DataFrame | None = None
 
     @property
     def labels(self) -> dict[str, GroupTable]:
@@ -72,7 +74,8 @@ class PassageGroups:
     def columns(self, texts: pl.DataFrame) -> list[pl.Series]:
         """``signs``: the sides of each text, one for each attribute [IBBR §2.2]; ``gendered``: 1, 0, or −1 (unknown).
 
-        Raises EvenrankError for labels that know none of the passages.
+        ``value``: its number. Raises EvenrankError for labels that know none of the passages, and for a passage without
+        a finite number where there are numbers.
         """
         found = []
         if self.attributes:
@@ -82,6 +85,8 @@ class PassageGroups:
             from .adversarial import gendered_by_label
 
             found.append(pl.Series("gendered", gendered_by_label(texts["doc_id"], self.target, self.label)))
+        if self.values is not None:
+            found.append(values_of(texts["doc_id"], self.values))
         return found
 
     def counts(self, passages: pl.Series, relevant: pl.Series) -> dict[str, int]:
@@ -94,6 +99,20 @@ class PassageGroups:
             counts[f"known_{name}"] = len(known)
             counts[f"known_relevant_{name}"] = int(relevant.unique().is_in(known.implode()).sum())
         return counts
+
+
+def values_of(passages: pl.Series, values: pl.DataFrame) -> pl.Series:
+    """The ``value`` of each passage. Raises EvenrankError for a passage without one, with two, or not a finite one."""
+    if not {"doc_id", "value"} <= {*values.columns} or not values.schema["value"].is_numeric():
+        raise EvenrankError(f"{arg.values}: expected the columns doc_id and value (numbers), found {values.columns}")
+    known = values.select(pl.col("doc_id").cast(pl.String), pl.col("value").cast(pl.Float32))
+    if known["doc_id"].is_duplicated().any():
+        raise EvenrankError(f"{arg.values}: a passage has two values")
+    found = passages.to_frame().join(known, on="doc_id", how="left", maintain_order="left")
+    bad = found.filter(~pl.col("value").is_finite().fill_null(False))["doc_id"]
+    if len(bad):
+        raise EvenrankError(f"{arg.values}: the passage {quoted(bad[0])} has no finite value")
+    return found["value"]
 
 
 def label_lines(labels: Mapping[str, Mapping[str, int]]) -> list[str]:
@@ -327,7 +346,7 @@ def _write_arrow(table: pl.DataFrame, path: Path) -> None:
 class TrainingList:
     """One query with its K passages, as training reads it: relevance [K], and sides [K][A] for A attributes.
 
-    ``gendered`` [K]: 1, 0 or −1 (unknown), for an adversary, if that is by label.
+    ``gendered`` [K]: 1, 0 or −1 (unknown), for an adversary, if that is by label. ``values`` [K]: a number of each.
     """
 
     index: int
@@ -336,6 +355,7 @@ class TrainingList:
     relevance: list[float]
     sides: list[list[int]] | None = None
     gendered: list[int] | None = None
+    values: list[float] | None = None
 
 
 class ListDataset(torch.utils.data.Dataset[TrainingList]):
@@ -412,6 +432,7 @@ class TrainingLists(ListDataset):
         names = self._texts[0].schema.names
         self.attributes = len(self._texts[0].column("signs")[0]) if "signs" in names else 0
         self.targeted = "gendered" in names
+        self.valued = "value" in names
 
     def __getstate__(self) -> dict[str, object]:
         # A data-loading process opens the maps itself.
@@ -445,8 +466,9 @@ class TrainingLists(ListDataset):
         texts = [self._text(row) for row in rows]
         sides = [self._value("signs", row) for row in rows] if self.attributes else None
         target = [self._value("gendered", row) for row in rows] if self.targeted else None
+        values = [self._value("value", row) for row in rows] if self.valued else None
         relevance = [grade] + [0.0] * len(chosen)
-        return TrainingList(number, batch.column("query")[row].as_py(), texts, relevance, sides, target)
+        return TrainingList(number, batch.column("query")[row].as_py(), texts, relevance, sides, target, values)
 
     def query_id(self, index: int) -> str:
         """The query of an item, for messages."""
@@ -494,7 +516,7 @@ def _list(batch: pa.RecordBatch, name: str, row: int) -> Array:
 
 
 def collate(lists: Sequence[TrainingList]) -> CandidateLists:
-    """Items as one batch; relevance and sides are padded with 0, what is known for an adversary with −1."""
+    """Items as one batch; relevance, sides and values are padded with 0, what is known for an adversary with −1."""
     longest = max(len(list_.passages) for list_ in lists)
     relevance = torch.tensor([list_.relevance + [0.0] * (longest - len(list_.relevance)) for list_ in lists])
     sides = None
@@ -505,8 +527,11 @@ def collate(lists: Sequence[TrainingList]) -> CandidateLists:
     if lists[0].gendered is not None:
         rows = [torch.tensor(list_.gendered, dtype=torch.int8) for list_ in lists]
         target = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-1)
+    values = None
+    if lists[0].values is not None:
+        values = torch.nn.utils.rnn.pad_sequence([torch.tensor(list_.values) for list_ in lists], batch_first=True)
     return CandidateLists(
-        [list_.query for list_ in lists], [list_.passages for list_ in lists], relevance, sides, target
+        [list_.query for list_ in lists], [list_.passages for list_ in lists], relevance, sides, target, values
     )
 
 
@@ -545,6 +570,7 @@ def training_lists(
     negatives: int = 20,
     lexicon: Attributes | None = None,
     labels: opt.Labels = None,
+    values: object = None,
 ) -> TrainingLists:
     """The training lists of a run: each judged relevant passage with negatives drawn from its query's list.
 
@@ -554,16 +580,20 @@ def training_lists(
     ``negatives``: how many passages join the positive, drawn anew each epoch; ``lexicon``: passages get the sides that
     a fairness term needs; or from ``labels`` by document, as :func:`evenrank.as_labels` takes them (for several
     attributes, ``lexicon`` may name group tables of labels). A passage without a label has side 0; ``counts.json`` in
-    the folder says how many have one.
+    the folder says how many have one. ``values``: a frame with ``doc_id`` and ``value``, a number of each passage
+    (its neutrality, a teacher's score) for a :class:`FunctionTerm` that takes them.
 
-    Raises EvenrankError for a passage or a query without a text, for labels that know no passage, and if no query has
-    both kinds of passages.
+    Raises EvenrankError for a passage or a query without a text, a passage without a value if there are values, for
+    labels that know no passage, and if no query has both kinds of passages.
     """
     if (groups is None) == (run is None or qrels is None):
         raise EvenrankError(f"`training_lists`: expected {arg.run} and {arg.qrels}, or {arg.groups}")
     texts, asked = as_collection(collection), as_queries(queries)
     chosen = lexicon if labels is None else as_labels(labels)
-    kept_groups = None if chosen is None else PassageGroups(attributes_of(chosen))
+    kept_groups = PassageGroups(
+        {} if chosen is None else attributes_of(chosen),
+        values=None if values is None else frame_of(values, str(arg.values)),
+    )
     kept = tempfile.TemporaryDirectory() if folder is None else None
     place = folder if kept is None else kept.name
     assert place is not None
@@ -581,8 +611,8 @@ def as_lists(given: object, attributes: Sequence[Attribute] = ()) -> ListDataset
 
     A file (JSONL or Parquet), frame (polars, pandas, Arrow) or record has ``query``, ``passages`` (or ``docs``) and
     ``relevance`` (or ``labels``), as ``evenrank negatives --format labeled-list`` writes them, and perhaps ``sides``:
-    +1, −1 or 0 for each passage, a list of them for several attributes. Missing sides come from the texts: labels are
-    by document, so with them the lists have to have sides.
+    +1, −1 or 0 for each passage, a list of them for several attributes, and ``values``: a number for each. Missing
+    sides come from the texts: labels are by document, so with them the lists have to have sides.
 
     Raises InputError, with the line, for a file that cannot be used; EvenrankError for other input that cannot.
     """
@@ -607,12 +637,14 @@ def as_lists(given: object, attributes: Sequence[Attribute] = ()) -> ListDataset
 
 
 def _check_sides(lists: Sequence[TrainingList]) -> None:
-    """Raises EvenrankError unless all lists have sides for the same number of attributes, or none has."""
+    """Raises EvenrankError unless all lists have sides for the same number of attributes, or none; values alike."""
     attributes = [0 if list_.sides is None else len(list_.sides[0]) for list_ in lists]
     other = next((number for number, count in enumerate(attributes) if count != attributes[0]), None)
     if other is not None:
         sides = f"expected sides for {counted(attributes[0], 'attribute')}, as in list 1, found {attributes[other]}"
         raise EvenrankError(f"`lists`: list {other + 1}: {sides}")
+    if len({list_.values is None for list_ in lists}) > 1:
+        raise EvenrankError("`lists`: some have values, others none: expected them in all or in none")
 
 
 def _with_sides(lists: Sequence[TrainingList], scorings: Sequence[Scoring]) -> list[TrainingList]:
@@ -674,7 +706,13 @@ def _parsed(row: object, number: int) -> TrainingList:
         raise ValueError(f"expected a relevance for each passage, found {len(grades)} for {len(passages)} passages")
     if not all(map(math.isfinite, grades)) or len(set(grades)) < 2:
         raise ValueError("expected finite relevance that is not equal for all passages: there is nothing to learn")
-    return TrainingList(number, query, list(passages), grades, None if sides is None else _sides(sides, len(grades)))
+    values = row.get("values")
+    if values is not None:
+        if not _is_list(values, int | float) or len(values) != len(grades) or not all(map(math.isfinite, values)):
+            raise ValueError("values: expected a finite number for each passage")
+        values = [float(value) for value in values]
+    found = None if sides is None else _sides(sides, len(grades))
+    return TrainingList(number, query, list(passages), grades, found, values=values)
 
 
 def _is_list(values: object, kind: object) -> bool:

@@ -67,7 +67,7 @@ def train(
     a matrix [d, d] behind a frozen encoder on each side, and encodes each text once.
 
     ``lists``: records, a frame or a file (JSONL, Parquet) with ``query``, ``passages``, ``relevance`` and perhaps
-    ``sides`` (see :func:`as_lists`), or what :func:`training_lists` makes of a run, judgements and texts.
+    ``sides`` and ``values`` (see :func:`as_lists`), or what :func:`training_lists` makes of a run, qrels and texts.
 
     ``loss``: a name of :mod:`evenrank.training.losses`, or a function of (scores, relevance, mask), each [B, K].
     ``scale``: what scores are multiplied by before the loss and the fairness term (default: 20 for a ``dot`` ranker by

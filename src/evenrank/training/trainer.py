@@ -228,11 +228,13 @@ def _has_tensorboard() -> bool:
     return find_spec("tensorboard") is not None
 
 
-_OURS = ("relevance", "sides", "index", "counted")
+_OURS = ("relevance", "sides", "values", "index", "counted")
 
 
 class Collator:
     """Items → the ranker's tensors, with ``relevance`` [B, K], ``sides`` [A, B, K] and the ``index`` of each item [B].
+
+    ``values`` [B, K], if the lists have them.
 
     ``counted`` [B, K] bool: the passages that enter the loss; those of items that only pad a batch do not. With an
     adversary ``gendered`` [pairs], −1 for what its loss leaves out.
@@ -247,6 +249,8 @@ class Collator:
         inputs = {**self.ranker.encode(lists), "relevance": lists.relevance}
         if lists.sides is not None:
             inputs["sides"] = lists.sides
+        if lists.values is not None:
+            inputs["values"] = lists.values
         index = torch.tensor([item.index for item in items])
         counted = lists.mask & (index >= 0)[:, None]
         if "gendered" in inputs:

@@ -34,7 +34,16 @@ from evenrank.models.scorers import Rows, Scorer, Scores, TextPairs
 
 from .analysis import STOP_WORD, Analyzer, words_digest
 from .expansion import RM3, Forward, Ints, relevance_model
-from .index_folder import Encoding, IndexWriter, Manifest, begin_digest, changed_collection, check_files, refuse_model
+from .index_folder import (
+    Encoding,
+    IndexWriter,
+    Manifest,
+    begin_digest,
+    changed_collection,
+    check_files,
+    refuse_model,
+    save_array,
+)
 from .mapped import Texts, turns, write_documents, write_texts
 from .postings import Batch, Floats, Gathered, Postings, Starts, new_array, new_postings, starts_of
 
@@ -89,7 +98,7 @@ class Counts(Gathered):
             sizes += np.bincount(batch.document, minlength=self.documents)
         starts = starts_of(sizes)
         if writer is not None:
-            np.save(writer.file("forward-starts.npy"), starts)
+            save_array(writer.file("forward-starts.npy"), starts)
         return Forward(starts, terms, tf)
 
 
@@ -438,7 +447,7 @@ def build(
         terms = pl.Series(list(analyzer.known), dtype=pl.String)
         order = terms.arg_sort()
         write_texts(writer, "terms", terms.gather(order))
-        np.save(writer.file("numbers.npy"), order.to_numpy().astype(np.int32))
+        save_array(writer.file("numbers.npy"), order.to_numpy().astype(np.int32))
         write_texts(writer, "stopwords", pl.Series(sorted(analyzer.stopwords), dtype=pl.String))
         versions = {name: version(name) for name in _LIBRARIES}
         return writer.finish(counts.documents, digest(), versions=versions)

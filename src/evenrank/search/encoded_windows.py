@@ -23,7 +23,7 @@ from evenrank.files.work import Report, Work
 from evenrank.models.scorers import truncated_between, truncated_in_all
 from evenrank.models.text_encoders import Encoded, TextEncoder
 
-from .index_folder import IndexWriter
+from .index_folder import IndexWriter, save_array
 from .mapped import write_documents
 
 BATCHES = 64
@@ -136,7 +136,7 @@ class EncodingJob:
         _check(rows, encoder.name, number * self.sizes[0])
         with atomic_path(self.folder / _rows(number)) as part, part.open("wb") as stream:
             if isinstance(rows, np.ndarray):
-                np.save(stream, rows.astype(np.float16))
+                save_array(stream, rows.astype(np.float16))
             else:
                 save_npz(stream, csr_matrix(rows))
         cut = truncated_between(before, encoder.truncated)

@@ -7,6 +7,7 @@ index is opened; while an index is built, it is kept work (:mod:`evenrank.files.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import re
@@ -17,7 +18,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, TypeVar
+from typing import IO, Annotated, Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -182,6 +183,19 @@ def begin_digest(collection: object) -> Callable[[], dict[str, object]]:
     return digest
 
 
+def save_array(file: Path | IO[bytes], array: NDArray[Any]) -> None:
+    """Writes an array as ``.npy``. Raises OSError with the system's reason, which :func:`numpy.save` leaves out."""
+    if isinstance(file, Path):
+        with file.open("wb") as stream:
+            save_array(stream, array)
+        return
+    array = np.ascontiguousarray(array)
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
+    file.write(header.getvalue())
+    file.write(array.tobytes() if array.size == 0 else array.data)
+
+
 class IndexWriter:
     """Builds an index in the folder ``out``; a context manager.
 
@@ -216,8 +230,13 @@ class IndexWriter:
         return self.folder / name
 
     def new_array(self, name: str, dtype: DTypeLike, *shape: int) -> NDArray[Any]:
-        """A new data file, mapped, to be filled."""
-        return np.lib.format.open_memmap(self.file(name), "w+", np.dtype(dtype), shape)
+        """A new data file, mapped, to be filled. Raises OSError where there is no room for it."""
+        array = np.lib.format.open_memmap(self.file(name), "w+", np.dtype(dtype), shape)
+        if hasattr(os, "posix_fallocate"):
+            # A full disk would end the program where the map is filled.
+            with self.file(name).open("r+b") as stream:
+                os.posix_fallocate(stream.fileno(), 0, os.fstat(stream.fileno()).st_size)
+        return array
 
     def __enter__(self) -> IndexWriter:
         if os.path.lexists(self.folder / MANIFEST):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from evenrank.files import InputError
 from evenrank.files.tables import text_bytes
 
-from .index_folder import IndexWriter, Manifest
+from .index_folder import IndexWriter, Manifest, save_array
 
 Ints = NDArray[np.int32]
 
@@ -17,8 +17,8 @@ Ints = NDArray[np.int32]
 def write_texts(writer: IndexWriter, name: str, texts: pl.Series) -> None:
     """Writes texts, document ids or sorted terms, as :class:`Texts` reads them."""
     data, starts = text_bytes(texts)
-    np.save(writer.file(f"{name}.npy"), data[starts[0] : starts[-1]])
-    np.save(writer.file(f"{name}-starts.npy"), starts - starts[0])
+    save_array(writer.file(f"{name}.npy"), data[starts[0] : starts[-1]])
+    save_array(writer.file(f"{name}-starts.npy"), starts - starts[0])
 
 
 class Texts:
@@ -86,8 +86,8 @@ def write_documents(writer: IndexWriter, doc_ids: pl.Series) -> None:
     """Writes the ids of an index's documents, and their order of ties."""
     write_texts(writer, "ids", doc_ids)
     turn, by_turn = turns(doc_ids)
-    np.save(writer.file("turn.npy"), turn)
-    np.save(writer.file("by-turn.npy"), by_turn)
+    save_array(writer.file("turn.npy"), turn)
+    save_array(writer.file("by-turn.npy"), by_turn)
 
 
 def read_turns(manifest: Manifest) -> tuple[Ints, Ints]:

@@ -22,7 +22,7 @@ from numpy.typing import DTypeLike, NDArray
 from evenrank.files import EvenrankError, InputError
 
 from .expansion import Ints
-from .index_folder import IndexWriter, Manifest
+from .index_folder import IndexWriter, Manifest, save_array
 from .mapped import read_turns
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ class Gathered:
             return
         self._kept.append(self._stream.tell())
         for array in batch:
-            np.save(self._stream, array)
+            save_array(self._stream, array)
 
     def batches(self) -> Iterator[Batch]:
         """All of them, in order."""
@@ -110,7 +110,7 @@ def new_array(writer: IndexWriter | None, name: str, dtype: DTypeLike, size: int
 def new_postings(writer: IndexWriter | None, starts: Starts) -> tuple[Floats, Ints]:
     """Room for the scores and the documents of postings: in the files of an index, with their ``starts``, or memory."""
     if writer is not None:
-        np.save(writer.file("starts.npy"), starts)
+        save_array(writer.file("starts.npy"), starts)
     size = int(starts[-1])
     return new_array(writer, "scores.npy", np.float32, size), new_array(writer, "documents.npy", np.int32, size)
 

@@ -26,15 +26,13 @@ from evenrank.cli import main
 from evenrank.files import texts
 from evenrank.groups import Scoring, _plain_counting, load_lexicon, sides_of_texts
 from evenrank.groups import table as scores
-from evenrank.mitigation import negatives, rotation
+from evenrank.mitigation import negatives
 
 # Counting without the compiler asks polars for the size of the texts.
 _plain_counting.Room.left = -1
-_TEXTS = polars.DataFrame({"doc_id": ["a"], "text": ["she said"]})
 LOADED = (
-    (numpy, pyarrow.parquet, compute, page, scores, texts, negatives),
+    (numpy, polars, pyarrow.parquet, compute, page, scores, texts, negatives),
     sides_of_texts(["she said"], Scoring(load_lexicon())),
-    rotation.rotate_texts(_TEXTS),
 )
 _SOURCES = str(Path(evenrank.__file__).parent)
 

@@ -103,7 +103,7 @@ def _predictions(given: Answer) -> Answers:
         for split, predictions in splits.items()
     }
     if len(parts) != 1:
-        found = ", ".join(parts) or "none"
-        raise EvenrankError(f"expected predictions of one subset and split, found {found}: evenrank.mteb reads each")
+        names = ", ".join(parts) or "none"
+        raise EvenrankError(f"expected predictions of one subset and split, found {names}: evenrank.mteb reads each")
     (predictions,) = parts.values()
     return Answers([(query, *pair) for query, of in predictions.items() for pair in of.items()])

@@ -131,7 +131,7 @@ def _ranker(model: str, kind: Architecture | None, device: str | None, precision
 @functools.lru_cache(maxsize=1)
 def _encoder(model: str, device: str | None, precision: Precision, batch_size: int) -> TextEncoder:
     """The encoder of this process."""
-    found = find_encoder(model, device=device, precision=precision)
-    if found.sparse:
+    encoder = find_encoder(model, device=device, precision=precision)
+    if encoder.sparse:
         raise EvenrankError(f"{model}: its vectors are sparse: expected a bi-encoder")
-    return found.load(batch_size)
+    return encoder.load(batch_size)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 import torch
 from safetensors import SafetensorError
@@ -31,6 +31,7 @@ from .protocol import CandidateLists, Inputs, Ranker
 from .scorers import is_static, truncated_rows
 from .stored import (
     RARE_WORDS,
+    ModelFolder,
     check_tokeniser,
     check_weights,
     find_folder,
@@ -191,6 +192,17 @@ class EncoderRanker(Ranker):
 
     model: Encoder
 
+    @classmethod
+    def _around(cls, folder: ModelFolder) -> Self:
+        """A ranker around the model of a folder. Raises InputError, which names it, for a model that does not fit."""
+        encoder = load_encoder(folder, "float32", "cpu")
+        try:
+            return cls(encoder)
+        except InputError:
+            raise
+        except EvenrankError as error:
+            raise InputError(folder.path, str(error)) from None
+
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """``embeddings``, ``encoder`` (its layers), ``head`` (pooler, classifier, projection, maps), if not empty."""
         groups: dict[str, list[nn.Parameter]] = {"embeddings": [], "encoder": [], "head": []}
@@ -286,7 +298,7 @@ class CatRanker(EncoderRanker):
         found = find_model(os.fspath(folder))
         if found.architecture != "cross":
             raise InputError(found.path, f"expected a cross-encoder, found a {found.architecture} model")
-        return cls(load_encoder(found, "float32", "cpu"))
+        return cls._around(found)
 
 
 Pooling = Literal["cls", "mean"]
@@ -644,12 +656,7 @@ class DotRanker(EncoderRanker):
         found = find_model(os.fspath(folder))
         if found.architecture != "bi":
             raise InputError(found.path, f"expected a bi-encoder, found a {found.architecture} model")
-        try:
-            return cls(load_encoder(found, "float32", "cpu"))
-        except InputError:
-            raise
-        except EvenrankError as error:
-            raise InputError(found.path, str(error)) from None
+        return cls._around(found)
 
 
 def _stored(model: str, layers: int | None, lengths: dict[str, int]) -> SentenceTransformer | None:

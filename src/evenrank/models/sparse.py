@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from evenrank.files import EvenrankError, InputError
+from evenrank.files import EvenrankError
 
 from .encoders import EncoderRanker, limit_lengths, reads_to, tokenise
 from .protocol import CandidateLists, Inputs
-from .stored import find_model, load_encoder
+from .stored import find_model
 
 if TYPE_CHECKING:
     from sentence_transformers import SparseEncoder
@@ -105,13 +105,7 @@ class SparseRanker(EncoderRanker):
 
         Raises InputError for a folder without weights or with another kind of model.
         """
-        found = find_model(os.fspath(folder), "sparse")
-        try:
-            return cls(load_encoder(found, "float32", "cpu"))
-        except InputError:
-            raise
-        except EvenrankError as error:
-            raise InputError(found.path, str(error)) from None
+        return cls._around(find_model(os.fspath(folder), "sparse"))
 
     @property
     def keeps_vectors(self) -> bool:
@@ -160,15 +154,15 @@ class SparseRanker(EncoderRanker):
             inputs = {name: value.to(device) for name, value in tokens.items()}
             for part in self.model[0].sub_modules["query"]:
                 inputs = part.eval()(inputs)
-        found = {}
+        encoded = {}
         for query, row, was_cut in zip(queries, inputs["sentence_embedding"].float().cpu(), cut, strict=True):
             terms = row.nonzero()[:, 0]
-            found[query] = terms, row[terms], was_cut
-        return found
+            encoded[query] = terms, row[terms], was_cut
+        return encoded
 
     def _passage_inputs(self, passages: Sequence[str]) -> Inputs:
-        found = tokenise(self.model, passages, self.prompts["document"], task="document")
-        return {_PASSAGE + name: value for name, value in found.items()}
+        tokens = tokenise(self.model, passages, self.prompts["document"], task="document")
+        return {_PASSAGE + name: value for name, value in tokens.items()}
 
     def forward(self, **inputs: Tensor) -> Tensor:
         """Scores [B, K], float32."""
@@ -190,8 +184,8 @@ class SparseRanker(EncoderRanker):
         length = int(own["attention_mask"].any(0).nonzero().max()) + 1
         own = {name: value[:, :length] for name, value in own.items()}
         with _left_out(self._terms):
-            found = self._encoder(own)
-        return found["token_embeddings"].float(), own["attention_mask"].bool()
+            hidden = self._encoder(own)
+        return hidden["token_embeddings"].float(), own["attention_mask"].bool()
 
     def _products(self, hidden: Tensor, read: Tensor, passage: Tensor, terms: Tensor, weights: Tensor) -> Tensor:
         """The scores [N] of pairs of the passages with these numbers and of queries' terms and weights [N, T]."""
@@ -199,8 +193,8 @@ class SparseRanker(EncoderRanker):
         if self._terms.bias is not None:
             logits = logits + self._terms.bias[terms].float()[:, None]
         # What is masked counts as 0, as where no token names the term.
-        found = logits.relu().masked_fill(~read[passage][:, :, None], 0).amax(1).log1p()
-        return ((found.log1p() if self._twice else found) * weights).sum(1)
+        in_passage = logits.relu().masked_fill(~read[passage][:, :, None], 0).amax(1).log1p()
+        return ((in_passage.log1p() if self._twice else in_passage) * weights).sum(1)
 
     @torch.inference_mode()
     def score(self, queries: Sequence[str], passages: Sequence[str], batch_size: int = 32) -> Tensor:
@@ -226,8 +220,8 @@ class SparseRanker(EncoderRanker):
                 part = rows[at : at + _PAIRS]
                 query = torch.tensor([asked[queries[pair]] for pair, _ in part], device=device)
                 passage = torch.tensor([number for _, number in part], device=device)
-                found = self._products(hidden, read, passage, terms[query], weights[query])
-                scores[[pair for pair, _ in part]] = found.cpu()
+                products = self._products(hidden, read, passage, terms[query], weights[query])
+                scores[[pair for pair, _ in part]] = products.cpu()
         self.train(training)
         return scores
 

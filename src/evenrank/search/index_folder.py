@@ -62,12 +62,12 @@ class Manifest:
     def array(self, name: str, dtype: type[Number], length: int | None = None) -> NDArray[Number]:
         """A data file, mapped. Raises InputError for one that is no array of ``dtype``, or has another ``length``."""
         try:
-            found: NDArray[Number] = np.load(self.path / name, mmap_mode="r", allow_pickle=False)
+            array: NDArray[Number] = np.load(self.path / name, mmap_mode="r", allow_pickle=False)
         except Exception:  # a damaged heading can raise anything
             raise InputError(self.path, f"the index is damaged: {name} cannot be read") from None
-        if found.dtype != dtype or (length is not None and len(found) != length):
+        if array.dtype != dtype or (length is not None and len(array) != length):
             raise InputError(self.path, f"the index is damaged: {name} does not fit the other files")
-        return found
+        return array
 
     def card(self) -> dict[str, object]:
         """What a run card says of the index."""
@@ -156,14 +156,14 @@ def _checked(folder: Path, values: dict[str, object]) -> Manifest:
 
 def _check_file(folder: Path, name: str, entry: Mapping[str, object]) -> None:
     try:
-        found = os.lstat(folder / name)
+        status = os.lstat(folder / name)
     except OSError as error:
         raise InputError(folder, f"the index is damaged: {name}: {reason_of(error)}") from None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         # A link could lead anywhere.
         raise InputError(folder, f"the index is damaged: {name} is not a plain file")
-    if found.st_size != entry["bytes"]:
-        raise InputError(folder, f"the index is damaged: {name} has {found.st_size} bytes, expected {entry['bytes']}")
+    if status.st_size != entry["bytes"]:
+        raise InputError(folder, f"the index is damaged: {name} has {status.st_size} bytes, expected {entry['bytes']}")
 
 
 def begin_digest(collection: object) -> Callable[[], dict[str, object]]:
@@ -290,11 +290,11 @@ def changed_collection(manifest: Manifest) -> list[str]:
     try:
         if not isinstance(path, str) or file_system(path) is not None:
             return []
-        found = sum(os.path.getsize(file) for file in files_of(path))
+        size_now = sum(os.path.getsize(file) for file in files_of(path))
     except (OSError, ValueError, EvenrankError):
         # It is no longer there.
         return []
-    return [] if found == size else [f"the collection {readable(path)} has changed since the index was made"]
+    return [] if size_now == size else [f"the collection {readable(path)} has changed since the index was made"]
 
 
 def truncation_notes(facts: Mapping[str, object], name: str) -> tuple[str, ...]:

@@ -108,11 +108,11 @@ def values_of(passages: pl.Series, values: pl.DataFrame) -> pl.Series:
     known = values.select(pl.col("doc_id").cast(pl.String), pl.col("value").cast(pl.Float32))
     if known["doc_id"].is_duplicated().any():
         raise EvenrankError(f"{arg.values}: a passage has two values")
-    found = passages.to_frame().join(known, on="doc_id", how="left", maintain_order="left")
-    bad = found.filter(~pl.col("value").is_finite().fill_null(False))["doc_id"]
+    joined = passages.to_frame().join(known, on="doc_id", how="left", maintain_order="left")
+    bad = joined.filter(~pl.col("value").is_finite().fill_null(False))["doc_id"]
     if len(bad):
         raise EvenrankError(f"{arg.values}: the passage {quoted(bad[0])} has no finite value")
-    return found["value"]
+    return joined["value"]
 
 
 def label_lines(labels: Mapping[str, Mapping[str, int]]) -> list[str]:
@@ -590,10 +590,10 @@ def training_lists(
         raise EvenrankError(f"`training_lists`: expected {arg.run} and {arg.qrels}, or {arg.groups}")
     texts, asked = as_collection(collection), as_queries(queries)
     chosen = lexicon if labels is None else as_labels(labels)
-    kept_groups = PassageGroups(
-        {} if chosen is None else attributes_of(chosen),
-        values=None if values is None else frame_of(values, str(arg.values)),
-    )
+    value_table = frame_of(values, str(arg.values))
+    if value_table is None and values is not None:
+        raise EvenrankError(f"{arg.values}: expected a frame with doc_id and value, found {type(values).__name__}")
+    kept_groups = PassageGroups({} if chosen is None else attributes_of(chosen), values=value_table)
     kept = tempfile.TemporaryDirectory() if folder is None else None
     place = folder if kept is None else kept.name
     assert place is not None

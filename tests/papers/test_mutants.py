@@ -113,7 +113,7 @@ def groups_exchanged(patch: pytest.MonkeyPatch) -> None:
 
 
 def terms_exchanged(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ibbr, "TERMS", {"PD": "ibbr-ts", "TS": "ibbr-pd"})
+    patch.setattr(ibbr, "TERMS", {"PD": ibbr.TERMS["TS"], "TS": ibbr.TERMS["PD"]})
 
 
 def negatives_at_random(patch: pytest.MonkeyPatch) -> None:

@@ -18,11 +18,11 @@ import evenrank
 from evenrank.files import Run, read_qrels, read_queries, read_run, scan_collection
 from evenrank.files.tokens import Tokens
 from evenrank.groups import score_texts
-from evenrank.training.recipes import load_recipe, ranking_recipe
+from evenrank.training.recipes import ranking_recipe
 
 from .checks import Cost, Need, Options, need_irds, need_model, need_public, unused
 from .claims import published_of
-from .encoder import SmallBert, make_encoder
+from .encoder import SmallBert, distilled, make_encoder
 from .figures import EXACT, Figures
 from .sources import (
     MSMARCO_BM25,
@@ -38,7 +38,6 @@ from .sources import (
     neutral_queries,
     real_needs,
     small_encoder,
-    write_queries,
 )
 from .study import LEXICON, Sections, Settings, Step, Study, stated
 
@@ -331,21 +330,8 @@ class SamplingStudy(Study[SamplingSettings]):
 
     def distilled(self) -> str:
         """The encoder whose vectors are the teacher's, learned from all passages without labels."""
-        options, file = self.settings.options, self.folder / "passages.tsv"
-        if not file.is_file():
-            texts = counsel_chat(options, self.folder / "counsel-chat"), grepbiasir(options, self.folder / "grepbiasir")
-            found = [batch.select("text") for text in texts for batch in scan_collection(text.collection)]
-            write_queries(file, pl.concat(found).with_row_index("query_id"))
-        recipe = load_recipe("distil").model_dump(exclude_none=True)
-        return self.trained_in(
-            self.folder / "distilled",
-            {
-                "teacher": {**recipe["teacher"], "model": self.settings.teacher, "kept": str(self.folder / "vectors")},
-                "ranker": {**recipe["ranker"], "model": self.settings.student},
-                "data": {"collection": str(file)},
-                "training": {**recipe["training"], **self.settings.distillation},
-            },
-        )
+        settings = self.settings
+        return distilled(self, settings.student, settings.teacher, settings.distillation)
 
     def arm(self, seed: int, model: str, arm: str) -> list[dict[str, Run]]:
         """The runs of a row on every query set, of each division."""

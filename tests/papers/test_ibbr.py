@@ -208,8 +208,8 @@ def test_how_far_two_measures_agree() -> None:
     weighed, figures = Figures(same_queries=True), Figures(same_queries=True)
     sizes = {"L2": {"none": (0.4, 0.1), "TS 1": (-0.3, 0.08), "TS 2": (0.2, -0.05), "TS 3": (0.1, 0.01)}}
     sizes["L4"] = {"none": (0.4, 0.1), "TS 1": (0.3, 0.2), "TS 2": (0.2, 0.3), "TS 3": (0.1, -0.4)}
-    for model, rows in sizes.items():
-        for arm, pair in rows.items():
+    for model, arms in sizes.items():
+        for arm, pair in arms.items():
             for figure, value in zip(("ΔA-PRF", "RaB@5"), pair, strict=True):
                 weighed.add(figure, f"{model} {arm}", 7, ["q"], np.array([value]))
     _agreement(figures, weighed, {"L2": [*sizes["L2"]], "L4": [*sizes["L4"]]}, [7])

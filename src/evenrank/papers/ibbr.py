@@ -309,7 +309,7 @@ class IBBRStudy(Study[IBBRSettings]):
     def steps(self) -> Iterator[Iterable[Step]]:
         """Data, base rankers, every row whose weight is known, and the best rows once the first seed has chosen."""
         settings, first = self.settings, self.settings.seeds[0]
-        if settings.student:
+        if settings.student and any("model" not in one for one in settings.rankers.values()):
             yield [("distilled", ())]
         # The first alone: it makes what all seeds share.
         yield [("prepare", (first,))]

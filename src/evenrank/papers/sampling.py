@@ -279,7 +279,7 @@ class SamplingStudy(Study[SamplingSettings]):
         """The distilled encoder, data and negatives, every ranker, then AdvBert, which goes on from one."""
         settings, first = self.settings, next(iter(self.settings.rankers))
         trained = {self._name(model, "random", 0): model for model in settings.models}.values()
-        if settings.student:
+        if settings.student and any("model" not in one["ranker"] for one in settings.rankers.values()):
             yield [("distilled", ())]
         # The first alone: it makes what all seeds share.
         yield [("prepare", (settings.seeds[0],))]

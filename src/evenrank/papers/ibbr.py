@@ -183,14 +183,14 @@ class IBBRStudy(Study[IBBRSettings]):
         models = [need_model(model, name) for model, name in named.items()]
         if settings.scale == "real":
             wanted = real_needs(options, self.folder, *EVERY)
-            return [*wanted, *models, *unused(options, texts=EVERY, models=[*settings.rankers])]
+            return [*wanted, *models, *unused(options, texts=EVERY, models=[*self._whole.rankers])]
         sets = ("", "/train/judged", "/dev/judged")
         found = [need_irds("msmarco-passage" + name, "queries and judgements" if name else "passages") for name in sets]
         found.append(need_public("queries-gender-annotated", "the neutral queries of the fairness set"))
         found.append(need_public("gender-representative", "the published lexicon"))
         if options.vectors:
             found.append(need_file(options.vectors, "word vectors of the kernel rankers", "vectors"))
-        return [*found, *models, *unused(options, "vectors", models=list(settings.rankers))]
+        return [*found, *models, *unused(options, "vectors", models=[*self._whole.rankers])]
 
     def cost(self) -> Cost:
         """What a run takes."""

@@ -177,7 +177,7 @@ class SamplingStudy(Study[SamplingSettings]):
         if settings.scale == "real":
             texts = ("counsel-chat", "grepbiasir")
             wanted = real_needs(options, self.folder, *texts)
-            return [*wanted, *models, *unused(options, texts=texts, models=[*settings.rankers])]
+            return [*wanted, *models, *unused(options, texts=texts, models=[*self._whole.rankers])]
         names = ("", "/train/judged", "/dev/judged", "/dev", "/dev/small", "/dev/2")
         found = [
             need_irds("msmarco-passage" + name, "queries and judgements" if name else "passages") for name in names
@@ -189,7 +189,7 @@ class SamplingStudy(Study[SamplingSettings]):
             "runs-dev": "the authors' own runs for QS2",
         }
         found += [need_public(name, purpose) for name, purpose in public.items()]
-        return [*found, *models, *unused(options, models=list(settings.rankers))]
+        return [*found, *models, *unused(options, models=[*self._whole.rankers])]
 
     def cost(self) -> Cost:
         """What a run takes."""

@@ -7,10 +7,16 @@ import numpy as np
 from evenrank.files.types import Array
 
 
+def cluster_sizes(clusters: Array) -> Array:
+    """How many of n values are in each of G clusters [G], from the number of each value's cluster [n], 0 or more."""
+    sizes = np.bincount(clusters)
+    return sizes[sizes > 0]
+
+
 def cluster_sums(values: Array, clusters: Array) -> tuple[Array, Array]:
-    """Sum and size [G] of each cluster of values [n]."""
-    _, index, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
-    return np.bincount(index, values, len(sizes)), sizes
+    """Sum and size [G] of each cluster of values [n], from the number of each value's cluster [n], 0 or more."""
+    sizes = np.bincount(clusters)
+    return np.bincount(clusters, values)[sizes > 0], sizes[sizes > 0]
 
 
 def effective_clusters(sizes: Array) -> float:

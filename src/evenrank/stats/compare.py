@@ -19,7 +19,7 @@ import numpy as np
 
 from evenrank.files.types import Array, holm
 
-from .clusters import cluster_sums, effective_clusters
+from .clusters import cluster_sizes, cluster_sums, effective_clusters
 from .distributions import ndtr, ndtri
 from .estimate import (
     AUGMENTED_BELOW,
@@ -176,7 +176,7 @@ class MeanTest:
         least = LEAST_DIFFERENT if zeros == "keep" else LEAST_NOT_ZERO
         if within is not None:
             assert clusters is not None
-            sizes = np.unique(within, return_counts=True)[1]
+            sizes = cluster_sizes(within)
             number, groups = effective_clusters(sizes), len(np.unique(clusters[nonzero]))
             if number < LEAST_CLUSTERS:
                 reason = f"the {unit} are worth only {number:.1f} clusters, where {LEAST_CLUSTERS:.0f} are needed"
@@ -321,7 +321,7 @@ def _interval(test: MeanTest, values: Array, clusters: Array | None) -> Interval
 
 def worth(clusters: Array) -> float:
     """The number of clusters of equal size that the ``clusters`` [n] of values are worth."""
-    return effective_clusters(np.unique(clusters, return_counts=True)[1])
+    return effective_clusters(cluster_sizes(clusters))
 
 
 def too_few_clusters(number: float, least: float, what: str = "the queries are") -> str | None:
@@ -439,7 +439,7 @@ def _clusters_of(samples: Sequence[Array], clusters: Array | None) -> list[Array
     if clusters is None:
         return None
     within = [clusters[~np.isnan(sample)] for sample in samples]
-    return within if any(len(np.unique(one)) < len(one) for one in within) else None
+    return within if any((cluster_sizes(one) > 1).any() for one in within) else None
 
 
 def compare_groups(inside: Array, others: Array, *, clusters: Array | None = None, unit: str = "queries") -> Comparison:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from evenrank.files import scan_collection
-from evenrank.files.sentences import sentence_spans
 from evenrank.files.tokens import tokenize
 from evenrank.models.encoders import saving, seeded
 from evenrank.training.recipes import load_recipe
@@ -22,8 +21,6 @@ from .sources import counsel_chat, grepbiasir, write_queries
 if TYPE_CHECKING:
     from .study import Study
 
-_SENTENCE = 4
-"""The words of a sentence that is learned by itself."""
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
@@ -78,26 +75,24 @@ def make_encoder(texts: Iterable[str], folder: Path, size: SmallBert, seed: int)
 
 
 def distilled(study: Study[Any], student: str, teacher: str, training: Mapping[str, object]) -> str:
-    """The folder of the encoder ``student`` after it has learned the vectors of ``teacher`` from the passages of
-    counsel-chat and Grep-BiasIR and from their sentences, which are as short as questions, without labels;
-    ``training``: [training] over that of the recipe distil."""
+    """The folder of the encoder ``student`` after it has learned the vectors of ``teacher`` from the passages and the
+    questions of counsel-chat and Grep-BiasIR, without labels; ``training``: [training] over that of the recipe distil.
+    """
     options, folder = study.settings.options, study.folder
-    file = folder / "passages.tsv"
-    if not file.is_file():
+    passages, questions = (folder / name for name in ("passages.tsv", "questions.tsv"))
+    if not questions.is_file():
         texts = counsel_chat(options, folder / "counsel-chat"), grepbiasir(options, folder / "grepbiasir")
-        passages = pl.concat([batch["text"] for text in texts for batch in scan_collection(text.collection)])
-        spans = ((text, span) for text in passages for span in sentence_spans(text))
-        sentences = pl.Series([text[start:end].strip() for text, (start, end) in spans])
-        long = sentences.filter(sentences.str.split(" ").list.len() >= _SENTENCE)
-        learned = pl.concat([passages, long]).unique(maintain_order=True)
-        write_queries(file, learned.to_frame("text").with_row_index("query_id"))
+        found = [batch.select("text") for text in texts for batch in scan_collection(text.collection)]
+        write_queries(passages, pl.concat(found).with_row_index("query_id"))
+        asked = pl.concat([text.queries.select("text") for text in texts]).unique(maintain_order=True)
+        write_queries(questions, asked.with_row_index("query_id"))
     recipe = load_recipe("distil").model_dump(exclude_none=True)
     return study.trained_in(
         folder / "distilled",
         {
             "teacher": {**recipe["teacher"], "model": teacher, "kept": str(folder / "vectors")},
             "ranker": {**recipe["ranker"], "model": student},
-            "data": {"collection": str(file)},
+            "data": {"collection": str(passages), "queries": str(questions)},
             "training": {**recipe["training"], **training},
         },
     )

@@ -635,7 +635,8 @@ _NOTES = {
         " otherwise: settings and λ were chosen on queries that are reported too.",
         "The encoder is frozen, and a linear map a side is trained, from the identity on; there is no DPR training"
         " before. base is the untouched encoder. BERT-L2 is a BERT-Tiny that has learned the vectors of BERT-L4 from"
-        " the passages of both collections, without labels (the recipe distil): it knows the passages that it ranks.",
+        " the passages and the questions of both collections, without labels (the recipe distil): it knows the texts"
+        " that it ranks, those of the test among them, in every row alike.",
         "even clicks: trained with as many male as female clicks; male clicks alone: with no others; the λ is the best"
         " with the clicks of all other rows. printed: TS as the paper's equation is printed, with the square over the"
         " whole quotient, not as its text describes it.",

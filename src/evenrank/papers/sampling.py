@@ -329,7 +329,7 @@ class SamplingStudy(Study[SamplingSettings]):
         return folder / f"negatives-{division}-{share:g}.parquet"
 
     def distilled(self) -> str:
-        """The encoder whose vectors are the teacher's, learned from all passages without labels."""
+        """The encoder whose vectors are the teacher's, learned from all texts without labels."""
         settings = self.settings
         return distilled(self, settings.student, settings.teacher, settings.distillation)
 
@@ -499,8 +499,9 @@ _NOTES = {
         " all of them; QS1: those without a group word; QS2: Grep-BiasIR's queries, ranked over its own documents by"
         " the ranker of the first half. Lists of 100; passages are the first 160 words of an answer. Development seeds"
         " divide the same questions otherwise: settings were chosen on questions that are reported too.",
-        "BERT-Tiny, trained on MS MARCO as a sparse encoder, has learned MiniLM's vectors from the passages of both"
-        " collections, without labels (the recipe distil): it knows the passages that it ranks. Of both rankers the"
+        "BERT-Tiny, trained on MS MARCO as a sparse encoder, has learned MiniLM's vectors from the passages and the"
+        " questions of both collections, without labels (the recipe distil): it knows the texts that it ranks, those of"
+        " the test among them, in every row alike. Of both rankers the"
         " encoder is frozen and its map trained, but AdvBert goes on from that and trains all of BERT-Tiny. encoder:"
         " the ranker before its map is trained. AdvBert takes 60 steps of 16 lists of a relevant passage and three"
         " others, not two epochs of 32 of two, as there are few questions.",

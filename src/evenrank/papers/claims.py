@@ -32,14 +32,12 @@ from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
-from evenrank.files.wording import counted, percent, singular
-from evenrank.papers.random_effects import RandomEffects, unseen_share
-from evenrank.results.finding import Finding, Level, phrases
-from evenrank.results.table import short
-from evenrank.stats.estimate import Estimate
-from evenrank.stats.planning import power, queries_to_decide
+from evenrank.files import counted, percent, singular
+from evenrank.results import Finding, Level, phrases, short
+from evenrank.stats import Estimate, power, queries_to_decide
 
 from .figures import Figures
+from .random_effects import RandomEffects, unseen_share
 
 State = Literal["supported", "not supported", "undecided"]
 _LEVELS: dict[State, Level] = {"supported": "shown", "not supported": "violated", "undecided": "cannot be told"}

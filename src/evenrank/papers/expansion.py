@@ -21,17 +21,18 @@ import numpy as np
 import polars as pl
 
 import evenrank
-from evenrank.files import Run, arg, atomic_path, make_folder, read_qrels, read_queries, write_text
-from evenrank.files.types import Array
-from evenrank.models.vectors import unit_rows
-from evenrank.results.table import Column, Table, differences
-from evenrank.search.embeddings import (
+from evenrank.files import Array, Run, arg, atomic_path, make_folder, read_qrels, read_queries, write_text
+from evenrank.models import unit_rows
+from evenrank.results import Column, Table, differences
+from evenrank.search import (
+    Expansion,
     Vectors,
     WordSets,
     bias_subspace,
     hard_debias,
     load_word_sets,
     most_biased,
+    nearest_rows,
     read_sets,
     read_vectors,
     read_word_list,
@@ -39,7 +40,6 @@ from evenrank.search.embeddings import (
     specific_words,
     train_vectors,
 )
-from evenrank.search.expansion import Expansion, nearest_rows
 
 from .checks import Cost, Need, Options, need_file, need_irds, need_package, unused
 from .figures import Figures

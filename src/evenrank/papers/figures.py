@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from evenrank.files import atomic_path
-from evenrank.files.types import Array
-from evenrank.stats.estimate import Estimate, MeanEstimate, combined_estimate, p_two_sided
+from evenrank.files import Array, atomic_path
+from evenrank.stats import Estimate, MeanEstimate, combined_estimate, p_two_sided
 
 from .random_effects import LEAST_SEEDS, RandomEffects, of_trainings, random_effects_test, size_test
 

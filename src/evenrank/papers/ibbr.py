@@ -15,16 +15,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.stats import spearmanr
 
 import evenrank
-from evenrank.files import Run, arg, read_qrels, read_queries, scan_collection
-from evenrank.files.types import Array
+from evenrank.files import Array, Run, arg, read_qrels, read_queries, scan_collection
 from evenrank.groups import score_texts
-from evenrank.mitigation.ibbr import best_weight
-from evenrank.results.page import Drawing, curve
-from evenrank.training.recipes import ranking_recipe
-from evenrank.training.trainer import read_log
+from evenrank.mitigation import best_weight
+from evenrank.results import Drawing, curve
+from evenrank.training import ranking_recipe, read_log
 
 from .checks import Cost, Need, Options, need_file, need_irds, need_model, need_public, unused
 from .encoder import SmallBert, distilled, make_encoder
@@ -693,7 +690,7 @@ def _agreement(figures: Figures, weighed: Figures, arms: Mapping[str, list[str]]
                 for figure in (DELTA, "RaB@5")
             ]
             changes = [[size - one[0] for size in one[1:]] for one in sizes]
-            found.append(spearmanr(*changes).statistic)
+            found.append(pl.select(pl.corr(*map(pl.Series, changes), method="spearman")).item())
         figures.add(_AGREEMENT, "all weights", seed, ["weights"], np.array([np.mean(found)]), "trainings")
 
 

@@ -17,19 +17,11 @@ import numpy as np
 import polars as pl
 
 import evenrank
-from evenrank.files import (
-    Run,
-    make_folder,
-    read_queries,
-    read_run,
-    scan_collection,
-    write_run,
-)
-from evenrank.files.types import Array, holm
-from evenrank.probes.similarity import different_terms, sampled_words, term_similarity
-from evenrank.results.table import Column, Table
-from evenrank.stats.signed_rank import signed_rank_p
-from evenrank.training.recipes import ranking_recipe
+from evenrank.files import Array, Run, holm, make_folder, read_queries, read_run, scan_collection, write_run
+from evenrank.probes import different_terms, sampled_words, term_similarity
+from evenrank.results import Column, Table
+from evenrank.stats import signed_rank_p
+from evenrank.training import ranking_recipe
 
 from .checks import Cost, Need, Options, need_device, need_file, need_irds, need_model, unused
 from .figures import EXACT, Figures

@@ -12,16 +12,28 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, ClassVar
 
-from evenrank.files import write_text
-from evenrank.files.json_values import LEFT_OUT, named
-from evenrank.files.types import holm
-from evenrank.files.wording import counted
-from evenrank.results.finding import Finding, phrases
-from evenrank.results.page import COLOURS, Drawing, Page, Section, curve, specification
-from evenrank.results.result import Result
-from evenrank.results.table import COUNT, NONE, Column, Table, digits, interval, intervals, number
-from evenrank.stats.estimate import Estimate
-from evenrank.training.card import ruined
+from evenrank.files import LEFT_OUT, counted, holm, named, write_text
+from evenrank.results import (
+    COLOURS,
+    COUNT,
+    NONE,
+    Column,
+    Drawing,
+    Finding,
+    Page,
+    Result,
+    Section,
+    Table,
+    curve,
+    digits,
+    interval,
+    intervals,
+    number,
+    phrases,
+    specification,
+)
+from evenrank.stats import Estimate
+from evenrank.training import ruined
 
 from .claims import DIFFERENT, Decided, decided_claims, number_of, published_of, published_rows
 from .figures import Figures

@@ -15,10 +15,9 @@ import numpy as np
 import polars as pl
 
 import evenrank
-from evenrank.files import Run, read_qrels, read_queries, read_run, scan_collection
-from evenrank.files.tokens import Tokens
+from evenrank.files import Run, Tokens, read_qrels, read_queries, read_run, scan_collection
 from evenrank.groups import score_texts
-from evenrank.training.recipes import ranking_recipe
+from evenrank.training import ranking_recipe
 
 from .checks import Cost, Need, Options, need_irds, need_model, need_public, unused
 from .claims import published_of

@@ -24,21 +24,21 @@ from evenrank.files import (
     EvenrankError,
     InputError,
     Run,
+    Tokens,
     atomic_path,
+    load_squad,
     make_folder,
+    question_id,
     read_qrels,
     read_queries,
     read_texts,
     scan_collection,
+    write_collection,
     write_run,
     write_text,
 )
-from evenrank.files.squad import load_squad, question_id
-from evenrank.files.synthetic import write_collection
-from evenrank.files.tokens import Tokens
 from evenrank.groups import score_texts
-from evenrank.mitigation.negatives import Settings as SampleSettings
-from evenrank.mitigation.negatives import stream_negatives
+from evenrank.mitigation import NegativeSettings, stream_negatives
 
 from .checks import Need, Options, need_file, need_public
 
@@ -132,7 +132,7 @@ class Lists:
         exist are left as they are.
         """
         missing = {
-            file: SampleSettings(n, share, False, seed, depth) for file, share in files.items() if not file.is_file()
+            file: NegativeSettings(n, share, False, seed, depth) for file, share in files.items() if not file.is_file()
         }
         if missing:
             stream_negatives(

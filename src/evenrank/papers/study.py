@@ -22,26 +22,31 @@ from functools import cached_property
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import polars as pl
 
 import evenrank
-from evenrank.files import EvenrankError, Run, arg, make_folder, read_qrels, read_run, write_run, write_text
-from evenrank.files.errors import quoted
-from evenrank.files.types import Array
-from evenrank.files.work import changed
-from evenrank.mitigation.ibbr import AutoWeight
-from evenrank.models.stored import Precision
-from evenrank.results.page import Drawing
-from evenrank.results.table import Table
+from evenrank.files import (
+    Array,
+    EvenrankError,
+    Run,
+    arg,
+    changed,
+    make_folder,
+    quoted,
+    read_qrels,
+    read_run,
+    write_run,
+    write_text,
+)
+from evenrank.mitigation import AutoWeight
+from evenrank.models import Precision
+from evenrank.results import Drawing, Table
 
 from .checks import Cost, Need, Options
 from .figures import Figures, influence
 from .sources import Part
-
-if TYPE_CHECKING:
-    from evenrank.training.recipes import RankerRecipe
 
 LEXICON = "gender-en"
 VALUES = "values.parquet"
@@ -304,14 +309,12 @@ class Study(Generic[S]):
         """The ranker that a training starts from: a model in a folder, or what trains in memory."""
         return self._new(ranker) if in_memory(ranker) else str(ranker["model"])
 
-    def _recipe_of(self, ranker: Mapping[str, object]) -> RankerRecipe:
-        from evenrank.training.recipes import RankerRecipe
-
+    def _recipe_of(self, ranker: Mapping[str, object]) -> evenrank.RankerRecipe:
         kept = {"kept": str(self.folder / "vectors")} if ranker.get("freeze") else {}
-        return RankerRecipe.model_validate({**kept, **ranker})
+        return evenrank.RankerRecipe.model_validate({**kept, **ranker})
 
     def _new(self, ranker: Mapping[str, object]) -> object:
-        from evenrank.training.run import build_ranker
+        from evenrank.training import build_ranker
 
         return build_ranker(self._recipe_of(ranker))
 
@@ -319,12 +322,13 @@ class Study(Generic[S]):
         self, ranker: Mapping[str, object], folder: Path, seed: int, texts: pl.DataFrame | None = None
     ) -> None:
         """Saves an untrained ranker; ``texts``: of a collection whose words it knows."""
-        from evenrank.training.recipes import RankerRecipe
-        from evenrank.training.run import build_ranker
+        from evenrank.training import build_ranker
 
         make_folder(folder.parent)
         with tempfile.TemporaryDirectory(dir=folder.parent) as part:
-            build_ranker(RankerRecipe.model_validate(ranker), seed=seed, texts=texts).save(Path(part) / "model")
+            build_ranker(evenrank.RankerRecipe.model_validate(ranker), seed=seed, texts=texts).save(
+                Path(part) / "model"
+            )
             (Path(part) / "model").rename(folder)
 
     def _in_memory(self, recipe: Sections) -> object:
@@ -361,7 +365,7 @@ class Study(Generic[S]):
 
         Returns the folder of the model. Raises EvenrankError if the folder contains the training of another recipe.
         """
-        from evenrank.training.recipes import load_recipe, parse_recipe
+        from evenrank.training import load_recipe, parse_recipe
 
         parsed = parse_recipe({"source": self.source, **recipe, "name": folder.name, "out": str(folder)}, folder.name)
         if (folder / "result.json").is_file():

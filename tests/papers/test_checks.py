@@ -118,7 +118,7 @@ def test_a_run_checks_first_and_a_check_writes_nothing(tmp_path: Path, monkeypat
     [
         ("ibbr", "tiny", {"data": ("squad=s",)}, "`data`: this experiment at this scale has none, found 'squad'"),
         ("ibbr", "tiny", {"model": ("BERT-L2=m",)}, "`model`: this experiment at this scale has none, found 'BERT-L2'"),
-        ("ibbr", "real", {"model": ("L4=m",)}, "`model`: expected BERT-L4, found 'L4'"),
+        ("ibbr", "real", {"model": ("L4=m",)}, "`model`: expected BERT-L2 or BERT-L4, found 'L4'"),
         ("ibbr", "real", {"vectors": "v"}, "`vectors`: not used by this experiment at this scale"),
         ("ibbr", "full", {"definitional": "d"}, "`definitional`: not used by this experiment at this scale"),
         (

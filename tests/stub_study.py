@@ -39,6 +39,10 @@ class StubStudy(Study[Settings]):
         """Hardly anything."""
         return Cost(0, 10, "a second")
 
+    def notes(self) -> list[str]:
+        """None."""
+        return []
+
     def steps(self) -> Iterator[Sequence[Step]]:
         """One by itself, then several, one of them twice."""
         yield [("leave", ("alone",))]

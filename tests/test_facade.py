@@ -29,16 +29,22 @@ def for_the_type_checker() -> dict[str, str]:
     }
 
 
-def test_names_homes_and_types_agree() -> None:
-    homes = {name: home for home, names in evenrank._HOMES.items() for name in names}
-    assert sum(map(len, evenrank._HOMES.values())) == len(homes)
-    assert homes == for_the_type_checker()
-    assert set(homes) == set(evenrank.__all__) - {"__version__"}
+LAZY = ("evenrank", *(f"evenrank.{name}" for name in ("files", "mitigation", "models", "results", "search", "stats")))
 
 
 def test_public_names_are_listed() -> None:
-    assert set(dir(evenrank)) == {*evenrank.__all__, *evenrank._FOLDERS}
-    assert len(set(evenrank.__all__)) == len(evenrank.__all__)
+    assert set(for_the_type_checker()) == set(evenrank.__all__) - {"__version__"}
+    for name in LAZY:
+        package = importlib.import_module(name)
+        assert set(package.__all__) <= set(dir(package))
+        assert len(set(package.__all__)) == len(package.__all__)
+
+
+def test_every_export_is_there() -> None:
+    pytest.importorskip("torch", reason="needs the extra [neural]")
+    for package in map(importlib.import_module, (*LAZY, "evenrank.probes", "evenrank.training")):
+        for name in package.__all__:
+            assert getattr(package, name) is not None
 
 
 def test_names_are_those_of_their_homes() -> None:

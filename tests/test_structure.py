@@ -24,7 +24,7 @@ FLOORS = (
     ("cli",),
 )
 """From the ground up; a folder imports only from the floors below its own. ``evenrank``: the package's own names."""
-LEAVES = ("evenrank._command", "evenrank._version", "evenrank.options")
+LEAVES = ("evenrank._command", "evenrank._lazy", "evenrank._version", "evenrank.options")
 """Modules beside the folders that any folder may import."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -113,6 +113,24 @@ def test_imports_run_down() -> None:
         place for (a, b), places in folder_imports().items() if floor_of[b] >= floor_of[a] for place in sorted(places)
     ]
     assert not up, "\n".join(up)
+
+
+def test_papers_import_what_folders_export() -> None:
+    exported = {
+        name: {one.value for node in module.tree.body if "__all__ = " in ast.unparse(node) for one in node.value.elts}
+        for name, module in modules().items()
+        if module.path.name == "__init__.py" and "__all__" in module.path.read_text(encoding="utf-8")
+    }
+    inside = [
+        f"{module.place}: {alias.name} of {node.module}"
+        for module in modules().values()
+        if module.folder == "papers"
+        for node in module.nodes
+        if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").startswith("evenrank.")
+        for alias in node.names
+        if alias.name not in exported.get(str(node.module), ())
+    ]
+    assert not inside, "\n".join(inside)
 
 
 def test_leaves_import_nothing_of_the_package() -> None:

@@ -5,9 +5,9 @@ Names are imported on first use, so that ``import evenrank`` loads neither the t
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
+from evenrank._lazy import lazy_names
 from evenrank._version import __version__
 
 if TYPE_CHECKING:
@@ -81,144 +81,8 @@ if TYPE_CHECKING:
     from evenrank.training.recipes import RankerRecipe
     from evenrank.training.run import train_recipe
     from evenrank.training.train import TrainingResult, train
-
-_HOMES = {
-    "auditing": (
-        "AuditResult",
-        "audit",
-        "named_runs",
-        "run_name",
-    ),
-    "auditing.data": (
-        "MetricValue",
-        "RunAudit",
-    ),
-    "auditing.label_sample": (
-        "LabelSample",
-        "sample_labels",
-    ),
-    "auditing.lexicon_check": (
-        "LexiconCheck",
-        "check_lexicon",
-    ),
-    "auditing.people": (
-        "ImpactRatios",
-        "impact_ratios",
-    ),
-    "decide.gate": ("gate",),
-    "decide.gate_result": ("GateResult",),
-    "decide.initial_budget": ("initial_budget",),
-    "decide.rebalance": ("rebalance",),
-    "decide.rebalance_result": ("Rebalanced",),
-    "files": (
-        "EvenrankError",
-        "InputError",
-        "Run",
-        "read_qrels",
-        "read_queries",
-        "read_run",
-        "write_run",
-    ),
-    "files.passages": ("best_passages",),
-    "files.public": (
-        "fetch",
-        "public_data",
-    ),
-    "files.squad_collection": ("write_squad_collection",),
-    "files.synthetic": (
-        "SyntheticConfig",
-        "generate",
-    ),
-    "files.texts": (
-        "TextFile",
-        "beir",
-    ),
-    "files.tokens": ("tokenize",),
-    "groups": (
-        "GroupTable",
-        "Lexicon",
-        "Scoring",
-        "as_labels",
-        "builtin_lexicons",
-        "load_lexicon",
-        "read_group_table",
-        "score",
-    ),
-    "groups.scoring": ("score_batch",),
-    "groups.sql": ("lexicon_sql",),
-    "mitigation.blind": ("mask_texts",),
-    "mitigation.ibbr": (
-        "IBBR",
-        "FunctionTerm",
-    ),
-    "mitigation.negatives": ("write_negatives",),
-    "mitigation.rotation": ("rotate_collection",),
-    "models.batches": (
-        "encode_batch",
-        "rerank_batch",
-    ),
-    "models.endpoints": ("Endpoint",),
-    "models.load": ("load_ranker",),
-    "models.passages": (
-        "CutCollection",
-        "cut_passages",
-    ),
-    "models.rerank": ("rerank",),
-    "models.retrievers": ("retrieve_from",),
-    "models.vectors": ("read_vectors",),
-    "probes.answers": (
-        "AnswersResult",
-        "position_answers",
-    ),
-    "probes.probe_result": ("ProbeResult",),
-    "probes.probing": ("probe",),
-    "probes.scan": (
-        "ScanResult",
-        "scan",
-        "scan_queries",
-    ),
-    "probes.sensitivity": (
-        "SensitivityResult",
-        "position_sensitivity",
-    ),
-    "probes.similarity": (
-        "SimilarityResult",
-        "position_similarity",
-    ),
-    "probes.variants": ("variants",),
-    "results.finding": ("Finding",),
-    "results.terms": ("explain",),
-    "search.analysis": ("read_stop_words",),
-    "search.expansion": (
-        "RM3",
-        "expand",
-    ),
-    "search.fusion": (
-        "interpolate",
-        "tune",
-    ),
-    "search.index_folder": ("Encoding",),
-    "search.indexes": (
-        "build_index",
-        "open_index",
-        "retrieve",
-    ),
-    "training.card": ("training_summary",),
-    "training.choice": ("Validation",),
-    "training.lists": ("training_lists",),
-    "training.recipes": ("RankerRecipe",),
-    "training.run": ("train_recipe",),
-    "training.train": (
-        "TrainingResult",
-        "train",
-    ),
-}
-"""The public names by the module that defines them."""
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_FOLDERS = (
-    "decide", "files", "groups", "measures", "mitigation", "models", "mteb", "probes", "search", "training",
-)  # fmt: skip
-"""What ``evenrank.measures.provider(...)`` and the like reach without an import of their own."""
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "IBBR",
@@ -310,27 +174,3 @@ __all__ = [
     "write_run",
     "write_squad_collection",
 ]
-
-
-# Unknown to type checkers, for which every name would be there.
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        if name in _FOLDERS:
-            return importlib.import_module(f"{__name__}.{name}")
-        if name not in _HOME_OF:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        try:
-            module = importlib.import_module(f"{__name__}.{_HOME_OF[name]}")
-        except ModuleNotFoundError:
-            from evenrank.files.errors import require_neural
-
-            require_neural(f"evenrank.{name}")
-            raise
-        value: object = getattr(module, name)
-        globals()[name] = value
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*__all__, *_FOLDERS])

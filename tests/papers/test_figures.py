@@ -84,7 +84,7 @@ def test_sizes_have_the_sign_of_their_systems_mean() -> None:
     found = figures(True, a=[[-0.3, -0.1, -0.2]], b=[[0.3, 0.5, 0.1]])
     assert found.test("MRR", {"a": 1.0, "b": -1.0}, size=True).mean == pytest.approx(0.2 - 0.3)
     assert found.test("MRR", {"a": 1.0, "b": -1.0}).mean == pytest.approx(-0.5)
-    row = found.row("MRR", "a", size=True)
+    row = found.row("|MRR|", "a")
     assert row is not None
     assert row.mean == pytest.approx(0.2)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tomllib
 from collections import Counter
 from dataclasses import replace
@@ -99,6 +100,17 @@ def test_a_kernel_ranker_starts_with_the_words_of_both_collections(done: Done) -
         texts = scan_collection(study.data(0, name).texts[ORIGINAL], unique=False)
         counts = Counter(word for batch in texts for text in batch["text"] for word in words(text))
         assert {word for word, count in counts.items() if count >= 5} <= known
+
+
+def test_an_untrained_kernel_ranker_has_the_vectors_of_a_file(done: Done, tmp_path: Path) -> None:
+    study, file = done[0], tmp_path / "vectors.txt"
+    file.write_text("the 1 0 0 0\nzebrafish 0 1 0 0\n", encoding="utf-8")
+    tk = study.settings.rankers["TK"]
+    rankers = {"TK": {**tk, "ranker": {**tk["ranker"], "vectors": str(file)}}}
+    again = PositionStudy(replace(study.settings, rankers=rankers), tmp_path / "run")
+    for name in ("biased-0", "other-0"):
+        shutil.copytree(study.folder / name, again.folder / name)
+    assert [*load_kernel_ranker(find_model(again.started(0, "TK"))).vocabulary] == ["the"]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

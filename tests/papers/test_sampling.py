@@ -15,7 +15,7 @@ from evenrank.files import read_qrels, read_queries, read_run, write_run
 from evenrank.files.synthetic import SyntheticConfig, generate
 from evenrank.files.tokens import tokenize
 from evenrank.groups import load_lexicon
-from evenrank.mitigation.negatives import Settings as SampleSettings
+from evenrank.mitigation.negatives import NegativeSettings
 from evenrank.papers import sampling
 from evenrank.papers.checks import Options
 from evenrank.papers.claims import claims_of, published_rows
@@ -144,7 +144,7 @@ def test_biased_negatives_are_the_most_gendered(done: Done) -> None:
 
 
 def test_mutant_beta_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(SampleSettings, "quota", property(lambda _: 0))
+    monkeypatch.setattr(NegativeSettings, "quota", property(lambda _: 0))
     study = SamplingStudy(replace(micro_sampling(), seeds=(0,)), tmp_path)
     random, biased = (pl.read_parquet(study.negatives(0, 0, share)) for share in (0.0, 0.6))
     assert random.drop("group", strict=False).equals(biased.drop("group", strict=False))

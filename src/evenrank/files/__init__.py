@@ -5,55 +5,34 @@ Names are imported on first use, so that what reads no tables starts without the
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
+from evenrank._lazy import lazy_names
+
 if TYPE_CHECKING:
+    from .arguments import checked
     from .convert import QrelsLike, TextsLike
-    from .errors import EvenrankError, InputError, MissingExtraError, arg
+    from .errors import FAST, EvenrankError, InputError, MissingExtraError, arg, quoted, require, require_neural
+    from .json_values import LEFT_OUT, named
     from .outputs import atomic_path, check_apart, check_outputs, check_writable, make_folder, write_text
     from .provenance import Provenance
+    from .public import public_data
     from .runs import Order, Run, RunLike, RunsLike, as_qrels, as_run, as_runs, read_qrels, read_run, write_run
+    from .squad import load_squad, question_id
+    from .synthetic import write_collection
     from .texts import as_batches, as_collection, as_queries, read_queries, read_texts, scan_collection, scan_texts
-
-_HOMES = {
-    "convert": ("QrelsLike", "TextsLike"),
-    "errors": ("EvenrankError", "InputError", "MissingExtraError", "arg"),
-    "outputs": (
-        "atomic_path",
-        "check_apart",
-        "check_outputs",
-        "check_writable",
-        "make_folder",
-        "write_text",
-    ),
-    "provenance": ("Provenance",),
-    "runs": (
-        "Order",
-        "Run",
-        "RunLike",
-        "RunsLike",
-        "as_qrels",
-        "as_run",
-        "as_runs",
-        "read_qrels",
-        "read_run",
-        "write_run",
-    ),
-    "texts": (
-        "as_batches",
-        "as_collection",
-        "as_queries",
-        "read_queries",
-        "read_texts",
-        "scan_collection",
-        "scan_texts",
-    ),
-}
-"""The names by the module that defines them."""
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+    from .tokens import Tokens, tokenize
+    from .types import EQUAL, Array, holm
+    from .wording import counted, percent, singular
+    from .work import changed
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
+    "EQUAL",
+    "FAST",
+    "LEFT_OUT",
+    "Array",
     "EvenrankError",
     "InputError",
     "MissingExtraError",
@@ -64,6 +43,7 @@ __all__ = [
     "RunLike",
     "RunsLike",
     "TextsLike",
+    "Tokens",
     "arg",
     "as_batches",
     "as_collection",
@@ -72,24 +52,31 @@ __all__ = [
     "as_run",
     "as_runs",
     "atomic_path",
+    "changed",
     "check_apart",
     "check_outputs",
     "check_writable",
+    "checked",
+    "counted",
+    "holm",
+    "load_squad",
     "make_folder",
+    "named",
+    "percent",
+    "public_data",
+    "question_id",
+    "quoted",
     "read_qrels",
     "read_queries",
     "read_run",
     "read_texts",
+    "require",
+    "require_neural",
     "scan_collection",
     "scan_texts",
+    "singular",
+    "tokenize",
+    "write_collection",
     "write_run",
     "write_text",
 ]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-    globals()[name] = value
-    return value

@@ -22,7 +22,7 @@ from evenrank.files.tables import IdIndex, pick
 from evenrank.files.types import Array
 from evenrank.groups import GroupSource, GroupTable, Magnitude, score_batches, sides
 
-from .negative_sampling import Beta, Settings, beta, candidate_totals, draw
+from .negative_sampling import Beta, NegativeSettings, beta, candidate_totals, draw
 
 PathLike = str | os.PathLike[str]
 
@@ -151,7 +151,7 @@ class Sampler:
         self,
         qrels: pl.DataFrame,
         documents: Documents,
-        settings: Settings,
+        settings: NegativeSettings,
         queries: pl.DataFrame | None,
         run: str,
     ) -> None:
@@ -326,7 +326,7 @@ def manifest_of(sampler: Sampler, settings: dict[str, object], rows: int) -> dic
     }
 
 
-def _totals(table: pl.DataFrame, settings: Settings) -> dict[str, object]:
+def _totals(table: pl.DataFrame, settings: NegativeSettings) -> dict[str, object]:
     """The sums over queries; the mean β of all documents of each part whose β is known (None if there is none)."""
 
     def mean(column: str, counts: Array) -> float | None:

@@ -72,7 +72,7 @@ def sample(
     Raises EvenrankError for a setting out of range, a β below 0 or not finite, and a query whose rows are not
     together.
     """
-    settings = Settings(n, share, gendered_only, seed)
+    settings = NegativeSettings(n, share, gendered_only, seed)
     values = table["beta"].cast(pl.Float64).to_numpy()
     if not (np.isfinite(values) & (values >= 0) | table["beta"].is_null().to_numpy()).all():
         raise EvenrankError("expected finite numbers from 0 as beta")
@@ -101,7 +101,7 @@ def whole_queries(table: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 @checked
 @dataclass(frozen=True, slots=True)
-class Settings:
+class NegativeSettings:
     """The settings of :func:`sample`. Raises EvenrankError for one out of range."""
 
     n: Annotated[int, opt.COUNT]
@@ -124,7 +124,9 @@ class Settings:
         return [f"a share of {self.share:g} is rounded down to {had} of a query's negatives"]
 
 
-def draw(query: pl.Series, doc: pl.Series, starts: Array, values: Array, settings: Settings) -> tuple[Array, Array]:
+def draw(
+    query: pl.Series, doc: pl.Series, starts: Array, values: Array, settings: NegativeSettings
+) -> tuple[Array, Array]:
     """The rows drawn [T], and whether each is in the biased part [T]; query q has the rows from ``starts[q]``.
 
     ``values``: β of each row, NaN if it is unknown. The key of a row at random, where h(id) = mix(FNV-1a of its bytes):

@@ -56,12 +56,12 @@ from evenrank.files.types import Array
 from evenrank.groups import GroupSource, Lexicon
 
 from .negative_lists import Documents, PathLike, SampledLists, Sampler, documents_of, manifest_of, source_of
-from .negative_sampling import Beta, Settings, beta, candidates, sample, whole_queries
+from .negative_sampling import Beta, NegativeSettings, beta, candidates, sample, whole_queries
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Beta", "Format", "Settings", "beta", "candidates", "sample", "stream_negatives", "write_negatives"]
+__all__ = ["Beta", "Format", "NegativeSettings", "beta", "candidates", "sample", "stream_negatives", "write_negatives"]
 
 
 _TEXTS = 1 << 15
@@ -221,7 +221,7 @@ def write_negatives(
     query is left.
     """
     require_fast("a sample of negatives")
-    settings = Settings(n, share, gendered_only, seed, depth)
+    settings = NegativeSettings(n, share, gendered_only, seed, depth)
     form = _form(out)
     source = GroupSource(collection, **groups)
     _check_given(source, queries, format)
@@ -300,7 +300,7 @@ def _counted(lists: Iterable[SampledLists], advance: Callable[[int], None]) -> I
 
 def stream_negatives(
     chunks: Iterable[pl.DataFrame],
-    samples: Mapping[Path, Settings],
+    samples: Mapping[Path, NegativeSettings],
     *,
     collection: str,
     qrels: pl.DataFrame,

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from evenrank import options as opt
-from evenrank.files import Provenance
-from evenrank.files.arguments import checked
-from evenrank.files.errors import FAST, require, require_neural
+from evenrank.files import FAST, Provenance, checked, require, require_neural
 
 from .checks import Need, Options
 

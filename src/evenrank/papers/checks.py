@@ -11,11 +11,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from evenrank import options as opt
-from evenrank.files import EvenrankError
-from evenrank.files.arguments import checked
-from evenrank.files.errors import arg, quoted
-from evenrank.files.public import public_data
-from evenrank.models.stored import chosen_device, model_bytes
+from evenrank.files import EvenrankError, arg, checked, public_data, quoted
+from evenrank.models import chosen_device, model_bytes
 
 
 @checked

@@ -32,14 +32,12 @@ from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
-from evenrank.files.wording import counted, percent, singular
-from evenrank.papers.random_effects import RandomEffects, unseen_share
-from evenrank.results.finding import Finding, Level, phrases
-from evenrank.results.table import short
-from evenrank.stats.estimate import Estimate
-from evenrank.stats.planning import power, queries_to_decide
+from evenrank.files import counted, percent, singular
+from evenrank.results import Finding, Level, phrases, short
+from evenrank.stats import Estimate, power, queries_to_decide
 
 from .figures import Figures
+from .random_effects import RandomEffects, unseen_share
 
 State = Literal["supported", "not supported", "undecided"]
 _LEVELS: dict[State, Level] = {"supported": "shown", "not supported": "violated", "undecided": "cannot be told"}
@@ -75,18 +73,15 @@ class Check:
         found = _CHECK.fullmatch(text)
         if found is None:
             raise ValueError(f"no check: {text}")
-        right: str | float = found["right"]
-        if re.fullmatch(r"-?\d*\.?\d+(e-\d+)?", found["right"]):
-            right = float(found["right"])
-        margin = float(found["margin"] or 0)
+        number = re.fullmatch(r"-?\d*\.?\d+(e-\d+)?", found["right"])
         relative = found["percent"] is not None
         return cls(
             found["figure"],
             found["left"],
             found["sign"],
-            right,
+            float(found["right"]) if number else found["right"],
             float(found["factor"] or 1),
-            margin / 100 if relative else margin,
+            float(found["margin"] or 0) / (100 if relative else 1),
             relative,
             bool(found["bar"]),
         )
@@ -128,11 +123,8 @@ class Check:
         test = self.difference(figures, self.factor)
         figure = f"|{self.figure}|" if self.size else self.figure
         factor = "" if self.factor == 1 else f"{short(self.factor, 2)} × "
-        minus = (
-            ""
-            if self.right == 0.0
-            else f" − {factor}{self.right if isinstance(self.right, str) else short(self.right)}"
-        )
+        right = self.right if isinstance(self.right, str) else short(self.right)
+        minus = "" if self.right == 0.0 else f" − {factor}{right}"
         found = figures.as_estimate(test, self.figure)
         return Effect(f"{figure}, {self.left}{minus}", found, self.expected(figures, published), test.seeds)
 
@@ -374,12 +366,11 @@ class Decided:
     def finding(self) -> Finding:
         """The claim with its verdict, as a line."""
         claim, state, needs = self.claim, self.verdict.state, self.verdict.needs
-        figures = [str(effect) for effect in self.effects]
-        figures += [self.said_of] if self.said_of else []
-        figures += [trainings] if (trainings := self._of_trainings()) else []
-        figures += [_PHRASES.text("needs", needs=needs)] if needs else []
-        figures += [_PHRASES.text("published", published=claim.published)] if claim.published else []
-        figures += [self.known.said()] if self.known else []
+        parts = [*map(str, self.effects), self.said_of, self._of_trainings()]
+        parts.append(_PHRASES.text("needs", needs=needs) if needs else "")
+        parts.append(_PHRASES.text("published", published=claim.published) if claim.published else "")
+        parts.append(self.known.said() if self.known else "")
+        figures = [part for part in parts if part]
         text = claim.text + (f" [{claim.where}]" if claim.where else "")
         said: dict[str, Any] = {"state": state.capitalize(), "text": text, "figures": "; ".join(figures)}
         key, subject = "claim" if figures else "bare", f"{claim.key} ({claim.paper})"
@@ -430,6 +421,19 @@ class Decided:
         }
 
 
+def of_paper(folder: str, paper: str) -> dict[str, Any]:
+    """What ``FOLDER/PAPER.toml`` states; lists are tuples."""
+    text = (resources.files(__package__) / folder / f"{paper}.toml").read_text(encoding="utf-8")
+    found: dict[str, Any] = _frozen(tomllib.loads(text))
+    return found
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _frozen(one) for name, one in value.items()}
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
 @cache
 def claims_of(paper: str) -> tuple[Claim, ...]:
     """The claims of a paper in the order of its file, ``claims/PAPER.toml``.
@@ -437,15 +441,13 @@ def claims_of(paper: str) -> tuple[Claim, ...]:
     The file's own ``floors`` are those of every claim that states none; ``[needs.SCALE]`` says by key what the data of
     a scale lack to decide a claim.
     """
-    text = (resources.files(__package__) / "claims" / f"{paper}.toml").read_text(encoding="utf-8")
-    data = tomllib.loads(text)
-    floors, needs = data.get("floors", []), data.get("needs", {})
+    data = of_paper("claims", paper)
 
     def claim(key: str, values: dict[str, Any]) -> Claim:
-        checks = values.pop("check", [])
-        values["checks"] = tuple([checks] if isinstance(checks, str) else checks)
-        values["floors"] = tuple(values.pop("floors", floors))
-        return Claim(paper, key, **values, needs={scale: lack[key] for scale, lack in needs.items() if key in lack})
+        checks = values.pop("check", ())
+        needs = {scale: lack[key] for scale, lack in data.get("needs", {}).items() if key in lack}
+        values = {"floors": data.get("floors", ()), **values}
+        return Claim(paper, key, **values, checks=(checks,) if isinstance(checks, str) else checks, needs=needs)
 
     return tuple(claim(key, values) for key, values in data["claims"].items())
 
@@ -456,17 +458,14 @@ def decided_claims(
     """Every claim of a paper as the figures decide it; ``stand_ins``: what stands for each of the paper's collections,
     by which the figures are called."""
 
+    names = "|".join(map(re.escape, stand_ins)) or "(?!)"
+
     def called(effect: Effect) -> Effect:
         # At once: what stands for one collection may be called as another.
-        names = "|".join(map(re.escape, stand_ins))
-        what = (
-            re.sub(f" on ({names})", lambda found: f" on {stand_ins[found[1]]}", effect.what) if names else effect.what
-        )
+        what = re.sub(f" on ({names})", lambda found: f" on {stand_ins[found[1]]}", effect.what)
         return replace(effect, what=what)
 
-    decided = [claim.decided(figures, models, scale) for claim in claims_of(paper)]
-    if not stand_ins:
-        return tuple(decided)
+    decided = (claim.decided(figures, models, scale) for claim in claims_of(paper))
     return tuple(replace(one, effects=tuple(map(called, one.effects))) for one in decided)
 
 
@@ -474,20 +473,23 @@ def decided_claims(
 def known_power(scale: str) -> Mapping[tuple[str, str], Power]:
     """``claims/power.csv`` of a scale, by paper and key: the power of the published effect as the development seeds
     gave it before any reported run."""
-    text = (resources.files(__package__) / "claims" / "power.csv").read_text(encoding="utf-8")
-    rows = [row for row in csv.DictReader(text.splitlines()) if row["scale"] == scale]
     return {
         (row["paper"], row["key"]): Power(
             float(row["power"]), int(row["n"]), row["unit"], int(row["needed"]) if row["needed"] else None
         )
-        for row in rows
+        for row in _rows("claims", "power")
+        if row["scale"] == scale
     }
 
 
-@cache
 def published_rows(paper: str) -> tuple[dict[str, str], ...]:
     """The rows of ``published/PAPER.csv``: ``table``, ``system``, ``figure`` and ``value``, in the paper's order."""
-    text = (resources.files(__package__) / "published" / f"{paper}.csv").read_text(encoding="utf-8")
+    return _rows("published", paper)
+
+
+@cache
+def _rows(folder: str, name: str) -> tuple[dict[str, str], ...]:
+    text = (resources.files(__package__) / folder / f"{name}.csv").read_text(encoding="utf-8")
     return tuple(csv.DictReader(text.splitlines()))
 
 

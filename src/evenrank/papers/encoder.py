@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from evenrank.files import scan_collection
-from evenrank.files.tokens import tokenize
-from evenrank.models.encoders import saving, seeded
-from evenrank.training.recipes import load_recipe
+from evenrank.files import scan_collection, tokenize
+from evenrank.models import saving, seeded
+from evenrank.training import load_recipe
 
 from .sources import counsel_chat, grepbiasir, write_queries
 

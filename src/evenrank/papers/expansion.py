@@ -9,29 +9,27 @@ and reversed they do not lead back (Nissim et al. 2020).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib import resources
 from itertools import chain, product
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import polars as pl
 
 import evenrank
-from evenrank.files import Run, arg, atomic_path, make_folder, read_qrels, read_queries, write_text
-from evenrank.files.types import Array
-from evenrank.models.vectors import unit_rows
-from evenrank.results.table import Column, Table, differences
-from evenrank.search.embeddings import (
+from evenrank.files import Array, Run, arg, atomic_path, make_folder, read_qrels, read_queries, write_text
+from evenrank.models import unit_rows
+from evenrank.results import Column, Table, differences
+from evenrank.search import (
+    Expansion,
     Vectors,
     WordSets,
     bias_subspace,
     hard_debias,
     load_word_sets,
     most_biased,
+    nearest_rows,
     read_sets,
     read_vectors,
     read_word_list,
@@ -39,11 +37,11 @@ from evenrank.search.embeddings import (
     specific_words,
     train_vectors,
 )
-from evenrank.search.expansion import Expansion, nearest_rows
 
-from .checks import Cost, Need, Options, need_file, need_irds, need_package, unused
+from .checks import Need, Options, need_file, need_package
+from .claims import published_rows
 from .figures import Figures
-from .sources import EVERY, Text, built_in, every_question, real_needs
+from .sources import Text, built_in, every_question
 from .study import LEXICON, Settings, Step, Study, stated
 
 REGULAR, BIASED, DEBIASED = "Regular", "Expansion biased", "Expansion debiased"
@@ -115,15 +113,12 @@ class ExpansionStudy(Study[ExpansionSettings]):
             found["planted"] = evenrank.SyntheticConfig(**found["planted"])
         return ExpansionSettings(**found, options=options)
 
-    def needs(self) -> list[Need]:
-        """Everything that a run reads and does not make itself."""
+    def own_needs(self) -> list[Need]:
+        """Packages, word vectors and word sets; at ``full`` the documents."""
         scale, options = self.settings.scale, self.settings.options
-        read = ("vectors", "debiased_vectors", "definitional", "equalize", "specific")
         found = [need_package("sklearn", "scikit-learn", "clusters and SVMs on word vectors")]
-        if scale == "real":
-            found += real_needs(options, self.folder, *EVERY)
-        elif scale == "full":
-            found += [need_irds(_ROBUST.removeprefix("irds:"), "topics and judgements of Robust04"), _disks()]
+        if scale == "full":
+            found.append(_disks())
         if options.vectors is not None:
             found.append(_need_vectors(options.vectors, "word vectors", "vectors"))
         elif scale == "tiny":
@@ -138,22 +133,15 @@ class ExpansionStudy(Study[ExpansionSettings]):
             if options.vectors is None:
                 problem = f"{arg.debiased_vectors}: {arg.vectors} has to name the same vectors before debiasing"
                 found.append(Need("vectors", "word vectors before debiasing", problem=problem, kind="option"))
-        for option in read[2:]:
-            given = getattr(options, option)
-            if given is not None:
-                form = read_word_list if option == "specific" else read_sets
-                found.append(need_file(given, "word sets", option, form))
-        return [*found, *unused(options, *read, texts=EVERY if scale == "real" else ())]
+        for option, read in {"definitional": read_sets, "equalize": read_sets, "specific": read_word_list}.items():
+            if (given := getattr(options, option)) is not None:
+                found.append(need_file(given, "word sets", option, read))
+        return found
 
-    def cost(self) -> Cost:
-        """What a run takes."""
+    def trainings(self) -> int:
+        """Of vectors."""
         settings = self.settings
-        made = len(settings.seeds) if settings.options.vectors is None else 0
-        return {
-            "tiny": Cost(made, 200_000_000, "about 2 minutes on 2 CPU cores"),
-            "real": Cost(0, 300_000_000, "about 10 minutes on 2 CPU cores"),
-            "full": Cost(0, 2_000_000_000, "about 2 hours on 8 cores, with 20 GB of memory for 3 million vectors"),
-        }[settings.scale]
+        return len(settings.seeds) if settings.scale == "tiny" and settings.options.vectors is None else 0
 
     # --- data -----------------------------------------------------------------------------------------------------
 
@@ -310,11 +298,8 @@ class ExpansionStudy(Study[ExpansionSettings]):
             changed = gaps["query_id"].to_list()
             figures.add("changed", DEBIASING, seed, every, np.isin(every, changed).astype(float))
             for figure in MEASURES:
-                of_changed = {
-                    system: np.array([figures.values[figure, system][seed][query] for query in changed])
-                    for system in figures.systems(figure)
-                }
-                for system, values in of_changed.items():
+                for system in figures.systems(figure):
+                    values = np.array([figures.values[figure, system][seed][query] for query in changed])
                     figures.add(f"{figure} of changed", system, seed, changed, values)
                 gap = gaps[figure].to_numpy()
                 large = np.abs(gap) > SUBSTANTIAL + 1e-9
@@ -346,7 +331,7 @@ class ExpansionStudy(Study[ExpansionSettings]):
         listed = listed.sort(pl.col("MAP").abs(), pl.col("P30").abs(), descending=True, maintain_order=True)
         texts = dict(self.text(seed).queries.select("query_id", "text").iter_rows())
         full = self.settings.scale == "full"
-        printed = {line["query"]: line for line in _second_table()} if full else {}
+        printed = {line["query"]: line for line in published_rows("expansion_table2")} if full else {}
         rows: list[tuple[object, ...]] = []
         for query, before, after, ap, p30 in listed.head(MOST).iter_rows():
             words = ("; ".join(sorted({*one} - {*other})) for one, other in ((before, after), (after, before)))
@@ -371,37 +356,11 @@ class ExpansionStudy(Study[ExpansionSettings]):
         """Fusion should not destroy the regular ranking; expansion alone is far below it in the paper too."""
         return REGULAR if system.startswith(f"{REGULAR} + ") else ""
 
-    def notes(self) -> list[str]:
-        """What was read into the paper, and what differs from it."""
-        settings, rm3 = self.settings, self.settings.rm3
-        counts = json.loads((self.data(settings.seeds[0]) / "counts.json").read_text(encoding="utf-8"))
-        before, after = counts["words"]
-        return [
-            f"Expansion: the {settings.k} words nearest by cosine to the mean of the query's unit vectors, as a query"
-            f" of their own. All rankings are BM25 with RM3 ({rm3.fb_docs} documents, {rm3.fb_terms} terms, weight"
-            f" {rm3.original_weight:g}), {settings.depth:,} documents a query.",
-            f"λ: the best of 0, 0.01, … 1 on the other folds, {settings.folds} folds drawn by the seed; scores scaled"
-            " to 0 … 1 by query (our reading: RankLib's scaling is not stated). Rows without another name: by"
-            f" {settings.objectives[0]}.",
-            f"{before:,} words before debiasing, {after:,} after. {counts['missing']} words of queries have no vector;"
-            f" {counts['unexpanded']} queries stay as they are.",
-            "Hard debiasing is with evenrank's word lists, unless options name others or"
-            f" {arg.debiased_vectors} a file (the"
-            " paper: the lists of Bolukbasi et al., and their debiased file).",
-            "random: the regular ranking's documents in random order, which a ranking has to beat to support a claim.",
-            _NOTES[settings.scale],
-        ]
-
-
-_NOTES = {
-    "tiny": "The built-in collection, another one for each seed, with vectors of its own; its questions are sentences"
-    " (the paper: 250 topic titles).",
-    "real": "All questions of counsel_chat, Grep-BiasIR and SQuAD over all their passages, as one collection, so that"
-    " a claim has one verdict; as in Robust04, expansion can lead from one subject into another. Seeds, those of"
-    " development too, differ in folds, clusters and the words that an SVM is trained on; queries and vectors are the"
-    " same. The vectors are the paper's, with the 26,423 lower-case words of Bolukbasi et al. instead of 3 million.",
-    "full": "One drawing of the folds, whose seed the paper does not state.",
-}  # fmt: skip
+    def noted(self) -> Mapping[str, object]:
+        """How many words and queries there are."""
+        counts = json.loads((self.data(self.settings.seeds[0]) / "counts.json").read_text(encoding="utf-8"))
+        before, after = counts.pop("words")
+        return {**counts, "before": before, "after": after}
 
 
 def robust() -> Text:
@@ -483,12 +442,6 @@ def _answer(vectors: Vectors, a: Array, b: Array, c: Array) -> tuple[Array, Arra
     _, first = np.unique(query[other], return_index=True)
     _, nearest = np.unique(query, return_index=True)
     return row[other][first], score[other][first].astype(float), ~other[nearest]
-
-
-@cache
-def _second_table() -> tuple[dict[str, str], ...]:
-    text = (resources.files(__package__) / "published" / "expansion_table2.csv").read_bytes()
-    return tuple(cast("dict[str, str]", row) for row in pl.read_csv(text, infer_schema=False).iter_rows(named=True))
 
 
 def _published(line: dict[str, str] | None) -> tuple[float | None, float | None]:

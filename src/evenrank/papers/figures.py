@@ -6,16 +6,15 @@ A figure of a whole run enters as values whose mean it is, so that one test serv
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from evenrank.files import atomic_path
-from evenrank.files.types import Array
-from evenrank.stats.estimate import Estimate, MeanEstimate, combined_estimate, p_two_sided
+from evenrank.files import Array, atomic_path
+from evenrank.stats import Estimate, MeanEstimate, combined_estimate, p_two_sided
 
 from .random_effects import LEAST_SEEDS, RandomEffects, of_trainings, random_effects_test, size_test
 
@@ -122,15 +121,26 @@ class Figures:
         """The systems that have the figure, in the order in which they were added."""
         return [system for name, system in self.values if name == figure]
 
+    def aligned(self, figure: str, *systems: str) -> Iterator[tuple[int, list[str], list[Array]]]:
+        """Of each seed of the first system the ids that all systems have, and the values [ids] of each; nothing if one
+        has no values."""
+        first, *others = (self.values.get((figure, system), {}) for system in systems)
+        for seed, values in first.items():
+            if all(seed in other for other in others):
+                ids = [name for name in values if all(name in other[seed] for other in others)]
+                yield seed, ids, [np.array([one[seed][name] for name in ids]) for one in (first, *others)]
+
     def mean(self, figure: str, system: str) -> float:
         """The mean over seeds of the mean over queries."""
         return float(np.nanmean([np.nanmean([*value.values()]) for value in self.values[figure, system].values()]))
 
-    def row(self, figure: str, system: str, *, size: bool = False) -> Estimate | None:
-        """A system's figure with its interval over seeds and queries; ``size``: without its sign; None: it has none."""
+    def row(self, name: str, system: str) -> Estimate | None:
+        """A system's figure with its interval over seeds and queries, between bars without its sign; None: it has
+        none."""
+        figure = name.strip("|")
         if not self.has(figure, system):
             return None
-        return self.as_estimate(self.test(figure, {system: 1.0}, size=size), figure)
+        return self.as_estimate(self.test(figure, {system: 1.0}, size=name.startswith("|")), figure)
 
     def as_estimate(self, test: RandomEffects, figure: str) -> Estimate:
         """A test's mean with its 95% interval; its n is that of what limits it, seeds or queries."""

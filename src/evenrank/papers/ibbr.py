@@ -15,22 +15,17 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.stats import spearmanr
 
 import evenrank
-from evenrank.files import Run, arg, read_qrels, read_queries, scan_collection
-from evenrank.files.types import Array
-from evenrank.groups import score_texts
-from evenrank.mitigation.ibbr import best_weight
-from evenrank.results.page import Drawing, curve
-from evenrank.training.recipes import ranking_recipe
-from evenrank.training.trainer import read_log
+from evenrank.files import Run, read_qrels, read_queries, scan_collection
+from evenrank.mitigation import best_weight
+from evenrank.results import Drawing, curve
+from evenrank.training import ranking_recipe, read_log
 
-from .checks import Cost, Need, Options, need_file, need_irds, need_model, need_public, unused
-from .encoder import SmallBert, distilled, make_encoder
+from .checks import Need, Options, need_file
+from .encoder import SmallBert, make_encoder
 from .figures import EXACT, Figures, ratio_values
 from .sources import (
-    EVERY,
     MSMARCO_BM25,
     Lists,
     Part,
@@ -40,11 +35,12 @@ from .sources import (
     draw,
     every_question,
     grepbiasir,
+    in_both_wordings,
     kept_text,
     masked,
     msmarco,
+    neutral,
     neutral_queries,
-    real_needs,
     sides,
     skewed_clicks,
     small_encoder,
@@ -82,16 +78,13 @@ EVEN = "even clicks"
 class IBBRSettings(Settings):
     """Attributes:
 
-    rankers: [ranker] of each model; ``base``: [training] before the fairness queries, None: there is none.
+    base: [training] before the fairness queries, None: there is none.
     fair: [training] on the fairness queries; ``weights``: λ by term; ``scores``: (R, λ) of further rows of TS.
     dev_weight: λ of "TS dev", chosen on the development seeds.
     male: the share of male clicks in training; ``clicks``: other shares, by what rows trained with them are called.
     whole_grid: every seed trains every weight. sizes: queries of each part.
-    student: the encoder of BERT-L2, which is distilled to the vectors of BERT-L4's; ``distillation``: [training] over
-    the recipe's.
     """
 
-    rankers: Mapping[str, Mapping[str, object]]
     base: Mapping[str, object] | None = None
     fair: Mapping[str, object]
     base_data: Mapping[str, object] = field(default_factory=dict)
@@ -109,8 +102,6 @@ class IBBRSettings(Settings):
     male: float = 0.8
     clicks: Mapping[str, float] = field(default_factory=dict)
     whole_grid: bool = False
-    student: str = ""
-    distillation: Mapping[str, object] = field(default_factory=dict)
     baselines: Mapping[str, Sections] = field(default_factory=dict)
 
 
@@ -161,7 +152,7 @@ class IBBRStudy(Study[IBBRSettings]):
             found["planted"] = evenrank.SyntheticConfig(**found["planted"])
             found["small_bert"] = SmallBert(**found["small_bert"])
         elif scale == "real":
-            found["rankers"]["BERT-L4"]["model"] = options.ranker("BERT-L4", small_encoder())
+            found["rankers"]["BERT-L4"]["model"] = found["teacher"] = options.ranker("BERT-L4", small_encoder())
             found["student"] = options.ranker("BERT-L2", bert_tiny())
         else:
             found = _full(found, options)
@@ -174,38 +165,20 @@ class IBBRStudy(Study[IBBRSettings]):
             "Table 2": {"weights": {}, "scores": (), "dev_weight": None, "clicks": {}},
         }
 
-    def needs(self) -> list[Need]:
-        """Everything that a run reads and does not make itself."""
-        settings, options = self.settings, self.settings.options
-        if settings.scale == "tiny":
-            return unused(options)
-        named = {str(one.get("model", settings.student)): name for name, one in reversed([*settings.rankers.items()])}
-        models = [need_model(model, name) for model, name in named.items()]
-        if settings.scale == "real":
-            wanted = real_needs(options, self.folder, *EVERY)
-            return [*wanted, *models, *unused(options, texts=EVERY, models=[*self._whole.rankers])]
-        sets = ("", "/train/judged", "/dev/judged")
-        found = [need_irds("msmarco-passage" + name, "queries and judgements" if name else "passages") for name in sets]
-        found.append(need_public("queries-gender-annotated", "the neutral queries of the fairness set"))
-        found.append(need_public("gender-representative", "the published lexicon"))
-        if options.vectors:
-            found.append(need_file(options.vectors, "word vectors of the kernel rankers", "vectors"))
-        return [*found, *models, *unused(options, "vectors", models=[*self._whole.rankers])]
+    def own_needs(self) -> list[Need]:
+        """A file of word vectors, if one is named."""
+        vectors = self.settings.options.vectors
+        if self.settings.scale != "full" or vectors is None:
+            return []
+        return [need_file(vectors, "word vectors of the kernel rankers", "vectors")]
 
-    def cost(self) -> Cost:
-        """What a run takes."""
-        settings = self.settings
+    def trainings(self) -> int:
+        """Of every weight, row and division, and of kernel rankers."""
+        settings, seeds = self.settings, len(self.settings.seeds)
         grid = sum(map(len, settings.weights.values())) + len(settings.scores)
         rows = 4 + len(settings.weights) + len(settings.clicks) * (1 + len(settings.weights))
-        seeds = len(settings.seeds)
         each = grid * (seeds if settings.whole_grid else 1) + rows * seeds
-        trainings = each * len(settings.models) * len(self.divisions) + len(settings.baselines)
-        disk, time = {
-            "tiny": (900_000_000, "about 20 minutes on 2 CPU cores"),
-            "real": (200_000_000, "about 10 minutes on 2 CPU cores"),
-            "full": (400_000_000_000, "about two months on one GPU of 80 GB, most of it for the grid of base rankers"),
-        }[settings.scale]
-        return Cost(trainings, disk, time)
+        return each * len(settings.models) * len(self.divisions) + len(settings.baselines)
 
     # --- data -----------------------------------------------------------------------------------------------------
 
@@ -233,28 +206,20 @@ class IBBRStudy(Study[IBBRSettings]):
         drawn |= draw(pools["valid"], {name: sizes[name] for name in ("dpr_dev", "dev")}, seed)
         drawn |= draw(pools["test"], {"test": sizes["test"]}, seed)
         judged = {name: clicks if name in ("dpr", "train") else text.qrels for name in drawn}
-        return Data(self._parts(lists, drawn, judged), str(encoder))
-
-    def _parts(
-        self, lists: Lists, drawn: Mapping[str, pl.DataFrame], judged: Mapping[str, pl.DataFrame]
-    ) -> dict[str, Part]:
-        settings = self.settings
-        return {
-            name: lists.part(name, table, judged[name], depth=settings.depth, listed=settings.listed)
-            for name, table in drawn.items()
-        }
+        return Data(lists.parts(drawn, judged, depth=settings.depth, listed=settings.listed), str(encoder))
 
     def _published(self, _: int, __: int) -> Data:
         settings, home = self.settings, self.folder / "data"
         text, sizes = msmarco(), settings.sizes
         (annotated,) = evenrank.fetch("queries-gender-annotated", out=home)
         (lexicon,) = evenrank.fetch("gender-representative", out=home)
-        neutral = text.queries.join(neutral_queries(str(annotated)).select("query_id"), on="query_id", how="semi")
-        drawn = draw(neutral, {name: sizes[name] for name in ("train", "dev", "test")}, 0)
+        asked = text.queries.join(neutral_queries(str(annotated)).select("query_id"), on="query_id", how="semi")
+        drawn = draw(asked, {name: sizes[name] for name in ("train", "dev", "test")}, 0)
         others = text.queries.join(pl.concat(drawn.values()), on="query_id", how="anti", maintain_order="left")
         drawn |= draw(others, {name: sizes[name] for name in ("dpr", "dpr_dev")}, 0)
         lists = Lists(text.collection, home, None, **settings.first_stage)
-        parts = self._parts(lists, drawn, dict.fromkeys(drawn, text.qrels))
+        judged = dict.fromkeys(drawn, text.qrels)
+        parts = lists.parts(drawn, judged, depth=settings.depth, listed=settings.listed)
         return Data(parts, groups={"lexicon": str(lexicon), "tokens": "whitespace"})
 
     def _halves(self, seed: int, division: int) -> Data:
@@ -262,9 +227,8 @@ class IBBRStudy(Study[IBBRSettings]):
         settings = self.settings
         text = kept_text(self.folder / "text", self._both_wordings)
         side = self._sides
-        relevant = text.qrels.with_columns(pl.Series("side", [side[document] for document in text.qrels["doc_id"]]))
-        both = relevant.filter(pl.col("side") != 0).group_by("query_id").agg(pl.col("side").n_unique())
-        able = text.queries.join(both.filter(pl.col("side") == 2), on="query_id", how="semi", maintain_order="left")
+        _, both = in_both_wordings(text.qrels, side)
+        able = text.queries.join(both, on="query_id", how="semi", maintain_order="left")
         halves = np.random.default_rng([seed, 5]).permutation(able.height) % 2
         other, test = (able.filter(pl.Series(halves == one)) for one in (1 - division, division))
         shuffled = other.sample(fraction=1.0, shuffle=True, seed=seed)
@@ -274,7 +238,7 @@ class IBBRStudy(Study[IBBRSettings]):
         judged = {name: skewed_clicks(train, text.qrels, side, share, seed) for name, share in shares.items()}
         judged |= {"dev": text.qrels, "test": text.qrels}
         drawn = {**dict.fromkeys(shares, train), "dev": dev, "test": test}
-        return Data({name: lists.part(name, drawn[name], judged[name], depth=settings.depth) for name in drawn})
+        return Data(lists.parts(drawn, judged, depth=settings.depth))
 
     def _both_wordings(self) -> tuple[dict[str, str], dict[str, str], list[tuple[str, str]]]:
         options = self.settings.options
@@ -289,10 +253,7 @@ class IBBRStudy(Study[IBBRSettings]):
             for number, table in enumerate(tables):
                 for doc, said in table.select("doc_id", "text").iter_rows():
                     passages[f"{mark}{doc}" + "~" * number] = said
-            scoring = evenrank.Scoring(evenrank.load_lexicon(LEXICON))
-            words = score_texts(text.queries.rename({"query_id": "doc_id"}), scoring)
-            neutral = words.filter((pl.col("count_m") == 0) & (pl.col("count_f") == 0))["doc_id"]
-            asked = text.queries.filter(pl.col("query_id").is_in(neutral.implode()))
+            asked = neutral(text.queries)
             queries |= {f"{mark}{query}": said for query, said in asked.select("query_id", "text").iter_rows()}
             judged = text.qrels.filter(pl.col("relevance") >= 1).join(asked, on="query_id", how="semi")
             for query, doc in judged.select("query_id", "doc_id").iter_rows():
@@ -327,16 +288,10 @@ class IBBRStudy(Study[IBBRSettings]):
                 for model in settings.models
                 for blind in (False, True)
             ]
-        every = self._weighed
-        every += [f"TS {score} {weight:g}" for score, weight in settings.scores]
         weighed = settings.seeds if settings.whole_grid else (first,)
-        found: list[Step] = [
-            ("arm", (seed, model, arm)) for seed in weighed for model in settings.models for arm in every
-        ]
-        found += [
-            ("arm", (seed, model, arm)) for seed in settings.seeds for model in settings.models for arm in self._rows
-        ]
-        yield [*found, *(("baseline", (name,)) for name in settings.baselines)]
+        rows = [*itertools.product(weighed, settings.models, self._weighed)]
+        rows += itertools.product(settings.seeds, settings.models, self._rows)
+        yield [*(("arm", row) for row in rows), *(("baseline", (name,)) for name in settings.baselines)]
         yield [
             ("arm", (seed, model, arm))
             for model in settings.models
@@ -345,13 +300,11 @@ class IBBRStudy(Study[IBBRSettings]):
         ]
 
     @property
-    def _grid(self) -> dict[str, list[str]]:
-        weights = self.settings.weights
-        return {term: [f"{term} {weight:g}" for weight in weights[term]] for term in weights}
-
-    @property
     def _weighed(self) -> list[str]:
-        return ["none", *(arm for arms in self._grid.values() for arm in arms)]
+        """The rows of every weight, and the one without a term."""
+        grid = [(term, weight) for term, weights in self.settings.weights.items() for weight in weights]
+        scores = [(f"TS {score}", weight) for score, weight in self.settings.scores]
+        return ["none", *(f"{term} {weight:g}" for term, weight in [*grid, *scores])]
 
     @property
     def _rows(self) -> list[str]:
@@ -370,12 +323,6 @@ class IBBRStudy(Study[IBBRSettings]):
         known = {"none": "none", **self._best(model)}
         return {f"{row}, {name}": f"{arm}, {name}" for name in self.settings.clicks for row, arm in known.items()}
 
-    def distilled(self) -> str:
-        """The encoder of BERT-L2 at ``real``."""
-        settings = self.settings
-        teacher = str(settings.rankers["BERT-L4"]["model"])
-        return distilled(self, settings.student, teacher, settings.distillation)
-
     @cached_property
     def _points(self) -> list[tuple[float, ...]]:
         return list(itertools.product(*self.settings.base_grid.values()))
@@ -385,16 +332,15 @@ class IBBRStudy(Study[IBBRSettings]):
         settings, data = self.settings, self.data(seed)
         assert settings.base is not None
         ranker = {"model": data.encoder, **settings.rankers[model]}
-        given = {
-            name: int(value) if name == "batch" else value
-            for name, value in zip(settings.base_grid, point, strict=True)
-        }
         name = "-".join([model, "base", *(f"{value:g}" for value in point), *["blind"] * blind])
-        parts = self._seen(data, blind)
-        recipe = self._recipe(
-            parts["dpr"], parts["dpr_dev"], ranker, settings.base_data, {**settings.base, **given}, seed
-        )
+        parts, training = self._seen(data, blind), {**settings.base, **self._at(point)}
+        recipe = self._recipe(parts["dpr"], parts["dpr_dev"], ranker, settings.base_data, training, seed)
         return self.trained(seed, name, recipe)
+
+    def _at(self, point: tuple[float, ...]) -> dict[str, float]:
+        """[training] at a point of the grid."""
+        values = dict(zip(self.settings.base_grid, point, strict=True))
+        return values | {name: int(values[name]) for name in values if name == "batch"}
 
     def started(self, seed: int, model: str, blind: bool) -> None:
         """The base ranker with the best settings of the grid, as a step."""
@@ -455,13 +401,9 @@ class IBBRStudy(Study[IBBRSettings]):
             ranker["model"] = self.base(seed, model, *self._tuned(model), blind=blind)
         if arm == "base":
             return self.kept_runs(seed, name, lambda: self.untrained(ranker), ranked)
-        training = dict(settings.fair)
-        if settings.base is not None:
-            given = dict(zip(settings.base_grid, self._tuned(model), strict=True))
-            training |= {key: int(value) if key == "batch" else value for key, value in given.items()}
-        fairness = self._term(arm, data)
-        lists = settings.fair_data
-        recipe = self._recipe(parts[_clicked(clicks)], parts["dev"], ranker, lists, training, seed, fairness)
+        training = {**settings.fair, **({} if settings.base is None else self._at(self._tuned(model)))}
+        train, fairness = parts[_clicked(clicks)], self._term(arm, data)
+        recipe = self._recipe(train, parts["dev"], ranker, settings.fair_data, training, seed, fairness)
         return self.ranked(seed, name, recipe, ranked)
 
     def _term(self, arm: str, data: Data) -> dict[str, object] | None:
@@ -504,7 +446,6 @@ class IBBRStudy(Study[IBBRSettings]):
             seed, settings = self.settings.seeds[0], self.settings
             figures = Figures(settings.same_queries)
             arms = ["blind", *self._weighed]
-            arms += [f"TS {score} {weight:g}" for score, weight in settings.scores]
             found = {arm: self.arm(seed, model, arm) for arm in arms}
             for division in self.divisions:
                 runs = {f"{model} {arm}": found[arm][division]["dev"] for arm in arms}
@@ -559,13 +500,10 @@ class IBBRStudy(Study[IBBRSettings]):
     def _expanded(self, figures: Figures) -> None:
         """MRR of BM25 and of RM3 over every question that there is: at ``real`` those of all three texts."""
         if self.settings.scale == "real":
-            text, seed = (
-                every_question(self.settings.options, self.folder / "every", self.folder),
-                self.settings.seeds[0],
-            )
+            text = every_question(self.settings.options, self.folder / "every", self.folder)
             lists = Lists(text.collection, self.folder / "every")
             part = lists.part("every", text.queries, text.qrels, depth=1000)
-            self.measure(figures, seed, part, {"RM3": lists.rm3(part)}, {"MRR": "RR"}, ALL)
+            self.measure(figures, self.settings.seeds[0], part, {"RM3": lists.rm3(part)}, {"MRR": "RR"}, ALL)
         else:
             for system in (FIRST, "RM3"):
                 for seed, values in figures.values["MRR", system].items():
@@ -587,18 +525,16 @@ class IBBRStudy(Study[IBBRSettings]):
 
     def notes(self) -> list[str]:
         """What was read into the paper, and what differs from it."""
-        settings = self.settings
-        chosen = {f"{model} {term}": self.best(model, term) for model in settings.models for term in settings.weights}
-        said = ", ".join(f"{name} {'none' if arm == 'none' else arm.split()[-1]}" for name, arm in chosen.items())
-        found = [
-            f"λ best, chosen on the development queries of seed {settings.seeds[0]} and used for all: {said}. It has"
-            " the least |ΔA-PRF| of those that keep 0.95 of the MRR.",
-            "Rows differ by the term alone: none and blind are trained as long, on the same lists. Every training keeps"
-            " its last checkpoint: MRR alone would choose one from before the term acted.",
-        ]
-        if settings.dev_weight is not None:
-            found.append(f"TS dev: λ {settings.dev_weight:g}, chosen on the development seeds.")
-        return found + [note.format(vectors=arg.vectors) for note in _NOTES[settings.scale]]
+        found, weight = super().notes(), self.settings.dev_weight
+        if weight is not None:
+            found.insert(2, f"TS dev: λ {weight:g}, chosen on the development seeds.")
+        return found
+
+    def noted(self) -> Mapping[str, object]:
+        """The best weights."""
+        pairs = itertools.product(self.settings.models, self.settings.weights)
+        chosen = {f"{model} {term}": self.best(model, term) for model, term in pairs}
+        return {"best": ", ".join(f"{name} {arm.split()[-1]}" for name, arm in chosen.items())}
 
     def drawings(self) -> list[Drawing]:
         """How none's loss, MRR and ΔA-PRF went in training, so that a reader sees whether it converged."""
@@ -618,41 +554,6 @@ class IBBRStudy(Study[IBBRSettings]):
         return found
 
 
-_NOTES = {
-    "tiny": [
-        "The built-in collection, generated for each seed. In training 90% of the gendered clicks are male, in"
-        " development and test 50%. Group words decide 30% of the queries, half for each group: without these, masking"
-        " would cost nothing. The paper's fairness queries are all neutral.",
-        "The encoder has no transformer layer (word vectors and their mean), 64 dimensions, random weights; no BERT-L4;"
-        " kernel rankers with vectors made here. On the fairness queries only the projection after the encoder moves:"
-        " the whole encoder learns those queries by heart, and |ΔA-PRF| falls on them alone.",
-    ],
-    "real": [
-        "Answers of counsellors and Grep-BiasIR, every gendered answer in both wordings; the neutral queries that have"
-        " a relevant one in both. Each half of them tests what the other has trained, divided anew for each seed. In"
-        " training a query has one click, male in 80%; development and test count every relevant answer, in both"
-        " wordings, so that ΔA-PRF is paired within a query. Development seeds divide the same queries"
-        " otherwise: settings and λ were chosen on queries that are reported too.",
-        "The encoder is frozen, and a linear map a side is trained, from the identity on; there is no DPR training"
-        " before. base is the untouched encoder. BERT-L2 is a BERT-Tiny that has learned the vectors of BERT-L4 from"
-        " the passages and the questions of both collections, without labels (the recipe distil): it knows the texts"
-        " that it ranks, those of the test among them, in every row alike.",
-        "even clicks: trained with as many male as female clicks; male clicks alone: with no others; the λ is the best"
-        " with the clicks of all other rows. printed: TS as the paper's equation is printed, with the square over the"
-        " whole quotient, not as its text describes it.",
-    ],
-    "full": [
-        "The paper does not say which 1,252 of the 1,765 neutral annotated queries it takes: a seeded draw of those"
-        " that are judged. DPR queries: a seeded draw of all other judged queries of train and dev.",
-        "Learning rate and batch of DPR are chosen from the published grids by validation MRR on the first seed. BM25"
-        " (also for RM3) has k1 0.82, b 0.68, which the paper does not give; nor does it give the epochs of a"
-        " training, the seeds, or the kernel rankers' settings: 10 epochs on the fairness queries, seeds 0 to 9."
-        " Kernel rankers learn their word vectors from the collection unless {vectors} names a file.",
-        "blind masks the words of gender-en; all other rows use the published lexicon, by whitespace.",
-    ],
-}  # fmt: skip
-
-
 def _clicked(clicks: str) -> str:
     """The part that a row trains on."""
     return f"train, {clicks}" if clicks else "train"
@@ -662,25 +563,18 @@ def _changes(figures: Figures, model: str, clicks: Collection[str]) -> None:
     """Of each row of a model the mean relative change of what a term may cost, and by how much more of ΔA-PRF a term
     removes where clicks are even."""
     none = f"{model} none"
-
-    def ratio(figure: str, seed: int, over: str, under: str) -> tuple[list[str], Array]:
-        values = [figures.values[figure, one][seed] for one in (over, under)]
-        ids = [query for query in values[0] if query in values[1]]
-        first, second = (np.array([one[query] for query in ids]) for one in values)
-        return ids, ratio_values(first, second)
-
-    for seed, row in itertools.product([*figures.values["MRR", none]], [*figures.systems("MRR")]):
+    for row in figures.systems("MRR"):
         if row.startswith(f"{model} ") and row != none:
-            found = [ratio(cost, seed, row, none) for cost in COSTS]
-            figures.add(_CHANGE, row, seed, found[0][0], np.mean([values for _, values in found], axis=0) - 1)
-    if EVEN not in clicks:
-        return
-    for seed, term in itertools.product([*figures.values[DELTA, none]], TRAINED):
+            for of_costs in zip(*(figures.aligned(cost, row, none) for cost in COSTS), strict=True):
+                seed, ids, _ = of_costs[0]
+                changes = [ratio_values(*values) for _, _, values in of_costs]
+                figures.add(_CHANGE, row, seed, ids, np.mean(changes, axis=0) - 1)
+    for term in TRAINED if EVEN in clicks else ():
         best = f"{model} {term} best"
-        if figures.has(DELTA, best):
-            ids, skewed = ratio(DELTA, seed, best, none)
-            _, even = ratio(DELTA, seed, f"{best}, {EVEN}", f"{none}, {EVEN}")
-            figures.add(_REMOVED, f"{model} {term}", seed, ids, skewed - even)
+        skewed = figures.aligned(DELTA, best, none)
+        even = figures.aligned(DELTA, f"{best}, {EVEN}", f"{none}, {EVEN}")
+        for (seed, ids, first), (_, _, second) in zip(skewed, even, strict=True):
+            figures.add(_REMOVED, f"{model} {term}", seed, ids, ratio_values(*first) - ratio_values(*second))
 
 
 def _agreement(figures: Figures, weighed: Figures, arms: Mapping[str, list[str]], seeds: Iterable[int]) -> None:
@@ -694,7 +588,7 @@ def _agreement(figures: Figures, weighed: Figures, arms: Mapping[str, list[str]]
                 for figure in (DELTA, "RaB@5")
             ]
             changes = [[size - one[0] for size in one[1:]] for one in sizes]
-            found.append(spearmanr(*changes).statistic)
+            found.append(pl.select(pl.corr(*map(pl.Series, changes), method="spearman")).item())
         figures.add(_AGREEMENT, "all weights", seed, ["weights"], np.array([np.mean(found)]), "trainings")
 
 

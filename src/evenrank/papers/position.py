@@ -17,21 +17,13 @@ import numpy as np
 import polars as pl
 
 import evenrank
-from evenrank.files import (
-    Run,
-    make_folder,
-    read_queries,
-    read_run,
-    scan_collection,
-    write_run,
-)
-from evenrank.files.types import Array, holm
-from evenrank.probes.similarity import different_terms, sampled_words, term_similarity
-from evenrank.results.table import Column, Table
-from evenrank.stats.signed_rank import signed_rank_p
-from evenrank.training.recipes import ranking_recipe
+from evenrank.files import Array, Run, holm, make_folder, read_queries, read_run, scan_collection, write_run
+from evenrank.probes import different_terms, sampled_words, term_similarity
+from evenrank.results import Column, Table
+from evenrank.stats import signed_rank_p
+from evenrank.training import build_ranker, ranking_recipe
 
-from .checks import Cost, Need, Options, need_device, need_file, need_irds, need_model, unused
+from .checks import Need, Options, need_device, need_file
 from .figures import EXACT, Figures
 from .sources import (
     BERT_TINY_FOLDER,
@@ -40,11 +32,11 @@ from .sources import (
     Answers,
     Lists,
     Part,
+    Text,
     built_in,
     draw,
     msmarco,
     policyqa,
-    real_needs,
     small_encoder,
     squad,
 )
@@ -74,7 +66,7 @@ _SLUGS = {BIASED: "biased", OTHER: "other"}
 class PositionSettings(Settings):
     """Attributes:
 
-    rankers: the recipe of each model; ``shorter``: its steps on the second collection.
+    shorter: steps of each model on the second collection.
     few: models that are trained on the first seed alone; ``zero_shot``: those that are not trained.
     collections: those that are trained and tested on, ``transfer``: the second also after the first; ``texts``: at
         ``real`` the text in each one's place.
@@ -87,7 +79,6 @@ class PositionSettings(Settings):
     similarity: passages of ATS and MATS, and terms without which a distance is left out.
     """
 
-    rankers: Mapping[str, Sections]
     shorter: Mapping[str, int] = field(default_factory=dict)
     few: tuple[str, ...] = ()
     zero_shot: tuple[str, ...] = ()
@@ -177,39 +168,20 @@ class PositionStudy(Study[PositionSettings]):
             "Table 5": {"similarity": {}},
         }
 
-    def needs(self) -> list[Need]:
-        """Everything that a run reads and does not make itself."""
-        settings, options = self.settings, self.settings.options
-        known = {name: one["ranker"].get("model") for name, one in settings.rankers.items()}
-        named = {str(model): name for name, model in known.items() if model is not None}
-        models = [need_model(model, name) for model, name in named.items()]
-        if settings.scale == "tiny":
-            return [*models, *unused(options, models=("encoder",))]
-        given = [name for name in settings.models if known[name] is not None]
-        if settings.scale == "real":
-            texts = tuple(settings.texts.values())
-            names = given if options.device == "cuda" else ["BERT-Tiny"]
-            read = unused(options, "device", texts=texts, models=names)
-            return [*real_needs(options, self.folder, *texts), *models, *read, *need_device(options.device)]
-        sets = {"train/judged": "to train on", "dev/small": "to validate on", "dev/judged": "to test on"}
-        found = [need_irds(f"msmarco-passage/{part}", f"{BIASED}, {what}") for part, what in sets.items()]
-        found.append(need_irds("msmarco-qna/train", f"the answers of {BIASED}"))
-        found += real_needs(options, self.folder, "squad")
-        found.append(need_file(str(settings.rankers[KERNEL]["ranker"]["vectors"]), "TK's word vectors", "vectors"))
-        return [*found, *models, *unused(options, "vectors", texts=("squad",), models=given)]
+    def own_needs(self) -> list[Need]:
+        """TK's word vectors at ``full``, a device at ``real``."""
+        scale = self.settings.scale
+        if scale == "full":
+            vectors = str(self.settings.rankers[KERNEL]["ranker"]["vectors"])
+            return [need_file(vectors, "TK's word vectors", "vectors")]
+        return need_device(self.settings.options.device) if scale == "real" else []
 
-    def cost(self) -> Cost:
-        """What a run takes."""
+    def trainings(self) -> int:
+        """Of every ranker, version, collection and division."""
         settings = self.settings
         trained = [name for name in settings.rankers if name not in settings.zero_shot]
         each = sum(len(self._seeds_of(name)) for name in trained) * (6 if OTHER in settings.collections else 2)
-        real = "about 10 minutes on one GPU" if settings.options.device == "cuda" else "about 15 minutes on 2 CPU cores"
-        disk, time = {
-            "tiny": (4_000_000_000, "about 18 minutes on 2 CPU cores"),
-            "real": (2_000_000_000, real),
-            "full": (120_000_000_000, "about a week on one GPU"),
-        }[settings.scale]
-        return Cost(each * len(self.divisions), disk, time)
+        return each * len(self.divisions)
 
     def _seeds_of(self, model: str) -> tuple[int, ...]:
         settings = self.settings
@@ -319,12 +291,8 @@ class PositionStudy(Study[PositionSettings]):
         if not (home / "counts.json").is_file():
             evenrank.write_squad_collection(given, out=home, validation=self.settings.sizes[OTHER]["valid"])
         tables = {part: read_queries(home / f"queries.{part}.tsv") for part in ("train", "valid", "test")}
-        return (
-            str(home / "collection.tsv"),
-            evenrank.read_qrels(home / "qrels.txt"),
-            str(home / "answers.json"),
-            tables,
-        )
+        text = Text.of(home)
+        return text.collection, text.qrels, str(home / "answers.json"), tables
 
     # --- trainings ------------------------------------------------------------------------------------------------
 
@@ -353,14 +321,14 @@ class PositionStudy(Study[PositionSettings]):
     def started(self, seed: int, model: str) -> str:
         """The folder of a kernel ranker, untrained, with vectors of the words of both collections: one that knew those
         of one alone could not be transferred."""
-        target = self.home(seed) / f"{model}-start"
-        if not target.is_dir():
+        target, ranker = self.home(seed) / f"{model}-start", self.settings.rankers[model]["ranker"]
+        if not (target / "vocabulary.txt").is_file():
             texts = pl.concat(
                 batch.select(doc_id=pl.lit(_SLUGS[name]) + pl.col("doc_id"), text="text")
                 for name in _SLUGS
                 for batch in scan_collection(self.data(seed, name).texts[ORIGINAL], unique=False)
             )
-            self.save_new(self.settings.rankers[model]["ranker"], target, seed, texts)
+            build_ranker(evenrank.RankerRecipe.model_validate(ranker), seed=seed, texts=texts).save(target)
         return str(target)
 
     def arm(self, seed: int, model: str, name: str, training: str, division: int) -> dict[str, Run]:
@@ -510,10 +478,7 @@ class PositionStudy(Study[PositionSettings]):
         """Δ of Tables 3 and 4 in percent: (rotated − original test) / rotated test, as values whose mean it is."""
         for model, training, measure in itertools.product(self.settings.rankers, VERSIONS, MEASURES):
             figure, row = f"{measure} on {name}", f"{model} {training}"
-            before, after = (figures.values.get((figure, f"{row}, {test} test"), {}) for test in VERSIONS)
-            for seed in before:
-                ids = [*before[seed]]
-                old, new = (np.array([one[seed][query] for query in ids]) for one in (before, after))
+            for seed, ids, (old, new) in figures.aligned(figure, *(f"{row}, {test} test" for test in VERSIONS)):
                 figures.add(f"Δ {figure}, %", row, seed, ids, relative_change(old, new))
                 figures.add(f"{figure}, original test", row, seed, ids, old)
 
@@ -552,7 +517,7 @@ class PositionStudy(Study[PositionSettings]):
         models = {
             training: str(self.home(seed) / self._name(KERNEL, name, training, 0) / "model") for training in VERSIONS
         }
-        models["untrained"] = self.started(seed, KERNEL) if settings.planted is not None else self._untrained(seed)
+        models["untrained"] = self.started(seed, KERNEL)
         pairs = wanted.get("min_pairs", 5)
         for training, model in models.items():
             words = sampled_words(model, collection, passages=wanted["passages"])
@@ -577,12 +542,6 @@ class PositionStudy(Study[PositionSettings]):
                     at, near = f"{row}, Δ {distance}", np.array([found.ats[distance]])
                     figures.add(f"ATS on {name}", at, seed, ["all"], near, "trainings")
 
-    def _untrained(self, seed: int) -> str:
-        target = self.home(seed) / f"{KERNEL}-start"
-        if not target.is_dir():
-            self.save_new(self.settings.rankers[KERNEL]["ranker"], target, seed)
-        return str(target)
-
     def tables(self, figures: Figures) -> list[Table]:
         """The letters of Table 5: which rows of the same model are significantly worse."""
         rows = []
@@ -593,7 +552,7 @@ class PositionStudy(Study[PositionSettings]):
                 if not all(figures.has(figure, one) for one in names):
                     continue
                 pairs = list(itertools.combinations(range(3), 2))
-                tests = [wilcoxon_of(*(figures.values[figure, names[at]] for at in (b, a))) for a, b in pairs]
+                tests = [wilcoxon_of(figures, figure, names[b], names[a]) for a, b in pairs]
                 corrected = holm([p for _, p in tests])
                 better: dict[int, str] = {}
                 for (a, b), (sign, p), all_three in zip(pairs, tests, corrected, strict=True):
@@ -605,83 +564,20 @@ class PositionStudy(Study[PositionSettings]):
         if not rows:
             return []
         columns = (Column("row"), Column("measure"), Column("better", heading="better than"))
-        note = (
-            "Better than the rows of these letters, p < .05 by Wilcoxon's test over queries, as published, in every"
-            " seed; * also after Holm's correction over the three pairs. Published: BERT_DOT b > a (MRR), c > ab"
-            " (nDCG, MRR, Recall b); TK b > a, c > ab."
-        )
-        return [Table("Letters. Table 5's significance", columns, rows, (note,))]
+        return [Table("Letters. Table 5's significance", columns, rows, (self.about["letters"],))]
 
     def destroyed_below(self, system: str) -> str:
         """A ranker trained on rotated passages is compared with the one trained on the originals."""
         return system.replace(f"{ROTATED}, ", f"{ORIGINAL}, ") if f"{ROTATED}, {ORIGINAL}" in system else ""
 
-    def notes(self) -> list[str]:
-        """What was read into the paper, and what differs from it."""
-        return [
-            "original, rotated: the collection as it is, and with every passage cut before a random word, once, and its"
-            " ends exchanged. BM25's lists are the same for both.",
-            "Δ: (rotated − original test) / rotated test, as the paper has it. MATS as printed, with 1/(Δmax − 1);"
-            " relative: over how far ATS(0) is above the cosine of different terms, so that a collapse of the vectors"
-            " does not count.",
-            *_NOTES["cuda" if self.settings.options.device == "cuda" else self.settings.scale],
-        ]
 
-
-_NOTES = {
-    "tiny": [
-        "Built-in collections, generated for each seed, that share neither topics nor kinds of questions. Buildings:"
-        " relevant passages answer early, facts and decoys of others stand late; ships: anywhere. A second cue that"
-        " rotation leaves as it is: 80 % of the relevant passages mention men or women, 20 % of all.",
-        "The encoders are two layers with a frozen word table, in batches of 8 lists; rates are higher for far fewer"
-        " steps (3e-4 for 7e-6, 5e-4 for 1e-4). Hinge, Adam, shared towers, kernel rates, early stopping and depth"
-        " tuning are the paper's. 8 passages are re-ranked, or 4: Recall@10 cannot change. The encoders have the first"
-        " seed alone.",
-        "At most 15 % lost: set on development data with earlier settings, which cost 10 to 13 %; published: 3 to 4.",
-    ],
-    "real": [
-        "The ranker is a SPLADE of BERT-Tiny's size that was trained on MS MARCO by its makers: as it comes"
-        " (zero-shot), and trained further on questions of SQuAD 2.0 (a part, of 3,000 questions) whose first answer"
-        " begins in the first third of the passage; queries keep the weights that it had. Articles are halved: each"
-        " half tests what the other has trained, on the questions whose answer begins early; those of the last third"
-        " are the control. BM25's first 30 passages are ranked; questions about passages of more than 300 words are"
-        " left out, so that no relevant one is cut. A figure is the mean over passages of the mean over their"
-        " questions. Halves are drawn anew for each seed, the development ones too: settings were chosen on the same"
-        " questions. PolicyQA stands in Figure 1 alone.",
-        "MiniLM is not here: it was trained on SQuAD 2.0. TK, a cross-encoder on a BERT-Tiny, and the transfer need"
-        " more questions than these (tried: MRR@10 .335 and .056, below BM25): they are at tiny and full.",
-    ],
-    "cuda": [
-        "Whole encoders from MiniLM's weights, trained on a GPU with the questions of PolicyQA whose first answer"
-        " begins in the first third of the segment, in policies with at least 12 segments; the candidates of a"
-        " question are the segments of its own policy, whole. Policies are halved, anew for each seed: each half"
-        " tests what the other has trained, on early answers; those of the last third are the control. A figure is"
-        " the mean over segments of the mean over their questions.",
-    ],
-    "full": [
-        "MS MARCO's answers are those of its question answering data set, in its own texts; its rotated version has no"
-        " histogram. Each training query keeps 10 negatives drawn from BM25's list while it is searched.",
-        "The paper gives no lengths, seeds, number of epochs, or how often it validates: 30 tokens of a query, 200 of"
-        " a passage, one seed, up to 10 epochs, validated every 4,000 steps, until 5 without a better one. TK's 11"
-        " kernels stand evenly from −1 to +1, as it says; TK's own program has 1, .9, .7, … −.9. Passages of SQuAD"
-        " that occur twice are one document.",
-    ],
-}  # fmt: skip
-
-
-Values = Mapping[int, Mapping[str, float]]
-"""By seed and query."""
-
-
-def wilcoxon_of(first: Values, second: Values) -> tuple[int, float]:
-    """The sign of first − second, and p of Wilcoxon's signed-rank test over queries.
+def wilcoxon_of(figures: Figures, figure: str, first: str, second: str) -> tuple[int, float]:
+    """The sign of the systems' difference, first − second, and p of Wilcoxon's signed-rank test over queries.
 
     That p is the largest of any seed, 1 where seeds disagree in sign.
     """
-    found = []
-    for seed in first:
-        apart = np.array([first[seed][query] - second[seed][query] for query in first[seed]])
-        found.append((int(np.sign(apart.mean())), signed_rank_p(apart)))
+    differences = [one - other for _, _, (one, other) in figures.aligned(figure, first, second)]
+    found = [(int(np.sign(apart.mean())), signed_rank_p(apart)) for apart in differences]
     signs = {sign for sign, _ in found}
     return (signs.pop(), max(p for _, p in found)) if len(signs) == 1 else (0, 1.0)
 

@@ -9,19 +9,19 @@ from typing import Literal
 
 import numpy as np
 
-from evenrank.files.types import EQUAL, Array
-from evenrank.stats.compare import compare
-from evenrank.stats.estimate import (
+from evenrank.files import EQUAL, Array
+from evenrank.stats import (
     SIGNIFICANT,
     Interval,
     MeanEstimate,
+    ResampledSizes,
     combined_estimate,
+    compare,
     confidence_interval,
     mean_estimate,
     p_two_sided,
     t_quantile,
 )
-from evenrank.stats.sizes import ResampledSizes
 
 LEAST_SEEDS = 5
 """With fewer trainings a claim is of these trainings alone."""
@@ -176,7 +176,7 @@ def of_trainings(mean: float, means: Array, by_queries: float, queries: int) -> 
 def _of_these(mean: float, known: list[Array], of_queries: Array | None, queries: int) -> RandomEffects:
     """Of these trainings alone: only queries are a sample."""
     if of_queries is not None and queries > 1:
-        found = compare(of_queries, zeros="keep")
+        found = compare.compare(of_queries, zeros="keep")
         p = 1.0 if found.p is None and not of_queries.any() else found.p
         estimate = mean_estimate(of_queries)
         return RandomEffects(mean, estimate, p, len(known), queries, ci95=found.ci95)

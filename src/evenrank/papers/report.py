@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any, ClassVar
 
-from evenrank.files import write_text
-from evenrank.files.json_values import LEFT_OUT, named
-from evenrank.files.types import holm
-from evenrank.files.wording import counted
-from evenrank.results.finding import Finding, phrases
-from evenrank.results.page import COLOURS, Drawing, Page, Section, curve, specification
-from evenrank.results.result import Result
-from evenrank.results.table import COUNT, NONE, Column, Table, digits, interval, intervals, number
-from evenrank.stats.estimate import Estimate
-from evenrank.training.card import ruined
+from evenrank.files import LEFT_OUT, counted, holm, named, write_text
+from evenrank.results import (
+    COLOURS,
+    COUNT,
+    NONE,
+    Column,
+    Drawing,
+    Finding,
+    Page,
+    Result,
+    Section,
+    Table,
+    curve,
+    digits,
+    interval,
+    intervals,
+    number,
+    phrases,
+    specification,
+)
+from evenrank.stats import Estimate
+from evenrank.training import ruined
 
-from .claims import DIFFERENT, Decided, decided_claims, number_of, published_of, published_rows
+from .claims import DIFFERENT, Decided, decided_claims, number_of, of_paper, published_of, published_rows
 from .figures import Figures
-from .study import FIRST, REFERENCES, Settings, Study, matching
+from .study import FIRST, REFERENCES, Settings, Study
 
 _PHRASES = phrases("experiment")
 
@@ -69,21 +79,15 @@ class Layout:
 
     def rows(self, study: Study[Any], figures: Figures, published: Mapping[tuple[str, str], float]) -> list[Row]:
         """The rows, each with what was measured and published."""
-        models, named = (
-            study.settings.models,
-            [row["system"] for row in published_rows(study.name) if row["table"] == self.name],
-        )
+        models = study.settings.models
+        named = [row["system"] for row in published_rows(study.name) if row["table"] == self.name]
         known = list(dict.fromkeys(one for name in self.figures for one in figures.systems(name.strip("|"))))
         for pattern in self.also:
             for model in models if "{model}" in pattern else [""]:
-                named += matching(known, pattern.replace("{model}", model))
+                named += fnmatch.filter(known, pattern.replace("{model}", model))
         found = []
         for system in dict.fromkeys(named):
-            measured = {
-                name: value
-                for name in self.figures
-                if (value := figures.row(name.strip("|"), system, size=name.startswith("|"))) is not None
-            }
+            measured = {name: value for name in self.figures if (value := figures.row(name, system)) is not None}
             printed = {name: published[system, name] for name in self.figures if (system, name) in published}
             if measured or printed:
                 model = study.settings.model_of(system)
@@ -110,25 +114,21 @@ class Layout:
 
     def table(self, rows: Sequence[Row]) -> Table:
         """For the terminal and the page: a system has a line each for measured, interval, change and published."""
-        lines = []
+        lines, here = [], any(row.here for row in rows)
         for row in rows:
-            cells = [self._cells(row, name) for name in self.figures]
-            kinds = ("measured", "95%", "change", "published")
-            there = [(kind, [cell[place] for cell in cells]) for place, kind in enumerate(kinds)]
-            there = [(kind, values) for kind, values in there if any(value != NONE for value in values)]
-            name = row.system + " †" * bool(row.warning)
-            for place, (kind, values) in enumerate(there):
-                first = place == 0
-                lines.append((name if first else "", row.here if first else "", kind, *values, row.n if first else ""))
+            head, n = [row.system + " †" * bool(row.warning), *([row.here] if here else [])], row.n
+            kinds = zip(*(self._cells(row, name) for name in self.figures), strict=True)
+            for kind, values in zip(("measured", "95%", "change", "published"), kinds, strict=True):
+                if any(value != NONE for value in values):
+                    lines.append((*head, kind, *values, n))
+                    head, n = [""] * len(head), ""
         columns = (
             Column("system"),
-            *([Column("here")] if any(row.here for row in rows) else []),
+            *([Column("here")] if here else []),
             Column("figure", heading=""),
             *(Column(f"c{place}", COUNT, name) for place, name in enumerate(self.figures)),
             Column("n", COUNT),
         )
-        if len(columns) < 4 + len(self.figures):
-            lines = [(line[0], *line[2:]) for line in lines]
         warned = tuple(f"{row.system} †: {row.warning}" for row in rows if row.warning)
         return Table(f"{self.name}. {self.title}", columns, lines, (*warned, *self.notes))
 
@@ -143,22 +143,22 @@ class Layout:
 
     def figures_table(self, rows: Sequence[Row]) -> Table:
         """A row per figure: for files and frames."""
-        lines = [(row, name) for row in rows for name in self.figures]
-
-        def of(attribute: str) -> Any:
-            return lambda line: getattr(line[0].measured.get(line[1]), attribute, None)
-
+        lines = [
+            (row, name, row.measured.get(name), *row.changes.get(name, (None, None)), row.published.get(name))
+            for row in rows
+            for name in self.figures
+        ]
         columns = (
             Column("system", of="0.system"),
             Column("here", of="0.here"),
             Column("figure", of="1"),
-            Column("mean", digits(3), of=of("mean")),
-            Column(("low", "high"), intervals(3), of=of("ci95")),
-            Column("n", COUNT, of=of("n")),
-            Column("unit", of=of("unit")),
-            Column("change", digits(3), of=lambda line: line[0].changes.get(line[1], (None, None))[0]),
-            Column("holm_p", digits(3), of=lambda line: line[0].changes.get(line[1], (None, None))[1]),
-            Column("published", digits(3), of=lambda line: line[0].published.get(line[1])),
+            Column("mean", digits(3), of="2.mean"),
+            Column(("low", "high"), intervals(3), of="2.ci95"),
+            Column("n", COUNT, of="2.n"),
+            Column("unit", of="2.unit"),
+            Column("change", digits(3), of="3"),
+            Column("holm_p", digits(3), of="4"),
+            Column("published", digits(3), of="5"),
         )
         return Table(f"{self.name}. {self.title}", columns, lines)
 
@@ -200,17 +200,13 @@ class Chart:
                 yield drawn
 
 
-def _value(figures: Figures, figure: str, system: str) -> Estimate | None:
-    return figures.row(figure.strip("|"), system, size=figure.startswith("|"))
-
-
 def _plane(chart: Chart, title: str, figures: Figures, patterns: Sequence[str]) -> Drawing | None:
     import altair as alt
 
     rows = []
     known = figures.systems(chart.x.strip("|"))
-    for system in dict.fromkeys(one for pattern in patterns for one in matching(known, pattern)):
-        x, y = (_value(figures, name, system) for name in (chart.x, chart.y))
+    for system in dict.fromkeys(one for pattern in patterns for one in fnmatch.filter(known, pattern)):
+        x, y = (figures.row(name, system) for name in (chart.x, chart.y))
         if x is None or y is None or x.mean is None or y.mean is None:
             continue
         ends = [one.ci95 or (one.mean, one.mean) for one in (x, y)]
@@ -243,7 +239,7 @@ def _lines(chart: Chart, title: str, figures: Figures, patterns: Sequence[str]) 
     for pattern in patterns:
         for at in chart.at:
             for name in chart.figures:
-                value = _value(figures, name, pattern.replace("{at}", f"{at:g}"))
+                value = figures.row(name, pattern.replace("{at}", f"{at:g}"))
                 # Of one system or one figure, the other names the line.
                 line = name if len(patterns) == 1 else pattern.rpartition(", ")[0]
                 if value is not None:
@@ -252,24 +248,14 @@ def _lines(chart: Chart, title: str, figures: Figures, patterns: Sequence[str]) 
     return curve(title, title, rows, chart.x, chart.hint) if rows else None
 
 
-@cache
-def _stated(paper: str) -> Mapping[str, Any]:
-    text = (resources.files(__package__) / "claims" / f"{paper}.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
-
-
 def layouts(study: Study[Any]) -> list[Layout]:
     """The tables that a study's file of claims lays out."""
-    return [Layout(**_frozen(one)) for one in _stated(study.name).get("tables", [])]
+    return [Layout(**one) for one in of_paper("claims", study.name).get("tables", ())]
 
 
 def charts(study: Study[Any]) -> list[Chart]:
     """The charts that it names."""
-    return [Chart(**_frozen(one)) for one in _stated(study.name).get("charts", [])]
-
-
-def _frozen(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    return [Chart(**one) for one in of_paper("claims", study.name).get("charts", ())]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -15,14 +15,12 @@ import numpy as np
 import polars as pl
 
 import evenrank
-from evenrank.files import Run, read_qrels, read_queries, read_run, scan_collection
-from evenrank.files.tokens import Tokens
-from evenrank.groups import score_texts
-from evenrank.training.recipes import ranking_recipe
+from evenrank.files import Run, Tokens, make_folder, read_qrels, read_queries, read_run, scan_collection
+from evenrank.training import ranking_recipe
 
-from .checks import Cost, Need, Options, need_irds, need_model, need_public, unused
+from .checks import Options
 from .claims import published_of
-from .encoder import SmallBert, distilled, make_encoder
+from .encoder import SmallBert, make_encoder
 from .figures import EXACT, Figures
 from .sources import (
     MSMARCO_BM25,
@@ -35,11 +33,11 @@ from .sources import (
     grepbiasir,
     masked,
     msmarco,
+    neutral,
     neutral_queries,
-    real_needs,
     small_encoder,
 )
-from .study import LEXICON, Sections, Settings, Step, Study, stated
+from .study import LEXICON, Settings, Step, Study, stated
 
 MEASURES = {
     "MRR@10": "RR@10",
@@ -62,19 +60,13 @@ PUBLIC_RUNS = {
 class SamplingSettings(Settings):
     """Attributes:
 
-    rankers: the recipe of each model, [ranker] and [training]; ``adversarial``: those that AdvBert trains (Table 3).
-    student: the encoder that is distilled to the vectors of ``teacher``, for the rankers that name no model;
-    ``distillation``: [training] over the recipe's.
+    adversarial: the models that AdvBert trains (Table 3).
     share: of biased negatives in the tables; ``shares``: of the curve (Fig. 1), of the first model.
     depth: BM25's documents that negatives are drawn from; ``listed``: those that are re-ranked.
     """
 
-    rankers: Mapping[str, Sections]
     adversarial: tuple[str, ...]
     debias: Mapping[str, Mapping[str, object]]
-    student: str = ""
-    teacher: str = ""
-    distillation: Mapping[str, object] = field(default_factory=dict)
     planted: evenrank.SyntheticConfig | None = None
     small_bert: SmallBert = field(default_factory=SmallBert)
     sizes: Mapping[str, int]
@@ -164,44 +156,12 @@ class SamplingStudy(Study[SamplingSettings]):
             "Fig. 1": {**settings.of_models([next(iter(settings.rankers))]), "adversarial": ()},
         }
 
-    def needs(self) -> list[Need]:
-        """Everything that a run reads and does not make itself."""
-        settings, options = self.settings, self.settings.options
-        if settings.scale == "tiny":
-            return unused(options)
-        named = {
-            str(one["ranker"].get("model", settings.student)): name
-            for name, one in reversed([*settings.rankers.items()])
-        }
-        models = [need_model(model, name) for model, name in named.items()]
-        if settings.scale == "real":
-            texts = ("counsel-chat", "grepbiasir")
-            wanted = real_needs(options, self.folder, *texts)
-            return [*wanted, *models, *unused(options, texts=texts, models=[*self._whole.rankers])]
-        names = ("", "/train/judged", "/dev/judged", "/dev", "/dev/small", "/dev/2")
-        found = [
-            need_irds("msmarco-passage" + name, "queries and judgements" if name else "passages") for name in names
-        ]
-        public = {
-            "queries-gender-annotated": "QS1",
-            "queries-fairness-sensitive": "QS2",
-            "gender-representative": "the words of the published measures",
-            "runs-dev": "the authors' own runs for QS2",
-        }
-        found += [need_public(name, purpose) for name, purpose in public.items()]
-        return [*found, *models, *unused(options, models=[*self._whole.rankers])]
-
-    def cost(self) -> Cost:
-        """What a run takes."""
+    def trainings(self) -> int:
+        """Of every row, share and division."""
         settings = self.settings
         each = len(settings.models) * 3 + len(settings.adversarial)
         curve = len(settings.shares) * settings.shares_seeds
-        disk, time = {
-            "tiny": (300_000_000, "about 18 minutes on 2 CPU cores"),
-            "real": (500_000_000, "about 20 minutes on 2 CPU cores"),
-            "full": (60_000_000_000, "about a week on one GPU of 80 GB, and 64 GB of memory for the first stage"),
-        }[settings.scale]
-        return Cost((each * len(settings.seeds) + curve) * len(self.divisions), disk, time)
+        return (each * len(settings.seeds) + curve) * len(self.divisions)
 
     # --- data -----------------------------------------------------------------------------------------------------
 
@@ -240,7 +200,7 @@ class SamplingStudy(Study[SamplingSettings]):
         other, test = (text.queries.filter(pl.Series(halves == one)) for one in (1 - division, division))
         shuffled = other.sample(fraction=1.0, shuffle=True, seed=seed)
         valid = settings.sizes["valid"]
-        drawn = {"valid": shuffled[:valid], "train": shuffled[valid:], "dev": test, "QS1": _neutral(test)}
+        drawn = {"valid": shuffled[:valid], "train": shuffled[valid:], "dev": test, "QS1": neutral(test)}
         parts = {name: lists.part(name, table, text.qrels, depth=settings.listed) for name, table in drawn.items()}
         grep = grepbiasir(options, self.folder / "grepbiasir")
         sensitive = Lists(grep.collection, self.folder / "grep-lists")
@@ -278,7 +238,8 @@ class SamplingStudy(Study[SamplingSettings]):
     def steps(self) -> Iterator[Iterable[Step]]:
         """The distilled encoder, data and negatives, every ranker, then AdvBert, which goes on from one."""
         settings, first = self.settings, next(iter(self.settings.rankers))
-        trained = {self._name(model, "random", 0): model for model in settings.models}.values()
+        # Models with one recipe share their trainings.
+        trained = {self._name(model, "random", 0): model for model in reversed([*settings.models])}.values()
         if settings.student and any("model" not in one["ranker"] for one in settings.rankers.values()):
             yield [("distilled", ())]
         # The first alone: it makes what all seeds share.
@@ -286,19 +247,19 @@ class SamplingStudy(Study[SamplingSettings]):
         yield [("prepare", (seed,)) for seed in settings.seeds[1:]]
         # By itself, with all cores: what a frozen encoder makes of most texts is kept from then on.
         yield [("arm", (settings.seeds[0], first, "random"))]
-        found: list[Step] = [
-            ("arm", (seed, model, arm))
-            for seed in settings.seeds
-            for model in trained
-            for arm in ("random", "bias-aware", "blind", *self._untrained(model))
-        ]
-        found += [("arm", (seed, first, f"share {share:g}")) for seed in self._curve for share in settings.shares]
-        yield found
-        yield [("arm", (seed, model, "AdvBert")) for seed in settings.seeds for model in settings.adversarial]
+        rows = [(seed, *row) for seed in settings.seeds for row in self._rows(seed)]
+        yield [("arm", row) for row in rows if row[1] in trained and row[2] != "AdvBert"]
+        yield [("arm", row) for row in rows if row[2] == "AdvBert"]
 
-    def _untrained(self, model: str) -> tuple[str, ...]:
-        """The row of a frozen encoder before its map is trained."""
-        return ("encoder",) if self.settings.rankers[model]["ranker"].get("freeze") else ()
+    def _rows(self, seed: int) -> list[tuple[str, str]]:
+        """Model and kind of each row; of a frozen encoder also the one before its map is trained."""
+        settings = self.settings
+        frozen = {name for name, one in settings.rankers.items() if one["ranker"].get("freeze")}
+        arms = ("random", "bias-aware", "blind", "encoder")
+        rows = [(model, arm) for model in settings.models for arm in arms if arm != "encoder" or model in frozen]
+        rows += [(model, "AdvBert") for model in settings.adversarial]
+        first, shares = next(iter(settings.rankers)), settings.shares if seed in self._curve else ()
+        return rows + [(first, f"share {share:g}") for share in shares]
 
     @property
     def _curve(self) -> tuple[int, ...]:
@@ -310,28 +271,14 @@ class SamplingStudy(Study[SamplingSettings]):
         All shares of a seed are drawn in one pass of the first stage.
         """
         data, settings = self.data(seed, division), self.settings
-        wanted = sorted({0.0, settings.share, *(settings.shares if seed in self._curve else ())})
-        files = {self._negatives_file(seed, division, one): one for one in wanted}
+        wanted = sorted({0.0, share, settings.share, *(settings.shares if seed in self._curve else ())})
+        home = make_folder(self.home(seed))
+        files = {one: home / f"negatives-{division}-{one:g}.parquet" for one in wanted}
         data.lists.negatives(
-            data.parts["train"],
-            files,
-            n=settings.negatives,
-            depth=settings.depth,
-            seed=seed,
-            lexicon=data.lexicon,
-            tokens=settings.tokens,
-        )
-        return str(self._negatives_file(seed, division, share))
-
-    def _negatives_file(self, seed: int, division: int, share: float) -> Path:
-        folder = self.home(seed)
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder / f"negatives-{division}-{share:g}.parquet"
-
-    def distilled(self) -> str:
-        """The encoder whose vectors are the teacher's, learned from all texts without labels."""
-        settings = self.settings
-        return distilled(self, settings.student, settings.teacher, settings.distillation)
+            data.parts["train"], {file: one for one, file in files.items()}, n=settings.negatives, seed=seed,
+            depth=settings.depth, lexicon=data.lexicon, tokens=settings.tokens,
+        )  # fmt: skip
+        return str(files[share])
 
     def arm(self, seed: int, model: str, arm: str) -> list[dict[str, Run]]:
         """The runs of a row on every query set, of each division."""
@@ -407,15 +354,7 @@ class SamplingStudy(Study[SamplingSettings]):
         settings = self.settings
         figures, first = Figures(settings.same_queries), next(iter(settings.rankers))
         for seed in settings.seeds:
-            rows = {
-                f"{model} {arm}": (model, arm)
-                for model in settings.models
-                for arm in ("random", "bias-aware", "blind", *self._untrained(model))
-            }
-            rows |= {f"{model} AdvBert": (model, "AdvBert") for model in settings.adversarial}
-            if seed in self._curve:
-                rows |= {f"{first} share {share:g}": (first, f"share {share:g}") for share in settings.shares}
-            found = {row: self.arm(seed, *one) for row, one in rows.items()}
+            found = {f"{model} {arm}": self.arm(seed, model, arm) for model, arm in self._rows(seed)}
             for division in self.divisions:
                 data = self.data(seed, division)
                 groups = {"lexicon": data.lexicon, "tokens": settings.tokens}
@@ -475,45 +414,6 @@ class SamplingStudy(Study[SamplingSettings]):
         model = self.settings.model_of(system)
         return f"{model} random" if model and not system.endswith(" random") else ""
 
-    def notes(self) -> list[str]:
-        """What was read into the paper, and what differs from it."""
-        found = [
-            "Rows differ by their negatives alone; AdvBert goes on from the ranker with random negatives, and keeps its"
-            " last checkpoint. Tests are on signed values within a query; ARaB between bars is the size of its mean.",
-            "reordered: the run with random negatives, its neutral documents moved up by evenrank rebalance, without"
-            " training. blind: group words masked in training and ranking.",
-            "attack: the balanced accuracy with which a fresh adversary tells from the frozen ranker's vectors whether"
-            " a pair is gendered; ½ is chance.",
-        ]
-        return found + _NOTES[self.settings.scale]
-
-
-_NOTES = {
-    "tiny": [
-        "The built-in collection, generated for each seed; all its queries are neutral, so QS1 is dev. QS2: the quarter"
-        " whose first-stage lists lean most (|RaB@10|). Two-tower rankers with random weights in place of"
-        " cross-encoders, which learn too slowly; BERT-base and BERT-Tiny are the same here.",
-    ],
-    "real": [
-        "The questions of counsel-chat: each half tests what the other has trained, divided anew for each seed. dev:"
-        " all of them; QS1: those without a group word; QS2: Grep-BiasIR's queries, ranked over its own documents by"
-        " the ranker of the first half. Lists of 100; passages are the first 160 words of an answer. Development seeds"
-        " divide the same questions otherwise: settings were chosen on questions that are reported too.",
-        "BERT-Tiny, trained on MS MARCO as a sparse encoder, has learned MiniLM's vectors from the passages and the"
-        " questions of both collections, without labels (the recipe distil): it knows the texts that it ranks, those of"
-        " the test among them, in every row alike. Of both rankers the"
-        " encoder is frozen and its map trained, but AdvBert goes on from that and trains all of BERT-Tiny. encoder:"
-        " the ranker before its map is trained. AdvBert takes 60 steps of 16 lists of a relevant passage and three"
-        " others, not two epochs of 32 of two, as there are few questions.",
-    ],
-    "full": [
-        "MS MARCO as published; BM25 has k1 0.82, b 0.68, which the paper does not give. Measures use the published"
-        " lexicon, by whitespace. Validation is on dev/2 without the queries of QS1 and QS2.",
-        "The paper gives no batch, rate, epochs, lengths or seeds: lists of 21 passages, 2 a batch, rate 2e-5, one"
-        " epoch, 512 tokens, one seed; AdvBert: batches of 64 pairs, rate 3e-5, 2 epochs.",
-    ],
-}  # fmt: skip
-
 
 def most_leaning(part: Part, count: int) -> pl.DataFrame:
     """The queries whose first-stage lists lean most to one group (|RaB@10|): the built-in stand-in for the published
@@ -523,27 +423,17 @@ def most_leaning(part: Part, count: int) -> pl.DataFrame:
     return table.sort("lean", descending=True, maintain_order=True).head(count).select("query_id")
 
 
-def _neutral(queries: pl.DataFrame) -> pl.DataFrame:
-    """The queries without a group word."""
-    scoring = evenrank.Scoring(evenrank.load_lexicon(LEXICON))
-    found = score_texts(queries.rename({"query_id": "doc_id"}), scoring)
-    return queries.filter((found["count_m"] == 0) & (found["count_f"] == 0))
-
-
 def _fairer(figures: Figures, system: str, baseline: str) -> None:
     """Of each query whether the system's list is fairer (NFaiRR@10) than the baseline's: 1, ½ if equal, 0."""
-    of, than = (figures.values.get(("NFaiRR@10 on QS2", one), {}) for one in (system, baseline))
-    for seed in of:
-        ids = [query for query in of[seed] if query in than.get(seed, {})]
-        apart = np.array([of[seed][query] - than[seed][query] for query in ids])
-        figures.add("fairer on QS2", system, seed, ids, np.where(np.isnan(apart), np.nan, (np.sign(apart) + 1) / 2))
+    for seed, ids, (of, than) in figures.aligned("NFaiRR@10 on QS2", system, baseline):
+        fairer = np.where(np.isnan(of - than), np.nan, (np.sign(of - than) + 1) / 2)
+        figures.add("fairer on QS2", system, seed, ids, fairer)
 
 
 def _slopes(figures: Figures, model: str, shares: Sequence[float]) -> None:
     """Of each query the slope of MRR@10 over the shares of biased negatives, by least squares."""
-    known = [figures.values.get(("MRR@10 on dev", f"{model} share {share:g}"), {}) for share in shares]
-    weights = np.array(shares) - np.mean(shares or 0)
-    for seed in known[0] if known else ():
-        ids = [*known[0][seed]]
-        values = np.array([[one[seed][query] for one in known] for query in ids])
-        figures.add("slope of MRR@10 on dev", f"{model} by share", seed, ids, values @ weights / (weights @ weights))
+    if shares:
+        weights, rows = np.array(shares) - np.mean(shares), [f"{model} share {share:g}" for share in shares]
+        for seed, ids, values in figures.aligned("MRR@10 on dev", *rows):
+            slopes = np.stack(values, axis=1) @ weights / (weights @ weights)
+            figures.add("slope of MRR@10 on dev", f"{model} by share", seed, ids, slopes)

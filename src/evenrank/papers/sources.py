@@ -24,21 +24,21 @@ from evenrank.files import (
     EvenrankError,
     InputError,
     Run,
+    Tokens,
     atomic_path,
+    load_squad,
     make_folder,
+    question_id,
     read_qrels,
     read_queries,
     read_texts,
     scan_collection,
+    write_collection,
     write_run,
     write_text,
 )
-from evenrank.files.squad import load_squad, question_id
-from evenrank.files.synthetic import write_collection
-from evenrank.files.tokens import Tokens
 from evenrank.groups import score_texts
-from evenrank.mitigation.negatives import Settings as SampleSettings
-from evenrank.mitigation.negatives import stream_negatives
+from evenrank.mitigation import NegativeSettings, stream_negatives
 
 from .checks import Need, Options, need_file, need_public
 
@@ -53,6 +53,17 @@ class Text:
     collection: str
     queries: pl.DataFrame
     qrels: pl.DataFrame
+
+    @classmethod
+    def of(cls, folder: Path) -> Text:
+        """The text of the three files of a folder."""
+        files = [folder / name for name in TEXT_FILES]
+        return cls(str(files[0]), read_queries(files[1]), read_qrels(files[2]))
+
+
+TEXT_FILES = ("collection.tsv", "queries.tsv", "qrels.txt")
+Made = tuple[Mapping[str, str], Mapping[str, str], Sequence[tuple[str, str]]]
+"""Passages and queries by id, and which are relevant to which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +120,12 @@ class Lists:
                 whole.write(piece.read_bytes())
         return part
 
+    def parts(
+        self, queries: Mapping[str, pl.DataFrame], judged: Mapping[str, pl.DataFrame], **how: int
+    ) -> dict[str, Part]:
+        """:meth:`part` of each name."""
+        return {name: self.part(name, table, judged[name], **how) for name, table in queries.items()}
+
     def searched(self, queries: pl.DataFrame, depth: int) -> Iterator[Run]:
         """The lists of all queries, some at a time: those of half a million queries would fill 77 GB."""
         for start in range(0, queries.height, _CHUNK):
@@ -131,9 +148,8 @@ class Lists:
         They are drawn while BM25 searches; the files are those of ``evenrank negatives`` on such a run. Files that
         exist are left as they are.
         """
-        missing = {
-            file: SampleSettings(n, share, False, seed, depth) for file, share in files.items() if not file.is_file()
-        }
+        made = {file: NegativeSettings(n, share, False, seed, depth) for file, share in files.items()}
+        missing = {file: settings for file, settings in made.items() if not file.is_file()}
         if missing:
             stream_negatives(
                 (run.table for run in self.searched(read_queries(part.queries), depth)),
@@ -212,24 +228,17 @@ def draw(table: pl.DataFrame, sizes: Mapping[str, int], seed: int) -> dict[str, 
     return parts
 
 
-def kept_text(
-    folder: Path, make: Callable[[], tuple[Mapping[str, str], Mapping[str, str], Sequence[tuple[str, str]]]]
-) -> Text:
-    """A text whose files are in ``folder``, made on first use: passages and queries by id, and what is relevant."""
-    names = [folder / name for name in ("collection.tsv", "queries.tsv", "qrels.txt")]
-    if not names[2].is_file():
+def kept_text(folder: Path, make: Callable[[], Made]) -> Text:
+    """A text whose files are in ``folder``, made on first use."""
+    if not (folder / "qrels.txt").is_file():
         passages, queries, relevant = make()
-        rows = pl.DataFrame(
-            {"query_id": [q for q, _ in relevant], "doc_id": [d for _, d in relevant], "relevance": [1] * len(relevant)}
-        )
         write_collection(
             make_folder(folder),
-            pl.DataFrame({"doc_id": [*passages], "text": [*passages.values()]}),
-            pl.DataFrame({"query_id": [*queries], "text": [*queries.values()], "split": [None] * len(queries)},
-                         schema_overrides={"split": pl.String}),
-            qrels=rows,
-        )  # fmt: skip
-    return Text(str(names[0]), read_queries(names[1]), read_qrels(names[2]))
+            pl.DataFrame([*passages.items()], ["doc_id", "text"], orient="row"),
+            pl.DataFrame([*queries.items()], ["query_id", "text"], orient="row").with_columns(split=pl.lit("")),
+            qrels=pl.DataFrame(relevant, ["query_id", "doc_id"], orient="row").with_columns(relevance=1),
+        )
+    return Text.of(folder)
 
 
 # --- the built-in collection and MS MARCO ---------------------------------------------------------------------------
@@ -239,7 +248,7 @@ def built_in(folder: Path, planted: evenrank.SyntheticConfig) -> Text:
     """The built-in collection as files; ``clicks.txt`` and ``queries.SPLIT.tsv`` are beside them."""
     if not (folder / "qrels.txt").is_file():
         evenrank.generate(planted).write(folder)
-    return Text(str(folder / "collection.tsv"), read_queries(folder / "queries.tsv"), read_qrels(folder / "qrels.txt"))
+    return Text.of(folder)
 
 
 def msmarco(names: Sequence[str] = ("train/judged", "dev/judged")) -> Text:
@@ -311,10 +320,8 @@ def real_needs(options: Options, folder: Path, *names: str) -> list[Need]:
 
 
 def _files(name: str, folder: Path) -> list[Path]:
-    if name == "grepbiasir" and not any(folder.glob(_DOCUMENTS)):
-        return [folder / one for one in ("collection.tsv", "queries.tsv", "qrels.txt")]
     if name == "grepbiasir":
-        return [folder / "queries.csv"]
+        return [folder / one for one in (["queries.csv"] if any(folder.glob(_DOCUMENTS)) else TEXT_FILES)]
     return [folder / one for one in (_COUNSEL_FILES if name == "counsel-chat" else _POLICY_FILES)]
 
 
@@ -339,7 +346,7 @@ def counsel_chat(options: Options, folder: Path, words: int = 160) -> Text:
     Answers of ten words or more; the same answer in both files, or twice in one, counts once.
     """
 
-    def make() -> tuple[Mapping[str, str], Mapping[str, str], Sequence[tuple[str, str]]]:
+    def make() -> Made:
         source = _source(options, "counsel-chat", folder / "fetched")
         passages, queries, relevant = dict[str, str](), dict[str, str](), []
         seen = set[tuple[str, str]]()
@@ -373,10 +380,9 @@ def grepbiasir(options: Options, folder: Path) -> Text:
     """Grep-BiasIR's neutral queries, each with a relevant and another document in male, female and neutral wording."""
     source = _source(options, "grepbiasir", folder / "fetched")
     if not any(source.glob(_DOCUMENTS)):
-        names = [source / name for name in ("collection.tsv", "queries.tsv", "qrels.txt")]
-        return Text(str(names[0]), read_queries(names[1]), read_qrels(names[2]))
+        return Text.of(source)
 
-    def make() -> tuple[Mapping[str, str], Mapping[str, str], Sequence[tuple[str, str]]]:
+    def make() -> Made:
         queries = {row["q_id"]: row["query"] for row in _rows(source / "queries.csv", ("q_id", "query"))}
         passages, relevant = dict[str, str](), list[tuple[str, str]]()
         for file in sorted(source.glob(_DOCUMENTS)):
@@ -413,7 +419,7 @@ def squad_answers(
     """
     places = dict[tuple[str, str], tuple[str, float]]()
 
-    def make() -> tuple[Mapping[str, str], Mapping[str, str], Sequence[tuple[str, str]]]:
+    def make() -> Made:
         passages, queries, articles = dict[str, str](), dict[str, str](), list[tuple[str, str]]()
         asked, written = dict[tuple[str, str], str](), list[dict[str, object]]()
         every = [(file.stem, *one) for file in files for one in enumerate(load_squad(file).data["data"])]
@@ -485,7 +491,7 @@ def every_question(options: Options, folder: Path, home: Path) -> Text:
     """The questions of counsel-chat, Grep-BiasIR and SQuAD over all their passages, as one collection in ``folder``;
     the texts are in ``home``."""
 
-    def make() -> tuple[Mapping[str, str], Mapping[str, str], Sequence[tuple[str, str]]]:
+    def make() -> Made:
         passages, queries, relevant = dict[str, str](), dict[str, str](), list[tuple[str, str]]()
         parts = {
             "c": counsel_chat(options, home / EVERY[0]),
@@ -521,10 +527,23 @@ def _rows(file: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:
 def sides(collection: str, ids: pl.Series, *, lexicon: str = "gender-en", tokens: Tokens = "word") -> dict[str, int]:
     """The side of each document: 1 male, −1 female, 0 neither, by the words of a lexicon [IBBR §2.2]."""
     texts = read_texts(collection, ids.unique(maintain_order=True))
-    scoring = evenrank.Scoring(evenrank.load_lexicon(lexicon), tokens)
-    table = score_texts(texts, scoring)
+    table = score_texts(texts, evenrank.Scoring(evenrank.load_lexicon(lexicon), tokens))
     of = (pl.col("count_m").cast(pl.Int64) - pl.col("count_f").cast(pl.Int64)).sign()
     return dict(table.select("doc_id", of.alias("side")).iter_rows())
+
+
+def neutral(queries: pl.DataFrame) -> pl.DataFrame:
+    """The queries without a group word."""
+    scoring = evenrank.Scoring(evenrank.load_lexicon("gender-en"))
+    found = score_texts(queries.rename({"query_id": "doc_id"}), scoring)
+    return queries.filter((found["count_m"] == 0) & (found["count_f"] == 0))
+
+
+def in_both_wordings(relevant: pl.DataFrame, side: Mapping[str, int]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Judgements with the ``side`` of their documents, and the ids of the queries that have some of either side."""
+    found = relevant.with_columns(pl.Series("side", [side.get(one, 0) for one in relevant["doc_id"]], dtype=pl.Int64))
+    both = found.filter(pl.col("side") != 0).group_by("query_id").agg(pl.col("side").n_unique())
+    return found, both.filter(pl.col("side") == 2)
 
 
 def skewed_clicks(
@@ -532,10 +551,9 @@ def skewed_clicks(
 ) -> pl.DataFrame:
     """One click a query, among its relevant documents: a male one for a share ``male`` of the queries, a female one for
     the others; queries without both wordings are left out."""
-    found = relevant.join(queries.select("query_id"), on="query_id", how="semi", maintain_order="left")
-    found = found.with_columns(pl.Series("side", [side.get(one, 0) for one in found["doc_id"]], dtype=pl.Int64))
-    both = found.filter(pl.col("side") != 0).group_by("query_id").agg(pl.col("side").n_unique())
-    able = queries.join(both.filter(pl.col("side") == 2), on="query_id", how="semi", maintain_order="left")["query_id"]
+    asked = relevant.join(queries.select("query_id"), on="query_id", how="semi", maintain_order="left")
+    found, both = in_both_wordings(asked, side)
+    able = queries.join(both, on="query_id", how="semi", maintain_order="left")["query_id"]
     order = np.random.default_rng([seed, 11]).permutation(len(able))
     chosen = set(able.gather(order[: round(len(able) * male)]).to_list())
     wanted = pl.DataFrame({"query_id": able, "side": [1 if query in chosen else -1 for query in able]})

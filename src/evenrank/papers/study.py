@@ -10,38 +10,41 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import re
-import tempfile
 import threading
-import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import polars as pl
 
 import evenrank
-from evenrank.files import EvenrankError, Run, arg, make_folder, read_qrels, read_run, write_run, write_text
-from evenrank.files.errors import quoted
-from evenrank.files.types import Array
-from evenrank.files.work import changed
-from evenrank.mitigation.ibbr import AutoWeight
-from evenrank.models.stored import Precision
-from evenrank.results.page import Drawing
-from evenrank.results.table import Table
+from evenrank.files import (
+    Array,
+    EvenrankError,
+    Run,
+    arg,
+    changed,
+    make_folder,
+    quoted,
+    read_qrels,
+    read_run,
+    write_run,
+    write_text,
+)
+from evenrank.mitigation import AutoWeight
+from evenrank.models import Precision
+from evenrank.results import Drawing, Table
 
-from .checks import Cost, Need, Options
+from .checks import Cost, Need, Options, need_irds, need_model, need_public, unused
+from .claims import of_paper
+from .encoder import distilled
 from .figures import Figures, influence
-from .sources import Part
-
-if TYPE_CHECKING:
-    from evenrank.training.recipes import RankerRecipe
+from .sources import Part, real_needs
 
 LEXICON = "gender-en"
 VALUES = "values.parquet"
@@ -65,6 +68,9 @@ class Settings:
         development: The seeds that the settings were chosen on.
         same_queries: Whether all seeds have the same queries, and not a collection each.
         first_stage: Settings of BM25.
+        rankers: By model its recipe, or the section [ranker] of it.
+        student: The encoder of rankers that name none, which is distilled to the vectors of ``teacher``;
+            ``distillation``: [training] over the recipe's.
     """
 
     scale: str
@@ -74,6 +80,10 @@ class Settings:
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     same_queries: bool
     first_stage: Mapping[str, float] = field(default_factory=dict)
+    rankers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    student: str = ""
+    teacher: str = ""
+    distillation: Mapping[str, object] = field(default_factory=dict)
     options: Options = field(default_factory=Options)
 
     def model_of(self, system: str) -> str:
@@ -98,16 +108,8 @@ class Settings:
 
 def stated(paper: str, scale: str) -> dict[str, Any]:
     """The settings of a scale in ``settings/PAPER.toml``: those of all, and over them its own; lists are tuples."""
-    text = (resources.files(__package__) / "settings" / f"{paper}.toml").read_text(encoding="utf-8")
-    data = tomllib.loads(text)
-    found: dict[str, Any] = _frozen({**data.get("all", {}), **data[scale], "scale": scale})
-    return found
-
-
-def _frozen(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _frozen(one) for name, one in value.items()}
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+    data = of_paper("settings", paper)
+    return {**data.get("all", {}), **data[scale], "scale": scale}
 
 
 S = TypeVar("S", bound=Settings)
@@ -153,12 +155,46 @@ class Study(Generic[S]):
         """The settings of a scale."""
         raise NotImplementedError
 
+    @cached_property
+    def about(self) -> Mapping[str, Any]:
+        """What ``settings/PAPER.toml`` says of the study at its scale: its cost, needs and notes."""
+        about, scale = of_paper("settings", self.name)["about"], self.settings.scale
+        own = about.get(f"{scale}-{self.settings.options.device}", about[scale])
+        return {**about, **own, "notes": about["notes"] + own["notes"]}
+
     def needs(self) -> list[Need]:
         """Everything that a run reads and does not make itself."""
-        raise NotImplementedError
+        about, options = self.about, self.settings.options
+        # Of rankers with the same weights the first is named.
+        named = {model: ranker for ranker, model in reversed(self.weights().items())}
+        texts = about.get("texts", ())
+        return [
+            *(need_irds(name, purpose) for name, purpose in about.get("irds", {}).items()),
+            *real_needs(options, self.folder, *texts),
+            *(need_public(name, purpose) for name, purpose in about.get("public", {}).items()),
+            *self.own_needs(),
+            *(need_model(model, ranker) for model, ranker in named.items()),
+            *unused(options, *about.get("options", ()), texts=texts, models=[*self.weights(self._whole)]),
+        ]
+
+    def weights(self, settings: S | None = None) -> dict[str, str]:
+        """By ranker, as the option calls it, the folder or name of the model that a run loads, with other settings if
+        there are any."""
+        settings = settings or self.settings
+        rankers = {name: one.get("ranker", one) for name, one in settings.rankers.items()}
+        found = {name: one.get("model", settings.student) for name, one in rankers.items()}
+        return {self.about.get("model", name): model for name, model in found.items() if model}
+
+    def own_needs(self) -> list[Need]:
+        """What a run needs besides texts and weights."""
+        return []
 
     def cost(self) -> Cost:
         """What a run takes."""
+        return Cost(self.trainings(), self.about["disk"], self.about["time"])
+
+    def trainings(self) -> int:
+        """How many rankers or vectors a run trains."""
         raise NotImplementedError
 
     def steps(self) -> Iterator[Iterable[Step]]:
@@ -171,7 +207,12 @@ class Study(Generic[S]):
 
     def notes(self) -> list[str]:
         """How a run differs from the paper, and what a reader has to know of it."""
-        return []
+        given = {"settings": self.settings, "option": arg, **self.noted()}
+        return [note.format(**given) for note in self.about["notes"]]
+
+    def noted(self) -> Mapping[str, object]:
+        """What the notes name in braces, besides settings and options."""
+        return {}
 
     def drawings(self) -> list[Drawing]:
         """Charts beside those of the file of claims."""
@@ -193,15 +234,7 @@ class Study(Generic[S]):
         Raises EvenrankError for a folder that was begun with other settings, and that of the first step that fails.
         """
         self._keep_settings()
-        with ExitStack() as stack:
-            pool = None
-            if jobs > 1:
-                # Otherwise glibc returns the memory of every tensor to the system, which costs a quarter of the time.
-                for name in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"):
-                    os.environ.setdefault(name, str(1 << 32))
-                context = multiprocessing.get_context("spawn")
-                arguments = (type(self), self.settings, self.folder)
-                pool = stack.enter_context(_ending(ProcessPoolExecutor(jobs, context, _start_worker, arguments)))
+        with _workers(self, jobs) as pool:
             for steps in self.steps():
                 self._take(list(dict.fromkeys(steps)), pool)
         file = self.folder / VALUES
@@ -229,9 +262,8 @@ class Study(Generic[S]):
             write_text(file, text)
         elif differing := changed(json.loads(file.read_text(encoding="utf-8")), json.loads(text)):
             raise EvenrankError(
-                f"{self.folder}: begun with other settings ({', '.join(differing)}); choose another"
-                f" {arg.out}, or delete"
-                " this one, to start over"
+                f"{self.folder}: begun with other settings ({', '.join(differing)}); choose another {arg.out}, or"
+                " delete this one, to start over"
             )
 
     # --- data -----------------------------------------------------------------------------------------------------
@@ -300,57 +332,32 @@ class Study(Generic[S]):
                 write_run(self.reranked(ranker, parts[part], name, precision, depth), file)
         return {part: read_run(file, name=name) for part, file in files.items()}
 
+    def distilled(self) -> str:
+        """The encoder that has learned the teacher's vectors from all texts, without labels."""
+        settings = self.settings
+        return distilled(self, settings.student, settings.teacher, settings.distillation)
+
     def untrained(self, ranker: Mapping[str, object]) -> object:
         """The ranker that a training starts from: a model in a folder, or what trains in memory."""
-        return self._new(ranker) if in_memory(ranker) else str(ranker["model"])
+        from evenrank.training import build_ranker
 
-    def _recipe_of(self, ranker: Mapping[str, object]) -> RankerRecipe:
-        from evenrank.training.recipes import RankerRecipe
+        return build_ranker(self._recipe_of(ranker)) if in_memory(ranker) else str(ranker["model"])
 
+    def _recipe_of(self, ranker: Mapping[str, object]) -> evenrank.RankerRecipe:
         kept = {"kept": str(self.folder / "vectors")} if ranker.get("freeze") else {}
-        return RankerRecipe.model_validate({**kept, **ranker})
-
-    def _new(self, ranker: Mapping[str, object]) -> object:
-        from evenrank.training.run import build_ranker
-
-        return build_ranker(self._recipe_of(ranker))
-
-    def save_new(
-        self, ranker: Mapping[str, object], folder: Path, seed: int, texts: pl.DataFrame | None = None
-    ) -> None:
-        """Saves an untrained ranker; ``texts``: of a collection whose words it knows."""
-        from evenrank.training.recipes import RankerRecipe
-        from evenrank.training.run import build_ranker
-
-        make_folder(folder.parent)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as part:
-            build_ranker(RankerRecipe.model_validate(ranker), seed=seed, texts=texts).save(Path(part) / "model")
-            (Path(part) / "model").rename(folder)
+        return evenrank.RankerRecipe.model_validate({**kept, **ranker})
 
     def _in_memory(self, recipe: Sections) -> object:
         """A ranker that trains in memory, trained."""
-        data: dict[str, Any] = dict(recipe["data"])
-        training = dict(recipe["training"])
-        fairness = recipe.get("fairness")
-        lists = evenrank.training_lists(
-            data.get("run"),
-            qrels=data.get("qrels"),
-            collection=data["collection"],
-            queries=data["queries"],
-            groups=data.get("groups"),
-            depth=data.get("depth", 1000),
-            negatives=data.get("negatives", 20),
-            lexicon=LEXICON if fairness else None,
+        data, training, fairness = (
+            dict[str, Any](recipe.get(section, {})) for section in ("data", "training", "fairness")
         )
-        term = None
-        if fairness:
-            given = dict(fairness)
-            rate = given.pop("rate", None)
-            if given["weight"] == "auto":
-                given["weight"] = AutoWeight(rate=float(str(rate)))
-            term = evenrank.IBBR(term=given.pop("name"), **given)  # type: ignore[arg-type]
-        start = self._recipe_of(recipe["ranker"])
-        return evenrank.train(start, lists, fairness=term, **training).ranker  # type: ignore[arg-type]
+        run, lexicon = data.pop("run", None), LEXICON if fairness else None
+        lists = evenrank.training_lists(run, **data, lexicon=lexicon)
+        if "rate" in fairness:
+            fairness["weight"] = AutoWeight(rate=fairness.pop("rate"))
+        term = evenrank.IBBR(term=fairness.pop("name"), **fairness) if fairness else None
+        return evenrank.train(self._recipe_of(recipe["ranker"]), lists, fairness=term, **training).ranker
 
     def trained(self, seed: int, name: str, recipe: Sections) -> str:
         """:meth:`trained_in` the folder ``name`` of a seed."""
@@ -361,7 +368,7 @@ class Study(Generic[S]):
 
         Returns the folder of the model. Raises EvenrankError if the folder contains the training of another recipe.
         """
-        from evenrank.training.recipes import load_recipe, parse_recipe
+        from evenrank.training import load_recipe, parse_recipe
 
         parsed = parse_recipe({"source": self.source, **recipe, "name": folder.name, "out": str(folder)}, folder.name)
         if (folder / "result.json").is_file():
@@ -471,25 +478,28 @@ def cpu_precision() -> Precision:
     return "bfloat16" if able.get("amx_bf16") or able.get("avx512_bf16") else "float32"
 
 
-def matching(systems: Sequence[str], pattern: str) -> list[str]:
-    """The systems that a pattern with ``*`` names, in their order."""
-    return [system for system in systems if re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), system)]
+@contextmanager
+def _workers(study: Study[Any], jobs: int) -> Iterator[ProcessPoolExecutor | None]:
+    """A pool for the steps of a study; None for one job.
 
-
-class _ending:
-    """A pool whose processes end with it: their trainings, which may take minutes more, resume from checkpoints."""
-
-    def __init__(self, pool: ProcessPoolExecutor) -> None:
-        self.pool = pool
-
-    def __enter__(self) -> ProcessPoolExecutor:
-        return self.pool
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and not issubclass(kind, Exception):
-            for child in multiprocessing.active_children():
-                child.terminate()
-        self.pool.shutdown(cancel_futures=True)
+    Its processes end with it: their trainings, which may take minutes more, resume from checkpoints.
+    """
+    if jobs == 1:
+        yield None
+        return
+    # Otherwise glibc returns the memory of every tensor to the system, which costs a quarter of the time.
+    for name in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"):
+        os.environ.setdefault(name, str(1 << 32))
+    context, arguments = multiprocessing.get_context("spawn"), (type(study), study.settings, study.folder)
+    pool = ProcessPoolExecutor(jobs, context, _start_worker, arguments)
+    try:
+        yield pool
+    except (KeyboardInterrupt, SystemExit):
+        for child in multiprocessing.active_children():
+            child.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 _study: Any = None

@@ -33,6 +33,7 @@ from .estimate import (
     Interval,
     MeanEstimate,
     adjusted_t_sf,
+    as_sums,
     bisect_root,
     ci_upper,
     combined_estimate,
@@ -329,7 +330,7 @@ def bound_mean(
         test = _plain_test(mean, too_few(k, n, least=LEAST_SAMPLE) if k < LEAST_SAMPLE else None, n)
     else:
         (z,), groups = within, known_clusters(None if clusters is None else clusters[0], np.ones(n, bool))
-        test = MeanTest.of(z, groups, zeros, gain, augmented_below=AUGMENTED_BELOW)
+        test = MeanTest.of(as_sums(z, groups), zeros, gain, augmented_below=AUGMENTED_BELOW)
         mean, held = mean_estimate(z, groups), mean_estimate(*with_value(z, -lost, groups))
     return MeanBound(mean, test, replace(held, skewness=0.0), bound, sign, loss, n, n_effective, unit)
 

@@ -86,12 +86,6 @@ class ClusterSums:
         )
 
 
-def cluster_sums(values: Array, clusters: Array) -> tuple[Array, Array]:
-    """Sum and size [G] of each cluster of values [n]."""
-    _, index, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
-    return np.bincount(index, values, len(sizes)), sizes
-
-
 def effective_clusters(sizes: Array) -> float:
     """The number of clusters of equal size that clusters of ``sizes`` [G] are worth: n²/Σn_c².
 
@@ -119,6 +113,6 @@ def linearized_means(values: Array, clusters: Array) -> Array:
     most of the values.
     """
     mean = values.mean()
-    deviations, _ = cluster_sums(values - mean, clusters)
+    deviations = ClusterSums.of(values - mean, clusters).totals
     means: Array = mean + deviations * len(deviations) / len(values)
     return means

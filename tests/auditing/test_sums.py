@@ -156,6 +156,9 @@ def test_the_command_prints_the_query_and_reads_the_sums(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = summed(tmp_path / "log.parquet", *log_of(4, 90))
+    alone = log_of(4, 20)[0].with_columns(query="query_id")
+    single = summed(tmp_path / "single.parquet", alone, log_of(4)[1])
+    assert "clusters" not in audit_sums(single).table()
     other = tmp_path / "other.csv"
     other.write_text("query,n\nx,1\n")
     for options, text in {

@@ -96,7 +96,7 @@ def audit_sums(
         lexicon=load_lexicon(settings["lexicon"]) if settings.get("lexicon") in builtin_lexicons() else None,
         misleading=(_PHRASES.finding("unknown", "", "cannot be told", None, "answer"),),
         provenance=provenance,
-        query_cluster=pl.Series(clusters),
+        query_cluster=pl.Series(clusters) if len(np.unique(clusters)) < counts["views"].sum() else None,
         views=pl.Series(counts["views"]),
         shares=group_shares(results),
     )

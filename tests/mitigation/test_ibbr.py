@@ -114,7 +114,9 @@ def test_ts_is_the_squared_welch_statistic_with_biased_variances(seed, n, m):
         # scipy divides its standard deviations' squares by n, so biased ones give the biased form.
         first.mean(), first.std(), n, second.mean(), second.std(), m, equal_var=False,
     ).statistic  # fmt: skip
-    assert found == pytest.approx(welch**2, rel=1e-4, abs=1e-9)
+    spread = first.var() / n + second.var() / m
+    epsilon = 1e-8 * (first.mean() + second.mean()) ** 2 + 1e-12
+    assert found == pytest.approx(welch**2 * spread / (spread + epsilon), rel=1e-9)
 
 
 def test_too_few_queries_give_0_with_a_gradient_of_0():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evenrank.papers.figures import EXACT, Figures, influence
+from evenrank.papers.figures import EXACT, Figures, influence, ratio_values
 from evenrank.papers.random_effects import random_effects_test
 
 VALUES = st.lists(st.one_of(st.floats(0, 1), st.just(float("nan"))), min_size=2, max_size=30)
@@ -36,6 +36,16 @@ def test_the_error_of_influences_is_that_of_two_samples() -> None:
     whole = influence(np.r_[a, np.full(200, np.nan)], np.r_[np.full(400, np.nan), b])
     error = whole.std(ddof=1) / np.sqrt(len(whole))
     assert error == pytest.approx(np.sqrt(a.var() / 400 + b.var() / 200), rel=0.02)
+
+
+def test_the_error_of_a_ratio_is_that_of_a_jackknife() -> None:
+    rng = np.random.default_rng(0)
+    b = rng.normal(0.5, 0.1, 300)
+    a = 0.4 * b + rng.normal(0.1, 0.05, 300)
+    found = ratio_values(a, b)
+    left_out = (a.sum() - a) / (b.sum() - b)
+    assert found.mean() == pytest.approx(a.sum() / b.sum())
+    assert found.std() / np.sqrt(299) == pytest.approx(np.sqrt(299) * left_out.std(), rel=0.01)
 
 
 def figures(same: bool, **systems: list[list[float]]) -> Figures:

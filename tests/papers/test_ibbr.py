@@ -16,7 +16,7 @@ from evenrank.papers import ibbr
 from evenrank.papers.checks import Options
 from evenrank.papers.claims import claims_of, published_rows
 from evenrank.papers.figures import Figures
-from evenrank.papers.ibbr import IBBRStudy, least, offset_of, shifted
+from evenrank.papers.ibbr import IBBRStudy, _agreement, _changes, least, offset_of, shifted
 from evenrank.papers.report import ExperimentPage, page_of
 from evenrank.papers.sources import Lists, Text
 from micro_studies import TRAINING, WORDS, micro_ibbr, rows
@@ -177,6 +177,46 @@ def test_a_ranker_below_bm25_supports_nothing() -> None:
         "PD_auto": (0.48, 0.12), "none,_even_clicks": (0.5, 0.1),
     }.items()}  # fmt: skip
     assert "supported" not in verdicts(rankers(**broken)).values()
+
+
+# --- figures of two rows, and of all weights -------------------------------------------------------------------------
+
+
+def test_what_a_term_costs_and_removes() -> None:
+    """Two queries, one seed: changes of .25/.5, .3/.5 and .5/.5; 1 - .1/.2 removed with even clicks, 1 - .3/.4 else."""
+    figures = Figures(same_queries=True)
+    values = {
+        ("R@10", "none"): (0.4, 0.6), ("R@10", "TS best"): (0.2, 0.3), ("MRR", "none"): (0.5, 0.5),
+        ("MRR", "TS best"): (0.4, 0.2), ("nDCG@10", "none"): (0.5, 0.5), ("nDCG@10", "TS best"): (0.6, 0.4),
+        ("ΔA-PRF", "none"): (0.3, 0.5), ("ΔA-PRF", "TS best"): (0.3, 0.3),
+        ("ΔA-PRF", "none, even clicks"): (0.1, 0.3), ("ΔA-PRF", "TS best, even clicks"): (0.0, 0.2),
+    }  # fmt: skip
+    for (figure, row), found in values.items():
+        figures.add(figure, f"L2 {row}", 0, ["a", "b"], np.array(found))
+    _changes(figures, "L2", ["even clicks"])
+    cost = "mean change of R@10, MRR, nDCG@10"
+    assert figures.mean(cost, "L2 TS best") == pytest.approx(-(0.5 + 0.4 + 0) / 3)
+    # A query's influence: on R@10 none, on MRR and nDCG@10 (x_q - r none_q) / mean(none).
+    assert figures.values[cost, "L2 TS best"][0] == pytest.approx({"a": -0.3 + (0.2 + 0.2) / 3, "b": -0.3 - 0.4 / 3})
+    removed = "share of ΔA-PRF removed with even clicks, less that with skewed ones"
+    assert figures.mean(removed, "L2 TS") == pytest.approx((1 - 0.1 / 0.2) - (1 - 0.3 / 0.4))
+    assert not figures.has(removed, "L2 PD")
+
+
+def test_how_far_two_measures_agree() -> None:
+    """Over three weights: sizes that change alike in one model, and the other way round in the other."""
+    weighed, figures = Figures(same_queries=True), Figures(same_queries=True)
+    sizes = {"L2": {"none": (0.4, 0.1), "TS 1": (-0.3, 0.08), "TS 2": (0.2, -0.05), "TS 3": (0.1, 0.01)}}
+    sizes["L4"] = {"none": (0.4, 0.1), "TS 1": (0.3, 0.2), "TS 2": (0.2, 0.3), "TS 3": (0.1, -0.4)}
+    for model, arms in sizes.items():
+        for arm, pair in arms.items():
+            for figure, value in zip(("ΔA-PRF", "RaB@5"), pair, strict=True):
+                weighed.add(figure, f"{model} {arm}", 7, ["q"], np.array([value]))
+    _agreement(figures, weighed, {"L2": [*sizes["L2"]], "L4": [*sizes["L4"]]}, [7])
+    name = "rank correlation of changes of ΔA-PRF and RaB@5"
+    assert figures.mean(name, "all weights") == pytest.approx(0)
+    _agreement(figures, weighed, {"L2": [*sizes["L2"]]}, [7])
+    assert figures.mean(name, "all weights") == pytest.approx(1)
 
 
 # --- the ideal offset ------------------------------------------------------------------------------------------------

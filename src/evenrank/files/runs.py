@@ -7,6 +7,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -163,7 +164,8 @@ def read_run(
     Raises InputError, with the line number, for a line without six fields; for a missing column, a score that is not a
     finite number, and a document that appears twice for a query.
     """
-    table, notes = _read(path, order, columns or _reading.columns, _reading.queries if queries is None else queries)
+    usual = _reading.get(_Reading())
+    table, notes = _read(path, order, columns or usual.columns, usual.queries if queries is None else queries)
     name = readable(os.path.basename(redacted_address(os.fspath(path))) if name is None else name)
     card, problem = read_card(path)
     if problem is not None:
@@ -178,7 +180,7 @@ class _Reading(NamedTuple):
     queries: TextsLike | None = None
 
 
-_reading = _Reading()
+_reading: ContextVar[_Reading] = ContextVar("reading")
 
 
 @contextmanager
@@ -187,16 +189,14 @@ def reading_runs(columns: str | None, queries: TextsLike | None) -> Iterator[Non
 
     Raises EvenrankError for a name that no column has.
     """
-    global _reading
-    before = _reading
     pairs = dict(pair.split("=", 1) for pair in (columns or "").split(",") if "=" in pair)
     if columns is not None and len(pairs) < columns.count(",") + 1:
         raise EvenrankError(f"{arg.run_columns}: expected query=NAME,document=NAME,score=NAME, found {quoted(columns)}")
-    _reading = _Reading(pairs, queries)
+    token = _reading.set(_Reading(pairs, queries))
     try:
         yield
     finally:
-        _reading = before
+        _reading.reset(token)
 
 
 _ROLES = {"query": "query_id", "document": "doc_id", "score": "score", "rank": "rank"}

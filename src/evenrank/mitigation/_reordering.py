@@ -58,16 +58,16 @@ def _following(chosen: Array) -> Array:
     """The first chosen document at each place or after it [N + 1]; N: none."""
     size = len(chosen)
     places = np.append(np.where(chosen, np.arange(size), size), size)
-    found: Array = np.minimum.accumulate(places[::-1])[::-1]
-    return found
+    following: Array = np.minimum.accumulate(places[::-1])[::-1]
+    return following
 
 
 def fair_unmet(offsets: Array, protected: Array, minimum: Array, starts: Array, table: Array, order: Array) -> Array:
     """In each list [Q], the prefixes of ``order`` that have fewer protected documents than the m-table asks."""
     list_of, rank = _ranks(offsets)
-    asked = rank < np.diff(starts)[table][list_of]
-    list_of, rank = list_of[asked], rank[asked]
-    missed = _had(offsets, protected[order])[asked] < minimum[starts[table[list_of]] + rank]
+    promised = rank < np.diff(starts)[table][list_of]
+    list_of, rank = list_of[promised], rank[promised]
+    missed = _had(offsets, protected[order])[promised] < minimum[starts[table[list_of]] + rank]
     return np.bincount(list_of[missed], minlength=len(offsets) - 1)
 
 
@@ -80,14 +80,14 @@ def _ranks(offsets: Array) -> tuple[Array, Array]:
 def _had(offsets: Array, chosen: Array) -> Array:
     """How many documents of its list are ``chosen`` [N] up to each place [N]."""
     total = np.append(0, np.cumsum(chosen))
-    found: Array = total[1:] - np.repeat(total[offsets[:-1]], np.diff(offsets))
-    return found
+    in_list: Array = total[1:] - np.repeat(total[offsets[:-1]], np.diff(offsets))
+    return in_list
 
 
 def _least_of(share: Array, length: Array) -> Array:
     """⌊share · length⌋."""
-    found: Array = np.floor(share * length + _ROUNDING)
-    return found
+    least: Array = np.floor(share * length + _ROUNDING)
+    return least
 
 
 def _deadlines(share: Array, count: Array, length: Array) -> Array:
@@ -234,7 +234,7 @@ def adjusted_table(share: float, size: int, alpha: float) -> AdjustedTable:
     def table_at(value: float, *known: AdjustedTable) -> AdjustedTable:
         minimum = _minimum(p, value, size)
         total = int(minimum.sum())
-        fails = next((one.fails for one in known if one.total == total), None)
+        fails = next((neighbour.fails for neighbour in known if neighbour.total == total), None)
         return AdjustedTable(minimum, value, _failing(p, minimum) if fails is None else fails)
 
     low, high = table_at(0.0), table_at(alpha)
@@ -242,7 +242,7 @@ def adjusted_table(share: float, size: int, alpha: float) -> AdjustedTable:
     while low.total < high.total and middle.fails != alpha:
         low, high = (middle, high) if middle.fails < alpha else (low, middle)
         middle = table_at((low.alpha + high.alpha) / 2, low, high)
-        nearer = min(low, high, key=lambda one: abs(one.fails - alpha))
+        nearer = min(low, high, key=lambda end: abs(end.fails - alpha))
         if high.total - low.total == 1 or high.alpha - low.alpha <= _NARROWEST:
             return nearer
         between = high.total - middle.total == 1 and middle.total - low.total == 1

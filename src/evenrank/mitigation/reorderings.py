@@ -74,9 +74,9 @@ def reordered(method: Reordering, lists: GroupedLists, strength: float) -> Array
     """The order of a method [N]. Raises EvenrankError unless it has every place of each list once."""
     order = np.asarray(method.order(lists, strength))
     places = np.arange(len(lists.scores))
-    whole = order.dtype.kind == "i" and order.shape == places.shape and bool((np.sort(order) == places).all())
+    is_permutation = order.dtype.kind == "i" and order.shape == places.shape and bool((np.sort(order) == places).all())
     number = np.repeat(np.arange(len(lists.lengths)), lists.lengths)
-    if not (whole and (number[order] == number).all()):
+    if not (is_permutation and (number[order] == number).all()):
         raise EvenrankError(f"{method.name}: its order has to have every place of each list once, list by list")
     return order
 

@@ -40,6 +40,18 @@ def influence(first: Array, second: Array) -> Array:
     return found
 
 
+def ratio_values(first: Array, second: Array) -> Array:
+    """Values [Q] whose mean is the ratio of two means of the same queries, r = mean(first)/mean(second): r and a
+    query's influence on it, r + (a_q − r b_q) / mean(second), so that the error of their mean is that of the ratio.
+
+    >>> ratio_values(np.array([0.2, 0.4]), np.array([0.5, 0.7])).mean().round(12)
+    0.5
+    """
+    ratio = first.mean() / second.mean()
+    found: Array = ratio + (first - ratio * second) / second.mean()
+    return found
+
+
 EXACT = "counts"
 _COLUMNS = {
     "figure": pl.String,

@@ -8,16 +8,18 @@ At ``real`` the encoder is frozen and its learned map is all that trains, on cli
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import polars as pl
+from scipy.stats import spearmanr
 
 import evenrank
 from evenrank.files import Run, arg, read_qrels, read_queries, scan_collection
+from evenrank.files.types import Array
 from evenrank.groups import score_texts
 from evenrank.mitigation.ibbr import best_weight
 from evenrank.results.page import Drawing, curve
@@ -25,13 +27,14 @@ from evenrank.training.recipes import ranking_recipe
 from evenrank.training.trainer import read_log
 
 from .checks import Cost, Need, Options, need_file, need_irds, need_model, need_public, unused
-from .encoder import SmallBert, make_encoder
-from .figures import EXACT, Figures
+from .encoder import SmallBert, distilled, make_encoder
+from .figures import EXACT, Figures, ratio_values
 from .sources import (
     EVERY,
     MSMARCO_BM25,
     Lists,
     Part,
+    bert_tiny,
     built_in,
     counsel_chat,
     draw,
@@ -48,7 +51,16 @@ from .sources import (
 )
 from .study import DELTA, FIRST, LEXICON, Sections, Settings, Step, Study, stated
 
-TERMS = {"PD": "ibbr-pd", "TS": "ibbr-ts"}
+TERMS = {
+    "PD": {"name": "ibbr-pd"},
+    "TS": {"name": "ibbr-ts"},
+    "TS printed": {"name": "ibbr-ts", "form": "printed"},
+    "TS sigmoid": {"name": "ibbr-ts", "score": "sigmoid"},
+    "TS identity": {"name": "ibbr-ts", "score": "identity"},
+}
+"""[fairness] by term, without its weight."""
+TRAINED = ("PD", "TS")
+"""The terms that also have a row whose weight is trained."""
 MEASURES = {
     "R@10": "R@10",
     "MRR": "RR",
@@ -59,6 +71,11 @@ MEASURES = {
 }
 _SPLITS = ("train", "dev", "test")
 ALL = " over all questions"
+COSTS = ("R@10", "MRR", "nDCG@10")
+_CHANGE = f"mean change of {', '.join(COSTS)}"
+_REMOVED = f"share of {DELTA} removed with even clicks, less that with skewed ones"
+_AGREEMENT = f"rank correlation of changes of {DELTA} and RaB@5"
+EVEN = "even clicks"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +85,10 @@ class IBBRSettings(Settings):
     rankers: [ranker] of each model; ``base``: [training] before the fairness queries, None: there is none.
     fair: [training] on the fairness queries; ``weights``: λ by term; ``scores``: (R, λ) of further rows of TS.
     dev_weight: λ of "TS dev", chosen on the development seeds.
-    male: the share of male clicks in training; ``sizes``: queries of each part.
+    male: the share of male clicks in training; ``clicks``: other shares, by what rows trained with them are called.
+    whole_grid: every seed trains every weight. sizes: queries of each part.
+    student: the encoder of BERT-L2, which is distilled to the vectors of BERT-L4's; ``distillation``: [training] over
+    the recipe's.
     """
 
     rankers: Mapping[str, Mapping[str, object]]
@@ -87,6 +107,10 @@ class IBBRSettings(Settings):
     listed: int
     depth: int
     male: float = 0.8
+    clicks: Mapping[str, float] = field(default_factory=dict)
+    whole_grid: bool = False
+    student: str = ""
+    distillation: Mapping[str, object] = field(default_factory=dict)
     baselines: Mapping[str, Sections] = field(default_factory=dict)
 
 
@@ -137,41 +161,45 @@ class IBBRStudy(Study[IBBRSettings]):
             found["planted"] = evenrank.SyntheticConfig(**found["planted"])
             found["small_bert"] = SmallBert(**found["small_bert"])
         elif scale == "real":
-            model = options.ranker("BERT-L4", small_encoder())
-            found["rankers"] = {name: {**one, "model": model} for name, one in found["rankers"].items()}
+            found["rankers"]["BERT-L4"]["model"] = options.ranker("BERT-L4", small_encoder())
+            found["student"] = options.ranker("BERT-L2", bert_tiny())
         else:
             found = _full(found, options)
         return IBBRSettings(**found, options=options)
 
     def pieces(self) -> Mapping[str, Mapping[str, Any]]:
         """Table 1 needs no kernel ranker, Table 2 no term."""
-        return {"Table 1": {"baselines": {}}, "Table 2": {"weights": {}, "scores": (), "dev_weight": None}}
+        return {
+            "Table 1": {"baselines": {}},
+            "Table 2": {"weights": {}, "scores": (), "dev_weight": None, "clicks": {}},
+        }
 
     def needs(self) -> list[Need]:
         """Everything that a run reads and does not make itself."""
         settings, options = self.settings, self.settings.options
         if settings.scale == "tiny":
             return unused(options)
-        named = {str(one["model"]): name for name, one in reversed([*settings.rankers.items()])}
+        named = {str(one.get("model", settings.student)): name for name, one in reversed([*settings.rankers.items()])}
         models = [need_model(model, name) for model, name in named.items()]
         if settings.scale == "real":
             wanted = real_needs(options, self.folder, *EVERY)
-            return [*wanted, *models, *unused(options, texts=EVERY, models=["BERT-L4"])]
+            return [*wanted, *models, *unused(options, texts=EVERY, models=[*self._whole.rankers])]
         sets = ("", "/train/judged", "/dev/judged")
         found = [need_irds("msmarco-passage" + name, "queries and judgements" if name else "passages") for name in sets]
         found.append(need_public("queries-gender-annotated", "the neutral queries of the fairness set"))
         found.append(need_public("gender-representative", "the published lexicon"))
         if options.vectors:
             found.append(need_file(options.vectors, "word vectors of the kernel rankers", "vectors"))
-        return [*found, *models, *unused(options, "vectors", models=list(settings.rankers))]
+        return [*found, *models, *unused(options, "vectors", models=[*self._whole.rankers])]
 
     def cost(self) -> Cost:
         """What a run takes."""
         settings = self.settings
-        arms = sum(map(len, settings.weights.values())) + len(settings.scores)
-        trainings = (arms + 8 * len(settings.seeds)) * len(settings.models) * len(self.divisions) + len(
-            settings.baselines
-        )
+        grid = sum(map(len, settings.weights.values())) + len(settings.scores)
+        rows = 4 + len(settings.weights) + len(settings.clicks) * (1 + len(settings.weights))
+        seeds = len(settings.seeds)
+        each = grid * (seeds if settings.whole_grid else 1) + rows * seeds
+        trainings = each * len(settings.models) * len(self.divisions) + len(settings.baselines)
         disk, time = {
             "tiny": (900_000_000, "about 20 minutes on 2 CPU cores"),
             "real": (200_000_000, "about 10 minutes on 2 CPU cores"),
@@ -242,9 +270,10 @@ class IBBRStudy(Study[IBBRSettings]):
         shuffled = other.sample(fraction=1.0, shuffle=True, seed=seed)
         dev, train = shuffled[: settings.sizes["dev"]], shuffled[settings.sizes["dev"] :]
         lists = Lists(text.collection, self.folder / f"text/{seed}-{division}", self.folder / "text")
-        clicks = skewed_clicks(train, text.qrels, side, settings.male, seed)
-        judged = {"train": clicks, "dev": text.qrels, "test": text.qrels}
-        drawn = {"train": train, "dev": dev, "test": test}
+        shares = {"train": settings.male, **{_clicked(name): share for name, share in settings.clicks.items()}}
+        judged = {name: skewed_clicks(train, text.qrels, side, share, seed) for name, share in shares.items()}
+        judged |= {"dev": text.qrels, "test": text.qrels}
+        drawn = {**dict.fromkeys(shares, train), "dev": dev, "test": test}
         return Data({name: lists.part(name, drawn[name], judged[name], depth=settings.depth) for name in drawn})
 
     def _both_wordings(self) -> tuple[dict[str, str], dict[str, str], list[tuple[str, str]]]:
@@ -280,6 +309,8 @@ class IBBRStudy(Study[IBBRSettings]):
     def steps(self) -> Iterator[Iterable[Step]]:
         """Data, base rankers, every row whose weight is known, and the best rows once the first seed has chosen."""
         settings, first = self.settings, self.settings.seeds[0]
+        if settings.student and any("model" not in one for one in settings.rankers.values()):
+            yield [("distilled", ())]
         # The first alone: it makes what all seeds share.
         yield [("prepare", (first,))]
         yield [("prepare", (seed,)) for seed in settings.seeds[1:] if settings.scale != "full"]
@@ -296,15 +327,22 @@ class IBBRStudy(Study[IBBRSettings]):
                 for model in settings.models
                 for blind in (False, True)
             ]
-        every = [arm for arms in self._grid.values() for arm in arms]
+        every = self._weighed
         every += [f"TS {score} {weight:g}" for score, weight in settings.scores]
-        found: list[Step] = [("arm", (first, model, arm)) for model in settings.models for arm in every]
+        weighed = settings.seeds if settings.whole_grid else (first,)
+        found: list[Step] = [
+            ("arm", (seed, model, arm)) for seed in weighed for model in settings.models for arm in every
+        ]
         found += [
             ("arm", (seed, model, arm)) for seed in settings.seeds for model in settings.models for arm in self._rows
         ]
         yield [*found, *(("baseline", (name,)) for name in settings.baselines)]
-        best = {(model, self.best(model, term)) for model in settings.models for term in settings.weights}
-        yield [("arm", (seed, model, arm)) for seed in settings.seeds for model, arm in sorted(best)]
+        yield [
+            ("arm", (seed, model, arm))
+            for model in settings.models
+            for arm in sorted({*self._best(model).values(), *self._clicked(model).values()})
+            for seed in settings.seeds
+        ]
 
     @property
     def _grid(self) -> dict[str, list[str]]:
@@ -312,10 +350,31 @@ class IBBRStudy(Study[IBBRSettings]):
         return {term: [f"{term} {weight:g}" for weight in weights[term]] for term in weights}
 
     @property
+    def _weighed(self) -> list[str]:
+        return ["none", *(arm for arms in self._grid.values() for arm in arms)]
+
+    @property
     def _rows(self) -> list[str]:
         """The rows of every seed whose weight need not be chosen."""
-        dev, terms = self.settings.dev_weight, self.settings.weights
-        return ["base", "none", "blind", *(f"{term} auto" for term in terms), *([] if dev is None else [f"TS {dev:g}"])]
+        dev, weights = self.settings.dev_weight, self.settings.weights
+        auto = [f"{term} auto" for term in TRAINED if term in weights]
+        return ["base", "none", "blind", *auto, *([] if dev is None else [f"TS {dev:g}"])]
+
+    def _best(self, model: str) -> dict[str, str]:
+        """By row the best weight of each term; where no weight qualified, there is no best row."""
+        found = {f"{term} best": self.best(model, term) for term in self.settings.weights}
+        return {row: arm for row, arm in found.items() if arm != "none"}
+
+    def _clicked(self, model: str) -> dict[str, str]:
+        """By row those with other clicks: without a term, and with the weights that are best with the clicks of all."""
+        known = {"none": "none", **self._best(model)}
+        return {f"{row}, {name}": f"{arm}, {name}" for name in self.settings.clicks for row, arm in known.items()}
+
+    def distilled(self) -> str:
+        """The encoder of BERT-L2 at ``real``."""
+        settings = self.settings
+        teacher = str(settings.rankers["BERT-L4"]["model"])
+        return distilled(self, settings.student, teacher, settings.distillation)
 
     @cached_property
     def _points(self) -> list[tuple[float, ...]]:
@@ -388,7 +447,10 @@ class IBBRStudy(Study[IBBRSettings]):
         parts = self._seen(data, blind)
         ranked = {name: parts[name] for name in ("test", "dev")}
         ranker: dict[str, object] = dict(settings.rankers[model])
-        name = f"{model}-{arm.replace(' ', '-')}" + f"-{division}" * (len(self.divisions) > 1)
+        if settings.student and "model" not in ranker:
+            ranker["model"] = self.distilled()
+        name = f"{model}-{arm.replace(', ', '-').replace(' ', '-')}" + f"-{division}" * (len(self.divisions) > 1)
+        arm, _, clicks = arm.partition(", ")
         if settings.base is not None:
             ranker["model"] = self.base(seed, model, *self._tuned(model), blind=blind)
         if arm == "base":
@@ -399,20 +461,15 @@ class IBBRStudy(Study[IBBRSettings]):
             training |= {key: int(value) if key == "batch" else value for key, value in given.items()}
         fairness = self._term(arm, data)
         lists = settings.fair_data
-        recipe = self._recipe(parts["train"], parts["dev"], ranker, lists, training, seed, fairness)
+        recipe = self._recipe(parts[_clicked(clicks)], parts["dev"], ranker, lists, training, seed, fairness)
         return self.ranked(seed, name, recipe, ranked)
 
     def _term(self, arm: str, data: Data) -> dict[str, object] | None:
         """[fairness] of a row: ``TS 0.1``, ``PD auto``, ``TS sigmoid 0.032``; "none" and "blind" have none."""
-        term, *rest = arm.split()
+        term, _, weight = arm.rpartition(" ")
         if term not in TERMS:
             return None
-        weight = rest[-1]
-        found: dict[str, object] = {
-            "name": TERMS[term],
-            "score": rest[0] if len(rest) > 1 else "softmax",
-            "weight": weight if weight == "auto" else float(weight),
-        }
+        found: dict[str, object] = {**TERMS[term], "weight": weight if weight == "auto" else float(weight)}
         if weight == "auto":
             found["rate"] = self.settings.auto_rate
         if data.groups != {"lexicon": LEXICON}:
@@ -446,7 +503,7 @@ class IBBRStudy(Study[IBBRSettings]):
         if model not in self._grids:
             seed, settings = self.settings.seeds[0], self.settings
             figures = Figures(settings.same_queries)
-            arms = ["none", "blind", *(arm for arms in self._grid.values() for arm in arms)]
+            arms = ["blind", *self._weighed]
             arms += [f"TS {score} {weight:g}" for score, weight in settings.scores]
             found = {arm: self.arm(seed, model, arm) for arm in arms}
             for division in self.divisions:
@@ -464,14 +521,11 @@ class IBBRStudy(Study[IBBRSettings]):
     def figures(self) -> Figures:
         """All rows on the test queries, the grid on those of development, and how many queries there are."""
         settings = self.settings
-        figures = Figures(settings.same_queries)
+        figures, weighed = Figures(settings.same_queries), Figures(settings.same_queries)
         for seed, division in itertools.product(settings.seeds, self.divisions):
             data, runs = self.data(seed, division), dict[str, Run]()
             for model in settings.models:
-                rows = {arm: arm for arm in self._rows}
-                # Where no weight qualified, there is no best row.
-                best = {f"{term} best": self.best(model, term) for term in settings.weights}
-                rows |= {row: arm for row, arm in best.items() if arm != "none"}
+                rows = {**{arm: arm for arm in self._rows}, **self._best(model), **self._clicked(model)}
                 if settings.dev_weight is not None:
                     rows["TS dev"] = rows.pop(f"TS {settings.dev_weight:g}")
                 found = {row: self._of_division(seed, model, arm, division) for row, arm in rows.items()}
@@ -483,6 +537,15 @@ class IBBRStudy(Study[IBBRSettings]):
                 first = settings.first_stage
                 runs["RM3"] = Lists(data.parts["test"].collection, self.folder, None, **first).rm3(data.parts["test"])
             self.measure(figures, seed, data.parts["test"], runs, MEASURES, **data.groups)
+            if settings.whole_grid:
+                arms = [(model, arm) for model in settings.models for arm in self._weighed]
+                runs = {f"{model} {arm}": self._of_division(seed, model, arm, division)["test"] for model, arm in arms}
+                names = {DELTA: "", "RaB@5": "RaB@5"}
+                self.measure(weighed, seed, data.parts["test"], runs, names, **data.groups)
+        for model in settings.models:
+            _changes(figures, model, settings.clicks)
+        if settings.whole_grid:
+            _agreement(figures, weighed, dict.fromkeys(settings.models, self._weighed), settings.seeds)
         self._expanded(figures)
         for model in settings.models:
             figures.values.update(self.grid_figures(model).values)
@@ -571,7 +634,12 @@ _NOTES = {
         " wordings, so that ΔA-PRF is paired within a query. Development seeds divide the same queries"
         " otherwise: settings and λ were chosen on queries that are reported too.",
         "The encoder is frozen, and a linear map a side is trained, from the identity on; there is no DPR training"
-        " before. base is the untouched encoder.",
+        " before. base is the untouched encoder. BERT-L2 is a BERT-Tiny that has learned the vectors of BERT-L4 from"
+        " the passages and the questions of both collections, without labels (the recipe distil): it knows the texts"
+        " that it ranks, those of the test among them, in every row alike.",
+        "even clicks: trained with as many male as female clicks; male clicks alone: with no others; the λ is the best"
+        " with the clicks of all other rows. printed: TS as the paper's equation is printed, with the square over the"
+        " whole quotient, not as its text describes it.",
     ],
     "full": [
         "The paper does not say which 1,252 of the 1,765 neutral annotated queries it takes: a seeded draw of those"
@@ -583,6 +651,51 @@ _NOTES = {
         "blind masks the words of gender-en; all other rows use the published lexicon, by whitespace.",
     ],
 }  # fmt: skip
+
+
+def _clicked(clicks: str) -> str:
+    """The part that a row trains on."""
+    return f"train, {clicks}" if clicks else "train"
+
+
+def _changes(figures: Figures, model: str, clicks: Collection[str]) -> None:
+    """Of each row of a model the mean relative change of what a term may cost, and by how much more of ΔA-PRF a term
+    removes where clicks are even."""
+    none = f"{model} none"
+
+    def ratio(figure: str, seed: int, over: str, under: str) -> tuple[list[str], Array]:
+        values = [figures.values[figure, one][seed] for one in (over, under)]
+        ids = [query for query in values[0] if query in values[1]]
+        first, second = (np.array([one[query] for query in ids]) for one in values)
+        return ids, ratio_values(first, second)
+
+    for seed, row in itertools.product([*figures.values["MRR", none]], [*figures.systems("MRR")]):
+        if row.startswith(f"{model} ") and row != none:
+            found = [ratio(cost, seed, row, none) for cost in COSTS]
+            figures.add(_CHANGE, row, seed, found[0][0], np.mean([values for _, values in found], axis=0) - 1)
+    if EVEN not in clicks:
+        return
+    for seed, term in itertools.product([*figures.values[DELTA, none]], TRAINED):
+        best = f"{model} {term} best"
+        if figures.has(DELTA, best):
+            ids, skewed = ratio(DELTA, seed, best, none)
+            _, even = ratio(DELTA, seed, f"{best}, {EVEN}", f"{none}, {EVEN}")
+            figures.add(_REMOVED, f"{model} {term}", seed, ids, skewed - even)
+
+
+def _agreement(figures: Figures, weighed: Figures, arms: Mapping[str, list[str]], seeds: Iterable[int]) -> None:
+    """Of each seed Spearman's correlation, over the runs of all weights, of how |ΔA-PRF| and |RaB@5| change: the mean
+    over the models."""
+    for seed in seeds:
+        found = []
+        for model, runs in arms.items():
+            sizes = [
+                [abs(np.nanmean([*weighed.values[figure, f"{model} {arm}"][seed].values()])) for arm in runs]
+                for figure in (DELTA, "RaB@5")
+            ]
+            changes = [[size - one[0] for size in one[1:]] for one in sizes]
+            found.append(spearmanr(*changes).statistic)
+        figures.add(_AGREEMENT, "all weights", seed, ["weights"], np.array([np.mean(found)]), "trainings")
 
 
 def shifted(run: Run, side: Mapping[str, int], offset: float) -> Run:

@@ -18,11 +18,11 @@ import evenrank
 from evenrank.files import Run, read_qrels, read_queries, read_run, scan_collection
 from evenrank.files.tokens import Tokens
 from evenrank.groups import score_texts
-from evenrank.training.recipes import load_recipe, ranking_recipe
+from evenrank.training.recipes import ranking_recipe
 
 from .checks import Cost, Need, Options, need_irds, need_model, need_public, unused
 from .claims import published_of
-from .encoder import SmallBert, make_encoder
+from .encoder import SmallBert, distilled, make_encoder
 from .figures import EXACT, Figures
 from .sources import (
     MSMARCO_BM25,
@@ -38,7 +38,6 @@ from .sources import (
     neutral_queries,
     real_needs,
     small_encoder,
-    write_queries,
 )
 from .study import LEXICON, Sections, Settings, Step, Study, stated
 
@@ -178,7 +177,7 @@ class SamplingStudy(Study[SamplingSettings]):
         if settings.scale == "real":
             texts = ("counsel-chat", "grepbiasir")
             wanted = real_needs(options, self.folder, *texts)
-            return [*wanted, *models, *unused(options, texts=texts, models=[*settings.rankers])]
+            return [*wanted, *models, *unused(options, texts=texts, models=[*self._whole.rankers])]
         names = ("", "/train/judged", "/dev/judged", "/dev", "/dev/small", "/dev/2")
         found = [
             need_irds("msmarco-passage" + name, "queries and judgements" if name else "passages") for name in names
@@ -190,7 +189,7 @@ class SamplingStudy(Study[SamplingSettings]):
             "runs-dev": "the authors' own runs for QS2",
         }
         found += [need_public(name, purpose) for name, purpose in public.items()]
-        return [*found, *models, *unused(options, models=list(settings.rankers))]
+        return [*found, *models, *unused(options, models=[*self._whole.rankers])]
 
     def cost(self) -> Cost:
         """What a run takes."""
@@ -280,7 +279,7 @@ class SamplingStudy(Study[SamplingSettings]):
         """The distilled encoder, data and negatives, every ranker, then AdvBert, which goes on from one."""
         settings, first = self.settings, next(iter(self.settings.rankers))
         trained = {self._name(model, "random", 0): model for model in settings.models}.values()
-        if settings.student:
+        if settings.student and any("model" not in one["ranker"] for one in settings.rankers.values()):
             yield [("distilled", ())]
         # The first alone: it makes what all seeds share.
         yield [("prepare", (settings.seeds[0],))]
@@ -330,22 +329,9 @@ class SamplingStudy(Study[SamplingSettings]):
         return folder / f"negatives-{division}-{share:g}.parquet"
 
     def distilled(self) -> str:
-        """The encoder whose vectors are the teacher's, learned from all passages without labels."""
-        options, file = self.settings.options, self.folder / "passages.tsv"
-        if not file.is_file():
-            texts = counsel_chat(options, self.folder / "counsel-chat"), grepbiasir(options, self.folder / "grepbiasir")
-            found = [batch.select("text") for text in texts for batch in scan_collection(text.collection)]
-            write_queries(file, pl.concat(found).with_row_index("query_id"))
-        recipe = load_recipe("distil").model_dump(exclude_none=True)
-        return self.trained_in(
-            self.folder / "distilled",
-            {
-                "teacher": {**recipe["teacher"], "model": self.settings.teacher, "kept": str(self.folder / "vectors")},
-                "ranker": {**recipe["ranker"], "model": self.settings.student},
-                "data": {"collection": str(file)},
-                "training": {**recipe["training"], **self.settings.distillation},
-            },
-        )
+        """The encoder whose vectors are the teacher's, learned from all texts without labels."""
+        settings = self.settings
+        return distilled(self, settings.student, settings.teacher, settings.distillation)
 
     def arm(self, seed: int, model: str, arm: str) -> list[dict[str, Run]]:
         """The runs of a row on every query set, of each division."""
@@ -513,8 +499,9 @@ _NOTES = {
         " all of them; QS1: those without a group word; QS2: Grep-BiasIR's queries, ranked over its own documents by"
         " the ranker of the first half. Lists of 100; passages are the first 160 words of an answer. Development seeds"
         " divide the same questions otherwise: settings were chosen on questions that are reported too.",
-        "BERT-Tiny, trained on MS MARCO as a sparse encoder, has learned MiniLM's vectors from the passages of both"
-        " collections, without labels (the recipe distil): it knows the passages that it ranks. Of both rankers the"
+        "BERT-Tiny, trained on MS MARCO as a sparse encoder, has learned MiniLM's vectors from the passages and the"
+        " questions of both collections, without labels (the recipe distil): it knows the texts that it ranks, those of"
+        " the test among them, in every row alike. Of both rankers the"
         " encoder is frozen and its map trained, but AdvBert goes on from that and trains all of BERT-Tiny. encoder:"
         " the ranker before its map is trained. AdvBert takes 60 steps of 16 lists of a relevant passage and three"
         " others, not two epochs of 32 of two, as there are few questions.",

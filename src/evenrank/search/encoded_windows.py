@@ -146,8 +146,8 @@ class EncodingJob:
 def read_rows(folder: Path, number: int, width: int) -> Encoded:
     """The rows of a window, as they were encoded. Raises EvenrankError if they cannot be read."""
     try:
-        found = np.load(folder / _rows(number), allow_pickle=False)
-        rows = found if isinstance(found, np.ndarray) else load_npz(folder / _rows(number))
+        stored = np.load(folder / _rows(number), allow_pickle=False)
+        rows = stored if isinstance(stored, np.ndarray) else load_npz(folder / _rows(number))
     except (OSError, ValueError, EOFError, KeyError, SyntaxError, BadZipFile):
         raise damaged(folder) from None
     if rows.shape[1] != width:

@@ -48,10 +48,13 @@ def search_exact(
             tops.append(top)
             advance(len(top))
     keys = np.concatenate(tops) if tops else np.empty((0, k), np.uint64)
-    at = keys & _LOW
-    if (at >= len(by_turn)).any() or not np.isin(by_turn[at], np.arange(len(vectors))).all():
+    place = keys & _LOW
+    if (place >= len(by_turn)).any():
         raise ValueError("turns are no order of the documents")
-    return by_turn[at], _scores(keys)
+    documents = by_turn[place]
+    if (documents < 0).any() or (documents >= len(vectors)).any():
+        raise ValueError("turns are no order of the documents")
+    return documents, _scores(keys)
 
 
 def _top(vectors: Halves, turn: Ints, queries: Floats, k: int) -> NDArray[np.uint64]:
@@ -67,10 +70,10 @@ def _top(vectors: Halves, turn: Ints, queries: Floats, k: int) -> NDArray[np.uin
         scores = (filled @ block.T)[: len(queries), : len(place)]
         # Of most blocks only a few scores can enter.
         query, column = np.nonzero(scores >= least)
-        found = _keys(scores[query, column], place[column])
+        keys = _keys(scores[query, column], place[column])
         entering = np.bincount(query, minlength=len(queries))
         more = np.full((len(queries), int(entering.max(initial=0))), _NONE)
-        more[query, np.arange(len(query)) - np.repeat(np.cumsum(entering) - entering, entering)] = found
+        more[query, np.arange(len(query)) - np.repeat(np.cumsum(entering) - entering, entering)] = keys
         top = np.concatenate([top, more], axis=1)
         if top.shape[1] > k:
             top = np.partition(top, k - 1, axis=1)[:, :k]
@@ -85,8 +88,8 @@ def _keys(scores: Floats, turn: NDArray[np.uint32]) -> NDArray[np.uint64]:
     # Adding 0 makes −0 a 0: they tie.
     bits = (scores + np.float32(0)).view(np.uint32)
     falling = np.where(bits & _SIGN, bits, ~(bits | _SIGN))
-    found: NDArray[np.uint64] = (falling.astype(np.uint64) << np.uint64(32)) | turn
-    return found
+    keys: NDArray[np.uint64] = (falling.astype(np.uint64) << np.uint64(32)) | turn
+    return keys
 
 
 def _scores(keys: NDArray[np.uint64]) -> Floats:

@@ -172,10 +172,10 @@ def begin_digest(collection: object) -> Callable[[], dict[str, object]]:
     It has ``path``, ``bytes`` and ``sha256`` of the files, None where there are none. The call raises EvenrankError if
     a file has changed since.
     """
-    made = Provenance("build_index").add("collection", collection).ahead(True)
+    provenance = Provenance("build_index").add("collection", collection).ahead(True)
 
     def digest() -> dict[str, object]:
-        entry = dict(made.finish()[0])
+        entry = dict(provenance.finish()[0])
         if entry.get("changed"):
             raise EvenrankError(f"{collection}: changed while it was read")
         return {"path": None, "bytes": None, "sha256": None, **entry}

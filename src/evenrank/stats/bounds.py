@@ -11,7 +11,7 @@ import numpy as np
 
 from evenrank.files.types import Array
 
-from .clusters import ZERO, effective_clusters
+from .clusters import ZERO, cluster_sizes, effective_clusters
 from .compare import (
     LEAST_CLUSTERS,
     LEAST_NOT_ZERO,
@@ -336,7 +336,7 @@ def bound_mean(
 
 def _effective_number(n: int, clusters: Sequence[Array] | None) -> float:
     """The number of clusters of equal size that the smallest of several parts is worth, n where none share one."""
-    return n if clusters is None else min(effective_clusters(np.unique(c, return_counts=True)[1]) for c in clusters)
+    return n if clusters is None else min(effective_clusters(cluster_sizes(c)) for c in clusters)
 
 
 def _plain_test(mean: MeanEstimate, reason: str | None, n: int) -> MeanTest:

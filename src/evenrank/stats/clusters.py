@@ -31,7 +31,7 @@ class ClusterSums:
 
     @classmethod
     def of(cls, values: Array, clusters: Array | None = None) -> ClusterSums:
-        """The sums of values [n] by ``clusters`` [n]; None: each value is its own. NaN values are left out.
+        """The sums of values [n] by the number of each one's cluster [n]; None: each is its own. NaN is left out.
 
         >>> ClusterSums.of(np.array([1.0, 0.0, 3.0, 6.0]), np.array([0, 0, 1, 1])).totals.tolist()
         [1.0, 9.0]
@@ -44,10 +44,10 @@ class ClusterSums:
         return sums if clusters is None else sums.merged(clusters[known])
 
     def merged(self, clusters: Array) -> ClusterSums:
-        """The sums of clusters of these clusters, each in that of its name [G]."""
-        index = np.unique(clusters, return_inverse=True)[1]
-        sizes, totals, nonzero = (np.bincount(index, of) for of in (self.sizes, self.totals, self.nonzero))
-        return replace(self, sizes=sizes, totals=totals, nonzero=nonzero)
+        """The sums of clusters of these clusters, each in that of its number [G], 0 or more."""
+        sizes, totals, nonzero = (np.bincount(clusters, of) for of in (self.sizes, self.totals, self.nonzero))
+        there = sizes > 0
+        return replace(self, sizes=sizes[there], totals=totals[there], nonzero=nonzero[there])
 
     @property
     def n(self) -> int:
@@ -84,6 +84,12 @@ class ClusterSums:
             min(self.least, value),
             max(self.most, value),
         )
+
+
+def cluster_sizes(clusters: Array) -> Array:
+    """How many of n values are in each of G clusters [G], from the number of each value's cluster [n], 0 or more."""
+    sizes = np.bincount(clusters)
+    return sizes[sizes > 0]
 
 
 def effective_clusters(sizes: Array) -> float:

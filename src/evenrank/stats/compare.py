@@ -19,7 +19,7 @@ import numpy as np
 
 from evenrank.files.types import Array, holm
 
-from .clusters import ZERO, ClusterSums, effective_clusters
+from .clusters import ZERO, ClusterSums, cluster_sizes, effective_clusters
 from .distributions import ndtr, ndtri
 from .estimate import (
     AUGMENTED_BELOW,
@@ -314,7 +314,7 @@ def _interval(test: MeanTest, sums: ClusterSums) -> Interval | None:
 
 def worth(clusters: Array) -> float:
     """The number of clusters of equal size that the ``clusters`` [n] of values are worth."""
-    return effective_clusters(np.unique(clusters, return_counts=True)[1])
+    return effective_clusters(cluster_sizes(clusters))
 
 
 def too_few_clusters(number: float, least: float, what: str = "the queries are") -> str | None:
@@ -432,7 +432,7 @@ def _clusters_of(samples: Sequence[Array], clusters: Array | None) -> list[Array
     if clusters is None:
         return None
     within = [clusters[~np.isnan(sample)] for sample in samples]
-    return within if any(len(np.unique(one)) < len(one) for one in within) else None
+    return within if any((cluster_sizes(one) > 1).any() for one in within) else None
 
 
 def compare_groups(inside: Array, others: Array, *, clusters: Array | None = None, unit: str = "queries") -> Comparison:

@@ -15,7 +15,7 @@ from evenrank.files.types import EQUAL as EQUAL
 from evenrank.files.types import NEAR_ZERO as NEAR_ZERO
 from evenrank.files.types import Array
 
-from .clusters import ClusterSums, effective_clusters
+from .clusters import ClusterSums, cluster_sizes, effective_clusters
 from .distributions import stdtr, stdtrit
 from .sampling import LabelSample
 
@@ -254,7 +254,7 @@ def with_value(values: Array, value: float, clusters: Array | None = None) -> tu
     """Values [n + 1] with one more; with ``clusters`` a cluster more, of the usual size Σn_c²/n [n + m]."""
     if clusters is None:
         return np.append(values, value), None
-    sizes = np.unique(clusters, return_counts=True)[1]
+    sizes = cluster_sizes(clusters)
     size = max(1, round(float((sizes**2).sum()) / len(values)))
     return np.append(values, np.full(size, value)), np.append(clusters, np.full(size, int(clusters.max()) + 1))
 

@@ -36,6 +36,7 @@ NAMES = (
     "probes",
     "scan",
     "rebalance",
+    "machines",
 )
 
 

@@ -14,11 +14,15 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Cost:
-    """Wall seconds and peak memory (MB) of a process, start included, and what it printed last."""
+    """Wall seconds and peak memory (MB) of a process, start included, and what it printed last.
+
+    ``cpu_seconds``: of all processes that it started too, daemons among them.
+    """
 
     seconds: float
     megabytes: float
     said: str
+    cpu_seconds: float
 
 
 def run(*arguments: str) -> Cost:
@@ -29,12 +33,19 @@ def run(*arguments: str) -> Cost:
 # A process counts what its parent held when it was made, so the parent has to be a small one, whose own start does not
 # count.
 _LAUNCH = """
-import os, sys, time
+import ctypes, os, resource, sys, time
+ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: whom a process leaves behind is waited for here
 start = time.perf_counter()
 number = os.posix_spawnp(sys.argv[2], sys.argv[2:], os.environ)
 _, status, usage = os.wait4(number, 0)
 seconds = time.perf_counter() - start
-os.write(int(sys.argv[1]), b"%d %d %r" % (os.waitstatus_to_exitcode(status), usage.ru_maxrss, seconds))
+try:
+    while True:
+        os.wait()
+except ChildProcessError:
+    every = resource.getrusage(resource.RUSAGE_CHILDREN)
+cpu = every.ru_utime + every.ru_stime
+os.write(int(sys.argv[1]), b"%d %d %r %r" % (os.waitstatus_to_exitcode(status), usage.ru_maxrss, seconds, cpu))
 """
 
 
@@ -45,10 +56,10 @@ def run_command(command: list[str]) -> Cost:
     done = subprocess.run(launch, stdout=subprocess.PIPE, text=True, pass_fds=[write], check=True)
     os.close(write)
     with os.fdopen(read) as stream:
-        status, kilobytes, seconds = stream.read().split()
+        status, kilobytes, seconds, cpu = stream.read().split()
     if int(status):
         raise SystemExit(f"{' '.join(command)} failed with status {status}")
-    return Cost(float(seconds), int(kilobytes) / 1e3, done.stdout.strip().rsplit("\n", 1)[-1])
+    return Cost(float(seconds), int(kilobytes) / 1e3, done.stdout.strip().rsplit("\n", 1)[-1], float(cpu))
 
 
 @dataclass(frozen=True)

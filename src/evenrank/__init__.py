@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from evenrank import search as search
     from evenrank import training as training
     from evenrank.auditing import AuditResult, audit, named_runs, run_name
+    from evenrank.auditing.audit_sql import audit_sql
     from evenrank.auditing.data import MetricValue, RunAudit
     from evenrank.auditing.label_sample import LabelSample, sample_labels
     from evenrank.auditing.lexicon_check import LexiconCheck, check_lexicon
     from evenrank.auditing.people import ImpactRatios, impact_ratios
+    from evenrank.auditing.sums import audit_sums
     from evenrank.decide.gate import gate
     from evenrank.decide.gate_result import GateResult
     from evenrank.decide.initial_budget import initial_budget
@@ -119,6 +121,8 @@ __all__ = [
     "__version__",
     "as_labels",
     "audit",
+    "audit_sql",
+    "audit_sums",
     "beir",
     "best_passages",
     "build_index",

@@ -172,7 +172,11 @@ Neutral = Annotated[Sequence[str] | str | None, Option(NEUTRAL, typed=list, need
 GroupColumn = Annotated[
     Sequence[str] | str | None,
     Option(
-        "The column of groups, if there are several; repeatable.", typed=list, needs=_READ, panel="Groups", rare=True
+        "The column of groups, if there are several; repeatable.",
+        typed=list,
+        needs=(*_READ, "dialect"),
+        panel="Groups",
+        rare=True,
     ),
 ]
 Intersect = Annotated[

@@ -216,7 +216,7 @@ def audit_page(result: AuditFigures) -> Page:
         findings,
         table,
         legend=legend(result, table),
-        aside=counted(len(result.queries), "query"),
+        aside=counted(result.n, result.unit),
         next=next_commands(result, findings),
         verdicts=verdicts(result, by_run),
         plot=audit_plot(result),
@@ -248,6 +248,8 @@ def _sections(result: AuditFigures) -> tuple[Section, ...]:
 
 def next_commands(result: AuditFigures, findings: Sequence[Finding]) -> tuple[tuple[str, str], ...]:
     """What can be done now: commands, and what for."""
+    if result.views is not None:
+        return ()
     if not result.judged or result.unchecked:
         return (("evenrank labels sample … --measure P@10", "a hundred judgements"),)
     if any(one.key == "better_untold" for one in findings) and _is_sampled(result):

@@ -474,6 +474,8 @@ class AuditFigures(Result):
     """The group of each query [Q], null of one without; None where no groups were given."""
     query_cluster: pl.Series | None = field(default=None, repr=False, metadata=BY_QUERY)
     """The cluster of each query [Q], as whole numbers; None where queries are independent."""
+    views: pl.Series | None = field(default=None, repr=False, metadata=LEFT_OUT)
+    """Of sums, how many views each query [Q] has, which is what their figures are of; None of runs."""
     impact: tuple[GroupImpact, ...] = field(default=(), repr=False, metadata=IF_KNOWN)
     """The groups' impact ratios, all queries together, where some ImpactRatio was measured."""
     judge: JudgeCheck | None = field(default=None, metadata=IF_KNOWN)
@@ -516,6 +518,16 @@ class AuditFigures(Result):
     def warnings(self) -> tuple[str, ...]:
         """What misleads, in words."""
         return tuple(one.text for one in self.misleading)
+
+    @property
+    def unit(self) -> str:
+        """What figures are means over: ``query``, and ``view`` of a log of rankings."""
+        return "query" if self.views is None else "view"
+
+    @property
+    def n(self) -> int:
+        """Number of these."""
+        return len(self.queries) if self.views is None else int(self.views.sum())
 
     @property
     def measures(self) -> list[Measure]:

@@ -316,7 +316,7 @@ def _warnings(result: AuditFigures) -> Iterator[Finding]:
             "in_common", level="cannot be told", place="warning", count=int(both.sum()), total=len(both)
         )
     clusters = result.query_cluster
-    units = len(result.queries) if clusters is None else clusters.n_unique()
+    units = result.n if clusters is None else clusters.n_unique()
     if units < LEAST_NOT_ZERO:
         count = counted(units, "query" if clusters is None else "cluster of queries")
         yield _PHRASES.finding("few", level="cannot be told", place="warning", count=count)
@@ -637,8 +637,8 @@ def _no_group_apart(result: AuditFigures, measures: Mapping[str, Measure]) -> Fi
 
 def _notes(result: AuditFigures) -> Iterator[Finding]:
     if result.query_cluster is not None:
-        sizes = result.query_cluster.n_unique(), len(result.queries)
-        values: dict[str, Any] = {"clusters": counted(sizes[0], "cluster"), "count": counted(sizes[1], "query")}
+        sizes = result.query_cluster.n_unique(), result.n
+        values: dict[str, Any] = {"clusters": counted(sizes[0], "cluster"), "count": counted(sizes[1], result.unit)}
         # Few of them decide how sure all else is.
         place: Place = "warning" if sizes[0] <= MOST_LOST * sizes[1] else "note"
         yield _PHRASES.finding("clusters", place=place, why=result.settings["query_clusters"], **values)

@@ -56,7 +56,7 @@ def run_audits(
 def _metric_value(
     run: str, of: MeasureValues, compared: RunComparison | None, references: Mapping[Over, RunValues]
 ) -> MetricValue:
-    mean = of.how.figure(of.parts) if of.expected is None else of.expected
+    mean = of.figure if of.expected is None else of.expected
     tie_mean, tie_range = of.tie_mean, of.tie_range
     if run in (RANDOM, RELEVANCE_FIRST) and not np.isnan(mean):
         tie_mean, tie_range = mean, (mean, mean)
@@ -91,7 +91,7 @@ def _counted_queries(of: MeasureValues) -> int:
 
     Of a figure that has bounds alone, those with a labelled document.
     """
-    count = len(defined(of.by_query.values if len(of.parts) == 1 else np.fmax.reduce(of.parts)))
+    count = of.by_query.n if len(of.parts) == 1 else len(defined(np.fmax.reduce(of.parts)))
     if of.known_queries is None or of.by_query.label_sample is not None:
         return count
     return of.known_queries if of.undecidable_reason is not None and not count else min(count, of.known_queries)
@@ -128,7 +128,8 @@ def _lean(of: MeasureValues) -> Comparison:
         mean = of.by_query.mean if len(of.parts) == 1 else None
         return undecidable(mean, of.known_queries or 0, of.undecidable_reason)
     values = of.by_query
-    of_order = compare_combined(
-        of.parts, signs(of.measure), sample=values.label_sample, clusters=values.clusters, reach=of.reach
-    )
+    if len(of.parts) == 1:
+        of_order = values.compare(reach=of.reach)
+    else:
+        of_order = compare_combined(of.parts, signs(of.measure), clusters=values.clusters)
     return of_order if of.over_ties is None else unless_tied(of_order, of.over_ties.compare(reach=of.reach))

@@ -52,7 +52,8 @@ def order_effect(run: MeasureValues, references: Mapping[Over, RunValues], over:
     test, tied = (_test(run, of, over) for of in (difference, over_ties))
     ideal = ideal.on(~np.isnan(difference.values))
     return OrderEffect(
-        mean=_mean(difference),
+        # A mean of differences that are rounding is 0.
+        mean=0.0 if abs(difference.mean or 0.0) <= EQUAL else difference.mean or 0.0,
         n=difference.n,
         test=unless_tied(test, tied),
         reference=ideal.mean or 0.0,
@@ -69,9 +70,3 @@ def _test(run: MeasureValues, difference: QueryValues, over: Over) -> Comparison
         return compare_differences(difference, run)
     variances = np.zeros(len(difference.values)) if run.order_variances is None else run.order_variances
     return difference.compare_to_random_order(variances, reach_of_difference(run))
-
-
-def _mean(difference: QueryValues) -> float:
-    """The mean of the differences; those that are rounding are 0."""
-    values = difference.values
-    return float(np.nanmean(np.where(np.abs(values) <= EQUAL, 0.0, values)))

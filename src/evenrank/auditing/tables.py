@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from evenrank.files.types import EQUAL
-from evenrank.files.wording import counted
+from evenrank.files.wording import counted, plural
 from evenrank.measures import is_bias, resolve
 from evenrank.results.table import (
     COUNT,
@@ -284,7 +284,8 @@ def _title(result: AuditFigures, key: str) -> str:
         most = f"up to {max(absent)}" if len(set(absent)) > 1 else absent[0]
         more += f", {most} of them not in the run and counted as 0"
     kind = "bias" if is_bias(figures[0].measure) else "effectiveness"
-    return f"{key} ({kind}, {direction(figures[0].measure)}; n = {n} {'query' if n == '1' else 'queries'}{more})"
+    unit = result.unit if n == "1" else plural(result.unit)
+    return f"{key} ({kind}, {direction(figures[0].measure)}; n = {n} {unit}{more})"
 
 
 def _on_common(row: FigureRow) -> str:

@@ -94,6 +94,12 @@ class MeasureValues:
         """The farthest from 0 that a query's value can be; None where that is not known."""
         return self.greatest if self.greatest is not None and np.isfinite(self.greatest) else None
 
+    @property
+    def figure(self) -> float:
+        """The figure of the parts; NaN if one has no value."""
+        means = [self.by_query.mean] if len(self.parts) == 1 else map(mean_of, self.parts)
+        return float(self.how.combine([np.asarray(np.nan if mean is None else mean) for mean in means]))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunValues:

@@ -24,6 +24,8 @@ evenrank audit bm25.run --labels sellers.csv --qrels qrels.txt
 
 _OF_GROUPS = ("labels", "group_column", "intersect", "neutral")
 """Where the groups of people in a table are, as those of labels are."""
+_OF_SQL = ("measures", "lexicon", "group_column", "poles")
+"""What the query for a warehouse depends on."""
 
 
 def command(
@@ -34,6 +36,18 @@ def command(
         opt.Option("People instead of runs: a row each, with groups and who was selected, or scores.", reads=True),
     ] = None,
     people: Annotated[Values, From("auditing.people", "impact_ratios", without=("table", *_OF_GROUPS))],
+    dialect: Annotated[
+        str | None,
+        opt.Option(
+            "Print the query that makes sums of a log in a warehouse (see --sums).",
+            flag="--sql",
+            metavar="DIALECT",
+            panel="Input",
+        ),
+    ] = None,
+    sums: Annotated[
+        str | None, opt.Option("Sums of a log, by the query of --sql.", metavar="[NAME=]FILE", reads=True)
+    ] = None,
     full: opt.Full = False,
     json: opt.Json = None,
     values: Annotated[
@@ -50,17 +64,27 @@ def command(
         ),
     ] = None,
 ) -> None:
-    from evenrank import EvenrankError, audit, impact_ratios, named_runs
+    from evenrank import EvenrankError, audit, audit_sql, audit_sums, impact_ratios, named_runs
     from evenrank.files.errors import quoted
     from evenrank.files.outputs import check_csv
     from evenrank.files.provenance import files_beside
 
     if tables not in (None, "impact"):
         raise EvenrankError(f"{arg.tables}: expected impact, found {quoted(tables)}")
+    others = {"table": (table, _OF_GROUPS), "dialect": (dialect, _OF_SQL), "sums": (sums, ())}
+    instead = next((name for name, (value, _) in others.items() if value is not None), None)
+    if instead is not None:
+        beside = [name for name in given.changed if name not in others[instead][1]]
+        beside += [name for name, (value, _) in others.items() if value is not None and name != instead]
+        if beside or values:
+            other = [*beside, "values"][0]
+            raise EvenrankError(
+                f"{arg(instead)} or {arg(other)}: an audit is of runs, of people in a table, or of sums"
+            )
+    if dialect is not None:
+        _output.say(audit_sql(dialect, **{name: given[name] for name in _OF_SQL}))  # type: ignore[arg-type]
+        return
     if table is not None:
-        other = next((name for name in given.changed if name not in _OF_GROUPS), "values" if values else None)
-        if other is not None:
-            raise EvenrankError(f"{arg.table} or {arg(other)}: an audit is of people in a table, or of runs")
         _output.check(report=report, streams=(json, per_query), inputs=(table, given["labels"]))
         check_csv(per_query)
         _output.will_write(json, report)
@@ -68,12 +92,12 @@ def command(
         shown = found.impact_text() if tables else None
         _output.emit(found, json, report, full=full, per_query=(found, per_query), text=shown)
         return
-    runs = named_runs(given["runs"] or [])
+    runs = named_runs([sums] if sums is not None else given["runs"] or [])
     inputs = (*runs.values(), *files_beside(*runs.values()), *given.read)
     _output.check(report=report, streams=(json, per_query), inputs=inputs)
     check_csv(per_query)
     _output.will_write(json, report)
-    result = audit(**{**given, "runs": runs})
+    result = audit(**{**given, "runs": runs}) if sums is None else audit_sums(sums)
     to_json = functools.partial(result.to_json, values=values)
     shown = result.impact_text() if tables else None
     _output.emit(result, json, report, full=full, per_query=(result, per_query), to_json=to_json, text=shown)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,16 +21,13 @@ _WORD = f"{_LETTERS}(?:'{_LETTERS})*"
 
 
 @dataclass(frozen=True, slots=True)
-class _Syntax:
-    """How a database quotes names and texts, and calls the functions that all of them have."""
+class Dialect:
+    """How a database quotes names and texts, and what it calls a number of 64 bits with a fraction."""
 
     quote: str
     backslashes: bool
     """Whether a backslash escapes the next character of a text."""
-    matches: str
-    replaced: str
-    joined: str
-    length: str
+    double: str = "DOUBLE"
 
     def text(self, value: str) -> str:
         """A text as a literal."""
@@ -50,14 +47,28 @@ class _Syntax:
         return ".".join(map(self.name, value.split(".")))
 
 
-_SYNTAX: dict[str, _Syntax] = {
-    "duckdb": _Syntax(
-        '"', False, "regexp_extract_all({}, {})", "regexp_replace({}, {}, {}, 'g')", "array_to_string", "len"
+class _Functions(NamedTuple):
+    """What databases call the functions on texts that all of them have."""
+
+    matches: str
+    replaced: str
+    joined: str
+    length: str
+
+
+DIALECTS = {
+    "duckdb": Dialect('"', False),
+    "bigquery": Dialect("`", True, "FLOAT64"),
+    "spark": Dialect("`", True),
+    "snowflake": Dialect('"', False),
+    "postgres": Dialect('"', False, "DOUBLE PRECISION"),
+}
+_FUNCTIONS = {
+    "duckdb": _Functions("regexp_extract_all({}, {})", "regexp_replace({}, {}, {}, 'g')", "array_to_string", "len"),
+    "bigquery": _Functions(
+        "regexp_extract_all({}, {})", "regexp_replace({}, {}, {})", "array_to_string", "array_length"
     ),
-    "bigquery": _Syntax(
-        "`", True, "regexp_extract_all({}, {})", "regexp_replace({}, {}, {})", "array_to_string", "array_length"
-    ),
-    "spark": _Syntax("`", True, "regexp_extract_all({}, {}, 0)", "regexp_replace({}, {}, {})", "array_join", "size"),
+    "spark": _Functions("regexp_extract_all({}, {}, 0)", "regexp_replace({}, {}, {})", "array_join", "size"),
 }
 
 
@@ -91,30 +102,30 @@ def lexicon_sql(
     SELECT doc_id, tokens, "count_f", "count_m",
     ...
     """
-    words, sql = load_lexicon(lexicon), _SYNTAX[dialect]
+    words, sql, functions = load_lexicon(lexicon), DIALECTS[dialect], _FUNCTIONS[dialect]
     entries = words.entries("word")
     groups = {group: sql.name(f"count_{group}") for group in words.groups}
-    clitics = sql.replaced.format(
-        f"' ' || {sql.joined}(words, '  ') || ' '", sql.text(f"'(?:{'|'.join(CLITICS)}) "), "' '"
+    clitics = functions.replaced.format(
+        f"' ' || {functions.joined}(words, '  ') || ' '", sql.text(f"'(?:{'|'.join(CLITICS)}) "), "' '"
     )
-    every = sql.matches.format(clitics, sql.text(_any_of(list(entries))))
+    every = functions.matches.format(clitics, sql.text(_any_of(list(entries))))
     counts = []
     for group, column in groups.items():
         of_group = sql.text(f"/{_any_of([entry for entry, of in entries.items() if of == group])}/")
-        found = sql.matches.format(f"'/' || {sql.joined}(found, '//') || '/'", of_group)
-        counts.append(f"{sql.length}({found}) AS {column}")
-    tokens = sql.matches.format(_folded(sql, entries, sql.path(text_column)), sql.text(_WORD))
+        found = functions.matches.format(f"'/' || {functions.joined}(found, '//') || '/'", of_group)
+        counts.append(f"{functions.length}({found}) AS {column}")
+    tokens = functions.matches.format(_folded(sql, entries, sql.path(text_column)), sql.text(_WORD))
     columns = ", ".join(groups.values())
     about = f"{plain(words.name)}: its words by group, as evenrank {__version__} counts them"
     return f"""-- {about} (tokens: word, threshold: 1).
 SELECT doc_id, tokens, {columns},
   CASE WHEN total <= 1 THEN 1.0
-    WHEN 1 - distance < {_number(ROUNDING)} THEN 0.0 ELSE 1 - distance END AS neutrality
+    WHEN 1 - distance < {sql_number(ROUNDING)} THEN 0.0 ELSE 1 - distance END AS neutrality
 FROM (
 SELECT doc_id, tokens, total, {columns},
   {_distance(words, groups)} AS distance
 FROM (
-SELECT doc_id, {sql.length}(words) AS tokens, {sql.length}(found) AS total,
+SELECT doc_id, {functions.length}(words) AS tokens, {functions.length}(found) AS total,
   {f",{chr(10)}  ".join(counts)}
 FROM (
 SELECT doc_id, words, {every} AS found
@@ -136,7 +147,7 @@ def _any_of(entries: list[tuple[str, ...]]) -> str:
     return f" (?:{'|'.join(map('  '.join, ordered))}) "
 
 
-def _folded(sql: _Syntax, entries: Entries, text: str) -> str:
+def _folded(sql: Dialect, entries: Entries, text: str) -> str:
     """The text with those characters case-folded that can be part of an entry or a clitic: no other is ever found.
 
     What a database takes for lower case is not asked: İ, for one, is i for some, and ß is never ss.
@@ -158,11 +169,11 @@ def _folded(sql: _Syntax, entries: Entries, text: str) -> str:
 def _distance(lexicon: Lexicon, columns: dict[str, str]) -> str:
     """1 minus the neutrality of a document with some word (see :func:`evenrank.groups.neutrality`)."""
     shares = zip(columns.values(), lexicon.shares, strict=True)
-    parts = " + ".join(f"abs({column} / nullif(total, 0) - {_number(share)})" for column, share in shares)
-    return f"({parts}) / {_number(2 * (1 - min(lexicon.shares)))}"
+    parts = " + ".join(f"abs({column} / nullif(total, 0) - {sql_number(share)})" for column, share in shares)
+    return f"({parts}) / {sql_number(2 * (1 - min(lexicon.shares)))}"
 
 
-def _number(value: float) -> str:
+def sql_number(value: float) -> str:
     """A number that is no decimal to any database: with an exponent."""
     text = repr(value)
     return text if "e" in text else f"{text}e0"

@@ -20,6 +20,7 @@ from ir_measures.measures.base import Agg
 from evenrank.files.errors import EvenrankError
 from evenrank.files.types import EQUAL, Array
 from evenrank.groups.table import MAGNITUDES, GroupTable
+from evenrank.stats.clusters import ZERO
 from evenrank.stats.sampling import FOLDS, Estimates, LabelSample, difference_estimates
 
 from .joined import TIE_DRAWS, JoinedRun
@@ -536,9 +537,12 @@ class LinearMeasure(BiasMeasure):
         n = lists.lengths.astype(np.float64)
         table = run.required_table
         squares = run.column((self, "squares"), lambda rows: self.documents(table, rows) ** 2, self.unknown**2)
-        of_documents = np.maximum(squares.means(lists) - column.means(lists) ** 2, 0.0) * n
-        of_ranks = np.maximum((weights**2).sum(axis=1) - weights.sum(axis=1) ** 2 / np.maximum(n, 1), 0.0)
-        variance: Array = of_ranks * of_documents / np.maximum(n - 1, 1) * scale**2
+        mean_squares, rank_squares = squares.means(lists), (weights**2).sum(axis=1)
+        of_documents = mean_squares - column.means(lists) ** 2
+        of_ranks = rank_squares - weights.sum(axis=1) ** 2 / np.maximum(n, 1)
+        # What is left of equal values, or of equal weights, is rounding, whose root would not be.
+        varies = (of_documents > ZERO * mean_squares) & (of_ranks > ZERO * rank_squares)
+        variance: Array = np.where(varies, of_ranks * of_documents * n / np.maximum(n - 1, 1), 0.0) * scale**2
         return variance
 
     def label_range(self, table: GroupTable) -> tuple[float, float] | None:

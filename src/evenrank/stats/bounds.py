@@ -11,7 +11,7 @@ import numpy as np
 
 from evenrank.files.types import Array
 
-from .clusters import cluster_sizes, effective_clusters
+from .clusters import ZERO, cluster_sizes, effective_clusters
 from .compare import (
     LEAST_CLUSTERS,
     LEAST_NOT_ZERO,
@@ -33,6 +33,7 @@ from .estimate import (
     Interval,
     MeanEstimate,
     adjusted_t_sf,
+    as_sums,
     bisect_root,
     ci_upper,
     combined_estimate,
@@ -48,7 +49,6 @@ from .sampling import LabelSample, SamplePair
 MARGIN = 0.05
 """The share of effectiveness within which "no loss" is shown."""
 Outcome = Literal["holds", "violated", "not shown"]
-_ZERO = 1e-12
 _ONE_SIDED = 1.6449
 """The normal quantile of one minus SIGNIFICANT."""
 _ROUNDING = 1e-7
@@ -313,7 +313,7 @@ def bound_mean(
         z = within[0]
         groups = None if clusters is None else clusters[0]
         mean = superpopulation_mean(sample, z, groups)
-        few = too_few(k, n) if (k := int((np.abs(z) > _ZERO).sum())) < LEAST_NOT_ZERO else None
+        few = too_few(k, n) if (k := int((np.abs(z) > ZERO).sum())) < LEAST_NOT_ZERO else None
         held = superpopulation_mean(sample, *with_value(z, -lost, groups))
         return MeanBound(mean, _plain_test(mean, few, n), held, bound, sign, loss, n, n_effective, unit)
     if len(within) > 1:
@@ -324,12 +324,12 @@ def bound_mean(
         ]
         groups_more = None if clusters is None else [one for _, one in more if one is not None]
         held = combined_estimate([values for values, _ in more], factors, groups_more)
-        k = min(int((np.abs(part) > _ZERO).sum()) for part in within)
+        k = min(int((np.abs(part) > ZERO).sum()) for part in within)
         groups = None if clusters is None else clusters[0]
         test = _plain_test(mean, too_few(k, n, least=LEAST_SAMPLE) if k < LEAST_SAMPLE else None, n)
     else:
         (z,), groups = within, known_clusters(None if clusters is None else clusters[0], np.ones(n, bool))
-        test = MeanTest.of(z, groups, zeros, gain, augmented_below=AUGMENTED_BELOW)
+        test = MeanTest.of(as_sums(z, groups), zeros, gain, augmented_below=AUGMENTED_BELOW)
         mean, held = mean_estimate(z, groups), mean_estimate(*with_value(z, -lost, groups))
     return MeanBound(mean, test, replace(held, skewness=0.0), bound, sign, loss, n, n_effective, unit)
 
@@ -411,7 +411,7 @@ def margin_absolute(
         pessimistic = absolute_means([values], [others], factors, clusters=None if group is None else [group])
     apart = [a - b for a, b in zip(own, other, strict=True)]
     # Of a margin that is not 0, an equal value tells something too.
-    k = min(len(part) if margin else int((np.abs(part) > _ZERO).sum()) for part in apart)
+    k = min(len(part) if margin else int((np.abs(part) > ZERO).sum()) for part in apart)
     n = min(map(len, own))
     few = too_few(k, n) if k < LEAST_NOT_ZERO else None
     n_effective = _effective_number(n, clusters)

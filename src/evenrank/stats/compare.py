@@ -19,7 +19,7 @@ import numpy as np
 
 from evenrank.files.types import Array, holm
 
-from .clusters import cluster_sizes, cluster_sums, effective_clusters
+from .clusters import ZERO, ClusterSums, cluster_sizes, effective_clusters
 from .distributions import ndtr, ndtri
 from .estimate import (
     AUGMENTED_BELOW,
@@ -33,11 +33,11 @@ from .estimate import (
     Interval,
     MeanEstimate,
     adjusted_t_sf,
+    as_sums,
     bisect_root,
     combined_estimate,
     confidence_interval,
     defined,
-    known_clusters,
     mean_estimate,
     p_greater,
     p_two_sided,
@@ -58,7 +58,6 @@ LEAST_SAMPLE = 15
 LEAST_CLUSTERS = 6.0
 """So many clusters of equal size clustered values have to be worth."""
 ALL_ZERO = "every value is 0"
-_ZERO = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,27 +156,22 @@ class MeanTest:
     @classmethod
     def of(
         cls,
-        values: Array,
-        clusters: Array | None,
+        sums: ClusterSums,
         zeros: Zeros,
         reach: float | None,
         unit: str = "queries",
         augmented_below: int = 0,
     ) -> MeanTest:
-        """The tests of two or more defined values [n]; ``augmented_below``: as :class:`AugmentedMean` has it."""
-        nonzero = np.abs(values) > _ZERO
-        n, k = len(values), int(nonzero.sum())
-        inside = np.ones(n, bool) if zeros == "keep" else nonzero
-        within = known_clusters(clusters, inside)
+        """The tests of two or more values; ``augmented_below``: as :class:`AugmentedMean` has it."""
+        n, k = sums.n, int(sums.nonzero.sum())
+        inside = sums if zeros == "keep" else sums.without_zeros()
         factor = SKEWNESS_FACTOR
         if zeros == "drop":
             factor, augmented_below = SPARSE_SKEWNESS_FACTOR, AUGMENTED_BELOW
-        number, reason = float(inside.sum()), None
+        number, reason, share = float(inside.n), None, inside.n / n
         least = LEAST_DIFFERENT if zeros == "keep" else LEAST_NOT_ZERO
-        if within is not None:
-            assert clusters is not None
-            sizes = cluster_sizes(within)
-            number, groups = effective_clusters(sizes), len(np.unique(clusters[nonzero]))
+        if inside.clustered:
+            number, groups = effective_clusters(inside.sizes), int((inside.nonzero > 0).sum())
             if number < LEAST_CLUSTERS:
                 reason = f"the {unit} are worth only {number:.1f} clusters, where {LEAST_CLUSTERS:.0f} are needed"
             elif groups < least:
@@ -186,12 +180,12 @@ class MeanTest:
         elif k < least:
             reason = too_few(k, n, unit, least, paired=zeros == "keep")
         if number < 2:
-            alone = MeanEstimate(float(values[inside].mean()) if inside.any() else 0.0, 0.0, 1.0)
-            return cls(AugmentedMean(alone, alone, alone), float(inside.mean()), reason, reach, number)
-        mean = AugmentedMean.of(values[inside], within, factor, augmented_below)
+            alone = MeanEstimate(inside.mean if inside.n else 0.0, 0.0, 1.0)
+            return cls(AugmentedMean(alone, alone, alone), share, reason, reach, number)
+        mean = AugmentedMean.of(inside, None, factor, augmented_below)
         if reason is None and not mean.estimate.se and reach is None:
             reason = "every value is the same, and how far a value can lie is not known"
-        return cls(mean, float(inside.mean()), reason, reach, number)
+        return cls(mean, share, reason, reach, number)
 
     @property
     def estimate(self) -> MeanEstimate:
@@ -227,7 +221,7 @@ class MeanTest:
 
 
 def compare(
-    values: Array,
+    values: Array | ClusterSums,
     *,
     zeros: Zeros = "drop",
     clusters: Array | None = None,
@@ -259,7 +253,7 @@ def compare(
     (0.032, 'shown', 0.016, 0.003)
 
     Args:
-        values: [n]; NaN values are left out.
+        values: [n]; NaN values are left out. Or their sums by cluster.
         zeros: Whether values of 0 count ("keep") or not ("drop").
         clusters: The cluster [n] of each value, as whole numbers; None: values are independent. Six clusters (ten with
             zeros dropped) have to differ from 0, and all be worth six of equal size.
@@ -268,20 +262,19 @@ def compare(
         reach: The farthest from 0 that a value can be; None where that is not known.
         unit: What the values are of, in the plural.
     """
-    known = ~np.isnan(values)
-    within, own = known_clusters(clusters, known), values[known]
-    n = len(own)
+    sums = as_sums(values, clusters)
+    n, k = sums.n, int(sums.nonzero.sum())
     if not n:
         return undecidable(None, 0, "no value is defined", unit)
-    mean, k = float(own.mean()), int((np.abs(own) > _ZERO).sum())
+    mean = sums.mean
     if not k:
         return undecidable(mean, n, ALL_ZERO, unit)
     if n < 2:
         return undecidable(mean, n, f"there is only one of the {unit}", unit)
-    if sample is not None:
+    if sample is not None and not isinstance(values, ClusterSums):
         return _compare_sampled(values, clusters, sample, k, unit)
-    test = MeanTest.of(own, within, zeros, reach, unit)
-    ci95 = _interval(test, own, within)
+    test = MeanTest.of(sums, zeros, reach, unit)
+    ci95 = _interval(test, sums)
     if test.reason is not None:
         return undecidable(mean, n, test.reason, unit, ci95)
     return Comparison(mean, ci95, n, unit, test.p_two_sided(), mde=test.mde())
@@ -306,13 +299,13 @@ def too_few(k: int, n: int, unit: str = "queries", least: int = LEAST_NOT_ZERO, 
     return f"only {of} {unit} differ from 0, where {least} are needed"
 
 
-def _interval(test: MeanTest, values: Array, clusters: Array | None) -> Interval | None:
-    """The interval of the mean of all ``values`` [n], ``test`` that of those that count."""
+def _interval(test: MeanTest, sums: ClusterSums) -> Interval | None:
+    """The interval of the mean of all values, ``test`` that of those that count."""
     ci95 = test.mean.ci95()
     if ci95 is None or test.share == 1:
         return ci95
     low, high = (test.share * end for end in ci95)
-    of_all = AugmentedMean.of(values, clusters).ci95() or (low, high)
+    of_all = AugmentedMean.of(sums).ci95() or (low, high)
     # 0 stays outside where the test excludes it, however little.
     least = max(of_all[0], sys.float_info.min) if low > 0 else of_all[0]
     most = min(of_all[1], -sys.float_info.min) if high < 0 else of_all[1]
@@ -330,7 +323,7 @@ def too_few_clusters(number: float, least: float, what: str = "the queries are")
 
 
 def compare_to_random_order(
-    values: Array,
+    values: Array | ClusterSums,
     variances: Array,
     *,
     clusters: Array | None = None,
@@ -340,7 +333,8 @@ def compare_to_random_order(
     """Whether orders add something: the mean of values [Q] differs from 0 and from what random orders make of it.
 
     ``values``: what each query's order has beyond the expectation over random orders of its candidates; ``variances``
-    [Q]: its variance over these orders, known exactly. The test of :func:`compare` between queries has to agree with
+    [Q]: its variance over these orders, known exactly; of sums [G] that of each cluster. The test of :func:`compare`
+    between queries has to agree with
     z = Σx / √Σv: where few documents belong to a group, the values are rare and large, and no test of their mean alone
     holds. Within a cluster of queries the same documents may decide: its variance is (Σ√v)². Of values that are
     estimated from drawn labels only the test between queries and labels is made.
@@ -354,10 +348,9 @@ def compare_to_random_order(
     found = compare(values, clusters=clusters, sample=sample, reach=reach)
     if found.p is None or sample is not None:
         return found
-    known = ~np.isnan(values)
-    sds = np.sqrt(np.maximum(variances[known], 0.0))
-    within = known_clusters(clusters, known)
-    sds = sds if within is None else cluster_sums(sds, within)[0]
+    sds = np.sqrt(np.maximum(variances, 0.0))
+    if not isinstance(values, ClusterSums):
+        sds = as_sums(np.where(np.isnan(values), np.nan, sds), clusters).totals
     se = math.sqrt(float(sds @ sds)) / found.n
     if not se:
         return found.without_verdict("every order of the candidates has the same figure")
@@ -614,7 +607,7 @@ def compare_abs_means(
     own, other = ([part[known] for part, known in zip(parts, both, strict=True)] for parts in (own, other))
     samples = on_queries(samples, both[0])
     n, least = max(map(len, own)), min(map(len, own))
-    differ = sum(int((np.abs(a - b) > _ZERO).sum()) for a, b in zip(own, other, strict=True))
+    differ = sum(int((np.abs(a - b) > ZERO).sum()) for a, b in zip(own, other, strict=True))
     if least < 2:
         return undecidable(None, n, too_few(least, least))
     means = absolute_means(own, other, factors, samples, within)

@@ -15,7 +15,7 @@ from evenrank.files.types import EQUAL as EQUAL
 from evenrank.files.types import NEAR_ZERO as NEAR_ZERO
 from evenrank.files.types import Array
 
-from .clusters import cluster_sizes, cluster_sums, effective_clusters
+from .clusters import ClusterSums, cluster_sizes, effective_clusters
 from .distributions import stdtr, stdtrit
 from .sampling import LabelSample
 
@@ -76,9 +76,9 @@ class MeanEstimate:
 
 
 def mean_estimate(
-    values: Array, clusters: Array | None = None, skewness_factor: float = SKEWNESS_FACTOR
+    values: Array | ClusterSums, clusters: Array | None = None, skewness_factor: float = SKEWNESS_FACTOR
 ) -> MeanEstimate:
-    """The mean of two or more values [n] with its standard error.
+    """The mean of two or more values [n], or of their sums by cluster, with its standard error.
 
     With ``clusters`` [n] (whole numbers; None: each value its own) the standard error is that of the delete-one-cluster
     jackknife (CR3), V = (G − 1)/G · Σ(x̄₍₋c₎ − x̄)², which is s²/n where each value is its own cluster. Degrees of
@@ -96,7 +96,7 @@ def mean_estimate(
 
 
 def combined_estimate(
-    samples: Sequence[Array],
+    samples: Sequence[Array | ClusterSums],
     factors: Sequence[float],
     clusters: Sequence[Array] | None = None,
     skewness_factor: float = SKEWNESS_FACTOR,
@@ -107,18 +107,15 @@ def combined_estimate(
     cluster's values are alike: their covariance would make it more certain.
     """
     value = variance = squares = third = satterthwaite = 0.0
+    most = 0
     for k, (factor, sample) in enumerate(zip(factors, samples, strict=True)):
-        n, mean = len(sample), float(sample.mean())
-        deviations = sample - mean
-        if clusters is None:
-            number = float(n)
-            own = float(deviations @ deviations) / (n - 1) / n
-        else:
-            deviations, sizes = cluster_sums(deviations, clusters[k])
-            number = effective_clusters(sizes)
-            # Leaving a cluster out moves the mean by −e/(n − n_c).
-            shifts = deviations / np.maximum(n - sizes, 1)
-            own = (len(sizes) - 1) / len(sizes) * float(shifts @ shifts)
+        sums = as_sums(sample, None if clusters is None else clusters[k])
+        n, mean, sizes = sums.n, sums.mean, sums.sizes
+        most = max(most, n)
+        deviations, number = sums.totals - sizes * mean, effective_clusters(sizes)
+        # Leaving a cluster out moves the mean by −e/(n − n_c).
+        shifts = deviations / np.maximum(n - sizes, 1)
+        own = (len(sizes) - 1) / len(sizes) * float(shifts @ shifts)
         plain = float(deviations @ deviations) / n**2
         value += factor * mean
         variance += factor**2 * own
@@ -126,7 +123,7 @@ def combined_estimate(
         third += factor**3 * (1 + skewness_factor / number) * float((deviations**3).sum()) / n**3
         satterthwaite += (factor**2 * own) ** 2 / max(number - 1, EQUAL)
     # What is left of equal values is rounding.
-    if math.sqrt(variance * max(map(len, samples))) <= EQUAL:
+    if math.sqrt(variance * most) <= EQUAL:
         return MeanEstimate(value, 0.0, 1.0)
     return MeanEstimate(value, math.sqrt(variance), variance**2 / satterthwaite, third / squares**1.5)
 
@@ -214,20 +211,19 @@ class AugmentedMean:
     @classmethod
     def of(
         cls,
-        values: Array,
+        values: Array | ClusterSums,
         clusters: Array | None = None,
         skewness_factor: float = SKEWNESS_FACTOR,
         augmented_below: int = AUGMENTED_BELOW,
     ) -> AugmentedMean:
         """Of values [n], two or more; with ``clusters`` [n] a cluster of the usual size is added."""
-        estimate = mean_estimate(values, clusters, skewness_factor)
-        number = len(values) if clusters is None else len(np.unique(clusters))
-        if number >= augmented_below or not estimate.se:
+        sums = as_sums(values, clusters)
+        estimate = mean_estimate(sums, None, skewness_factor)
+        if len(sums.sizes) >= augmented_below or not estimate.se:
             return cls(estimate, estimate, estimate)
-        reach = float(np.abs(values - estimate.value).max())
+        reach = sums.reach(estimate.value)
         pessimistic, optimistic = (
-            mean_estimate(*with_value(values, estimate.value + end, clusters), skewness_factor)
-            for end in (-reach, reach)
+            mean_estimate(sums.with_value(estimate.value + end), None, skewness_factor) for end in (-reach, reach)
         )
         return cls(estimate, pessimistic, optimistic)
 
@@ -263,6 +259,11 @@ def with_value(values: Array, value: float, clusters: Array | None = None) -> tu
     return np.append(values, np.full(size, value)), np.append(clusters, np.full(size, int(clusters.max()) + 1))
 
 
+def as_sums(values: Array | ClusterSums, clusters: Array | None = None) -> ClusterSums:
+    """The sums of values [n] by ``clusters`` [n]; sums as they are."""
+    return values if isinstance(values, ClusterSums) else ClusterSums.of(values, clusters)
+
+
 def defined(values: Array) -> Array:
     """The values that are not NaN."""
     known: Array = values[~np.isnan(values)]
@@ -278,12 +279,16 @@ def known_clusters(clusters: Array | None, known: Array) -> Array | None:
 
 
 def estimate(
-    values: Array, *, clusters: Array | None = None, sample: LabelSample | None = None, unit: str = "queries"
+    values: Array | ClusterSums,
+    *,
+    clusters: Array | None = None,
+    sample: LabelSample | None = None,
+    unit: str = "queries",
 ) -> Estimate:
     """The mean of values [n] with its 95% interval.
 
     Args:
-        values: [n]; NaN values are left out.
+        values: [n]; NaN values are left out. Or their sums by cluster.
         clusters: The cluster [n] of each value (see :func:`mean_estimate`); None: values are independent.
         sample: Of values that are estimates from drawn labels, what they owe to them: the interval is then that of
             :meth:`LabelSample.superpopulation_mean`.
@@ -292,16 +297,15 @@ def estimate(
     >>> estimate(np.array([0.0, 1.0, 0.5, 0.5, np.nan])).n
     4
     """
-    known = defined(values)
-    if not len(known):
+    sums = as_sums(values, clusters)
+    if not sums.n:
         return Estimate(None, None, 0, unit)
-    within = known_clusters(clusters, ~np.isnan(values))
-    if len(known) < 2 or (within is not None and len(np.unique(within)) < 2):
-        return Estimate(float(known.mean()), None, len(known), unit)
-    if sample is not None:
+    if len(sums.sizes) < 2:
+        return Estimate(sums.mean, None, sums.n, unit)
+    if sample is not None and not isinstance(values, ClusterSums):
         mean = superpopulation_mean(sample, values, clusters)
-        return Estimate(mean.value, confidence_interval(mean) if mean.se else None, len(known), unit)
-    return Estimate(float(known.mean()), AugmentedMean.of(known, within).ci95(), len(known), unit)
+        return Estimate(mean.value, confidence_interval(mean) if mean.se else None, sums.n, unit)
+    return Estimate(sums.mean, AugmentedMean.of(sums).ci95(), sums.n, unit)
 
 
 def absolute_estimate(figure: Estimate) -> Estimate:

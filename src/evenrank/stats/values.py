@@ -9,6 +9,7 @@ import numpy as np
 from evenrank.files.types import Array
 
 from .bounds import MARGIN, MeanBound, no_loss
+from .clusters import ClusterSums
 from .compare import Comparison, Zeros, compare, compare_to_random_order
 from .estimate import Estimate, defined, estimate
 from .sampling import LabelSample
@@ -22,24 +23,36 @@ class QueryValues:
         values: Array [Q]; NaN where a query has no value.
         clusters: The cluster [Q] of each query, as whole numbers; None where queries are independent.
         label_sample: What the values owe to labels that were drawn; None of others.
+        sums: The sums by cluster, where single values are not known; ``values`` are then the means of groups of them.
+        beyond: Of such values, what they have beyond the only others that are taken from them.
     """
 
     values: Array = field(repr=False)
     clusters: Array | None = field(default=None, repr=False)
     label_sample: LabelSample | None = field(default=None, repr=False)
+    sums: ClusterSums | None = field(default=None, repr=False)
+    beyond: QueryValues | None = field(default=None, repr=False)
 
     @property
     def n(self) -> int:
         """Number of queries with a value."""
-        return len(defined(self.values))
+        return len(defined(self.values)) if self.sums is None else self.sums.n
+
+    @property
+    def _sample(self) -> Array | ClusterSums:
+        return self.values if self.sums is None else self.sums
 
     @property
     def mean(self) -> float | None:
         """The mean over the queries with a value; None without one."""
+        if self.sums is not None:
+            return self.sums.mean
         return float(np.nanmean(self.values)) if self.n else None
 
     def minus(self, other: QueryValues) -> QueryValues:
         """The differences, where both have a value."""
+        if self.beyond is not None:
+            return self.beyond
         own, others = self.label_sample, other.label_sample
         sample = own if own is None or others is None else own.plus(others, -1.0)
         return replace(self, values=self.values - other.values, label_sample=sample)
@@ -54,16 +67,16 @@ class QueryValues:
 
     def estimate(self) -> Estimate:
         """The mean with its 95% interval (:func:`evenrank.stats.estimate.estimate`)."""
-        return estimate(self.values, clusters=self.clusters, sample=self.label_sample)
+        return estimate(self._sample, clusters=self.clusters, sample=self.label_sample)
 
     def compare(self, zeros: Zeros = "drop", reach: float | None = None) -> Comparison:
         """Whether the mean differs from 0 (:func:`evenrank.stats.compare.compare`)."""
-        return compare(self.values, zeros=zeros, clusters=self.clusters, sample=self.label_sample, reach=reach)
+        return compare(self._sample, zeros=zeros, clusters=self.clusters, sample=self.label_sample, reach=reach)
 
     def compare_to_random_order(self, variances: Array, reach: float | None = None) -> Comparison:
         """Whether orders add something (:func:`evenrank.stats.compare.compare_to_random_order`)."""
         return compare_to_random_order(
-            self.values, variances, clusters=self.clusters, sample=self.label_sample, reach=reach
+            self._sample, variances, clusters=self.clusters, sample=self.label_sample, reach=reach
         )
 
     def no_loss(self, baseline: QueryValues, greatest: float | None, margin: float = MARGIN) -> MeanBound | None:

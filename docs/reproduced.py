@@ -22,11 +22,12 @@ FOLDER = Path(__file__).parent / "reproduces"
 POWER = Path(__file__).parent.parent / "src/evenrank/papers/claims/power.csv"
 INTRODUCTION = """# What reproduces and what does not
 
-Every claim of the five papers, and what evenrank's own runs of their experiments show."""
+Every claim of the five papers, and what evenrank's own runs of their experiments show. The public programs of the
+second stand with it."""
 READING = """A claim is *supported* (●) if the 95% interval of each of its figures (90% for equivalence) lies on the
-claimed side, *not supported* (○) if one lies on the other side, *undecided* (·) otherwise, with what it needs. "No
-significant change" needs p > .05 and the margin that the claim states. A claim of every ranker is supported if each
-that ran supports it. What a broken ranker would fulfil too needs one above BM25. n and power were reckoned from
+claimed side, *not supported* (○) if one lies on the other side, *undecided* (·) otherwise, at *real* with what it
+needs. "No significant change" needs p > .05 and the margin that the claim states. A claim of every ranker is supported
+if each that ran supports it. What a broken ranker would fulfil too needs one above BM25. n and power were reckoned from
 development seeds before the reported runs.
 
 *tiny* is a synthetic collection in which the amount of bias is known: it shows whether the mechanism works. *real* is
@@ -42,6 +43,11 @@ TITLES = {
     "expansion": "Debiased embeddings in query expansion",
     "position": "Position bias",
 }
+WORDS = {
+    "position": "*Rotated*: cut at a random word, its two parts exchanged (the paper's *debiased*, Eq. 7). MATS: Eqs. 8"
+    " and 9; lower is less position bias. Differences are rotated less original passages, or as the claim names them."
+}
+"""What a paper's lines take for granted."""
 SOURCE = ("Gerritse and de Vries: Effect of debiasing on information retrieval. BIAS at ECIR 2020", "")
 Run = Mapping[str, Any]
 
@@ -128,10 +134,12 @@ def _paper(paper: str, title: str, found: list[Run]) -> str:
     name, link = SOURCE if cited is None else CITATIONS[cited]
     source = f"[{name}]({link})" if link else name
     own = [run for run in found if run["experiment"] == paper]
-    parts = [f"# {title}", f"{source}. [How to read this](../reproduces.md).", *_claims(paper, found)]
+    parts = [f"# {title}", f"{source}. [How to read this](../reproduces.md).", *map(_ran, own)]
+    parts += [*([WORDS[paper]] if paper in WORDS else []), *_claims(paper, found)]
     if paper == "position":
         parts += _on_gpu(KEPT / "gpu")
-    return "\n\n".join([*parts, *map(_ran, own)]) + "\n"
+    warnings = "\n".join(f"- {_cell(warning)}" for run in own for warning in run["warnings"])
+    return "\n\n".join([*parts, *([warnings] if warnings else [])]) + "\n"
 
 
 def _on_gpu(folder: Path) -> Iterator[str]:
@@ -153,7 +161,7 @@ def _on_gpu(folder: Path) -> Iterator[str]:
         seed = file.stem.rpartition("-")[2]
         rankers = ", ".join(f"{name} is {here}" for name, here in settings["models"].items())
         texts = f"MS MARCO is {settings['stand_ins']['MS MARCO']}"
-        yield f"With `--device cuda`, seed {seed} alone: {_cell(f'{rankers}; {texts}')}."
+        yield f"A run on a GPU (`--device cuda`), seed {seed} alone, not counted: {_cell(f'{rankers}; {texts}')}."
         yield "\n".join(f"- {_cell(line)}" for line in lines)
 
 
@@ -213,16 +221,17 @@ def _claims(paper: str, found: list[Run]) -> Iterator[str]:
 
 
 def _decision(claim: Run | None) -> str:
-    """The verdict with the first comparison, and how many more there are."""
+    """The verdict with the first comparison that has it, and how many more there are."""
     if claim is None:
         return "not run"
-    text = MARKS[claim["verdict"]]
-    if claim["effects"]:
-        first, *others = claim["effects"]
-        ends = first["ci95"]
-        text += f" {_short(first['mean'])}"
-        text += "" if ends is None else f" [{', '.join(map(_short, ends))}]"
-        text += f", {first['n']}" + (f", and {len(others)} more" if others else "")
+    text, effects = MARKS[claim["verdict"]], claim["effects"]
+    if effects:
+        shown = next((one for one in effects if one.get("verdict") == claim["verdict"]), effects[0])
+        ends = shown["ci95"]
+        text += f" {_short(shown['mean'])}"
+        # What is counted has no error.
+        text += "" if ends is None or shown.get("trainings") == 0 else f" [{', '.join(map(_short, ends))}]"
+        text += f", {shown['n']}" + (f", and {len(effects) - 1} more" if len(effects) > 1 else "")
     return _cell(text)
 
 
@@ -233,16 +242,15 @@ def _short(value: float) -> str:
 
 
 def _ran(run: Run) -> str:
-    """What ran, with its warnings, and where its values are."""
+    """What ran, and where its values are."""
     command = f"`evenrank experiment {run['experiment']} --scale {run['scale']}`, {run['date'][:10]}"
     rankers = ", ".join(f"{name} is {here}" for name, here in run["models"].items())
     texts = ", ".join(f"{name} is {here}" for name, here in run["stand_ins"].items())
     seeds = f"seeds {', '.join(map(str, run['seeds']))}"
-    lines = [f"{command}, {seeds}: {_cell('; '.join(one for one in (rankers, texts) if one))}."]
-    if "values" in run:
-        lines[0] += f" [The values by query](../reproduced/{run['values']}) decide its claims."
-    warnings = "\n".join(f"- {_cell(warning)}" for warning in run["warnings"])
-    return "\n\n".join([*lines, *([warnings] if warnings else [])])
+    text = f"{command}, {seeds}: {_cell('; '.join(one for one in (rankers, texts) if one))}."
+    return text + (
+        f" [The values by query](../reproduced/{run['values']}) decide its claims." if "values" in run else ""
+    )
 
 
 def _cell(text: str) -> str:

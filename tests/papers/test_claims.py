@@ -96,7 +96,7 @@ def test_a_broken_ranker_supports_nothing_and_refutes_all_the_same() -> None:
     claim = Claim("ibbr", "key", "text", checks=("MRR: {model} a > {model} b",), floors=("MRR: {model} a > BM25",))
     below = figures(BERT_L2_a=0.6, BERT_L2_b=0.4, BM25=0.8)
     named = Figures(True, {(f, s.replace("BERT L2", "BERT-L2")): v for (f, s), v in below.values.items()})
-    assert claim.decided(named, MODELS, "tiny").verdict == Verdict("undecided", "a ranker that beats BM25")
+    assert claim.decided(named, MODELS, "tiny").verdict == Verdict("undecided", "BERT-L2 a above BM25 (MRR)")
     turned = Claim("ibbr", "key", "text", checks=("MRR: {model} b > {model} a",), floors=claim.floors)
     assert turned.decided(named, MODELS, "tiny").verdict == Verdict("not supported")
 

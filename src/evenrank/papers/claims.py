@@ -126,7 +126,8 @@ class Check:
         right = self.right if isinstance(self.right, str) else short(self.right)
         minus = "" if self.right == 0.0 else f" − {factor}{right}"
         found = figures.as_estimate(test, self.figure)
-        return Effect(f"{figure}, {self.left}{minus}", found, self.expected(figures, published), test.seeds)
+        state = self.verdict(figures).state
+        return Effect(f"{figure}, {self.left}{minus}", found, self.expected(figures, published), test.seeds, state)
 
     def power(self, figures: Figures, published: Published) -> Power | None:
         """With which probability the published effect (:meth:`expected`) is shown by the error that was observed.
@@ -209,12 +210,14 @@ class Power:
 @dataclass(frozen=True, slots=True)
 class Effect:
     """What a check compares, in words, and the difference; ``published``: what that would be with the published effect,
-    which is said where the interval excludes it; ``trainings``: over how many it is, 0 of a figure that is counted."""
+    which is said where the interval excludes it; ``trainings``: over how many it is, 0 of a figure that is counted;
+    ``state``: what it says by itself."""
 
     what: str
     found: Estimate
     published: float | None = None
     trainings: int = 0
+    state: State = "undecided"
 
     def __str__(self) -> str:
         said = {"what": self.what, "estimate": self.found, "n": number_of(self.found)}
@@ -342,9 +345,13 @@ def _supported(figures: Figures, checks: Sequence[Check], floors: Sequence[Check
     below = [floor for floor in floors if verdict.state == "supported" and floor.verdict(figures).state != "supported"]
     if not below:
         return verdict
-    # Most floors are BM25's; another one is named.
-    lacking = [f"{one.figure}: {one.left} {one.sign} {one.right}" for one in below if one.right != "BM25"]
-    return Verdict("undecided", "; ".join(lacking) or "a ranker that beats BM25")
+    lacking = [
+        f"{one.left} above BM25 ({one.figure})"
+        if one.right == "BM25"
+        else f"{one.figure}: {one.left} {one.sign} {one.right}"
+        for one in below
+    ]
+    return Verdict("undecided", "; ".join(dict.fromkeys(lacking)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,6 +422,7 @@ class Decided:
                     "n": number_of(effect.found),
                     "trainings": effect.trainings,
                     "published": effect.published,
+                    "verdict": effect.state,
                 }
                 for effect in self.effects
             ],

@@ -36,7 +36,7 @@ STATISTICS = ("sum", "nonzero", "least", "most")
 
 @checked
 def audit_sql(
-    dialect: Annotated[Literal["duckdb", "bigquery", "spark", "snowflake", "postgres"], opt.Option("The database.")],
+    dialect: Annotated[Literal["duckdb", "bigquery", "spark", "postgres"], opt.Option("The database.")],
     *,
     measures: MeasuresLike | None = None,
     lexicon: LexiconLike | None = None,
@@ -56,7 +56,7 @@ def audit_sql(
             groups that labels are compared by.
         lexicon: The lexicon that documents were scored with.
         group_column: Of ``labels``, the column of groups.
-        poles: The two groups of signed measures, the positive one first.
+        poles: The two groups of signed measures, the positive one first; of labels, ``rest`` is none.
 
     Returns:
         One SELECT, of a row a query.
@@ -73,11 +73,18 @@ def audit_sql(
     default = [LEAN] * (documents.poles is not None)
     if documents.poles is None or column is not None:
         default += [f"Share(group={group!r})@10" for group in documents.groups]
+    if measures is None and not default:
+        raise _no_poles()
     chosen = parse_measures(default if measures is None else measures)
     values = [documents.value(measure) for measure in chosen]
     weights = [_rank_weights(measure) for measure in chosen]
     depth = max(map(len, weights))
-    settings = {"evenrank": __version__, "measures": list(map(str, chosen)), **documents.settings}
+    groups = documents.named(chosen)
+    settings = {"evenrank": __version__, "measures": list(map(str, chosen)), **documents.settings, "groups": groups}
+    # Of labels, how many rows of the log are of each group: one that is written otherwise has none.
+    named = enumerate(groups if column is not None else (), start=1)
+    is_of = {f"rows_of_{j}": documents.is_of(group) for j, group in named}
+    counts = ", ".join(["n", "unknown", "repeated", "copied", *is_of])
 
     def each(template: str) -> str:
         columns = zip(values, weights, strict=True)
@@ -87,27 +94,34 @@ def audit_sql(
 
     return f"""-- For evenrank audit --sums. Change the names of tables and columns in these lines to your own.
 WITH ranked AS (SELECT query_id, query, doc_id, rank FROM rankings),
-documents AS (SELECT doc_id, {each("{value} AS g_{k}")}
+documents AS (SELECT doc_id, {each("CAST({value} AS " + sql.double + ") AS g_{k}")}{
+        "".join(f",{chr(10)}  CASE WHEN {condition} THEN 1 END AS {name}" for name, condition in is_of.items())
+    },
+  count(*) OVER (PARTITION BY doc_id) AS copies
 FROM {"scores" if column is None else "labels"}),
 weights AS (
-{_rows(weights)}
+{_rows(weights, sql)}
 ), views AS (
-SELECT query, count(*) AS n, sum(CASE WHEN g_1 IS NULL THEN 1 ELSE 0 END) AS unknown,
-  min(ranked.rank) AS first_rank, sum(mark) AS marked,
+SELECT coalesce(nullif({sql.as_text("ranked.query")}, ''), {sql.as_text("query_id")}) AS query, count(*) AS n,
+  sum(CASE WHEN {" OR ".join(f"g_{k} IS NULL" for k in range(1, len(chosen) + 1))} THEN 1 ELSE 0 END) AS unknown,
+  CASE WHEN count(*) > count(DISTINCT ranked.doc_id) THEN 1 ELSE 0 END AS repeated,
+  CASE WHEN max(copies) > 1 THEN 1 ELSE 0 END AS copied,
+  {"".join(f"count({name}) AS {name}, " for name in is_of)}min(ranked.rank) AS first_rank, sum(mark) AS marked,
   {each(_OF_VIEW)}
 FROM ranked
 LEFT JOIN documents ON documents.doc_id = ranked.doc_id
 LEFT JOIN weights ON weights.i = ranked.rank
-GROUP BY query_id, query
+GROUP BY query_id, ranked.query
 ), orders AS (
-SELECT query, n, unknown, CASE WHEN first_rank = 1 AND marked = marks THEN 0 ELSE 1 END AS unranked,
+SELECT query, {counts}, CASE WHEN first_rank = 1 AND marked = marks THEN 0 ELSE 1 END AS unranked,
   {each(_OF_ORDER)}
 FROM views JOIN weights ON weights.i = least(views.n, {depth})
 ), figures AS (
-SELECT query, n, unknown, unranked, {each(_FIGURES)}
+SELECT query, {counts}, unranked, {each(_FIGURES)}
 FROM orders
 )
 SELECT query, count(*) AS views, sum(n) AS documents, sum(unknown) AS unknown, sum(unranked) AS unranked,
+  sum(repeated) AS repeated, sum(copied) AS copied{"".join(f", sum({name}) AS {name}" for name in is_of)},
   {sql.text(json.dumps(settings))} AS settings,
   {each(_SUMS)}
 FROM figures
@@ -151,18 +165,18 @@ def _rank_weights(measure: Measure) -> Array:
     return np.stack([full, factor, first - factor * full[0], *sums], axis=1)
 
 
-def _rows(weights: Sequence[Array]) -> str:
+def _rows(weights: Sequence[Array], sql: Dialect) -> str:
     """The table of weights; beyond a measure's cutoff those of the cutoff.
 
     ``mark`` is a random number of each rank, ``marks`` their sum down to it: a list of that length has each rank once
-    whose marks have this sum.
+    whose marks have this sum. The first row gives the columns their type.
     """
     depth = max(map(len, weights))
     marks = np.random.default_rng(0).integers(1 << 42, size=depth)
     rows = []
     for row, (mark, total) in enumerate(zip(marks, np.cumsum(marks), strict=True)):
         values = (
-            f"{sql_number(float(value))} AS {name}_{k}"
+            f"{sql_number(float(value)) if row else f'CAST({sql_number(float(value))} AS {sql.double})'} AS {name}_{k}"
             for k, table in enumerate(weights, start=1)
             for name, value in zip("wuosq", table[min(row, len(table) - 1)], strict=True)
         )
@@ -190,8 +204,24 @@ class _Documents:
             groups, pair, about = words.groups, words.poles, {"lexicon": words.name}
         else:
             groups = tuple(part.strip() for part in (poles or "").split(",") if part.strip())
+            if REST in groups:
+                raise _no_rest()
             pair, about = None if poles is None else parse_poles(poles, groups), {"labels": column}
-        return cls(sql, groups, pair, column, {**about, "groups": groups, "poles": pair})
+        return cls(sql, groups, pair, column, {**about, "poles": pair})
+
+    def named(self, measures: Sequence[Measure]) -> tuple[str, ...]:
+        """The groups, with those that measures alone name."""
+        named = list(self.groups)
+        for measure in measures:
+            if type(measure) is type(Share):
+                named.append(measure["group"])
+            elif type(measure) in (type(RaB), type(ARaB)):
+                named += measure.poles or ()
+        return tuple(group for group in dict.fromkeys(named) if group != REST)
+
+    def is_of(self, group: str) -> str:
+        """The condition that a document's label is a group."""
+        return f"{self._label} = {self.sql.text(group)}"
 
     def value(self, measure: Measure) -> str:
         """What a document counts in a measure. Raises EvenrankError for a measure of anything else."""
@@ -201,7 +231,9 @@ class _Documents:
         if kind in (type(RaB), type(ARaB)):
             poles = measure.poles or self.poles
             if poles is None:
-                raise EvenrankError(f"{measure}: which groups to compare? {arg('poles', 'A,B')} says")
+                raise _no_poles()
+            if self.column is not None and REST in poles:
+                raise _no_rest()
             others = [group for group in self.groups if group != poles[0]] if poles[1] == REST else [poles[1]]
             magnitude = str(measure.params.get("magnitude") or ("tf" if self.column is None else "count"))
             second = " + ".join(self._magnitude(magnitude, group) for group in others)
@@ -230,11 +262,23 @@ class _Documents:
 
     def _count(self, group: str) -> str:
         if self.column is not None:
-            column = self.sql.path(self.column)
-            return f"CASE WHEN {column} = {self.sql.text(group)} THEN 1e0 WHEN {column} IS NOT NULL THEN 0e0 END"
+            return f"CASE WHEN {self.is_of(group)} THEN 1e0 WHEN {self._label} IS NOT NULL THEN 0e0 END"
         if group not in self.groups:
             raise EvenrankError(f"{arg.measures}: no group {quoted(group)}: the groups are {', '.join(self.groups)}")
         return self._number(f"count_{group}")
 
+    @property
+    def _label(self) -> str:
+        """The label of a document; NULL of one without."""
+        return f"nullif({self.sql.as_text(self.sql.name(self.column or ''))}, '')"
+
     def _number(self, column: str) -> str:
         return f"CAST({self.sql.name(column)} AS {self.sql.double})"
+
+
+def _no_poles() -> EvenrankError:
+    return EvenrankError(f"which groups? {arg('poles', 'A,B')}")
+
+
+def _no_rest() -> EvenrankError:
+    return EvenrankError(f"{arg.poles}: rest: which other groups the labels have is not known here")

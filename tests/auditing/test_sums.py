@@ -195,6 +195,15 @@ def test_files_that_are_no_sums_are_refused(tmp_path: Path, change: dict[str, pl
         audit_sums(path)
 
 
+def test_the_page_of_sums_has_no_rankings(tmp_path: Path) -> None:
+    page = audit_sums(summed(tmp_path / "log.parquet", *log_of(2))).html()
+    log = audited(log_of(2)[0], "ARaB@10", scores=GroupTable.of(log_of(2)[1], {"lexicon": "gender-en"})).html()
+    for words in ("<h2>By rank</h2>", "<h2>Rankings</h2>", "<h2>Ties</h2>", "Click a bar", ">Queries<"):
+        assert words in log
+        assert words not in page
+    assert ">Views<" in page
+
+
 def test_no_gate_on_sums_and_the_views_of_each_query(tmp_path: Path) -> None:
     found = audit_sums(summed(tmp_path / "log.parquet", *log_of(2)))
     assert found.per_query()["views"].sum() == 2 * 60
@@ -216,8 +225,8 @@ def test_no_gate_on_sums_and_the_views_of_each_query(tmp_path: Path) -> None:
         ({"measures": "Share(group='x')@10"}, "no group 'x': the groups are f, m"),
         ({"lexicon": {"a": ["x"], "b": ["y"], "c": ["z"]}, "measures": "ARaB@10"}, r"which groups\? `poles='A,B'`"),
         ({"group_column": "g"}, "which groups"),
-        ({"group_column": "g", "poles": "a,rest"}, "rest: which other groups the labels have is not known"),
-        ({"group_column": "g", "measures": "ARaB(poles='a,rest')@5"}, "rest: which other groups the labels have"),
+        ({"group_column": "g", "poles": "a,rest"}, "rest stands for all other groups, which are not known here"),
+        ({"group_column": "g", "measures": "ARaB(poles='a,rest')@5"}, "rest stands for all other groups"),
         ({"group_column": "g", "measures": "FaiRR@10"}, "FaiRR@10 cannot be made of sums"),
         ({"group_column": "g", "poles": "a,b", "measures": "ARaB(magnitude='tf')@10"}, "labels have no words"),
         ({"group_column": ["g", "h"]}, "expected one column of groups, found 2"),

@@ -281,4 +281,4 @@ def _no_poles() -> EvenrankError:
 
 
 def _no_rest() -> EvenrankError:
-    return EvenrankError(f"{arg.poles}: rest: which other groups the labels have is not known here")
+    return EvenrankError(f"{arg.poles}: rest stands for all other groups, which are not known here")

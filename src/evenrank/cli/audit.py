@@ -47,7 +47,7 @@ def command(
     dialect: Annotated[
         str | None,
         opt.Option(
-            "Print the query that makes sums of a log in a warehouse (see --sums).",
+            "Print the query that makes --sums of a log; of labels, by --group-column.",
             flag="--sql",
             metavar="DIALECT",
             panel="Input",

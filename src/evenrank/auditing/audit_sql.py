@@ -30,6 +30,7 @@ DEEPEST = 1000
 """The largest cutoff: the query has a row for each rank."""
 FIGURES = ("value", "random", "beyond")
 """Of each measure: a view's value, its expectation over random orders of the candidates, and the difference."""
+RANK_WEIGHTS = ("weight", "factor", "constant", "total", "squares")
 STATISTICS = ("sum", "nonzero", "least", "most")
 """Of each of these: the sum over a query's views, how many are not 0, and the smallest and the largest of these."""
 
@@ -94,7 +95,7 @@ def audit_sql(
 
     return f"""-- For evenrank audit --sums. Change the names of tables and columns in these lines to your own.
 WITH ranked AS (SELECT query_id, query, doc_id, rank FROM rankings),
-documents AS (SELECT doc_id, {each("CAST({value} AS " + sql.double + ") AS g_{k}")}{
+documents AS (SELECT doc_id, {each("CAST({value} AS " + sql.double + ") AS gain_{k}")}{
         "".join(f",{chr(10)}  CASE WHEN {condition} THEN 1 END AS {name}" for name, condition in is_of.items())
     },
   count(*) OVER (PARTITION BY doc_id) AS copies
@@ -103,19 +104,19 @@ weights AS (
 {_rows(weights, sql)}
 ), views AS (
 SELECT coalesce(nullif({sql.as_text("ranked.query")}, ''), {sql.as_text("query_id")}) AS query, count(*) AS n,
-  sum(CASE WHEN {" OR ".join(f"g_{k} IS NULL" for k in range(1, len(chosen) + 1))} THEN 1 ELSE 0 END) AS unknown,
+  sum(CASE WHEN {" OR ".join(f"gain_{k} IS NULL" for k in range(1, len(chosen) + 1))} THEN 1 ELSE 0 END) AS unknown,
   CASE WHEN count(*) > count(DISTINCT ranked.doc_id) THEN 1 ELSE 0 END AS repeated,
   CASE WHEN max(copies) > 1 THEN 1 ELSE 0 END AS copied,
   {"".join(f"count({name}) AS {name}, " for name in is_of)}min(ranked.rank) AS first_rank, sum(mark) AS marked,
   {each(_OF_VIEW)}
 FROM ranked
 LEFT JOIN documents ON documents.doc_id = ranked.doc_id
-LEFT JOIN weights ON weights.i = ranked.rank
+LEFT JOIN weights ON weights.rank = ranked.rank
 GROUP BY query_id, ranked.query
 ), orders AS (
 SELECT query, {counts}, CASE WHEN first_rank = 1 AND marked = marks THEN 0 ELSE 1 END AS unranked,
   {each(_OF_ORDER)}
-FROM views JOIN weights ON weights.i = least(views.n, {depth})
+FROM views JOIN weights ON weights.rank = least(views.n, {depth})
 ), figures AS (
 SELECT query, {counts}, unranked, {each(_FIGURES)}
 FROM orders
@@ -130,16 +131,20 @@ GROUP BY query"""
 
 # --- measures --------------------------------------------------------------------------------------------------------
 
-# g is what a document counts in the k-th measure; w, u, o, s and q are in _rank_weights.
-_OF_VIEW = """sum(g_{k}) AS a_{k}, var_pop(g_{k}) AS p_{k},
-  sum(CASE WHEN ranked.rank <= {cutoff} THEN w_{k} * g_{k} END) AS b_{k},
-  sum(CASE WHEN ranked.rank <= {cutoff} THEN g_{k} END) AS c_{k}"""
-_OF_ORDER = """u_{k} * b_{k} + o_{k} * c_{k} AS value_{k}, s_{k} * a_{k} / n AS random_{k},
-  q_{k} - s_{k} * s_{k} / n AS ranks_{k}, q_{k}, a_{k} * a_{k} / n / n AS square_{k}, p_{k}"""
-# What is left of equal weights, or of equal documents, is rounding, whose root would not be.
+# Of each view: what its documents count in the k-th measure, in all and down to the cutoff, weighted by rank and not.
+_OF_VIEW = """sum(gain_{k}) AS gains_{k}, var_pop(gain_{k}) AS variance_{k},
+  sum(CASE WHEN ranked.rank <= {cutoff} THEN weight_{k} * gain_{k} END) AS weighted_{k},
+  sum(CASE WHEN ranked.rank <= {cutoff} THEN gain_{k} END) AS unweighted_{k}"""
+# The value, its expectation over random orders, and what the variance over these is made of.
+_OF_ORDER = """factor_{k} * weighted_{k} + constant_{k} * unweighted_{k} AS value_{k},
+  total_{k} * gains_{k} / n AS random_{k},
+  squares_{k} - total_{k} * total_{k} / n AS spread_{k}, squares_{k},
+  gains_{k} * gains_{k} / n / n AS mean_square_{k}, variance_{k}"""
+# The standard deviation over random orders. What is left of equal weights, or of equal documents, is rounding, whose
+# root would not be.
 _FIGURES = f"""value_{{k}}, random_{{k}}, value_{{k}} - random_{{k}} AS beyond_{{k}},
-  CASE WHEN ranks_{{k}} > {ZERO} * q_{{k}} AND p_{{k}} > {ZERO} * square_{{k}}
-    THEN sqrt(ranks_{{k}} * p_{{k}} * n / (n - 1)) ELSE 0e0 END AS sd_{{k}}"""
+  CASE WHEN spread_{{k}} > {ZERO} * squares_{{k}} AND variance_{{k}} > {ZERO} * mean_square_{{k}}
+    THEN sqrt(spread_{{k}} * variance_{{k}} * n / (n - 1)) ELSE 0e0 END AS sd_{{k}}"""
 _SUMS = ",\n  ".join(
     f"sum({x}) AS {x}_sum, sum({differs} 1 ELSE 0 END) AS {x}_nonzero,\n"
     f"  min({differs} {x} END) AS {x}_least, max({differs} {x} END) AS {x}_most"
@@ -149,10 +154,11 @@ _SUMS += ",\n  sum(sd_{k}) AS sd_{k}_sum"
 
 
 def _rank_weights(measure: Measure) -> Array:
-    """Five numbers by rank, and by length of a list, from 1 to the cutoff [k, 5].
+    """The columns ``RANK_WEIGHTS`` by rank, and by length of a list, from 1 to the cutoff [k, 5].
 
-    The weight w of a rank where a list fills all; of lists of a length the factor u and the constant o for which
-    uw + o are their weights, the sum s of these and that of their squares q. Raises EvenrankError for too many ranks.
+    The weight of a rank where a list fills all; of lists of a length the factor and the constant for which
+    factor · weight + constant are their weights, the total of these and that of their squares. Raises EvenrankError for
+    too many ranks.
     """
     cutoff: int = measure["cutoff"]
     if cutoff > DEEPEST:
@@ -169,18 +175,22 @@ def _rows(weights: Sequence[Array], sql: Dialect) -> str:
     """The table of weights; beyond a measure's cutoff those of the cutoff.
 
     ``mark`` is a random number of each rank, ``marks`` their sum down to it: a list of that length has each rank once
-    whose marks have this sum. The first row gives the columns their type.
+    whose marks have this sum. The first row gives the columns their names and types.
     """
     depth = max(map(len, weights))
     marks = np.random.default_rng(0).integers(1 << 42, size=depth)
     rows = []
     for row, (mark, total) in enumerate(zip(marks, np.cumsum(marks), strict=True)):
-        values = (
-            f"{sql_number(float(value)) if row else f'CAST({sql_number(float(value))} AS {sql.double})'} AS {name}_{k}"
+        values = [
+            (f"{name}_{k}", sql_number(float(value)))
             for k, table in enumerate(weights, start=1)
-            for name, value in zip("wuosq", table[min(row, len(table) - 1)], strict=True)
-        )
-        rows.append(f"SELECT {row + 1} AS i, {mark} AS mark, {total} AS marks, {', '.join(values)}")
+            for name, value in zip(RANK_WEIGHTS, table[min(row, len(table) - 1)], strict=True)
+        ]
+        if row == 0:
+            named = (f"CAST({value} AS {sql.double}) AS {name}" for name, value in values)
+            rows.append(f"SELECT 1 AS rank, {mark} AS mark, {total} AS marks, {', '.join(named)}")
+        else:
+            rows.append(f"SELECT {row + 1}, {mark}, {total}, {', '.join(value for _, value in values)}")
     return " UNION ALL\n".join(rows)
 
 

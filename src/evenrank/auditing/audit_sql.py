@@ -223,9 +223,10 @@ class _Documents:
         """The groups, with those that measures alone name."""
         named = list(self.groups)
         for measure in measures:
-            if type(measure) is type(Share):
+            kind = type(measure)
+            if kind is type(Share):
                 named.append(measure["group"])
-            elif type(measure) in (type(RaB), type(ARaB)):
+            elif kind in (type(RaB), type(ARaB)):
                 named += measure.poles or ()
         return tuple(group for group in dict.fromkeys(named) if group != REST)
 

@@ -46,7 +46,8 @@ def audit_sums(
     """Measure the group bias of a log of rankings, from sums by query.
 
     The result is that of :func:`evenrank.audit` of the log, with a view as a query and views of the same words as one
-    cluster. Its figures by query are the means over the query's views. Sums know no judgements, and compare no runs.
+    cluster. Its figures by query are the means over the query's views. Sums know no judgements, compare no runs, and
+    have no values of single views for a gate.
 
     Args:
         sums: What the query of :func:`evenrank.audit_sql` returns, as a file; ``NAME=FILE`` names the ranking.

@@ -108,9 +108,10 @@ def test_labels_and_upper_case_csv(tmp_path: Path) -> None:
     assert_same(found, audited(log, measures, labels=labels, poles="b,a"))
 
 
-def test_ties_gaps_and_unknown_documents_are_refused(tmp_path: Path) -> None:
+def test_logs_without_sums_are_refused(tmp_path: Path) -> None:
     log, documents = log_of(2)
     rank, first = pl.col("rank"), pl.col("query_id") == "v3"
+    doc_id = log.filter(first)["doc_id"]
     cases = {
         "the ranks of 1 view are not 1, 2, 3": log.vstack(
             log.filter(first & (rank == 1)).with_columns(doc_id=pl.lit("d0"))
@@ -119,10 +120,98 @@ def test_ties_gaps_and_unknown_documents_are_refused(tmp_path: Path) -> None:
         "1 row of the log is of a document without a group": log.with_columns(
             doc_id=pl.when(first & (rank == 1)).then(pl.lit("d99")).otherwise(pl.col("doc_id"))
         ),
+        "a document stands twice in 1 view": log.filter(first).with_columns(
+            doc_id=pl.col("doc_id").replace(doc_id[1], doc_id[0])
+        ),
+        "has no rows": log.clear(),
     }
     for message, wrong in cases.items():
         with pytest.raises(EvenrankError, match=message):
             audit_sums(summed(tmp_path / "log.parquet", wrong, documents))
+    with pytest.raises(EvenrankError, match="a document stands twice in the group table"):
+        audit_sums(summed(tmp_path / "log.parquet", log, documents.vstack(documents.head(9))))
+    for column in ("neutrality", "count_m"):
+        unknown = documents.with_columns(
+            pl.when(pl.col("doc_id") == doc_id[0]).then(None).otherwise(column).alias(column)
+        )
+        with pytest.raises(EvenrankError, match="of the log are of a document without a group"):
+            audit_sums(summed(tmp_path / "log.parquet", log, unknown, measures="FaiRR@10 ARaB@10 FaiRR@5"))
+
+
+@pytest.mark.parametrize(
+    ("options", "group"),
+    [
+        ({"poles": "a,Third"}, "Third"),
+        ({"poles": "a,b", "measures": "Share(group='nobody')@10"}, "nobody"),
+        ({"poles": "a,b", "measures": "ARaB(poles='a,c ')@10"}, "c"),
+    ],
+)
+def test_a_group_that_no_document_has_is_refused(tmp_path: Path, options: dict[str, Any], group: str) -> None:
+    log, documents = log_of(2)
+    labels = documents.select("doc_id", pl.Series("a.b", ["a", "b"] * 15))
+    path = tmp_path / "log.parquet"
+    assert audit_sums(summed(path, log, labels, "labels", group_column="a.b", poles="a,b")).n == 60
+    with pytest.raises(EvenrankError, match=f"no document of the log is of group '{group}'"):
+        audit_sums(summed(path, log, labels, "labels", group_column="a.b", **options))
+
+
+def test_labels_are_compared_as_texts_and_empty_ones_are_unknown(tmp_path: Path) -> None:
+    log, documents = log_of(2)
+    path, options = tmp_path / "log.parquet", {"group_column": "group", "poles": "1,0"}
+    numbers = documents.select("doc_id", group=pl.Series([0, 1] * 15))
+    assert audit_sums(summed(path, log, numbers, "labels", **options)).n == 60
+    empty = numbers.with_columns(pl.col("group").cast(pl.String).replace("0", ""))
+    with pytest.raises(EvenrankError, match="no document of the log is of group '0'"):
+        audit_sums(summed(path, log, empty, "labels", **options))
+    empty = numbers.with_columns(group=pl.when(pl.col("doc_id") == "d0").then(pl.lit("")).otherwise("group"))
+    with pytest.raises(EvenrankError, match="of a document without a group"):
+        audit_sums(summed(path, log, empty, "labels", **options))
+
+
+@pytest.mark.parametrize("text", [None, ""])
+def test_views_without_words_are_clusters_of_their_own(tmp_path: Path, text: str | None) -> None:
+    log, documents = log_of(2)
+    found = audit_sums(summed(tmp_path / "log.parquet", log.with_columns(query=pl.lit(text, pl.String)), documents))
+    assert found.queries.n_unique() == 60
+    assert found.query_cluster is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"value_1_sum": pl.lit("abc")}, "expected a number in each row of value_1_sum"),
+        ({"value_1_sum": pl.lit(None, pl.Float64)}, "expected a number in each row of value_1_sum"),
+        ({"sd_1_sum": pl.lit(float("nan"))}, "expected a number in each row of sd_1_sum"),
+        ({"value_1_least": pl.lit("abc")}, "expected a number in each row of value_1_least"),
+        ({"views": pl.col("views") + 0.5}, "expected a whole number in each row of views"),
+        ({"settings": pl.lit("[1]")}, "expected the settings of one query"),
+        ({"Query": pl.col("query")}, "two columns have names that differ in case alone"),
+    ],
+)
+def test_files_that_are_no_sums_are_refused(tmp_path: Path, change: dict[str, pl.Expr], message: str) -> None:
+    path = summed(tmp_path / "log.parquet", *log_of(2))
+    pl.read_parquet(path).with_columns(**change).write_parquet(path)
+    with pytest.raises(EvenrankError, match=message):
+        audit_sums(path)
+
+
+def test_the_page_of_sums_has_no_rankings(tmp_path: Path) -> None:
+    page = audit_sums(summed(tmp_path / "log.parquet", *log_of(2))).html()
+    log = audited(log_of(2)[0], "ARaB@10", scores=GroupTable.of(log_of(2)[1], {"lexicon": "gender-en"})).html()
+    for words in ("<h2>By rank</h2>", "<h2>Rankings</h2>", "<h2>Ties</h2>", "Click a bar", ">Queries<"):
+        assert words in log
+        assert words not in page
+    assert ">Views<" in page
+
+
+def test_no_gate_on_sums_and_the_views_of_each_query(tmp_path: Path) -> None:
+    found = audit_sums(summed(tmp_path / "log.parquet", *log_of(2)))
+    assert found.per_query()["views"].sum() == 2 * 60
+    for audited in (found, found.to_dict()):
+        with pytest.raises(EvenrankError, match="an audit of sums has no values of single views"):
+            evenrank.gate(audited, budget={"rule": [{"measure": "ARaB@10", "at_most": 0.1}]})
+    with pytest.raises(EvenrankError, match="sums by query have no values of single views"):
+        found.to_json(values=True)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +223,10 @@ def test_ties_gaps_and_unknown_documents_are_refused(tmp_path: Path) -> None:
         ({"measures": "nDCG@10"}, "nDCG@10 cannot be made of sums"),
         ({"measures": "ARaB@5000"}, "ARaB@5000: expected a cutoff of 1000 at most"),
         ({"measures": "Share(group='x')@10"}, "no group 'x': the groups are f, m"),
-        ({"lexicon": {"a": ["x"], "b": ["y"], "c": ["z"]}, "measures": "ARaB@10"}, "which groups to compare"),
+        ({"lexicon": {"a": ["x"], "b": ["y"], "c": ["z"]}, "measures": "ARaB@10"}, r"which groups\? `poles='A,B'`"),
+        ({"group_column": "g"}, "which groups"),
+        ({"group_column": "g", "poles": "a,rest"}, "rest stands for all other groups, which are not known here"),
+        ({"group_column": "g", "measures": "ARaB(poles='a,rest')@5"}, "rest stands for all other groups"),
         ({"group_column": "g", "measures": "FaiRR@10"}, "FaiRR@10 cannot be made of sums"),
         ({"group_column": "g", "poles": "a,b", "measures": "ARaB(magnitude='tf')@10"}, "labels have no words"),
         ({"group_column": ["g", "h"]}, "expected one column of groups, found 2"),
@@ -148,7 +240,7 @@ def test_what_sums_cannot_have_is_refused_by_name(options: dict[str, Any], messa
 def test_other_databases_have_their_quotes_and_types() -> None:
     assert 'CAST("count_m" AS DOUBLE PRECISION)' in audit_sql("postgres")
     assert "CAST(`count_m` AS FLOAT64)" in audit_sql("bigquery")
-    with pytest.raises(EvenrankError, match="expected duckdb, bigquery, spark, snowflake or postgres, found 'oracle'"):
+    with pytest.raises(EvenrankError, match="expected duckdb, bigquery, spark or postgres, found 'oracle'"):
         audit_sql("oracle")  # type: ignore[arg-type]
 
 
@@ -164,7 +256,13 @@ def test_the_command_prints_the_query_and_reads_the_sums(
     for options, text in {
         ("--sql", "duckdb"): audit_sql("duckdb"),
         ("--sums", str(path)): "90 views count as",
-        ("--sums", str(path), "--baseline", "x"): "--sums or --baseline",
+        ("--sums", str(path), "--baseline", "x"): "--sums or --baseline: sums know no judgements and compare no runs",
+        ("--sums", str(path), "--measures", "RaB@5"): "the measures are chosen with --sql",
+        ("--sums", str(path), "--sums", str(path)): "expected one file, found 2: sums compare no runs",
+        ("--sums", str(path), "--json", "-", "--values"): "--sums or --values",
+        ("--sql", "duckdb", "--labels", str(path)): "--group-column names the label column",
+        ("--sql", "duckdb", "--full"): "--sql or --full: a query has no figures",
+        ("--sql", "duckdb", "--group-column", "g"): "which groups? --poles A,B",
         ("--sums", str(other)): "expected what the query of evenrank audit --sql returns",
     }.items():
         monkeypatch.setattr(sys, "argv", ["evenrank", "audit", *options])

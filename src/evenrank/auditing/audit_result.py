@@ -56,7 +56,10 @@ class AuditResult(AuditFigures):
         """The audit as JSON values.
 
         ``values``: with the ids of the queries and the value of each in every figure, for what reads the audit later.
+        Raises EvenrankError for values of sums, which have none of a view.
         """
+        if values and self.views is not None:
+            raise EvenrankError("sums by query have no values of single views")
         measures = {str(measure): facts(measure) for measure in self.measures}
         runs = {run.name: fields_of(run, by_query=values) for run in self.runs}
         said = {"findings": json_values(self.findings)}
@@ -118,7 +121,8 @@ class AuditResult(AuditFigures):
     def per_query(self, path: str | os.PathLike[str] | None = None) -> pl.DataFrame:
         """Every value: ``query_id``, ``run`` and one column per measure, null if undefined; also as CSV to ``path``.
 
-        With groups of queries, ``query_group`` stands behind the run.
+        With groups of queries, ``query_group`` stands behind the run; of sums, ``views`` of the query, of which the
+        values are means.
 
         In the CSV, an id or name that a spreadsheet would take for a formula is prefixed with an apostrophe.
         """
@@ -128,6 +132,7 @@ class AuditResult(AuditFigures):
                     "query_id": self.queries,
                     "run": [run.name] * len(self.queries),
                     **({} if self.query_group is None else {"query_group": self.query_group}),
+                    **({} if self.views is None else {"views": self.views}),
                     **{name: pl.Series(figure.values).fill_nan(None) for name, figure in run.measures.items()},
                 }
             )

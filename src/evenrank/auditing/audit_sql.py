@@ -30,13 +30,14 @@ DEEPEST = 1000
 """The largest cutoff: the query has a row for each rank."""
 FIGURES = ("value", "random", "beyond")
 """Of each measure: a view's value, its expectation over random orders of the candidates, and the difference."""
+RANK_WEIGHTS = ("weight", "factor", "constant", "total", "squares")
 STATISTICS = ("sum", "nonzero", "least", "most")
 """Of each of these: the sum over a query's views, how many are not 0, and the smallest and the largest of these."""
 
 
 @checked
 def audit_sql(
-    dialect: Annotated[Literal["duckdb", "bigquery", "spark", "snowflake", "postgres"], opt.Option("The database.")],
+    dialect: Annotated[Literal["duckdb", "bigquery", "spark", "postgres"], opt.Option("The database.")],
     *,
     measures: MeasuresLike | None = None,
     lexicon: LexiconLike | None = None,
@@ -56,7 +57,7 @@ def audit_sql(
             groups that labels are compared by.
         lexicon: The lexicon that documents were scored with.
         group_column: Of ``labels``, the column of groups.
-        poles: The two groups of signed measures, the positive one first.
+        poles: The two groups of signed measures, the positive one first; of labels, ``rest`` is none.
 
     Returns:
         One SELECT, of a row a query.
@@ -73,11 +74,18 @@ def audit_sql(
     default = [LEAN] * (documents.poles is not None)
     if documents.poles is None or column is not None:
         default += [f"Share(group={group!r})@10" for group in documents.groups]
+    if measures is None and not default:
+        raise _no_poles()
     chosen = parse_measures(default if measures is None else measures)
     values = [documents.value(measure) for measure in chosen]
     weights = [_rank_weights(measure) for measure in chosen]
     depth = max(map(len, weights))
-    settings = {"evenrank": __version__, "measures": list(map(str, chosen)), **documents.settings}
+    groups = documents.named(chosen)
+    settings = {"evenrank": __version__, "measures": list(map(str, chosen)), **documents.settings, "groups": groups}
+    # Of labels, how many rows of the log are of each group: one that is written otherwise has none.
+    named = enumerate(groups if column is not None else (), start=1)
+    is_of = {f"rows_of_{j}": documents.is_of(group) for j, group in named}
+    counts = ", ".join(["n", "unknown", "repeated", "copied", *is_of])
 
     def each(template: str) -> str:
         columns = zip(values, weights, strict=True)
@@ -87,27 +95,34 @@ def audit_sql(
 
     return f"""-- For evenrank audit --sums. Change the names of tables and columns in these lines to your own.
 WITH ranked AS (SELECT query_id, query, doc_id, rank FROM rankings),
-documents AS (SELECT doc_id, {each("{value} AS g_{k}")}
+documents AS (SELECT doc_id, {each("CAST({value} AS " + sql.double + ") AS gain_{k}")}{
+        "".join(f",{chr(10)}  CASE WHEN {condition} THEN 1 END AS {name}" for name, condition in is_of.items())
+    },
+  count(*) OVER (PARTITION BY doc_id) AS copies
 FROM {"scores" if column is None else "labels"}),
 weights AS (
-{_rows(weights)}
+{_rows(weights, sql)}
 ), views AS (
-SELECT query, count(*) AS n, sum(CASE WHEN g_1 IS NULL THEN 1 ELSE 0 END) AS unknown,
-  min(ranked.rank) AS first_rank, sum(mark) AS marked,
+SELECT coalesce(nullif({sql.as_text("ranked.query")}, ''), {sql.as_text("query_id")}) AS query, count(*) AS n,
+  sum(CASE WHEN {" OR ".join(f"gain_{k} IS NULL" for k in range(1, len(chosen) + 1))} THEN 1 ELSE 0 END) AS unknown,
+  CASE WHEN count(*) > count(DISTINCT ranked.doc_id) THEN 1 ELSE 0 END AS repeated,
+  CASE WHEN max(copies) > 1 THEN 1 ELSE 0 END AS copied,
+  {"".join(f"count({name}) AS {name}, " for name in is_of)}min(ranked.rank) AS first_rank, sum(mark) AS marked,
   {each(_OF_VIEW)}
 FROM ranked
 LEFT JOIN documents ON documents.doc_id = ranked.doc_id
-LEFT JOIN weights ON weights.i = ranked.rank
-GROUP BY query_id, query
+LEFT JOIN weights ON weights.rank = ranked.rank
+GROUP BY query_id, ranked.query
 ), orders AS (
-SELECT query, n, unknown, CASE WHEN first_rank = 1 AND marked = marks THEN 0 ELSE 1 END AS unranked,
+SELECT query, {counts}, CASE WHEN first_rank = 1 AND marked = marks THEN 0 ELSE 1 END AS unranked,
   {each(_OF_ORDER)}
-FROM views JOIN weights ON weights.i = least(views.n, {depth})
+FROM views JOIN weights ON weights.rank = least(views.n, {depth})
 ), figures AS (
-SELECT query, n, unknown, unranked, {each(_FIGURES)}
+SELECT query, {counts}, unranked, {each(_FIGURES)}
 FROM orders
 )
 SELECT query, count(*) AS views, sum(n) AS documents, sum(unknown) AS unknown, sum(unranked) AS unranked,
+  sum(repeated) AS repeated, sum(copied) AS copied{"".join(f", sum({name}) AS {name}" for name in is_of)},
   {sql.text(json.dumps(settings))} AS settings,
   {each(_SUMS)}
 FROM figures
@@ -116,16 +131,20 @@ GROUP BY query"""
 
 # --- measures --------------------------------------------------------------------------------------------------------
 
-# g is what a document counts in the k-th measure; w, u, o, s and q are in _rank_weights.
-_OF_VIEW = """sum(g_{k}) AS a_{k}, var_pop(g_{k}) AS p_{k},
-  sum(CASE WHEN ranked.rank <= {cutoff} THEN w_{k} * g_{k} END) AS b_{k},
-  sum(CASE WHEN ranked.rank <= {cutoff} THEN g_{k} END) AS c_{k}"""
-_OF_ORDER = """u_{k} * b_{k} + o_{k} * c_{k} AS value_{k}, s_{k} * a_{k} / n AS random_{k},
-  q_{k} - s_{k} * s_{k} / n AS ranks_{k}, q_{k}, a_{k} * a_{k} / n / n AS square_{k}, p_{k}"""
-# What is left of equal weights, or of equal documents, is rounding, whose root would not be.
+# Of each view: what its documents count in the k-th measure, in all and down to the cutoff, weighted by rank and not.
+_OF_VIEW = """sum(gain_{k}) AS gains_{k}, var_pop(gain_{k}) AS variance_{k},
+  sum(CASE WHEN ranked.rank <= {cutoff} THEN weight_{k} * gain_{k} END) AS weighted_{k},
+  sum(CASE WHEN ranked.rank <= {cutoff} THEN gain_{k} END) AS unweighted_{k}"""
+# The value, its expectation over random orders, and what the variance over these is made of.
+_OF_ORDER = """factor_{k} * weighted_{k} + constant_{k} * unweighted_{k} AS value_{k},
+  total_{k} * gains_{k} / n AS random_{k},
+  squares_{k} - total_{k} * total_{k} / n AS spread_{k}, squares_{k},
+  gains_{k} * gains_{k} / n / n AS mean_square_{k}, variance_{k}"""
+# The standard deviation over random orders. What is left of equal weights, or of equal documents, is rounding, whose
+# root would not be.
 _FIGURES = f"""value_{{k}}, random_{{k}}, value_{{k}} - random_{{k}} AS beyond_{{k}},
-  CASE WHEN ranks_{{k}} > {ZERO} * q_{{k}} AND p_{{k}} > {ZERO} * square_{{k}}
-    THEN sqrt(ranks_{{k}} * p_{{k}} * n / (n - 1)) ELSE 0e0 END AS sd_{{k}}"""
+  CASE WHEN spread_{{k}} > {ZERO} * squares_{{k}} AND variance_{{k}} > {ZERO} * mean_square_{{k}}
+    THEN sqrt(spread_{{k}} * variance_{{k}} * n / (n - 1)) ELSE 0e0 END AS sd_{{k}}"""
 _SUMS = ",\n  ".join(
     f"sum({x}) AS {x}_sum, sum({differs} 1 ELSE 0 END) AS {x}_nonzero,\n"
     f"  min({differs} {x} END) AS {x}_least, max({differs} {x} END) AS {x}_most"
@@ -135,10 +154,11 @@ _SUMS += ",\n  sum(sd_{k}) AS sd_{k}_sum"
 
 
 def _rank_weights(measure: Measure) -> Array:
-    """Five numbers by rank, and by length of a list, from 1 to the cutoff [k, 5].
+    """The columns ``RANK_WEIGHTS`` by rank, and by length of a list, from 1 to the cutoff [k, 5].
 
-    The weight w of a rank where a list fills all; of lists of a length the factor u and the constant o for which
-    uw + o are their weights, the sum s of these and that of their squares q. Raises EvenrankError for too many ranks.
+    The weight of a rank where a list fills all; of lists of a length the factor and the constant for which
+    factor · weight + constant are their weights, the total of these and that of their squares. Raises EvenrankError for
+    too many ranks.
     """
     cutoff: int = measure["cutoff"]
     if cutoff > DEEPEST:
@@ -151,22 +171,26 @@ def _rank_weights(measure: Measure) -> Array:
     return np.stack([full, factor, first - factor * full[0], *sums], axis=1)
 
 
-def _rows(weights: Sequence[Array]) -> str:
+def _rows(weights: Sequence[Array], sql: Dialect) -> str:
     """The table of weights; beyond a measure's cutoff those of the cutoff.
 
     ``mark`` is a random number of each rank, ``marks`` their sum down to it: a list of that length has each rank once
-    whose marks have this sum.
+    whose marks have this sum. The first row gives the columns their names and types.
     """
     depth = max(map(len, weights))
     marks = np.random.default_rng(0).integers(1 << 42, size=depth)
     rows = []
     for row, (mark, total) in enumerate(zip(marks, np.cumsum(marks), strict=True)):
-        values = (
-            f"{sql_number(float(value))} AS {name}_{k}"
+        values = [
+            (f"{name}_{k}", sql_number(float(value)))
             for k, table in enumerate(weights, start=1)
-            for name, value in zip("wuosq", table[min(row, len(table) - 1)], strict=True)
-        )
-        rows.append(f"SELECT {row + 1} AS i, {mark} AS mark, {total} AS marks, {', '.join(values)}")
+            for name, value in zip(RANK_WEIGHTS, table[min(row, len(table) - 1)], strict=True)
+        ]
+        if row == 0:
+            named = (f"CAST({value} AS {sql.double}) AS {name}" for name, value in values)
+            rows.append(f"SELECT 1 AS rank, {mark} AS mark, {total} AS marks, {', '.join(named)}")
+        else:
+            rows.append(f"SELECT {row + 1}, {mark}, {total}, {', '.join(value for _, value in values)}")
     return " UNION ALL\n".join(rows)
 
 
@@ -190,8 +214,25 @@ class _Documents:
             groups, pair, about = words.groups, words.poles, {"lexicon": words.name}
         else:
             groups = tuple(part.strip() for part in (poles or "").split(",") if part.strip())
+            if REST in groups:
+                raise _no_rest()
             pair, about = None if poles is None else parse_poles(poles, groups), {"labels": column}
-        return cls(sql, groups, pair, column, {**about, "groups": groups, "poles": pair})
+        return cls(sql, groups, pair, column, {**about, "poles": pair})
+
+    def named(self, measures: Sequence[Measure]) -> tuple[str, ...]:
+        """The groups, with those that measures alone name."""
+        named = list(self.groups)
+        for measure in measures:
+            kind = type(measure)
+            if kind is type(Share):
+                named.append(measure["group"])
+            elif kind in (type(RaB), type(ARaB)):
+                named += measure.poles or ()
+        return tuple(group for group in dict.fromkeys(named) if group != REST)
+
+    def is_of(self, group: str) -> str:
+        """The condition that a document's label is a group."""
+        return f"{self._label} = {self.sql.text(group)}"
 
     def value(self, measure: Measure) -> str:
         """What a document counts in a measure. Raises EvenrankError for a measure of anything else."""
@@ -201,7 +242,9 @@ class _Documents:
         if kind in (type(RaB), type(ARaB)):
             poles = measure.poles or self.poles
             if poles is None:
-                raise EvenrankError(f"{measure}: which groups to compare? {arg('poles', 'A,B')} says")
+                raise _no_poles()
+            if self.column is not None and REST in poles:
+                raise _no_rest()
             others = [group for group in self.groups if group != poles[0]] if poles[1] == REST else [poles[1]]
             magnitude = str(measure.params.get("magnitude") or ("tf" if self.column is None else "count"))
             second = " + ".join(self._magnitude(magnitude, group) for group in others)
@@ -230,11 +273,23 @@ class _Documents:
 
     def _count(self, group: str) -> str:
         if self.column is not None:
-            column = self.sql.path(self.column)
-            return f"CASE WHEN {column} = {self.sql.text(group)} THEN 1e0 WHEN {column} IS NOT NULL THEN 0e0 END"
+            return f"CASE WHEN {self.is_of(group)} THEN 1e0 WHEN {self._label} IS NOT NULL THEN 0e0 END"
         if group not in self.groups:
             raise EvenrankError(f"{arg.measures}: no group {quoted(group)}: the groups are {', '.join(self.groups)}")
         return self._number(f"count_{group}")
 
+    @property
+    def _label(self) -> str:
+        """The label of a document; NULL of one without."""
+        return f"nullif({self.sql.as_text(self.sql.name(self.column or ''))}, '')"
+
     def _number(self, column: str) -> str:
         return f"CAST({self.sql.name(column)} AS {self.sql.double})"
+
+
+def _no_poles() -> EvenrankError:
+    return EvenrankError(f"which groups? {arg('poles', 'A,B')}")
+
+
+def _no_rest() -> EvenrankError:
+    return EvenrankError(f"{arg.poles}: rest stands for all other groups, which are not known here")

@@ -14,7 +14,7 @@ from evenrank import options as opt
 from evenrank.files import Provenance
 from evenrank.files.arguments import checked
 from evenrank.files.convert import PathLike
-from evenrank.files.errors import readable
+from evenrank.files.errors import quoted, readable
 from evenrank.files.tables import Columns, read_columns
 from evenrank.files.types import Array
 from evenrank.files.wording import are, counted
@@ -34,7 +34,9 @@ from .query_clusters import query_clusters
 from .values import MeasureValues, RunValues
 
 _PHRASES = phrases("audit")
-_COUNTS = ("views", "documents", "unknown", "unranked")
+_COUNTS = ("views", "documents", "unknown", "unranked", "repeated", "copied")
+_MAY_BE_NULL = ("_least", "_most")
+"""What a query has none of where all its values are 0."""
 
 
 @checked
@@ -44,7 +46,8 @@ def audit_sums(
     """Measure the group bias of a log of rankings, from sums by query.
 
     The result is that of :func:`evenrank.audit` of the log, with a view as a query and views of the same words as one
-    cluster. Its figures by query are the means over the query's views. Sums know no judgements, and compare no runs.
+    cluster. Its figures by query are the means over the query's views. Sums know no judgements, compare no runs, and
+    have no values of single views for a gate.
 
     Args:
         sums: What the query of :func:`evenrank.audit_sql` returns, as a file; ``NAME=FILE`` names the ranking.
@@ -59,10 +62,14 @@ def audit_sums(
     path = str(file)
     provenance = Provenance("evenrank.audit_sums").add("sums", path)
     columns = read_columns(path)
+    if len({name.lower() for name in columns.table.columns}) < columns.table.width:
+        raise columns.error("two columns have names that differ in case alone")
     columns = Columns(columns.table.rename(str.lower), columns.path, columns.what, columns.lines)
+    if not columns.table.height:
+        raise columns.error("has no rows: the log has no views")
     counts = {key: _numbers(columns, key).astype(np.int64) for key in _COUNTS}
     settings = _settings(columns)
-    _refuse(columns, counts)
+    _refuse(columns, counts, settings)
     measures = parse_measures(settings["measures"])
     rows = pl.Series("query_id", np.arange(columns.table.height)).cast(pl.String)
     texts = pl.DataFrame([rows, _column(columns, "query").cast(pl.String).alias("text")])
@@ -103,11 +110,16 @@ def audit_sums(
 
 
 def _numbers(columns: Columns, name: str) -> Array:
-    """A column of numbers [Q]; NaN where it has none. Raises EvenrankError for another value."""
+    """A column of numbers [Q]; NaN where it may have none. Raises EvenrankError for another value."""
     given = _column(columns, name)
-    numbers = (given.replace("", None) if given.dtype == pl.String else given).cast(pl.Float64, strict=False)
-    if name in _COUNTS and (numbers.is_null() | (numbers < (name in _COUNTS[:2]))).any():
-        raise columns.error(f"expected a whole number in each row of {name}")
+    given = given.replace("", None) if given.dtype == pl.String else given
+    numbers = given.cast(pl.Float64, strict=False)
+    known = numbers.filter(given.is_not_null()) if name.endswith(_MAY_BE_NULL) else numbers
+    sound, whole = known.is_finite().fill_null(False), name in _COUNTS
+    if whole:
+        sound &= (known >= (name in _COUNTS[:2])) & (known == known.round())
+    if not sound.all():
+        raise columns.error(f"expected a {'whole ' * whole}number in each row of {name}")
     return numbers.fill_null(np.nan).to_numpy()
 
 
@@ -124,21 +136,28 @@ def _settings(columns: Columns) -> dict[str, Any]:
         (text,) = _column(columns, "settings").unique()
         found = json.loads(text)
         return {key: found[key] for key in ("measures", "groups", "poles", *({"lexicon", "labels"} & found.keys()))}
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         raise columns.error(
             "expected the settings of one query of evenrank audit --sql in the column settings"
         ) from None
 
 
-def _refuse(columns: Columns, counts: dict[str, Array]) -> None:
+def _refuse(columns: Columns, counts: dict[str, Array], settings: dict[str, Any]) -> None:
     """Raises EvenrankError for a log that no sums can be made of."""
-    unranked, unknown = int(counts["unranked"].sum()), int(counts["unknown"].sum())
+    unranked, unknown, repeated = (int(counts[key].sum()) for key in ("unranked", "unknown", "repeated"))
+    if counts["copied"].any():
+        raise columns.error("a document stands twice in the group table: expected one row a document")
+    for number, group in enumerate(settings["groups"] if "labels" in settings else (), start=1):
+        if not _numbers(columns, f"rows_of_{number}").any():
+            raise columns.error(f"no document of the log is of group {quoted(group)}")
     if unranked:
         raise columns.error(
             f"the ranks of {counted(unranked, 'view')} are not 1, 2, 3 …: sums know neither ties nor gaps"
         )
     if unknown:
         raise columns.error(f"{counted(unknown, 'row')} of the log {are(unknown)} of a document without a group")
+    if repeated:
+        raise columns.error(f"a document stands twice in {counted(repeated, 'view')}")
 
 
 def _values(

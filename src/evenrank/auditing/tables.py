@@ -72,18 +72,21 @@ def figure_columns(result: AuditFigures) -> tuple[Column, ...]:
     baseline, signs = result.baseline, signed_measures(result)
     nearer = f" ({', '.join(signs)}: nearer to 0 is better)" if signs else ""
     of = " of the signed difference" if signs else ""
+    units = plural(result.unit).capitalize()
     return (
         Column(_RUN, TEXT, "Run", "run.name", note="The run or reference ranking", tag=_role),
         Column(_MEASURE, TEXT, "Measure", lambda row: str(row.figure.measure), note="Effectiveness first, then bias"),
-        Column("mean", _VALUE, "Mean", "figure.mean", "mean", "Mean over queries, or the value of the whole run"),
-        Column("n", COUNT, "Queries", "figure.n", note="Number of queries with a value", tag=_left_out),
+        Column(
+            "mean", _VALUE, "Mean", "figure.mean", "mean", f"Mean over {units.lower()}, or the value of the whole run"
+        ),
+        Column("n", COUNT, units, "figure.n", note=f"Number of {units.lower()} with a value", tag=_left_out),
         Column("undefined", COUNT, of="figure.undefined"),
         Column(
             ("low", "high"),
             _ENDS,
             "95% interval",
             "figure.ci95",
-            note="Interval over queries (t and Hall's t); sorts by its lower end",
+            note=f"Interval over {units.lower()} (t and Hall's t); sorts by its lower end",
         ),
         Column(
             ("these_low", "these_high"),
@@ -411,7 +414,7 @@ def origins_table(result: AuditFigures, relevance: bool) -> Table:
         Column(("added_low", "added_high"), _SIGNED_ENDS, "Interval (order)", "figure.vs_random_order.ci95"),
         Column("added_p", P, "p (order)", "figure.vs_random_order.test.p"),
         *(beyond if relevance else ()),
-        Column("n", COUNT, "Queries", "figure.vs_random_order.n"),
+        Column("n", COUNT, plural(result.unit).capitalize(), "figure.vs_random_order.n"),
     )
     title = "What candidates hold and what their order adds"
     return Table(title, columns, rows, group=lambda row: str(row.figure.measure))

@@ -15,6 +15,7 @@ from evenrank.stats.sampling import LabelSample
 from .budget import BASELINE, Budget, Facts, Rule
 
 NOT_CHECKED = "not checked"
+OF_SUMS = "an audit of sums has no values of single views, which rules are tested on: audit the log itself"
 REFERENCES = ("random", "neutral-first", "relevance-first")
 """The audit's reference rankings; a rule can be against one, but they are not gated."""
 

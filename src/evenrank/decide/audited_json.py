@@ -16,7 +16,7 @@ from evenrank.files.types import Array
 from evenrank.files.wording import counted
 from evenrank.stats.sampling import LabelSample
 
-from .audited import NOT_CHECKED, REFERENCES, Audited, RuleValues, no_quantity, not_measured
+from .audited import NOT_CHECKED, OF_SUMS, REFERENCES, Audited, RuleValues, no_quantity, not_measured
 from .budget import Facts, Rule
 
 _OF_SAMPLE = {
@@ -61,6 +61,8 @@ class _AuditJson:
         self._runs = _table(data.get("runs"))
         if not any(name not in REFERENCES for name in self._runs):
             raise self._wrong("expected an object with the key runs")
+        if "sums" in _table(data.get("settings")):
+            raise self._fail(OF_SUMS)
         queries = data.get("queries")
         if queries is None:
             raise self._fail(_NO_VALUES)

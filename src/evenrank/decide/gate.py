@@ -23,7 +23,7 @@ from evenrank.stats.bounds import outcome as outcome_of
 from evenrank.stats.compare import LEAST_CLUSTERS
 from evenrank.stats.planning import queries_to_decide, queries_to_hold
 
-from .audited import Audited, RuleValues, greatest_of
+from .audited import OF_SUMS, Audited, RuleValues, greatest_of
 from .audited_json import audited_json
 from .budget import Budget, Rule, as_budget
 from .gate_result import Correction, GateResult
@@ -126,6 +126,8 @@ def as_audited(source: AuditFigures | opt.File | Mapping[str, object]) -> Audite
 
     if not isinstance(source, AuditFigures):
         raise EvenrankError(f"`audited`: expected an audit's result, or its JSON, found {shown(source)}")
+    if source.views is not None:
+        raise EvenrankError(OF_SUMS)
     return audited_result(source)
 
 

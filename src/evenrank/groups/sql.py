@@ -22,12 +22,13 @@ _WORD = f"{_LETTERS}(?:'{_LETTERS})*"
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a database quotes names and texts, and what it calls a number of 64 bits with a fraction."""
+    """How a database quotes names and texts, what it calls a number of 64 bits with a fraction, and a text."""
 
     quote: str
     backslashes: bool
     """Whether a backslash escapes the next character of a text."""
     double: str = "DOUBLE"
+    string: str = "VARCHAR"
 
     def text(self, value: str) -> str:
         """A text as a literal."""
@@ -41,6 +42,10 @@ class Dialect:
         if not value or not value.isprintable() or (self.backslashes and set(value) & {"`", "\\"}):
             raise EvenrankError(f"{quoted(value)} cannot be the name of a table or a column")
         return f"{self.quote}{value.replace(self.quote, 2 * self.quote)}{self.quote}"
+
+    def as_text(self, expression: str) -> str:
+        """A value as a text."""
+        return f"CAST({expression} AS {self.string})"
 
     def path(self, value: str) -> str:
         """The quoted name of a table or a column with what it is part of: ``schema.table``."""
@@ -58,9 +63,8 @@ class _Functions(NamedTuple):
 
 DIALECTS = {
     "duckdb": Dialect('"', False),
-    "bigquery": Dialect("`", True, "FLOAT64"),
-    "spark": Dialect("`", True),
-    "snowflake": Dialect('"', False),
+    "bigquery": Dialect("`", True, "FLOAT64", "STRING"),
+    "spark": Dialect("`", True, string="STRING"),
     "postgres": Dialect('"', False, "DOUBLE PRECISION"),
 }
 _FUNCTIONS = {
@@ -174,6 +178,6 @@ def _distance(lexicon: Lexicon, columns: dict[str, str]) -> str:
 
 
 def sql_number(value: float) -> str:
-    """A number that is no decimal to any database: with an exponent."""
+    """A number with an exponent: a double to DuckDB, BigQuery and Spark, a decimal to PostgreSQL."""
     text = repr(value)
     return text if "e" in text else f"{text}e0"

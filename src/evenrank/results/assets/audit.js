@@ -169,7 +169,7 @@ function drawQueries() {
       "@signs": [colour("above"), colour("below")],
     },
     description: `Differences by query. ${facts.join(" ")}`,
-    click: (datum) => showQuery(datum.id, true),
+    click: byId("list") && ((datum) => showQuery(datum.id, true)),
   });
 }
 

@@ -256,4 +256,5 @@ function startBrowser() {
   if (first) showQuery(first.dataset.query);
 }
 
-startBrowser();
+// Of sums, no rankings are known.
+if (byId("list")) startBrowser();

@@ -263,7 +263,7 @@ def test_the_command_prints_the_query_and_reads_the_sums(
         ("--sql", "duckdb", "--labels", str(path)): "--group-column names the label column",
         ("--sql", "duckdb", "--full"): "--sql or --full: a query has no figures",
         ("--sql", "duckdb", "--group-column", "g"): "which groups? --poles A,B",
-        ("--sums", str(other)): "expected what the query of evenrank audit --sql returns",
+        ("--sums", str(other)): "expected what the query of `evenrank.audit_sql` returns",
     }.items():
         monkeypatch.setattr(sys, "argv", ["evenrank", "audit", *options])
         with suppress(SystemExit):

@@ -14,7 +14,7 @@ from evenrank.papers.checks import (
     MissingError,
     Need,
     Options,
-    _unreachable,
+    _answers,
     check,
     described,
     need_file,
@@ -40,7 +40,7 @@ def offline(patch: pytest.MonkeyPatch, home: Path, *, reached: bool) -> None:
 
     patch.setenv("IR_DATASETS_HOME", str(home))
     patch.setattr(requests, "head", head)
-    _unreachable.cache_clear()
+    _answers.cache_clear()
 
 
 def test_whether_a_data_set_can_be_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ import evenrank
 from evenrank.files import Run, read_qrels, read_queries
 from evenrank.papers import expansion, report
 from evenrank.papers.checks import Options
-from evenrank.papers.claims import claims_of, published_of
+from evenrank.papers.claims import claims_of, published_of, published_rows
 from evenrank.papers.expansion import BIASED, DEBIASED, FUSED, MEASURES, REGULAR, ExpansionStudy
 from evenrank.papers.figures import Figures
 from evenrank.papers.sources import Text
@@ -348,7 +348,7 @@ def test_a_fused_ranking_without_expansion_supports_nothing(tmp_path: Path) -> N
 def test_the_published_tables_have_one_sign() -> None:
     # Table 2 holds the largest differences of 48 queries: its sum is nearly theirs.
     for figure, column, near in (("P30", "p30", 0.001), ("MAP", "map", 0.0055)):
-        printed = sum(float(line[f"{column}_difference"]) for line in expansion._second_table()) / 48
+        printed = sum(float(line[f"{column}_difference"]) for line in published_rows("expansion_table2")) / 48
         both = [published_of("expansion")[name, f"{figure} of changed"] for name in (BIASED, DEBIASED)]
         assert printed == pytest.approx(both[0] - both[1], abs=near)
         assert np.sign(printed) == np.sign(both[0] - both[1])

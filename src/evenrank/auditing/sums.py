@@ -126,7 +126,7 @@ def _numbers(columns: Columns, name: str) -> Array:
 def _column(columns: Columns, name: str) -> pl.Series:
     """A column. Raises EvenrankError for one that the table lacks."""
     if name not in columns.table.columns:
-        raise columns.error(f"expected what the query of evenrank audit --sql returns, found no column {name}")
+        raise columns.error(f"expected what the query of `evenrank.audit_sql` returns, found no column {name}")
     return columns.table[name]
 
 
@@ -138,7 +138,7 @@ def _settings(columns: Columns) -> dict[str, Any]:
         return {key: found[key] for key in ("measures", "groups", "poles", *({"lexicon", "labels"} & found.keys()))}
     except (ValueError, TypeError, KeyError, AttributeError):
         raise columns.error(
-            "expected the settings of one query of evenrank audit --sql in the column settings"
+            "expected the settings of one query of `evenrank.audit_sql` in the column settings"
         ) from None
 
 

@@ -190,23 +190,29 @@ def need_irds(name: str, purpose: str) -> Need:
     return Need(f"irds:{name}", purpose, size, _unreachable(name.partition("/")[0]), kind="irds")
 
 
-@cache
 def _unreachable(collection: str) -> str | None:
     """Why the files of a collection of ir_datasets cannot be downloaded; None if they can, or if some are here."""
     import ir_datasets
-    import requests
 
     home = ir_datasets.util.home_path() / collection
     if home.is_dir() and any(home.iterdir()):
         return None
     files = ir_datasets.util.DownloadConfig.context(collection, home).contents()
     url = next((file["url"] for file in files.values() if "url" in file), None)
+    if url is None or _answers(url):
+        return None
+    return f"irds:{collection}: {url} cannot be reached, and {home} has no files of it"
+
+
+@cache
+def _answers(url: str) -> bool:
+    import requests
+
     try:
-        if url is not None:
-            requests.head(url, timeout=10)
+        requests.head(url, timeout=10)
     except requests.RequestException:
-        return f"irds:{collection}: {url} cannot be reached, and {home} has no files of it"
-    return None
+        return False
+    return True
 
 
 class MissingError(EvenrankError):

@@ -445,7 +445,7 @@ class IBBRStudy(Study[IBBRSettings]):
         if model not in self._grids:
             seed, settings = self.settings.seeds[0], self.settings
             figures = Figures(settings.same_queries)
-            arms = ["blind", *self._weighed]
+            arms = ["none", "blind", *self._weighed[1:]]
             found = {arm: self.arm(seed, model, arm) for arm in arms}
             for division in self.divisions:
                 runs = {f"{model} {arm}": found[arm][division]["dev"] for arm in arms}

@@ -334,10 +334,9 @@ def compare_to_random_order(
 
     ``values``: what each query's order has beyond the expectation over random orders of its candidates; ``variances``
     [Q]: its variance over these orders, known exactly; of sums [G] that of each cluster. The test of :func:`compare`
-    between queries has to agree with
-    z = Σx / √Σv: where few documents belong to a group, the values are rare and large, and no test of their mean alone
-    holds. Within a cluster of queries the same documents may decide: its variance is (Σ√v)². Of values that are
-    estimated from drawn labels only the test between queries and labels is made.
+    between queries has to agree with z = Σx / √Σv: where few documents belong to a group, the values are rare and
+    large, and no test of their mean alone holds. Within a cluster of queries the same documents may decide: its
+    variance is (Σ√v)². Of values that are estimated from drawn labels only the test between queries and labels is made.
 
     Worked example: of 40 queries each adds .1 or .3, with a variance of .25 a query: z = 8/√10 = 2.53, p = .0114.
 

@@ -24,7 +24,8 @@ class QueryValues:
         clusters: The cluster [Q] of each query, as whole numbers; None where queries are independent.
         label_sample: What the values owe to labels that were drawn; None of others.
         sums: The sums by cluster, where single values are not known; ``values`` are then the means of groups of them.
-        beyond: Of such values, what they have beyond the only others that are taken from them.
+        beyond: Of such values, their differences from the expectation over random orders, which cannot be made of the
+            sums of both: :meth:`minus` returns them, as sums are compared with nothing else.
     """
 
     values: Array = field(repr=False)

@@ -73,7 +73,7 @@ def small_experiment(text: str = "MRR", drawings: Sequence[Drawing] = (), *, nam
     ``text``: stands wherever a text of the page may come from a file.
     """
     value = Estimate(0.25, (0.2, 0.3), 5, "seeds")
-    claim = Decided(Claim("ibbr", "key", text, text, text), Verdict("undecided", text), (Effect(text, value),))
+    claim = Decided(Claim("ibbr", "key", text, text, text), Verdict("undecided", (text,)), (Effect(text, value),))
     layout = Layout("Table 1", text, (text, "|bias|"), notes=(text,))
     rows = (
         Row(text, text, {text: value}, {text: 0.164}, {text: (-0.1, 0.03)}, text),

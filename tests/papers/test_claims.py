@@ -78,16 +78,18 @@ def test_an_undecided_claim_names_the_n_that_would_decide() -> None:
     found.add("MRR", "a", 0, [f"q{one}" for one in range(40)], values)
     verdict = Check.parse("MRR: a > .05").verdict(found)
     low, high = found.test("MRR", {"a": 1.0}).interval() or (0.0, 0.0)
-    needed = int(verdict.needs.split()[1])
+    needed = verdict.sizes["queries"]
     assert (high - low) / 2 * np.sqrt(40 / needed) <= 0.05 < (high - low) / 2 * np.sqrt(40 / (needed - 1))
     assert Check.parse("MRR: a = .1 ± .3").verdict(found).state == "supported"
-    assert Check.parse("MRR: b > 0").verdict(found) == Verdict("undecided", "MRR of b")
+    assert Check.parse("MRR: b > 0").verdict(found) == Verdict("undecided", ("MRR of b",))
 
 
 def test_several_conditions() -> None:
-    yes, no, open_ = Verdict("supported"), Verdict("not supported"), Verdict("undecided", "about 20 seeds")
+    yes, no, open_ = Verdict("supported"), Verdict("not supported"), Verdict("undecided", sizes={"seeds": 20})
+    lacking = Verdict("undecided", ("TK",), {"seeds": 18_342, "queries": 9})
     assert every(yes, yes) == yes
     assert every(yes, open_) == open_
+    assert every(open_, lacking, lacking).needs == "TK; about 18,000 seeds; about 9 queries"
     assert every(no, open_) == no
     assert every() == Verdict("undecided")
 
@@ -96,7 +98,7 @@ def test_a_broken_ranker_supports_nothing_and_refutes_all_the_same() -> None:
     claim = Claim("ibbr", "key", "text", checks=("MRR: {model} a > {model} b",), floors=("MRR: {model} a > BM25",))
     below = figures(BERT_L2_a=0.6, BERT_L2_b=0.4, BM25=0.8)
     named = Figures(True, {(f, s.replace("BERT L2", "BERT-L2")): v for (f, s), v in below.values.items()})
-    assert claim.decided(named, MODELS, "tiny").verdict == Verdict("undecided", "BERT-L2 a above BM25 (MRR)")
+    assert claim.decided(named, MODELS, "tiny").verdict == Verdict("undecided", ("BERT-L2 a above BM25 (MRR)",))
     turned = Claim("ibbr", "key", "text", checks=("MRR: {model} b > {model} a",), floors=claim.floors)
     assert turned.decided(named, MODELS, "tiny").verdict == Verdict("not supported")
 
@@ -112,8 +114,8 @@ def test_a_claim_of_every_ranker_names_those_that_ran() -> None:
     assert some.decided(found, {"m1": "A", "m2": "B"}, "tiny").verdict.state == "supported"
     assert some.decided(found, {"m2": "B"}, "tiny").verdict.state == "not supported"
     lacking = Claim("ibbr", "k", "t", checks=("MRR: m3 a > .5",)).decided(found, {"m1": "A"}, "tiny")
-    assert lacking.verdict == Verdict("undecided", "MRR of m3 a")
-    assert claim.decided(found, {"m1": "A"}, "real").verdict == Verdict("undecided", "more rankers")
+    assert lacking.verdict == Verdict("undecided", ("MRR of m3 a",))
+    assert claim.decided(found, {"m1": "A"}, "real").verdict == Verdict("undecided", ("more rankers",))
 
 
 def test_the_power_is_of_the_published_effect_at_the_level_measured() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import runpy
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -39,8 +41,17 @@ def finished(folder: Path, gap: float) -> Path:
     return folder
 
 
-def test_every_claim_of_every_paper_is_on_the_page() -> None:
-    pages = made["pages"](made["runs"]())
+@pytest.fixture(scope="module")
+def runs() -> list[Mapping[str, Any]]:
+    return made["runs"]()
+
+
+@pytest.fixture(scope="module")
+def pages(runs: list[Mapping[str, Any]]) -> dict[Path, str]:
+    return made["pages"](runs)
+
+
+def test_every_claim_of_every_paper_is_on_the_page(pages: dict[Path, str]) -> None:
     for file, text in pages.items():
         assert file.read_text(encoding="utf-8") == text, "python docs/reproduced.py makes it anew"
     for paper in made["TITLES"]:
@@ -48,13 +59,13 @@ def test_every_claim_of_every_paper_is_on_the_page() -> None:
             assert made["_cell"](claim.text) in pages[made["FOLDER"] / f"{paper}.md"]
 
 
-def test_the_pages_can_be_read_in_a_quarter_of_an_hour() -> None:
-    text = " ".join(made["pages"](made["runs"]()).values())
+def test_the_pages_can_be_read_in_a_quarter_of_an_hour(pages: dict[Path, str]) -> None:
+    text = " ".join(pages.values())
     assert len(re.findall(r"[^\W\d_]{2,}", text)) <= 3_000
 
 
-def test_the_kept_verdicts_are_of_todays_claims() -> None:
-    for run in made["runs"]():
+def test_the_kept_verdicts_are_of_todays_claims(runs: list[Mapping[str, Any]]) -> None:
+    for run in runs:
         for claim in run["claims"]:
             today = next(one for one in claims_of(claim["paper"]) if one.key == claim["key"])
             assert (claim["claim"], claim["where"]) == (today.text, today.where), (run["experiment"], claim)
@@ -71,7 +82,7 @@ def test_a_run_is_kept_and_shown(gap: float, mark: str, tmp_path: Path) -> None:
     assert cells[1] == "not run"
     assert cells[2].startswith(f"{mark} ")
     assert ("; needs about" in cells[2]) == (mark == "·")
-    assert "`evenrank experiment sampling --scale real`, 2026-11-21, seeds 0: M is MiniLM." in text
+    assert "`evenrank experiment sampling --scale real`, 2026-11-21, seeds 0. M: MiniLM." in text
     assert "AdvBert †: ranks below BM25." in text
     assert "(../reproduced/sampling-real.parquet)" in text
 

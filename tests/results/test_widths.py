@@ -147,7 +147,7 @@ def experiment(folder: Path) -> Any:
         *Chart("Effectiveness against position bias", tuple(systems), "nDCG@10", "bias").drawings(figures, []),
         histogram("Figure 3", "Where answers begin", [{"low": 0.0, "high": 0.5, "share": 1.0, "count": 3}], "position"),
     )
-    claim = Decided(Claim("position", "key", LONG, LONG, LONG), Verdict("undecided", LONG), (Effect(LONG, value),))
+    claim = Decided(Claim("position", "key", LONG, LONG, LONG), Verdict("undecided", (LONG,)), (Effect(LONG, value),))
     laid = ((layout, rows),)
     return ExperimentPage("position", LONG, LONG, "tiny", (0,), {LONG: LONG}, {}, (claim,), laid, (), drawings, (LONG,))
 

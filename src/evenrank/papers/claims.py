@@ -101,7 +101,7 @@ class Check:
         """What the figures say."""
         lacking = [system for system in self.systems if not figures.has(self.figure, system)]
         if lacking:
-            return Verdict("undecided", _PHRASES.text("lacking", systems=lacking, figure=self.figure))
+            return Verdict("undecided", (_PHRASES.text("lacking", systems=lacking, figure=self.figure),))
         unit = figures.units.get(self.figure, "queries")
         if self.sign in ("~", "≥"):
             found = self.difference(figures, 1.0)
@@ -121,13 +121,23 @@ class Check:
         if any(not figures.has(self.figure, system) for system in self.systems):
             return None
         test = self.difference(figures, self.factor)
-        figure = f"|{self.figure}|" if self.size else self.figure
+        figure, short_figure = (
+            f"|{text}|" if self.size else text for text in (self.figure, self.figure.partition(" on ")[0])
+        )
         factor = "" if self.factor == 1 else f"{short(self.factor, 2)} × "
         right = self.right if isinstance(self.right, str) else short(self.right)
         minus = "" if self.right == 0.0 else f" − {factor}{right}"
         found = figures.as_estimate(test, self.figure)
-        state = self.verdict(figures).state
-        return Effect(f"{figure}, {self.left}{minus}", found, self.expected(figures, published), test.seeds, state)
+        return Effect(
+            f"{figure}, {self.left}{minus}",
+            found,
+            self.expected(figures, published),
+            test.seeds,
+            self.verdict(figures).state,
+            short_name=f"{short_figure}, {self.left}",
+            bound=self.factor * self.right if isinstance(self.right, float) else None,
+            margin=self._margins(figures)[0][1] if self.sign in ("=", "~") else 0.0,
+        )
 
     def power(self, figures: Figures, published: Published) -> Power | None:
         """With which probability the published effect (:meth:`expected`) is shown by the error that was observed.
@@ -209,15 +219,25 @@ class Power:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a check compares, in words, and the difference; ``published``: what that would be with the published effect,
-    which is said where the interval excludes it; ``trainings``: over how many it is, 0 of a figure that is counted;
-    ``state``: what it says by itself."""
+    """What a check compares, in words, and the difference.
+
+    Attributes:
+        published: What the difference would be with the published effect; said where the interval excludes it.
+        trainings: Over how many it is, 0 of a figure that is counted.
+        state: What it says by itself.
+        short_name: The figure and the system, without what stands for the collection.
+        bound: The number that was subtracted, None of two systems.
+        margin: Of an equivalence, of the difference; 0 otherwise.
+    """
 
     what: str
     found: Estimate
     published: float | None = None
     trainings: int = 0
     state: State = "undecided"
+    short_name: str = ""
+    bound: float | None = None
+    margin: float = 0.0
 
     def __str__(self) -> str:
         said = {"what": self.what, "estimate": self.found, "n": number_of(self.found)}
@@ -234,10 +254,21 @@ def number_of(found: Estimate) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the data say of a claim; ``needs``: what would decide it, in words."""
+    """What the data say of a claim.
+
+    lacking: What would decide it, in words.
+    sizes: How many of a unit would.
+    """
 
     state: State
-    needs: str = ""
+    lacking: tuple[str, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def needs(self) -> str:
+        """What would decide it, in words; numbers have two digits."""
+        sizes = [f"about {float(f'{size:.2g}'):,.0f} {unit}" for unit, size in self.sizes.items()]
+        return "; ".join([*self.lacking, *sizes])
 
 
 def _above(test: RandomEffects, bound: float, sign: int, level: float, unit: str) -> Verdict:
@@ -246,7 +277,7 @@ def _above(test: RandomEffects, bound: float, sign: int, level: float, unit: str
     if test.limit == "seeds" or (ends is None and test.seeds < 2 and test.queries < 2):
         unit = "seeds"
     if test.mean is None or ends is None:
-        return Verdict("undecided", f"more than {counted(test.n, singular(unit))}")
+        return Verdict("undecided", (f"more than {counted(test.n, singular(unit))}",))
     low, high = sorted(sign * (end - bound) for end in ends)
     if low > 0:
         return Verdict("supported")
@@ -254,18 +285,22 @@ def _above(test: RandomEffects, bound: float, sign: int, level: float, unit: str
         return Verdict("not supported")
     distance, half = abs(test.mean - bound), (high - low) / 2
     if not distance or half / distance > 100:
-        return Verdict("undecided", f"more {unit} than can be run")
-    return Verdict("undecided", f"about {math.ceil(test.n * (half / distance) ** 2 - 1e-6):,} {unit}")
+        return Verdict("undecided", (f"more {unit} than can be run",))
+    return Verdict("undecided", sizes={unit: math.ceil(test.n * (half / distance) ** 2 - 1e-6)})
 
 
 def every(*verdicts: Verdict) -> Verdict:
-    """Supported if all are; not supported if one is not."""
+    """Supported if all are; not supported if one is not; undecided needs what each lacks, and the largest sizes."""
     states = [verdict.state for verdict in verdicts]
     if "not supported" in states:
         return Verdict("not supported")
     if states and all(state == "supported" for state in states):
         return Verdict("supported")
-    return Verdict("undecided", "; ".join(dict.fromkeys(verdict.needs for verdict in verdicts if verdict.needs)))
+    lacking = dict.fromkeys(text for verdict in verdicts for text in verdict.lacking)
+    sizes: dict[str, int] = {}
+    for unit, size in (item for verdict in verdicts for item in verdict.sizes.items()):
+        sizes[unit] = max(size, sizes.get(unit, 0))
+    return Verdict("undecided", tuple(lacking), sizes)
 
 
 def one_of(*verdicts: Verdict) -> Verdict:
@@ -286,7 +321,7 @@ class Claim:
     Attributes:
         checks: What has to hold, all of it, with {model} for every ranker that ran.
         some: Whether one of these rankers is enough.
-        floors: Checks without which nothing is supported: a broken ranker shows nothing.
+        floors: Checks without which nothing is supported: what a broken ranker would fulfil too.
         mutant: A mistake that changes its verdict at ``real``.
         needs: By scale what is lacking there to decide it.
     """
@@ -313,7 +348,7 @@ class Claim:
         """What the figures say of it. ``models``: the rankers that ran, and what each is here."""
         known = known_power(scale).get((self.paper, self.key))
         if scale in self.needs:
-            return Decided(self, Verdict("undecided", self.needs[scale]), known=known)
+            return Decided(self, Verdict("undecided", (self.needs[scale],)), known=known)
         each = any("{model}" in text for text in self.checks)
         # A ranker that was not put to it, as one that is not trained to what training does, is none of its rankers.
         put = {
@@ -340,7 +375,7 @@ class Claim:
 
 
 def _supported(figures: Figures, checks: Sequence[Check], floors: Sequence[Check]) -> Verdict:
-    """All checks hold, and of a ranker that is not broken."""
+    """Whether all checks hold; undecided if they do and the ranker is below a floor."""
     verdict = every(*(check.verdict(figures) for check in checks))
     below = [floor for floor in floors if verdict.state == "supported" and floor.verdict(figures).state != "supported"]
     if not below:
@@ -351,7 +386,7 @@ def _supported(figures: Figures, checks: Sequence[Check], floors: Sequence[Check
         else f"{one.figure}: {one.left} {one.sign} {one.right}"
         for one in below
     ]
-    return Verdict("undecided", "; ".join(dict.fromkeys(lacking)))
+    return Verdict("undecided", tuple(dict.fromkeys(lacking)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,6 +458,9 @@ class Decided:
                     "trainings": effect.trainings,
                     "published": effect.published,
                     "verdict": effect.state,
+                    "name": effect.short_name,
+                    "bound": effect.bound,
+                    "margin": effect.margin,
                 }
                 for effect in self.effects
             ],

@@ -46,6 +46,7 @@ TITLES = {
 WORDS = {
     "position": "*Rotated*: cut at a random word, its two parts exchanged (the paper's *debiased*, Eq. 7). MATS: Eqs. 8"
     " and 9; lower is less position bias. Differences are rotated less original passages, or as the claim names them.",
+    "sampling": "At *real* rankers are two-tower; dev, QS1: counsel-chat; QS2: Grep-BiasIR.",
     "ibbr": "*None*: trained without IBBR. Clicks are planted, 80 % male.",
     "expansion": "At *real* SQuAD stands for Robust04: a question has one relevant paragraph.",
 }

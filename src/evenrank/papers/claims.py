@@ -134,7 +134,7 @@ class Check:
             self.expected(figures, published),
             test.seeds,
             self.verdict(figures).state,
-            short_name=f"{short_figure}, {self.left}",
+            short_name=f"{short_figure}, {self.left}{f' − {factor}{right}' if factor else ''}",
             bound=self.factor * self.right if isinstance(self.right, float) else None,
             margin=self._margins(figures)[0][1] if self.sign in ("=", "~") else 0.0,
         )
@@ -225,7 +225,7 @@ class Effect:
         published: What the difference would be with the published effect; said where the interval excludes it.
         trainings: Over how many it is, 0 of a figure that is counted.
         state: What it says by itself.
-        short_name: The figure and the system, without what stands for the collection.
+        short_name: The figure and the system, without the collection; two systems where the second has a factor.
         bound: The number that was subtracted, None of two systems.
         margin: Of an equivalence, of the difference; 0 otherwise.
     """

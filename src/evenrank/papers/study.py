@@ -39,12 +39,13 @@ from evenrank.files import (
 from evenrank.mitigation import AutoWeight
 from evenrank.models import Precision
 from evenrank.results import Drawing, Table
+from evenrank.training import ranking_recipe
 
 from .checks import Cost, Need, Options, need_irds, need_model, need_public, unused
 from .claims import of_paper
 from .encoder import distilled
 from .figures import Figures, influence
-from .sources import Part, real_needs
+from .sources import Part, bert_tiny, installed, real_needs
 
 LEXICON = "gender-en"
 VALUES = "values.parquet"
@@ -106,10 +107,42 @@ class Settings:
         return found
 
 
-def stated(paper: str, scale: str) -> dict[str, Any]:
-    """The settings of a scale in ``settings/PAPER.toml``: those of all, and over them its own; lists are tuples."""
+def stated(paper: str, scale: str, options: Options) -> dict[str, Any]:
+    """The settings of a scale in ``settings/PAPER.toml``: those of all, and over them its own; lists are tuples.
+
+    Models, and files of word vectors, are those of the options where these name some; a ranker is called by its model
+    where the file has no other word for it. ``student`` and ``teacher`` are named there as rankers.
+    """
     data = of_paper("settings", paper)
-    return {**data.get("all", {}), **data[scale], "scale": scale}
+    found = _filled({**data.get("all", {}), **_of_scale(data, scale, options)}, options)
+    named = _of_scale(data["about"], scale, options).get("model")
+    rankers = {name: one.get("ranker", one) for name, one in found.get("rankers", {}).items()}
+    for name, ranker in rankers.items():
+        if "model" in ranker:
+            ranker["model"] = options.ranker(named or name, installed(ranker["model"]))
+    if "student" in found:
+        found["student"] = options.ranker(found["student"], bert_tiny())
+        found["teacher"] = rankers[found["teacher"]]["model"]
+    models = {name: ranker.get("model", name) for name, ranker in rankers.items()}
+    return {"models": models, **found, "scale": scale, "options": options}
+
+
+def _of_scale(tables: Mapping[str, Any], scale: str, options: Options) -> dict[str, Any]:
+    """The table of a scale, on a device that has one of its own."""
+    found: dict[str, Any] = tables.get(f"{scale}-{options.device}", tables[scale])
+    return found
+
+
+def _filled(value: Any, options: Options) -> Any:
+    """Tables over the section of a recipe that they name (``recipe = "ibbr-dot.training"``)."""
+    if not isinstance(value, dict):
+        return value
+    found = {name: _filled(one, options) for name, one in value.items()}
+    if "recipe" in found:
+        name, _, section = found.pop("recipe").partition(".")
+        beneath = getattr(ranking_recipe(name), section).model_dump(exclude_none=section != "training")
+        found = {**beneath, **found}
+    return {**found, "vectors": options.vectors} if "vectors" in found and options.vectors else found
 
 
 S = TypeVar("S", bound=Settings)
@@ -158,8 +191,8 @@ class Study(Generic[S]):
     @cached_property
     def about(self) -> Mapping[str, Any]:
         """What ``settings/PAPER.toml`` says of the study at its scale: its cost, needs and notes."""
-        about, scale = of_paper("settings", self.name)["about"], self.settings.scale
-        own = about.get(f"{scale}-{self.settings.options.device}", about[scale])
+        about = of_paper("settings", self.name)["about"]
+        own = _of_scale(about, self.settings.scale, self.settings.options)
         return {**about, **own, "notes": about["notes"] + own["notes"]}
 
     def needs(self) -> list[Need]:

@@ -37,7 +37,7 @@ from .sources import (
     policyqa,
     squad,
 )
-from .study import Sections, Settings, Step, Study, cpu_precision, in_memory, stated
+from .study import Settings, Step, Study, cpu_precision, in_memory, stated
 
 BIASED, OTHER = "MS MARCO", "SQuAD"
 """The collections: the first one's answers stand early."""

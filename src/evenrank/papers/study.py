@@ -134,15 +134,20 @@ def _of_scale(tables: Mapping[str, Any], scale: str, options: Options) -> dict[s
 
 
 def _filled(value: Any, options: Options) -> Any:
-    """Tables over the section of a recipe that they name (``recipe = "ibbr-dot.training"``)."""
+    """Tables with the options' vectors, over the section of a recipe (``recipe = "ibbr-dot.training"``)."""
     if not isinstance(value, dict):
         return value
     found = {name: _filled(one, options) for name, one in value.items()}
-    if "recipe" in found:
-        name, _, section = found.pop("recipe").partition(".")
-        beneath = getattr(ranking_recipe(name), section).model_dump(exclude_none=section != "training")
-        found = {**beneath, **found}
-    return {**found, "vectors": options.vectors} if "vectors" in found and options.vectors else found
+    if "vectors" in found:
+        found["vectors"] = options.vectors or found["vectors"]
+    name, _, section = found.pop("recipe", "").partition(".")
+    return {**_section(name, section), **found} if name else found
+
+
+def _section(recipe: str, name: str) -> dict[str, Any]:
+    """A section of a recipe; that of the training states what is off, too."""
+    found: dict[str, Any] = getattr(ranking_recipe(recipe), name).model_dump(exclude_none=name != "training")
+    return found
 
 
 S = TypeVar("S", bound=Settings)

@@ -16,7 +16,7 @@ from evenrank.papers.figures import Figures
 from evenrank.papers.study import Settings, Step, Study
 
 
-class StubStudy(Study[Settings]):
+class StubStudy(Study[Settings, None]):
     """In place of ``ibbr``, whose claims and tables it has."""
 
     name = "ibbr"

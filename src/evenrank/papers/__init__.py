@@ -123,11 +123,11 @@ def study_of(
     options: ExperimentOptions | None = None,
     say: Callable[[str], None] = lambda _: None,
     only: Sequence[str] = (),
-) -> Study[Any]:
+) -> Study[Any, Any]:
     """The study of a name with the settings of a scale. Raises EvenrankError for an unknown name, scale or piece."""
     require_neural("an experiment")
     require("an experiment", "all", *FAST, "Stemmer", "altair", "vl_convert", "pydantic", "tomli_w")
-    kind: type[Study[Any]] = getattr(import_module(f".{name}", __name__), NAMES[name])
+    kind: type[Study[Any, Any]] = getattr(import_module(f".{name}", __name__), NAMES[name])
     settings = kind.settings_of(scale, options or ExperimentOptions())
     if seeds is not None:
         settings = replace(settings, seeds=tuple(range(settings.seeds[0], settings.seeds[0] + seeds)))

@@ -82,6 +82,12 @@ class Figures:
         self.values[figure, system].setdefault(seed, {}).update(zip(ids, values.tolist(), strict=True))
         self.units[figure] = unit
 
+    def take(self, other: Figures, seed: int) -> None:
+        """Adds all values of another one as those of a seed."""
+        for (figure, system), seeds in other.values.items():
+            for values in seeds.values():
+                self.add(figure, system, seed, [*values], np.array([*values.values()]), other.units[figure])
+
     def write(self, file: Path) -> None:
         """Writes them as Parquet, a row a value: ``figure``, ``system``, ``seed``, ``id``, ``value``, ``unit``."""
         rows = [

@@ -106,7 +106,7 @@ class Collection:
     groups: str | None = None
 
 
-class PositionStudy(Study[PositionSettings]):
+class PositionStudy(Study[PositionSettings, Collection]):
     """The experiment ``position``."""
 
     name = "position"
@@ -161,16 +161,6 @@ class PositionStudy(Study[PositionSettings]):
         return (ORIGINAL,) if model in self.settings.zero_shot else VERSIONS
 
     # --- data -----------------------------------------------------------------------------------------------------
-
-    def data(self, seed: int, name: str, division: int = 0) -> Collection:
-        """A collection of a seed."""
-        found: Collection = self.made(seed, name, division)
-        return found
-
-    def prepare(self, seed: int, name: str) -> None:
-        """:meth:`data` as a step."""
-        for division in self.divisions:
-            self.data(seed, name, division)
 
     def _planted(self, seed: int, name: str, _: int) -> Collection:
         """The built-in collection in a published one's place; its entities are divided among the parts."""
@@ -250,7 +240,6 @@ class PositionStudy(Study[PositionSettings]):
         groups = home / "train.parquet"
         lists.negatives(
             parts["train"], {groups: 0.0}, n=settings.drawn, depth=settings.depth[name], seed=0, lexicon="gender-en",
-            tokens="word",
         )  # fmt: skip
         return Collection(texts, moved or {ORIGINAL: answers}, parts, None, str(groups))
 
@@ -267,9 +256,8 @@ class PositionStudy(Study[PositionSettings]):
 
     def steps(self) -> Iterator[Iterable[Step]]:
         """Data, the kernel ranker's vectors, every training on one collection, then those that go on from one."""
-        settings, first, names = self.settings, self.settings.seeds[0], self.settings.collections
-        yield from ([("prepare", (first, name))] for name in names)
-        yield [("prepare", (seed, name)) for seed in settings.seeds[1:] for name in names if settings.scale != "full"]
+        settings, names = self.settings, self.settings.collections
+        yield from self.prepared(*((name,) for name in names))
         if settings.planted is not None and KERNEL in settings.rankers:
             yield [("started", (seed, KERNEL)) for seed in settings.seeds]
         every = [
@@ -303,7 +291,7 @@ class PositionStudy(Study[PositionSettings]):
     def arm(self, seed: int, model: str, name: str, training: str, division: int) -> dict[str, Run]:
         """The test runs of a training on a collection, by the version of the test passages; ``training``: a version, or
         the original after one of the first collection."""
-        data, recipe = self.data(seed, name, division), self._recipe(seed, model, name, training, division)
+        data, recipe = self.data(seed, name, division=division), self._recipe(seed, model, name, training, division)
         tests = VERSIONS if training in VERSIONS else (ORIGINAL,)
         asked = data.parts.get("asked", data.parts["test"])
         parts = {version: replace(asked, collection=data.texts[version]) for version in tests}
@@ -318,11 +306,10 @@ class PositionStudy(Study[PositionSettings]):
         return self.ranked(seed, folder, recipe, parts)
 
     def _name(self, model: str, name: str, training: str, division: int) -> str:
-        parts = [model, _SLUGS[name], training, *([str(division)] if len(self.divisions) > 1 else [])]
-        return "-".join(parts).replace(" ", "-")
+        return self.named(model, _SLUGS[name], training, division=division)
 
     def _recipe(self, seed: int, model: str, name: str, training: str, division: int) -> dict[str, dict[str, object]]:
-        settings, data, wanted = self.settings, self.data(seed, name, division), self.settings.rankers[model]
+        settings, data, wanted = self.settings, self.data(seed, name, division=division), self.settings.rankers[model]
         train, depth = data.parts["train"], self.settings.depth[name]
         ranker = dict(wanted["ranker"])
         if ranker.get("vectors") == "train":
@@ -331,18 +318,9 @@ class PositionStudy(Study[PositionSettings]):
         lists = {"qrels": train.qrels, "run": train.run} if data.groups is None else {"groups": data.groups}
         shorter = settings.shorter.get(model) if name == OTHER else None
         steps = {} if shorter is None else {"max_steps": shorter, "evaluate_every": max(1, shorter // 3)}
-        found: dict[str, dict[str, object]] = {
-            "ranker": ranker,
-            "data": {
-                "collection": data.texts[version],
-                "queries": train.queries,
-                "depth": depth,
-                **lists,
-                **wanted.get("data", {}),
-            },
-            "loss": dict(wanted.get("loss", {"name": "nll"})),
-            "training": {**wanted["training"], **steps, "seed": seed},
-        }
+        wanted = {**wanted, "ranker": ranker, "training": {**wanted["training"], **steps}}
+        given = {"collection": data.texts[version], "queries": train.queries, "depth": depth, **lists}
+        found = self.recipe(seed, wanted, given)
         if not in_memory(ranker):
             valid = data.parts["valid"]
             files = {"queries": valid.queries, "qrels": valid.qrels, "run": valid.run, "depth": depth}
@@ -357,7 +335,7 @@ class PositionStudy(Study[PositionSettings]):
         settings = self.settings
         figures = Figures(settings.same_queries)
         for seed, name, division in itertools.product(settings.seeds, settings.collections, self.divisions):
-            data, runs = self.data(seed, name, division), dict[str, Run]()
+            data, runs = self.data(seed, name, division=division), dict[str, Run]()
             for model in settings.rankers:
                 if seed in self._seeds_of(model):
                     runs |= self._runs(seed, model, name, division)
@@ -387,7 +365,7 @@ class PositionStudy(Study[PositionSettings]):
 
     def _sizes(self, name: str) -> dict[str, int]:
         """The documents of a collection, and the queries of its parts, of the first seed [Table 1]."""
-        every = [self.data(self.settings.seeds[0], name, division) for division in self.divisions]
+        every = [self.data(self.settings.seeds[0], name, division=division) for division in self.divisions]
         counts = {"documents": sum(batch.height for batch in scan_collection(every[0].texts[ORIGINAL], unique=False))}
         parts = {"train": "train", "validation": "valid", "test": "test"}
         return counts | {
@@ -400,14 +378,14 @@ class PositionStudy(Study[PositionSettings]):
         """Which passages that are relevant to a test question, in either version, are longer than a ranker reads."""
         from transformers import AutoTokenizer
 
-        parts = [self.data(self.settings.seeds[0], name, division).parts["asked"] for division in self.divisions]
-        asked = pl.concat([read_queries(part.queries).select("query_id") for part in parts])
+        every = [self.data(self.settings.seeds[0], name, division=division) for division in self.divisions]
+        asked = pl.concat([read_queries(one.parts["asked"].queries).select("query_id") for one in every])
         relevant = self._real_text(name).text.qrels.join(asked, on="query_id", how="semi")
         relevant = relevant.select("doc_id").unique(maintain_order=True)
         for model, one in self.settings.rankers.items():
             tokenizer = AutoTokenizer.from_pretrained(str(one["ranker"]["model"]), trust_remote_code=False)
             length = int(str(one["ranker"]["passage_length"]))
-            for version, collection in self.data(self.settings.seeds[0], name).texts.items():
+            for version, collection in every[0].texts.items():
                 texts = pl.concat(list(scan_collection(collection))).join(relevant, on="doc_id", how="semi")
                 pieces = tokenizer(texts["text"].to_list(), verbose=False)["input_ids"]
                 cut = np.array([len(one) > length for one in pieces], dtype=float)

@@ -77,7 +77,7 @@ class Layout:
     notes: tuple[str, ...] = ()
     utility: str = ""
 
-    def rows(self, study: Study[Any], figures: Figures, published: Mapping[tuple[str, str], float]) -> list[Row]:
+    def rows(self, study: Study[Any, Any], figures: Figures, published: Mapping[tuple[str, str], float]) -> list[Row]:
         """The rows, each with what was measured and published."""
         models = study.settings.models
         named = [row["system"] for row in published_rows(study.name) if row["table"] == self.name]
@@ -163,7 +163,7 @@ class Layout:
         return Table(f"{self.name}. {self.title}", columns, lines)
 
 
-def _warning(study: Study[Any], figures: Figures, system: str, utility: str) -> str:
+def _warning(study: Study[Any, Any], figures: Figures, system: str, utility: str) -> str:
     """Whether a ranker is destroyed: shown to be below the first stage, or far below its base."""
     if not utility or system in (FIRST, *REFERENCES) or not figures.has(utility, system):
         return ""
@@ -248,12 +248,12 @@ def _lines(chart: Chart, title: str, figures: Figures, patterns: Sequence[str]) 
     return curve(title, title, rows, chart.x, chart.hint) if rows else None
 
 
-def layouts(study: Study[Any]) -> list[Layout]:
+def layouts(study: Study[Any, Any]) -> list[Layout]:
     """The tables that a study's file of claims lays out."""
     return [Layout(**one) for one in of_paper("claims", study.name).get("tables", ())]
 
 
-def charts(study: Study[Any]) -> list[Chart]:
+def charts(study: Study[Any, Any]) -> list[Chart]:
     """The charts that it names."""
     return [Chart(**one) for one in of_paper("claims", study.name).get("charts", ())]
 
@@ -388,7 +388,7 @@ def _file_name(title: str) -> str:
     return re.sub(r"[^\w-]+", "_", title.lower()).strip("_")
 
 
-def page_of(study: Study[Any], figures: Figures) -> ExperimentPage:
+def page_of(study: Study[Any, Any], figures: Figures) -> ExperimentPage:
     """The page of a study that ran."""
     settings: Settings = study.settings
     published = published_of(study.name)

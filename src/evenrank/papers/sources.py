@@ -75,6 +75,11 @@ class Part:
     run: str
     count: int
 
+    @property
+    def files(self) -> dict[str, str]:
+        """All of them by what they are, as a recipe's [data] and [validation] name them."""
+        return {"collection": self.collection, "queries": self.queries, "qrels": self.qrels, "run": self.run}
+
 
 class Lists:
     """Writes parts: BM25's lists of a collection, in ``folder``.
@@ -139,7 +144,7 @@ class Lists:
         depth: int,
         seed: int,
         lexicon: str,
-        tokens: Tokens,
+        tokens: Tokens = "word",
     ) -> None:
         """Training lists of a part: for each file (Parquet), ``n`` negatives a query of its first ``depth`` documents,
         that share of them by bias, the others at random (:func:`evenrank.mitigation.negatives.sample`).
@@ -225,6 +230,19 @@ def draw(table: pl.DataFrame, sizes: Mapping[str, int], seed: int) -> dict[str, 
         parts[name] = table[np.sort(order[start : start + size])]
         start += size
     return parts
+
+
+def halved(
+    queries: pl.DataFrame, seed: int, division: int, valid: int
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """A half of the queries to test; of the other, in random order, ``valid`` to validate and the rest to train.
+
+    Returns those to train, to validate and to test.
+    """
+    halves = np.random.default_rng([seed, 5]).permutation(queries.height) % 2
+    other, test = (queries.filter(pl.Series(halves == one)) for one in (1 - division, division))
+    shuffled = other.sample(fraction=1.0, shuffle=True, seed=seed)
+    return shuffled[valid:], shuffled[:valid], test
 
 
 def kept_text(folder: Path, make: Callable[[], Made]) -> Text:

@@ -107,7 +107,7 @@ def check_experiment(
 
     needs = study.needs()
     check(needs)
-    return described(needs, study.cost())
+    return described(needs, study.trainings(), study.about["disk"], study.about["time"])
 
 
 def folder_of(name: str, scale: str, out: opt.File | None) -> Path:

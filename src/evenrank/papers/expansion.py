@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -343,10 +344,6 @@ class ExpansionStudy(Study[ExpansionSettings, Text]):
         rows = [row[: len(columns)] for row in rows]
         return [Table("Table 2. Queries whose results changed substantially", columns, rows, (note,))]
 
-    def destroyed_below(self, system: str) -> str:
-        """Fusion should not destroy the regular ranking; expansion alone is far below it in the paper too."""
-        return REGULAR if system.startswith(f"{REGULAR} + ") else ""
-
     def noted(self) -> Mapping[str, object]:
         """How many words and queries there are."""
         counts = json.loads((self.shared(self.settings.seeds[0]) / "counts.json").read_text(encoding="utf-8"))
@@ -381,8 +378,13 @@ def add_measured(
 ) -> None:
     """Adds AP, P30, NFaiRR and ARaB of each judged query; also those of orders of the same documents."""
     judged = text.qrels.join(text.queries.select("query_id"), on="query_id", how="semi")
-    given = {"collection": text.collection, "qrels": judged, "background": background, "lexicon": LEXICON}
-    add_audit(into, seed, {run.name: run}, {**MEASURES, **FAIRNESS}, references=references, **given)
+    given: dict[str, Any] = {
+        "collection": text.collection,
+        "qrels": judged,
+        "background": background,
+        "lexicon": LEXICON,
+    }
+    add_audit(into, seed, {run.name: run}, {**MEASURES, **FAIRNESS}, "", references, **given)
 
 
 def common_words(before: Vectors, after: Vectors) -> tuple[Vectors, Vectors]:

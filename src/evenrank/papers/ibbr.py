@@ -27,14 +27,17 @@ from .encoder import SmallBert, make_encoder
 from .figures import EXACT, Figures, ratio_values
 from .sources import (
     Lists,
+    Made,
     Part,
     built_in,
+    content,
     counsel_chat,
     draw,
     every_question,
     grepbiasir,
     halved,
     in_both_wordings,
+    joined,
     kept_text,
     msmarco,
     neutral,
@@ -188,25 +191,18 @@ class IBBRStudy(Study[IBBRSettings, Data]):
         drawn = {**dict.fromkeys(shares, train), "dev": dev, "test": test}
         return Data(lists.parts(drawn, judged, depth=settings.depth), lists)
 
-    def _both_wordings(self) -> tuple[dict[str, str], dict[str, str], list[tuple[str, str]]]:
-        options = self.settings.options
-        passages, queries, relevant = dict[str, str](), dict[str, str](), list[tuple[str, str]]()
-        for mark, make in (("c", counsel_chat), ("g", grepbiasir)):
-            text = make(options, self.folder / {"c": "counsel-chat", "g": "grepbiasir"}[mark])
-            original = pl.concat(list(scan_collection(text.collection)))
-            swapped = evenrank.variants(original, kind="swap", quiet=True).table
-            assert swapped is not None
-            # Grep-BiasIR has its documents in all wordings.
-            tables = [original] if mark == "g" else [original, swapped.filter(pl.col("edits") > 0)]
-            for number, table in enumerate(tables):
-                for doc, said in table.select("doc_id", "text").iter_rows():
-                    passages[f"{mark}{doc}" + "~" * number] = said
-            asked = neutral(text.queries)
-            queries |= {f"{mark}{query}": said for query, said in asked.select("query_id", "text").iter_rows()}
-            judged = text.qrels.filter(pl.col("relevance") >= 1).join(asked, on="query_id", how="semi")
-            for query, doc in judged.select("query_id", "doc_id").iter_rows():
-                relevant += [(f"{mark}{query}", name) for name in (f"{mark}{doc}", f"{mark}{doc}~") if name in passages]
-        return passages, queries, relevant
+    def _both_wordings(self) -> Made:
+        """counsel-chat, its answers also with the groups swapped, and Grep-BiasIR, which has all wordings."""
+        options, home = self.settings.options, self.folder
+        counsel, grep = counsel_chat(options, home / "counsel-chat"), grepbiasir(options, home / "grepbiasir")
+        original = pl.concat(list(scan_collection(counsel.collection)))
+        swapped = evenrank.variants(original, kind="swap", quiet=True).table
+        assert swapped is not None
+        others = swapped.filter(pl.col("edits") > 0).select(pl.col("doc_id") + "~", "text")
+        passages, queries, relevant = content(counsel, neutral(counsel.queries))
+        passages = {**passages, **dict(others.iter_rows())}
+        pairs = [(query, name) for query, doc in relevant for name in (doc, f"{doc}~") if name in passages]
+        return joined({"c": (passages, queries, pairs), "g": content(grep, neutral(grep.queries))})
 
     @cached_property
     def _sides(self) -> dict[str, int]:
@@ -441,11 +437,6 @@ class IBBRStudy(Study[IBBRSettings, Data]):
         whole = offset_of(none["dev"], read_qrels(dev.qrels), side)
         found = {f"{model} shift × 0.5": whole / 2, f"{model} shift": whole}
         return {name: shifted(none["test"], side, offset) for name, offset in found.items()}
-
-    def destroyed_below(self, system: str) -> str:
-        """A row is compared with none of its model, and none with the ranker before."""
-        model = self.settings.model_of(system)
-        return "" if not model else f"{model} base" if system == f"{model} none" else f"{model} none"
 
     def notes(self) -> list[str]:
         """What was read into the paper, and what differs from it."""

@@ -513,10 +513,6 @@ class PositionStudy(Study[PositionSettings, Collection]):
         columns = (Column("row"), Column("measure"), Column("better", heading="better than"))
         return [Table("Letters. Table 5's significance", columns, rows, (self.about["letters"],))]
 
-    def destroyed_below(self, system: str) -> str:
-        """A ranker trained on rotated passages is compared with the one trained on the originals."""
-        return system.replace(f"{ROTATED}, ", f"{ORIGINAL}, ") if f"{ROTATED}, {ORIGINAL}" in system else ""
-
 
 def wilcoxon_of(figures: Figures, figure: str, first: str, second: str) -> tuple[int, float]:
     """The sign of the systems' difference, first − second, and p of Wilcoxon's signed-rank test over queries.

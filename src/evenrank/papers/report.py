@@ -33,7 +33,7 @@ from evenrank.results import (
 from evenrank.stats import Estimate
 from evenrank.training import ruined
 
-from .claims import DIFFERENT, Decided, decided_claims, number_of, of_paper, published_of, published_rows
+from .claims import DIFFERENT, Decided, base_of, decided_claims, number_of, of_paper, published_of, published_rows
 from .figures import Figures
 from .study import FIRST, REFERENCES, Settings, Study
 
@@ -90,11 +90,9 @@ class Layout:
             measured = {name: value for name in self.figures if (value := figures.row(name, system)) is not None}
             printed = {name: published[system, name] for name in self.figures if (system, name) in published}
             if measured or printed:
-                model = study.settings.model_of(system)
                 changes = self._changes(figures, system)
                 warning = _warning(study, figures, system, self.utility)
-                here = models.get(model) or study.settings.stand_in_of(system)
-                found.append(Row(system, here, measured, printed, changes, warning))
+                found.append(Row(system, study.settings.here(system), measured, printed, changes, warning))
         return found
 
     def _changes(self, figures: Figures, system: str) -> dict[str, tuple[float | None, float | None]]:
@@ -167,7 +165,7 @@ def _warning(study: Study[Any, Any], figures: Figures, system: str, utility: str
     """Whether a ranker is destroyed: shown to be below the first stage, or far below its base."""
     if not utility or system in (FIRST, *REFERENCES) or not figures.has(utility, system):
         return ""
-    base = study.destroyed_below(system)
+    base = base_of(study.name, system)
     first, before = (figures.mean(utility, one) if figures.has(utility, one) else None for one in (FIRST, base))
     ends = None if first is None else figures.test(utility, {system: 1.0, FIRST: -1.0}).interval(DIFFERENT)
     shown = ends is not None and ends[1] < 0

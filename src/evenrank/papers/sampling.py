@@ -267,7 +267,7 @@ class SamplingStudy(Study[SamplingSettings, Data]):
         }
         found = self.recipe(seed, {**wanted, "ranker": ranker}, given)
         if adversarial and ranker.get("freeze"):
-            ranker["kept"] = str(self.folder / "vectors")
+            found["ranker"]["kept"] = str(self.folder / "vectors")
             # As the row that is trained in memory, without a validation.
             found["training"]["keep"] = "last"
         if adversarial or not ranker.get("freeze"):
@@ -333,11 +333,6 @@ class SamplingStudy(Study[SamplingSettings, Data]):
             if (value := printed.get((system, key))) is not None
         ]
         figures.add("off print", "public runs", 0, ["largest"], np.array([max(off)]), EXACT)
-
-    def destroyed_below(self, system: str) -> str:
-        """A row is compared with random negatives of its model."""
-        model = self.settings.model_of(system)
-        return f"{model} random" if model and not system.endswith(" random") else ""
 
 
 def most_leaning(part: Part, count: int) -> pl.DataFrame:

@@ -203,20 +203,14 @@ def write_qrels(file: Path, qrels: pl.DataFrame) -> None:
 
 def masked(part: Part, lexicon: str) -> Part:
     """The same lists with the words of a lexicon masked in passages and queries."""
-    collection = _masked_file(Path(part.collection), Path(part.run).parent, lexicon, "doc_id")
-    queries = _masked_file(Path(part.queries), Path(part.run).parent, lexicon, "query_id")
-    return replace(part, collection=str(collection), queries=str(queries))
-
-
-def _masked_file(file: Path, folder: Path, lexicon: str, key: str) -> Path:
-    found = folder / f"{file.stem}.masked.tsv"
-    if not found.is_file():
-        table = pl.concat(list(scan_collection(str(file)))) if key == "doc_id" else read_queries(str(file))
-        hidden = table.with_columns(
-            evenrank.mask_texts(table["text"], scoring=evenrank.Scoring(evenrank.load_lexicon(lexicon))).alias("text")
-        )
-        write_queries(found, hidden.rename({key: "query_id"}))
-    return found
+    scoring, folder = evenrank.Scoring(evenrank.load_lexicon(lexicon)), Path(part.run).parent
+    files = [folder / f"{Path(file).stem}.masked.tsv" for file in (part.collection, part.queries)]
+    for file, text in zip(files, (part.collection, part.queries), strict=True):
+        if not file.is_file():
+            table = pl.concat(list(scan_collection(text)))
+            hidden = evenrank.mask_texts(table["text"], scoring=scoring)
+            write_queries(file, table.select(query_id="doc_id", text=hidden))
+    return replace(part, collection=str(files[0]), queries=str(files[1]))
 
 
 def draw(table: pl.DataFrame, sizes: Mapping[str, int], seed: int) -> dict[str, pl.DataFrame]:
@@ -501,29 +495,34 @@ def policyqa(options: Options, folder: Path) -> Answers:
     return squad_answers(_files("policyqa", _source(options, "policyqa", folder / "fetched")), folder, least=12, most=3)
 
 
-EVERY = ("counsel-chat", "grepbiasir", "squad")
-
-
 def every_question(options: Options, folder: Path, home: Path) -> Text:
     """The questions of counsel-chat, Grep-BiasIR and SQuAD over all their passages, as one collection in ``folder``;
     the texts are in ``home``."""
 
     def make() -> Made:
-        passages, queries, relevant = dict[str, str](), dict[str, str](), list[tuple[str, str]]()
-        parts = {
-            "c": counsel_chat(options, home / EVERY[0]),
-            "g": grepbiasir(options, home / EVERY[1]),
-            "s": squad(options, home / EVERY[2]).text,
-        }
-        for mark, text in parts.items():
-            for batch in scan_collection(text.collection):
-                passages |= {mark + doc: said for doc, said in batch.select("doc_id", "text").iter_rows()}
-            queries |= {mark + query: said for query, said in text.queries.select("query_id", "text").iter_rows()}
-            judged = text.qrels.filter(pl.col("relevance") >= 1).select("query_id", "doc_id")
-            relevant += [(mark + query, mark + doc) for query, doc in judged.iter_rows()]
-        return passages, queries, relevant
+        counsel, grep = counsel_chat(options, home / "counsel-chat"), grepbiasir(options, home / "grepbiasir")
+        texts = {"c": counsel, "g": grep, "s": squad(options, home / "squad").text}
+        return joined({key: content(text, text.queries) for key, text in texts.items()})
 
     return kept_text(folder, make)
+
+
+def content(text: Text, queries: pl.DataFrame) -> Made:
+    """The passages of a text, and some of its queries with what is relevant to them."""
+    passages = pl.concat(list(scan_collection(text.collection))).select("doc_id", "text")
+    judged = text.qrels.filter(pl.col("relevance") >= 1).join(queries, on="query_id", how="semi", maintain_order="left")
+    pairs = [(query, doc) for query, doc in judged.select("query_id", "doc_id").iter_rows()]
+    return dict(passages.iter_rows()), dict(queries.select("query_id", "text").iter_rows()), pairs
+
+
+def joined(texts: Mapping[str, Made]) -> Made:
+    """Texts as one, whose ids begin with the key of each."""
+    passages, queries, relevant = dict[str, str](), dict[str, str](), list[tuple[str, str]]()
+    for key, (said, asked, pairs) in texts.items():
+        passages |= {key + doc: text for doc, text in said.items()}
+        queries |= {key + query: text for query, text in asked.items()}
+        relevant += [(key + query, key + doc) for query, doc in pairs]
+    return passages, queries, relevant
 
 
 def _rows(file: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:

@@ -41,7 +41,7 @@ from evenrank.models import Precision
 from evenrank.results import Drawing, Table
 from evenrank.training import load_recipe, ranking_recipe
 
-from .checks import Cost, Need, Options, need_irds, need_model, need_public, unused
+from .checks import Need, Options, need_irds, need_model, need_public, unused
 from .claims import of_paper
 from .figures import Figures, influence
 from .sources import (
@@ -96,13 +96,12 @@ class Settings:
     distillation: Mapping[str, object] = field(default_factory=dict)
     options: Options = field(default_factory=Options)
 
-    def model_of(self, system: str) -> str:
-        """The ranker that a system is a row of; "" for none."""
-        return max((model for model in self.models if system.startswith(model)), key=len, default="")
-
-    def stand_in_of(self, system: str) -> str:
-        """What stands for the collection that a row is of; "" for none."""
-        return next((here for name, here in self.stand_ins.items() if system.startswith(name)), "")
+    def here(self, system: str) -> str:
+        """What stands for the ranker, or else the collection, that a system is a row of; "" for none."""
+        for known in (self.models, self.stand_ins):
+            if named := [name for name in known if system.startswith(name)]:
+                return known[max(named, key=len)]
+        return ""
 
     def of_models(self, names: Collection[str]) -> dict[str, Any]:
         """The fields by model, or that list models, with these models alone."""
@@ -256,10 +255,6 @@ class Study(Generic[S, D]):
         """What a run needs besides texts and weights."""
         return []
 
-    def cost(self) -> Cost:
-        """What a run takes."""
-        return Cost(self.trainings(), self.about["disk"], self.about["time"])
-
     def trainings(self) -> int:
         """How many rankers or vectors a run trains."""
         raise NotImplementedError
@@ -288,10 +283,6 @@ class Study(Generic[S, D]):
     def tables(self, figures: Figures) -> list[Table]:
         """Tables beside those of the file of claims: such as have a row per query."""
         return []
-
-    def destroyed_below(self, system: str) -> str:
-        """The system that another one is compared with, to say whether it is destroyed; "" for none."""
-        return ""
 
     # --- running ------------------------------------------------------------------------------------------------
 

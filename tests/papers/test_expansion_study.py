@@ -223,7 +223,7 @@ def test_mutant_biased_and_debiased_exchanged(done: Done, expected: list[Slow], 
             return after, before
 
     for part in ("data-0", "data-1"):
-        shutil.copytree(done.study.folder / part, tmp_path / part, ignore=shutil.ignore_patterns("figures.parquet"))
+        shutil.copytree(done.study.folder / part, tmp_path / part, ignore=shutil.ignore_patterns("searched-values.parquet"))
     for part in ("seed-0", "seed-1"):
         shutil.copytree(done.study.folder / part, tmp_path / part)
     mutant = Exchanged(done.study.settings, tmp_path)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from evenrank import options as opt
 from evenrank.files import FAST, Provenance, checked, require, require_neural
 
-from .checks import Need, Options
+from .checks import Need, Options, check, described
 
 if TYPE_CHECKING:
     from .report import ExperimentPage
@@ -74,7 +74,6 @@ def run_experiment(
     everything that is missing, one line each.
     """
     study = study_of(name, scale, seeds, out, options, say, only)
-    from .checks import check
     from .report import page_of
 
     needs = study.needs()
@@ -103,8 +102,6 @@ def check_experiment(
     Nothing is downloaded, trained or written. Raises EvenrankError as :func:`run_experiment`.
     """
     study = study_of(name, scale, seeds, out, options, only=only)
-    from .checks import check, described
-
     needs = study.needs()
     check(needs)
     return described(needs, study.trainings(), study.about["disk"], study.about["time"])

@@ -94,8 +94,6 @@ class ExpansionStudy(Study[ExpansionSettings, Text]):
     """The experiment ``expansion``."""
 
     name = "expansion"
-    title = "Debiased embeddings in query expansion"
-    source = "Gerritse and de Vries, Effect of Debiasing on Information Retrieval"
 
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> ExpansionSettings:

@@ -109,8 +109,6 @@ class IBBRStudy(Study[IBBRSettings, Data]):
     """The experiment ``ibbr``."""
 
     name = "ibbr"
-    title = "In-batch balancing regularization"
-    source = "Li et al. 2022, Debiasing Neural Retrieval via In-batch Balancing Regularization"
 
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> IBBRSettings:

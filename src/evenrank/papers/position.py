@@ -26,7 +26,6 @@ from evenrank.training import build_ranker
 from .checks import Need, Options, need_device, need_file
 from .figures import EXACT, Figures
 from .sources import (
-    SQUAD_FILES,
     Answers,
     Lists,
     Part,
@@ -36,6 +35,7 @@ from .sources import (
     msmarco,
     policyqa,
     squad,
+    squad_files,
 )
 from .study import Settings, Step, Study, cpu_precision, in_memory, stated
 
@@ -110,8 +110,6 @@ class PositionStudy(Study[PositionSettings, Collection]):
     """The experiment ``position``."""
 
     name = "position"
-    title = "Position bias"
-    source = "Hofstätter et al., ECIR 2021, Mitigating the Position Bias of Transformer Models in Passage Re-Ranking"
 
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> PositionSettings:
@@ -245,7 +243,7 @@ class PositionStudy(Study[PositionSettings, Collection]):
 
     def _squad(self, home: Path) -> tuple[str, pl.DataFrame, str, dict[str, pl.DataFrame]]:
         """SQuAD 2.0 with the official split: 5,000 training questions, drawn by article, validate."""
-        given = self.settings.options.paths("squad") or [str(self.folder / name) for name in SQUAD_FILES]
+        given = squad_files(self.settings.options, self.folder)
         if not (home / "counts.json").is_file():
             evenrank.write_squad_collection(given, out=home, validation=self.settings.sizes[OTHER]["valid"])
         tables = {part: read_queries(home / f"queries.{part}.tsv") for part in ("train", "valid", "test")}

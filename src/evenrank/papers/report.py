@@ -402,8 +402,8 @@ def page_of(study: Study[Any, Any], figures: Figures) -> ExperimentPage:
     ]
     return ExperimentPage(
         study.name,
-        study.title,
-        study.source,
+        study.about["title"],
+        study.about["source"],
         settings.scale,
         settings.seeds,
         settings.models,

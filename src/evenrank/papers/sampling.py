@@ -79,8 +79,6 @@ class SamplingStudy(Study[SamplingSettings, Data]):
     """The experiment ``sampling``."""
 
     name = "sampling"
-    title = "Bias-aware negative sampling"
-    source = "Bigdeli et al., ECIR 2022, A Light-weight Strategy for Restraining Gender Biases in Neural Rankers"
 
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> SamplingSettings:

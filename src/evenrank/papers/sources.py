@@ -34,6 +34,7 @@ from evenrank.files import (
     read_texts,
     scan_collection,
     write_collection,
+    write_lines,
     write_run,
     write_text,
 )
@@ -188,17 +189,12 @@ def _with_clicked(run: Run, clicked: pl.DataFrame, listed: int) -> Run:
 
 def write_queries(file: Path, queries: pl.DataFrame) -> None:
     """Queries as TSV."""
-    with atomic_path(file) as part:
-        queries.select("query_id", pl.col("text").str.replace_all(r"[\t\r\n]", " ")).write_csv(
-            part, include_header=False, separator="\t", quote_style="never"
-        )
+    write_lines(queries.select("query_id", pl.col("text").str.replace_all(r"[\t\r\n]", " ")), file, "\t")
 
 
 def write_qrels(file: Path, qrels: pl.DataFrame) -> None:
     """Judgements as TREC has them."""
-    with atomic_path(file) as part:
-        lines = qrels.select("query_id", pl.lit("0").alias("zero"), "doc_id", "relevance")
-        lines.write_csv(part, include_header=False, separator=" ", quote_style="never")
+    write_lines(qrels.select("query_id", pl.lit("0").alias("zero"), "doc_id", "relevance"), file, " ")
 
 
 def masked(part: Part, lexicon: str) -> Part:
@@ -319,7 +315,7 @@ def real_needs(options: Options, folder: Path, *names: str) -> list[Need]:
     for name in names:
         given = options.paths(name)
         if name == "squad":
-            files = [Path(file) for file in given] if given else [folder / one for one in SQUAD_FILES]
+            files = squad_files(options, folder)
             needs += [need_file(file, REAL[name], "data", load_squad, "squad=FILE") for file in files]
         elif given:
             needs += [
@@ -483,11 +479,13 @@ def _drawn(every: Sequence[Article], questions: int) -> list[Article]:
 
 
 def squad(options: Options, folder: Path) -> Answers:
-    """SQuAD 2.0, of at most some 3,000 questions: the files of the options, or the two published ones, which have to be
-    in the experiment's folder."""
-    given = options.paths("squad")
-    files = [Path(file) for file in given] if given else [folder.parent / name for name in SQUAD_FILES]
-    return squad_answers(files, folder, questions=3_000)
+    """SQuAD 2.0, of at most some 3,000 questions."""
+    return squad_answers(squad_files(options, folder.parent), folder, questions=3_000)
+
+
+def squad_files(options: Options, folder: Path) -> list[Path]:
+    """The files of the options, or the two published ones, which have to be in the experiment's folder."""
+    return [Path(file) for file in options.paths("squad")] or [folder / name for name in SQUAD_FILES]
 
 
 def policyqa(options: Options, folder: Path) -> Answers:

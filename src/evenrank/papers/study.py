@@ -39,7 +39,7 @@ from evenrank.files import (
 from evenrank.mitigation import AutoWeight
 from evenrank.models import Precision
 from evenrank.results import Drawing, Table
-from evenrank.training import load_recipe, ranking_recipe
+from evenrank.training import load_recipe, parse_recipe, ranking_recipe
 
 from .checks import Need, Options, need_irds, need_model, need_public, unused
 from .claims import of_paper
@@ -185,8 +185,6 @@ class Study(Generic[S, D]):
     """One paper's experiment in ``folder``; ``say`` reports what is being done. D: its data of a seed and division."""
 
     name: ClassVar[str]
-    title: ClassVar[str]
-    source: ClassVar[str]
 
     def __init__(self, settings: S, folder: Path, say: Callable[[str], None] = lambda _: None) -> None:
         self.settings, self.folder, self.say = settings, folder, say
@@ -223,7 +221,7 @@ class Study(Generic[S, D]):
 
     @cached_property
     def about(self) -> Mapping[str, Any]:
-        """What ``settings/PAPER.toml`` says of the study at its scale: its cost, needs and notes."""
+        """What ``settings/PAPER.toml`` says of the study at its scale: its title, source, cost, needs and notes."""
         about = of_paper("settings", self.name)["about"]
         own = _of_scale(about, self.settings.scale, self.settings.options)
         return {**about, **own, "notes": about["notes"] + own["notes"]}
@@ -475,9 +473,9 @@ class Study(Generic[S, D]):
 
         Returns the folder of the model. Raises EvenrankError if the folder contains the training of another recipe.
         """
-        from evenrank.training import parse_recipe
-
-        parsed = parse_recipe({"source": self.source, **recipe, "name": folder.name, "out": str(folder)}, folder.name)
+        parsed = parse_recipe(
+            {"source": self.about["source"], **recipe, "name": folder.name, "out": str(folder)}, folder.name
+        )
         if (folder / "result.json").is_file():
             if differing := changed(load_recipe(folder / "recipe.toml").model_dump(), parsed.model_dump()):
                 raise EvenrankError(

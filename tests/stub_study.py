@@ -23,7 +23,7 @@ class StubStudy(Study[Settings, None]):
     name = "ibbr"
     about: ClassVar[Mapping[str, Any]] = {
         "title": "A title", "source": "A source", "disk": 10, "time": "a second", "notes": (),
-    }  # type: ignore[misc,assignment] # fmt: skip
+    }  # fmt: skip
     papers = ("ibbr",)
     utility = "MRR"
     named = ("a", "b")

@@ -148,12 +148,13 @@ def _paper(paper: str, title: str, found: list[Run]) -> str:
 def _on_gpu(folder: Path) -> Iterator[str]:
     """The claims that position's trainings on a GPU decide, as their values by query say."""
     from evenrank.files.json_values import json_values
+    from evenrank.papers.checks import Options
     from evenrank.papers.claims import decided_claims
     from evenrank.papers.figures import Figures
     from evenrank.papers.study import stated
 
     for file in sorted(folder.glob("position-*.parquet")):
-        settings, figures = stated("position", "cuda"), Figures.read(file)
+        settings, figures = stated("position", "real", Options(device="cuda")), Figures.read(file)
         claims = decided_claims("position", figures, settings["models"], "cuda", {})
         put = ("drop", "robust", "better", "late", "uncut")
         lines = [

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from evenrank import papers
 from evenrank.files import InputError
-from evenrank.papers.checks import Cost, Need, Options
+from evenrank.papers.checks import Need, Options
 from evenrank.papers.figures import Figures
 from evenrank.papers.study import Settings, Step, Study
 
 
-class StubStudy(Study[Settings]):
+class StubStudy(Study[Settings, None]):
     """In place of ``ibbr``, whose claims and tables it has."""
 
     name = "ibbr"
-    title = "A title"
-    source = "A source"
+    about: ClassVar[Mapping[str, Any]] = {
+        "title": "A title", "source": "A source", "disk": 10, "time": "a second", "notes": (),
+    }  # fmt: skip
     papers = ("ibbr",)
     utility = "MRR"
     named = ("a", "b")
@@ -35,13 +37,9 @@ class StubStudy(Study[Settings]):
         """Nothing."""
         return []
 
-    def cost(self) -> Cost:
-        """Hardly anything."""
-        return Cost(0, 10, "a second")
-
-    def notes(self) -> list[str]:
+    def trainings(self) -> int:
         """None."""
-        return []
+        return 0
 
     def steps(self) -> Iterator[Sequence[Step]]:
         """One by itself, then several, one of them twice."""

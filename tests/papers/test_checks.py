@@ -10,7 +10,6 @@ import requests
 from evenrank.files import EvenrankError
 from evenrank.papers import check_experiment, run_experiment
 from evenrank.papers.checks import (
-    Cost,
     MissingError,
     Need,
     Options,
@@ -116,7 +115,7 @@ def test_files_of_another_form_are_named(tmp_path: Path, monkeypatch: pytest.Mon
 def test_what_is_there_is_described_with_sizes(tmp_path: Path) -> None:
     model = tiny_bert(tmp_path / "model")
     size = sum((model / name).stat().st_size for name in ("config.json", "vocab.txt", "model.safetensors"))
-    lines = described([need_model(str(model), "an encoder"), Need("x", "y")], Cost(3, 2_500_000, "two minutes"))
+    lines = described([need_model(str(model), "an encoder"), Need("x", "y")], 3, 2_500_000, "two minutes")
     assert lines == [
         f"{model}: an encoder, {size / 1e3:.3g} KB",
         "x: y",

@@ -223,7 +223,9 @@ def test_mutant_biased_and_debiased_exchanged(done: Done, expected: list[Slow], 
             return after, before
 
     for part in ("data-0", "data-1"):
-        shutil.copytree(done.study.folder / part, tmp_path / part, ignore=shutil.ignore_patterns("figures.parquet"))
+        shutil.copytree(
+            done.study.folder / part, tmp_path / part, ignore=shutil.ignore_patterns("searched-values.parquet")
+        )
     for part in ("seed-0", "seed-1"):
         shutil.copytree(done.study.folder / part, tmp_path / part)
     mutant = Exchanged(done.study.settings, tmp_path)
@@ -281,26 +283,25 @@ def by_hand(folder: Path, weight: float = 0.9) -> ExpansionStudy:
     """Forty queries of which ten change, all alike: AP .50 biased, .40 debiased, P30 .015 apart; a seed of ``real``."""
     study = ExpansionStudy(replace(ExpansionStudy.settings_of("real", Options()), seeds=(0,)), folder)
     ids, one_in_four = [f"q{i}" for i in range(40)], np.arange(40) % 4 == 0
-    found: list[expansion.Measured] = []
+    found = Figures(True)
     for name, ap, changed_by in ((REGULAR, 0.8, 0.0), (BIASED, 0.5, 0.0), (DEBIASED, 0.5, -0.1)):
-        found += [
-            ("MAP", name, ids, ap + changed_by * one_in_four),
-            ("P30", name, ids, ap / 10 + 0.15 * changed_by * one_in_four),
-        ]
-    found.append(("MAP", "random", ids, np.full(40, 0.1)))
-    expansion._keep(study.data(0) / "figures.parquet", found)
+        found.add("MAP", name, 0, ids, ap + changed_by * one_in_four)
+        found.add("P30", name, 0, ids, ap / 10 + 0.15 * changed_by * one_in_four)
+    found.add("MAP", "random", 0, ids, np.full(40, 0.1))
+    found.write(study.shared(0) / "searched-values.parquet")
     changes = {"query_id": ids[::4], "before": [["nurse", "ward"]] * 10, "after": [["nurse", "sea"]] * 10}
-    pl.DataFrame(changes).write_parquet(study.data(0) / "changes.parquet")
-    (study.data(0) / "counts.json").write_text('{"words": [9, 9], "missing": 1, "unexpanded": 2}', encoding="utf-8")
-    (study.data(0) / "collection.tsv").write_text("d\tward\n", encoding="utf-8")
-    (study.data(0) / "queries.tsv").write_text("".join(f"{i}\tasked {i}\n" for i in ids), encoding="utf-8")
-    (study.data(0) / "qrels.txt").write_text("q0 0 d 1\n", encoding="utf-8")
-    fused = [("MAP", name, ids, np.full(40, 0.8)) for name in FUSED] + [
-        ("P30", name, ids, np.full(40, 0.08)) for name in FUSED
-    ]
-    fused += [("λ", name, [f"fold {i}" for i in range(5)], np.full(5, weight)) for name in FUSED]
-    expansion._keep(study.home(0) / "tuned.parquet", fused)
-    expansion._keep(study.home(0) / "recovered.parquet", [])
+    pl.DataFrame(changes).write_parquet(study.shared(0) / "changes.parquet")
+    (study.shared(0) / "counts.json").write_text('{"words": [9, 9], "missing": 1, "unexpanded": 2}', encoding="utf-8")
+    (study.shared(0) / "collection.tsv").write_text("d\tward\n", encoding="utf-8")
+    (study.shared(0) / "queries.tsv").write_text("".join(f"{i}\tasked {i}\n" for i in ids), encoding="utf-8")
+    (study.shared(0) / "qrels.txt").write_text("q0 0 d 1\n", encoding="utf-8")
+    fused = Figures(True)
+    for name in FUSED:
+        fused.add("MAP", name, 0, ids, np.full(40, 0.8))
+        fused.add("P30", name, 0, ids, np.full(40, 0.08))
+        fused.add("λ", name, 0, [f"fold {i}" for i in range(5)], np.full(5, weight), "folds")
+    fused.write(study.home(0) / "tuned-values.parquet")
+    Figures(True).write(study.home(0) / "recovered-values.parquet")
     return study
 
 
@@ -359,8 +360,9 @@ def test_a_query_without_a_list_counts_as_nothing_found(tmp_path: Path) -> None:
     queries = pl.DataFrame({"query_id": ["0", "1"], "text": ["nurse", "zebra"]})
     qrels = pl.DataFrame({"query_id": ["0", "1"], "doc_id": ["0", "1"], "relevance": [1, 1]})
     run = Run.from_table(pl.DataFrame({"query_id": ["0"], "doc_id": ["0"], "score": [1.0]}), REGULAR)
-    name, system, ids, values = expansion.measured(run, Text(str(tmp_path / "c.tsv"), queries, qrels), run)[0]
-    assert (name, system, [*ids], values.tolist()) == ("MAP", REGULAR, ["0", "1"], [1.0, 0.0])
+    figures = Figures(True)
+    expansion.add_measured(figures, 0, run, Text(str(tmp_path / "c.tsv"), queries, qrels), run)
+    assert figures.values["MAP", REGULAR] == {0: {"0": 1.0, "1": 0.0}}
 
 
 def test_analogies_by_a_second_way() -> None:

@@ -293,7 +293,7 @@ def test_early_answers_train_and_test_and_late_ones_are_the_control(real: tuple[
     asked = {
         (name, division): {*read_queries(part.queries)["query_id"]}
         for division in (0, 1)
-        for name, part in study.data(10, BIASED, division).parts.items()
+        for name, part in study.data(10, BIASED, division=division).parts.items()
     }
     assert {name for name, _ in asked} == {"train", "test", "late", "asked"}
     assert asked["asked", 0] == asked["test", 0] | asked["late", 0]

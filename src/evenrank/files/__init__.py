@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .public import public_data
     from .runs import Order, Run, RunLike, RunsLike, as_qrels, as_run, as_runs, read_qrels, read_run, write_run
     from .squad import load_squad, question_id
-    from .synthetic import write_collection
+    from .synthetic import write_collection, write_lines
     from .texts import as_batches, as_collection, as_queries, read_queries, read_texts, scan_collection, scan_texts
     from .tokens import Tokens, tokenize
     from .types import EQUAL, Array, holm
@@ -77,6 +77,7 @@ __all__ = [
     "singular",
     "tokenize",
     "write_collection",
+    "write_lines",
     "write_run",
     "write_text",
 ]

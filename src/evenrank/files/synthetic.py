@@ -40,22 +40,23 @@ def write_collection(
     Creates the folder if needed and returns it. Raises InputError if it cannot be written.
     """
     target = make_folder(folder)
-    _write_lines(collection, target / "collection.tsv", "\t")
+    write_lines(collection, target / "collection.tsv", "\t")
     texts = queries.select("query_id", "text")
-    _write_lines(texts, target / "queries.tsv", "\t")
+    write_lines(texts, target / "queries.tsv", "\t")
     for split in SPLITS:
         of_split, path = texts.filter(queries["split"] == split), target / f"queries.{split}.tsv"
         if of_split.height:
-            _write_lines(of_split, path, "\t")
+            write_lines(of_split, path, "\t")
         else:
             path.unlink(missing_ok=True)
     for name, table in judgements.items():
         lines = table.select("query_id", pl.lit("0").alias("iteration"), "doc_id", "relevance")
-        _write_lines(lines, target / f"{name}.txt", " ")
+        write_lines(lines, target / f"{name}.txt", " ")
     return target
 
 
-def _write_lines(table: pl.DataFrame, path: Path, separator: str) -> None:
+def write_lines(table: pl.DataFrame, path: Path, separator: str) -> None:
+    """Writes a table as lines without a header, whole or not at all; values must not contain the separator."""
     with atomic_path(path) as part:
         table.write_csv(part, include_header=False, separator=separator, quote_style="never")
 

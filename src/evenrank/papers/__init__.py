@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from evenrank import options as opt
 from evenrank.files import FAST, Provenance, checked, require, require_neural
 
-from .checks import Need, Options
+from .checks import Need, Options, check, described
 
 if TYPE_CHECKING:
     from .report import ExperimentPage
@@ -74,7 +74,6 @@ def run_experiment(
     everything that is missing, one line each.
     """
     study = study_of(name, scale, seeds, out, options, say, only)
-    from .checks import check
     from .report import page_of
 
     needs = study.needs()
@@ -103,11 +102,9 @@ def check_experiment(
     Nothing is downloaded, trained or written. Raises EvenrankError as :func:`run_experiment`.
     """
     study = study_of(name, scale, seeds, out, options, only=only)
-    from .checks import check, described
-
     needs = study.needs()
     check(needs)
-    return described(needs, study.cost())
+    return described(needs, study.trainings(), study.about["disk"], study.about["time"])
 
 
 def folder_of(name: str, scale: str, out: opt.File | None) -> Path:
@@ -123,11 +120,11 @@ def study_of(
     options: ExperimentOptions | None = None,
     say: Callable[[str], None] = lambda _: None,
     only: Sequence[str] = (),
-) -> Study[Any]:
+) -> Study[Any, Any]:
     """The study of a name with the settings of a scale. Raises EvenrankError for an unknown name, scale or piece."""
     require_neural("an experiment")
     require("an experiment", "all", *FAST, "Stemmer", "altair", "vl_convert", "pydantic", "tomli_w")
-    kind: type[Study[Any]] = getattr(import_module(f".{name}", __name__), NAMES[name])
+    kind: type[Study[Any, Any]] = getattr(import_module(f".{name}", __name__), NAMES[name])
     settings = kind.settings_of(scale, options or ExperimentOptions())
     if seeds is not None:
         settings = replace(settings, seeds=tuple(range(settings.seeds[0], settings.seeds[0] + seeds)))

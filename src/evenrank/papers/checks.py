@@ -70,12 +70,15 @@ class Options:
 
     def paths(self, name: str) -> list[str]:
         """The paths of a text."""
-        return [path for key, _, path in (one.partition("=") for one in self.data) if key == name]
+        return _given(self.data, name)
 
     def ranker(self, name: str, default: str) -> str:
         """The model of a ranker, ``default`` if none is given."""
-        given = {key: path for key, _, path in (one.partition("=") for one in self.model)}
-        return given.get(name, default)
+        return [default, *_given(self.model, name)][-1]
+
+
+def _given(entries: Sequence[str], name: str) -> list[str]:
+    return [value for key, _, value in (one.partition("=") for one in entries) if key == name]
 
 
 _SIZES = {"msmarco-passage": 1_057_717_952, "msmarco-qna/train": 1_112_116_929}
@@ -94,15 +97,6 @@ class Need:
     size: int | None = None
     problem: str | None = None
     kind: Literal["file", "model", "public", "irds", "package", "option"] = "file"
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What a run takes: trainings, bytes of disk that it writes, and the time in words, with the machine."""
-
-    trainings: int
-    disk: int
-    time: str
 
 
 def need_model(model: str, ranker: str) -> Need:
@@ -230,12 +224,13 @@ def check(needs: Sequence[Need]) -> None:
         raise MissingError(problems)
 
 
-def described(needs: Sequence[Need], cost: Cost) -> list[str]:
-    """Lines: everything that was found, with sizes, and what the run takes."""
+def described(needs: Sequence[Need], trainings: int, disk: int, time: str) -> list[str]:
+    """Lines: everything that was found, with sizes, and what the run takes: trainings, bytes of disk, and the time in
+    words, with the machine."""
     found = [need for need in needs if not need.problem]
     lines = [f"{need.name}: {need.purpose}{'' if need.size is None else f', {_size(need.size)}'}" for need in found]
-    trainings = f"{cost.trainings} trainings, " if cost.trainings else ""
-    return [*lines, f"this run: {trainings}about {_size(cost.disk)} of disk, {cost.time}"]
+    trained = f"{trainings} trainings, " if trainings else ""
+    return [*lines, f"this run: {trained}about {_size(disk)} of disk, {time}"]
 
 
 def _size(size: int) -> str:

@@ -480,6 +480,12 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
+def base_of(paper: str, system: str) -> str:
+    """What a ranker was before, of which it may be a ruin, by the file's ``bases``; "" for none."""
+    patterns = of_paper("claims", paper).get("bases", {}).items()
+    return next((found.expand(base) for pattern, base in patterns if (found := re.fullmatch(pattern, system))), "")
+
+
 @cache
 def claims_of(paper: str) -> tuple[Claim, ...]:
     """The claims of a paper in the order of its file, ``claims/PAPER.toml``.

@@ -1,24 +1,15 @@
-"""Small encoders that the studies make: with random weights, and distilled from a larger one."""
+"""Small encoders with random weights, which the studies make for the built-in collection."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
-from evenrank.files import scan_collection, tokenize
+from evenrank.files import tokenize
 from evenrank.models import saving, seeded
-from evenrank.training import load_recipe
-
-from .sources import counsel_chat, grepbiasir, write_queries
-
-if TYPE_CHECKING:
-    from .study import Study
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
@@ -71,27 +62,3 @@ def make_encoder(texts: Iterable[str], folder: Path, size: SmallBert, seed: int)
         tokenizer.save_pretrained(part)
         (Path(part) / "made.json").write_text(json.dumps({"seed": seed, "words": len(words)}), encoding="utf-8")
     return folder
-
-
-def distilled(study: Study[Any], student: str, teacher: str, training: Mapping[str, object]) -> str:
-    """The folder of the encoder ``student`` after it has learned the vectors of ``teacher`` from the passages and the
-    questions of counsel-chat and Grep-BiasIR, without labels; ``training``: [training] over that of the recipe distil.
-    """
-    options, folder = study.settings.options, study.folder
-    passages, questions = (folder / name for name in ("passages.tsv", "questions.tsv"))
-    if not questions.is_file():
-        texts = counsel_chat(options, folder / "counsel-chat"), grepbiasir(options, folder / "grepbiasir")
-        found = [batch.select("text") for text in texts for batch in scan_collection(text.collection)]
-        write_queries(passages, pl.concat(found).with_row_index("query_id"))
-        asked = pl.concat([text.queries.select("text") for text in texts]).unique(maintain_order=True)
-        write_queries(questions, asked.with_row_index("query_id"))
-    recipe = load_recipe("distil").model_dump(exclude_none=True)
-    return study.trained_in(
-        folder / "distilled",
-        {
-            "teacher": {**recipe["teacher"], "model": teacher, "kept": str(folder / "vectors")},
-            "ranker": {**recipe["ranker"], "model": student},
-            "data": {"collection": str(passages), "queries": str(questions)},
-            "training": {**recipe["training"], **training},
-        },
-    )

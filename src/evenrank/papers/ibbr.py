@@ -20,32 +20,32 @@ import evenrank
 from evenrank.files import Run, read_qrels, read_queries, scan_collection
 from evenrank.mitigation import best_weight
 from evenrank.results import Drawing, curve
-from evenrank.training import ranking_recipe, read_log
+from evenrank.training import read_log
 
 from .checks import Need, Options, need_file
 from .encoder import SmallBert, make_encoder
 from .figures import EXACT, Figures, ratio_values
 from .sources import (
-    MSMARCO_BM25,
     Lists,
+    Made,
     Part,
-    bert_tiny,
     built_in,
+    content,
     counsel_chat,
     draw,
     every_question,
     grepbiasir,
+    halved,
     in_both_wordings,
+    joined,
     kept_text,
-    masked,
     msmarco,
     neutral,
     neutral_queries,
     sides,
     skewed_clicks,
-    small_encoder,
 )
-from .study import DELTA, FIRST, LEXICON, Sections, Settings, Step, Study, stated
+from .study import DELTA, FIRST, LEXICON, Data, Sections, Settings, Step, Study, stated
 
 TERMS = {
     "PD": {"name": "ibbr-pd"},
@@ -105,58 +105,19 @@ class IBBRSettings(Settings):
     baselines: Mapping[str, Sections] = field(default_factory=dict)
 
 
-def _full(found: dict[str, Any], options: Options) -> dict[str, Any]:
-    """The settings at ``full``: those of the recipe, and over it what the paper states besides."""
-    recipe = ranking_recipe("ibbr-dot")
-    ranker, training = recipe.ranker.model_dump(exclude_none=True), recipe.training.model_dump()
-    lists = {"negatives": recipe.data.negatives, "sampling": recipe.data.sampling, "depth": found["depth"]}
-    words = {"query_length": 30, "passage_length": 100, "vectors": options.vectors or "train"}
-    plain = {"batch": 32, "optimizer": "adam", "learning_rate": 1e-3, "evaluate_every": 4000, "learning_rates": {}}
-    models = {name: options.ranker(name, model) for name, model in found["models"].items()}
-    return {
-        **found,
-        "first_stage": MSMARCO_BM25,
-        "models": models,
-        "rankers": {name: {**ranker, "model": model} for name, model in models.items()},
-        "base": training,
-        "base_data": lists,
-        "fair": {**training, "epochs": 10.0, "evaluate_every": 5, "keep": "last"},
-        "fair_data": lists,
-        "baselines": {
-            name: {"ranker": {"kind": kind, **words}, "training": plain} for name, kind in found["baselines"].items()
-        },
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class Data:
-    """One division of a seed's queries; ``groups``: the lexicon and tokens of the term and of the measures."""
-
-    parts: Mapping[str, Part]
-    encoder: str = ""
-    groups: Mapping[str, Any] = field(default_factory=lambda: {"lexicon": LEXICON})
-
-
-class IBBRStudy(Study[IBBRSettings]):
+class IBBRStudy(Study[IBBRSettings, Data]):
     """The experiment ``ibbr``."""
 
     name = "ibbr"
-    title = "In-batch balancing regularization"
-    source = "Li et al. 2022, Debiasing Neural Retrieval via In-batch Balancing Regularization"
 
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> IBBRSettings:
         """The settings of a scale."""
-        found = stated("ibbr", scale)
+        found = stated("ibbr", scale, options)
         if scale == "tiny":
             found["planted"] = evenrank.SyntheticConfig(**found["planted"])
             found["small_bert"] = SmallBert(**found["small_bert"])
-        elif scale == "real":
-            found["rankers"]["BERT-L4"]["model"] = found["teacher"] = options.ranker("BERT-L4", small_encoder())
-            found["student"] = options.ranker("BERT-L2", bert_tiny())
-        else:
-            found = _full(found, options)
-        return IBBRSettings(**found, options=options)
+        return IBBRSettings(**found)
 
     def pieces(self) -> Mapping[str, Mapping[str, Any]]:
         """Table 1 needs no kernel ranker, Table 2 no term."""
@@ -182,16 +143,6 @@ class IBBRStudy(Study[IBBRSettings]):
 
     # --- data -----------------------------------------------------------------------------------------------------
 
-    def data(self, seed: int, division: int = 0) -> Data:
-        """The parts of a seed's queries."""
-        found: Data = self.made(seed, division)
-        return found
-
-    def prepare(self, seed: int) -> None:
-        """:meth:`data` as a step."""
-        for division in self.divisions:
-            self.data(seed, division)
-
     def _planted(self, seed: int, _: int) -> Data:
         """Training queries with their skewed clicks; the others, about other entities, with every relevant passage."""
         settings, home = self.settings, self.folder / f"data-{seed}"
@@ -206,7 +157,8 @@ class IBBRStudy(Study[IBBRSettings]):
         drawn |= draw(pools["valid"], {name: sizes[name] for name in ("dpr_dev", "dev")}, seed)
         drawn |= draw(pools["test"], {"test": sizes["test"]}, seed)
         judged = {name: clicks if name in ("dpr", "train") else text.qrels for name in drawn}
-        return Data(lists.parts(drawn, judged, depth=settings.depth, listed=settings.listed), str(encoder))
+        parts = lists.parts(drawn, judged, depth=settings.depth, listed=settings.listed)
+        return Data(parts, lists, str(encoder))
 
     def _published(self, _: int, __: int) -> Data:
         settings, home = self.settings, self.folder / "data"
@@ -220,7 +172,7 @@ class IBBRStudy(Study[IBBRSettings]):
         lists = Lists(text.collection, home, None, **settings.first_stage)
         judged = dict.fromkeys(drawn, text.qrels)
         parts = lists.parts(drawn, judged, depth=settings.depth, listed=settings.listed)
-        return Data(parts, groups={"lexicon": str(lexicon), "tokens": "whitespace"})
+        return Data(parts, lists, groups={"lexicon": str(lexicon), "tokens": "whitespace"})
 
     def _halves(self, seed: int, division: int) -> Data:
         """Real text: every answer in both wordings, the neutral queries that have a relevant one in both, halved."""
@@ -229,36 +181,26 @@ class IBBRStudy(Study[IBBRSettings]):
         side = self._sides
         _, both = in_both_wordings(text.qrels, side)
         able = text.queries.join(both, on="query_id", how="semi", maintain_order="left")
-        halves = np.random.default_rng([seed, 5]).permutation(able.height) % 2
-        other, test = (able.filter(pl.Series(halves == one)) for one in (1 - division, division))
-        shuffled = other.sample(fraction=1.0, shuffle=True, seed=seed)
-        dev, train = shuffled[: settings.sizes["dev"]], shuffled[settings.sizes["dev"] :]
+        train, dev, test = halved(able, seed, division, settings.sizes["dev"])
         lists = Lists(text.collection, self.folder / f"text/{seed}-{division}", self.folder / "text")
         shares = {"train": settings.male, **{_clicked(name): share for name, share in settings.clicks.items()}}
         judged = {name: skewed_clicks(train, text.qrels, side, share, seed) for name, share in shares.items()}
         judged |= {"dev": text.qrels, "test": text.qrels}
         drawn = {**dict.fromkeys(shares, train), "dev": dev, "test": test}
-        return Data(lists.parts(drawn, judged, depth=settings.depth))
+        return Data(lists.parts(drawn, judged, depth=settings.depth), lists)
 
-    def _both_wordings(self) -> tuple[dict[str, str], dict[str, str], list[tuple[str, str]]]:
-        options = self.settings.options
-        passages, queries, relevant = dict[str, str](), dict[str, str](), list[tuple[str, str]]()
-        for mark, make in (("c", counsel_chat), ("g", grepbiasir)):
-            text = make(options, self.folder / {"c": "counsel-chat", "g": "grepbiasir"}[mark])
-            original = pl.concat(list(scan_collection(text.collection)))
-            swapped = evenrank.variants(original, kind="swap", quiet=True).table
-            assert swapped is not None
-            # Grep-BiasIR has its documents in all wordings.
-            tables = [original] if mark == "g" else [original, swapped.filter(pl.col("edits") > 0)]
-            for number, table in enumerate(tables):
-                for doc, said in table.select("doc_id", "text").iter_rows():
-                    passages[f"{mark}{doc}" + "~" * number] = said
-            asked = neutral(text.queries)
-            queries |= {f"{mark}{query}": said for query, said in asked.select("query_id", "text").iter_rows()}
-            judged = text.qrels.filter(pl.col("relevance") >= 1).join(asked, on="query_id", how="semi")
-            for query, doc in judged.select("query_id", "doc_id").iter_rows():
-                relevant += [(f"{mark}{query}", name) for name in (f"{mark}{doc}", f"{mark}{doc}~") if name in passages]
-        return passages, queries, relevant
+    def _both_wordings(self) -> Made:
+        """counsel-chat, its answers also with the groups swapped, and Grep-BiasIR, which has all wordings."""
+        options, home = self.settings.options, self.folder
+        counsel, grep = counsel_chat(options, home / "counsel-chat"), grepbiasir(options, home / "grepbiasir")
+        original = pl.concat(list(scan_collection(counsel.collection)))
+        swapped = evenrank.variants(original, kind="swap", quiet=True).table
+        assert swapped is not None
+        others = swapped.filter(pl.col("edits") > 0).select(pl.col("doc_id") + "~", "text")
+        passages, queries, relevant = content(counsel, neutral(counsel.queries))
+        passages = {**passages, **dict(others.iter_rows())}
+        pairs = [(query, name) for query, doc in relevant for name in (doc, f"{doc}~") if name in passages]
+        return joined({"c": (passages, queries, pairs), "g": content(grep, neutral(grep.queries))})
 
     @cached_property
     def _sides(self) -> dict[str, int]:
@@ -270,11 +212,7 @@ class IBBRStudy(Study[IBBRSettings]):
     def steps(self) -> Iterator[Iterable[Step]]:
         """Data, base rankers, every row whose weight is known, and the best rows once the first seed has chosen."""
         settings, first = self.settings, self.settings.seeds[0]
-        if settings.student and any("model" not in one for one in settings.rankers.values()):
-            yield [("distilled", ())]
-        # The first alone: it makes what all seeds share.
-        yield [("prepare", (first,))]
-        yield [("prepare", (seed,)) for seed in settings.seeds[1:] if settings.scale != "full"]
+        yield from self.prepared(())
         if settings.base is None:
             # By itself, with all cores: what the frozen encoder makes of most texts is kept from then on.
             for model in settings.models:
@@ -331,16 +269,20 @@ class IBBRStudy(Study[IBBRSettings]):
         """The folder of the ranker before the fairness queries; ``point``: of the grid."""
         settings, data = self.settings, self.data(seed)
         assert settings.base is not None
-        ranker = {"model": data.encoder, **settings.rankers[model]}
-        name = "-".join([model, "base", *(f"{value:g}" for value in point), *["blind"] * blind])
-        parts, training = self._seen(data, blind), {**settings.base, **self._at(point)}
-        recipe = self._recipe(parts["dpr"], parts["dpr_dev"], ranker, settings.base_data, training, seed)
-        return self.trained(seed, name, recipe)
+        wanted = {
+            "ranker": {"model": data.encoder, **settings.rankers[model]},
+            "data": settings.base_data,
+            "training": {**settings.base, **self._at(point)},
+        }
+        recipe = self._validated(seed, data.seen(blind), "dpr", "dpr_dev", wanted)
+        return self.trained(seed, self._base_name(model, point) + "-blind" * blind, recipe)
+
+    def _base_name(self, model: str, point: tuple[float, ...]) -> str:
+        return "-".join([model, "base", *(f"{value:g}" for value in point)])
 
     def _at(self, point: tuple[float, ...]) -> dict[str, float]:
         """[training] at a point of the grid."""
-        values = dict(zip(self.settings.base_grid, point, strict=True))
-        return values | {name: int(values[name]) for name in values if name == "batch"}
+        return dict(zip(self.settings.base_grid, point, strict=True))
 
     def started(self, seed: int, model: str, blind: bool) -> None:
         """The base ranker with the best settings of the grid, as a step."""
@@ -351,59 +293,38 @@ class IBBRStudy(Study[IBBRSettings]):
         if len(self._points) == 1:
             return self._points[0]
         seed = self.settings.seeds[0]
+        return max(self._points, key=lambda point: float(self.result(seed, self._base_name(model, point))["value"]))
 
-        def value(point: tuple[float, ...]) -> float:
-            return float(self.result(seed, "-".join([model, "base", *(f"{one:g}" for one in point)]))["value"])
-
-        return max(self._points, key=value)
-
-    def _seen(self, data: Data, blind: bool) -> dict[str, Part]:
-        """The parts as a ranker sees them."""
-        return {name: masked(part, LEXICON) if blind else part for name, part in data.parts.items()}
-
-    def _recipe(
-        self,
-        train: Part,
-        dev: Part,
-        ranker: Mapping[str, object],
-        data: Mapping[str, object],
-        training: Mapping[str, object],
-        seed: int,
-        fairness: Mapping[str, object] | None = None,
+    def _validated(
+        self, seed: int, parts: Mapping[str, Part], train: str, dev: str, wanted: Sections
     ) -> dict[str, dict[str, object]]:
         """A training on one part, validated on another."""
-        files = {"collection": train.collection, "queries": train.queries, "qrels": train.qrels, "run": train.run}
-        validation = {"queries": dev.queries, "qrels": dev.qrels, "run": dev.run, "measure": "RR"}
-        found: dict[str, dict[str, object]] = {
-            "ranker": dict(ranker),
-            "data": {**files, **data},
-            "validation": {**validation, "collection": dev.collection, "depth": self.settings.depth},
-            "loss": {"name": "nll"},
-            "training": {**training, "seed": seed},
-        }
-        return found if fairness is None else {**found, "fairness": dict(fairness)}
+        validation = {**parts[dev].files, "measure": "RR", "depth": self.settings.depth}
+        return self.recipe(seed, wanted, parts[train].files, validation)
 
     def arm(self, seed: int, model: str, arm: str) -> list[dict[str, Run]]:
         """A row's runs of the test and the development queries, of each division."""
         return [self._of_division(seed, model, arm, division) for division in self.divisions]
 
     def _of_division(self, seed: int, model: str, arm: str, division: int) -> dict[str, Run]:
-        settings, data = self.settings, self.data(seed, division)
+        settings, data = self.settings, self.data(seed, division=division)
         blind = arm == "blind"
-        parts = self._seen(data, blind)
+        parts = data.seen(blind)
         ranked = {name: parts[name] for name in ("test", "dev")}
         ranker: dict[str, object] = dict(settings.rankers[model])
         if settings.student and "model" not in ranker:
             ranker["model"] = self.distilled()
-        name = f"{model}-{arm.replace(', ', '-').replace(' ', '-')}" + f"-{division}" * (len(self.divisions) > 1)
+        name = self.named(model, arm, division=division)
         arm, _, clicks = arm.partition(", ")
         if settings.base is not None:
             ranker["model"] = self.base(seed, model, *self._tuned(model), blind=blind)
         if arm == "base":
             return self.kept_runs(seed, name, lambda: self.untrained(ranker), ranked)
-        training = {**settings.fair, **({} if settings.base is None else self._at(self._tuned(model)))}
-        train, fairness = parts[_clicked(clicks)], self._term(arm, data)
-        recipe = self._recipe(train, parts["dev"], ranker, settings.fair_data, training, seed, fairness)
+        training = {**settings.fair, **self._at(self._tuned(model))}
+        wanted = {"ranker": ranker, "data": settings.fair_data, "training": training}
+        recipe = self._validated(seed, parts, _clicked(clicks), "dev", wanted)
+        if fairness := self._term(arm, data):
+            recipe["fairness"] = fairness
         return self.ranked(seed, name, recipe, ranked)
 
     def _term(self, arm: str, data: Data) -> dict[str, object] | None:
@@ -420,11 +341,9 @@ class IBBRStudy(Study[IBBRSettings]):
 
     def baseline(self, name: str) -> Run:
         """A kernel ranker of Table 2, first seed."""
-        seed, wanted = self.settings.seeds[0], self.settings.baselines[name]
-        parts = self.data(seed).parts
-        recipe = self._recipe(
-            parts["dpr"], parts["dpr_dev"], wanted["ranker"], self.settings.base_data, wanted["training"], seed
-        )
+        seed, parts = self.settings.seeds[0], self.data(self.settings.seeds[0]).parts
+        wanted = {"data": self.settings.base_data, **self.settings.baselines[name]}
+        recipe = self._validated(seed, parts, "dpr", "dpr_dev", wanted)
         return self.ranked(seed, name, recipe, {"test": parts["test"]})["test"]
 
     def best(self, model: str, term: str) -> str:
@@ -449,7 +368,7 @@ class IBBRStudy(Study[IBBRSettings]):
             found = {arm: self.arm(seed, model, arm) for arm in arms}
             for division in self.divisions:
                 runs = {f"{model} {arm}": found[arm][division]["dev"] for arm in arms}
-                data = self.data(seed, division)
+                data = self.data(seed, division=division)
                 names = {"MRR": "RR", DELTA: ""}
                 self.measure(figures, seed, data.parts["dev"], runs, names, " (dev)", **data.groups)
             self._grids[model] = figures
@@ -464,7 +383,7 @@ class IBBRStudy(Study[IBBRSettings]):
         settings = self.settings
         figures, weighed = Figures(settings.same_queries), Figures(settings.same_queries)
         for seed, division in itertools.product(settings.seeds, self.divisions):
-            data, runs = self.data(seed, division), dict[str, Run]()
+            data, runs = self.data(seed, division=division), dict[str, Run]()
             for model in settings.models:
                 rows = {**{arm: arm for arm in self._rows}, **self._best(model), **self._clicked(model)}
                 if settings.dev_weight is not None:
@@ -475,8 +394,7 @@ class IBBRStudy(Study[IBBRSettings]):
             if seed == settings.seeds[0] and division == 0 and settings.scale != "real":
                 runs |= {name: self.baseline(name) for name in settings.baselines}
             if settings.scale == "tiny" or (settings.scale == "full" and seed == settings.seeds[0]):
-                first = settings.first_stage
-                runs["RM3"] = Lists(data.parts["test"].collection, self.folder, None, **first).rm3(data.parts["test"])
+                runs["RM3"] = data.lists.rm3(data.parts["test"])
             self.measure(figures, seed, data.parts["test"], runs, MEASURES, **data.groups)
             if settings.whole_grid:
                 arms = [(model, arm) for model in settings.models for arm in self._weighed]
@@ -517,11 +435,6 @@ class IBBRStudy(Study[IBBRSettings]):
         whole = offset_of(none["dev"], read_qrels(dev.qrels), side)
         found = {f"{model} shift × 0.5": whole / 2, f"{model} shift": whole}
         return {name: shifted(none["test"], side, offset) for name, offset in found.items()}
-
-    def destroyed_below(self, system: str) -> str:
-        """A row is compared with none of its model, and none with the ranker before."""
-        model = self.settings.model_of(system)
-        return "" if not model else f"{model} base" if system == f"{model} none" else f"{model} none"
 
     def notes(self) -> list[str]:
         """What was read into the paper, and what differs from it."""

@@ -21,14 +21,11 @@ from evenrank.files import Array, Run, holm, make_folder, read_queries, read_run
 from evenrank.probes import different_terms, sampled_words, term_similarity
 from evenrank.results import Column, Table
 from evenrank.stats import signed_rank_p
-from evenrank.training import build_ranker, ranking_recipe
+from evenrank.training import build_ranker
 
 from .checks import Need, Options, need_device, need_file
 from .figures import EXACT, Figures
 from .sources import (
-    BERT_TINY_FOLDER,
-    MSMARCO_BM25,
-    SQUAD_FILES,
     Answers,
     Lists,
     Part,
@@ -37,10 +34,10 @@ from .sources import (
     draw,
     msmarco,
     policyqa,
-    small_encoder,
     squad,
+    squad_files,
 )
-from .study import Sections, Settings, Step, Study, cpu_precision, in_memory, stated
+from .study import Settings, Step, Study, cpu_precision, in_memory, stated
 
 BIASED, OTHER = "MS MARCO", "SQuAD"
 """The collections: the first one's answers stand early."""
@@ -57,7 +54,6 @@ SENTENCES = "rotated at sentences"
 FIFTHS = 5
 DISTANCES = tuple(range(0, 101, 5))
 """Of Figure 2, in words."""
-GLOVE = "glove.42B.300d.txt"
 ANSWERS = "irds:msmarco-qna/train"
 _SLUGS = {BIASED: "biased", OTHER: "other"}
 
@@ -95,27 +91,6 @@ class PositionSettings(Settings):
     similarity: Mapping[str, int] = field(default_factory=dict)
 
 
-def _full(found: dict[str, Any], options: Options) -> dict[str, Any]:
-    """The settings at ``full``: those of the recipes, and what the paper states besides."""
-    recipes = {name: ranking_recipe(f"position-{name.lower().removeprefix('bert_')}") for name in PUBLISHED}
-    rankers, models = dict[str, Sections](), dict[str, str]()
-    for name, recipe in recipes.items():
-        model = options.ranker(name, recipe.ranker.model or "")
-        given = {"model": model} if model else {"vectors": options.vectors or GLOVE}
-        models[name] = model or "TK"
-        rankers[name] = {
-            "ranker": {**recipe.ranker.model_dump(exclude_none=True), **given},
-            "data": {"negatives": 1},
-            "loss": {"name": recipe.loss.name},
-            "training": recipe.training.model_dump(),
-        }
-    depths = recipes[KERNEL].validation.depths
-    return {**found, "first_stage": MSMARCO_BM25, "models": models, "rankers": rankers, "depths": depths}
-
-
-PUBLISHED = ("BERT_CAT", "BERT_DOT", KERNEL)
-
-
 @dataclass(frozen=True, slots=True)
 class Collection:
     """One division of a collection: by version its texts and its answers (SQuAD files), and its parts.
@@ -131,30 +106,22 @@ class Collection:
     groups: str | None = None
 
 
-class PositionStudy(Study[PositionSettings]):
+class PositionStudy(Study[PositionSettings, Collection]):
     """The experiment ``position``."""
 
     name = "position"
-    title = "Position bias"
-    source = "Hofstätter et al., ECIR 2021, Mitigating the Position Bias of Transformer Models in Passage Re-Ranking"
 
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> PositionSettings:
         """The settings of a scale."""
-        cuda = scale == "real" and options.device == "cuda"
-        found = stated("position", "cuda" if cuda else scale) | {"scale": scale}
-        if scale == "full":
-            return PositionSettings(**_full(found, options), options=options)
-        for name, one in found["rankers"].items():
-            if scale == "tiny" and name != KERNEL:
-                one["ranker"]["model"] = options.ranker("encoder", small_encoder())
-                one["training"]["precision"] = cpu_precision()
-            elif scale == "real":
-                given = options.ranker(name, small_encoder()) if cuda else options.ranker("BERT-Tiny", BERT_TINY_FOLDER)
-                one["ranker"]["model"] = given
+        found = stated("position", scale, options)
         if scale == "tiny":
             found["planted"] = {name: evenrank.SyntheticConfig(**one) for name, one in found["planted"].items()}
-        return PositionSettings(**found, options=options)
+            for name in found["few"]:
+                found["rankers"][name]["training"]["precision"] = cpu_precision()
+        elif scale == "full" and (given := options.ranker(KERNEL, "")):
+            found["rankers"][KERNEL]["ranker"]["model"] = found["models"][KERNEL] = given
+        return PositionSettings(**found)
 
     def pieces(self) -> Mapping[str, Mapping[str, Any]]:
         """Table 2 and Figure 2 need the kernel ranker, Tables 3 and 4 a collection each, Table 5 both."""
@@ -192,16 +159,6 @@ class PositionStudy(Study[PositionSettings]):
         return (ORIGINAL,) if model in self.settings.zero_shot else VERSIONS
 
     # --- data -----------------------------------------------------------------------------------------------------
-
-    def data(self, seed: int, name: str, division: int = 0) -> Collection:
-        """A collection of a seed."""
-        found: Collection = self.made(seed, name, division)
-        return found
-
-    def prepare(self, seed: int, name: str) -> None:
-        """:meth:`data` as a step."""
-        for division in self.divisions:
-            self.data(seed, name, division)
 
     def _planted(self, seed: int, name: str, _: int) -> Collection:
         """The built-in collection in a published one's place; its entities are divided among the parts."""
@@ -281,13 +238,12 @@ class PositionStudy(Study[PositionSettings]):
         groups = home / "train.parquet"
         lists.negatives(
             parts["train"], {groups: 0.0}, n=settings.drawn, depth=settings.depth[name], seed=0, lexicon="gender-en",
-            tokens="word",
         )  # fmt: skip
         return Collection(texts, moved or {ORIGINAL: answers}, parts, None, str(groups))
 
     def _squad(self, home: Path) -> tuple[str, pl.DataFrame, str, dict[str, pl.DataFrame]]:
         """SQuAD 2.0 with the official split: 5,000 training questions, drawn by article, validate."""
-        given = self.settings.options.paths("squad") or [str(self.folder / name) for name in SQUAD_FILES]
+        given = squad_files(self.settings.options, self.folder)
         if not (home / "counts.json").is_file():
             evenrank.write_squad_collection(given, out=home, validation=self.settings.sizes[OTHER]["valid"])
         tables = {part: read_queries(home / f"queries.{part}.tsv") for part in ("train", "valid", "test")}
@@ -298,9 +254,8 @@ class PositionStudy(Study[PositionSettings]):
 
     def steps(self) -> Iterator[Iterable[Step]]:
         """Data, the kernel ranker's vectors, every training on one collection, then those that go on from one."""
-        settings, first, names = self.settings, self.settings.seeds[0], self.settings.collections
-        yield from ([("prepare", (first, name))] for name in names)
-        yield [("prepare", (seed, name)) for seed in settings.seeds[1:] for name in names if settings.scale != "full"]
+        settings, names = self.settings, self.settings.collections
+        yield from self.prepared(*((name,) for name in names))
         if settings.planted is not None and KERNEL in settings.rankers:
             yield [("started", (seed, KERNEL)) for seed in settings.seeds]
         every = [
@@ -334,7 +289,7 @@ class PositionStudy(Study[PositionSettings]):
     def arm(self, seed: int, model: str, name: str, training: str, division: int) -> dict[str, Run]:
         """The test runs of a training on a collection, by the version of the test passages; ``training``: a version, or
         the original after one of the first collection."""
-        data, recipe = self.data(seed, name, division), self._recipe(seed, model, name, training, division)
+        data, recipe = self.data(seed, name, division=division), self._recipe(seed, model, name, training, division)
         tests = VERSIONS if training in VERSIONS else (ORIGINAL,)
         asked = data.parts.get("asked", data.parts["test"])
         parts = {version: replace(asked, collection=data.texts[version]) for version in tests}
@@ -349,11 +304,10 @@ class PositionStudy(Study[PositionSettings]):
         return self.ranked(seed, folder, recipe, parts)
 
     def _name(self, model: str, name: str, training: str, division: int) -> str:
-        parts = [model, _SLUGS[name], training, *([str(division)] if len(self.divisions) > 1 else [])]
-        return "-".join(parts).replace(" ", "-")
+        return self.named(model, _SLUGS[name], training, division=division)
 
     def _recipe(self, seed: int, model: str, name: str, training: str, division: int) -> dict[str, dict[str, object]]:
-        settings, data, wanted = self.settings, self.data(seed, name, division), self.settings.rankers[model]
+        settings, data, wanted = self.settings, self.data(seed, name, division=division), self.settings.rankers[model]
         train, depth = data.parts["train"], self.settings.depth[name]
         ranker = dict(wanted["ranker"])
         if ranker.get("vectors") == "train":
@@ -362,18 +316,9 @@ class PositionStudy(Study[PositionSettings]):
         lists = {"qrels": train.qrels, "run": train.run} if data.groups is None else {"groups": data.groups}
         shorter = settings.shorter.get(model) if name == OTHER else None
         steps = {} if shorter is None else {"max_steps": shorter, "evaluate_every": max(1, shorter // 3)}
-        found: dict[str, dict[str, object]] = {
-            "ranker": ranker,
-            "data": {
-                "collection": data.texts[version],
-                "queries": train.queries,
-                "depth": depth,
-                **lists,
-                **wanted.get("data", {}),
-            },
-            "loss": dict(wanted.get("loss", {"name": "nll"})),
-            "training": {**wanted["training"], **steps, "seed": seed},
-        }
+        wanted = {**wanted, "ranker": ranker, "training": {**wanted["training"], **steps}}
+        given = {"collection": data.texts[version], "queries": train.queries, "depth": depth, **lists}
+        found = self.recipe(seed, wanted, given)
         if not in_memory(ranker):
             valid = data.parts["valid"]
             files = {"queries": valid.queries, "qrels": valid.qrels, "run": valid.run, "depth": depth}
@@ -388,7 +333,7 @@ class PositionStudy(Study[PositionSettings]):
         settings = self.settings
         figures = Figures(settings.same_queries)
         for seed, name, division in itertools.product(settings.seeds, settings.collections, self.divisions):
-            data, runs = self.data(seed, name, division), dict[str, Run]()
+            data, runs = self.data(seed, name, division=division), dict[str, Run]()
             for model in settings.rankers:
                 if seed in self._seeds_of(model):
                     runs |= self._runs(seed, model, name, division)
@@ -418,7 +363,7 @@ class PositionStudy(Study[PositionSettings]):
 
     def _sizes(self, name: str) -> dict[str, int]:
         """The documents of a collection, and the queries of its parts, of the first seed [Table 1]."""
-        every = [self.data(self.settings.seeds[0], name, division) for division in self.divisions]
+        every = [self.data(self.settings.seeds[0], name, division=division) for division in self.divisions]
         counts = {"documents": sum(batch.height for batch in scan_collection(every[0].texts[ORIGINAL], unique=False))}
         parts = {"train": "train", "validation": "valid", "test": "test"}
         return counts | {
@@ -431,14 +376,14 @@ class PositionStudy(Study[PositionSettings]):
         """Which passages that are relevant to a test question, in either version, are longer than a ranker reads."""
         from transformers import AutoTokenizer
 
-        parts = [self.data(self.settings.seeds[0], name, division).parts["asked"] for division in self.divisions]
-        asked = pl.concat([read_queries(part.queries).select("query_id") for part in parts])
+        every = [self.data(self.settings.seeds[0], name, division=division) for division in self.divisions]
+        asked = pl.concat([read_queries(one.parts["asked"].queries).select("query_id") for one in every])
         relevant = self._real_text(name).text.qrels.join(asked, on="query_id", how="semi")
         relevant = relevant.select("doc_id").unique(maintain_order=True)
         for model, one in self.settings.rankers.items():
             tokenizer = AutoTokenizer.from_pretrained(str(one["ranker"]["model"]), trust_remote_code=False)
             length = int(str(one["ranker"]["passage_length"]))
-            for version, collection in self.data(self.settings.seeds[0], name).texts.items():
+            for version, collection in every[0].texts.items():
                 texts = pl.concat(list(scan_collection(collection))).join(relevant, on="doc_id", how="semi")
                 pieces = tokenizer(texts["text"].to_list(), verbose=False)["input_ids"]
                 cut = np.array([len(one) > length for one in pieces], dtype=float)
@@ -565,10 +510,6 @@ class PositionStudy(Study[PositionSettings]):
             return []
         columns = (Column("row"), Column("measure"), Column("better", heading="better than"))
         return [Table("Letters. Table 5's significance", columns, rows, (self.about["letters"],))]
-
-    def destroyed_below(self, system: str) -> str:
-        """A ranker trained on rotated passages is compared with the one trained on the originals."""
-        return system.replace(f"{ROTATED}, ", f"{ORIGINAL}, ") if f"{ROTATED}, {ORIGINAL}" in system else ""
 
 
 def wilcoxon_of(figures: Figures, figure: str, first: str, second: str) -> tuple[int, float]:

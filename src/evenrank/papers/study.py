@@ -24,7 +24,6 @@ import polars as pl
 
 import evenrank
 from evenrank.files import (
-    Array,
     EvenrankError,
     Run,
     arg,
@@ -33,18 +32,29 @@ from evenrank.files import (
     quoted,
     read_qrels,
     read_run,
+    scan_collection,
     write_run,
     write_text,
 )
 from evenrank.mitigation import AutoWeight
 from evenrank.models import Precision
 from evenrank.results import Drawing, Table
+from evenrank.training import load_recipe, parse_recipe, ranking_recipe
 
-from .checks import Cost, Need, Options, need_irds, need_model, need_public, unused
+from .checks import Need, Options, need_irds, need_model, need_public, unused
 from .claims import of_paper
-from .encoder import distilled
 from .figures import Figures, influence
-from .sources import Part, real_needs
+from .sources import (
+    Lists,
+    Part,
+    bert_tiny,
+    counsel_chat,
+    grepbiasir,
+    installed,
+    masked,
+    real_needs,
+    write_queries,
+)
 
 LEXICON = "gender-en"
 VALUES = "values.parquet"
@@ -86,13 +96,12 @@ class Settings:
     distillation: Mapping[str, object] = field(default_factory=dict)
     options: Options = field(default_factory=Options)
 
-    def model_of(self, system: str) -> str:
-        """The ranker that a system is a row of; "" for none."""
-        return max((model for model in self.models if system.startswith(model)), key=len, default="")
-
-    def stand_in_of(self, system: str) -> str:
-        """What stands for the collection that a row is of; "" for none."""
-        return next((here for name, here in self.stand_ins.items() if system.startswith(name)), "")
+    def here(self, system: str) -> str:
+        """What stands for the ranker, or else the collection, that a system is a row of; "" for none."""
+        for known in (self.models, self.stand_ins):
+            if named := [name for name in known if system.startswith(name)]:
+                return known[max(named, key=len)]
+        return ""
 
     def of_models(self, names: Collection[str]) -> dict[str, Any]:
         """The fields by model, or that list models, with these models alone."""
@@ -106,21 +115,76 @@ class Settings:
         return found
 
 
-def stated(paper: str, scale: str) -> dict[str, Any]:
-    """The settings of a scale in ``settings/PAPER.toml``: those of all, and over them its own; lists are tuples."""
+def stated(paper: str, scale: str, options: Options) -> dict[str, Any]:
+    """The settings of a scale in ``settings/PAPER.toml``: those of all, and over them its own; lists are tuples.
+
+    Models, and files of word vectors, are those of the options where these name some; a ranker is called by its model
+    where the file has no other word for it. ``student`` and ``teacher`` are named there as rankers.
+    """
     data = of_paper("settings", paper)
-    return {**data.get("all", {}), **data[scale], "scale": scale}
+    found = _filled({**data.get("all", {}), **_of_scale(data, scale, options)}, options)
+    named = _of_scale(data["about"], scale, options).get("model")
+    rankers = {name: one.get("ranker", one) for name, one in found.get("rankers", {}).items()}
+    for name, ranker in rankers.items():
+        if "model" in ranker:
+            ranker["model"] = options.ranker(named or name, installed(ranker["model"]))
+    if "student" in found:
+        found["student"] = options.ranker(found["student"], bert_tiny())
+        found["teacher"] = rankers[found["teacher"]]["model"]
+    models = {name: ranker.get("model", name) for name, ranker in rankers.items()}
+    return {"models": models, **found, "scale": scale, "options": options}
+
+
+def _of_scale(tables: Mapping[str, Any], scale: str, options: Options) -> dict[str, Any]:
+    """The table of a scale, on a device that has one of its own."""
+    found: dict[str, Any] = tables.get(f"{scale}-{options.device}", tables[scale])
+    return found
+
+
+def _filled(value: Any, options: Options) -> Any:
+    """Tables with the options' vectors, over the section of a recipe (``recipe = "ibbr-dot.training"``)."""
+    if not isinstance(value, dict):
+        return value
+    found = {name: _filled(one, options) for name, one in value.items()}
+    if "vectors" in found:
+        found["vectors"] = options.vectors or found["vectors"]
+    name, _, section = found.pop("recipe", "").partition(".")
+    return {**_section(name, section), **found} if name else found
+
+
+def _section(recipe: str, name: str) -> dict[str, Any]:
+    """A section of a recipe; that of the training states what is off, too."""
+    found: dict[str, Any] = getattr(ranking_recipe(recipe), name).model_dump(exclude_none=name != "training")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """One division of a seed's queries, and what lists them.
+
+    ``encoder``: one that was made for the text; ``groups``: the lexicon and tokens of terms, negatives and measures;
+    ``runs``: published ones.
+    """
+
+    parts: Mapping[str, Part]
+    lists: Lists
+    encoder: str = ""
+    groups: Mapping[str, Any] = field(default_factory=lambda: {"lexicon": LEXICON})
+    runs: tuple[Path, ...] = ()
+
+    def seen(self, blind: bool) -> dict[str, Part]:
+        """The parts as a ranker sees them: a blind one without group words."""
+        return {name: masked(part, LEXICON) if blind else part for name, part in self.parts.items()}
 
 
 S = TypeVar("S", bound=Settings)
+D = TypeVar("D")
 
 
-class Study(Generic[S]):
-    """One paper's experiment in ``folder``; ``say`` reports what is being done."""
+class Study(Generic[S, D]):
+    """One paper's experiment in ``folder``; ``say`` reports what is being done. D: its data of a seed and division."""
 
     name: ClassVar[str]
-    title: ClassVar[str]
-    source: ClassVar[str]
 
     def __init__(self, settings: S, folder: Path, say: Callable[[str], None] = lambda _: None) -> None:
         self.settings, self.folder, self.say = settings, folder, say
@@ -157,9 +221,9 @@ class Study(Generic[S]):
 
     @cached_property
     def about(self) -> Mapping[str, Any]:
-        """What ``settings/PAPER.toml`` says of the study at its scale: its cost, needs and notes."""
-        about, scale = of_paper("settings", self.name)["about"], self.settings.scale
-        own = about.get(f"{scale}-{self.settings.options.device}", about[scale])
+        """What ``settings/PAPER.toml`` says of the study at its scale: its title, source, cost, needs and notes."""
+        about = of_paper("settings", self.name)["about"]
+        own = _of_scale(about, self.settings.scale, self.settings.options)
         return {**about, **own, "notes": about["notes"] + own["notes"]}
 
     def needs(self) -> list[Need]:
@@ -189,10 +253,6 @@ class Study(Generic[S]):
         """What a run needs besides texts and weights."""
         return []
 
-    def cost(self) -> Cost:
-        """What a run takes."""
-        return Cost(self.trainings(), self.about["disk"], self.about["time"])
-
     def trainings(self) -> int:
         """How many rankers or vectors a run trains."""
         raise NotImplementedError
@@ -221,10 +281,6 @@ class Study(Generic[S]):
     def tables(self, figures: Figures) -> list[Table]:
         """Tables beside those of the file of claims: such as have a row per query."""
         return []
-
-    def destroyed_below(self, system: str) -> str:
-        """The system that another one is compared with, to say whether it is destroyed; "" for none."""
-        return ""
 
     # --- running ------------------------------------------------------------------------------------------------
 
@@ -273,24 +329,55 @@ class Study(Generic[S]):
         """At ``real`` each half of a text tests what the other half has trained."""
         return range(2 if self.settings.scale == "real" else 1)
 
-    def made(self, seed: int, *which: object) -> Any:
+    def data(self, seed: int, *collection: str, division: int = 0) -> D:
         """The data of a seed, made once, by the study's method for the scale: ``_planted``, ``_halves`` or
-        ``_published``, which is the same for all seeds."""
-        key = (seed if self.settings.scale != "full" else 0, *which)
+        ``_published``, which is the same for all seeds. ``collection``: which, where there are several."""
+        key = (seed if self.settings.scale != "full" else 0, *collection, division)
         if key not in self._made:
             name = {"tiny": "_planted", "real": "_halves", "full": "_published"}[self.settings.scale]
             self._made[key] = getattr(self, name)(*key)
         return self._made[key]
 
     @cached_property
-    def _made(self) -> dict[tuple[object, ...], Any]:
+    def _made(self) -> dict[tuple[object, ...], D]:
         return {}
+
+    def prepare(self, seed: int, *collection: str) -> None:
+        """:meth:`data` as a step."""
+        for division in self.divisions:
+            self.data(seed, *collection, division=division)
+
+    def prepared(self, *collections: tuple[str, ...]) -> Iterator[Iterable[Step]]:
+        """The first steps: the distilled encoder, if a ranker has it, and the data of every seed."""
+        settings, (first, *others) = self.settings, self.settings.seeds
+        if settings.student and any("model" not in one.get("ranker", one) for one in settings.rankers.values()):
+            yield [("distilled", ())]
+        # The first seed alone: it makes what all share.
+        yield from ([("prepare", (first, *one))] for one in collections)
+        yield [("prepare", (seed, *one)) for seed in others for one in collections]
 
     # --- rankers and runs -----------------------------------------------------------------------------------------
 
     def home(self, seed: int) -> Path:
         """The folder of a seed."""
         return self.folder / f"seed-{seed}"
+
+    def named(self, *parts: str, division: int) -> str:
+        """The name of what is trained on a division."""
+        several = [str(division)] if len(self.divisions) > 1 else []
+        return "-".join([*parts, *several]).replace(", ", "-").replace(" ", "-")
+
+    def recipe(
+        self, seed: int, wanted: Sections, data: Mapping[str, object], validation: Mapping[str, object] | None = None
+    ) -> dict[str, dict[str, object]]:
+        """A recipe of the sections that are wanted: [data] over ``data``, [loss] nll if there is none."""
+        found: dict[str, dict[str, object]] = {
+            "ranker": dict(wanted["ranker"]),
+            "data": {**data, **wanted.get("data", {})},
+            "loss": dict(wanted.get("loss", {"name": "nll"})),
+            "training": {**wanted["training"], "seed": seed},
+        }
+        return found if validation is None else {**found, "validation": dict(validation)}
 
     def ranked(self, seed: int, name: str, recipe: Sections, parts: Mapping[str, Part]) -> dict[str, Run]:
         """Trains a ranker, and re-ranks the lists of ``parts`` with it; the runs are kept under ``name``.
@@ -333,9 +420,27 @@ class Study(Generic[S]):
         return {part: read_run(file, name=name) for part, file in files.items()}
 
     def distilled(self) -> str:
-        """The encoder that has learned the teacher's vectors from all texts, without labels."""
-        settings = self.settings
-        return distilled(self, settings.student, settings.teacher, settings.distillation)
+        """The folder of the student after it has learned the vectors of the teacher from the passages and the questions
+        of counsel-chat and Grep-BiasIR, without labels."""
+        settings, folder = self.settings, self.folder
+        passages, questions = (folder / name for name in ("passages.tsv", "questions.tsv"))
+        if not questions.is_file():
+            read = {"counsel-chat": counsel_chat, "grepbiasir": grepbiasir}
+            texts = [make(settings.options, folder / name) for name, make in read.items()]
+            found = [batch.select("text") for text in texts for batch in scan_collection(text.collection)]
+            write_queries(passages, pl.concat(found).with_row_index("query_id"))
+            asked = pl.concat([text.queries.select("text") for text in texts]).unique(maintain_order=True)
+            write_queries(questions, asked.with_row_index("query_id"))
+        recipe = load_recipe("distil").model_dump(exclude_none=True)
+        return self.trained_in(
+            folder / "distilled",
+            {
+                "teacher": {**recipe["teacher"], "model": settings.teacher, "kept": str(folder / "vectors")},
+                "ranker": {**recipe["ranker"], "model": settings.student},
+                "data": {"collection": str(passages), "queries": str(questions)},
+                "training": {**recipe["training"], **settings.distillation},
+            },
+        )
 
     def untrained(self, ranker: Mapping[str, object]) -> object:
         """The ranker that a training starts from: a model in a folder, or what trains in memory."""
@@ -368,9 +473,9 @@ class Study(Generic[S]):
 
         Returns the folder of the model. Raises EvenrankError if the folder contains the training of another recipe.
         """
-        from evenrank.training import load_recipe, parse_recipe
-
-        parsed = parse_recipe({"source": self.source, **recipe, "name": folder.name, "out": str(folder)}, folder.name)
+        parsed = parse_recipe(
+            {"source": self.about["source"], **recipe, "name": folder.name, "out": str(folder)}, folder.name
+        )
         if (folder / "result.json").is_file():
             if differing := changed(load_recipe(folder / "recipe.toml").model_dump(), parsed.model_dump()):
                 raise EvenrankError(
@@ -426,35 +531,35 @@ class Study(Generic[S]):
         ``measures``: by the names of the figures; ``ΔA-PRF`` is made of the APRF of both groups. ``suffix``: what is
         added to a figure's name, such as ``" on QS1"``.
         """
-        wanted = [measure for name, measure in measures.items() if name != DELTA]
-        if DELTA in measures:
-            wanted += APRF
         first = read_run(part.run, name=FIRST)
         judged = read_qrels(part.qrels).join(first.queries.to_frame(), on="query_id", how="semi")
         # One of them is judged only if every run has it: a figure's queries are those that all systems have.
         first = Run.from_table(first.table.join(judged, on="query_id", how="semi", maintain_order="left"), FIRST)
-        given = {"lexicon": LEXICON, **groups}
-        result = evenrank.audit(
-            {FIRST: first, **runs},  # type: ignore[dict-item]
-            collection=part.collection,
-            qrels=judged,
-            background=first,
-            measures=" ".join(wanted),
-            **given,  # type: ignore[arg-type]
-        )
-        table = result.per_query()
-        for system in (FIRST, *runs, *REFERENCES):
-            rows = table.filter(pl.col("run") == system)
-            if rows.is_empty():
-                continue
-            ids = rows["query_id"].to_list()
+        given: dict[str, Any] = {"lexicon": LEXICON, **groups, "background": first}
+        every = {FIRST: first, **runs}
+        add_audit(into, seed, every, measures, suffix, collection=part.collection, qrels=judged, **given)
 
-            def values(measure: str, rows: pl.DataFrame = rows) -> Array:
-                return rows[measure].fill_null(float("nan")).to_numpy()
 
-            for name, measure in measures.items():
-                found = influence(*map(values, APRF)) if name == DELTA else values(measure)
-                into.add(name + suffix, system, seed, ids, found)
+def add_audit(
+    into: Figures,
+    seed: int,
+    runs: Mapping[str, object],
+    measures: Mapping[str, str],
+    suffix: str = "",
+    references: Sequence[str] = REFERENCES,
+    **given: Any,
+) -> None:
+    """Adds the figures of runs, and of ``references`` beside them, that an audit of what is ``given`` has per query."""
+    wanted = [measure for name, measure in measures.items() if name != DELTA] + [*APRF] * (DELTA in measures)
+    table = evenrank.audit(runs, measures=" ".join(wanted), **given).per_query()
+    for system in (*runs, *references):
+        rows = table.filter(pl.col("run") == system)
+        if rows.is_empty():
+            continue
+        values = {measure: rows[measure].fill_null(float("nan")).to_numpy() for measure in wanted}
+        for name, measure in measures.items():
+            found = influence(*(values[one] for one in APRF)) if name == DELTA else values[measure]
+            into.add(name + suffix, system, seed, rows["query_id"].to_list(), found)
 
 
 DELTA = "ΔA-PRF"
@@ -479,7 +584,7 @@ def cpu_precision() -> Precision:
 
 
 @contextmanager
-def _workers(study: Study[Any], jobs: int) -> Iterator[ProcessPoolExecutor | None]:
+def _workers(study: Study[Any, Any], jobs: int) -> Iterator[ProcessPoolExecutor | None]:
     """A pool for the steps of a study; None for one job.
 
     Its processes end with it: their trainings, which may take minutes more, resume from checkpoints.
@@ -506,7 +611,7 @@ _study: Any = None
 """In a process of a pool: the study whose methods are its steps."""
 
 
-def _start_worker(kind: type[Study[Any]], settings: Any, folder: Path) -> None:
+def _start_worker(kind: type[Study[Any, Any]], settings: Any, folder: Path) -> None:
     import torch
 
     global _study

@@ -1,14 +1,30 @@
-"""Prints what requirements.lock and ci/torch.txt pin as a bill of materials: CycloneDX 1.6, JSON."""
+"""Prints what requirements.lock and ci/torch.txt pin as a bill of materials: CycloneDX 1.6, JSON.
+
+Licences are those that the packages name, so they are installed where this runs.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import runpy
+from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+
+
+def licence(name: str) -> dict[str, Any]:
+    """The SPDX expression of a package, or else the licence by the name that it gives."""
+    about = metadata(name)
+    if expression := about["License-Expression"]:
+        return {"expression": expression}
+    named = about["License"] or ""
+    # Some have the whole text there.
+    if not named or "\n" in named or named == "UNKNOWN":
+        (named, *_) = (one for one in about.get_all("Classifier", []) if one.startswith("License :: "))
+    return {"license": {"name": named.rpartition(":: ")[2]}}
 
 
 def component(kind: str, name: str, version: str, hashes: list[str]) -> dict[str, Any]:
@@ -20,7 +36,7 @@ def component(kind: str, name: str, version: str, hashes: list[str]) -> dict[str
         "url": f"https://pypi.org/simple/{name}/",
         "hashes": [{"alg": "SHA-256", "content": one} for one in hashes],
     }
-    made = {"type": kind, "bom-ref": purl, "name": name, "version": version, "purl": purl}
+    made = {"type": kind, "bom-ref": purl, "name": name, "version": version, "purl": purl, "licenses": [licence(name)]}
     return made | ({"externalReferences": [files]} if hashes else {})
 
 

@@ -210,4 +210,8 @@ def test_bill_of_materials() -> None:
     assert [f"{one['name']}=={one['version']}" for one in hashed] == re.findall(r"^\S+==\S+", lock, re.MULTILINE)
     files = [file["content"] for one in hashed for file in one["externalReferences"][0]["hashes"]]
     assert files == re.findall(r"--hash=sha256:(\w{64})\b", lock)
+    licences = {one["name"]: one["licenses"] for one in bill["components"]}
+    assert licences["sentence-transformers"] == [{"expression": "Apache-2.0"}]
+    assert licences["jinja2"] == [{"license": {"name": "BSD License"}}]
+    assert licences["scipy"] == [{"license": {"name": "BSD License"}}]
     assert f"{torch['name']}=={torch['version']}" in (ROOT / "ci" / "torch.txt").read_text(encoding="utf-8")

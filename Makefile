@@ -67,6 +67,7 @@ lock:  ## pin every version anew
 	$(COMPILE) pyproject.toml --extra test --constraint ci/torch.txt --no-emit-package torch --output-file requirements.lock
 	! grep -E '^(nvidia|triton)' requirements.lock
 	$(COMPILE) pyproject.toml --group core-tests --resolution lowest-direct --output-file ci/oldest.txt
+	$(COMPILE) pyproject.toml --group core-tests --extra remote --output-file ci/remote.txt
 	$(COMPILE) --group release --output-file ci/release.txt
 
 clean:  ## remove what the targets made

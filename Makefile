@@ -1,4 +1,4 @@
-# Everything runs in .venv, made from requirements.lock on first use.
+# Everything runs in .venv, made from requirements.lock and ci/torch.txt on first use.
 PYTHON ?= python3.11
 # Compiled once, not by every process of the tests anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -12,10 +12,11 @@ help:  ## what each target does
 
 setup: .venv/.installed  ## the environment, from the lock file
 
-.venv/.installed: requirements.lock pyproject.toml
+.venv/.installed: requirements.lock ci/torch.txt pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --requirement requirements.lock
-	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --requirement ci/torch.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
 demo: setup  ## built-in collection, BM25, a re-ranking, an audit and its report
@@ -61,11 +62,13 @@ chromium:  # the report's tests need a browser; without the right to install one
 	  || test -z "$$CI" || { echo "chromium is missing and could not be installed" >&2; exit 1; }
 
 # Needs uv. UV_FIND_LINKS names a folder with the CPU build of PyTorch.
+COMPILE := uv pip compile --python-version 3.11 --no-header --no-annotate --generate-hashes --quiet
 lock:  ## pin every version anew
-	sed -i 's/^torch==[0-9.]*$$/&+cpu/' requirements.lock
-	uv pip compile pyproject.toml --extra test --python-version 3.11 --no-header --no-annotate --quiet --output-file requirements.lock
-	sed -i 's/+cpu$$//' requirements.lock
+	$(COMPILE) pyproject.toml --extra test --constraint ci/torch.txt --no-emit-package torch --output-file requirements.lock
 	! grep -E '^(nvidia|triton)' requirements.lock
+	$(COMPILE) pyproject.toml --group core-tests --resolution lowest-direct --output-file ci/oldest.txt
+	$(COMPILE) pyproject.toml --group core-tests --extra remote --output-file ci/remote.txt
+	$(COMPILE) --group release --output-file ci/release.txt
 
 clean:  ## remove what the targets made
 	rm -rf .venv demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis

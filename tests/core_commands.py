@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
@@ -66,24 +66,29 @@ COMMANDS = (
 """Each with the files that it writes."""
 
 
+CALLED: list[object] = []
+"""What was to be reached since the network was closed, also by those who keep silent about errors."""
+
+
 def close_network() -> None:
     """From now on, nothing can be reached."""
 
-    def refuse(*_: object) -> None:
+    def refuse(*where: object) -> None:
+        CALLED.append(where)
         raise AssertionError("calls somewhere")
 
     socket.socket.connect = socket.socket.connect_ex = refuse  # type: ignore[assignment,method-assign]
     socket.getaddrinfo = refuse  # type: ignore[assignment]
 
 
-def run_commands(folder: str) -> list[int]:
-    """The exit status of each of COMMANDS, run in a folder, with a closed network."""
+def run_commands(folder: str, commands: Iterable[list[str]] = COMMANDS) -> list[int]:
+    """The exit status of each command, run in a folder, with a closed network."""
     from evenrank.cli import main
 
     close_network()
     os.chdir(folder)
     ended = []
-    for command in COMMANDS:
+    for command in commands:
         sys.argv = ["evenrank", *command]
         try:
             ended.append(main() or 0)
@@ -101,5 +106,6 @@ if __name__ == "__main__":
 
         Room.left = -1
     ended = run_commands(sys.argv[1])
+    assert CALLED == []
     found = sorted(EXTRAS & set(sys.modules)) if how != ["compiled"] else []
     print("ended", *ended, "loaded", *found)

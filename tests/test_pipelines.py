@@ -185,7 +185,7 @@ def test_pre_commit_hook(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_workflows_name_actions_by_their_commits(path: Path) -> None:
+def test_workflows_name_actions_by_their_commits_and_packages_by_their_hashes(path: Path) -> None:
     jobs = loaded(path)["jobs"]
     uses = [step["uses"] for job in jobs.values() for step in job["steps"] if "uses" in step]
     assert uses
@@ -195,6 +195,9 @@ def test_workflows_name_actions_by_their_commits(path: Path) -> None:
     assert list(asking) == (["publish"] if path.stem == "release" else [])
     assert all("run" not in step for job in asking.values() for step in job["steps"])
     assert loaded(path)["permissions"] == {"contents": "read"}
+    installed = [line for line in path.read_text(encoding="utf-8").splitlines() if "pip install" in line]
+    assert installed
+    assert all("--require-hashes" in line or line.endswith("--no-build-isolation .") for line in installed)
 
 
 def test_bill_of_materials() -> None:
@@ -202,6 +205,13 @@ def test_bill_of_materials() -> None:
     bill = json.loads(done.stdout)
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
     assert bill["metadata"]["component"]["purl"] == f"pkg:pypi/evenrank@{evenrank.__version__}"
-    pins = (ROOT / "requirements.lock").read_text(encoding="utf-8").split()
-    assert [f"{one['name']}=={one['version']}" for one in bill["components"]] == pins
-    assert len({one["bom-ref"] for one in bill["components"]}) == len(pins)
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    *hashed, torch = bill["components"]
+    assert [f"{one['name']}=={one['version']}" for one in hashed] == re.findall(r"^\S+==\S+", lock, re.MULTILINE)
+    files = [file["content"] for one in hashed for file in one["externalReferences"][0]["hashes"]]
+    assert files == re.findall(r"--hash=sha256:(\w{64})\b", lock)
+    licences = {one["name"]: one["licenses"] for one in bill["components"]}
+    assert licences["sentence-transformers"] == [{"expression": "Apache-2.0"}]
+    assert licences["jinja2"] == [{"license": {"name": "BSD License"}}]
+    assert licences["scipy"] == [{"license": {"name": "BSD License"}}]
+    assert f"{torch['name']}=={torch['version']}" in (ROOT / "ci" / "torch.txt").read_text(encoding="utf-8")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 import importlib.util
+import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -158,6 +160,34 @@ def test_the_command(data: Data, models: dict[str, Path], tmp_path: Path, evenra
         tables.append(read_run(out).table.sort("query_id", "doc_id")["score"].to_numpy())
     np.testing.assert_allclose(tables[1], tables[0], atol=1e-4)
     np.testing.assert_allclose(tables[2], tables[0], atol=1e-4)
+
+
+CLOSED = """
+import sys
+from core_commands import CALLED, run_commands
+folder, model = sys.argv[1:]
+texts = ["--collection", "c.tsv", "--queries", "q.tsv", "--quiet"]
+command = ["rerank", "first.run", *texts, "--model", model, "--out", "out.run", "--backend"]
+ended = run_commands(folder, [[*command, backend] for backend in ("torch", "onnx")])
+from evenrank.models.export import openvino_core
+openvino_core()
+print(ended, CALLED, sys.modules["openvino_telemetry"])
+"""
+
+
+def test_nothing_is_sent(data: Data, models: dict[str, Path], tmp_path: Path) -> None:
+    """In a process of its own: OpenVINO reports that it was imported."""
+    run, collection, queries = data
+    write_run(run, tmp_path / "first.run")
+    collection.write_csv(tmp_path / "c.tsv", separator="\t", include_header=False)
+    queries.write_csv(tmp_path / "q.tsv", separator="\t", include_header=False)
+    command = [sys.executable, "-c", CLOSED, tmp_path, models["cat"]]
+    paths = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    # Where CI is set, it reports nothing.
+    environment = {name: value for name, value in os.environ.items() if name != "CI"}
+    environment |= {"HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(paths)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "[0, 0] [] None\n", done.stderr
 
 
 def test_kernel_rankers(data: Data, tmp_path: Path) -> None:

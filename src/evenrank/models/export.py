@@ -7,6 +7,7 @@ sentence-transformers model, which calls the exported transformer as it called i
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 import warnings
 from abc import ABC, abstractmethod
@@ -14,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -86,9 +88,15 @@ def openvino_core() -> Core:
 
 @functools.cache
 def _core() -> Core:
+    return _openvino().Core()
+
+
+def _openvino() -> ModuleType:
+    """OpenVINO, which reports to its makers that it was imported unless a package is missing."""
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
     import openvino
 
-    return openvino.Core()
+    return openvino  # type: ignore[no-any-return]
 
 
 class OpenVinoSession(Session):
@@ -98,8 +106,6 @@ class OpenVinoSession(Session):
     """
 
     def __init__(self, file: Path, names: Sequence[str], precision: Precision, *, parallel: bool = False) -> None:
-        import openvino
-
         super().__init__(names)
         threads = torch.get_num_threads()
         settings: dict[str, object] = {
@@ -111,7 +117,7 @@ class OpenVinoSession(Session):
         model = core.read_model(str(file))
         self._compiled = core.compile_model(model, "CPU", settings)
         # One waits while each thread computes.
-        self._queue = openvino.AsyncInferQueue(self._compiled, threads + 1) if parallel else None
+        self._queue = _openvino().AsyncInferQueue(self._compiled, threads + 1) if parallel else None
         self._request = None if parallel else self._compiled.create_infer_request()
 
     def run(self, values: Sequence[Array]) -> Array:

@@ -83,40 +83,49 @@ def test_scores_are_those_of_one_machine(form: str, collection: Path, here: Path
 
 
 class Doomed:
-    """Scores a batch once another has begun on a machine where it never comes to an end."""
+    """Scores a batch, but on one machine, where it never comes to an end."""
 
-    def __init__(self, node: str, started: Path) -> None:
-        self.node, self.started = node, started
+    def __init__(self, node: str, begun: Path) -> None:
+        self.node, self.begun = node, begun
 
     def __call__(self, batch: pa.Table) -> pa.Table:
-        begun = self.started / "begun"
         if ray.get_runtime_context().get_node_id() == self.node:
-            begun.touch()
+            self.begun.touch()
             threading.Event().wait()
-        while not begun.exists():
-            threading.Event().wait(0.05)
         return evenrank.score_batch(batch)
+
+
+def wait_for(file: Path) -> None:
+    while not file.exists():
+        threading.Event().wait(0.05)
 
 
 @pytest.mark.slow
 def test_a_machine_that_dies_midway_loses_no_row(cluster: Any, collection: Path, here: Path, tmp_path: Path) -> None:
     before = {node["NodeID"] for node in ray.nodes()}
+    begun, held, killed = (tmp_path / name for name in ("begun", "held", "killed"))
+
+    @ray.remote(num_cpus=2)
+    def hold() -> None:
+        held.touch()
+        wait_for(killed)
+
+    # The other machine is taken until this one is dead: else all may run there.
+    holding = hold.remote()
+    wait_for(held)
     added = cluster.add_node(num_cpus=1)
     (doomed,) = {node["NodeID"] for node in ray.nodes()} - before
-    started, killed = tmp_path / "started", threading.Event()
-    started.mkdir()
     for number in range(12):
         pl.read_parquet(collection / "*.parquet")[number::12].write_parquet(tmp_path / f"part{number}.parquet")
 
     def kill() -> None:
-        while not list(started.iterdir()):
-            killed.wait(0.05)
+        wait_for(begun)
         cluster.remove_node(added, allow_graceful=False)
-        killed.set()
+        killed.touch()
 
     threading.Thread(target=kill, daemon=True).start()
-    assert map_files(tmp_path / "part*.parquet", Doomed(doomed, started), tmp_path / "out") == DOCUMENTS
-    assert killed.is_set()
+    assert map_files(tmp_path / "part*.parquet", Doomed(doomed, begun), tmp_path / "out") == DOCUMENTS
+    ray.get(holding)
     table = read_group_table(tmp_path / "out").table
     assert table.sort("doc_id").equals(read_group_table(here).table.sort("doc_id"))
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, TypedDict, get_args
 
 import tomli_w
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -261,6 +261,30 @@ class TrainingRecipe(Part):
     seed: int = Field(0, ge=0)
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     workers: int = Field(0, ge=0, description="data-loading processes")
+
+
+class TrainingSettings(TypedDict, total=False):
+    """The ``settings`` of :func:`evenrank.train`: the keys of a :class:`TrainingRecipe`, which says what they mean."""
+
+    epochs: float
+    max_steps: int
+    batch: int
+    accumulation: int
+    cached: int | None
+    learning_rate: float
+    learning_rates: dict[str, float]
+    optimizer: Literal["adamw", "adam"]
+    epsilon: float
+    weight_decay: float
+    schedule: Literal["linear", "constant"]
+    warmup: float
+    clip: float
+    evaluate_every: int
+    patience: int
+    keep: Literal["best", "fair", "last"]
+    seed: int
+    precision: Literal["auto", "float32", "bfloat16"]
+    workers: int
 
 
 class RunRecipe(Part):

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Unpack
 
 import torch
 from accelerate import PartialState
@@ -28,7 +29,7 @@ from .choice import Choice, Validation
 from .fairness import FairTerm
 from .lists import as_lists
 from .losses import Loss
-from .recipes import RankerRecipe, parse_training
+from .recipes import RankerRecipe, TrainingSettings, parse_training
 from .run import build_ranker, ranker_at
 from .trainer import Line, Objective, RankingTrainer, kept_random_state, read_log
 
@@ -57,7 +58,7 @@ def train(
     validation: Validation | None = None,
     out: str | os.PathLike[str] | None = None,
     callbacks: Sequence[TrainerCallback] = (),
-    **settings: object,
+    **settings: Unpack[TrainingSettings],
 ) -> TrainingResult:
     """Trains a ranker on lists of passages.
 
@@ -79,7 +80,7 @@ def train(
     ``validation``: a run to re-rank (:meth:`Validation.of`), which chooses the checkpoint; beside a fairness term, only
     with ``attributes``, else the last is kept. ``out``: a folder for the ``model``, the log (``log.jsonl``) and
     ``checkpoints``. ``callbacks``: those of transformers, which are called beside evenrank's own.
-    ``settings`` are those of a recipe's ``[training]``: ``epochs``, ``batch``, … (:class:`TrainingRecipe`).
+    ``settings`` are those of a recipe's ``[training]``: ``epochs``, ``batch``, … (:class:`TrainingSettings`).
 
     Raises EvenrankError for input and settings that cannot be used, and for a folder with a training in it;
     TrainingError if the loss is not a number. A recipe (:func:`train_recipe`) also resumes, and writes a model card.

@@ -370,17 +370,23 @@ class WithFairness(_Fair):
         if tuple(labels.shape[1:]) != shape:
             raise EvenrankError(f"`label`: expected {shape} group labels a query, found {tuple(labels.shape[1:])}")
         _check_sides(labels)
-        copies = [dict(column) for column in columns]
-        with self._outputs("sentence_embedding") as found:
-            base = self.loss(columns, own)
-        embedded = self._usable(found, len(columns) * len(labels))
-        if embedded is None:
-            with self._again():
-                embedded = torch.cat([self.model(column)["sentence_embedding"] for column in copies])
-        scores = self.similarity(embedded.reshape(len(columns), len(labels), -1).unbind(0))
+        base, scores = self._scored(columns, own, len(labels))
         sides = labels.transpose(0, 1) if self.several else labels[None]
         mask = torch.ones_like(scores, dtype=torch.bool)
         return self.weighted(base, scores, _first_relevant(scores), sides.to(scores.device), mask)
+
+    def _scored(
+        self, columns: list[dict[str, Tensor]], own: Tensor | None, queries: int
+    ) -> tuple[Tensor | Mapping[str, Tensor], Tensor]:
+        """The loss, and the scores [B, K] by the embeddings that it computed."""
+        copies = [dict(column) for column in columns]
+        with self._outputs("sentence_embedding") as found:
+            base = self.loss(columns, own)
+        embedded = self._usable(found, len(columns) * queries)
+        if embedded is None:
+            with self._again():
+                embedded = torch.cat([self.model(column)["sentence_embedding"] for column in copies])
+        return base, self.similarity(embedded.reshape(len(columns), queries, -1).unbind(0))
 
     def get_config_dict(self) -> dict[str, object]:
         """The settings, for the model card."""
@@ -428,8 +434,13 @@ class _OfTuples(_RankLossBase):
         self.similarity = _Similarity(model, scale)
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None) -> Tensor:
+        return self.scored(sentence_features)[0]
+
+    def scored(self, sentence_features: Iterable[dict[str, Tensor]]) -> tuple[Tensor, Tensor]:
+        """The loss, and the scores [B, K] that it is of."""
         scores = self.similarity([self.model(column)["sentence_embedding"] for column in sentence_features])
-        return LOSSES[self.rank_loss](scores, _first_relevant(scores), torch.ones_like(scores, dtype=torch.bool))
+        loss = LOSSES[self.rank_loss](scores, _first_relevant(scores), torch.ones_like(scores, dtype=torch.bool))
+        return loss, scores
 
 
 class IBBRLoss(WithFairness):
@@ -460,6 +471,13 @@ class IBBRLoss(WithFairness):
     ) -> None:
         loss = _OfTuples(model, rank_loss, scale)
         super().__init__(loss, ibbr.IBBR(term, form, score, weight), scale=scale, attributes=attributes)
+
+    def _scored(
+        self, columns: list[dict[str, Tensor]], own: Tensor | None, queries: int
+    ) -> tuple[Tensor | Mapping[str, Tensor], Tensor]:
+        # Scores that the loss has already are not computed anew.
+        assert isinstance(self.loss, _OfTuples)
+        return self.loss.scored(columns)
 
 
 class CrossEncoderWithFairness(_Fair):

@@ -231,6 +231,9 @@ class LossRecipe(Part):
     scale: float | None = Field(
         None, gt=0, description="what scores are multiplied by before the losses; 20 for the cosine if omitted, else 1"
     )
+    in_batch: bool = Field(
+        False, description="dot, nll: the passages of the batch's other lists are negatives too (in-batch negatives)"
+    )
 
 
 class TrainingRecipe(Part):
@@ -315,6 +318,8 @@ class Recipe(RunRecipe):
     def _adversary_has_an_encoder(self) -> Recipe:
         if self.adversary is not None and self.ranker.kind not in ("cat", "dot"):
             raise ValueError(f"adversary: a {self.ranker.kind} ranker has no encoder to train it on (cat and dot have)")
+        if self.loss.in_batch and (self.ranker.kind != "dot" or self.loss.name != "nll" or self.adversary):
+            raise ValueError("loss.in_batch: for a dot ranker with the loss nll, without an adversary")
         if self.adversary is not None and self.fairness is not None:
             raise ValueError("fairness or adversary, not both")
         if self.training.keep == "fair" and self.fairness is None:

@@ -698,7 +698,7 @@ def _train_in(
     ranker, leakage = with_adversary(recipe, ranker, validation, main)
     fair = None if recipe.fairness is None else FairTerm.of_recipe(recipe.fairness)
     adversary_weight = 0.0 if recipe.adversary is None else recipe.adversary.weight
-    objective = Objective(recipe.loss.name, fair, adversary_weight, recipe.loss.scale)
+    objective = Objective(recipe.loss.name, fair, adversary_weight, recipe.loss.scale, recipe.loss.in_batch)
     trainer = RankingTrainer(
         ranker, lists, objective, recipe.training, folder, validation, depth=recipe.validation.depth
     )

@@ -52,6 +52,7 @@ def train(
     *,
     loss: str | Loss = "nll",
     scale: float | None = None,
+    in_batch: bool = False,
     fairness: IBBR | FunctionTerm | TermFunction | str | None = None,
     lexicon: Attributes | None = None,
     labels: opt.Labels = None,
@@ -73,6 +74,8 @@ def train(
     ``loss``: a name of :mod:`evenrank.training.losses`, or a function of (scores, relevance, mask), each [B, K].
     ``scale``: what scores are multiplied by before the loss and the fairness term (default: 20 for a ``dot`` ranker by
     the cosine, whose scores lie in [−1, 1], else 1); the ranker's own scores stay as they are.
+    ``in_batch``: the passages of the batch's other lists are negatives too, for a ``dot`` ranker and ``nll``, as in
+    MultipleNegativesRankingLoss; the fairness term still sees each query's own list.
     ``fairness``: :class:`IBBR`, a registered term's name, or a function of (scores, relevance, sides, mask), computed
     over the whole batch of a step. ``lexicon`` (default: gender-en): one, or one for each named attribute, for sides
     that the lists lack; or ``labels``, those that :func:`training_lists` was given.
@@ -92,7 +95,9 @@ def train(
     names = [name or described(attribute) for name, attribute in attributes.items()]
     if scale is not None and not 0 < scale < math.inf:
         raise EvenrankError(f"{arg.scale}: expected more than 0, found {scale:g}")
-    objective = Objective(loss, None if fairness is None else _fair_term(fairness, names), scale=scale)
+    objective = Objective(
+        loss, None if fairness is None else _fair_term(fairness, names), scale=scale, in_batch=in_batch
+    )
     state = PartialState(cpu=not torch.cuda.is_available())
     folder = None if out is None else Path(out)
     _check_folder(folder, state)

@@ -64,6 +64,35 @@ def test_signatures_show_names_types_and_defaults() -> None:
             assert not re.search(r"Annotated|Option\(|opt\.", str(inspect.signature(getattr(evenrank, name)))), name
 
 
+def parameters() -> dict[str, dict[str, object]]:
+    """The public functions' parameters by name, with their defaults."""
+    functions = [name for name in evenrank.__all__ if name[0].islower()]
+    return {
+        name: {one.name: one.default for one in inspect.signature(getattr(evenrank, name)).parameters.values()}
+        for name in functions
+    }
+
+
+def test_one_word_an_idea() -> None:
+    """An output is `out`, measures are plural, and quiet and depth mean the same wherever they are."""
+    pytest.importorskip("torch", reason="needs the extra [neural]")
+    found = parameters()
+    with_a = {word: {name for name, own in found.items() if word in own} for word in ("folder", "path", "measure")}
+    assert with_a["folder"] == {"beir", "training_summary"}
+    assert all(name.startswith("read_") or name in ("open_index", "run_name") for name in with_a["path"])
+    # It tunes by one.
+    assert with_a["measure"] == {"tune"}
+    words = {word for own in found.values() for word in own}
+    assert not words & {"output", "destination", "to", "file", "verbose", "progress"}
+    assert {own["quiet"] for own in found.values() if "quiet" in own} == {True}
+    depth = {name: own["depth"] for name, own in found.items() if "depth" in own}
+    assert depth == {
+        **dict.fromkeys(("rerank", "training_lists", "write_negatives"), 1000),
+        **dict.fromkeys(("probe", "position_sensitivity", "rebalance"), 100),
+        "sample_labels": None,
+    }
+
+
 USER = """
 import evenrank
 from evenrank import AuditResult, MetricValue, Run

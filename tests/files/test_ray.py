@@ -167,6 +167,19 @@ def test_without_a_cluster_at_the_address(monkeypatch: pytest.MonkeyPatch) -> No
             _connect()
 
 
+@pytest.mark.parametrize("kind", [Exception, ray.exceptions.RaySystemError, OSError])
+def test_ray_that_does_not_start(kind: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(**_: object) -> None:
+        raise kind("first line\nThe current node timed out during startup.")
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", failing)
+    message = r"^`engine='ray'`: Ray does not start: (System error: )?The current node timed out during startup\.$"
+    with pytest.raises(EvenrankError, match=message):
+        _connect()
+
+
 def test_a_cluster_that_gives_up() -> None:
     with pytest.raises(EvenrankError, match=r"^`engine='ray'`: no memory on 3 machines$"), _explained():
         raise ray.exceptions.OutOfMemoryError("first line\nno memory on 3 machines")

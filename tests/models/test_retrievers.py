@@ -250,7 +250,7 @@ def test_servers_that_are_busy_are_asked_again(server: Server, waits: list[float
     # Told once, at the first of them.
     seen = len(server.bodies)
     server.behave = lambda number, body: busy[number - seen] if number < seen + 3 else right(number, body)
-    assert retrieve_from(server.url, QUERIES, index="docs", concurrency=1).to_dict() == RUN
+    assert retrieve_from(server.url, QUERIES, index="docs", concurrency=1, quiet=False).to_dict() == RUN
     assert capsys.readouterr().err == f"{server.url}/docs/_search: status 429: 'busy'; asked again, up to 7 tries\n"
     server.behave = lambda *_: (503, {}, {"message": "down"})
     with pytest.raises(EvenrankError, match=r"status 503: 'down' \(7 tries\)$"):

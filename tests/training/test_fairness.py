@@ -11,7 +11,7 @@ pytest.importorskip("sentence_transformers", reason="sentence-transformers is no
 
 
 from evenrank.files import EvenrankError
-from evenrank.training.fairness import FairTerm
+from evenrank.training.fairness import FairTerm, acted_steps
 from evenrank.training.recipes import FairnessRecipe, load_recipe
 from evenrank.training.run import train_recipe as train
 from training_runs import assert_same, everything, fair, logged, two_processes
@@ -51,9 +51,14 @@ def test_dropout_is_drawn_again_for_accumulated_pieces(home, gendered, tmp_path)
 
 
 def test_a_batch_that_lacks_a_group_is_counted(gendered, tmp_path):
-    found = logged(fair(gendered, tmp_path / "l", "training.batch=1", "training.max_steps=3"))
+    done = fair(gendered, tmp_path / "l", "training.batch=1", "training.max_steps=3")
+    found = logged(done)
     assert sum(line.get("lacking_a_group_gender", 0) for line in found) == 3
     assert not any("fair_loss_gender" in line for line in found)
+    card = (done / "model" / "README.md").read_text(encoding="utf-8")
+    assert "- the fairness term (gender) acted in 0 of 3 steps\n" in card
+    lines = [{"step": 2, "lacking_a_group_a": 1.0}, {"step": 2, "eval": 1.0}, {"step": 4, "lacking_a_group_a": 0.0}]
+    assert acted_steps(lines, ["a", "b"]) == {"a": (3, 4), "b": (0, 0)}
 
 
 def test_the_mean_of_the_term_is_over_the_batches_that_have_one():

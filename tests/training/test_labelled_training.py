@@ -135,7 +135,7 @@ def test_a_passage_without_a_label_is_on_no_side_and_counted(gendered, sides, tm
     recipe = load_recipe(gendered)
     data = recipe.data
     lists = evenrank.training_lists(
-        data.run, qrels=data.qrels, collection=data.collection, queries=data.queries, folder=tmp_path / "t",
+        data.run, qrels=data.qrels, collection=data.collection, queries=data.queries, out=tmp_path / "t",
         negatives=100,
         labels=as_labels({i: {1: "M", -1: "F", 0: "N"}[s] for i, s in few.items()}, neutral=["N"], poles="M,F"),
     )  # fmt: skip

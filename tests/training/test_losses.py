@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.training.losses import AVERAGED_OVER, LOSSES, bce, hinge, margin_mse, nll, ranknet
+from evenrank.training.losses import AVERAGED_OVER, LOSSES, against_batch, bce, hinge, margin_mse, nll, ranknet
 
 
 def batch(*rows: list[tuple[float, float]]):
@@ -75,6 +75,59 @@ def test_equal_to_the_slow_version_and_blind_to_padding(name, rows):
     loss.backward()
     assert torch.isfinite(scores.grad).all()
     assert (scores.grad[~mask] == 0).all()
+
+
+def in_batch_nll(products, labels, mask, counted):
+    return nll(products, *against_batch(labels, mask, counted))
+
+
+def test_in_batch_negatives_hand_worked():
+    # Two lists, (positive, negative) and (positive): of the scores of all three passages for each query the first is
+    # log(e² + e + 1) − 2, the second log(e⁰ + e¹ + e³) − 3.
+    products = torch.tensor([[2.0, 1.0, 0.0], [0.0, 1.0, 3.0]])
+    labels, mask = torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[True, True], [True, False]])
+    e = math.e
+    expected = (math.log(e**2 + e + 1) - 2 + math.log(1 + e + e**3) - 3) / 2
+    assert in_batch_nll(products, labels, mask, mask).item() == pytest.approx(expected)
+    # A list that only fills the batch has no loss, and its passages are nobody's negatives.
+    first = mask & torch.tensor([[True], [False]])
+    assert in_batch_nll(products, labels, mask, first).item() == pytest.approx(math.log(1 + 1 / e))
+
+
+lists_of_labels = st.lists(st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=1, max_size=4), min_size=1, max_size=4)
+
+
+@given(rows=lists_of_labels, seed=st.integers(0, 99))
+def test_in_batch_negatives_equal_the_slow_version(rows, seed):
+    passages = [(number, label) for number, row in enumerate(rows) for label in row]
+    products = torch.randn(len(rows), len(passages), generator=torch.Generator().manual_seed(seed))
+    _, labels, mask = batch(*[[(0.0, label) for label in row] for row in rows])
+    values = []
+    for number, scores in enumerate(products.tolist()):
+        others = [s for s, (of, label) in zip(scores, passages, strict=True) if of != number or label < 1]
+        for s, (of, label) in zip(scores, passages, strict=True):
+            if of == number and label >= 1:
+                values.append(math.log(math.exp(s) + sum(map(math.exp, others))) - s)
+    expected = sum(values) / len(values) if values else 0.0
+    assert in_batch_nll(products, labels, mask, mask).item() == pytest.approx(expected, abs=1e-5)
+
+
+def test_in_batch_negatives_are_those_of_sentence_transformers():
+    losses = pytest.importorskip(
+        "sentence_transformers.sentence_transformer.losses", reason="sentence-transformers is not installed"
+    )
+    columns = torch.nn.functional.normalize(torch.randn(4, 6, 8, generator=torch.Generator().manual_seed(0)), dim=2)
+
+    class Given(torch.nn.Module):
+        def forward(self, features):
+            return {"sentence_embedding": columns[features["column"]]}
+
+    expected = losses.MultipleNegativesRankingLoss(Given(), scale=20.0)([{"column": c} for c in range(4)], None)
+    # [6, 3]: of each query the positive and two negatives.
+    passages = columns[1:].transpose(0, 1).reshape(18, 8)
+    labels, mask = torch.tensor([[1.0, 0.0, 0.0]] * 6), torch.ones(6, 3, dtype=torch.bool)
+    found = in_batch_nll(20 * columns[0] @ passages.T, labels, mask, mask)
+    assert found.item() == pytest.approx(expected.item(), rel=1e-5)
 
 
 @pytest.mark.parametrize("name", LOSSES)

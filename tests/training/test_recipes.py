@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import get_type_hints
+
 import pytest
 
 from evenrank.files import EvenrankError, InputError
-from evenrank.training.recipes import load_recipe, shipped_recipes, to_toml
+from evenrank.training.recipes import TrainingRecipe, TrainingSettings, load_recipe, shipped_recipes, to_toml
 
 
 @pytest.mark.parametrize("name", shipped_recipes())
@@ -48,6 +50,12 @@ def test_advbert_as_published():
     assert adversary is not None
     assert (adversary.label, adversary.factor, adversary.weight) == ("neutrality", 1.0, 1.0)
     assert (recipe.ranker.kind, recipe.ranker.model) == ("cat", "runs/sampling-cat/model")
+
+
+def test_the_settings_of_train_are_the_keys_of_a_recipe():
+    fields = {name: field.annotation for name, field in TrainingRecipe.model_fields.items()}
+    assert get_type_hints(TrainingSettings) == fields
+    assert not TrainingSettings.__required_keys__
 
 
 def test_settings_over_a_recipe():

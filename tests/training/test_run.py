@@ -39,6 +39,9 @@ def test_what_a_run_leaves(home, done):
     assert len(losses) == 12
     card = (done / "model" / "README.md").read_text(encoding="utf-8")
     assert 'SentenceTransformer("PATH OF THIS FOLDER")' in card
+    assert card.startswith(
+        "---\nlibrary_name: sentence-transformers\npipeline_tag: sentence-similarity\nlicense: unknown\n"
+    )
     assert "NFaiRR@10" in card
     assert f"{result['value']:.4f}" in card
     (index,) = json.loads(card.partition("model-index: ")[2].partition("\n---\n")[0])

@@ -16,7 +16,7 @@ pytest.importorskip("sentence_transformers", reason="sentence-transformers is no
 from evenrank.auditing import audit
 from evenrank.files import EvenrankError, Provenance, read_run, write_run
 from evenrank.training import losses, trainer
-from evenrank.training.card import summary_of, write_card
+from evenrank.training.card import _inherited, summary_of, write_card
 from evenrank.training.recipes import Recipe, load_recipe
 from evenrank.training.run import load_validation
 from evenrank.training.run import train_recipe as train
@@ -148,6 +148,16 @@ def test_a_card_says_first_that_the_model_ranks_worse_than_the_first_stage(home,
         warning = "**This ranker ranks worse than no ranker: nDCG@10 0.1000, below the first stage (0.5000).**"
         assert (first == warning) == warned
         assert ("significantly worse than" in card) == (value < 0.5 and p < 0.05)
+
+
+def test_a_card_has_what_the_card_of_its_base_says(tmp_path, monkeypatch):
+    assert _inherited(None) == _inherited(str(tmp_path)) == "license: unknown"
+    head = "---\nlicense: apache-2.0\nbase_model: google/bert\ntags: [a]\n---\n\nlicense: another\n"
+    (tmp_path / "README.md").write_text(head, encoding="utf-8")
+    assert _inherited(str(tmp_path)) == "base_model: google/bert\nlicense: apache-2.0"
+    # Of a name on the hub, the base is that model, not what it began from.
+    monkeypatch.setattr("evenrank.training.card.downloaded_model", lambda name: tmp_path)
+    assert _inherited("our/ranker") == 'base_model: "our/ranker"\nlicense: apache-2.0'
 
 
 # --- the loss of a step -----------------------------------------------------------------------------------------------

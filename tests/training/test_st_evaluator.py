@@ -12,6 +12,7 @@ datasets = pytest.importorskip("datasets", reason="datasets is not installed")
 
 
 from evenrank.files import EvenrankError, Run
+from evenrank.groups import as_labels
 from evenrank.training.sentence_transformers import BiasEvaluator
 from st_models import CANDIDATES, CORPUS, MEASURES, QUERIES, RELEVANT, bi_encoder, cross_encoder, evaluator
 
@@ -46,6 +47,27 @@ def test_what_an_evaluator_takes(checkpoint: str) -> None:
     assert found["P@4"] == pytest.approx(np.mean([len({*CANDIDATES[q][:4]} & {*RELEVANT[q]}) / 4 for q in "01"]))
     # Four of twelve documents cannot be more neutral than the best four of all.
     assert found["NFaiRR@4"] <= 1
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_figures_with_intervals_and_values_of_each_query(checkpoint: str, labelled: bool) -> None:
+    model = bi_encoder(checkpoint).train()
+    # One document has no label.
+    labels = {name: {"m": "male", "f": "female"}.get(name[0], "none") for name in list(CORPUS)[:-1]}
+    more = {"labels": as_labels(labels, neutral=["none"], poles="female,male")} if labelled else {}
+    check = evaluator(name="toy", **more)
+    result = check.audit(model)
+    assert model.training
+    assert list(result["toy"].measures) == ["nDCG@10", "NFaiRR@10", "ARaB@10", "|DeltaAPRF|"]
+    for run, figures in (("toy", list(check(model).values())), ("first stage", list(check.first_stage.values()))):
+        assert [value.mean for value in result[run].measures.values()] == pytest.approx(figures, abs=1e-9)
+    ndcg = result["toy"]["nDCG@10"]
+    assert ndcg.mean == pytest.approx(np.mean(ndcg.values))
+    assert len(ndcg.values) == len(QUERIES)
+    low, high = ndcg.ci95
+    assert low < ndcg.mean < high
+    difference = ndcg.mean - result["first stage"]["nDCG@10"].mean
+    assert ndcg.vs_baseline.difference == pytest.approx(difference)
 
 
 def test_usual_measures_that_are_undefined_are_left_out(checkpoint: str) -> None:

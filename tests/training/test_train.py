@@ -47,7 +47,7 @@ def same_task(gendered: Path, folder: Path, recipe: Any) -> dict[str, Any]:
     """What the recipe trains with, from Python."""
     data, validation = recipe.data, recipe.validation
     lists = training_lists(
-        data.run, qrels=data.qrels, collection=data.collection, queries=data.queries, folder=folder, negatives=3,
+        data.run, qrels=data.qrels, collection=data.collection, queries=data.queries, out=folder, negatives=3,
         lexicon="gender-en",
     )  # fmt: skip
     assert repr(lists).startswith(f"TrainingLists({len(lists)} lists, sides for 1 attribute, 3 random negatives each")
@@ -137,8 +137,10 @@ def test_bad_lists_are_named(tmp_path: Path, row: dict[str, object], message: st
 
 def test_bad_arguments_are_named(gendered: Path) -> None:
     ranker = DotRanker.from_pretrained(load_recipe(gendered).ranker.model)
-    with pytest.raises(EvenrankError, match=r"^unknown key batchsize \(allowed: epochs, max_steps, batch,"):
-        evenrank.train(ranker, RECORDS, batchsize=3)
+    with pytest.raises(TypeError, match=r"^train\(\) got an unexpected keyword argument 'batchsize'$"):
+        evenrank.train(ranker, RECORDS, batchsize=3)  # type: ignore[call-arg]
+    with pytest.raises(EvenrankError, match=r"^`batch`: expected a whole number, found 'many'$"):
+        evenrank.train(ranker, RECORDS, batch="many")  # type: ignore[arg-type]
     with pytest.raises(EvenrankError, match=r"^`loss`: expected one of nll, hinge, .*, found 'x'"):
         evenrank.train(ranker, RECORDS, loss="x")
     with pytest.raises(EvenrankError, match=r"^`fairness`: expected ibbr-pd, ibbr-ts, found 'x'"):
@@ -280,6 +282,33 @@ def test_a_custom_loss_by_name_and_by_value(gendered: Path, tmp_path: Path, monk
     assert found[2] == found[3] == pytest.approx(2 * found[0], rel=1e-5)
     with pytest.raises(EvenrankError, match="hinge is a built-in loss"):
         register_loss("hinge", nll)
+
+
+def test_in_batch_negatives(gendered: Path) -> None:
+    made = partial(DotRanker.from_pretrained, load_recipe(gendered).ranker.model, similarity="cosine")
+    ranker = made()
+    passages = [text for row in RECORDS for text in row["passages"]]
+    scores = 20 * np.array([ranker.score([row["query"]] * 5, passages).tolist() for row in RECORDS])
+    # The positives are the first passage and the fourth; each competes with the four others.
+    expected = np.mean([np.log(np.exp(scores[i]).sum()) - scores[i, j] for i, j in ((0, 0), (1, 3))])
+    settings: Any = {"batch": 2, "max_steps": 2, "learning_rate": 0.01}
+    logs = [
+        evenrank.train(made(), RECORDS, in_batch=True, fairness=IBBR("ibbr-pd"), **settings, **more).log
+        for more in ({}, {"cached": 2})
+    ]
+    assert logs[0][0]["rank_loss"] == pytest.approx(expected, abs=1e-4)
+    assert [line.get("rank_loss") for line in logs[1]] == pytest.approx([line.get("rank_loss") for line in logs[0]])
+    # The term sees each query's own list.
+    alone = evenrank.train(made(), RECORDS, fairness=IBBR("ibbr-pd"), **settings).log[0]
+    assert logs[0][0]["fair_loss_gender-en"] == pytest.approx(alone["fair_loss_gender-en"], abs=1e-6)
+    assert alone["rank_loss"] < expected
+    with pytest.raises(EvenrankError, match=r"^`in_batch`: expected a dot ranker and the loss nll$"):
+        evenrank.train(made(), RECORDS, loss="hinge", in_batch=True)
+    for wrong in ("loss.name=hinge", "ranker.kind=cat"):
+        with pytest.raises(
+            InputError, match=r"loss\.in_batch: for a dot ranker with the loss nll, without an adversary"
+        ):
+            load_recipe(gendered, ["loss.in_batch=true", wrong])
 
 
 def test_callbacks_of_transformers(gendered: Path) -> None:

@@ -93,9 +93,10 @@ def _connect() -> ModuleType:
             _check_reachable(where)
             with _own_handler():
                 ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
-        except (OSError, RuntimeError, ValueError) as error:
-            to = f" to RAY_ADDRESS={where}" if where else ""
-            raise EvenrankError(f"{arg('engine', 'ray')}: no connection{to}: {_last_line(error)}") from error
+        except Exception as error:
+            # Ray raises errors of its own, and of no kind where its node does not start.
+            what = f"no connection to RAY_ADDRESS={where}" if where else "Ray does not start"
+            raise EvenrankError(f"{arg('engine', 'ray')}: {what}: {_last_line(error)}") from error
     logging.getLogger("ray").setLevel(logging.ERROR)
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     context = ray.data.DataContext.get_current()

@@ -252,8 +252,8 @@ _JUDGED = {"query-id", "corpus-id", "score"}
 
 
 @checked
-def write_run(run: object, path: str | os.PathLike[str]) -> None:
-    """Writes a run, atomically and with the full precision of its scores: in TREC format, or by the ending of ``path``
+def write_run(run: object, out: str | os.PathLike[str]) -> None:
+    """Writes a run, atomically and with the full precision of its scores: in TREC format, or by the ending of ``out``
     as Parquet, CSV or JSONL with named columns, or as JSON ``{query: {document: score}}``.
 
     ``run`` is a :class:`Run` or anything else that :func:`as_run` accepts. Raises InputError for an id that is
@@ -267,18 +267,18 @@ def write_run(run: object, path: str | os.PathLike[str]) -> None:
         ".jsonl": table.write_ndjson,
         ".json": lambda part: part.write_text(json_text(run.to_dict()) + "\n", encoding="utf-8"),
     }
-    write = forms.get(os.path.splitext(os.fspath(path))[1])
+    write = forms.get(os.path.splitext(os.fspath(out))[1])
     if write is not None:
-        with atomic_path(path) as part:
+        with atomic_path(out) as part:
             write(part)
         return
     for column in ("query_id", "doc_id"):
         bad = table[column].filter(table[column].str.contains(r"^$|[ \t\r\n]"))
         if len(bad):
-            raise InputError(path, f"cannot be written: {quoted(bad[0])} as {column} is empty or contains white space")
+            raise InputError(out, f"cannot be written: {quoted(bad[0])} as {column} is empty or contains white space")
     tag = readable("_".join(run.name.split())) or "run"
     lines = table.select("query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag"))
-    with atomic_path(path) as part, open(part, "wb") as file:
+    with atomic_path(out) as part, open(part, "wb") as file:
         lines.write_csv(file, include_header=False, separator=" ", quote_style="never")
 
 

@@ -173,7 +173,7 @@ def rerank(
         ),
     ] = None,
     transform: Callable[[pl.Series], pl.Series] | None = None,
-    quiet: bool = False,
+    quiet: bool = True,
 ) -> Run:
     """Re-rank a run with a neural model or a server. The model is a trained ranker, or one of sentence-transformers.
 

@@ -121,7 +121,7 @@ def retrieve_from(
     ] = 60,
     largest_answer: Annotated[int, opt.Range(1, 1 << 20)] = 64,
     name: str | None = None,
-    quiet: bool = False,
+    quiet: bool = True,
 ) -> Run:
     """The first ``k`` documents of each query by a retriever that is elsewhere, as a run.
 

@@ -70,7 +70,7 @@ def build_index(
         ),
     ] = None,
     encoding: Encoding | None = None,
-    quiet: bool = False,
+    quiet: bool = True,
 ) -> Manifest:
     """Builds an index of a collection in the folder ``out``, and returns its manifest.
 
@@ -136,7 +136,7 @@ def retrieve(
     rm3: RM3 | None = None,
     weighted: Annotated[bool, opt.Option("The queries' words have weights: nurse^0.3 ward^0.1.")] = False,
     name: str | None = None,
-    quiet: bool = False,
+    quiet: bool = True,
     model: Annotated[
         object,
         opt.Option(

@@ -8,10 +8,10 @@ from evenrank._lazy import lazy_names
 
 if TYPE_CHECKING:
     from .card import ruined
-    from .recipes import load_recipe, parse_recipe, ranking_recipe
+    from .recipes import TrainingSettings, load_recipe, parse_recipe, ranking_recipe
     from .run import build_ranker
     from .trainer import read_log
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
-__all__ = ["build_ranker", "load_recipe", "parse_recipe", "ranking_recipe", "read_log", "ruined"]
+__all__ = ["TrainingSettings", "build_ranker", "load_recipe", "parse_recipe", "ranking_recipe", "read_log", "ruined"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from evenrank.files import Provenance, Run, write_text
 from evenrank.files.arguments import checked
 from evenrank.files.errors import plain
 from evenrank.files.wording import counted
+from evenrank.models.stored import downloaded_model
 from evenrank.stats.estimate import SIGNIFICANT
 
 from .choice import Validation
@@ -74,6 +76,8 @@ def tested(result: Mapping[str, Any]) -> str:
     return f"{verdict} the first stage (p {'< 0.001' if p < 0.0005 else f'= {p:.3f}'}, {n})"
 
 
+_TASKS = {"dot": "sentence-similarity", "sparse": "feature-extraction"}
+"""What the Hub calls the task of a ranker's kind; of others it is text-ranking."""
 _LIBRARY = {"cat": "CrossEncoder", "dot": "SentenceTransformer", "sparse": "SparseEncoder"}
 
 
@@ -213,12 +217,16 @@ def _write(
         loaded = f'ranker_class("{recipe.ranker.kind}").load('
     usage = f'from {origin} import {library}\n\nmodel = {loaded}"PATH OF THIS FOLDER")'
     lines = summary_of(result)
+    for name, (acted, steps) in result.get("fair_steps", {}).items():
+        lines.append(f"the fairness term ({name}) acted in {acted:,} of {counted(steps, 'step')}")
     # A model that is worse than none says so first.
     first = f"**{lines.pop(0)}**\n\n" if "first_stage" in result and warning(result) else ""
     listed = "\n".join(f"- {line}" for line in lines)
     heading, section = figures
     text = f"""---
 library_name: {"sentence-transformers" if origin == "sentence_transformers" else "evenrank"}
+pipeline_tag: {_TASKS.get(recipe.ranker.kind, "text-ranking")}
+{_inherited(recipe.ranker.model)}
 tags: [evenrank, ranking, {recipe.ranker.kind}]
 model-index: {json.dumps(index)}
 ---
@@ -249,6 +257,21 @@ model-index: {json.dumps(index)}
 ```
 """
     write_text(folder / "model" / "README.md", text)
+
+
+def _inherited(model: str | None) -> str:
+    """The lines ``base_model`` and ``license``, from a base's name on the Hub and its own card."""
+    folder = None
+    if model is not None:
+        folder = Path(model) if Path(model).is_dir() else downloaded_model(model)
+    card = folder / "README.md" if folder is not None else None
+    text = card.read_text(encoding="utf-8", errors="replace") if card is not None and card.is_file() else ""
+    metadata = text.split("\n---", 1)[0] if text.startswith("---\n") else ""
+    found = dict(re.findall(r"^(base_model|license): *([^\s#]+) *$", metadata, re.MULTILINE))
+    if model is not None and not Path(model).is_dir():
+        # The path of a folder means nothing elsewhere.
+        found["base_model"] = json.dumps(model)
+    return "\n".join(f"{key}: {value}" for key, value in sorted({"license": "unknown", **found}.items()))
 
 
 def _provenance(made: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
@@ -52,6 +52,17 @@ def _weight(recipe: FairnessRecipe) -> FixedWeight:
         return DualWeight(target=recipe.target, rate=recipe.rate or 0.1)
     assert isinstance(recipe.weight, float)
     return FixedWeight(recipe.weight)
+
+
+def acted_steps(log: Sequence[Mapping[str, float | str | None]], names: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """For each attribute, in how many steps its term acted, and how many steps the log is of."""
+    found = {}
+    for name in names:
+        lines = [line for line in log if f"lacking_a_group_{name}" in line]
+        steps = int(lines[-1]["step"] or 0) if lines else 0
+        lacking = sum(int(line[f"lacking_a_group_{name}"] or 0) for line in lines)
+        found[name] = (steps - lacking, steps)
+    return found
 
 
 class FairTerm:

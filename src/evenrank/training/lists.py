@@ -565,7 +565,7 @@ def training_lists(
     collection: object,
     queries: object,
     groups: str | os.PathLike[str] | None = None,
-    folder: str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
     depth: Annotated[int, opt.COUNT] = 1000,
     negatives: int = 20,
     lexicon: Attributes | None = None,
@@ -576,12 +576,12 @@ def training_lists(
 
     ``run``, ``qrels``, ``collection``, ``queries``: files or tables, as :func:`evenrank.audit` takes them; or, instead
     of ``run`` and ``qrels``, ``groups``: a file of lists that :func:`evenrank.write_negatives` made. The lists are
-    written to ``folder`` (a temporary one by default) and memory-mapped. ``depth``: how much of each list is used;
-    ``negatives``: how many passages join the positive, drawn anew each epoch; ``lexicon``: passages get the sides that
-    a fairness term needs; or from ``labels`` by document, as :func:`evenrank.as_labels` takes them (for several
+    written to the folder ``out`` (a temporary one by default) and memory-mapped. ``depth``: how much of each list is
+    used; ``negatives``: how many passages join the positive, drawn anew each epoch; ``lexicon``: passages get the sides
+    that a fairness term needs; or from ``labels`` by document, as :func:`evenrank.as_labels` takes them (for several
     attributes, ``lexicon`` may name group tables of labels). A passage without a label has side 0; ``counts.json`` in
-    the folder says how many have one. ``values``: a frame with ``doc_id`` and ``value``, a number of each passage
-    (its neutrality, a teacher's score) for a :class:`FunctionTerm` that takes them.
+    ``out`` says how many have one. ``values``: a frame with ``doc_id`` and ``value``, a number of each passage (its
+    neutrality, a teacher's score) for a :class:`FunctionTerm` that takes them.
 
     Raises EvenrankError for a passage or a query without a text, a passage without a value if there are values, for
     labels that know no passage, and if no query has both kinds of passages.
@@ -594,8 +594,8 @@ def training_lists(
     if value_table is None and values is not None:
         raise EvenrankError(f"{arg.values}: expected a frame with doc_id and value, found {type(values).__name__}")
     kept_groups = PassageGroups({} if chosen is None else attributes_of(chosen), values=value_table)
-    kept = tempfile.TemporaryDirectory() if folder is None else None
-    place = folder if kept is None else kept.name
+    kept = tempfile.TemporaryDirectory() if out is None else None
+    place = out if kept is None else kept.name
     assert place is not None
     if groups is not None:
         build_from_file(groups, texts, asked, place, groups=kept_groups)

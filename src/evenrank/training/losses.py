@@ -33,6 +33,19 @@ def nll(scores: Tensor, relevance: Tensor, mask: Tensor) -> Tensor:
     return _mean(torch.logaddexp(scores, negatives) - scores, _positives(relevance, mask))
 
 
+def against_batch(relevance: Tensor, mask: Tensor, counted: Tensor) -> tuple[Tensor, Tensor]:
+    """The relevance and the mask [B, N] of in-batch negatives, whose scores are of every query and every passage.
+
+    N passages, list by list, of which ``mask`` [B, K] says where they stand and ``counted`` [B, K] which enter the
+    loss. Those of other lists have relevance 0: with one positive a list, :func:`nll` of such scores is
+    MultipleNegativesRankingLoss (Henderson et al. 2017, §4.4, with hard negatives).
+
+    When it misleads: a passage of another list may be relevant to this query too, and still is a negative.
+    """
+    own = torch.arange(len(mask), device=mask.device)[:, None] == mask.nonzero()[:, 0]
+    return relevance[mask] * own, counted[mask].expand_as(own) & counted.any(1)[:, None]
+
+
 def hinge(scores: Tensor, relevance: Tensor, mask: Tensor) -> Tensor:
     """max(0, 1 − s⁺ + s⁻), mean over all pairs of a positive and a negative of its list [POS §3]."""
     return _mean((1 - _differences(scores)).clamp(min=0), _positive_pairs(relevance, mask))

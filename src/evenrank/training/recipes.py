@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, TypedDict, get_args
 
 import tomli_w
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -46,12 +46,12 @@ class Part(BaseModel):
 class GroupsRecipe(Part):
     """Where the groups of passages come from: their words, or labels."""
 
-    lexicon: str | None = Field("gender-en", description="a built-in lexicon or a file")
+    lexicon: str | None = Field(default="gender-en", description="a built-in lexicon or a file")
     labels: str | None = Field(
-        None, description="instead of a lexicon, a file: doc_id,group or doc_id and a weight for each group"
+        default=None, description="instead of a lexicon, a file: doc_id,group or doc_id and a weight for each group"
     )
-    neutral: tuple[str, ...] = Field((), description="labels: the values that mean no group")
-    group_column: str | None = Field(None, description="labels: the column of groups, if there are several")
+    neutral: tuple[str, ...] = Field(default=(), description="labels: the values that mean no group")
+    group_column: str | None = Field(default=None, description="labels: the column of groups, if there are several")
 
     @model_validator(mode="before")
     @classmethod
@@ -72,8 +72,8 @@ class GroupsRecipe(Part):
 class AttributeRecipe(GroupsRecipe):
     """What to balance: two groups of a lexicon or of labels."""
 
-    name: str = Field("gender", pattern="^[A-Za-z][A-Za-z0-9_]*$")
-    poles: str | None = Field(None, description='"a,b": the two groups; the usual ones if omitted')
+    name: str = Field(default="gender", pattern="^[A-Za-z][A-Za-z0-9_]*$")
+    poles: str | None = Field(default=None, description='"a,b": the two groups; the usual ones if omitted')
     tokens: Literal["word", "whitespace"] = "word"
 
     @model_validator(mode="after")
@@ -88,15 +88,15 @@ class FairnessRecipe(Part):
 
     name: Annotated[str, known(TERMS, "evenrank.mitigation.ibbr", "REGISTERED")] = "ibbr-ts"
     form: Literal["squared", "printed"] = Field(
-        "squared", description="ibbr-ts: as the paper's text describes it, or as printed"
+        default="squared", description="ibbr-ts: as the paper's text describes it, or as printed"
     )
-    score: Literal["softmax", "sigmoid", "identity"] = Field("softmax", description="R in nPRF")
+    score: Literal["softmax", "sigmoid", "identity"] = Field(default="softmax", description="R in nPRF")
     weight: float | Literal["auto", "dual"] | tuple[float, ...] = Field(
-        0.1, description="a number, auto, dual, or several numbers from which validation chooses"
+        default=0.1, description="a number, auto, dual, or several numbers from which validation chooses"
     )
-    target: float = Field(0.01, ge=0, description="dual: the |ΔA-PRF| to stay below")
-    rate: float | None = Field(None, gt=0, description="auto, dual: how fast the weight changes")
-    attributes: tuple[AttributeRecipe, ...] = Field((AttributeRecipe.model_validate({}),), min_length=1)
+    target: float = Field(default=0.01, ge=0, description="dual: the |ΔA-PRF| to stay below")
+    rate: float | None = Field(default=None, gt=0, description="auto, dual: how fast the weight changes")
+    attributes: tuple[AttributeRecipe, ...] = Field(default=(AttributeRecipe(),), min_length=1)
 
     @model_validator(mode="after")
     def _weights(self) -> FairnessRecipe:
@@ -114,11 +114,11 @@ class AdversaryRecipe(GroupsRecipe):
 
     label: Literal["neutrality", "any"] = "neutrality"
     vector: Literal["pair", "passage"] = Field(
-        "pair", description="dot: what the adversary sees; passage: and whether the passage alone is gendered"
+        default="pair", description="dot: what the adversary sees; passage: and whether the passage alone is gendered"
     )
-    factor: float = Field(1.0, ge=0, description="of the reversed gradient")
-    weight: float = Field(1.0, ge=0, description="of the adversary's loss")
-    attack: bool = Field(True, description="measure what a fresh adversary finds before and after")
+    factor: float = Field(default=1.0, ge=0, description="of the reversed gradient")
+    weight: float = Field(default=1.0, ge=0, description="of the adversary's loss")
+    attack: bool = Field(default=True, description="measure what a fresh adversary finds before and after")
 
 
 RANKERS = ("cat", "dot", "sparse", "tk", "knrm", "conv-knrm", "match-pyramid")
@@ -146,27 +146,34 @@ class RankerRecipe(Part):
 
     kind: Annotated[str, known(RANKERS, "evenrank.models.protocol", "REGISTERED")]
     model: str | None = Field(
-        None, description="cat, dot: a folder or hub name; any kind: a ranker trained by evenrank, to train further"
+        default=None,
+        description="cat, dot: a folder or hub name; any kind: a ranker trained by evenrank, to train further",
     )
-    layers: int | None = Field(None, ge=1, description="cat, dot: keep only the first so many layers")
+    layers: int | None = Field(default=None, ge=1, description="cat, dot: keep only the first so many layers")
     towers: Literal["shared", "separate"] = "shared"
     pooling: Literal["cls", "mean"] = "cls"
-    dimensions: int | None = Field(None, ge=1, description="dot: project to so many dimensions")
+    dimensions: int | None = Field(default=None, ge=1, description="dot: project to so many dimensions")
     map: bool = Field(
-        False,
+        default=False,
         description="dot: a matrix [d, d] for each side's vectors, the identity at first; the encoder's own pooling",
     )
     freeze: Literal["encoder"] | None = Field(
-        None, description="dot: train the map or the projection alone; each text is encoded once"
+        default=None, description="dot: train the map or the projection alone; each text is encoded once"
     )
-    kept: str | None = Field(None, description="freeze: a folder that keeps the vectors, for other trainings too")
+    kept: str | None = Field(
+        default=None, description="freeze: a folder that keeps the vectors, for other trainings too"
+    )
     similarity: Literal["dot", "cosine"] = Field(
-        "dot", description="dot: of vectors, whatever the model's own is; cosine: normalised, behind a map too"
+        default="dot", description="dot: of vectors, whatever the model's own is; cosine: normalised, behind a map too"
     )
-    query_length: int = Field(30, ge=1, description="tokens of a query that are read; cat: of a pair, both together")
-    passage_length: int = Field(200, ge=1, description="tokens of a passage that are read")
-    vectors: str = Field("train", description="kernel rankers: a file of word vectors, or train (on the collection)")
-    vector_size: int = Field(300, ge=1, description="dimensions of vectors trained on the collection")
+    query_length: int = Field(
+        default=30, ge=1, description="tokens of a query that are read; cat: of a pair, both together"
+    )
+    passage_length: int = Field(default=200, ge=1, description="tokens of a passage that are read")
+    vectors: str = Field(
+        default="train", description="kernel rankers: a file of word vectors, or train (on the collection)"
+    )
+    vector_size: int = Field(default=300, ge=1, description="dimensions of vectors trained on the collection")
     settings: dict[str, Any] = Field(default_factory=dict, description="kernel rankers: fields of their configuration")
 
     @model_validator(mode="after")
@@ -195,13 +202,13 @@ class DataRecipe(Part):
     queries: str
     qrels: str | None = None
     run: str | None = None
-    groups: str | None = Field(None, description="a file of training lists, instead of run and qrels")
-    negatives: int = Field(20, ge=1)
+    groups: str | None = Field(default=None, description="a file of training lists, instead of run and qrels")
+    negatives: int = Field(default=20, ge=1)
     sampling: Literal["random", "first"] = "random"
-    depth: int = Field(1000, ge=1)
-    blind: str | None = Field(None, description="a lexicon whose words are masked, in validation too")
+    depth: int = Field(default=1000, ge=1)
+    blind: str | None = Field(default=None, description="a lexicon whose words are masked, in validation too")
     rotate: Literal["word", "sentence"] | None = Field(
-        None, description="rotate each training passage at a word, or a sentence, drawn anew each epoch"
+        default=None, description="rotate each training passage at a word, or a sentence, drawn anew each epoch"
     )
 
     @model_validator(mode="after")
@@ -217,11 +224,11 @@ class ValidationRecipe(Part):
     queries: str
     qrels: str
     run: str
-    collection: str | None = Field(None, description="that of the training data if omitted")
+    collection: str | None = Field(default=None, description="that of the training data if omitted")
     measure: str = "nDCG@10"
-    depth: int = Field(100, ge=1)
-    answers: str | None = Field(None, description="SQuAD file: counts the answers beyond what the ranker reads")
-    depths: tuple[int, ...] = Field((), description="re-ranking depths to choose from; none: depth alone")
+    depth: int = Field(default=100, ge=1)
+    answers: str | None = Field(default=None, description="SQuAD file: counts the answers beyond what the ranker reads")
+    depths: tuple[int, ...] = Field(default=(), description="re-ranking depths to choose from; none: depth alone")
 
 
 class LossRecipe(Part):
@@ -229,46 +236,79 @@ class LossRecipe(Part):
 
     name: Annotated[str, known(RANKING_LOSSES, "evenrank.training.losses", "LOSSES")] = "nll"
     scale: float | None = Field(
-        None, gt=0, description="what scores are multiplied by before the losses; 20 for the cosine if omitted, else 1"
+        default=None,
+        gt=0,
+        description="what scores are multiplied by before the losses; 20 for the cosine if omitted, else 1",
+    )
+    in_batch: bool = Field(
+        default=False,
+        description="dot, nll: the passages of the batch's other lists are negatives too (in-batch negatives)",
     )
 
 
 class TrainingRecipe(Part):
     """How long, how fast, in which batches."""
 
-    epochs: float = Field(1.0, gt=0)
-    max_steps: int = Field(-1, description="stop after so many steps, whatever the epochs; -1: no limit")
-    batch: int = Field(32, ge=1, description="lists per step and process")
-    accumulation: int = Field(1, ge=1)
+    epochs: float = Field(default=1.0, gt=0)
+    max_steps: int = Field(default=-1, description="stop after so many steps, whatever the epochs; -1: no limit")
+    batch: int = Field(default=32, ge=1, description="lists per step and process")
+    accumulation: int = Field(default=1, ge=1)
     cached: int | None = Field(
-        None, ge=1, description="dot: cached gradients, with so many passages in a graph at once"
+        default=None, ge=1, description="dot: cached gradients, with so many passages in a graph at once"
     )
-    learning_rate: float = Field(7e-6, gt=0)
+    learning_rate: float = Field(default=7e-6, gt=0)
     learning_rates: dict[str, float] = Field(
         default_factory=dict, description="by parameter group of the ranker; 0: frozen"
     )
     optimizer: Literal["adamw", "adam"] = "adamw"
-    epsilon: float = Field(1e-8, gt=0, description="of the optimizer")
-    weight_decay: float = Field(0.0, ge=0)
+    epsilon: float = Field(default=1e-8, gt=0, description="of the optimizer")
+    weight_decay: float = Field(default=0.0, ge=0)
     schedule: Literal["linear", "constant"] = "linear"
-    warmup: float = Field(0.1, ge=0, le=1, description="share of the steps")
-    clip: float = Field(1.0, gt=0)
-    evaluate_every: int = Field(500, ge=1, description="steps between validations (and checkpoints)")
-    patience: int = Field(5, ge=1, description="keep best, fair: stop after so many validations without a better one")
-    keep: Literal["best", "fair", "last"] = Field(
-        "best", description="the checkpoint that becomes the model; best is fair with [fairness], last with [adversary]"
+    warmup: float = Field(default=0.1, ge=0, le=1, description="share of the steps")
+    clip: float = Field(default=1.0, gt=0)
+    evaluate_every: int = Field(default=500, ge=1, description="steps between validations (and checkpoints)")
+    patience: int = Field(
+        default=5, ge=1, description="keep best, fair: stop after so many validations without a better one"
     )
-    seed: int = Field(0, ge=0)
+    keep: Literal["best", "fair", "last"] = Field(
+        default="best",
+        description="the checkpoint that becomes the model; best is fair with [fairness], last with [adversary]",
+    )
+    seed: int = Field(default=0, ge=0)
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    workers: int = Field(0, ge=0, description="data-loading processes")
+    workers: int = Field(default=0, ge=0, description="data-loading processes")
+
+
+class TrainingSettings(TypedDict, total=False):
+    """The ``settings`` of :func:`evenrank.train`: the keys of a :class:`TrainingRecipe`, which says what they mean."""
+
+    epochs: float
+    max_steps: int
+    batch: int
+    accumulation: int
+    cached: int | None
+    learning_rate: float
+    learning_rates: dict[str, float]
+    optimizer: Literal["adamw", "adam"]
+    epsilon: float
+    weight_decay: float
+    schedule: Literal["linear", "constant"]
+    warmup: float
+    clip: float
+    evaluate_every: int
+    patience: int
+    keep: Literal["best", "fair", "last"]
+    seed: int
+    precision: Literal["auto", "float32", "bfloat16"]
+    workers: int
 
 
 class RunRecipe(Part):
     """What every training run has: a name, a folder, and a ranker that it starts from."""
 
     name: str
-    out: str | None = Field(None, description="folder of the run; runs/NAME if omitted")
-    source: str | None = Field(None, description="the publication whose settings these are")
+    out: str | None = Field(default=None, description="folder of the run; runs/NAME if omitted")
+    source: str | None = Field(default=None, description="the publication whose settings these are")
     ranker: RankerRecipe
 
     @property
@@ -282,15 +322,17 @@ class Recipe(RunRecipe):
 
     data: DataRecipe
     validation: ValidationRecipe
-    loss: LossRecipe = Field(default_factory=lambda: LossRecipe.model_validate({}))
-    training: TrainingRecipe = Field(default_factory=lambda: TrainingRecipe.model_validate({}))
-    fairness: FairnessRecipe | None = Field(None, description="none: the ranking loss alone")
+    loss: LossRecipe = Field(default_factory=LossRecipe)
+    training: TrainingRecipe = Field(default_factory=TrainingRecipe)
+    fairness: FairnessRecipe | None = Field(default=None, description="none: the ranking loss alone")
     adversary: AdversaryRecipe | None = None
 
     @model_validator(mode="after")
     def _adversary_has_an_encoder(self) -> Recipe:
         if self.adversary is not None and self.ranker.kind not in ("cat", "dot"):
             raise ValueError(f"adversary: a {self.ranker.kind} ranker has no encoder to train it on (cat and dot have)")
+        if self.loss.in_batch and (self.ranker.kind != "dot" or self.loss.name != "nll" or self.adversary):
+            raise ValueError("loss.in_batch: for a dot ranker with the loss nll, without an adversary")
         if self.adversary is not None and self.fairness is not None:
             raise ValueError("fairness or adversary, not both")
         if self.training.keep == "fair" and self.fairness is None:
@@ -313,19 +355,23 @@ class TeacherRecipe(Part):
     """The larger encoder whose vectors a small one learns, and the loss between them."""
 
     model: str = Field(description="a folder or hub name of a bi-encoder")
-    kept: str | None = Field(None, description="a folder that keeps its vectors, for other trainings too")
+    kept: str | None = Field(default=None, description="a folder that keeps its vectors, for other trainings too")
     similarities: float = Field(
-        0.2, ge=0, description="weight of the divergence of the similarities within a batch, beside 1 − cosine"
+        default=0.2, ge=0, description="weight of the divergence of the similarities within a batch, beside 1 − cosine"
     )
-    scale: float = Field(20.0, gt=0, description="what these similarities are multiplied by before their softmax")
+    scale: float = Field(
+        default=20.0, gt=0, description="what these similarities are multiplied by before their softmax"
+    )
 
 
 class TextsRecipe(Part):
     """The texts that a small encoder learns from."""
 
     collection: str
-    queries: str | None = Field(None, description="texts of queries beside the passages; no judgements are read")
-    held_out: float = Field(0.05, gt=0, lt=1, description="share of the texts that validates; at most 1,000")
+    queries: str | None = Field(
+        default=None, description="texts of queries beside the passages; no judgements are read"
+    )
+    held_out: float = Field(default=0.05, gt=0, lt=1, description="share of the texts that validates; at most 1,000")
 
 
 class DistilRecipe(RunRecipe):
@@ -333,7 +379,7 @@ class DistilRecipe(RunRecipe):
 
     teacher: TeacherRecipe
     data: TextsRecipe
-    training: TrainingRecipe = Field(default_factory=lambda: TrainingRecipe.model_validate({}))
+    training: TrainingRecipe = Field(default_factory=TrainingRecipe)
 
     @model_validator(mode="after")
     def _one_encoder(self) -> DistilRecipe:

@@ -49,7 +49,7 @@ from evenrank.models.stored import ENCODERS
 
 from .choice import Choice, Validation, largest_gap
 from .distil import MEASURE, DistilTrainer, TaughtTexts, Teacher, agreement, taught_texts
-from .fairness import FairTerm, attribute_of, read_recipe_labels
+from .fairness import FairTerm, acted_steps, attribute_of, read_recipe_labels
 from .lists import ADVERSARY, PassageGroups, TrainingLists, build_from_file, build_lists, label_lines
 from .recipes import (
     AnyRecipe,
@@ -63,7 +63,7 @@ from .recipes import (
     named_as,
     to_toml,
 )
-from .trainer import CheckpointTrainer, Objective, RankingTrainer, cut_log, kept_random_state
+from .trainer import CheckpointTrainer, Objective, RankingTrainer, cut_log, kept_random_state, read_log
 
 
 def write_lists(recipe: Recipe, folder: Path) -> dict[str, int]:
@@ -416,6 +416,8 @@ def finish(trainer: RankingTrainer, recipe: Recipe, known: dict[str, object], ma
         **known,
     }
     if recipe.fairness is not None:
+        names = [attribute.name for attribute in recipe.fairness.attributes]
+        result["fair_steps"] = acted_steps(read_log(folder / "log.jsonl"), names)
         result["delta_aprf"] = validation.delta_aprf(run)
         result["delta_aprf_first_stage"] = validation.delta_aprf(validation.run)
     labels = known_by_labels(known["groups"], validation)  # type: ignore[arg-type]
@@ -698,7 +700,7 @@ def _train_in(
     ranker, leakage = with_adversary(recipe, ranker, validation, main)
     fair = None if recipe.fairness is None else FairTerm.of_recipe(recipe.fairness)
     adversary_weight = 0.0 if recipe.adversary is None else recipe.adversary.weight
-    objective = Objective(recipe.loss.name, fair, adversary_weight, recipe.loss.scale)
+    objective = Objective(recipe.loss.name, fair, adversary_weight, recipe.loss.scale, recipe.loss.in_batch)
     trainer = RankingTrainer(
         ranker, lists, objective, recipe.training, folder, validation, depth=recipe.validation.depth
     )

@@ -29,6 +29,8 @@ from torch.nn import functional
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from evenrank import options as opt
+from evenrank.auditing import AuditResult
+from evenrank.auditing import audit as audit_runs
 from evenrank.files import EvenrankError, Run, as_collection, as_qrels, as_queries, as_run, read_texts, write_text
 from evenrank.files.arguments import checked
 from evenrank.files.convert import QrelsLike, TextsLike, is_path
@@ -370,17 +372,23 @@ class WithFairness(_Fair):
         if tuple(labels.shape[1:]) != shape:
             raise EvenrankError(f"`label`: expected {shape} group labels a query, found {tuple(labels.shape[1:])}")
         _check_sides(labels)
-        copies = [dict(column) for column in columns]
-        with self._outputs("sentence_embedding") as found:
-            base = self.loss(columns, own)
-        embedded = self._usable(found, len(columns) * len(labels))
-        if embedded is None:
-            with self._again():
-                embedded = torch.cat([self.model(column)["sentence_embedding"] for column in copies])
-        scores = self.similarity(embedded.reshape(len(columns), len(labels), -1).unbind(0))
+        base, scores = self._scored(columns, own, len(labels))
         sides = labels.transpose(0, 1) if self.several else labels[None]
         mask = torch.ones_like(scores, dtype=torch.bool)
         return self.weighted(base, scores, _first_relevant(scores), sides.to(scores.device), mask)
+
+    def _scored(
+        self, columns: list[dict[str, Tensor]], own: Tensor | None, queries: int
+    ) -> tuple[Tensor | Mapping[str, Tensor], Tensor]:
+        """The loss, and the scores [B, K] by the embeddings that it computed."""
+        copies = [dict(column) for column in columns]
+        with self._outputs("sentence_embedding") as found:
+            base = self.loss(columns, own)
+        embedded = self._usable(found, len(columns) * queries)
+        if embedded is None:
+            with self._again():
+                embedded = torch.cat([self.model(column)["sentence_embedding"] for column in copies])
+        return base, self.similarity(embedded.reshape(len(columns), queries, -1).unbind(0))
 
     def get_config_dict(self) -> dict[str, object]:
         """The settings, for the model card."""
@@ -428,8 +436,13 @@ class _OfTuples(_RankLossBase):
         self.similarity = _Similarity(model, scale)
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None) -> Tensor:
+        return self.scored(sentence_features)[0]
+
+    def scored(self, sentence_features: Iterable[dict[str, Tensor]]) -> tuple[Tensor, Tensor]:
+        """The loss, and the scores [B, K] that it is of."""
         scores = self.similarity([self.model(column)["sentence_embedding"] for column in sentence_features])
-        return LOSSES[self.rank_loss](scores, _first_relevant(scores), torch.ones_like(scores, dtype=torch.bool))
+        loss = LOSSES[self.rank_loss](scores, _first_relevant(scores), torch.ones_like(scores, dtype=torch.bool))
+        return loss, scores
 
 
 class IBBRLoss(WithFairness):
@@ -460,6 +473,13 @@ class IBBRLoss(WithFairness):
     ) -> None:
         loss = _OfTuples(model, rank_loss, scale)
         super().__init__(loss, ibbr.IBBR(term, form, score, weight), scale=scale, attributes=attributes)
+
+    def _scored(
+        self, columns: list[dict[str, Tensor]], own: Tensor | None, queries: int
+    ) -> tuple[Tensor | Mapping[str, Tensor], Tensor]:
+        # Scores that the loss has already are not computed anew.
+        assert isinstance(self.loss, _OfTuples)
+        return self.loss.scored(columns)
 
 
 class CrossEncoderWithFairness(_Fair):
@@ -663,7 +683,7 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
     Called with a SentenceTransformer or a CrossEncoder, it returns the figures by the measures' names, with ``name_``
     before them; |ΔA-PRF| is spelled ``AbsoluteDeltaAPRF``, since ``|`` separates cells in a model card. The trainers
     log them, and the model card lists them. With an ``output_path`` it appends to a CSV file there. ``primary_metric``
-    is nDCG@10, or the first measure of effectiveness.
+    is nDCG@10, or the first measure of effectiveness. :meth:`audit` adds intervals and the values of each query.
 
     With ``labels`` that were drawn (:func:`evenrank.sample_labels` with ``depth``, so that every candidate could be)
     and a ``guess``, figures of bias are estimates; by default nDCG@10 and ARaB@10.
@@ -756,10 +776,7 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         self, model: Any, output_path: str | None = None, epoch: float = -1, steps: int = -1
     ) -> dict[str, float]:
         """The figures of the model's re-ranking."""
-        training = model.training
-        scores = self._scored(model)
-        model.train(training)
-        run = Run.from_table(self._table.with_columns(pl.Series("score", scores)), self.name or "model")
+        run = self._reranked(model)
         evaluation = Evaluation(run, self._scores, self._qrels, missing=self._missing, background=self._background)
         figures = {key: evaluation.figure(measure) for key, measure in self.measures.items()}
         if output_path is not None and self.write_csv:
@@ -767,6 +784,30 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         metrics: dict[str, float] = self.prefix_name_to_metrics(figures, self.name)
         self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
         return metrics
+
+    def audit(self, model: CrossEncoder | SentenceTransformer) -> AuditResult:
+        """The same figures with their intervals and values of each query, compared with those of the candidates.
+
+        The runs are ``model`` (or the evaluator's name) and ``first stage``, the candidates, which is the baseline:
+        ``evaluator.audit(model)["model"]["nDCG@10"].ci95``. Not for labels that were drawn.
+        """
+        run = self._reranked(model)
+        return audit_runs(
+            {run.name: run, "first stage": self._background.run},
+            scores=self._scores,
+            qrels=self._qrels,
+            baseline="first stage",
+            background_depth=self._background.depth,
+            measures=list(self.measures.values()),
+            unknown="skip" if self._scores.labelled else None,
+        )
+
+    def _reranked(self, model: CrossEncoder | SentenceTransformer) -> Run:
+        """The candidates in the model's order; the model is left as it was."""
+        training = model.training
+        scores = self._scored(model)
+        model.train(training)
+        return Run.from_table(self._table.with_columns(pl.Series("score", scores)), self.name or "model")
 
     def _scored(self, model: CrossEncoder | SentenceTransformer) -> NDArray[np.float64]:
         """The model's score of each candidate: its logit, or its similarity of query and document."""

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Unpack
 
 import torch
 from accelerate import PartialState
@@ -28,7 +29,7 @@ from .choice import Choice, Validation
 from .fairness import FairTerm
 from .lists import as_lists
 from .losses import Loss
-from .recipes import RankerRecipe, parse_training
+from .recipes import RankerRecipe, TrainingSettings, parse_training
 from .run import build_ranker, ranker_at
 from .trainer import Line, Objective, RankingTrainer, kept_random_state, read_log
 
@@ -51,13 +52,14 @@ def train(
     *,
     loss: str | Loss = "nll",
     scale: float | None = None,
+    in_batch: bool = False,
     fairness: IBBR | FunctionTerm | TermFunction | str | None = None,
     lexicon: Attributes | None = None,
     labels: opt.Labels = None,
     validation: Validation | None = None,
     out: str | os.PathLike[str] | None = None,
     callbacks: Sequence[TrainerCallback] = (),
-    **settings: object,
+    **settings: Unpack[TrainingSettings],
 ) -> TrainingResult:
     """Trains a ranker on lists of passages.
 
@@ -72,6 +74,8 @@ def train(
     ``loss``: a name of :mod:`evenrank.training.losses`, or a function of (scores, relevance, mask), each [B, K].
     ``scale``: what scores are multiplied by before the loss and the fairness term (default: 20 for a ``dot`` ranker by
     the cosine, whose scores lie in [−1, 1], else 1); the ranker's own scores stay as they are.
+    ``in_batch``: the passages of the batch's other lists are negatives too, for a ``dot`` ranker and ``nll``, as in
+    MultipleNegativesRankingLoss; the fairness term still sees each query's own list.
     ``fairness``: :class:`IBBR`, a registered term's name, or a function of (scores, relevance, sides, mask), computed
     over the whole batch of a step. ``lexicon`` (default: gender-en): one, or one for each named attribute, for sides
     that the lists lack; or ``labels``, those that :func:`training_lists` was given.
@@ -79,7 +83,7 @@ def train(
     ``validation``: a run to re-rank (:meth:`Validation.of`), which chooses the checkpoint; beside a fairness term, only
     with ``attributes``, else the last is kept. ``out``: a folder for the ``model``, the log (``log.jsonl``) and
     ``checkpoints``. ``callbacks``: those of transformers, which are called beside evenrank's own.
-    ``settings`` are those of a recipe's ``[training]``: ``epochs``, ``batch``, … (:class:`TrainingRecipe`).
+    ``settings`` are those of a recipe's ``[training]``: ``epochs``, ``batch``, … (:class:`TrainingSettings`).
 
     Raises EvenrankError for input and settings that cannot be used, and for a folder with a training in it;
     TrainingError if the loss is not a number. A recipe (:func:`train_recipe`) also resumes, and writes a model card.
@@ -91,7 +95,9 @@ def train(
     names = [name or described(attribute) for name, attribute in attributes.items()]
     if scale is not None and not 0 < scale < math.inf:
         raise EvenrankError(f"{arg.scale}: expected more than 0, found {scale:g}")
-    objective = Objective(loss, None if fairness is None else _fair_term(fairness, names), scale=scale)
+    objective = Objective(
+        loss, None if fairness is None else _fair_term(fairness, names), scale=scale, in_batch=in_batch
+    )
     state = PartialState(cpu=not torch.cuda.is_available())
     folder = None if out is None else Path(out)
     _check_folder(folder, state)

@@ -28,6 +28,7 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerContr
 from transformers.trainer_callback import TrainerState
 
 from evenrank.files import EvenrankError, InputError, write_text
+from evenrank.files.errors import arg
 from evenrank.files.json_values import json_text
 from evenrank.files.outputs import why_unwritten
 from evenrank.files.progress import ProgressLines
@@ -38,7 +39,7 @@ from evenrank.models.protocol import Inputs, Ranker
 from .choice import CheckpointChooser, Choice, Rule, Validation, largest_gap, rule_of
 from .fairness import FairTerm
 from .lists import ListDataset, TrainingList, collate
-from .losses import Loss, loss_of
+from .losses import Loss, against_batch, loss_of, nll
 from .recipes import TrainingRecipe
 
 Rows = Tensor | None
@@ -52,6 +53,7 @@ def cached_backward(
     *,
     chunk: int = 256,
     backward: Callable[[Tensor], object] = torch.autograd.backward,
+    in_batch: bool = False,
 ) -> Tensor:
     """Adds the gradient of ``loss_fn(scores [B, K])`` to the parameters' ``.grad``; returns the loss, detached.
 
@@ -63,7 +65,8 @@ def cached_backward(
 
     ``ranker``: a :class:`DotRanker`, or a wrapper that keeps it as ``module`` and passes calls on (DDP). Under DDP only
     the last chunk, which has both queries and passages, synchronises the gradients of all chunks, once. ``loss_fn`` is
-    called once, so it may gather across processes. ``inputs``: as from :meth:`DotRanker.encode`, on
+    called once, so it may gather across processes. ``in_batch``: its scores are those of all N passages for each query
+    [B, N]. ``inputs``: as from :meth:`DotRanker.encode`, on
     the ranker's device. Call it under autocast as a forward pass.
 
     Raises ValueError for a chunk below 1 and TypeError for a ranker that has no vectors to cache.
@@ -79,7 +82,8 @@ def cached_backward(
 
     with torch.enable_grad(), _unsynchronised(ranker):
         queries, passages = (_in_order(leaves, pieces, side) for side in (0, 1))
-        loss = loss_fn(inner.scores(queries, passages, inputs["mask"]))
+        scores = queries @ passages.T if in_batch else inner.scores(queries, passages, inputs["mask"])
+        loss = loss_fn(scores)
         if loss.requires_grad:
             backward(loss)
 
@@ -519,6 +523,8 @@ class Objective:
     adversary_weight: float = 1.0
     scale: float | None = None
     """What scores are multiplied by before both losses; None: as the ranker says."""
+    in_batch: bool = False
+    """Whether the passages of the batch's other lists are negatives of the ranking loss too."""
 
 
 class CheckpointTrainer(ResumableTrainer):
@@ -682,6 +688,9 @@ class RankingTrainer(CheckpointTrainer):
         self.fair = objective.fair
         self.loss, self._averaged_over = loss_of(objective.loss)
         self.scale = ranker.loss_scale if objective.scale is None else objective.scale
+        self.in_batch = objective.in_batch
+        if self.in_batch and (not isinstance(ranker, DotRanker) or objective.loss not in ("nll", nll)):
+            raise EvenrankError(f"{arg.in_batch}: expected a dot ranker and the loss nll")
         if ranker.keeps_vectors:
             if settings.cached is not None:
                 raise EvenrankError("`cached`: not with a frozen encoder, which needs no gradients")
@@ -709,7 +718,7 @@ class RankingTrainer(CheckpointTrainer):
         num_items_in_batch: Tensor | int | None = None,
     ) -> Any:
         """The loss of a batch. Raises TrainingError if it is not a number."""
-        scores = model(**ranker_inputs(inputs))
+        scores = self._products(model, inputs) if self.in_batch else model(**ranker_inputs(inputs))
         if isinstance(scores, tuple):
             # An AdversarialRanker adds its adversary's loss.
             scores, adversary = scores
@@ -722,10 +731,25 @@ class RankingTrainer(CheckpointTrainer):
         self._check(loss, inputs)
         return (loss, scores) if return_outputs else loss
 
+    @staticmethod
+    def _products(model: nn.Module, inputs: Inputs) -> Tensor:
+        """The scores [B, N] of every query and every passage of the batch."""
+        texts = ranker_inputs(inputs)
+        queries = len(texts.pop("mask"))
+        vectors = model(**texts)
+        products: Tensor = vectors[:queries] @ vectors[queries:].T
+        return products
+
     def _loss(self, scores: Tensor, inputs: Inputs) -> Tensor:
         """The ranking loss, and the fairness term of the whole step if there is one, of the scaled scores."""
-        scores = self._scaled(scores)
-        rank = self.loss(scores.float(), inputs["relevance"], inputs["counted"])
+        scores, relevance, counted = self._scaled(scores), inputs["relevance"], inputs["counted"]
+        if self.in_batch:
+            mask = inputs["mask"]
+            rank = self.loss(scores.float(), *against_batch(relevance, mask, counted))
+            own = scores.T[torch.arange(scores.shape[1]), mask.nonzero()[:, 0]]
+            scores = torch.zeros(mask.shape, device=mask.device, dtype=own.dtype).masked_scatter(mask, own)
+        else:
+            rank = self.loss(scores.float(), relevance, counted)
         if self._shares:
             rank = self._shares.pop(0)[0] * rank
         return rank if self.fair is None else self.fair.total(rank, scores, inputs)
@@ -802,7 +826,14 @@ class RankingTrainer(CheckpointTrainer):
             return self._loss(scores, inputs) / share
 
         with self.compute_loss_context_manager():
-            value = cached_backward(model, ranker_inputs(inputs), loss, chunk=chunk, backward=self.accelerator.backward)
+            value = cached_backward(
+                model,
+                ranker_inputs(inputs),
+                loss,
+                chunk=chunk,
+                backward=self.accelerator.backward,
+                in_batch=self.in_batch,
+            )
         self._check(value, inputs)
         return value.detach()
 

@@ -22,7 +22,7 @@ FOLDER = Path(__file__).parent / "reproduces"
 POWER = Path(__file__).parent.parent / "src/evenrank/papers/claims/power.csv"
 INTRODUCTION = """# What reproduces and what does not
 
-Claims of the five papers, and what evenrank's own runs show. The public programs of the second stand with it."""
+Claims of the five papers, and what evenrank's own runs show."""
 READING = """A claim is *supported* (●) if the 95% interval of each of its figures (90% for equivalence) lies on the
 claimed side, *not supported* (○) if one lies on the other side, *undecided* (·) otherwise, at *real* with what it
 needs. Of several figures the one that decides is shown. "No significant change" needs p > .05 and the margin that the

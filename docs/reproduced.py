@@ -27,14 +27,14 @@ READING = """A claim is *supported* (●) if the 95% interval of each of its fig
 claimed side, *not supported* (○) if one lies on the other side, *undecided* (·) otherwise, at *real* with what it
 needs. Of several figures the one that decides is shown. "No significant change" needs p > .05 and the margin that the
 claim states; margins and bounds are ours. A claim of every ranker is supported if each that ran supports it. What a
-broken ranker would fulfil too needs one above BM25. n and power were reckoned from development seeds before the
-reported runs.
+broken ranker would fulfil too needs one above BM25. n and power come from development seeds, before the reported
+runs.
 
 *tiny* is a synthetic collection with a known amount of bias: does the mechanism work? *real* is real text and weights
 on a CPU ([the experiments](guides/experiments.md)). *full*, with the published data, has not been run. Settings were
 chosen on development seeds, which at *real* divide the same queries otherwise: no fresh test; the reported seeds were
-run once. What stands for a paper's ranker or collection follows its name. *Mutant*: a mistake, made on purpose, that
-changes the verdict at *real* (`make mutants`)."""
+run once. What stands for a paper's ranker or collection follows its name. *Mutant*: a deliberate mistake that changes
+the verdict at *real* (`make mutants`)."""
 MARKS = {"supported": "●", "not supported": "○", "undecided": "·"}
 ROUND = ("tiny", "real")
 TITLES = {

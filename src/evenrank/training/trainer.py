@@ -66,8 +66,8 @@ def cached_backward(
     ``ranker``: a :class:`DotRanker`, or a wrapper that keeps it as ``module`` and passes calls on (DDP). Under DDP only
     the last chunk, which has both queries and passages, synchronises the gradients of all chunks, once. ``loss_fn`` is
     called once, so it may gather across processes. ``in_batch``: its scores are those of all N passages for each query
-    [B, N]. ``inputs``: as from :meth:`DotRanker.encode`, on
-    the ranker's device. Call it under autocast as a forward pass.
+    [B, N]. ``inputs``: as from :meth:`DotRanker.encode`, on the ranker's device. Call it under autocast as a forward
+    pass.
 
     Raises ValueError for a chunk below 1 and TypeError for a ranker that has no vectors to cache.
     """

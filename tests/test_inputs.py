@@ -147,7 +147,7 @@ def calls(folder: Path, out: Path) -> list[tuple[Callable[..., Any], dict[str, A
         (evenrank.score, {"labels": LABELS, "out": out / "labels.parquet", "collection": TEXTS}),
         (evenrank.write_negatives, {**judged, "out": out / "negatives.parquet", "n": 1, "lexicon": LEXICON}),
         (evenrank.write_negatives, {"run": RUN, "qrels": QRELS, "out": out / "n.parquet", "n": 1, "labels": LABELS}),
-        (evenrank.write_run, {"run": RUN, "path": out / "a.run"}),
+        (evenrank.write_run, {"run": RUN, "out": out / "a.run"}),
         (groups.score_in_memory, {"texts": TEXTS, "scoring": SCORING}),
         (measures.parse_measures, {"given": MEASURES}),
     ]
@@ -159,7 +159,7 @@ def calls(folder: Path, out: Path) -> list[tuple[Callable[..., Any], dict[str, A
 
         texts = {"queries": QUERIES, "corpus": TEXTS, "relevant": QRELS, "candidates": RUN, "measures": MEASURES}
         found += [(BiasEvaluator, texts | {name: value}) for name, value in OF_GROUPS.items()]
-        found.append((evenrank.training_lists, {**judged, "lexicon": LEXICON, "folder": out / "lists"}))
+        found.append((evenrank.training_lists, {**judged, "lexicon": LEXICON, "out": out / "lists"}))
     if find_spec("pyterrier"):
         found += [(pyterrier_rebalanced, {name: value}) for name, value in OF_GROUPS.items()]
     return found

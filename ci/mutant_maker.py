@@ -13,7 +13,7 @@ PAIRS = (("+", "-"), ("<", "<="), (">", ">="), ("==", "!="), ("and", "or"))
 OTHER = {**dict(PAIRS), **{other: one for one, other in PAIRS}}
 # Functions whose result can stand where their argument does, and those that refuse swapped arguments.
 SAME_KIND = {"abs", "ceil", "exp", "floor", "list", "log", "log1p", "log2", "round", "set", "sorted", "sqrt", "unique"}
-UNSWAPPED = {"getattr", "hasattr", "isinstance", "issubclass", "setattr"}
+UNSWAPPED = {"filter", "getattr", "hasattr", "isinstance", "issubclass", "map", "setattr"}
 
 
 class Mutant(NamedTuple):
@@ -68,7 +68,7 @@ class Maker(ast.NodeVisitor):
 
     def swap(self, kind: str, values: list[ast.expr]) -> None:
         for left, right in pairwise(values):
-            if not isinstance(left, ast.Starred) and not isinstance(right, ast.Starred):
+            if not any(isinstance(side, ast.Starred) or is_text(side) for side in (left, right)):
                 (start, stop), (begin, end) = self.span(left), self.span(right)
                 self.edit(kind, start, end, self.code(right) + self.text[stop:begin].decode() + self.code(left))
 
@@ -97,7 +97,7 @@ class Maker(ast.NodeVisitor):
     def mutate(self, node: ast.AST) -> None:
         match node:
             case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
-                if not any(isinstance(getattr(side, "value", None), str) for side in (left, right)):
+                if not is_text(left) and not is_text(right):
                     self.operators("sign", [left, right])
             case ast.Compare(left=left, ops=[op], comparators=[right]) if not isinstance(op, ast.In | ast.NotIn):
                 self.operators("sign", [left, right])
@@ -127,6 +127,10 @@ class Maker(ast.NodeVisitor):
 
 def name_of(node: ast.AST) -> str:
     return str(getattr(node, "id", getattr(node, "attr", "")))
+
+
+def is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.JoinedStr) or isinstance(getattr(node, "value", None), str)
 
 
 def drawn(mutants: list[Mutant], number: int, seed: int) -> list[Mutant]:

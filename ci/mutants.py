@@ -128,6 +128,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, choices=(1, 2))
     parser.add_argument("--compare", type=Path, help="an earlier JSON, whose mutants are run: status 1 if more survive")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     source, kept = ROOT / "src" / "evenrank", ROOT / "mutants" / f"{asked.folder}.json"
     if asked.compare and asked.compare.resolve() == kept.resolve():
         parser.error(f"{kept} is written anew: give a copy")
@@ -139,9 +140,9 @@ def main() -> None:
     state: Json = {"seed": asked.seed, "digest": digest(asked.folder), "tests": {}, "mutants": {}}
     before = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {}
     if before.get("digest") == state["digest"]:
-        usable = {name: done for name, done in before["mutants"].items() if asked.first or not done["first"]}
-        state |= {"tests": before["tests"], "mutants": {m.name: usable[m.name] for m in mutants if m.name in usable}}
-    left = [mutant for mutant in mutants if mutant.name not in state["mutants"]]
+        state |= {"tests": before["tests"], "mutants": before["mutants"]}
+    usable = {name for name, done in state["mutants"].items() if asked.first or not done["first"]}
+    left = [mutant for mutant in mutants if mutant.name not in usable]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(asked.jobs) as pool:
         scratch = Path(folder)
         (scratch / "mutants_log.py").write_text(PLUGIN, encoding="utf-8")
@@ -175,7 +176,7 @@ def main() -> None:
             print(f"{result['seconds']:6.1f} s {result['state']}: {mutant.name}", flush=True)
     results = [{"name": mutant.name, **state["mutants"][mutant.name]} for mutant in mutants]
     print(table(asked.folder, results, state["tests"], any(result["first"] for result in results)))
-    for name in old.keys() - state["mutants"].keys():
+    for name in sorted(old.keys() - {mutant.name for mutant in found}):
         print(f"no longer in the source: {name}")
     risen = [result["name"] for result in results if result["state"] == "survived" and result["name"] in old]
     risen = [name for name in risen if old[name]["state"] != "survived"]

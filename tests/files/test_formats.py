@@ -226,6 +226,7 @@ def test_ties_are_in_the_same_order(form: str, order: Any, tmp_path: Path) -> No
 
 RANKED = {query: dict(zip(of, range(-1, -1 - len(of), -1), strict=True)) for query, of in RUN.items()}
 NUMBERED = "r: the answers name no queries: they are numbered, 1 the first"
+IN_ORDER = "r: the answers name no queries: they are taken as the queries', in their order"
 UNSCORED = "r: there are no scores: score = −rank"
 
 
@@ -251,7 +252,7 @@ def test_answers_without_names_of_queries(tmp_path: Path, files: dict[str, Path]
     assert read_run(tmp_path / "r").to_dict() == {"1": RANKED["q2"], "2": RANKED["q1"]}
     assert read_run(tmp_path / "r").notes == (NUMBERED, UNSCORED)
     run = read_run(tmp_path / "r", queries=tmp_path / "q.tsv")
-    assert (run.to_dict(), run.notes) == (RANKED, (UNSCORED,))
+    assert (run.to_dict(), run.notes) == (RANKED, (IN_ORDER, UNSCORED))
     command = ["fuse", f"a={tmp_path / 'r'}", f"b={files['run']}", "--weight", "1", "--out", "-"]
     assert {line.split()[0] for line in evenrank(*command).out.splitlines()} == {"1", "2", "q1", "q2"}
     measured = ["--qrels", files["qrels"], "--measures", "RR@3", "--json", "-"]
@@ -259,9 +260,19 @@ def test_answers_without_names_of_queries(tmp_path: Path, files: dict[str, Path]
     assert json.loads(done.out)["runs"]["r"]["measures"]["RR@3"]["n"] == 2, done.err
     done = evenrank("audit", f"r={tmp_path / 'r'}", "--queries", files["queries"], *measured)
     assert done.err == f"evenrank: {tmp_path / 'r'}: expected an answer for each of the 3 queries, found 2\n"
+    for part, why in (({"timed_out": True}, "it timed out"), ({"_shards": {"failed": 2}}, "2 of its shards failed")):
+        with pytest.raises(EvenrankError, match=f"found a part as answer 2: {why}"):
+            audit({"responses": [unnamed[0], unnamed[1] | part]}, qrels=QRELS, measures="RR@3")
     unnamed[1] = {"error": {"type": "index_not_found_exception", "reason": "no such index"}, "status": 404}
     with pytest.raises(EvenrankError, match="found an error as answer 2: 'index_not_found_exception'"):
         audit({"responses": unnamed}, qrels=QRELS, measures="RR@3")
+
+
+def test_headings_as_spreadsheets_write_them(tmp_path: Path) -> None:
+    (tmp_path / "judged.csv").write_text('Query;Document;Grade;Comment\nq1;d1;1;\nq2;d4;0;a "remark"\n')
+    assert read_qrels(tmp_path / "judged.csv").rows() == [("q1", "d1", 1), ("q2", "d4", 0)]
+    (tmp_path / "r").write_text("Query,_ID,Position\nq1,d2,2\nq1,d1,1\n")
+    assert read_run(tmp_path / "r").to_dict() == {"q1": {"d1": -1, "d2": -2}}
 
 
 @pytest.mark.parametrize("form", ["json", "parquet"])

@@ -31,7 +31,7 @@ def run_in(given: object, queries: Sequence[str] | None = None) -> Answers | Non
     - What mteb writes to its ``prediction_folder``, if it is of one subset and one split.
     - ranx's ``Run`` and ``Qrels``.
 
-    Raises EvenrankError for an answer that is an error, and for predictions of several subsets or splits.
+    Raises EvenrankError for an answer that is an error or timed out, and for predictions of several subsets or splits.
     """
     if type(given).__module__.startswith("ranx."):
         return Answers([(query, *pair) for query, of in given.to_dict().items() for pair in of.items()])  # type: ignore[attr-defined]
@@ -65,8 +65,13 @@ def _answered(answers: Sequence[Answer], queries: Sequence[object] | None, by_na
     if not by_name or None in names or len(set(names)) < len(names):
         if queries is not None and len(queries) != len(answers):
             raise EvenrankError(f"expected an answer for each of the {len(queries):,} queries, found {len(answers):,}")
-        if queries is None:
-            notes = ("the answers name no queries: they are numbered, 1 the first", *notes)
+        if by_name:
+            taken = (
+                "they are numbered, 1 the first"
+                if queries is None
+                else "they are taken as the queries', in their order"
+            )
+            notes = (f"the answers name no queries: {taken}", *notes)
         names = list(queries or map(str, range(1, len(lists) + 1)))
     rows: list[Row] = []
     for query, hits in zip(names, lists, strict=True):
@@ -82,6 +87,10 @@ def _hits(answer: Answer, number: int) -> list[Answer]:
         error = answer.get("error") if isinstance(answer, Mapping) else answer
         kind = error.get("type") if isinstance(error, Mapping) else error
         raise EvenrankError(f"expected search results, found an error as answer {number}: {quoted(kind)}")
+    failed = (answer.get("_shards") or {}).get("failed")
+    if answer.get("timed_out") or failed:
+        why = f"{failed} of its shards failed" if failed else "it timed out"
+        raise EvenrankError(f"expected whole search results, found a part as answer {number}: {why}")
     hits: list[Answer] = answer["hits"]["hits"]
     if not all(isinstance(hit, Mapping) and "_id" in hit for hit in hits):
         raise EvenrankError(f"expected hits with an _id, found others in answer {number}")

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
@@ -329,12 +329,19 @@ def lines_or_columns(
         if line.startswith("["):
             expected = f"expected {layout.what}, CSV, TSV, JSONL or Parquet with named columns, or a JSON object"
             raise InputError(path, f"{expected}, found a list: {quoted(line)}", line=first.first_line)
-        heading = set(names_in(line))
+        heading = {name.lower() for name in names_in(line)} | set(names_in(line))
         of_pairs = not (heading.isdisjoint(columns["query_id"]) or heading.isdisjoint(columns["doc_id"]))
         if of_pairs or not heading.isdisjoint(QUERY):
-            return None, columns_in(name, b"".join(block.data for block in (first, *blocks))).table
+            table = columns_in(name, b"".join(block.data for block in (first, *blocks))).table
+            return None, _known_names(table, {name for names in columns.values() for name in names})
         table = pl.concat([parse_block(path, block, layout) for block in itertools.chain([first], blocks)])
     return table, {}
+
+
+def _known_names(table: pl.DataFrame, known: Set[str]) -> pl.DataFrame:
+    """A table whose columns are called as known whatever their case, as spreadsheets write ``Query``."""
+    lower = {name: name.lower() for name in table.columns if name not in known and name.lower() in known}
+    return table.rename({name: to for name, to in lower.items() if to not in table.columns})
 
 
 def _nested(path: str, data: bytes) -> dict[str, object] | None:

@@ -66,12 +66,8 @@ def _answered(answers: Sequence[Answer], queries: Sequence[object] | None, by_na
         if queries is not None and len(queries) != len(answers):
             raise EvenrankError(f"expected an answer for each of the {len(queries):,} queries, found {len(answers):,}")
         if by_name:
-            taken = (
-                "they are numbered, 1 the first"
-                if queries is None
-                else "they are taken as the queries', in their order"
-            )
-            notes = (f"the answers name no queries: {taken}", *notes)
+            are = "numbered, 1 the first" if queries is None else "taken as the queries', in their order"
+            notes = (f"the answers name no queries: they are {are}", *notes)
         names = list(queries or map(str, range(1, len(lists) + 1)))
     rows: list[Row] = []
     for query, hits in zip(names, lists, strict=True):

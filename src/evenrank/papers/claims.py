@@ -256,8 +256,9 @@ def number_of(found: Estimate) -> str:
 class Verdict:
     """What the data say of a claim.
 
-    lacking: What would decide it, in words.
-    sizes: How many of a unit would.
+    Attributes:
+        lacking: What would decide it, in words.
+        sizes: How many of each unit would.
     """
 
     state: State

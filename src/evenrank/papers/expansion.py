@@ -376,13 +376,13 @@ def add_measured(
 ) -> None:
     """Adds AP, P30, NFaiRR and ARaB of each judged query; also those of orders of the same documents."""
     judged = text.qrels.join(text.queries.select("query_id"), on="query_id", how="semi")
-    given: dict[str, Any] = {
+    inputs: dict[str, Any] = {
         "collection": text.collection,
         "qrels": judged,
         "background": background,
         "lexicon": LEXICON,
     }
-    add_audit(into, seed, {run.name: run}, {**MEASURES, **FAIRNESS}, "", references, **given)
+    add_audit(into, seed, {run.name: run}, {**MEASURES, **FAIRNESS}, "", references, **inputs)
 
 
 def common_words(before: Vectors, after: Vectors) -> tuple[Vectors, Vectors]:

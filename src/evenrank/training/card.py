@@ -267,11 +267,11 @@ def _inherited(model: str | None) -> str:
     card = folder / "README.md" if folder is not None else None
     text = card.read_text(encoding="utf-8", errors="replace") if card is not None and card.is_file() else ""
     metadata = text.split("\n---", 1)[0] if text.startswith("---\n") else ""
-    found = dict(re.findall(r"^(base_model|license): *([^\s#]+) *$", metadata, re.MULTILINE))
+    inherited = dict(re.findall(r"^(base_model|license): *([^\s#]+) *$", metadata, re.MULTILINE))
     if model is not None and not Path(model).is_dir():
         # The path of a folder means nothing elsewhere.
-        found["base_model"] = json.dumps(model)
-    return "\n".join(f"{key}: {value}" for key, value in sorted({"license": "unknown", **found}.items()))
+        inherited["base_model"] = json.dumps(model)
+    return "\n".join(f"{key}: {value}" for key, value in sorted({"license": "unknown", **inherited}.items()))
 
 
 def _provenance(made: dict[str, Any]) -> str:

@@ -56,13 +56,13 @@ def _weight(recipe: FairnessRecipe) -> FixedWeight:
 
 def acted_steps(log: Sequence[Mapping[str, float | str | None]], names: Sequence[str]) -> dict[str, tuple[int, int]]:
     """For each attribute, in how many steps its term acted, and how many steps the log is of."""
-    found = {}
+    counts = {}
     for name in names:
         lines = [line for line in log if f"lacking_a_group_{name}" in line]
         steps = int(lines[-1]["step"] or 0) if lines else 0
         lacking = sum(int(line[f"lacking_a_group_{name}"] or 0) for line in lines)
-        found[name] = (steps - lacking, steps)
-    return found
+        counts[name] = (steps - lacking, steps)
+    return counts
 
 
 class FairTerm:

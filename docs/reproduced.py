@@ -22,19 +22,20 @@ FOLDER = Path(__file__).parent / "reproduces"
 POWER = Path(__file__).parent.parent / "src/evenrank/papers/claims/power.csv"
 INTRODUCTION = """# What reproduces and what does not
 
-Claims of the five papers, and what evenrank's own runs show."""
+The claims of the papers, and the verdicts of evenrank's own runs."""
 READING = """A claim is *supported* (●) if the 95% interval of each of its figures (90% for equivalence) lies on the
-claimed side, *not supported* (○) if one lies on the other side, *undecided* (·) otherwise, at *real* with what it
-needs. Of several figures the one that decides is shown. "No significant change" needs p > .05 and the margin that the
-claim states; margins and bounds are ours. A claim of every ranker is supported if each that ran supports it. What a
-broken ranker would fulfil too needs one above BM25. n and power come from development seeds, before the reported
-runs.
+claimed side, and *not supported* (○) if one interval lies on the other side. Otherwise it is *undecided* (·); at
+*real*, the table then says what would decide it. If a claim has several figures, the table shows the one that
+decides. "No significant change" needs p > .05 and a change within the margin stated in the claim; margins and bounds
+are ours. A claim about every ranker is supported if it holds for each ranker that ran. If a broken ranker could also
+meet a claim, the rankers must score above BM25. Sample size and power were computed from development seeds, before
+the reported runs.
 
-*tiny* is a synthetic collection with a known amount of bias: does the mechanism work? *real* is real text and weights
-on a CPU ([the experiments](guides/experiments.md)). *full*, with the published data, has not been run. Settings were
-chosen on development seeds, which at *real* divide the same queries otherwise: no fresh test; the reported seeds were
-run once. What stands for a paper's ranker or collection follows its name. *Mutant*: a deliberate mistake that changes
-the verdict at *real* (`make mutants`)."""
+*tiny* is a synthetic collection with a known amount of bias: it tests whether the mechanism works. *real* is real
+text and weights on a CPU ([the experiments](guides/experiments.md)). *full*, with the published data, has not been
+run. Settings were chosen on development seeds, and the reported seeds were run once. At *real* both divide the same
+queries, so the reported run is not a fresh test. Each page names what replaces the paper's rankers and collections.
+A *mutant* is a deliberate mistake that changes the verdict at *real* (`make mutants`)."""
 MARKS = {"supported": "●", "not supported": "○", "undecided": "·"}
 ROUND = ("tiny", "real")
 TITLES = {
@@ -44,13 +45,14 @@ TITLES = {
     "position": "Position bias",
 }
 WORDS = {
-    "position": "*Rotated*: cut at a random word, its two parts exchanged (the paper's *debiased*, Eq. 7). MATS: Eqs. 8"
-    " and 9; lower is less position bias. Differences are rotated less original passages, or as the claim names them.",
-    "sampling": "At *real* rankers are two-tower; dev, QS1: counsel-chat; QS2: Grep-BiasIR.",
-    "ibbr": "*None*: trained without IBBR. Clicks are planted, 80 % male.",
-    "expansion": "At *real* SQuAD stands for Robust04: a question has one relevant paragraph.",
+    "position": "A *rotated* passage is cut at a random word and its two parts are exchanged (the paper's *debiased*,"
+    " Eq. 7). A lower MATS (Eqs. 8 and 9) means less position bias. Differences are rotated minus original passages, or"
+    " in the claim's order.",
+    "sampling": "At *real*, rankers have two towers, counsel-chat replaces dev and QS1, and Grep-BiasIR replaces QS2.",
+    "ibbr": "*None* is trained without IBBR. Clicks are planted; 80 % of them are male.",
+    "expansion": "At *real*, SQuAD replaces Robust04: each question has one relevant paragraph.",
 }
-"""What a paper's lines take for granted."""
+"""What a reader of a paper's table has to know."""
 SOURCE = ("Gerritse and de Vries: Effect of debiasing on information retrieval. BIAS at ECIR 2020", "")
 Run = Mapping[str, Any]
 
@@ -165,7 +167,7 @@ def _on_gpu(folder: Path) -> Iterator[str]:
         seed = file.stem.rpartition("-")[2]
         rankers = ", ".join(f"{name} is {here}" for name, here in settings["models"].items())
         texts = f"MS MARCO is {settings['stand_ins']['MS MARCO']}"
-        yield f"A run on a GPU (`--device cuda`), seed {seed} alone, not counted: {_cell(f'{rankers}; {texts}')}."
+        yield f"A run of seed {seed} on a GPU (`--device cuda`) is not counted above. {_cell(f'{rankers}; {texts}')}."
         yield "\n".join(lines)
 
 
@@ -206,7 +208,7 @@ def _claims(paper: str, found: list[Run]) -> Iterator[str]:
     """The paper's claims, a line each, then the lines that the experiment itself has to reach."""
     from evenrank.papers.claims import claims_of
 
-    for heading, ours in (("", False), ("Lines that our own experiment has to reach:", True)):
+    for heading, ours in (("", False), ("Checks of our own experiment:", True)):
         rows = []
         for claim in claims_of(paper):
             if bool(claim.where) == ours:

@@ -93,18 +93,18 @@ def pooled_terms(selection: Selection, group: int) -> Array:
 
 class _ImpactRatio(ExposureMeasure):
     """
-    The share of a group's candidates that a ranking selects, over the same share of the group for which it is largest
-    [UGESP78, four-fifths rule]. Candidates are all documents of a query's list, and its first ``cutoff`` are selected;
-    with ``discount='dcg'`` each rank counts by its exposure. 1: the group is selected at the largest rate, or as often.
+    A group's selection rate divided by the highest selection rate of any group [UGESP78, four-fifths rule]. All
+    documents of a query's list are candidates, and the first ``cutoff`` are selected; with ``discount='dcg'`` each rank
+    counts by its exposure. 1: no group has a higher rate.
 
-    ``pooled=True`` is the ratio of the sums over all queries, as the tables of the law are, and only a group of 10
-    people and 2% of the candidates is one to compare with; each document is a person. A query's value is then what it
-    has in that ratio, and their mean is the ratio. The interval is of `evenrank.stats.ratios.rate_ratios`.
+    ``pooled=True`` takes the rates over the sums of all queries, as the tables of the law do; each document is a
+    person, and a group is compared with only if it has 10 people and 2% of the candidates. The values of the queries
+    are then contributions whose mean is the ratio. The interval is that of `evenrank.stats.ratios.rate_ratios`.
 
-    When it misleads: the mean over queries compares with another group in each, the one that came out ahead there. In
-    short lists that is often chance, so the mean is below 1 where nobody is treated worse; pool the queries. A ratio of
-    small rates moves a lot with one person. It does not ask who is qualified, nor whether candidates became some by a
-    biased search. Pooled over queries with different rates, a group can have a low ratio that it has in none of them.
+    When it misleads: unpooled, each query compares with the group that came out ahead there. In short lists that is
+    often chance, so the mean is below 1 even if nobody is treated worse; pool the queries. If rates are small, one
+    person changes the ratio a lot. It ignores qualification, and any bias in how the candidates were found. Pooled over
+    queries with different rates, a group can have a lower ratio than in any of them.
 
     Worked example: of four women two are among the first three, of four men one: the men's ratio is (1/4)/(2/4).
 

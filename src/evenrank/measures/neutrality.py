@@ -104,9 +104,9 @@ class _FaiRR(NeutralityMeasure):
 
 class _NFaiRR(NeutralityMeasure):
     """
-    FaiRR over that of the background documents sorted by descending neutrality [RKS21, eq. 4]: 1 is the most neutral
-    ranking of the background. Undefined where the background has no neutral document; above 1 where a run contains
-    documents from outside the background.
+    FaiRR divided by the FaiRR of the background documents, sorted by descending neutrality [RKS21, eq. 4]. 1 is the
+    most neutral ranking of the background. It is undefined where the background has no neutral document, and can exceed
+    1 where a run contains documents from outside the background.
 
     When it misleads: its size depends on the background, so values from two papers with different backgrounds cannot be
     compared. The reference ``neutral-first`` has 1.0 and may be useless as a ranking. Neutral wording is not fairness:

@@ -92,9 +92,9 @@ class _RaB(RankBiasMeasure):
     Rank bias: the mean signed magnitude (first pole minus second) of the first ``cutoff`` documents.
 
     RaB(q)@t = (1/min(t, n)) Σ_{i ≤ t} mag(d_i) [RS20, eq. 4]. Positive: the top speaks more of the first pole.
-    Opposite queries cancel in the mean.
+    Queries that lean in opposite directions cancel in the mean.
 
-    When it misleads: a mean near 0 can hide one query far on one side and another far on the other; ``AbsARaB@k`` keeps
+    When it misleads: a mean near 0 can hide one query far on one side and another far on the other; ``AbsARaB@k`` shows
     both. It moves with how long texts are and how often they name a group, so figures of two collections, or of two
     magnitudes, cannot be compared. A passage that quotes a sexist remark in order to refute it counts like the remark.
 
@@ -120,11 +120,11 @@ class _ARaB(RankBiasMeasure):
     """
     Average rank bias: the mean of RaB@t over t = 1 … cutoff, so the top ranks weigh most [RS20, eq. 5].
 
-    Opposite queries cancel in the mean; AbsARaB keeps them.
+    Queries that lean in opposite directions cancel in the mean, but not in that of AbsARaB.
 
-    When it misleads: as RaB, and it is mostly about the first ranks: with cutoff 10 the first document alone has 29%
-    of the weight, so a tie or a single odd passage at the top moves it much. It does not know relevance: if the
-    documents that answer speak of one group, an ideal ranking leans towards it.
+    When it misleads: where RaB does. It depends mostly on the first ranks: with cutoff 10 the first document alone has
+    29% of the weight, so a tie or a single odd passage at the top changes it much. It ignores relevance: if the
+    relevant documents speak of one group, even an ideal ranking leans towards it.
 
     Worked example: signed magnitudes 1, 0 and −1, to depth 3. RaB@1 = 1, RaB@2 = 1/2, RaB@3 = 0; their mean is 1/2.
 

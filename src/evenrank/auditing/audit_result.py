@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class AuditResult(AuditFigures):
-    """What :func:`evenrank.audit` returns.
+    """Result of :func:`evenrank.audit`: every run's measures, comparisons and findings.
 
     ``result["BM25", "nDCG@10"]`` is a :class:`MetricValue`, with ``mean``, ``ci95`` and ``vs_baseline``.
     """
@@ -37,7 +37,7 @@ class AuditResult(AuditFigures):
         return self.table()
 
     def page(self) -> Page:
-        """What the audit says, its figures and its notes."""
+        """The audit as a page: findings, tables and notes."""
         return self._page
 
     @cached_property
@@ -114,7 +114,7 @@ class AuditResult(AuditFigures):
         return impact_table(self.impact)
 
     def impact_text(self) -> str:
-        """That table for a terminal, and above it which groups each run selects at less than four fifths."""
+        """The impact table as text for a terminal, below a line on the groups under four fifths of the highest rate."""
         self.impact_table()
         return impact_text(self.impact)
 

@@ -36,7 +36,7 @@ NOT_CHECKED = "not checked"
 
 @dataclass(frozen=True, slots=True)
 class OrderEffect:
-    """What a run's order has beyond a reference order of its own candidates, over the queries where both are defined.
+    """Difference between a run's order and a reference order of its candidates, over queries where both are defined.
 
     Attributes:
         mean: Mean over queries of run minus reference; ``n``: number of queries.
@@ -161,7 +161,7 @@ class RunComparison:
 
     @property
     def holm_p(self) -> float | None:
-        """That after Holm's correction over the runs compared and the measures of the same kind."""
+        """The p-value after Holm's correction over the compared runs and the measures of the same kind."""
         return self.test.holm_p
 
     @property
@@ -183,7 +183,7 @@ class RunComparison:
 
 
 class Known(NamedTuple):
-    """How many of the rows that a measure looks at are known, and how many it looks at."""
+    """Number of a measure's rows whose label is known, and number of all its rows."""
 
     rows: int
     of: int
@@ -196,7 +196,7 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FromLabels:
-    """Of a figure that is estimated from labels that were drawn: how many of them are in it, and what they make of it.
+    """How sampled labels enter an estimated figure: their number and the resulting intervals.
 
     ``ci95``: the interval for these queries, in which only which labels were drawn is chance (that of the figure is for
     queries like these); ``guess_alone``: what the guess says without labels, ``without_guess``: the interval for these
@@ -211,7 +211,7 @@ class FromLabels:
 
 @dataclass(frozen=True, slots=True)
 class MetricValue:
-    """One measure of one run.
+    """Value of one measure for one run, with its interval, ties and comparisons.
 
     Attributes:
         mean: The mean over queries, or the value of a measure of the whole run; None if undefined.
@@ -324,7 +324,7 @@ class KnownLabels:
 
 @dataclass(frozen=True, slots=True)
 class RunAudit:
-    """One run's figures by measure.
+    """The values of one run, by measure.
 
     Attributes:
         queries: Number of the run's queries.
@@ -516,17 +516,17 @@ class AuditFigures(Result):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What misleads, in words."""
+        """The audit's warnings, as sentences."""
         return tuple(one.text for one in self.misleading)
 
     @property
     def unit(self) -> str:
-        """What figures are means over: ``query``, and ``view`` of a log of rankings."""
+        """The unit that figures are means over: ``query``, or ``view`` for a log of rankings."""
         return "query" if self.views is None else "view"
 
     @property
     def n(self) -> int:
-        """Number of these."""
+        """Number of units that figures are means over."""
         return len(self.queries) if self.views is None else int(self.views.sum())
 
     @property

@@ -225,7 +225,7 @@ def _counts(rows: Sequence[GroupImpact], name: str) -> Format:
 
 
 def impact_screen_table(rows: Sequence[GroupImpact]) -> Table:
-    """The same for a screen: what groups are values of stands above them, or heads their column."""
+    """The impact table for a screen, where the attribute heads its groups or their column."""
     table = impact_table(rows)
     attributes = {row.attribute for row in rows}
     left_out = ("attribute", "selects", "people", "z", "p_equal", "verdict")

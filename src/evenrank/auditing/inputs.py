@@ -223,7 +223,7 @@ def name_runs(runs: object, order: Order) -> Mapping[str, object]:
 
 @checked
 def run_name(path: PathLike) -> str:
-    """The name of a run file's run: the file's, without an ending such as ``.run``, ``.tsv.gz`` or ``.parquet``."""
+    """The name of a run: its file's name without an ending such as ``.run``, ``.tsv.gz`` or ``.parquet``."""
     name = readable(os.path.basename(redacted_address(os.fspath(path)))).removesuffix(".gz").removesuffix(".zst")
     stem, suffix = os.path.splitext(name)
     return stem if suffix in (".run", ".txt", ".tsv", ".trec", ".csv", ".json", ".jsonl", ".parquet") and stem else name
@@ -350,12 +350,12 @@ def _choose_measures(
 
 
 def drawn_for(judgements: DrawnJudgements) -> list[str]:
-    """The measures of effectiveness that judgements were drawn for; P@10 where that is not known."""
+    """The effectiveness measures that judgements were sampled for; P@10 if unknown."""
     return list(judgements.measures) or [UNKNOWN_PURPOSE]
 
 
 def load_target(target: object, groups: GroupTable | None, judged: bool) -> Target | None:
-    """The target as it is given; None for equal shares.
+    """The target shares from any of their forms; None for equal shares.
 
     Raises EvenrankError for a target of groups that there are not, and for one that needs qrels which are not there.
     """
@@ -376,7 +376,7 @@ def common_depth(runs: Sequence[Run]) -> int:
 def usual_measures(
     groups: GroupTable, judged: bool, depth: int = 0, drawn: DrawnJudgements | None = None
 ) -> list[Measure]:
-    """The measures of an audit that asks for none, utility first.
+    """The default measures of an audit, effectiveness first.
 
     ``depth``: of how many documents recall is measured, where these are more than ten; ``drawn``: judgements that were.
 

@@ -25,7 +25,7 @@ Stratum = tuple[By, str, Array]
 
 @dataclass(frozen=True, slots=True)
 class JudgeStratum:
-    """How much more of some pairs a judge calls relevant than of the others, beyond what people do.
+    """A judge's excess of relevant grades in one stratum of pairs, compared with the others.
 
     Attributes:
         by: What tells these pairs from the others; ``stratum``: which pairs they are.
@@ -61,7 +61,7 @@ class JudgeCheck:
 def check_judge(
     judgements: DrawnJudgements, measures: Sequence[Measure], runs: Sequence[Run], groups: GroupTable | None
 ) -> JudgeCheck | None:
-    """What the drawn judgements say of the judge; None without one."""
+    """The judge's error, estimated from the sampled judgements; None without a judge."""
     sample = judgements.table.sample
     if sample is None or sample.guess is None or sample.guessed is None:
         return None

@@ -54,7 +54,7 @@ GROUP = "group"
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """How wide an interval to expect of so many labels at most, without a guess, for these queries: half its width.
+    """Largest half-width to expect of an interval for these queries, by number of labels, without a guess.
 
     ``figure``: of the run and measure that has the widest; ``difference``: of the two runs whose difference has, None
     for one run, and where the figures are differences.
@@ -87,7 +87,7 @@ class LabelSample(Result):
 
     @property
     def column(self) -> str:
-        """What is filled in: the ``group`` of a document, or the ``grade`` of a pair."""
+        """The column to fill in: ``group`` for documents, ``grade`` for pairs."""
         return GRADE if "query_id" in self.documents.columns else GROUP
 
     @property
@@ -98,7 +98,7 @@ class LabelSample(Result):
 
     @property
     def grades(self) -> int:
-        """The highest grade that the measures tell from those below."""
+        """The highest grade that the measures distinguish from lower ones."""
         params = [parse_measures(measure)[0].params for measure in self.measures]
         return max(int(one.get("max_rel", one.get("rel", 1))) for one in params)
 
@@ -127,7 +127,7 @@ class LabelSample(Result):
         write_text(f"{os.fspath(path)}{SUFFIX}", json_text(card) + "\n")
 
     def labels(self, groups: Mapping[str, str], *, neutral: Strings = (), poles: str | None = None) -> GroupTable:
-        """Labels as :func:`evenrank.audit` takes them, from the groups of the first so many documents.
+        """Labels for :func:`evenrank.audit`, from the groups of the first documents of the sample.
 
         ``groups``: the group of each document, ``none`` for no group; the others as :func:`evenrank.as_labels` takes
         them.
@@ -179,7 +179,7 @@ COMMANDS = ("undo", "quit")
 
 @dataclass
 class Labelling:
-    """A sample that is being labelled: every answer is written at once, so that one can stop and go on.
+    """A sample being labelled. Every answer is saved immediately, so labelling can stop and resume.
 
     Several people may label one file at a time: each answer is written into the file as it then is.
 

@@ -53,7 +53,7 @@ _AFTER = re.compile(r"[^\w'’]*([\w'’]+)")
 
 @dataclass(frozen=True, slots=True)
 class WordUse:
-    """One word of a lexicon in a collection.
+    """How one word of a lexicon is used in a collection.
 
     Attributes:
         word: As the tokenisation reads it (``ex wife``); ``group``: its group.
@@ -221,7 +221,7 @@ class Proportion:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Labels of documents against what their words say: the group that has the most of them, if there is one.
+    """Agreement of documents' labels with their words: a word count predicts the group with most words, if any.
 
     Attributes:
         documents: Number of documents with a label.
@@ -314,7 +314,7 @@ DOUBTFUL = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much of a collection a lexicon has something to say of.
+    """Coverage of a collection by a lexicon: numbers of documents and of words.
 
     Attributes:
         documents: Number of documents; ``covered``: with at least one group word; ``above``: with more group words

@@ -32,7 +32,7 @@ def own_references(evaluation: Evaluation, run: RunValues, axis: pl.Series) -> d
 
 
 def order_effect(run: MeasureValues, references: Mapping[Over, RunValues], over: Over) -> OrderEffect | None:
-    """What a run's order has on a measure beyond one of the ``references``, those of its own candidates.
+    """The effect of a run's order on a measure, relative to one of the ``references`` of its own candidates.
 
     Only of measures that are weighted sums over ranks: of others the difference from an expectation says little of a
     single order. None where candidates have no label: what is known of the first ranks alone says nothing of a random

@@ -272,7 +272,7 @@ def _selection(
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ImpactRatios(Result):
-    """What :func:`evenrank.impact_ratios` returns: ``groups``, the rows of the table, and the number of ``people``.
+    """Result of :func:`evenrank.impact_ratios`: ``groups``, the rows of the table, and the number of ``people``.
 
     ``selected`` of ``candidates``: how many rows of the table are selected, whether their groups are known or not.
     """
@@ -295,7 +295,7 @@ class ImpactRatios(Result):
         return impact_table(self.groups)
 
     def impact_text(self) -> str:
-        """That table for a terminal, and above it the first lines of the screen."""
+        """The impact table as text for a terminal, below the first lines of the screen."""
         return f"{self.page().headline()}\n\n{self.impact_table().text()}"
 
     def per_query(self, path: str | os.PathLike[str]) -> None:
@@ -304,7 +304,7 @@ class ImpactRatios(Result):
         self.impact_table().csv(path)
 
     def page(self) -> Page:
-        """What the ratios say, and the table."""
+        """The ratios as a page: findings and the table."""
         lists = self.settings["lists"]
         several = isinstance(lists, int) and lists > 1
         unit = "row" if several and self.settings["id"] is None else "person"

@@ -62,7 +62,7 @@ def both(pair: Poles) -> str:
 
 
 def positive(pair: Poles | None) -> str:
-    """What the sign of a lean means."""
+    """The meaning of a lean's sign."""
     if pair is None:
         return ""
     return f"positive: towards {passages(pair[0], pair)}, negative: towards {passages(pair[1], pair)}"

@@ -23,7 +23,7 @@ _DEPTH = 10
 
 @dataclass(frozen=True, slots=True)
 class WordShare:
-    """The effect of one word of a lexicon on the figures of a run.
+    """Contribution of one word of a lexicon to the figures of a run.
 
     Attributes:
         occurrences: Number of occurrences in the first ranks of all queries; for ``random`` their expectation.

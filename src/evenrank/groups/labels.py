@@ -267,7 +267,7 @@ class SampleCard:
 
     @staticmethod
     def beside(path: str) -> SampleCard | None:
-        """The card beside a sample; None where there is none. Raises InputError for one that is damaged."""
+        """The card stored beside a sample, or None. Raises InputError for a damaged one."""
         name = f"{path}{SUFFIX}"
         if not os.path.isfile(name):
             return None

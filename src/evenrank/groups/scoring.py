@@ -416,7 +416,7 @@ class GroupSource:
         return scoring_of(self.lexicon, self.poles, self.tokens, self.threshold)
 
     def known(self, ids: Sequence[pl.Series] | None = None) -> GroupTable:
-        """The table of labels or scores, of these documents or of all."""
+        """The table of labels or scores, for these documents or for all."""
         if self.labels is not None:
             return self._labels(ids)
         return scores_as_asked(
@@ -428,7 +428,7 @@ class GroupSource:
         )
 
     def margins(self, ids: Sequence[pl.Series]) -> dict[str, GroupTable]:
-        """Of combinations, the table of each column alone by its name."""
+        """For combinations, the table of each single column, by name."""
         names = strings(self.group_column) if self.intersect else ()
         return {name: replace(self, group_column=name, intersect=None, poles=None).known(ids) for name in names}
 
@@ -493,7 +493,7 @@ class GroupSource:
         return found
 
     def table(self, ids: Sequence[pl.Series]) -> GroupTable:
-        """What is known of these documents. Raises EvenrankError for what cannot be used, and if none is found."""
+        """The group table of these documents. Raises EvenrankError if none is found or the source cannot be used."""
         if self.described:
             return self.known(ids)
         collection = as_collection(self.collection)

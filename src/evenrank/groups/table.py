@@ -190,7 +190,7 @@ class GroupTable:
         return difference
 
     def sides_of(self, poles: tuple[str, str] | None = None) -> tuple[str, list[str]]:
-        """The first pole, and the groups that the second stands for: itself, or with ``rest`` all others.
+        """The first pole, and the groups of the second pole: only itself, or all others for ``rest``.
 
         Raises EvenrankError if no poles are known, and for one that is no group.
         """
@@ -206,7 +206,7 @@ class GroupTable:
 
     @property
     def attribute(self) -> str:
-        """What the groups of labels are values of: the column, or the columns of combinations; else ``group``."""
+        """The attribute of labelled groups: their column, or the columns of combinations; else ``group``."""
         return str(self.settings.get("attribute", "group"))
 
     @property
@@ -216,7 +216,7 @@ class GroupTable:
 
     @property
     def usual_kind(self) -> Magnitude:
-        """The magnitude of a measure that asks for none: ``tf`` of words, the weight (``count``) of labels."""
+        """The default magnitude of measures: ``tf`` for words, the weight (``count``) for labels."""
         return "count" if self.labelled else "tf"
 
     def extreme_documents(self) -> GroupTable | None:
@@ -248,7 +248,7 @@ class GroupTable:
         return np.divide(count, total, out=np.zeros(count.shape), where=np.asarray(total) > threshold)
 
     def guessed(self) -> GroupTable:
-        """Of labels that were drawn, the guess of all documents.
+        """The guess for all documents, for sampled labels.
 
         For what is estimated by the labels, and so must not depend on them. Raises EvenrankError without a guess.
         """
@@ -353,7 +353,7 @@ _UNREADABLE = "no Parquet file that can be read"
 
 @checked
 def read_group_table(path: str | os.PathLike[str], *, ids: Sequence[pl.Series] | None = None) -> GroupTable:
-    """A file that ``evenrank score`` wrote or a folder of them, whole or for the documents in ``ids``.
+    """The group table in a file that ``evenrank score`` wrote, or a folder of them; with ``ids``, only their rows.
 
     It is read whole if it is no longer than ``ids``. Raises InputError for a file that is no group table: not Parquet,
     a column missing, a repeated id.

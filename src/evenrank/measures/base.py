@@ -81,7 +81,7 @@ POLES = ParamInfo(dtype=str, default=None, desc="groups to compare, 'A,B', posit
 
 @dataclass(frozen=True, slots=True)
 class TieFigures:
-    """What ties do to a run's figure.
+    """Mean and range of a run's figure over the orders of tied documents.
 
     ``expected`` [Q]: each query's expectation over the orders of tied documents (None for a figure without one);
     ``mean``: the figure's expectation; ``range``: its smallest and largest value. None if undefined or unknown.
@@ -93,7 +93,7 @@ class TieFigures:
 
 
 def tie_figures(expected: Array, low: Array, high: Array, *, given: Array | None = None) -> TieFigures:
-    """What ties do to a mean, from each query's expectation, smallest and largest value [Q] over its orders.
+    """Mean and range of a mean over the orders of ties, from each query's expectation and extremes [Q].
 
     ``given`` [Q]: the values in the run's order, where a query can have one in some orders only. All figures are then
     of the queries that have one there, as the run's mean is, and the range holds it.
@@ -340,7 +340,7 @@ class AbsoluteFigure(BiasMeasure):
         return np.abs(self.per_query(means))
 
     def ties(self, run: JoinedRun) -> TieFigures:
-        """What ties do to the absolute value: its mean over random orders, and its range."""
+        """Mean and range of the absolute value over the orders of tied documents."""
         signed = super().ties(run)
         if signed.range is None:
             return signed
@@ -445,7 +445,7 @@ class LinearMeasure(BiasMeasure):
         return query, whole / size * scale[query]
 
     def design_term(self, run: JoinedRun, *, tied: bool = False) -> LabelSample:
-        """What the values owe to labels that were drawn; ``tied``: their expectations over the orders of ties."""
+        """Sampling error of the values from sampled labels; ``tied``: of their expectations over the orders of ties."""
         sample = run.required_table.sample
         assert sample is not None
         number = np.full(len(sample.documents) + 1, -1)

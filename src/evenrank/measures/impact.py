@@ -34,7 +34,7 @@ SELECTION = ParamInfo(
 
 
 def candidates(run: JoinedRun) -> Array:
-    """How many candidates of each group a run's lists have [Q, G], by the known documents' weights."""
+    """Number of candidates of each group in a run's lists [Q, G], by the known documents' weights."""
     lists = run.scored_lists
     return np.stack([column.means(lists) * lists.lengths for column in group_columns(run)], axis=1)
 
@@ -67,7 +67,7 @@ def selection(run: JoinedRun, discounts: Array, *, counts: bool = True) -> Selec
 
 
 def pooled_terms(selection: Selection, group: int) -> Array:
-    """What each query [Q] has in the pooled impact ratio of a group; their mean is the ratio, NaN without candidates.
+    """Contribution of each query [Q] to the pooled impact ratio, which is their mean; NaN without candidates.
 
     With the sums S_a of the selected and N_a of the candidates, and m the group with the largest rate, the ratio is
     R = (S_a/N_a)/(S_m/N_m), and the term of a query R · (1 + Q(s_a/S_a − n_a/N_a − s_m/S_m + n_m/N_m)), to first order

@@ -66,7 +66,7 @@ def provider(
 
 
 class GroupTableProvider(Provider):  # type: ignore[misc]
-    """What :func:`provider` returns: an ir_measures ``Provider`` bound to a group table."""
+    """An ir_measures ``Provider`` bound to a group table, as made by :func:`provider`."""
 
     NAME = "evenrank"
 

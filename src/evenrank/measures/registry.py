@@ -111,7 +111,7 @@ def add_measure(measure: BiasMeasure) -> BiasMeasure:
 
 
 def bias_measures() -> tuple[BiasMeasure, ...]:
-    """All bias measures that are known by name, the built-in ones first."""
+    """All registered bias measures, the built-in ones first."""
     return tuple(dict.fromkeys(m for m in ir_measures.measures.registry.values() if isinstance(m, BiasMeasure)))
 
 
@@ -166,7 +166,7 @@ def not_estimable(measure: Measure) -> EvenrankError:
 
 
 def describe(measure: Measure) -> str:
-    """What a measure measures, from its docstring before "When it misleads", as one line."""
+    """The definition of a measure, from its docstring before "When it misleads", as one line."""
     return " ".join((type(measure).__doc__ or "").partition("When it misleads:")[0].split())
 
 
@@ -271,7 +271,7 @@ def signs(measure: Measure) -> list[float]:
 
 
 def facts(measure: Measure) -> dict[str, object]:
-    """What a measure is, as JSON values.
+    """The properties of a measure, as JSON values.
 
     ``bias``: it measures bias rather than effectiveness; ``signed``: it is best near 0, its sign says towards which
     pole, and a budget is of its absolute value; ``order``: audits say what a run's order adds to its candidates;

@@ -480,6 +480,6 @@ _MEASURES: dict[str, type[HitMeasure]] = {
 
 
 def computed_here(measure: Measure) -> HitMeasure | None:
-    """How a measure of ir_measures is computed here; None if it is left to ir_measures."""
+    """The implementation of an ir_measures measure in evenrank; None if ir_measures computes it."""
     kind = _MEASURES.get(measure.NAME)
     return kind(measure) if kind is not None and kind.covers(measure) else None

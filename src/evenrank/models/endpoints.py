@@ -503,19 +503,19 @@ class Endpoint:
         return readable((self.model or "").rstrip("/").rpartition("/")[2].strip() or self.address.place)
 
     def keeping_beside(self, out: str | os.PathLike[str] | None) -> Endpoint:
-        """The same with its answers kept in ``OUT.answers.sqlite``, unless they have a file or ``out`` is none here."""
+        """A copy that caches answers in ``OUT.answers.sqlite``, unless it has a cache or ``out`` is no local file."""
         if self.answers is not None or out is None or "://" in os.fspath(out) or is_stream(out):
             return self
         return replace(self, answers=Path(out).with_name(f"{Path(out).name}.answers.sqlite"))
 
     def prompted(self, query_prompt: str | None, document_prompt: str | None) -> Endpoint:
-        """The same with other prompts; None: its own."""
+        """A copy with other prompts; None keeps its own."""
         query = self.query_prompt if query_prompt is None else query_prompt
         document = self.document_prompt if document_prompt is None else document_prompt
         return replace(self, query_prompt=query, document_prompt=document)
 
     def scorer(self) -> EndpointScorer:
-        """What scores pairs with it."""
+        """The scorer that sends pairs to this endpoint."""
         return EmbeddingEndpointScorer(self) if self.api == "openai" else RerankEndpointScorer(self)
 
 
@@ -544,7 +544,7 @@ class EndpointScorer(Scorer):
         return self.endpoint.answers
 
     def facts(self) -> dict[str, object]:
-        """What the ranker is, as JSON values."""
+        """The properties of the ranker, as JSON values."""
         endpoint = self.endpoint
         return {
             "kind": "endpoint",

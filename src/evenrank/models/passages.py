@@ -196,7 +196,7 @@ _KEPT = 1 << 21
 
 @dataclass(frozen=True, slots=True)
 class CutCollection:
-    """What a cut made of a collection.
+    """Result of cutting a collection into passages.
 
     ``documents``, of which ``cut`` became several passages; ``passages``, each of at most ``tokens`` of a ``unit``
     (``word``, or ``token`` of ``model``), with about ``overlap`` of the one before. ``judgements``: the rows of
@@ -219,7 +219,7 @@ class CutCollection:
     notes: tuple[str, ...] = ()
 
     def summary(self) -> str:
-        """What was done, in a sentence."""
+        """Summary of the cut, in one sentence."""
         size = counted(self.tokens, self.unit) + (f" of {self.model}" if self.model else "")
         made = f"{counted(self.documents, 'document')} {are(self.documents)} now {counted(self.passages, 'passage')}"
         text = f"{made} of at most {size}"

@@ -190,7 +190,7 @@ _SOURCE = "Answer positions as in Hofstätter et al., ECIR 2021 (Fig. 1)"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AnswersResult(Result):
-    """The result of :func:`evenrank.position_answers`; ``name`` is that of the file or data set."""
+    """Result of :func:`evenrank.position_answers`; ``name``: the file or data set."""
 
     name: str
     positions: AnswerPositions = field(metadata=INLINE)

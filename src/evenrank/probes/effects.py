@@ -40,7 +40,7 @@ ALIKE = "the wordings differ in length; a placebo whose lengths change as much w
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a variant does to the scores of N pairs of a query and a passage, and what its placebo does.
+    """Score changes of N query-passage pairs, by a variant and by its placebo.
 
     Attributes:
         query, passage: The numbers of the pairs' queries and passages [N], from 0.
@@ -286,7 +286,7 @@ def _explained(of: Floats, by: Floats) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """What a swap of group words shows, apart from the damage that any such edit does.
+    """Effect of swapping group words, corrected for the damage of any such edit.
 
     Attributes:
         finding: The preference: above 0 for the first pole.

@@ -38,7 +38,7 @@ FIRST_TEN = 10
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What is lost to one cause.
+    """A loss and its cause.
 
     Attributes:
         cause: Such as ``"not in the index"``.
@@ -100,7 +100,7 @@ class Documents:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What a retriever brings back for Q queries of one kind, and BM25.
+    """Results of a retriever and of BM25 for Q queries of one kind.
 
     Attributes:
         own: The document that each query is of [Q]; −1 of a log.

@@ -42,7 +42,7 @@ _PHRASES = phrases("probe")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ProbeResult(Result):
-    """What :func:`evenrank.probe` returns; ``result["swap"]`` has the figures of a variant.
+    """Result of :func:`evenrank.probe`; ``result["swap"]`` has the figures of a variant.
 
     ``name``: the ranker's; ``listed``: the run or the judgements whose ``pairs`` of so many ``queries`` and
     ``passages`` were probed; ``still``: queries left out as their scores do not vary. ``original``: the figures of the
@@ -72,7 +72,7 @@ class ProbeResult(Result):
         return {"variants": {variant.name: variant for variant in self.variants}}
 
     def page(self) -> Page:
-        """What the probe found, its figures and its charts."""
+        """The probe as a page: findings, tables and charts."""
         return probe_page(self)
 
 

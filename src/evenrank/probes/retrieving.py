@@ -31,7 +31,7 @@ _BLOCK = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """The lists of a retriever, and what is known of it.
+    """The lists that a retriever returned, and its properties.
 
     Attributes:
         lists: ``query_id``, ``doc_id`` and ``rank``.

@@ -125,12 +125,12 @@ class ScanResult(Result):
         return tuple(loss for loss in self.losses if loss.named)
 
     def lost_ids(self) -> pl.DataFrame:
-        """Every document of a loss that is named: ``cause``, ``doc_id``."""
+        """The documents of all named losses: ``cause``, ``doc_id``."""
         rows = [(loss.cause, doc_id) for loss in self.named for doc_id in loss.documents]
         return pl.DataFrame(rows, {"cause": pl.String, "doc_id": pl.String}, orient="row")
 
     def page(self) -> Page:
-        """What is lost, with its tables."""
+        """The scan as a page: losses and tables."""
         from .scan_page import scan_page
 
         return scan_page(self)

@@ -209,7 +209,7 @@ class SensitivityResult(Result):
         return {"measure": MEASURE, "unit": "passage"}
 
     def page(self) -> Page:
-        """What was found, its figures and its charts."""
+        """The result as a page: findings, tables and charts."""
         return sensitivity_page(self)
 
 
@@ -232,7 +232,7 @@ AGAIN = " (evenrank passages COLLECTION --model MODEL --answers SQUAD.json --out
 
 
 def too_little_read(read: float | None, passages: int, tokens: object) -> str | None:
-    """Why nothing can be told of a ranker that reads such a share of the words; None where it can.
+    """Reason for no verdict if a ranker reads too small a share of the words; else None.
 
     ``tokens``: how many of a passage's the ranker reads, None where that is unknown.
     """

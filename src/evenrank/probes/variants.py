@@ -128,7 +128,7 @@ class Varied:
         }
 
     def summary(self) -> str:
-        """What was changed, in one line."""
+        """Summary of the changes, in one line."""
         edits = counted(self.edits, "edit")
         return (
             f"{counted(self.documents, 'document')}: {self.changed:,} changed ({edits}), {self.unchanged:,} unchanged"

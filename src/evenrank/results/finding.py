@@ -35,7 +35,7 @@ Place = Literal["answer", "warning", "finding", "note", "detail"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a result shows, or why it cannot be told.
+    """A statement of a result, with its verdict and estimate.
 
     Attributes:
         key: The name of its template.

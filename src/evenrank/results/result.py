@@ -43,11 +43,11 @@ class Result:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What the result says, in the order of the screen."""
+        """The findings of the result, in the order of the screen."""
         return self.page().findings
 
     def page(self) -> Page:
-        """What the result says, its figures and its charts."""
+        """The result as a page: findings, tables and charts."""
         raise NotImplementedError(f"{type(self).__name__} has no page")
 
     def table(self, *, full: bool = False, width: int = 80) -> str:

@@ -102,7 +102,7 @@ def short(value: float | None, digits: int = 3, *, sign: bool = False) -> str:
 
 
 def short_interval(ends: Interval | None, digits: int = 3, *, sign: bool = False) -> str:
-    """The interval of such a figure."""
+    """The interval of a figure in short form."""
     return NONE if ends is None else f"[{', '.join(short(end, digits, sign=sign) for end in ends)}]"
 
 
@@ -189,7 +189,7 @@ _TYPES = {"text": pl.String, "count": pl.Int64, "number": pl.Float64}
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What is said of each row.
+    """A column of a table: key, format, heading and values.
 
     Attributes:
         key: The column's name in frames and files; for values of several parts, such as intervals, a name for each.
@@ -272,7 +272,7 @@ def with_interval(
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows, and what is said of them.
+    """A table: rows and the columns that show them.
 
     Attributes:
         rows: Objects or tuples.

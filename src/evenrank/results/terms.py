@@ -27,7 +27,7 @@ def glossary() -> Mapping[str, Mapping[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a kind of finding means.
+    """Explanation of a kind of finding.
 
     Attributes:
         command: The command whose sentences these are, by its file in ``phrases/``.

@@ -43,7 +43,7 @@ class DebiasResult(Result):
         return [word for word, neutral in zip(done.vectors.words, done.neutral, strict=True) if not neutral]
 
     def page(self) -> Page:
-        """What was done, as a page."""
+        """The debiasing as a page."""
         facts = (
             ("words", f"{len(self.debiased.vectors.words):,}"),
             ("words that keep their group", f"{len(self.kept):,}"),

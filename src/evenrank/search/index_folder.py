@@ -70,7 +70,7 @@ class Manifest:
         return array
 
     def card(self) -> dict[str, object]:
-        """What a run card says of the index."""
+        """The index's entry in a run card."""
         return {"path": str(self.path), **{name: value for name, value in self.values().items() if name != "files"}}
 
     def values(self) -> dict[str, object]:

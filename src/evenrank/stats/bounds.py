@@ -161,7 +161,7 @@ class AbsoluteLimit:
 
     @property
     def loss(self) -> float:
-        """What the imagined query loses; infinite where that is not known."""
+        """Loss of the imagined query; infinite if unknown."""
         return self.upper.loss
 
     @property
@@ -276,7 +276,7 @@ BoundTest = MeanBound | AbsoluteLimit | AbsoluteMargin
 
 
 def outcome(test: BoundTest, p_violated: float | None, alpha: float = SIGNIFICANT) -> Outcome:
-    """What a test says of its bound; ``p_violated``: the test's own or that after correction, None: not tested."""
+    """Outcome of a test against its bound; ``p_violated``: the test's own or a corrected one, None: not tested."""
     if test.p_holds() <= alpha:
         return "holds"
     return "violated" if p_violated is not None and p_violated <= alpha else "not shown"

@@ -112,7 +112,7 @@ def cluster_means(values: Array, clusters: Array) -> Array:
 
 
 def linearized_means(values: Array, clusters: Array) -> Array:
-    """One value a cluster [G], of values [n], whose mean is theirs and whose variance is that of their mean.
+    """Linearised cluster values [G] of values [n]: same mean, and the variance of that mean.
 
     x̄ + (total − size · x̄) · G/n: the linear terms of a mean over clusters of unequal sizes. For an interval far from
     0, where totals alone would count the spread of the sizes as one of the values; too narrow where one cluster has

@@ -98,14 +98,14 @@ class Comparison(Estimate):
         return replace(self, mean=None if self.mean is None else -self.mean, ci95=ends)
 
     def without_verdict(self, reason: str) -> Comparison:
-        """The same figure and interval, of which nothing can be told for this ``reason``."""
+        """The same estimate and interval without a verdict, for this ``reason``."""
         return undecidable(self.mean, self.n, reason, self.unit, self.ci95)
 
 
 def undecidable(
     mean: float | None, n: int, reason: str, unit: str = "queries", ci95: Interval | None = None
 ) -> Comparison:
-    """A figure of which nothing can be told."""
+    """A comparison without a verdict."""
     return Comparison(mean, ci95, n, unit, reason=reason)
 
 
@@ -292,7 +292,7 @@ def _compare_sampled(values: Array, clusters: Array | None, sample: LabelSample,
 
 
 def too_few(k: int, n: int, unit: str = "queries", least: int = LEAST_NOT_ZERO, *, paired: bool = False) -> str:
-    """Why few values tell nothing: ``only 8 of 40 queries differ from 0, where 10 are needed``."""
+    """Reason why a few values give no verdict: ``only 8 of 40 queries differ from 0, where 10 are needed``."""
     of = f"{k} of {n}" if k < n else f"{k}"
     if paired:
         return f"the two differ in only {of} {unit}, where {least} are needed"
@@ -318,7 +318,7 @@ def worth(clusters: Array) -> float:
 
 
 def too_few_clusters(number: float, least: float, what: str = "the queries are") -> str | None:
-    """Why so few clusters of equal size tell nothing; None where they are enough."""
+    """Reason why too few clusters of equal size give no verdict; None if they are enough."""
     return None if number >= least else f"{what} worth only {number:.1f} clusters, where {least:.0f} are needed"
 
 
@@ -330,7 +330,7 @@ def compare_to_random_order(
     sample: LabelSample | None = None,
     reach: float | None = None,
 ) -> Comparison:
-    """Whether orders add something: the mean of values [Q] differs from 0 and from what random orders make of it.
+    """Test of whether orders add something: the mean of values [Q] differs from 0 and from that of random orders.
 
     ``values``: what each query's order has beyond the expectation over random orders of its candidates; ``variances``
     [Q]: its variance over these orders, known exactly; of sums [G] that of each cluster. The test of :func:`compare`
@@ -435,7 +435,7 @@ def _clusters_of(samples: Sequence[Array], clusters: Array | None) -> list[Array
 
 
 def compare_groups(inside: Array, others: Array, *, clusters: Array | None = None, unit: str = "queries") -> Comparison:
-    """Whether the mean of a group of queries differs from that of the others, from values [Q] that are NaN elsewhere.
+    """Test of the mean of a group of queries against that of the others, from values [Q] that are NaN elsewhere.
 
     Welch's t, with the groups' own variances, and Student's, with the pooled one, both have to show it, and of Welch's
     also Hall's: Student's is the test of exchanging the groups' names, and holds where rare values happen to lie all in
@@ -510,7 +510,7 @@ class AbsoluteMeans:
 
     @property
     def swapped(self) -> AbsoluteMeans:
-        """The same with the roles exchanged."""
+        """The two means exchanged."""
         return AbsoluteMeans(self.other, self.own, self.total, -self.difference)
 
 

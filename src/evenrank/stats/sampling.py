@@ -20,7 +20,7 @@ _ZERO = 1e-12
 
 
 def predictions(guess: Array, fold: Array, drawn: Array, label: Array, probability: Array) -> Array:
-    """What a guess predicts of each document's value [D]: m = x̄ + b(f − f̄), fitted on the labels of other folds.
+    """Predicted value of each document [D], from a guess: m = x̄ + b(f − f̄), fitted on the labels of other folds.
 
     x̄ and f̄ are means over these labels with weights 1 − π, and b is the slope of weighted least squares, 0 where the
     guess is the same for all of them. With fewer than 30 labels the guess itself.
@@ -48,7 +48,7 @@ def predictions(guess: Array, fold: Array, drawn: Array, label: Array, probabili
 
 
 class DesignError(NamedTuple):
-    """What the draw of labels contributes to the error of a mean.
+    """Contribution of label sampling to the error of a mean.
 
     ``variance``: V; ``one_more``: V₁, what one more label that contradicts its guess would add; ``within_queries``: the
     part of V that lies within single queries; ``df``: degrees of freedom of V.
@@ -82,7 +82,7 @@ def difference_estimates(guess: Array, fold: Array, drawn: Array, label: Array, 
 
 @dataclass(frozen=True, slots=True)
 class LabelSample:
-    """What a figure owes to labels of documents that were drawn: a sum of them, estimated from a sample.
+    """Sampling-error component of a figure estimated from sampled labels.
 
     A figure is M = Σ_d W_d x_d, with W_d the document's weight in it, 1/Q times the sum over its queries of the weights
     of its ranks, and x_d the value of its label. With a guess f_d of every value, wrong as it may be, and labels of a

@@ -65,6 +65,10 @@ def wide(*rows: str) -> str:
 
 
 SIX = "expected 6 fields (query_id, Q0, doc_id, rank, score, tag) of a TREC run"
+JUDGES_NONE = (
+    "run other: none of its 1 query is judged in qrels: the run has '3'; the qrels have 'q1', 'q2'"
+    " (the run's ids: --run-columns query=…: another column; --queries: of answers without names)"
+)
 CASES = {
     # files of lines: the place, and what stands there
     "a run": case(audit(), f"run, line 2: {SIX}, found 5: 'q1 Q0 d2 2 2'", run="q1 Q0 d1 1 3 t\nq1 Q0 d2 2 2\n"),
@@ -129,6 +133,18 @@ CASES = {
         "run other, the background, has no documents for the query 'q2' (1 of 2 queries are missing): give a"
         " --background that has all of them",
         other="q1 Q0 d3 1 3 t\n",
+    ),
+    "qrels of other queries": case(audit("run", "other"), JUDGES_NONE, other="3 Q0 d1 1 3 t\n"),
+    "qrels of other queries, drawn": case(
+        audit("run", "other", qrels="q.csv"),
+        JUDGES_NONE.replace("qrels:", "q.csv:").replace("'q1', 'q2'", "'q1'"),
+        **{"other": "3 Q0 d1 1 3 t\n", "q.csv": "query_id,doc_id,grade,probability\nq1,d1,1,1\nq1,d2,0,1\n"},
+    ),
+    "qrels of other queries, in a gate": case(
+        command("gate", "other", baseline="run", qrels="qrels", budget="budget"),
+        JUDGES_NONE,
+        other="3 Q0 d1 1 3 t\n",
+        budget='[[rule]]\nmeasure = "nDCG@10"\nat_least = 0.1\n',
     ),
     "labels of other documents": case(
         labels("run", "other"),

@@ -332,8 +332,12 @@ BAD = [
         "`validation_queries`: the run has none of these 1 query",
     ),
     ({**SCORES, "max_bias": "ARaB@10 <= 1", "validation_queries": RUN.queries}, "is left to report on"),
-    ({**SCORES, "max_bias": "ARaB@10 <= 1", "qrels": {"x": {"d1": 1}}}, "the qrels judge none of"),
-    ({**SCORES, "min_utility": "nDCG@10 >= 1", "qrels": {"x": {"d1": 1}}}, "`min_utility`: the qrels judge none of"),
+    ({**SCORES, "strength": 0.5, "qrels": {"x": {"d1": 1}}}, "run drawn: none of its 40 queries is judged in `qrels`"),
+    ({**SCORES, "max_bias": "ARaB@10 <= 1", "qrels": {HALF[0]: {"d1": 1}}}, "the qrels judge none of"),
+    (
+        {**SCORES, "min_utility": "nDCG@10 >= 1", "qrels": {OTHERS[0]: {"d1": 1}}},
+        "`min_utility`: the qrels judge none of",
+    ),
 ]
 
 

@@ -13,7 +13,7 @@ from ir_measures import Measure
 
 from evenrank import options as opt
 from evenrank.auditing import AuditResult, audit
-from evenrank.auditing.inputs import only_judged, usual_measures
+from evenrank.auditing.inputs import check_judged, only_judged, usual_measures
 from evenrank.auditing.inputs import only_queries as restricted_to
 from evenrank.files import Order, Provenance, as_qrels, as_queries, as_run, check_outputs, write_run
 from evenrank.files.arguments import checked
@@ -357,6 +357,8 @@ def rebalance(
     provenance.ahead()
     given = as_run(run, order=order)
     judged = None if qrels is None else as_qrels(qrels)
+    if judged is not None:
+        check_judged(judged["query_id"], [given], qrels)
     made = rebalanced(request, given, judged, name, provenance)
     if out is not None:
         write_run(made.run, out)

@@ -123,7 +123,7 @@ Beir = Annotated[
 IdColumn = Annotated[
     str | None,
     Option(
-        "The collection's column of ids, if its name is another than doc_id, id, ….",
+        "The collection's column of ids (without one, the labels'), if its name is another than doc_id, id, ….",
         panel="Input",
         rare=True,
     ),

@@ -80,7 +80,9 @@ CASES = {
         run=FILES["run"] + "q1 Q0 d1 3 1 t\n",
     ),
     "a run that is not UTF-8": case(
-        audit(), "run, line 2: expected UTF-8, found the byte 0xe9", run=b"q1 Q0 d1 1 3 t\nq1 Q0 d\xe9 2 2 t\n"
+        audit(),
+        "run, line 2: expected UTF-8, found the byte 0xe9 (save the file as UTF-8)",
+        run=b"q1 Q0 d1 1 3 t\nq1 Q0 d\xe9 2 2 t\n",
     ),
     "an empty run": case(audit(), "run: the file is empty", run=""),
     "no run": case(audit("none.run"), "none.run: no such file"),
@@ -89,6 +91,12 @@ CASES = {
         audit(), "qrels, line 2: expected a whole number as relevance, found '0.5'", qrels="q1 0 d1 1\nq2 0 d3 0.5\n"
     ),
     "qrels of no data set": case(audit(qrels="irds:no-such"), "irds:no-such: ir_datasets has no data set 'no-such'"),
+    "a CSV of other names": case(
+        audit(),
+        "run, line 1: expected a TREC run, or columns query_id, doc_id, score"
+        " (--run-columns query=…,document=…,score=… names others), found 'user,item,rating'",
+        run="user,item,rating\nq1,d1,3\n",
+    ),
     "a collection": case(
         score(),
         "collection, line 4: expected an id, a tab and a text, found 'd4 she' and no tab",
@@ -197,6 +205,9 @@ CASES = {
     "a column that is not there": case(
         labels(group_column="sex"), "labels: there is no column 'sex' (--group-column) beside doc_id: found group"
     ),
+    "no column of ids of that name": case(
+        labels(id_column="person"), "labels: there is no column 'person' (--id-column): found doc_id, group"
+    ),
     "deep JSON": case(
         labels(),
         f"labels, line 1: expected a JSON object, found '{{\"doc_id\": \"d1\", \"group\": {'[' * 33}…'",
@@ -293,7 +304,11 @@ def test_good_input(folder: Path, evenrank: Command) -> None:
     ended = evenrank(*labels("run", "other", baseline="run", json="b.json"))
     assert (ended.status, ended.err) == (0, "")
     assert "\nDocuments without a label: 25% of run, 50% of other in the first 10 ranks; only" in ended.out
-    assert sorted(os.listdir(folder)) == sorted([*FILES, "scores.parquet", "a.json", "a.csv", "b.json"])
+    (folder / "people").write_text(FILES["labels"].replace("doc_id", "person"))
+    assert evenrank(
+        *labels("run", "other", baseline="run", json="b.json", labels="people", id_column="person")
+    ).out == (ended.out)
+    assert sorted(os.listdir(folder)) == sorted([*FILES, "people", "scores.parquet", "a.json", "a.csv", "b.json"])
 
 
 @pytest.mark.parametrize("missing", ["skip", "neutral"])

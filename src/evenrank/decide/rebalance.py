@@ -184,6 +184,8 @@ def _done(request: Request, plan: Plan, grouping: Grouping, kept: Kept, changes:
         name,
         place="answer",
         moved=changes.moved,
+        entered=changes.entered,
+        top=request.method.top or SHOWN,
         documents=counted(changes.documents, "document"),
         changed=changes.changed,
         queries=counted(changes.queries, "query"),
@@ -423,7 +425,7 @@ def rebalanced(
     lists = grouping.lists(run)
     order, kept = applied(plan.method, lists.lists, plan.strength)
     made = replace(lists.reordered(order), name=name if name != run.name else f"{name} (rebalanced)")
-    changes = lists.changes(order, (~chosen).to_numpy())
+    changes = lists.changes(order, (~chosen).to_numpy(), request.method.top or SHOWN)
     notes += notes_of(request, plan, grouping, changes, kept)
     done = _done(request, plan, grouping, kept, changes, name)
     warnings = []

@@ -41,7 +41,8 @@ class Changes:
         queries: Number of queries.
         kept: Sum of the share of the first 10 documents that are still among the first 10.
         changed: Queries in which a document moved; ``first``: those with another document at rank 1.
-        documents: Documents that could move; ``moved``: that did; ``distance``: by how many ranks, in all.
+        documents: Documents that could move; ``moved``: that did; ``distance``: by how many ranks, in all;
+            ``entered``: that entered the first ranks that matter.
         total, lacking, tied: As in :class:`RunLists`, of all queries, even if only some are looked at.
     """
 
@@ -51,6 +52,7 @@ class Changes:
     first: int
     documents: int
     moved: int
+    entered: int
     distance: float
     total: int
     lacking: int
@@ -123,8 +125,11 @@ class RunLists:
         run = replace(self.run, table=self.run.table.filter(pl.Series(kept)))
         return replace(self, run=run, rows=np.cumsum(kept)[self.rows] - 1)
 
-    def changes(self, order: Array, among: Array | None = None) -> Changes:
-        """How far the documents moved in a new ``order`` [N]; ``among`` [Q]: only in these queries (bool)."""
+    def changes(self, order: Array, among: Array | None = None, top: int = SHOWN) -> Changes:
+        """How far the documents moved in a new ``order`` [N].
+
+        ``among`` [Q]: only in these queries (bool); ``top``: how many first ranks matter.
+        """
         rank = self.run.table["rank"].to_numpy().astype(np.int64)
         new, old = rank[self.rows], rank[self.rows[order]]
         queries = np.repeat(np.arange(len(self.lists.lengths)), self.lists.lengths)
@@ -139,6 +144,7 @@ class RunLists:
             int((moved & (new == 1)).sum()),
             int(counts[queries].sum()),
             int(moved.sum()),
+            int((moved & (old > top) & (new <= top)).sum()),
             float(np.abs(new - old)[moved].sum()),
             self.total,
             self.lacking,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 1000
 """Maximum length of a message about a file, in characters: it may list names that are thousands of characters long."""
+AS_UTF8 = " (save the file as UTF-8)"
 
 
 class EvenrankError(Exception):

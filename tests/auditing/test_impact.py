@@ -208,7 +208,7 @@ def test_beside_a_group_below_another_is_shown_to_be_selected_less() -> None:
     )
     assert [one.key for one in found.findings] == ["below", "selection", "below_lower", "above_lower"]
     sentence = (
-        f"Four fifths of the highest group's rate or above, yet lower beyond chance: g = a {read(found['a'].ratio)}."
+        f"Four fifths or above, yet lower than the highest group's rate beyond chance: g = a {read(found['a'].ratio)}."
     )
     assert (found.findings[-1].text, found.findings[-1].level) == (sentence, "shown")
     assert ".806▽" in found.table()

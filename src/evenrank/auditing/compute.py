@@ -74,8 +74,7 @@ def audit(
         ),
     ] = None,
     queries: Annotated[
-        TextsLike | None,
-        opt.Option("Query texts: for the report, clusters, --only-queries, answers without names.", reads=True),
+        TextsLike | None, opt.Option("Query texts, for report, clusters, answers' ids.", reads=True)
     ] = None,
     only_queries: Annotated[bool, opt.Option("Audit only the queries in --queries.", panel="Input", rare=True)] = False,
     baseline: Annotated[
@@ -106,8 +105,7 @@ def audit(
         ),
     ] = None,
     query_groups: Annotated[
-        object,
-        opt.Option("Of queries or users: query_id,group.", reads=True, panel="Groups"),
+        object, opt.Option("Of queries or users: query_id,group.", reads=True, panel="Groups")
     ] = None,
     query_clusters: Annotated[
         object,

@@ -134,13 +134,7 @@ class GroupImpact:
 
 
 def group_impacts(
-    run: str,
-    selects: str,
-    attribute: str,
-    groups: Sequence[str],
-    selection: Selection,
-    unknown: int,
-    unknown_selected: float | None = None,
+    run: str, selects: str, attribute: str, groups: Sequence[str], selection: Selection, unknown: int
 ) -> list[GroupImpact]:
     """The rows of one attribute, not corrected."""
     ratios = rate_ratios(selection)
@@ -155,7 +149,6 @@ def group_impacts(
             candidates=_whole(candidates[place]),
             selected=_whole(selected[place]),
             unknown=unknown,
-            unknown_selected=unknown_selected,
             ratio=ratios[place],
         )
         for place, group in enumerate(groups)
@@ -349,8 +342,8 @@ def _left_out(rows: Sequence[GroupImpact]) -> str:
 def range_with_unknown(row: GroupImpact, rows: Sequence[GroupImpact]) -> Interval:
     """The least and the greatest ratio of a group, over all ways to put the unknown people into the ``rows``' groups.
 
-    Lowest where its own are those who are not selected, and another group's those who are; highest the other way round,
-    with those who are not selected shared by the groups of the highest rates.
+    Lowest where it has those who are not selected, and another group the others; highest the other way round, with the
+    former shared by the groups of the highest rates.
     """
     taken = row.unknown_selected or 0.0
     passed = row.unknown - taken
@@ -397,10 +390,8 @@ def _below(run: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
         )
     above = [row for row in rows if row.lower and not row.ratio.below]
     if above:
-        groups = [_with_ratio(row, rows) for row in above]
-        place: Place = "finding" if run else "warning"
-        estimate = above[0].ratio.to_equal_rates()
-        yield _PHRASES.finding("above_lower", run, "shown", estimate, place, groups=groups, highest=_highest(rows))
+        estimate, groups = above[0].ratio.to_equal_rates(), [_with_ratio(row, rows) for row in above]
+        yield _PHRASES.finding("above_lower", run, "shown", estimate, "finding" if run else "warning", groups=groups)
 
 
 def _none_below(run: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
@@ -411,11 +402,11 @@ def _none_below(run: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
         return
     tested.sort(key=lambda row: row.ratio.mean or 0.0)
     lowest, lower = tested[0], [row for row in tested if row.lower]
+    groups = [_with_ratio(row, rows) for row in lower or [lowest]]
     if lower:
-        groups = [_with_ratio(row, rows) for row in lower]
         yield _first("lower", run, rows, "shown", lower[0].ratio.to_equal_rates(), groups=groups)
     else:
-        yield _first("none", run, rows, "no difference shown", lowest.ratio, groups=_with_ratio(lowest, rows))
+        yield _first("none", run, rows, "no difference shown", lowest.ratio, groups=groups)
     # Of the group of which the least is known.
     least = max(tested, key=lambda row: math.inf if row.ratio.mde is None else row.ratio.mde)
     key = "missed_any" if least.ratio.mde is None else "missed"
@@ -429,17 +420,13 @@ def _first(
     key: str, run: str, rows: Sequence[GroupImpact], level: Level, estimate: Comparison | None, **values: Any
 ) -> Finding:
     """The first sentence on a selection; of a run it says which of its ranks are selected."""
-    values["highest"] = _highest(rows)
+    # Ratios are to the highest rate of a group that is large enough: a smaller group's may be higher.
+    higher = any(row.ratio.mean is not None and row.ratio.mean > 1 + EQUAL for row in rows)
+    values["highest"] = _PHRASES.text("highest_of_large" if higher else "highest")
     if not run:
         return _PHRASES.finding(key, run, level, estimate, "answer", **values)
     selects = list(dict.fromkeys(row.selects for row in rows))
     return _PHRASES.finding(f"{key}_of_run", run, level, estimate, selects=selects, **values)
-
-
-def _highest(rows: Sequence[GroupImpact]) -> str:
-    """What ratios are to: the highest rate of a group that is large enough, where a smaller group's is higher."""
-    higher = any(row.ratio.mean is not None and row.ratio.mean > 1 + EQUAL for row in rows)
-    return _PHRASES.text("highest_of_large" if higher else "highest")
 
 
 def _with_ratio(row: GroupImpact, among: Sequence[GroupImpact]) -> str:

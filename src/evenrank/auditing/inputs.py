@@ -24,8 +24,8 @@ from evenrank.files import (
     read_run,
 )
 from evenrank.files.arguments import checked
-from evenrank.files.convert import PathLike, is_path, run_list, runs_by_name
-from evenrank.files.errors import first_of, quoted, readable
+from evenrank.files.convert import PathLike, first_of, is_path, run_list, runs_by_name
+from evenrank.files.errors import quoted, readable
 from evenrank.files.wording import counted
 from evenrank.groups import GroupSource, GroupTable
 from evenrank.groups.labels import PROBABILITY

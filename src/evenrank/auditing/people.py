@@ -54,61 +54,12 @@ def impact_ratios(
     group_column: opt.GroupColumn = None,
     intersect: opt.Intersect = None,
     neutral: opt.Neutral = None,
-    selected: Annotated[
-        str | None,
-        opt.Option(
-            "With --table: the column of who was selected (0 or 1).",
-            needs=("table",),
-            excludes=("k",),
-            metavar="COLUMN",
-            panel="Input",
-            rare=True,
-        ),
-    ] = None,
-    score: Annotated[
-        str | None,
-        opt.Option("With --table: the column of scores.", needs=("table",), metavar="COLUMN", panel="Input", rare=True),
-    ] = None,
-    rank: Annotated[
-        str | None,
-        opt.Option(
-            "With --table: the column of ranks, from 1, instead.",
-            needs=("table",),
-            metavar="COLUMN",
-            panel="Input",
-            rare=True,
-        ),
-    ] = None,
-    k: Annotated[
-        int | None,
-        opt.Option(
-            "With --table: so many of each list are selected.",
-            needs=("table",),
-            range=opt.COUNT,
-            panel="Input",
-            rare=True,
-        ),
-    ] = None,
-    query: Annotated[
-        str | None,
-        opt.Option(
-            "With --table: the column of the lists (default: one list).",
-            needs=("table",),
-            metavar="COLUMN",
-            panel="Input",
-            rare=True,
-        ),
-    ] = None,
-    id: Annotated[
-        str | None,
-        opt.Option(
-            "With --table: the column of people's ids (default: each row is another person).",
-            needs=("table",),
-            metavar="COLUMN",
-            panel="Input",
-            rare=True,
-        ),
-    ] = None,
+    selected: Annotated[str | None, opt.of_table("the column of who was selected (0 or 1).", excludes=("k",))] = None,
+    score: Annotated[str | None, opt.of_table("the column of scores.")] = None,
+    rank: Annotated[str | None, opt.of_table("the column of ranks, from 1, instead.")] = None,
+    k: Annotated[int | None, opt.of_table("so many of each list are selected.", metavar=None, range=opt.COUNT)] = None,
+    query: Annotated[str | None, opt.of_table("the column of the lists (default: one list).")] = None,
+    id: Annotated[str | None, opt.of_table("the column of people's ids (default: each row is another person).")] = None,
 ) -> ImpactRatios:
     """Measure whom a selection or a ranking of people leaves out.
 
@@ -175,8 +126,8 @@ def impact_ratios(
         weights = np.stack([groups.weight(group) for group in groups.groups], axis=1)[place]
         weights[place < 0] = 0
         selection, unknown = Selection.of_rows(taken, weights, person, number), place < 0
-        counts = int(unknown.sum()), float(taken[unknown].sum())
-        rows += group_impacts("", selects, groups.attribute, groups.groups, selection, *counts)
+        of = group_impacts("", selects, groups.attribute, groups.groups, selection, int(unknown.sum()))
+        rows += [replace(row, unknown_selected=float(taken[unknown].sum())) for row in of]
     tied = (taken > 0) & (taken < 1)
     settings: dict[str, object] = {
         "table": readable(os.path.basename(columns.path)) if columns.path else "in memory",

@@ -7,17 +7,12 @@ import os
 import re
 import reprlib
 import sys
-from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from numbers import Integral, Real
-from typing import TYPE_CHECKING
 
 from evenrank._command import arg as arg
 from evenrank._command import redacted_address, without_secrets
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _LONGEST = 1000
 """Maximum length of a message about a file, in characters: it may list names that are thousands of characters long."""
@@ -123,11 +118,6 @@ def quoted(value: object, limit: int = 60) -> str:
     """``value`` quoted for an error message, cut to ``limit`` characters, always on one line."""
     text = str(value)
     return repr(text if len(text) <= limit else text[: limit - 1] + "…")
-
-
-def first_of(ids: Sequence[str] | pl.Series) -> str:
-    """The first five ids for an error message, with "…" where there are more."""
-    return f"{', '.join(map(quoted, ids[:5]))}{', …' if len(ids) > 5 else ''}"
 
 
 def shown(value: object) -> str:

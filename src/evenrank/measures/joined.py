@@ -10,7 +10,8 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 import polars as pl
 
-from evenrank.files.errors import EvenrankError, arg, first_of, quoted
+from evenrank.files.convert import first_of
+from evenrank.files.errors import EvenrankError, arg, quoted
 from evenrank.files.json_values import LEFT_OUT
 from evenrank.files.runs import Run
 from evenrank.files.tables import IdIndex, pick

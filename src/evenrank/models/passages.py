@@ -37,8 +37,8 @@ from evenrank.files import (
     make_folder,
 )
 from evenrank.files.arguments import checked
-from evenrank.files.convert import is_path
-from evenrank.files.errors import arg, first_of, quoted, require_neural
+from evenrank.files.convert import first_of, is_path
+from evenrank.files.errors import arg, quoted, require_neural
 from evenrank.files.progress import progress
 from evenrank.files.sentences import Span, sentence_starts, word_places
 from evenrank.files.squad import (

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from evenrank.files import EvenrankError
-from evenrank.files.errors import first_of, quoted
+from evenrank.files.convert import first_of
+from evenrank.files.errors import quoted
 from evenrank.files.sentences import Span
 from evenrank.files.squad import AnswerAlignment
 from evenrank.files.wording import are, counted

@@ -15,7 +15,8 @@ from transformers.trainer_callback import ExportableState
 
 from evenrank.auditing.query_clusters import query_clusters
 from evenrank.files import EvenrankError, Run
-from evenrank.files.errors import arg, first_of
+from evenrank.files.convert import first_of
+from evenrank.files.errors import arg
 from evenrank.files.threads import in_order
 from evenrank.files.wording import counted
 from evenrank.groups import GroupTable, Scoring, score_texts

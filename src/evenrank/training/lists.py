@@ -36,8 +36,8 @@ from evenrank.files import (
     write_text,
 )
 from evenrank.files.arguments import checked
-from evenrank.files.convert import frame_of
-from evenrank.files.errors import arg, first_of, quoted
+from evenrank.files.convert import first_of, frame_of
+from evenrank.files.errors import arg, quoted
 from evenrank.files.reading import line_blocks, open_binary, open_parquet, read_bytes, refuse_pipe
 from evenrank.files.tables import lines_of
 from evenrank.files.types import Array

@@ -22,9 +22,9 @@ from torch import Tensor, nn
 
 from evenrank.files import EvenrankError
 
-from .encoders import EncoderRanker, limit_lengths, reads_to, tokenise
+from .encoders import EncoderRanker, check_lengths, reads_to, set_lengths, tokenise
 from .protocol import CandidateLists, Inputs
-from .stored import find_model
+from .stored import find_model, load_encoder
 
 if TYPE_CHECKING:
     from sentence_transformers import SparseEncoder
@@ -83,21 +83,18 @@ class SparseRanker(EncoderRanker):
             raise EvenrankError("a sparse ranker needs SPLADE with the maximum over tokens and the inner product")
 
     @classmethod
-    def from_pretrained(cls, model: str, *, query_length: int = 100, passage_length: int = 100) -> SparseRanker:
+    def from_pretrained(
+        cls, model: str, *, query_length: int | None = None, passage_length: int | None = None
+    ) -> SparseRanker:
         """A ranker that starts from a SPLADE model: a folder, or a name on the hub.
 
-        ``query_length``, ``passage_length``: in tokens. Raises EvenrankError for a setting out of range or an unknown
-        name; InputError for a folder without weights or with another kind of model.
+        ``query_length``, ``passage_length``: in tokens (default: as the model reads). Raises EvenrankError for a
+        setting out of range or an unknown name; InputError for a folder without weights or with another kind of model.
         """
-        if min(query_length, passage_length) < 1:
-            raise EvenrankError(
-                f"`query_length` and `passage_length`: expected 1 or more, found {min(query_length, passage_length)}"
-            )
+        lengths = {"query_length": query_length, "passage_length": passage_length}
+        check_lengths(lengths)
         ranker = cls.load(model)
-        for part in ranker.model.modules():
-            if hasattr(part, "document_length"):
-                limit_lengths(part, {"query_length": query_length, "document_length": passage_length})
-        return ranker
+        return ranker._note(model, set_lengths(ranker.model, lengths))
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> SparseRanker:
@@ -105,7 +102,8 @@ class SparseRanker(EncoderRanker):
 
         Raises InputError for a folder without weights or with another kind of model.
         """
-        return cls._around(find_model(os.fspath(folder), "sparse"))
+        found = find_model(os.fspath(folder), "sparse")
+        return cls._around(load_encoder(found, "float32", "cpu"), found.path)
 
     @property
     def keeps_vectors(self) -> bool:

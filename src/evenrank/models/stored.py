@@ -291,6 +291,13 @@ def find_folder(model: str) -> Path:
     return path
 
 
+def states_settings(model: str, kind: Architecture) -> bool:
+    """Whether the folder of ``model`` is sentence-transformers' own of this kind, and so states how texts are read."""
+    path = find_folder(model)
+    older = kind == "cross" and "sentence_transformers" in read_object(path / "config.json")
+    return ((path / "modules.json").is_file() or older) and architecture_of(path, None) == kind
+
+
 def model_bytes(model: str) -> int:
     """The size of the files that loading ``model`` reads; of a name on the hub without downloading them.
 

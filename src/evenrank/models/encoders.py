@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import torch
 from safetensors import SafetensorError
@@ -32,6 +32,7 @@ from .kept_vectors import KeptVectors, VectorFile, digest_of
 from .protocol import CandidateLists, Inputs, Ranker
 from .scorers import is_static, truncated_rows
 from .stored import (
+    ENCODERS,
     RARE_WORDS,
     check_tokeniser,
     check_weights,
@@ -203,10 +204,23 @@ class EncoderRanker(Ranker):
         return self
 
     @classmethod
-    def _around(cls, encoder: Model, folder: str | os.PathLike[str]) -> Self:
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """A ranker from a folder of :meth:`save`, or of another model of its kind that sentence-transformers loads.
+
+        Raises InputError for a folder without weights or with a model that is not of its kind or does not fit.
+        """
+        wanted = ENCODERS[cls.kind]
+        # A SPLADE model's own files may not say that it is one.
+        found = find_model(os.fspath(folder), wanted if wanted == "sparse" else None)
+        if found.architecture != wanted:
+            raise InputError(found.path, f"expected a {wanted}-encoder, found a {found.architecture} model")
+        return cls._around(load_encoder(found, "float32", "cpu"), found.path)
+
+    @classmethod
+    def _around(cls, model: Any, folder: str | os.PathLike[str]) -> Self:
         """A ranker around the model of a folder. Raises InputError, which names it, for a model that does not fit."""
         try:
-            return cls(encoder)
+            return cls(model)
         except InputError:
             raise
         except EvenrankError as error:
@@ -308,17 +322,6 @@ class CatRanker(EncoderRanker):
             return scores
         # Pairs are ordered by query, as the True values of the mask are.
         return scores.masked_scatter(mask, self.model(inputs)["scores"].float())
-
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> CatRanker:
-        """A ranker from a folder of :meth:`save`, or of any cross-encoder that sentence-transformers loads.
-
-        Raises InputError for a folder without weights or with another kind of model.
-        """
-        found = find_model(os.fspath(folder))
-        if found.architecture != "cross":
-            raise InputError(found.path, f"expected a cross-encoder, found a {found.architecture} model")
-        return cls._around(load_encoder(found, "float32", "cpu"), found.path)
 
 
 Pooling = Literal["cls", "mean"]
@@ -679,17 +682,6 @@ class DotRanker(EncoderRanker):
         length = int(own["attention_mask"].any(0).nonzero().max()) + 1
         trimmed = {name: value[:, :length] for name, value in own.items()}
         return self.model(trimmed, task=_TASKS[side])["sentence_embedding"].float()  # type: ignore[no-any-return]
-
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> DotRanker:
-        """A ranker from a folder of :meth:`save`, or of another SentenceTransformer with inner product or cosine.
-
-        Raises InputError for a folder without weights or with another kind of model.
-        """
-        found = find_model(os.fspath(folder))
-        if found.architecture != "bi":
-            raise InputError(found.path, f"expected a bi-encoder, found a {found.architecture} model")
-        return cls._around(load_encoder(found, "float32", "cpu"), found.path)
 
 
 def _stored(model: str, layers: int | None) -> Model:

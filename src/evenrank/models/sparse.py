@@ -12,7 +12,6 @@ one of a bi-encoder of that size.
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,6 @@ from evenrank.files import EvenrankError
 
 from .encoders import EncoderRanker, check_lengths, reads_to, set_lengths, tokenise
 from .protocol import CandidateLists, Inputs
-from .stored import find_model, load_encoder
 
 if TYPE_CHECKING:
     from sentence_transformers import SparseEncoder
@@ -95,15 +93,6 @@ class SparseRanker(EncoderRanker):
         check_lengths(lengths)
         ranker = cls.load(model)
         return ranker._note(model, set_lengths(ranker.model, lengths))
-
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> SparseRanker:
-        """A ranker from a folder of :meth:`save`, or of another SPLADE model.
-
-        Raises InputError for a folder without weights or with another kind of model.
-        """
-        found = find_model(os.fspath(folder), "sparse")
-        return cls._around(load_encoder(found, "float32", "cpu"), found.path)
 
     @property
     def keeps_vectors(self) -> bool:

@@ -141,8 +141,8 @@ def _explained(model: str) -> Iterator[None]:
 
 
 Architecture = Literal["cross", "bi", "sparse", "late", "kernel"]
-ENCODERS = ("cat", "dot", "sparse")
-"""The rankers of this library whose folders are those of sentence-transformers."""
+ENCODERS: dict[str, Architecture] = {"cat": "cross", "dot": "bi", "sparse": "sparse"}
+"""The rankers of this library whose folders are those of sentence-transformers, and their architectures."""
 CHOICES = ("cross", "bi", "sparse", "late")
 """The kinds that a caller can choose."""
 _SAVED: dict[str, Architecture] = {

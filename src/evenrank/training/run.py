@@ -48,7 +48,6 @@ from evenrank.models.protocol import Ranker, config_file, ranker_class
 from evenrank.models.sparse import SparseRanker
 from evenrank.models.stored import (
     ENCODERS,
-    Architecture,
     UnclearKindError,
     downloaded_model,
     find_folder,
@@ -226,10 +225,6 @@ def build_ranker(
     return ranker
 
 
-_STATED_BY: dict[str, Architecture] = {"cat": "cross", "dot": "bi"}
-"""Whose folders of sentence-transformers state a ranker's settings."""
-
-
 def _states(wanted: RankerRecipe) -> bool:
     """Whether the folder of a recipe's model, if it is on this machine, states settings of its own."""
     if wanted.model is None or wanted.kind not in ENCODERS:
@@ -238,7 +233,7 @@ def _states(wanted: RankerRecipe) -> bool:
     if wanted.kind == "sparse":
         return True
     local = Path(wanted.model).is_dir() or downloaded_model(wanted.model) is not None
-    return local and states_settings(wanted.model, _STATED_BY[wanted.kind])
+    return local and states_settings(wanted.model, ENCODERS[wanted.kind])
 
 
 def settled(wanted: RankerRecipe) -> RankerRecipe:
@@ -265,10 +260,10 @@ def ranker_at(model: str) -> Ranker:
         raise InputError(error.path, f"no ranker that was trained before: {new}") from None
     if found.architecture == "kernel":
         return load_kernel_ranker(found)
-    kinds = {"cross": "cat", "bi": "dot", "sparse": "sparse"}
-    if found.architecture not in kinds:
+    kind = next((kind for kind, architecture in ENCODERS.items() if architecture == found.architecture), None)
+    if kind is None:
         raise InputError(found.path, "cannot be trained further: expected a cross-, bi- or sparse encoder")
-    return ranker_class(kinds[found.architecture]).load(model)
+    return ranker_class(kind).load(model)
 
 
 def _from_vectors(wanted: RankerRecipe, data: DataRecipe | None, seed: int, texts: object) -> Ranker:
@@ -347,7 +342,7 @@ def run_folder(recipe: RunRecipe, *, resume: bool, main: bool) -> Iterator[None]
             _make_room(folder)
         try:
             write_text(folder / _OURS, "")
-            write_text(folder / "recipe.toml", to_toml(_written_out(recipe)))
+            write_text(folder / "recipe.toml", origin_of(recipe).settings)
             versions = {"evenrank": __version__, "python": platform.python_version()}
             versions |= {name: version(name) for name in _LIBRARIES}
             write_text(folder / "versions.json", json_text(versions))
@@ -451,12 +446,9 @@ def finish(
 
 
 def origin_of(recipe: RunRecipe) -> Origin:
-    """What the card of a recipe's model says that it was made from."""
-    return Origin(recipe.name, recipe.ranker.kind, recipe.ranker.model, to_toml(_written_out(recipe)))
-
-
-def _written_out(recipe: RunRecipe) -> RunRecipe:
-    return recipe.model_copy(update={"ranker": settled(recipe.ranker)})
+    """What the card of a recipe's model says that it was made from; its settings are those of ``recipe.toml``."""
+    written = to_toml(recipe.model_copy(update={"ranker": settled(recipe.ranker)}))
+    return Origin(recipe.name, recipe.ranker.kind, recipe.ranker.model, written)
 
 
 def replaced_by(ranker: Ranker) -> dict[str, str]:

@@ -105,9 +105,11 @@ def train(
     state = PartialState(cpu=not torch.cuda.is_available())
     folder = None if out is None else Path(out)
     _check_folder(folder, state)
-    made, began = Provenance("evenrank.train"), ranker
+    began, base = ranker, ranker.model if isinstance(ranker, RankerRecipe) else ranker
+    base = os.fspath(base) if isinstance(base, str | os.PathLike) else None
+    made = Provenance("evenrank.train")
     if folder is not None:
-        made = _note_sources(made, began, lists).ahead(state.is_main_process)
+        made.add_model("model", base).add("lists", lists if is_path(lists) else None).ahead(state.is_main_process)
     if isinstance(ranker, RankerRecipe):
         has_words = ranker.kind not in ENCODERS and ranker.model is None
         ranker = build_ranker(ranker, seed=training.seed, texts=dataset.texts() if has_words else None)
@@ -126,14 +128,12 @@ def train(
         ranker.eval()
         choice = trainer.conclude()
         if folder is not None and state.is_main_process:
-            sections = {
-                "loss": {"name": _name_of(loss), "in_batch": in_batch, **({} if scale is None else {"scale": scale})},
-                "training": training.model_dump(exclude_none=True),
-            }
+            chosen = {"name": getattr(loss, "__name__", str(loss)), "scale": trainer.scale, "in_batch": in_batch}
+            sections = {"loss": chosen, "training": training.model_dump(exclude_none=True)}
             if objective.fair is not None:
                 sections["fairness"] = term_settings(objective.fair.batch.term, objective.fair.batch.weight)
             known = {"checkpoint": asdict(choice)} | replaced_by(ranker)
-            finish(trainer, _origin(folder.resolve().name, ranker, began, sections), known, made)
+            finish(trainer, _origin(folder.resolve().name, ranker, began, base, sections), known, made)
         state.wait_for_everyone()
         return TrainingResult(ranker, folder, read_log(place / "log.jsonl"), choice)
 
@@ -149,28 +149,12 @@ def _check_folder(folder: Path | None, state: PartialState) -> None:
     state.wait_for_everyone()
 
 
-def _base(began: object) -> str | None:
-    """The folder or name of the model that a training began from."""
-    base = began.model if isinstance(began, RankerRecipe) else began
-    return os.fspath(base) if isinstance(base, str | os.PathLike) else None
-
-
-def _note_sources(made: Provenance, began: object, lists: object) -> Provenance:
-    """Notes what a training reads, where that has a name."""
-    return made.add_model("model", _base(began)).add("lists", lists if is_path(lists) else None)
-
-
-def _origin(name: str, ranker: Ranker, began: object, sections: Mapping[str, object]) -> Origin:
+def _origin(name: str, ranker: Ranker, began: object, base: str | None, sections: Mapping[str, object]) -> Origin:
     """What the card of a training from Python says that its model was made from."""
-    base = _base(began)
     chosen = {"kind": ranker.kind} | ({} if base is None else {"model": base})
     if isinstance(began, RankerRecipe):
         chosen = settled(began).model_dump(exclude_none=True)
     return Origin(name, ranker.kind, base, tomli_w.dumps({"ranker": chosen, **sections}))
-
-
-def _name_of(loss: str | Loss) -> str:
-    return loss if isinstance(loss, str) else getattr(loss, "__name__", "a function")
 
 
 def _fair_term(given: IBBR | FunctionTerm | TermFunction | str, names: list[str]) -> FairTerm:

@@ -120,12 +120,8 @@ def write_card(
     origin: Origin, folder: Path, result: Mapping[str, Any], made: Provenance, audited: AuditResult | None = None
 ) -> None:
     """Writes ``model/README.md``: of a validated ranker, of one that was not, or of a distilled encoder."""
-    what, on, task = (
-        f"A `{origin.kind}` ranker trained with evenrank {__version__}.",
-        "validation queries",
-        "text-ranking",
-    )
-    heading, metrics = "Training", {}
+    what, heading = f"A `{origin.kind}` ranker trained with evenrank {__version__}.", "Training"
+    on, task, metrics = "validation queries", "text-ranking", dict[str, float]()
     section = """## Bias
 
 Neither validated nor audited: `evenrank rerank`, then `evenrank audit`.
@@ -155,15 +151,11 @@ figures from the first stage and `validation.run`, with the queries of `validati
 {audited.table()}
 ```
 """
-    index = _model_index(origin.name, metrics, on, task)
+    # The form of results in the metadata of a model card on the Hub.
+    listed = [{"type": metric, "name": metric, "value": value} for metric, value in metrics.items()]
+    found = {"task": {"type": task}, "dataset": {"type": "validation", "name": on}, "metrics": listed}
+    index = [{"name": origin.name, "results": [found]}]
     _write(origin, folder, what, result, (heading, section), index, made)
-
-
-def _model_index(name: str, values: Mapping[str, float], on: str, task: str) -> list[dict[str, object]]:
-    """``model-index``, the form of results in the metadata of a model card on the Hub."""
-    metrics = [{"type": metric, "name": metric, "value": value} for metric, value in values.items()]
-    data = {"type": "validation", "name": on}
-    return [{"name": name, "results": [{"task": {"type": task}, "dataset": data, "metrics": metrics}]}]
 
 
 @checked
@@ -215,11 +207,7 @@ def summary_of(result: Mapping[str, Any]) -> list[str]:
         )
     if "checkpoint" in result:
         lines.append(f"checkpoint: {result['checkpoint']['why']}")
-    return lines + _replaced(result)
-
-
-def _replaced(result: Mapping[str, Any]) -> list[str]:
-    return [result["replaced"]] if "replaced" in result else []
+    return lines
 
 
 def _distilled_lines(result: Mapping[str, Any]) -> list[str]:
@@ -227,7 +215,6 @@ def _distilled_lines(result: Mapping[str, Any]) -> list[str]:
         f"cosine with the vectors of {result['teacher']}: {result['value']:.4f} on average over"
         f" {counted(result['held_out'], 'text')} held out, {result['before']:.4f} before training (1 is the same)",
         f"checkpoint: {result['checkpoint']['why']}",
-        *_replaced(result),
     ]
 
 
@@ -254,6 +241,8 @@ def _write(
     lines = summary_of(result)
     for name, (acted, steps) in result.get("fair_steps", {}).items():
         lines.append(f"the fairness term ({name}) acted in {acted:,} of {counted(steps, 'step')}")
+    if "replaced" in result:
+        lines.append(result["replaced"])
     # A model that is worse than none says so first.
     first = f"**{lines.pop(0)}**\n\n" if "first_stage" in result and warning(result) else ""
     listed = "\n".join(f"- {line}" for line in lines)

@@ -49,8 +49,6 @@ from evenrank.models.sparse import SparseRanker
 from evenrank.models.stored import (
     ENCODERS,
     UnclearKindError,
-    downloaded_model,
-    find_folder,
     find_model,
     load_kernel_ranker,
     states_settings,
@@ -198,7 +196,6 @@ def build_ranker(
             raise EvenrankError(f"ranker.model: {wanted.model} contains no {wanted.kind} ranker of evenrank")
         return ranker_class(wanted.kind).load(wanted.model)
     assert wanted.model is not None
-    find_folder(wanted.model)
     taken = settled(wanted)
     query, passage = taken.query_length, taken.passage_length
     if wanted.kind == "sparse":
@@ -226,14 +223,10 @@ def build_ranker(
 
 
 def _states(wanted: RankerRecipe) -> bool:
-    """Whether the folder of a recipe's model, if it is on this machine, states settings of its own."""
+    """Whether the folder of a recipe's model states settings of its own; a SPLADE model's always says what it reads."""
     if wanted.model is None or wanted.kind not in ENCODERS:
         return False
-    # Every SPLADE model says what it reads.
-    if wanted.kind == "sparse":
-        return True
-    local = Path(wanted.model).is_dir() or downloaded_model(wanted.model) is not None
-    return local and states_settings(wanted.model, ENCODERS[wanted.kind])
+    return wanted.kind == "sparse" or states_settings(wanted.model, ENCODERS[wanted.kind])
 
 
 def settled(wanted: RankerRecipe) -> RankerRecipe:
@@ -243,9 +236,9 @@ def settled(wanted: RankerRecipe) -> RankerRecipe:
 
 def continues(wanted: RankerRecipe) -> bool:
     """Whether a recipe continues the training of a ranker, rather than that of an encoder or of nothing."""
-    if wanted.kind not in ENCODERS:
+    if wanted.model is None or wanted.kind not in ENCODERS:
         return wanted.model is not None
-    return wanted.model is not None and (Path(wanted.model).parent / "result.json").is_file() and _states(wanted)
+    return (Path(wanted.model).parent / "result.json").is_file() and _states(wanted)
 
 
 def ranker_at(model: str) -> Ranker:

@@ -128,8 +128,8 @@ def train(
         ranker.eval()
         choice = trainer.conclude()
         if folder is not None and state.is_main_process:
-            chosen = {"name": getattr(loss, "__name__", str(loss)), "scale": trainer.scale, "in_batch": in_batch}
-            sections = {"loss": chosen, "training": training.model_dump(exclude_none=True)}
+            ranked_by = {"name": getattr(loss, "__name__", str(loss)), "scale": trainer.scale, "in_batch": in_batch}
+            sections = {"loss": ranked_by, "training": training.model_dump(exclude_none=True)}
             if objective.fair is not None:
                 sections["fairness"] = term_settings(objective.fair.batch.term, objective.fair.batch.weight)
             known = {"checkpoint": asdict(choice)} | replaced_by(ranker)

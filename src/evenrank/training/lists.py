@@ -693,6 +693,11 @@ def _parsed(row: object, number: int) -> TrainingList:
     """A record as a list. Raises ValueError for a record of another form."""
     if not isinstance(row, Mapping):
         raise ValueError(f"{_EXPECTED}, found {type(row).__name__}")
+    if "positive" in row and "passages" not in row:
+        raise ValueError(
+            "a pair has no negatives: write each positive as a list, here query = anchor, passages = [positive, a"
+            f" negative], relevance = [1, 0]; {arg('in_batch', True)} adds the passages of the batch's other lists"
+        )
     query, sides = row.get("query"), row.get("sides")
     passages, relevance = row.get("passages", row.get("docs")), row.get("relevance", row.get("labels"))
     if not isinstance(query, str) or not _is_list(passages, str) or not _is_list(relevance, int | float):

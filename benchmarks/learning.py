@@ -41,7 +41,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
             "learning_rates": {"embeddings": 0.0, "head": 1e-3},
         },
     },
-    "dot": {"ranker": {"pooling": "mean"}, "training": {"batch": 16, "max_steps": 45, "learning_rate": 1e-4}},
+    "dot": {
+        "ranker": {"pooling": "mean", "similarity": "dot", "query_length": 30},
+        "training": {"batch": 16, "max_steps": 45, "learning_rate": 1e-4},
+    },
 }
 
 

@@ -539,6 +539,12 @@ def _limits() -> Iterator[Cell]:
                 draw = functools.partial(farther, n, lean)
                 of = functools.partial(size_says, says), functools.partial(gate_size, says)
                 yield Cell(f"|mean| no more than .05 above another's {says}", family, n, draw, *of)
+        # The value moves by .05, whichever side it is on.
+        for family, lean in (("both lean to the same side", 0.2), ("both lean to the other side", -0.2)):
+            for says in ("holds", "violated"):
+                draw = functools.partial(farther, n, lean)
+                of = functools.partial(shift_says, says), functools.partial(gate_shift, says)
+                yield Cell(f"a shift of no more than .05 to one side {says}", family, n, draw, *of)
     for n in (15, 20, 50, 117, 1000):
         for family, values in shapes.items():
             draw = functools.partial(lost_on_the_bound, values, n)
@@ -584,6 +590,18 @@ def size_says(says: str, sample: Any) -> bool:
 
 def gate_size(says: str, sample: Any) -> bool:
     rule = {"measure": "ARaB@10", "against": "baseline", "at_most": LIMIT}
+    return gated(rule, says, sample, greatest=GREATEST)
+
+
+def shift_says(says: str, sample: Any) -> bool:
+    values, base = sample
+    most = 2 * GREATEST
+    within = LIMIT - (values - base)
+    return _said(bound_mean([within], most - LIMIT, gain=most + LIMIT, zeros="drop", bound=LIMIT, sign=-1)) == says
+
+
+def gate_shift(says: str, sample: Any) -> bool:
+    rule = {"measure": "ARaB@10", "against": "baseline", "at_most": LIMIT, "signed": True}
     return gated(rule, says, sample, greatest=GREATEST)
 
 

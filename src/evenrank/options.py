@@ -78,6 +78,14 @@ class Option:
     rare: bool = False
 
 
+def of_table(
+    help: str, *, metavar: str | None = "COLUMN", excludes: tuple[str, ...] = (), range: Range | None = None
+) -> Option:
+    """An option of a table of people."""
+    text = f"With --table: {help}"
+    return Option(text, metavar=metavar, range=range, needs=("table",), excludes=excludes, panel="Input", rare=True)
+
+
 TEXTS = "TSV, CSV, JSONL, Parquet or irds:NAME."
 LEXICON = "A built-in lexicon (evenrank lexicon list), or a file of word,group lines or TOML."
 STOP_WORDS = (
@@ -123,7 +131,7 @@ Beir = Annotated[
 IdColumn = Annotated[
     str | None,
     Option(
-        "The collection's column of ids, if its name is another than doc_id, id, ….",
+        "The collection's column of ids (without one, the labels'), if its name is another than doc_id, id, ….",
         panel="Input",
         rare=True,
     ),

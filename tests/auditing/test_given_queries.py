@@ -15,14 +15,14 @@ from evenrank import EvenrankError
 from small_audits import TEXTS, collection, head, judged, run, warnings
 
 
-def test_qrels_and_lexicons_of_other_data_are_told_first(tmp_path):
+def test_qrels_of_other_data_are_refused_and_lexicons_told_first(tmp_path):
     texts = pl.DataFrame({"doc_id": ["a", "b"], "text": ["he and his father", "a bridge"]})
     table = pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0]})
     qrels = pl.DataFrame({"query_id": ["other"], "doc_id": ["a"], "relevance": [1]})
-    found = evenrank.audit({"r": table}, collection=texts, qrels=qrels, measures="nDCG@10 ARaB@2")
-    assert found.warnings == (
-        "Effectiveness is meaningless here: the qrels judge no query of r, and every judged query counts as 0.",
-    )
+    with pytest.raises(EvenrankError) as refused:
+        evenrank.audit({"r": table}, collection=texts, qrels=qrels, measures="nDCG@10 ARaB@2")
+    expected = "run r: none of its 1 query is judged in `qrels`: the run has 'q'; the qrels have 'other'"
+    assert str(refused.value) == expected
     lexicon = tmp_path / "none.csv"
     lexicon.write_text("xyzzy,m\nplugh,f\n")
     found = evenrank.audit({"r": table}, collection=texts, lexicon=lexicon, measures="ARaB@2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenrank
+from evenrank.auditing.impact import range_with_unknown
 from evenrank.files import EvenrankError
 from evenrank.results.finding import read
 from evenrank.results.table import short
@@ -173,6 +175,12 @@ def hired(*, people: dict[str, tuple[int, int]]) -> pl.DataFrame:
             "A true ratio of g = a between .489 and .800 is missed in at least one of five such samples.",
         ),
         (
+            {"a": (806, 2000), "b": (1000, 2000)},
+            "",
+            "four fifths or above, but lower than g = b beyond chance",
+            "A true ratio of g = a between .721 and .800 is missed in at least one of five such samples.",
+        ),
+        (
             {"a": (2, 10), "b": (25, 105)},
             "",
             "four fifths or above",
@@ -183,12 +191,28 @@ def hired(*, people: dict[str, tuple[int, int]]) -> pl.DataFrame:
 def test_what_is_said_of_a_group(people: dict[str, tuple[int, int]], claim: str, verdict: str, sentence: str) -> None:
     found = evenrank.impact_ratios(hired(people=people), group_column="g", selected="hired")
     assert (found["a"].claim, found["a"].text) == (claim, verdict)
-    answer, _, finding, _ = found.findings
+    answer, _, finding = found.findings
+    ratio = read(found["a"].ratio)
     below = f"Below four fifths of the highest group's rate: g = a {short(found['a'].ratio.mean)}."
-    none = f"No group is below four fifths of the highest group's rate; the lowest is g = a {read(found['a'].ratio)}."
+    none = f"No group is below four fifths of the highest group's rate; the lowest is g = a {ratio}."
+    if found["a"].lower and not claim:
+        none = f"Lower than the highest group's rate beyond chance, but not below four fifths of it: g = a {ratio}."
     assert (answer.text, answer.place) == (below if claim else none, "answer")
     assert (finding.text, finding.place) == (sentence, "warning")
     assert found["b"].text == "selected most"
+
+
+def test_beside_a_group_below_another_is_shown_to_be_selected_less() -> None:
+    found = evenrank.impact_ratios(
+        hired(people={"a": (806, 2000), "b": (1000, 2000), "c": (39, 100)}), group_column="g", selected="hired"
+    )
+    assert [one.key for one in found.findings] == ["below", "selection", "below_lower", "above_lower"]
+    sentence = (
+        f"Four fifths or above, yet lower than the highest group's rate beyond chance: g = a {read(found['a'].ratio)}."
+    )
+    assert (found.findings[-1].text, found.findings[-1].level) == (sentence, "shown")
+    assert ".806▽" in found.table()
+    assert "▽ lower beyond chance" in found.table()
 
 
 def test_but_for_the_correction_is_said_only_where_that_is_why() -> None:
@@ -308,7 +332,20 @@ def test_unknown_and_small_groups_are_named() -> None:
     assert found["f"].unknown == 1
     text = found.table(full=True)
     assert "Nothing can be told of gender = x: fewer than 2% of the candidates." in text
-    assert "Left out, as not known: 1 candidate from the ratios of gender." in text
+    # At least 35/100 / (66/101), at most 36/101 / (65/100).
+    left_out = "1 candidate, 1 of them selected, from the ratios of gender (with them gender = f is from .536 to .548)."
+    assert f"Left out, as not known: {left_out}" in " ".join(text.split())
+
+
+def test_the_range_with_unknown_people_is_that_of_all_ways_to_place_them() -> None:
+    table = hired(people={"a": (4, 20), "b": (9, 20), "c": (11, 20), "": (1, 3)})
+    found = evenrank.impact_ratios(table, group_column="g", selected="hired")
+    ratios = []
+    for groups in itertools.product("abc", repeat=3):
+        placed = table.with_columns(g=pl.concat([table["g"][:60], pl.Series(groups)]))
+        rates = dict(placed.group_by("g").agg(pl.col("hired").mean()).iter_rows())
+        ratios.append(rates["a"] / max(rates.values()))
+    assert range_with_unknown(found["a"], found.groups) == pytest.approx((min(ratios), max(ratios)), abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -414,6 +451,7 @@ def test_exposure_is_no_count_and_unknown_people_are_counted() -> None:
     exposure, first = result.impact[:2], result.impact[2:]
     assert [row.selects for row in result.impact[::2]] == ["exposure in rank 1 to 3", "rank 1 to 3"]
     assert {row.unknown for row in result.impact} == {2}
+    assert result.page().next == (("evenrank audit … --tables impact", "the table as it is published"),)
     assert (first[0].candidates, first[1].selected) == (119, 101)
     assert exposure[1].selected < first[1].selected
     assert [row.ratio.z is None for row in (exposure[0], first[0])] == [True, False]

@@ -65,6 +65,10 @@ def wide(*rows: str) -> str:
 
 
 SIX = "expected 6 fields (query_id, Q0, doc_id, rank, score, tag) of a TREC run"
+JUDGES_NONE = (
+    "run other: none of its 1 query is judged in qrels: the run has '3'; the qrels have 'q1', 'q2'"
+    " (the run's ids: --run-columns query=…: another column; --queries: of answers without names)"
+)
 CASES = {
     # files of lines: the place, and what stands there
     "a run": case(audit(), f"run, line 2: {SIX}, found 5: 'q1 Q0 d2 2 2'", run="q1 Q0 d1 1 3 t\nq1 Q0 d2 2 2\n"),
@@ -76,7 +80,9 @@ CASES = {
         run=FILES["run"] + "q1 Q0 d1 3 1 t\n",
     ),
     "a run that is not UTF-8": case(
-        audit(), "run, line 2: expected UTF-8, found the byte 0xe9", run=b"q1 Q0 d1 1 3 t\nq1 Q0 d\xe9 2 2 t\n"
+        audit(),
+        "run, line 2: expected UTF-8, found the byte 0xe9 (save the file as UTF-8)",
+        run=b"q1 Q0 d1 1 3 t\nq1 Q0 d\xe9 2 2 t\n",
     ),
     "an empty run": case(audit(), "run: the file is empty", run=""),
     "no run": case(audit("none.run"), "none.run: no such file"),
@@ -85,6 +91,12 @@ CASES = {
         audit(), "qrels, line 2: expected a whole number as relevance, found '0.5'", qrels="q1 0 d1 1\nq2 0 d3 0.5\n"
     ),
     "qrels of no data set": case(audit(qrels="irds:no-such"), "irds:no-such: ir_datasets has no data set 'no-such'"),
+    "a CSV of other names": case(
+        audit(),
+        "run, line 1: expected a TREC run, or columns query_id, doc_id, score"
+        " (--run-columns query=…,document=…,score=… names others), found 'user,item,rating'",
+        run="user,item,rating\nq1,d1,3\n",
+    ),
     "a collection": case(
         score(),
         "collection, line 4: expected an id, a tab and a text, found 'd4 she' and no tab",
@@ -129,6 +141,18 @@ CASES = {
         "run other, the background, has no documents for the query 'q2' (1 of 2 queries are missing): give a"
         " --background that has all of them",
         other="q1 Q0 d3 1 3 t\n",
+    ),
+    "qrels of other queries": case(audit("run", "other"), JUDGES_NONE, other="3 Q0 d1 1 3 t\n"),
+    "qrels of other queries, drawn": case(
+        audit("run", "other", qrels="q.csv"),
+        JUDGES_NONE.replace("qrels:", "q.csv:").replace("'q1', 'q2'", "'q1'"),
+        **{"other": "3 Q0 d1 1 3 t\n", "q.csv": "query_id,doc_id,grade,probability\nq1,d1,1,1\nq1,d2,0,1\n"},
+    ),
+    "qrels of other queries, in a gate": case(
+        command("gate", "other", baseline="run", qrels="qrels", budget="budget"),
+        JUDGES_NONE,
+        other="3 Q0 d1 1 3 t\n",
+        budget='[[rule]]\nmeasure = "nDCG@10"\nat_least = 0.1\n',
     ),
     "labels of other documents": case(
         labels("run", "other"),
@@ -180,6 +204,9 @@ CASES = {
     ),
     "a column that is not there": case(
         labels(group_column="sex"), "labels: there is no column 'sex' (--group-column) beside doc_id: found group"
+    ),
+    "no column of ids of that name": case(
+        labels(id_column="person"), "labels: there is no column 'person' (--id-column): found doc_id, group"
     ),
     "deep JSON": case(
         labels(),
@@ -277,7 +304,11 @@ def test_good_input(folder: Path, evenrank: Command) -> None:
     ended = evenrank(*labels("run", "other", baseline="run", json="b.json"))
     assert (ended.status, ended.err) == (0, "")
     assert "\nDocuments without a label: 25% of run, 50% of other in the first 10 ranks; only" in ended.out
-    assert sorted(os.listdir(folder)) == sorted([*FILES, "scores.parquet", "a.json", "a.csv", "b.json"])
+    (folder / "people").write_text(FILES["labels"].replace("doc_id", "person"))
+    assert evenrank(
+        *labels("run", "other", baseline="run", json="b.json", labels="people", id_column="person")
+    ).out == (ended.out)
+    assert sorted(os.listdir(folder)) == sorted([*FILES, "people", "scores.parquet", "a.json", "a.csv", "b.json"])
 
 
 @pytest.mark.parametrize("missing", ["skip", "neutral"])

@@ -75,6 +75,15 @@ def test_the_budget_of_a_signed_measure_is_of_its_absolute_value(sign: int) -> N
     assert (against.outcome, against.detectable) == ("holds", None)
     with pytest.raises(EvenrankError, match="no power is stated of an absolute value against another run's"):
         against.power(0.1)
+    # With its sign it is a shift of .6, which no limit on one to the other side stops.
+    side, others = ("at_least", "at_most") if sign > 0 else ("at_most", "at_least")
+    shift = one(other, rule("ARaB@10", against="old", signed=True, **{side: -sign * 0.5}))
+    assert (shift.subject, shift.outcome, shift.value) == (
+        "ARaB@10 vs old",
+        "violated",
+        pytest.approx(-sign * 0.6, abs=0.06),
+    )
+    assert one(other, rule("ARaB@10", against="old", signed=True, **{others: sign * 0.1})).outcome == "holds"
 
 
 def test_upper_bounds_and_undirected_measures() -> None:
@@ -140,6 +149,7 @@ def test_one_rule_is_answered_with_both_figures_and_their_difference() -> None:
     # Why the bound is another figure than the end of the interval.
     assert "limit −8.8%, with one imagined query that loses all it can)" in result.findings[-1].text
     assert "limit: as if one more query lost all it can; the interval above is without it" in result.table()
+    assert "interval" not in gate(data, budget=rule(against="old", at_least=-0.08)).table()
     worse = gate(audit({"nDCG@10": OLD / 2}, {"nDCG@10": OLD}), budget=rule(against="old", at_least="-8%"))
     assert worse.findings[0].text.startswith("VIOLATED  new does not keep 92% of old's nDCG@10: .252 against .503,")
     apart = audit({"NDKL@10": OLD + NOISE}, {"NDKL@10": OLD})

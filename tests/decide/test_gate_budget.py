@@ -94,6 +94,12 @@ RULE = 'measure = "nDCG@10"\n'
             "rule 1: at_most: NFaiRR@10 vs random order can be near 0",
         ),
         ("[[rule]]\nmeasure = 'DeltaAPRF'\nat_least = 0.1", "rule 1: at_least: DeltaAPRF is better nearer 0"),
+        (f"[[rule]]\n{RULE}at_least = 0\nsigned = true", "rule 1: signed: nDCG@10 has no sign"),
+        (f"[[rule]]\n{RULE}at_least = 0\nsigned = 1", "rule 1: signed: expected true or false, found '1'"),
+        (
+            "[[rule]]\nmeasure = 'ARaB@10'\nsigned = true\nagainst = 'b'\nat_least = '-2%'",
+            "rule 1: at_least: ARaB@10 can be near 0, where a share means nothing",
+        ),
         (f"[[rule]]\n{RULE}at_most = 0.5", "rule 1: at_most: nDCG@10 is better the higher it is: expected at_least"),
         (
             f"[[rule]]\n{RULE}against = 'b'\nat_least = -3",

@@ -141,7 +141,11 @@ def test_figures_are_those_of_an_audit_of_the_other_queries() -> None:
         f"Moved {changes.moved:,} of {changes.documents:,} documents in the first 100 ranks, in {changes.changed} of"
     )
     assert (done.key, done.place) == ("moved", "answer")
-    assert done.text == f"{moved} {changes.queries} queries."
+    before, after = (one.table.filter(pl.col("query_id").is_in(OTHERS)) for one in (RUN, found.run))
+    first = (one.filter(pl.col("rank") <= 10) for one in (after, before))
+    entered = next(first).join(next(first), on=["query_id", "doc_id"], how="anti").height
+    assert entered > 0
+    assert done.text == f"{moved} {changes.queries} queries; {entered} enter the first 10."
     assert (answer.key, answer.level, answer.estimate) == ("changed", compared.test.verdict, compared.test)
     assert (bound.key, bound.subject, bound.level) == ("not_shown", "ARaB@10 <= 0.3", "not shown")
     assert bound.estimate is not None
@@ -332,8 +336,12 @@ BAD = [
         "`validation_queries`: the run has none of these 1 query",
     ),
     ({**SCORES, "max_bias": "ARaB@10 <= 1", "validation_queries": RUN.queries}, "is left to report on"),
-    ({**SCORES, "max_bias": "ARaB@10 <= 1", "qrels": {"x": {"d1": 1}}}, "the qrels judge none of"),
-    ({**SCORES, "min_utility": "nDCG@10 >= 1", "qrels": {"x": {"d1": 1}}}, "`min_utility`: the qrels judge none of"),
+    ({**SCORES, "strength": 0.5, "qrels": {"x": {"d1": 1}}}, "run drawn: none of its 40 queries is judged in `qrels`"),
+    ({**SCORES, "max_bias": "ARaB@10 <= 1", "qrels": {HALF[0]: {"d1": 1}}}, "the qrels judge none of"),
+    (
+        {**SCORES, "min_utility": "nDCG@10 >= 1", "qrels": {OTHERS[0]: {"d1": 1}}},
+        "`min_utility`: the qrels judge none of",
+    ),
 ]
 
 
@@ -462,8 +470,8 @@ def test_lists_that_have_what_is_asked_are_named_as_such() -> None:
     labels = {f"{q}{i}": group for q, groups in lists.items() for i, group in enumerate(groups)}
     found = evenrank.rebalance(run, method="detconstsort", strength=1, target="candidates", labels=labels)
     assert found.findings[0].text == (
-        "Moved 3 of 12 documents in the first 100 ranks, in 1 of 2 queries; the others have what is asked of them"
-        " already."
+        "Moved 3 of 12 documents in the first 100 ranks, in 1 of 2 queries; 0 enter the first 10. The others have"
+        " what is asked of them already."
     )
     # Combinations have no measure of the first ranks alone, and what was done is said all the same.
     pairs = pl.DataFrame({"doc_id": list(labels), "g": list(labels.values()), "h": ["x", "y"] * 6})

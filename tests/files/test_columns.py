@@ -189,8 +189,14 @@ BAD = {
     "nothing": ("", ": the file is empty"),
     "blank lines": ("\n \n\n", ": the file contains no rows"),
     "separators alone": (",,\n,,\n", ": the file contains no rows"),
-    "not UTF-8": (b"doc_id,group\na,m\nb,\xff\n", ", line 3: expected UTF-8, found the byte 0xff"),
-    "UTF-16": ("doc_id,group\n".encode("utf-16"), ", line 1: expected UTF-8, found what looks like UTF-16"),
+    "not UTF-8": (
+        b"doc_id,group\na,m\nb,\xff\n",
+        ", line 3: expected UTF-8, found the byte 0xff (save the file as UTF-8)",
+    ),
+    "UTF-16": (
+        "doc_id,group\n".encode("utf-16"),
+        ", line 1: expected UTF-8, found what looks like UTF-16 (save the file as UTF-8)",
+    ),
     "half a gzip": (gzip.compress(PLAIN.encode())[:-9], ": damaged gzip file (Compressed file ended"),
     "no object": ('{"doc_id": 1}\n[1]\n', ", line 2: expected a JSON object, found '[1]'"),
     "broken JSON": ('{"doc_id": 1}\n\n{"doc_id"\n', ", line 3: expected a JSON object, found '{\"doc_id\"'"),

@@ -156,7 +156,9 @@ def test_any_damage(tmp_path: Path, name: str) -> None:
 def test_other_encodings(tmp_path: Path, name: str, encoding: str) -> None:
     read, file, contents = READERS[name]
     (tmp_path / file).write_bytes(contents[0].decode().encode(encoding))
-    assert told(read, tmp_path / file)[1].endswith("line 1: expected UTF-8, found what looks like UTF-16")
+    assert told(read, tmp_path / file)[1].endswith(
+        "line 1: expected UTF-8, found what looks like UTF-16 (save the file as UTF-8)"
+    )
 
 
 def test_lines_that_end_in_a_carriage_return_alone(tmp_path: Path) -> None:

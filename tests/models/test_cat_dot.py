@@ -19,6 +19,8 @@ sentence_transformers = pytest.importorskip("sentence_transformers", reason="nee
 from evenrank.models.encoders import CatRanker, DotRanker
 from evenrank.models.protocol import CandidateLists, Ranker, ranker_class
 from evenrank.models.stored import find_model
+from evenrank.training.recipes import RankerRecipe
+from evenrank.training.run import build_ranker
 
 LISTS = CandidateLists(texts(3, 5), [texts(4, 30, 1), texts(1, 8, 2), texts(6, 12, 3)])
 
@@ -186,6 +188,75 @@ def test_prompts_of_a_loaded_model_are_used(bert: str, tmp_path: Path) -> None:
     expected = (encoder.encode_query(list(queries)) * encoder.encode_document(list(passages))).sum(1)
     np.testing.assert_allclose(flat(loaded), expected, atol=1e-5)
     assert np.abs(expected - plain).max() > 0.1
+
+
+def stated(bert: str, folder: Path, pooling: Any = "mean", **settings: Any) -> str:
+    """A folder of sentence-transformers with a layer behind its pooling, by the cosine, which reads 12 tokens."""
+    from sentence_transformers.base.modules import Dense, Normalize, Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    torch.manual_seed(1)
+    pool = Pooling(32, pooling)
+    modules = [Transformer(bert, max_seq_length=12), pool, Dense(pool.pooling_output_dimension, 8), Normalize()]
+    model = sentence_transformers.SentenceTransformer(
+        modules=modules, prompts={"query": "query : ", "document": "a "}, device="cpu", **settings
+    )
+    model.save_pretrained(str(folder), create_model_card=False)
+    return str(folder)
+
+
+def test_what_a_folder_states_is_taken_and_saved(bert: str, tmp_path: Path) -> None:
+    folder = stated(bert, tmp_path / "stated")
+    ranker = build_ranker(RankerRecipe(kind="dot", model=folder))
+    assert ranker.replaced == ""
+    ranker.save(tmp_path / "saved")
+    queries, passages = map(list, zip(*pairs(), strict=True))
+    for place in (folder, tmp_path / "saved"):
+        model = sentence_transformers.SentenceTransformer(str(place), device="cpu")
+        expected = model.similarity_pairwise(model.encode_query(queries), model.encode_document(passages))
+        np.testing.assert_allclose(ranker.score(queries, passages), expected, atol=1e-5)
+        assert (model.max_seq_length, model.similarity_fn_name, model.prompts["document"]) == (12, "cosine", "a ")
+    cat = CatRanker.from_pretrained(bert, max_length=12)
+    cat.save(tmp_path / "cat")
+    recipe = RankerRecipe(kind="cat", model=str(tmp_path / "cat"))
+    assert build_ranker(recipe).max_length == 12
+    longer = build_ranker(recipe.model_copy(update={"passage_length": 10}))
+    assert (longer.max_length, longer.replaced.partition(": ")[2]) == (40, "max_length (40, was 12)")
+
+
+def test_a_named_setting_replaces_what_a_folder_states_and_is_logged(
+    bert: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = stated(bert, tmp_path / "stated")
+    settings: dict[str, Any] = {"pooling": "cls", "similarity": "dot", "query_length": 12, "passage_length": 30}
+    ranker = build_ranker(RankerRecipe(kind="dot", model=folder, **settings))
+    changes = "passage_length (30, was 12), pooling (cls, was mean), similarity (dot, was cosine)"
+    assert caplog.messages == [f"settings in place of those of {folder}: {changes}"]
+    model = sentence_transformers.SentenceTransformer(folder, device="cpu")
+    model[1].pooling_mode = "cls"
+    del model[3]
+    queries, passages = map(list, zip(*pairs(), strict=True))
+    vectors = model.encode_query(queries)
+    model.max_seq_length = 30
+    expected = (vectors * model.encode_document(passages)).sum(1)
+    np.testing.assert_allclose(ranker.score(queries, passages), expected, atol=1e-5)
+    # The layer is the projection already, and another one stands in front of the normalisation.
+    kinds = [
+        [type(part).__name__ for part in DotRanker.from_pretrained(folder, projection=size).model] for size in (8, 5)
+    ]
+    assert kinds[0] == ["Transformer", "Pooling", "Dense", "Normalize"]
+    assert kinds[1] == ["Transformer", "Pooling", "Dense", "Dense", "Normalize"]
+
+
+def test_what_a_dot_ranker_cannot_represent_is_refused(bert: str, tmp_path: Path) -> None:
+    both = stated(bert, tmp_path / "both", ("cls", "mean"))
+    assert len(DotRanker.from_pretrained(both).score(["a"], ["nurse"])) == 1
+    with pytest.raises(EvenrankError, match=r"`pooling`: .*both pools in a way that cannot be replaced: leave it out$"):
+        DotRanker.from_pretrained(both, pooling="cls")
+    short = stated(bert, tmp_path / "short", truncate_dim=4)
+    for start in (DotRanker.from_pretrained, DotRanker.load):
+        with pytest.raises(InputError, match=r"short: a model that truncates its vectors \(truncate_dim\) is not supp"):
+            start(short)
 
 
 def test_real_weights(tmp_path: Path) -> None:

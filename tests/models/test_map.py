@@ -93,7 +93,7 @@ def test_a_checkpoint_pools_as_the_recipe_says(bert: str) -> None:
 
 
 def test_a_map_is_a_product_with_a_matrix(stored: str) -> None:
-    ranker = frozen(stored, layers=2)
+    ranker = frozen(stored, layers=2, similarity="dot")
     model = sentence_transformers.SentenceTransformer(stored, device="cpu", config_kwargs={"num_hidden_layers": 2})
     query, passage = model.encode_query(QUERIES), model.encode_document(PASSAGES)
     with torch.no_grad():

@@ -65,6 +65,8 @@ def test_a_sound_engine_loses_nothing(whole: Engine, tmp_path: Path) -> None:
             r"Nothing is lost that has a cause: engine finds (> 99|100)% of the passages by", result.table()
         )
         assert "would show from" in result.table()
+        impossible = tuple(replace(loss, detectable=2.67) for loss in result.losses)
+        assert "no share" in replace(result, losses=impossible).table()
 
 
 @pytest.mark.parametrize("report", PUBLIC)

@@ -71,6 +71,8 @@ def test_findings_have_an_example_in_the_words_of_their_template() -> None:
 
 
 def test_a_finding_is_explained_with_what_to_do() -> None:
+    # Of people and of sentences, too.
+    assert "This is not shown: the data are compatible" in evenrank.explain("missed")
     lines = evenrank.explain("leans_as_candidates").split("\n")
     assert lines[1:4] == [
         "  The run leans, and so do the documents that it had to order; that its order adds to the lean is not shown.",

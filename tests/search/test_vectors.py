@@ -87,7 +87,7 @@ BAD = {
     "too-few-lines": ("3 1\na 1\nb 2\n", "expected 3 words, as stated in the first line, found 2"),
     "too-many-lines": ("1 1\na 1\nb 2\n", "expected 1 words, as stated in the first line, found 2"),
     "header-alone": ("0 3\n", "the file contains no vectors"),
-    "no-utf8": (b"a 1 2\n\xff 1 2\n", "line 2: expected UTF-8, found the byte 0xff"),
+    "no-utf8": (b"a 1 2\n\xff 1 2\n", "line 2: expected UTF-8, found the byte 0xff (save the file as UTF-8)"),
     "empty": ("", "the file is empty"),
     "pickle": (pickle.dumps({"a": 1}), "is a pickle, which is not opened as it can run code"),
     "fasttext": (b"\xba\x16\x4f\x2f\x0c\x00\x00\x00", "fastText's .bin is not supported"),

@@ -16,6 +16,7 @@ pytest.importorskip("sentence_transformers", reason="sentence-transformers is no
 from safetensors.torch import load_file
 
 from evenrank.files import EvenrankError, read_run
+from evenrank.models.encoders import DotRanker
 from evenrank.training.recipes import load_recipe
 from evenrank.training.run import train_recipe as train
 from training_runs import assert_same, logged, recipe, two_processes, weights
@@ -25,7 +26,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::F
 
 
 def test_what_a_run_leaves(home, done):
-    assert load_recipe(done / "recipe.toml") == recipe(home, done)
+    begun = recipe(home, done)
+    # The folder of a plain encoder states nothing, so that every default is written.
+    written = begun.model_copy(update={"ranker": begun.ranker.with_defaults()})
+    assert load_recipe(done / "recipe.toml") == written != begun
     result = json.loads((done / "result.json").read_text(encoding="utf-8"))
     assert result["steps"] == 12
     assert result["depth"] in (2, 10)
@@ -83,8 +87,6 @@ def test_a_run_says_what_it_was_made_from(home, done):
 
 
 def test_the_best_checkpoint_is_kept(home, done):
-    from evenrank.models.encoders import DotRanker
-
     result = json.loads((done / "result.json").read_text(encoding="utf-8"))
     best = load_file(done / "checkpoints" / result["best_checkpoint"] / "model.safetensors")
     ranker = DotRanker.load(done / "model")
@@ -201,9 +203,12 @@ def test_the_command(home, tmp_path, evenrank):
 
 def test_a_trained_ranker_is_gone_on_with(home, done, tmp_path):
     settings = [f'ranker.model="{done / "model"}"', "training.max_steps=1", "training.learning_rate=1e-12"]
-    # What the recipe says of a new ranker does not matter: the folder says it.
-    further = train(recipe(home, tmp_path / "t", *settings, "ranker.dimensions=4"))
+    # What the recipe leaves open, the folder says.
+    further = train(recipe(home, tmp_path / "t", *settings, "ranker.query_length=", "ranker.passage_length="))
     assert_same(done, further, tolerance=1e-6)
+    limits = [DotRanker.load(folder / "model").model[0].document_length for folder in (done, further)]
+    assert limits == [16, 16]
+    assert "passage_length" not in (further / "recipe.toml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("state", ["", "{", '{"epoch": 1'])

@@ -16,9 +16,9 @@ pytest.importorskip("sentence_transformers", reason="sentence-transformers is no
 from evenrank.auditing import audit
 from evenrank.files import EvenrankError, Provenance, read_run, write_run
 from evenrank.training import losses, trainer
-from evenrank.training.card import _inherited, summary_of, write_card
+from evenrank.training.card import _inherited, audit_validation, summary_of, write_card
 from evenrank.training.recipes import Recipe, load_recipe
-from evenrank.training.run import load_validation
+from evenrank.training.run import load_validation, origin_of
 from evenrank.training.run import train_recipe as train
 from training_runs import logged
 
@@ -57,7 +57,9 @@ def test_the_card_has_the_figures_of_an_audit_of_the_same_files(home, gendered, 
         assert after[depth:] == before[depth:]
     result = {"measure": "nDCG@10", "value": validation.value(run), "first_stage": validation.value(validation.run)}
     (tmp_path / "model").mkdir()
-    write_card(recipe, tmp_path, result | {"depth": depth, "steps": 0}, validation, run, Provenance("test"))
+    made = Provenance("test")
+    audited = audit_validation("tiny", validation, run, made, tmp_path, recipe.validated_collection)
+    write_card(origin_of(recipe), tmp_path, result | {"depth": depth, "steps": 0}, made, audited)
     card = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
     audit(
         {"first stage": home / "valid.run", "tiny": tmp_path / "validation.run"},
@@ -137,12 +139,11 @@ def test_a_verdict_is_that_of_the_paired_test(value, queries, p, verdict):
 
 def test_a_card_says_first_that_the_model_ranks_worse_than_the_first_stage(home, gendered, tmp_path):
     recipe = gendered_recipe(gendered, tmp_path / "r")
-    validation = load_validation(recipe)
     (tmp_path / "model").mkdir()
     for value, p, warned in ((0.1, 0.01, True), (0.1, 0.06, False), (0.9, 0.01, False)):
         result = {"measure": "nDCG@10", "value": value, "first_stage": 0.5, "depth": 10, "steps": 3}
         result |= {"queries": 8, "p": p}
-        write_card(recipe, tmp_path, result, validation, validation.run, Provenance("test"))
+        write_card(origin_of(recipe), tmp_path, result, Provenance("test"))
         card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
         first = card.partition("# tiny\n\n")[2].splitlines()[0]
         warning = "**This ranker ranks worse than no ranker: nDCG@10 0.1000, below the first stage (0.5000).**"

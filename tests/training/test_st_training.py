@@ -18,6 +18,7 @@ torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 datasets = pytest.importorskip("datasets", reason="datasets is not installed")
 
+from huggingface_hub import ModelCard
 from sentence_transformers import (
     CrossEncoderTrainer,
     CrossEncoderTrainingArguments,
@@ -181,6 +182,9 @@ def _check_card(folder: Path, check: BiasEvaluator, model: Any) -> None:
             if line.startswith("|") and name in line and str(round(metrics[f"toy_{name}"], 4)) in line
         )
         assert row.count("|") == 3
+    # In the metadata too, where sentence-transformers makes titles of names: Arab@10.
+    names = [(one.metric_name, one.metric_type) for one in ModelCard(card).data.eval_results]
+    assert names == [(name, name) for name in MEASURES]
     assert "ibbr-ts" in card
     assert "li2022debiasing" in card
 

@@ -16,6 +16,9 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
 
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Normalize, Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
 from torch.nn.functional import kl_div
 from transformers import TrainerCallback
 
@@ -67,6 +70,7 @@ def same_task(gendered: Path, folder: Path, recipe: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("term", ["ibbr-ts", "ibbr-pd"])
 def test_python_trains_what_the_recipe_trains(gendered: Path, tmp_path: Path, term: Any) -> None:
     settings = [f"fairness.name={term}", "training.batch=4", "training.accumulation=2", "training.max_steps=4"]
+    settings.append("validation.depths=")
     recipe = load_recipe(gendered, [f'out="{tmp_path / "recipe"}"', *settings])
     done = fair(gendered, tmp_path / "recipe", *settings)
     ranker = DotRanker.from_pretrained(recipe.ranker.model, query_length=8, passage_length=16)
@@ -80,6 +84,16 @@ def test_python_trains_what_the_recipe_trains(gendered: Path, tmp_path: Path, te
     assert result.folder == tmp_path / "python"
     assert_same(done, result.folder)
     assert result.log == logged(done)
+    # And says of it what the recipe says.
+    found, whole = (json.loads((folder / "result.json").read_text()) for folder in (result.folder, done))
+    for apart in ("provenance", "groups"):
+        found.pop(apart, None)
+        del whole[apart]
+    assert found == whole
+    lines, expected = ((folder / "model" / "README.md").read_text().split("\n## ") for folder in (result.folder, done))
+    assert lines[1] == expected[1]
+    assert lines[1].startswith("Effectiveness\n\n- nDCG@10: ")
+    assert evenrank.training_summary(result.folder)[0] == lines[1].splitlines()[2].removeprefix("- ")
 
 
 def test_without_a_folder_nothing_is_left(gendered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,10 +106,35 @@ def test_without_a_folder_nothing_is_left(gendered: Path, tmp_path: Path, monkey
     assert "grad_norm" in repr(result.log)
     assert "grad_norm" not in repr(result)
     folder = evenrank.train(DotRanker.from_pretrained(model), RECORDS, out="made", max_steps=1).folder
+    card = (folder / "model" / "README.md").read_text()
+    assert "\n## Training\n\n- checkpoint: step 1 of 1, the last, as there is no validation\n- 1 steps\n" in card
+    assert "max_steps = 1\n" in card
     # A trained model by its folder.
     evenrank.train(folder / "model", pl.DataFrame(RECORDS), max_steps=1)
     with pytest.raises(EvenrankError, match=r"^`out`: made contains a training already$"):
         evenrank.train(folder / "model", RECORDS, out="made")
+
+
+def test_a_folder_that_states_its_settings_is_trained_as_it_is(gendered: Path, tmp_path: Path) -> None:
+    modules = [Transformer(load_recipe(gendered).ranker.model, max_seq_length=20), Pooling(16, "mean"), Normalize()]
+    stated = SentenceTransformer(modules=modules, prompts={"query": "the ", "document": "a "}, device="cpu")
+    stated.save_pretrained(str(tmp_path / "stated"), create_model_card=False)
+    recipe = evenrank.RankerRecipe(kind="dot", model=str(tmp_path / "stated"), query_length=8)
+    folder = evenrank.train(recipe, RECORDS, batch=2, max_steps=1, learning_rate=0.01, out=tmp_path / "out").folder
+    model = SentenceTransformer(str(folder / "model"), device="cpu")
+    assert [type(part).__name__ for part in model] == ["Transformer", "Pooling", "Normalize"]
+    assert (model[1].pooling_mode, model.similarity_fn_name, model.prompts) == ("mean", "cosine", stated.prompts)
+    assert (model[0].query_length, model[0].document_length) == (8, 20)
+    line = f"settings in place of those of {tmp_path / 'stated'}: query_length (8, was 20)"
+    card = (folder / "model" / "README.md").read_text()
+    assert f"\n- {line}\n" in card
+    assert "pooling" not in card
+    # The weights have moved from where they were, and what is left open is the folder's again.
+    texts = ["he wrote software", "she is a nurse"]
+    again = evenrank.train(folder / "model", RECORDS, max_steps=1, learning_rate=1e-12).ranker
+    expected = (model.encode_query(texts) * model.encode_document(texts[::-1])).sum(1)
+    np.testing.assert_allclose(again.score(texts, texts[::-1]), expected, atol=1e-5)
+    assert np.abs((stated.encode_query(texts) * stated.encode_document(texts[::-1])).sum(1) - expected).max() > 1e-3
 
 
 def test_lists_in_every_form(tmp_path: Path) -> None:
@@ -116,6 +155,10 @@ def test_lists_in_every_form(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
+        (
+            {"anchor": "a", "positive": "b"},
+            "a pair has no negatives: write each positive as a list, here query = anchor",
+        ),
         ({"query": "a"}, "expected query (a text), passages (texts) and relevance (numbers), found"),
         ({"query": "a", "passages": ["b"], "relevance": [1, 0]}, "a relevance for each passage, found 2 for 1"),
         ({"query": "a", "passages": ["b", "c"], "relevance": [1, 1]}, "there is nothing to learn"),

@@ -250,6 +250,8 @@ def next_commands(result: AuditFigures, findings: Sequence[Finding]) -> tuple[tu
     """What can be done now: commands, and what for."""
     if result.views is not None:
         return ()
+    if result.impact and not result.judged:
+        return (("evenrank audit … --tables impact", "the table as it is published"),)
     if not result.judged or result.unchecked:
         return (("evenrank labels sample … --measure P@10", "a hundred judgements"),)
     if any(one.key == "better_untold" for one in findings) and _is_sampled(result):

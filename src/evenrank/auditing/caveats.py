@@ -83,12 +83,9 @@ def misleading(
     if lacking:
         yield _found("without_text", documents="; ".join(lacking))
     if judged is not None:
-        absent = {run.name: run.absent for run in given if 0 < run.absent < _most(run)}
+        absent = {run.name: run.absent for run in given if run.absent}
         if absent:
             yield Finding("absent", "", "cannot be told", None, absence_warning(absent, judged, len(given)), "warning")
-        unjudged = [run.name for run in given if run.absent and run.absent == _most(run)]
-        if unjudged:
-            yield _found("unjudged", runs=", ".join(unjudged))
     if any(isinstance(measure, NeutralityMeasure) for measure in measures) and _all_neutral(background):
         yield _found("all_neutral", why=_why_neutral(background))
     elif any(map(is_bias, measures)) and not _counts(background):
@@ -246,11 +243,6 @@ def _lacking(run: RunAudit, missing: str) -> str:
     if not lacking.queries:
         return _PHRASES.text("lacking", **values)
     return _PHRASES.text(f"lacking_{missing}", queries=counted(lacking.queries, "query"), **values)
-
-
-def _most(run: RunAudit) -> int:
-    """The number of queries behind a run's utility."""
-    return max((figure.n for figure in run.measures.values() if not is_bias(figure.measure)), default=0)
 
 
 def _counts(background: Evaluation) -> bool:

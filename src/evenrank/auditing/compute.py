@@ -73,7 +73,9 @@ def audit(
             reads=True,
         ),
     ] = None,
-    queries: Annotated[TextsLike | None, opt.Option("Query texts, for the report.", reads=True)] = None,
+    queries: Annotated[
+        TextsLike | None, opt.Option("Query texts, for report, clusters, answers' ids.", reads=True)
+    ] = None,
     only_queries: Annotated[bool, opt.Option("Audit only the queries in --queries.", panel="Input", rare=True)] = False,
     baseline: Annotated[
         str | None, opt.Option("The run to compare the others with.", metavar="NAME", panel="Statistics")
@@ -103,8 +105,7 @@ def audit(
         ),
     ] = None,
     query_groups: Annotated[
-        object,
-        opt.Option("Of queries or users: query_id,group.", reads=True, panel="Groups"),
+        object, opt.Option("Of queries or users: query_id,group.", reads=True, panel="Groups")
     ] = None,
     query_clusters: Annotated[
         object,
@@ -168,7 +169,7 @@ def audit(
         judge: A judge's grades of the same pairs, as ``qrels``, wrong as they may be. With ``qrels`` that were drawn
             (:func:`evenrank.sample_labels`) they make intervals narrower, and the result says how wrong they are; alone
             they are effectiveness that is not checked, without intervals.
-        queries: The queries' texts, for the report, in the same forms as ``collection``.
+        queries: The queries' texts, for the report, clusters and ``only_queries``, in the same forms as ``collection``.
         baseline: The name of the run to compare the others with.
         target: The shares of exposure that AWRF and NDKL compare with: "uniform" (default), "candidates"
             (those of the background's documents), "relevant" (those of the query's relevant documents), a file of

@@ -310,7 +310,7 @@ def _in_order(ranked: Sequence[str], apart: set[tuple[str, str]], called: Mappin
 def _warnings(result: AuditFigures) -> Iterator[Finding]:
     yield from (one for one in result.misleading if one.place == "warning")
     both = _in_common(result.given)
-    said = any(one.key in ("absent", "unjudged") for one in result.misleading)
+    said = any(one.key == "absent" for one in result.misleading)
     if len(result.given) > 1 and not both.all() and not said:
         yield _PHRASES.finding(
             "in_common", level="cannot be told", place="warning", count=int(both.sum()), total=len(both)

@@ -12,7 +12,7 @@ import numpy as np
 from ir_measures import Measure
 
 from evenrank.files.errors import plain
-from evenrank.files.json_values import INLINE
+from evenrank.files.json_values import INLINE, LEFT_OUT
 from evenrank.files.wording import counted
 from evenrank.groups import GroupSource
 from evenrank.groups.labels import TIMES
@@ -25,6 +25,7 @@ from evenrank.results.table import (
     TEXT,
     Column,
     Format,
+    Interval,
     P,
     Table,
     short,
@@ -33,12 +34,12 @@ from evenrank.results.table import (
     shorts,
     wrapped,
 )
-from evenrank.stats.compare import Verdict
+from evenrank.stats.compare import Comparison, Verdict
 from evenrank.stats.estimate import EQUAL, SIGNIFICANT
 from evenrank.stats.ratios import FOUR_FIFTHS, SELECTED_MOST, RateRatio, Selection, corrected_ratios, rate_ratios
 
 _PHRASES = phrases("impact")
-BELOW, UNTOLD = "▼", "?"
+BELOW, LOWER, UNTOLD = "▼", "▽", "?"
 _CLAIMS = ("shown", "lower", "chance", "undecidable")
 """Of groups below four fifths, from the strongest."""
 _SENTENCES = ("shown", "lower", "corrected", "chance", "undecidable")
@@ -56,7 +57,8 @@ class GroupImpact:
         group: The group; ``reference``: the one that is selected most, with which it is compared.
         candidates: How often people of the group are in a list; ``selected``: how often they are selected, or the
             exposure that they get. Whole numbers, but for shares of people in several groups, and of tied ones.
-        unknown: How many candidates have no known value of the attribute, and so are in no figure of it.
+        unknown: How many candidates have no known value of the attribute, and so are in no figure of it;
+            ``unknown_selected``: how many of these are selected, in a table of people.
         ratio: The impact ratio, with its people, interval and z, and whether it is below four fifths: corrected by
             Holm over all groups, attributes and runs.
     """
@@ -71,6 +73,7 @@ class GroupImpact:
     selected: float
     unknown: int
     ratio: RateRatio = field(metadata=INLINE)
+    unknown_selected: float | None = field(default=None, metadata=LEFT_OUT)
 
     @property
     def rate(self) -> float | None:
@@ -107,7 +110,12 @@ class GroupImpact:
             return ""
         if self.undecidable:
             return "undecidable"
-        return "shown" if self.ratio.shown else "lower" if self.ratio.to_equal_rates().shown else "chance"
+        return "shown" if self.ratio.shown else "lower" if self.lower else "chance"
+
+    @property
+    def lower(self) -> bool:
+        """Whether the group is shown to be selected less than the one selected most, whatever the ratio."""
+        return self.ratio.to_equal_rates().shown
 
     @property
     def corrected_to_chance(self) -> bool:
@@ -119,7 +127,8 @@ class GroupImpact:
         """The verdict in words."""
         if self.ratio.reason is not None:
             return f"cannot be told: {self.ratio.reason}" if self.undecidable else self.ratio.reason
-        claim = "corrected" if self.corrected_to_chance else self.claim or "not_below"
+        above = "not_below_lower" if self.lower else "not_below"
+        claim = "corrected" if self.corrected_to_chance else self.claim or above
         text = _PHRASES.text(f"verdict_{claim}", reference=replace(self, group=self.reference).name, n=self.ratio.n)
         return text + _PHRASES.text("verdict_but_for_correction") if self.but_for_correction else text
 
@@ -212,7 +221,7 @@ def impact_table(rows: Sequence[GroupImpact]) -> Table:
         *([within] if any(row.ratio.within_lists is not None for row in rows) else ()),
         Column("verdict", TEXT, of="text"),
     )
-    notes = [finding.text for finding in impact_findings(rows) if finding.key == "unknown"]
+    notes = [finding.text for finding in impact_findings(rows) if finding.key == "unknown_people"]
     return Table("Impact ratios", columns, rows, (*notes, _PHRASES.text("of_one_group")))
 
 
@@ -239,7 +248,7 @@ def impact_screen_table(rows: Sequence[GroupImpact]) -> Table:
 
 
 def _mark(row: GroupImpact) -> str:
-    return BELOW if row.ratio.shown else UNTOLD if row.undecidable else ""
+    return BELOW if row.ratio.shown else UNTOLD if row.undecidable else LOWER if row.lower else ""
 
 
 # --- the chart --------------------------------------------------------------------------------------------------------
@@ -312,13 +321,38 @@ def impact_findings(rows: Sequence[GroupImpact]) -> Iterator[Finding]:
             yield _PHRASES.finding(
                 "undecidable", run, "cannot be told", place="note", groups=list(dict.fromkeys(groups)), reason=reason
             )
-        lacking = [
-            _PHRASES.text("unknown_of", attribute=name, count=counted(n, "candidate"))
-            for name, n in {row.attribute: row.unknown for row in own}.items()
-            if n
-        ]
+        lacking = [_left_out(table) for table in _tables(own) if table[0].unknown]
         if lacking:
-            yield _PHRASES.finding("unknown", run, place="warning", lacking=lacking)
+            yield _PHRASES.finding("unknown_people", run, place="warning", lacking=list(dict.fromkeys(lacking)))
+
+
+def _left_out(rows: Sequence[GroupImpact]) -> str:
+    """How many people are in no figure of an attribute, and what the lowest ratio of note could be with them."""
+    first, tested = rows[0], [row for row in rows if row.ratio.p is not None]
+    values = {"attribute": first.attribute, "count": counted(first.unknown, "candidate")}
+    if first.unknown_selected is None or not tested:
+        return _PHRASES.text("unknown_of", **values)
+    noted = [row for row in tested if row.lower or row.ratio.below] or tested
+    lowest = min(noted, key=lambda row: row.ratio.mean or 0.0)
+    low, high = range_with_unknown(lowest, rows)
+    named = {"group": lowest.name, "selected": f"{first.unknown_selected:,.0f}", "low": low, "high": high}
+    return _PHRASES.text("unknown_range", **values, **named)
+
+
+def range_with_unknown(row: GroupImpact, rows: Sequence[GroupImpact]) -> Interval:
+    """The least and the greatest ratio of a group, over all ways to put the unknown people into the ``rows``' groups.
+
+    Lowest where it has those who are not selected, and another group the others; highest the other way round, with the
+    former shared by the groups of the highest rates.
+    """
+    taken = row.unknown_selected or 0.0
+    passed = row.unknown - taken
+    others = [(one.selected, one.candidates) for one in rows if one is not row and not one.undecidable]
+    others.sort(key=lambda counts: -counts[0] / counts[1])
+    low = row.selected / (row.candidates + passed) / max((s + taken) / (n + taken) for s, n in others)
+    pooled = zip(*(itertools.accumulate(counts) for counts in zip(*others, strict=True)), strict=True)
+    highest = max(s / (n + passed) for s, n in pooled)
+    return low, min(1.0, (row.selected + taken) / (row.candidates + taken) / highest)
 
 
 def _below(run: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
@@ -354,6 +388,10 @@ def _below(run: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
             comparisons=comparisons,
             reason=reason,
         )
+    above = [row for row in rows if row.lower and not row.ratio.below]
+    if above:
+        estimate, groups = above[0].ratio.to_equal_rates(), [_with_ratio(row, rows) for row in above]
+        yield _PHRASES.finding("above_lower", run, "shown", estimate, "finding" if run else "warning", groups=groups)
 
 
 def _none_below(run: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
@@ -362,8 +400,13 @@ def _none_below(run: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
     if not tested:
         yield _first("untold", run, rows, "cannot be told", None)
         return
-    lowest = min(tested, key=lambda row: row.ratio.mean or 0.0)
-    yield _first("none", run, rows, "no difference shown", lowest.ratio, groups=_with_ratio(lowest, rows))
+    tested.sort(key=lambda row: row.ratio.mean or 0.0)
+    lowest, lower = tested[0], [row for row in tested if row.lower]
+    groups = [_with_ratio(row, rows) for row in lower or [lowest]]
+    if lower:
+        yield _first("lower", run, rows, "shown", lower[0].ratio.to_equal_rates(), groups=groups)
+    else:
+        yield _first("none", run, rows, "no difference shown", lowest.ratio, groups=groups)
     # Of the group of which the least is known.
     least = max(tested, key=lambda row: math.inf if row.ratio.mde is None else row.ratio.mde)
     key = "missed_any" if least.ratio.mde is None else "missed"
@@ -374,7 +417,7 @@ def _none_below(run: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
 
 
 def _first(
-    key: str, run: str, rows: Sequence[GroupImpact], level: Level, estimate: RateRatio | None, **values: Any
+    key: str, run: str, rows: Sequence[GroupImpact], level: Level, estimate: Comparison | None, **values: Any
 ) -> Finding:
     """The first sentence on a selection; of a run it says which of its ranks are selected."""
     # Ratios are to the highest rate of a group that is large enough: a smaller group's may be higher.

@@ -24,8 +24,9 @@ from evenrank.files import (
     read_run,
 )
 from evenrank.files.arguments import checked
-from evenrank.files.convert import PathLike, is_path, run_list, runs_by_name
+from evenrank.files.convert import PathLike, first_of, is_path, run_list, runs_by_name
 from evenrank.files.errors import quoted, readable
+from evenrank.files.wording import counted
 from evenrank.groups import GroupSource, GroupTable
 from evenrank.groups.labels import PROBABILITY
 from evenrank.measures import (
@@ -42,7 +43,7 @@ from evenrank.measures import (
 )
 
 from .data import REFERENCES, SHOWN_AS
-from .judgements import GRADE, DrawnJudgements
+from .judgements import GRADE, DrawnJudgements, split_pairs
 from .values import SHOWN_DEPTH
 
 UTILITY, UNKNOWN_PURPOSE = "nDCG@10", "P@10"
@@ -182,6 +183,10 @@ def load_inputs(
     )
     if options.only_queries:
         inputs = _restricted(inputs)
+    if inputs.qrels is not None:
+        check_judged(inputs.qrels["query_id"], inputs.runs, known)
+    if drawn is not None:
+        check_judged(split_pairs(drawn.table.table)["query_id"], inputs.runs, known)
     if query_texts is not None:
         _check_queries(query_texts["query_id"], inputs.runs, queries if is_path(queries) else "the queries")
     return inputs
@@ -315,8 +320,20 @@ def _check_queries(known: pl.Series, runs: list[Run], source: PathLike) -> None:
             raise InputError(
                 source,
                 f"no text for {len(lacking)} of the {len(run.queries)} queries of the {run.described}:"
-                f" {', '.join(map(quoted, lacking[:5]))}{', …' if len(lacking) > 5 else ''}"
-                f" ({arg.only_queries} leaves them out)",
+                f" {first_of(lacking)} ({arg.only_queries} leaves them out)",
+            )
+
+
+def check_judged(judged: pl.Series, runs: list[Run], qrels: object) -> None:
+    """Raises EvenrankError for a run that has none of the ``judged`` queries: their ids are others."""
+    for run in runs:
+        if not run.queries.is_in(judged.implode()).any():
+            source = os.fspath(qrels) if is_path(qrels) else arg.qrels
+            other = f"{arg('run_columns', 'query=…')}: another column; {arg.queries}: of answers without names"
+            raise EvenrankError(
+                f"{run.described}: none of its {counted(len(run.queries), 'query')} is judged in {source}: the run has"
+                f" {first_of(run.queries)}; the qrels have {first_of(judged.unique(maintain_order=True))}"
+                + ("" if run.source is None else f" (the run's ids: {other})")
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -28,6 +29,7 @@ from evenrank.stats.ratios import Selection
 
 from .impact import (
     BELOW,
+    LOWER,
     UNTOLD,
     GroupImpact,
     corrected,
@@ -39,6 +41,8 @@ from .impact import (
 )
 
 _PHRASES = phrases("impact")
+_OF_THE_LAW = {"sex", "gender", "race", "ethnicity"}
+"""What Local Law 144 asks ratios of."""
 _YES = {"1": 1.0, "true": 1.0, "yes": 1.0, "0": 0.0, "false": 0.0, "no": 0.0}
 
 
@@ -50,61 +54,12 @@ def impact_ratios(
     group_column: opt.GroupColumn = None,
     intersect: opt.Intersect = None,
     neutral: opt.Neutral = None,
-    selected: Annotated[
-        str | None,
-        opt.Option(
-            "With --table: the column of who was selected (0 or 1).",
-            needs=("table",),
-            excludes=("k",),
-            metavar="COLUMN",
-            panel="Input",
-            rare=True,
-        ),
-    ] = None,
-    score: Annotated[
-        str | None,
-        opt.Option("With --table: the column of scores.", needs=("table",), metavar="COLUMN", panel="Input", rare=True),
-    ] = None,
-    rank: Annotated[
-        str | None,
-        opt.Option(
-            "With --table: the column of ranks, from 1, instead.",
-            needs=("table",),
-            metavar="COLUMN",
-            panel="Input",
-            rare=True,
-        ),
-    ] = None,
-    k: Annotated[
-        int | None,
-        opt.Option(
-            "With --table: so many of each list are selected.",
-            needs=("table",),
-            range=opt.COUNT,
-            panel="Input",
-            rare=True,
-        ),
-    ] = None,
-    query: Annotated[
-        str | None,
-        opt.Option(
-            "With --table: the column of the lists (default: one list).",
-            needs=("table",),
-            metavar="COLUMN",
-            panel="Input",
-            rare=True,
-        ),
-    ] = None,
-    id: Annotated[
-        str | None,
-        opt.Option(
-            "With --table: the column of people's ids (default: each row is another person).",
-            needs=("table",),
-            metavar="COLUMN",
-            panel="Input",
-            rare=True,
-        ),
-    ] = None,
+    selected: Annotated[str | None, opt.of_table("the column of who was selected (0 or 1).", excludes=("k",))] = None,
+    score: Annotated[str | None, opt.of_table("the column of scores.")] = None,
+    rank: Annotated[str | None, opt.of_table("the column of ranks, from 1, instead.")] = None,
+    k: Annotated[int | None, opt.of_table("so many of each list are selected.", metavar=None, range=opt.COUNT)] = None,
+    query: Annotated[str | None, opt.of_table("the column of the lists (default: one list).")] = None,
+    id: Annotated[str | None, opt.of_table("the column of people's ids (default: each row is another person).")] = None,
 ) -> ImpactRatios:
     """Measure whom a selection or a ranking of people leaves out.
 
@@ -170,8 +125,9 @@ def impact_ratios(
         place = IdIndex([groups.table["doc_id"]]).places(keys)
         weights = np.stack([groups.weight(group) for group in groups.groups], axis=1)[place]
         weights[place < 0] = 0
-        selection = Selection.of_rows(taken, weights, person, number)
-        rows += group_impacts("", selects, groups.attribute, groups.groups, selection, int((place < 0).sum()))
+        selection, unknown = Selection.of_rows(taken, weights, person, number), place < 0
+        of = group_impacts("", selects, groups.attribute, groups.groups, selection, int(unknown.sum()))
+        rows += [replace(row, unknown_selected=float(taken[unknown].sum())) for row in of]
     tied = (taken > 0) & (taken < 1)
     settings: dict[str, object] = {
         "table": readable(os.path.basename(columns.path)) if columns.path else "in memory",
@@ -324,14 +280,15 @@ class ImpactRatios(Result):
         )
 
     def _legend(self, several: bool) -> Iterator[str]:
-        yield from (f"{BELOW} shown below four fifths", f"{UNTOLD} cannot be told")
+        meanings = {BELOW: "shown below four fifths", LOWER: "lower beyond chance", UNTOLD: "cannot be told"}
+        yield from (f"{mark} {meaning}" for mark, meaning in meanings.items())
         if (comparisons := sum(row.ratio.p is not None for row in self.groups)) > 1:
             yield f"verdicts are corrected for {comparisons} comparisons, intervals are not"
         if several:
             yield "within: ratio within lists"
 
     def _findings(self, several: bool) -> Iterator[Finding]:
-        """Which groups are below four fifths, who is selected, what chance can do, and that a law publishes any ratio.
+        """Which groups are below four fifths, who is selected, what chance can do, and what a law publishes.
 
         ``several``: whether there are several lists.
         """
@@ -344,7 +301,8 @@ class ImpactRatios(Result):
         }
         yield _PHRASES.finding("selection", place="warning", **values)
         yield from others
-        yield _PHRASES.finding("published", place="warning")
+        if any(_OF_THE_LAW & set(re.split(r"[\W_]+", row.attribute.casefold())) for row in self.groups):
+            yield _PHRASES.finding("published", place="warning")
         if self.settings["tied"]:
             ties: dict[str, Any] = {name: self.settings[name] for name in ("k", "tied", "tied_lists")}
             yield _PHRASES.finding("tied" if several else "tied_in_one", place="note", **ties)

@@ -22,7 +22,7 @@ QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
 BASELINE = "baseline"
 ALPHA = 0.05
 
-_KEYS = ("measure", "against", "at_least", "at_most", "quantity", "queries", "greatest", "name")
+_KEYS = ("measure", "against", "at_least", "at_most", "quantity", "signed", "queries", "greatest", "name")
 _LARGEST_END = 1e9
 _SHARE = re.compile(r"([+-]?\d+(?:\.\d+)?) ?%")
 
@@ -71,6 +71,7 @@ class Rule:
         against: "baseline" or the name of the run that the value is a difference from; None: the figure itself.
         quantity: "figure", or what the run's order has beyond a reference order of its own candidates:
             "vs_random_order" or "vs_ideal_order" (the order by relevance).
+        signed: Whether the bound is of a signed measure's value with its sign, not of its size.
         queries: The group of queries that it is about; None: all queries.
         greatest: The size of the largest value that a query can have, where the budget says so.
         name: The rule's name in every output.
@@ -83,6 +84,7 @@ class Rule:
     relative: bool = False
     against: str | None = None
     quantity: Quantity = "figure"
+    signed: bool = False
     queries: str | None = None
     greatest: float | None = None
     name: str | None = None
@@ -90,7 +92,7 @@ class Rule:
     @property
     def absolute(self) -> bool:
         """Whether the bound is of the absolute value: of a measure with a sign, or of one written in bars."""
-        return self.facts.signed or self.measure.startswith("|")
+        return (self.facts.signed and not self.signed) or self.measure.startswith("|")
 
     @property
     def subject(self) -> str:
@@ -125,6 +127,7 @@ class Rule:
         bound = f"{100 * self.bound:+g}%" if self.relative else self.bound
         values: dict[str, object] = {"measure": self.measure, "at_least" if self.floor else "at_most": bound}
         more: dict[str, object] = {"against": self.against, "quantity": self.quantity, "queries": self.queries}
+        more |= {"signed": True} if self.signed else {}
         more |= {"greatest": self.greatest, "name": self.name}
         return values | {key: value for key, value in more.items() if value is not None}
 
@@ -226,6 +229,7 @@ def _rule(table: Mapping[str, object], known: Mapping[str, Facts]) -> Rule:
         relative=relative,
         against=against,
         quantity=quantity,
+        signed=_signed(table, measure, facts),
         queries=_text(table, "queries"),
         greatest=_greatest(table, facts),
         name=_text(table, "name"),
@@ -267,6 +271,15 @@ def _quantity(table: Mapping[str, object], measure: str, facts: Facts) -> Quanti
     return found
 
 
+def _signed(table: Mapping[str, object], measure: str, facts: Facts) -> bool:
+    value = table.get("signed", False)
+    if not isinstance(value, bool):
+        raise EvenrankError(f"signed: expected true or false, found {quoted(value)}")
+    if value and not facts.signed:
+        raise EvenrankError(f"signed: {measure} has no sign")
+    return value
+
+
 def _greatest(table: Mapping[str, object], facts: Facts) -> float | None:
     """The size of the largest value that a query can have, of a measure that has no known one."""
     value = table.get("greatest")
@@ -294,12 +307,14 @@ def _check_bound(rule: Rule) -> None:
     side = "at_least" if rule.floor else "at_most"
     if rule.relative and rule.against is None:
         raise EvenrankError(f"{side}: a share needs {arg.against}: expected a number")
-    if rule.relative and (rule.absolute or rule.quantity != "figure"):
+    if rule.relative and (rule.facts.signed or rule.absolute or rule.quantity != "figure"):
         raise EvenrankError(f"{side}: {rule.subject} can be near 0, where a share means nothing: expected a number")
     if rule.relative and rule.bound <= -1:
         raise EvenrankError(f"{side}: expected a share above -100%, found {100 * rule.bound:g}%")
     if rule.absolute and rule.floor:
-        raise EvenrankError(f"at_least: {rule.measure} is better nearer 0: expected at_most, of the absolute value")
+        raise EvenrankError(
+            f"at_least: {rule.measure} is better nearer 0: expected at_most, of the absolute value, or signed = true"
+        )
     if rule.absolute and rule.against is None and rule.bound < 0:
         raise EvenrankError(f"at_most: no absolute value is below 0, found {rule.bound:g}")
     if not rule.facts.bias and not rule.floor:

@@ -91,6 +91,8 @@ class GateResult(Result):
 
     def page(self) -> Page:
         """The outcome, and the rules with their figures."""
+        # Of one rule on a share the first line has the difference with its interval.
+        interval = len(self.rules) == 1 and self.rules[0].rule.relative and self.rules[0].difference is not None
         verdicts = tuple((rule.title, (Chip(rule.outcome, _TONES[rule.outcome]),)) for rule in self.rules)
         return Page(
             "gate",
@@ -100,7 +102,7 @@ class GateResult(Result):
             sections=(Section("All figures", (_figures_table(self),)),),
             verdicts=Verdicts(("rule", "outcome"), verdicts),
             facts=(("level of the limits", f"{self.alpha:g}"),),
-            legend=("limit: as if one more query lost all it can; the interval above is without it",),
+            legend=(f"limit: as if one more query lost all it can{'; the interval above is without it' * interval}",),
             source="A rule holds if its limit lies within the budget.",
             provenance=self.provenance,
         )

@@ -64,8 +64,9 @@ def initial_budget(
 
     The smallest change for the worse (1, 2, 3, 5, 10 or 20%) that would be ruled out if the run were as good as the
     baseline: a loss where higher is better, a rise where nearer zero is. Of a signed measure and of one in bars, a
-    limit on its absolute value. A comment behind each says nearer than which value is missed in one of five such
-    samples, another which tighter limit takes how many queries.
+    limit on its absolute value; of the first also, commented out, one on a shift to one side. A comment behind each
+    says nearer than which value is missed in one of five such samples, another which tighter limit takes how many
+    queries.
 
     Args:
         audited: As for :func:`evenrank.gate`: what :func:`evenrank.audit` returned, or its JSON with values by query.
@@ -141,6 +142,8 @@ def checkable_budget(
     notices = dict(zip(rules, map(detects_from, results), strict=True))
     for measure, tried in found.items():
         lines += ["", *_rule_lines(measure, tried, notices.get(measure, ""))] if tried else []
+        if measure in rules and values.facts[measure].signed:
+            lines += _shift_lines(values, [base, gated], measure)
     told = [_PHRASES.text("init_refused", measure=plain(measure), why=plain(why)) for measure, why in refused.items()]
     lines += [line for one in told for line in ("", f"# {one}")]
     return InitialBudget("\n".join(lines) + "\n", queries, results, depth, tuple(told))
@@ -160,6 +163,10 @@ def _tightest(values: Audited, runs: Sequence[str], measure: str) -> list[_Tried
     else:
         side, sign = ("at_least", "-") if how.better == "higher" else ("at_most", "+")
         limits = [{"measure": measure, "against": "baseline", side: f"{sign}{margin}%"} for margin in MARGINS]
+    return _until_one_holds(values, runs, limits)
+
+
+def _until_one_holds(values: Audited, runs: Sequence[str], limits: Sequence[Mapping[str, object]]) -> list[_Tried]:
     tried: list[_Tried] = []
     for limit in limits:
         (rule,) = as_budget({"rule": [limit]}, values.facts).rules
@@ -199,6 +206,18 @@ def _try(values: Audited, runs: Sequence[str], limit: Mapping[str, object]) -> _
         effect = found.test.design_effect
         typical = queries_to_hold(margin, sd, found.test.loss, ALPHA, design_effect=effect)
     return _Tried(limit, holds, found.n_identical, typical, found.n)
+
+
+def _shift_lines(values: Audited, runs: Sequence[str], measure: str) -> list[str]:
+    """A rule on the shift to one side, commented out; none where these queries can check none."""
+    of = {"measure": measure, "against": "baseline", "signed": True}
+    tried = _until_one_holds(values, runs, [{**of, "at_most": size} for size in SIZES])
+    if not tried or not tried[-1].holds:
+        return []
+    limit, (first, second) = tried[-1].values["at_most"], values.poles or ("+", "−")
+    said = _PHRASES.text("init_signed", measure=plain(measure), first=plain(first), second=plain(second))
+    rule = ("[[rule]]", f"measure = {json.dumps(measure)}", 'against = "baseline"', "signed = true")
+    return ["", *(f"# {line}" for line in (said, *rule, f"at_most = {limit:g}  # at_least = -{limit:g}"))]
 
 
 def _rule_lines(measure: str, tried: list[_Tried], notice: str) -> Iterator[str]:

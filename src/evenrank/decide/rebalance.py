@@ -13,7 +13,7 @@ from ir_measures import Measure
 
 from evenrank import options as opt
 from evenrank.auditing import AuditResult, audit
-from evenrank.auditing.inputs import only_judged, usual_measures
+from evenrank.auditing.inputs import check_judged, only_judged, usual_measures
 from evenrank.auditing.inputs import only_queries as restricted_to
 from evenrank.files import Order, Provenance, as_qrels, as_queries, as_run, check_outputs, write_run
 from evenrank.files.arguments import checked
@@ -184,6 +184,8 @@ def _done(request: Request, plan: Plan, grouping: Grouping, kept: Kept, changes:
         name,
         place="answer",
         moved=changes.moved,
+        entered=changes.entered,
+        top=request.method.top or SHOWN,
         documents=counted(changes.documents, "document"),
         changed=changes.changed,
         queries=counted(changes.queries, "query"),
@@ -357,6 +359,8 @@ def rebalance(
     provenance.ahead()
     given = as_run(run, order=order)
     judged = None if qrels is None else as_qrels(qrels)
+    if judged is not None:
+        check_judged(judged["query_id"], [given], qrels)
     made = rebalanced(request, given, judged, name, provenance)
     if out is not None:
         write_run(made.run, out)
@@ -421,7 +425,7 @@ def rebalanced(
     lists = grouping.lists(run)
     order, kept = applied(plan.method, lists.lists, plan.strength)
     made = replace(lists.reordered(order), name=name if name != run.name else f"{name} (rebalanced)")
-    changes = lists.changes(order, (~chosen).to_numpy())
+    changes = lists.changes(order, (~chosen).to_numpy(), request.method.top or SHOWN)
     notes += notes_of(request, plan, grouping, changes, kept)
     done = _done(request, plan, grouping, kept, changes, name)
     warnings = []

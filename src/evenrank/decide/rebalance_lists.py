@@ -41,7 +41,8 @@ class Changes:
         queries: Number of queries.
         kept: Sum of the share of the first 10 documents that are still among the first 10.
         changed: Queries in which a document moved; ``first``: those with another document at rank 1.
-        documents: Documents that could move; ``moved``: that did; ``distance``: by how many ranks, in all.
+        documents: Documents that could move; ``moved``: that did, ``entered``: into the first ranks; ``distance``: by
+            how many ranks, in all.
         total, lacking, tied: As in :class:`RunLists`, of all queries, even if only some are looked at.
     """
 
@@ -51,6 +52,7 @@ class Changes:
     first: int
     documents: int
     moved: int
+    entered: int
     distance: float
     total: int
     lacking: int
@@ -123,8 +125,8 @@ class RunLists:
         run = replace(self.run, table=self.run.table.filter(pl.Series(kept)))
         return replace(self, run=run, rows=np.cumsum(kept)[self.rows] - 1)
 
-    def changes(self, order: Array, among: Array | None = None) -> Changes:
-        """How far the documents moved in a new ``order`` [N]; ``among`` [Q]: only in these queries (bool)."""
+    def changes(self, order: Array, among: Array | None = None, top: int = SHOWN) -> Changes:
+        """How far documents moved in an ``order`` [N]; ``among`` [Q]: only in these queries; ``top``: first ranks."""
         rank = self.run.table["rank"].to_numpy().astype(np.int64)
         new, old = rank[self.rows], rank[self.rows[order]]
         queries = np.repeat(np.arange(len(self.lists.lengths)), self.lists.lengths)
@@ -139,6 +141,7 @@ class RunLists:
             int((moved & (new == 1)).sum()),
             int(counts[queries].sum()),
             int(moved.sum()),
+            int((moved & (old > top) & (new <= top)).sum()),
             float(np.abs(new - old)[moved].sum()),
             self.total,
             self.lacking,

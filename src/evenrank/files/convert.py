@@ -63,6 +63,11 @@ def strings(given: Strings | None) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given or ())
 
 
+def first_of(ids: Sequence[str] | pl.Series) -> str:
+    """The first five ids for a message, with "…" where there are more."""
+    return f"{', '.join(map(quoted, ids[:5]))}{', …' if len(ids) > 5 else ''}"
+
+
 def is_path(given: object) -> TypeIs[PathLike]:
     """Whether an argument names a file (or ``irds:NAME``) rather than being data in memory."""
     return isinstance(given, str | os.PathLike)

@@ -16,6 +16,7 @@ from evenrank._command import redacted_address, without_secrets
 
 _LONGEST = 1000
 """Maximum length of a message about a file, in characters: it may list names that are thousands of characters long."""
+AS_UTF8 = " (save the file as UTF-8)"
 
 
 class EvenrankError(Exception):

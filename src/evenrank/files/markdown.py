@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from .errors import InputError, reason_of
+from .errors import AS_UTF8, InputError, reason_of
 
 MARKDOWN = (".md", ".markdown", ".mdx")
 SUFFIXES = (*MARKDOWN, ".txt")
@@ -128,6 +128,6 @@ def _read(file: str) -> str:
     try:
         return Path(file).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(file, "expected UTF-8") from None
+        raise InputError(file, f"expected UTF-8{AS_UTF8}") from None
     except OSError as error:
         raise InputError(file, f"cannot be read: {reason_of(error)}") from None

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
-from .errors import EvenrankError, InputError, MissingExtraError, arg, quoted, reason_of
+from .errors import AS_UTF8, EvenrankError, InputError, MissingExtraError, arg, quoted, reason_of
 from .markdown import is_text_folder, text_files
 
 if sys.version_info >= (3, 14):
@@ -85,7 +85,7 @@ def line_blocks(
             if line == 1 and data.startswith(BOM):
                 data = data[len(BOM) :]
             if line == 1 and (data.startswith(_UTF16) or b"\0" in data[:2]):
-                raise InputError(path, "expected UTF-8, found what looks like UTF-16", line=1)
+                raise InputError(path, f"expected UTF-8, found what looks like UTF-16{AS_UTF8}", line=1)
             if limit < len(data):
                 for number, content in enumerate(data.split(b"\n")):
                     if len(content) > limit:
@@ -113,7 +113,8 @@ def _check_utf8(path: str | os.PathLike[str], data: bytes, first_line: int) -> N
         data.decode()
     except UnicodeDecodeError as error:
         line = first_line + data.count(b"\n", 0, error.start)
-        raise InputError(path, f"expected UTF-8, found the byte 0x{data[error.start]:02x}", line=line) from None
+        found = f"expected UTF-8, found the byte 0x{data[error.start]:02x}"
+        raise InputError(path, found + AS_UTF8, line=line) from None
 
 
 def _raw_blocks(path: str | os.PathLike[str], stream: Readable, block_bytes: int, limit: int) -> Iterator[bytes]:

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from .errors import EvenrankError, InputError, quoted, require_fast
+from .errors import EvenrankError, InputError, arg, quoted, require_fast
 from .reading import BOM, Block, Headed, line_blocks, line_limit, open_binary, open_parquet, read_bytes, refuse_pipe
 from .types import Array
 
@@ -334,6 +334,10 @@ def lines_or_columns(
         if of_pairs or not heading.isdisjoint(QUERY):
             table = columns_in(name, b"".join(block.data for block in (first, *blocks))).table
             return None, _known_names(table, {name for names in columns.values() for name in names})
+        if len(heading) > 2 and "\t" not in line and len(line.split()) < len(layout.fields):
+            other = f" ({arg('run_columns', 'query=…,document=…,score=…')} names others)" if "rank" in columns else ""
+            expected = f"expected {layout.what}, or columns {', '.join(list(columns)[:3])}{other}"
+            raise InputError(path, f"{expected}, found {quoted(line)}", line=first.first_line)
         table = pl.concat([parse_block(path, block, layout) for block in itertools.chain([first], blocks)])
     return table, {}
 

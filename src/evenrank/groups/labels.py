@@ -17,6 +17,7 @@ from evenrank.files.outputs import ids_from_spreadsheets
 from evenrank.files.provenance import SUFFIX
 from evenrank.files.reading import is_utf8
 from evenrank.files.tables import DOCUMENT, Columns, IdIndex, column_named, read_columns
+from evenrank.files.texts import TextFile
 from evenrank.files.types import Array
 
 from .table import REST, DrawnLabels, GroupTable, named_poles, neutrality
@@ -147,8 +148,7 @@ def _asked(
         return columns, asked[0] if asked else None
     absent = next((one for one in asked if one not in columns.table.columns), None)
     if absent is not None:
-        has = ", ".join(columns.table.columns)
-        raise columns.error(f"there is no column {quoted(absent)} ({arg.group_column}): found {has}")
+        raise columns.error(f"there is no column {quoted(absent)} ({arg.group_column}): found {_has(columns)}")
     parts = [pl.col(one).cast(pl.String).str.strip_chars() for one in asked]
     unknown = pl.any_horizontal(part.is_null() | part.is_in(_EMPTY) for part in parts)
     value = pl.concat_str(parts, separator=TIMES)
@@ -293,7 +293,13 @@ def _columns(given: object, what: str) -> Columns:
     if isinstance(given, Columns):
         return given
     if isinstance(given, str | os.PathLike):
-        return read_columns(given)
+        columns, name = read_columns(given), given.id_column if isinstance(given, TextFile) else None
+        if name is None:
+            return columns
+        if name not in columns.table.columns:
+            raise columns.error(f"there is no column {quoted(name)} ({arg.id_column}): found {_has(columns)}")
+        ids, groups = pl.col(name).alias(DOCUMENT[0]), pl.exclude(name, DOCUMENT[0])
+        return replace(columns, table=columns.table.select(ids, groups))
     if isinstance(given, Mapping):
         return Columns(_of_dict(given, what), what=what)
     frame = frame_of(given, what)
@@ -304,6 +310,10 @@ def _columns(given: object, what: str) -> Columns:
         # What is missing is NaN in pandas.
         frame = frame.with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
     return Columns(frame, what=what)
+
+
+def _has(columns: Columns) -> str:
+    return ", ".join(columns.table.columns)
 
 
 def _of_dict(given: Mapping[object, object], what: str) -> pl.DataFrame:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Self
 
 import numpy as np
 import polars as pl
 
+from evenrank.files.convert import first_of
 from evenrank.files.errors import EvenrankError, arg, quoted
 from evenrank.files.json_values import LEFT_OUT
 from evenrank.files.runs import Run
@@ -101,7 +102,7 @@ def refuse_all(run: Run, lost: Array, source: str) -> EvenrankError:
     if len(absent) == total:
         lost_of = f"none of its {total} documents is in" if total > 1 else "its only document is not in"
     return EvenrankError(
-        f"{run.described}: {lost_of} {source}: {_first_of(absent)} ({arg('missing', 'skip')} or"
+        f"{run.described}: {lost_of} {source}: {first_of(absent)} ({arg('missing', 'skip')} or"
         f" {arg('missing', 'neutral')} continues)"
     )
 
@@ -111,7 +112,7 @@ def refuse_unlabelled(run: Run, labels: GroupTable) -> EvenrankError:
     own, theirs = run.table["doc_id"].unique(maintain_order=True), labels.table["doc_id"]
     return EvenrankError(
         f"{run.described}: none of its {counted(len(own), 'document')} is in {labels.source}: the run has"
-        f" {_first_of(own)}; the labels have {_first_of(theirs)}"
+        f" {first_of(own)}; the labels have {first_of(theirs)}"
     )
 
 
@@ -120,13 +121,9 @@ def refuse_share(run: Run, lacking: Lacking, source: str, missing: Missing, limi
     lost = f"{lacking.documents:,} of {counted(lacking.total, 'document')} {lacking.place}"
     return EvenrankError(
         f"{run.described}: {lost} ({_percent(lacking.share)}) {are(lacking.documents)} not in"
-        f" {source}: {_first_of(lacking.first)} ({arg('missing', missing)} tolerates {_percent(limit)};"
+        f" {source}: {first_of(lacking.first)} ({arg('missing', missing)} tolerates {_percent(limit)};"
         f" {arg.missing_limit} sets that share)"
     )
-
-
-def _first_of(ids: Sequence[str] | pl.Series) -> str:
-    return f"{', '.join(map(quoted, ids[:5]))}{', …' if len(ids) > 5 else ''}"
 
 
 def _percent(share: float) -> str:

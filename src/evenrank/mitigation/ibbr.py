@@ -162,8 +162,12 @@ class IBBR:
     """The fairness term ``ibbr-pd`` or ``ibbr-ts`` over the nPRF values of a batch.
 
     ``score`` is R in nPRF. Softmax is the default: of the three it lowered |ΔA-PRF| most for the MRR it cost on the
-    built-in collection (``evenrank experiment ibbr``, table "Score R"). ``weight`` (of the term beside the ranking
-    loss) is for :func:`evenrank.train`; the term itself is unweighted.
+    built-in collection (``evenrank experiment ibbr``, table "Score R").
+
+    ``weight`` is that of the term beside a ranking loss: :func:`evenrank.train` and ``WithFairness`` (of
+    :mod:`evenrank.training.sentence_transformers`) minimise loss + weight · term, or adapt it (``"auto"``, ``"dual"``).
+    ``IBBR(weight=5)(scores, relevance, sides)`` itself is the term without its weight: multiply it in a loop of your
+    own. ``IBBRLoss`` has a ``weight`` of its own, and so does a recipe's ``[fairness]``; both make an ``IBBR`` with it.
 
     Raises EvenrankError for a setting out of range.
     """
@@ -400,6 +404,14 @@ class FunctionTerm:
     def _pairwise(self, summary: Summary) -> Pairwise:
         scores, relevance, sides, mask = (column.detach().T for column in summary[:4])
         return Pairwise.of(scores, relevance, sides, mask > 0)
+
+
+def term_settings(term: BatchTerm, weight: FixedWeight) -> dict[str, object]:
+    """The weight and the settings of a term, for a model card."""
+    shown = {"weight": weight.weight if type(weight) is FixedWeight else type(weight).__name__}
+    if isinstance(term, FunctionTerm):
+        return {**shown, "term": getattr(term.function, "__name__", "a function")}
+    return {**shown, **{name: getattr(term, name) for name in ("term", "form", "score")}}
 
 
 REGISTERED: dict[str, TermFunction] = {}

@@ -7,14 +7,16 @@ Cross-encoder: Nogueira & Cho 2019; Hofstätter et al., ECIR 2021 [POS], eq. 2. 
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import torch
 from safetensors import SafetensorError
@@ -30,8 +32,8 @@ from .kept_vectors import KeptVectors, VectorFile, digest_of
 from .protocol import CandidateLists, Inputs, Ranker
 from .scorers import is_static, truncated_rows
 from .stored import (
+    ENCODERS,
     RARE_WORDS,
-    ModelFolder,
     check_tokeniser,
     check_weights,
     find_folder,
@@ -40,6 +42,7 @@ from .stored import (
     loading_problem,
     of_encoder,
     quiet_loading,
+    states_settings,
 )
 
 if TYPE_CHECKING:
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
 
     Encoder: TypeAlias = "CrossEncoder | SentenceTransformer | Transformer"
 
+_LOG = logging.getLogger(__name__)
 _BATCH = 256
 Task = Literal["sequence-classification", "feature-extraction"]
 
@@ -65,8 +69,6 @@ def start_encoder(model: str, task: Task, layers: int | None, max_length: int, *
     from sentence_transformers.base.modules import Transformer
     from transformers import AutoConfig
 
-    if max_length < 1:
-        raise EvenrankError(f"`max_length`: expected 1 or more, found {max_length}")
     path = find_folder(model)
     local: dict[str, object] = {"trust_remote_code": False, "local_files_only": True}
     try:
@@ -191,17 +193,38 @@ class EncoderRanker(Ranker):
     """A ranker around a model of sentence-transformers, which loads its folder too."""
 
     model: Encoder
+    replaced = ""
+    """Which settings of its model's folder the caller's own have replaced, in words."""
+
+    def _note(self, model: str, changes: Iterable[str]) -> Self:
+        """Notes and logs what the caller's settings have replaced."""
+        if listed := ", ".join(dict.fromkeys(changes)):
+            self.replaced = f"settings in place of those of {model}: {listed}"
+            _LOG.warning(self.replaced)
+        return self
 
     @classmethod
-    def _around(cls, folder: ModelFolder) -> Self:
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """A ranker from a folder of :meth:`save`, or of another model of its kind that sentence-transformers loads.
+
+        Raises InputError for a folder without weights or with a model that is not of its kind or does not fit.
+        """
+        wanted = ENCODERS[cls.kind]
+        # A SPLADE model's own files may not say that it is one.
+        found = find_model(os.fspath(folder), wanted if wanted == "sparse" else None)
+        if found.architecture != wanted:
+            raise InputError(found.path, f"expected a {wanted}-encoder, found a {found.architecture} model")
+        return cls._around(load_encoder(found, "float32", "cpu"), found.path)
+
+    @classmethod
+    def _around(cls, model: Any, folder: str | os.PathLike[str]) -> Self:
         """A ranker around the model of a folder. Raises InputError, which names it, for a model that does not fit."""
-        encoder = load_encoder(folder, "float32", "cpu")
         try:
-            return cls(encoder)
+            return cls(model)
         except InputError:
             raise
         except EvenrankError as error:
-            raise InputError(folder.path, str(error)) from None
+            raise InputError(folder, str(error)) from None
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """``embeddings``, ``encoder`` (its layers), ``head`` (pooler, classifier, projection, maps), if not empty."""
@@ -246,18 +269,29 @@ class CatRanker(EncoderRanker):
 
     @classmethod
     def from_pretrained(
-        cls, model: str, *, layers: int | None = None, max_length: int = 512, seed: int = 0
+        cls, model: str, *, layers: int | None = None, max_length: int | None = None, seed: int = 0
     ) -> CatRanker:
         """A ranker that starts from a checkpoint: a folder, or a name on the hub.
 
-        ``layers``: the number of layers kept, from the first; ``max_length``: tokens of a pair; ``seed``: for weights
-        missing from the checkpoint, usually those of the head. Raises EvenrankError for a setting out of range or an
-        unknown name; InputError for a folder without weights or with a head for several scores.
+        ``layers``: the number of layers kept, from the first; ``max_length``: tokens of a pair (default: 512, or as a
+        folder of a ``CrossEncoder`` says, whose prompts stay too); ``seed``: for weights missing from the checkpoint,
+        usually those of the head. Raises EvenrankError for a setting out of range or an unknown name; InputError for a
+        folder without weights or with a head for several scores.
         """
         from sentence_transformers import CrossEncoder
 
+        if max_length is not None and max_length < 1:
+            raise EvenrankError(f"`max_length`: expected 1 or more, found {max_length}")
+        if states_settings(model, "cross"):
+            ranker = cls(_stored(model, layers))
+            own = ranker.max_length
+            if max_length in (None, own):
+                return ranker
+            encoder = ranker.model[0]
+            encoder.tokenizer.model_max_length = min(max_length, _positions(encoder))
+            return ranker._note(model, [f"max_length ({ranker.max_length}, was {own})"])
         with seeded(seed):
-            encoder = start_encoder(model, "sequence-classification", layers, max_length)
+            encoder = start_encoder(model, "sequence-classification", layers, max_length or 512)
         return cls(CrossEncoder(modules=[encoder], num_labels=1, device="cpu"))
 
     @property
@@ -288,17 +322,6 @@ class CatRanker(EncoderRanker):
             return scores
         # Pairs are ordered by query, as the True values of the mask are.
         return scores.masked_scatter(mask, self.model(inputs)["scores"].float())
-
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> CatRanker:
-        """A ranker from a folder of :meth:`save`, or of any cross-encoder that sentence-transformers loads.
-
-        Raises InputError for a folder without weights or with another kind of model.
-        """
-        found = find_model(os.fspath(folder))
-        if found.architecture != "cross":
-            raise InputError(found.path, f"expected a cross-encoder, found a {found.architecture} model")
-        return cls._around(found)
 
 
 Pooling = Literal["cls", "mean"]
@@ -362,6 +385,8 @@ class DotRanker(EncoderRanker):
         similarity = model.similarity_fn_name
         if similarity not in ("dot", "cosine"):
             raise EvenrankError(f"`similarity`: expected dot or cosine, found {quoted(similarity)}")
+        if model.truncate_dim is not None:
+            raise EvenrankError("a model that truncates its vectors (truncate_dim) is not supported")
         if similarity == "cosine" and not isinstance(model[-1], Normalize):
             model.append(Normalize())
         self.model = model
@@ -387,30 +412,34 @@ class DotRanker(EncoderRanker):
         *,
         passage_model: str | None = None,
         shared: bool = True,
-        pooling: Pooling = "cls",
+        pooling: Pooling | None = None,
         projection: int | None = None,
-        similarity: Similarity = "dot",
+        similarity: Similarity | None = None,
         layers: int | None = None,
-        query_length: int = 100,
-        passage_length: int = 100,
+        query_length: int | None = None,
+        passage_length: int | None = None,
         seed: int = 0,
         map: bool = False,
         freeze: Freeze | None = None,
     ) -> DotRanker:
         """A ranker that starts from a checkpoint: a folder, or a name on the hub.
 
-        Queries and passages share one encoder, unless ``shared`` is False (two copies) or ``passage_model`` is set.
-        ``projection``: output size d of a linear layer after pooling, one per encoder; ``layers``: the number of layers
-        kept, from the first; ``query_length``, ``passage_length``: in tokens; ``seed``: for weights missing from the
-        checkpoint.
+        A folder of a ``SentenceTransformer`` states its ``pooling``, ``similarity`` and lengths, and keeps its other
+        modules and its prompts. A setting that is passed replaces the folder's, which is logged. For other checkpoints
+        the defaults are ``"cls"``, ``"dot"`` and 100 tokens.
+
+        Queries and passages share one encoder, unless the folder has two, ``shared`` is False (two copies) or
+        ``passage_model`` is set. ``projection``: output size d of a linear layer after pooling, one per encoder, unless
+        the folder ends with one of this size; ``layers``: the number of layers kept, from the first; ``query_length``,
+        ``passage_length``: in tokens; ``seed``: for weights missing from the checkpoint.
 
         ``map``: a matrix [d, d] for each side's vectors, the identity at first, so that scores begin as the encoder's;
-        ``freeze="encoder"``: as :meth:`freeze_encoder`. With either, a folder of sentence-transformers keeps its own
-        pooling, normalisation and prompts (and its maps, if it has any), and ``pooling`` is for other checkpoints. Its
-        similarity is not read: ``similarity`` says which it is from now on.
+        ``freeze="encoder"``: as :meth:`freeze_encoder`. In front of either, a folder's normalisation stays whatever the
+        ``similarity``; else ``similarity="dot"`` leaves it out.
 
         Raises EvenrankError for a setting out of range, an unknown name, encoders whose vectors differ in size, ``map``
-        beside ``projection``, and ``freeze`` with nothing to train; InputError for a folder without weights.
+        beside ``projection``, and ``freeze`` with nothing to train; InputError for a folder without weights, and for
+        one that a ``dot`` ranker cannot represent.
         """
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.base.modules import Router
@@ -419,34 +448,41 @@ class DotRanker(EncoderRanker):
             raise EvenrankError("`map`: not beside a projection, which is a map too")
         if freeze not in (None, "encoder"):
             raise EvenrankError(f"`freeze`: expected encoder, found {quoted(freeze)}")
-
-        if pooling not in ("cls", "mean"):
+        if pooling not in (None, "cls", "mean"):
             raise EvenrankError(f"`pooling`: expected cls or mean, found {quoted(pooling)}")
+        if similarity not in (None, "dot", "cosine"):
+            raise EvenrankError(f"`similarity`: expected dot or cosine, found {quoted(similarity)}")
         if projection is not None and projection < 1:
             raise EvenrankError(f"`projection`: expected 1 or more, found {projection}")
-        if query_length < 1 or passage_length < 1:
-            raise EvenrankError(
-                f"`query_length` and `passage_length`: expected 1 or more, found {min(query_length, passage_length)}"
-            )
-        lengths = {"query_length": query_length, "document_length": passage_length}
-        models = [model] if passage_model is None and shared else [model, passage_model or model]
+        lengths = {"query_length": query_length, "passage_length": passage_length}
+        check_lengths(lengths)
+        settings = _DotSettings(pooling, similarity, layers, lengths, projection, behind=map or freeze is not None)
         with seeded(seed):
-            stored = [_stored(one, layers, lengths) if map or freeze else None for one in models]
-            modules = [
-                _tower(one, own, pooling, projection, layers, lengths) for one, own in zip(models, stored, strict=True)
-            ]
-        sizes = [_size(tower) for tower in modules]
-        if len(set(sizes)) > 1:
-            raise EvenrankError(f"vectors of {sizes[0]} and {sizes[1]} numbers: project both to one size")
-        whole = modules[0] if len(modules) == 1 else [Router.for_query_document(*modules)]
-        prompts = None if stored[0] is None else stored[0].prompts
-        encoder = SentenceTransformer(modules=whole, similarity_fn_name=similarity, prompts=prompts, device="cpu")
+            encoder, changes = settings.tower(model)
+            routed = any(isinstance(part, Router) for part in encoder)
+            if passage_model is not None or not (shared or routed):
+                if routed:
+                    raise EvenrankError(f"`passage_model`: {model} has modules for each side already")
+                second, more = settings.tower(passage_model or model)
+                sizes = _size(encoder), _size(second)
+                if sizes[0] != sizes[1]:
+                    raise EvenrankError(f"vectors of {sizes[0]} and {sizes[1]} numbers: project both to one size")
+                encoder, changes = (
+                    SentenceTransformer(
+                        modules=[Router.for_query_document(list(encoder), list(second))],
+                        similarity_fn_name=encoder.similarity_fn_name,
+                        prompts=encoder.prompts,
+                        default_prompt_name=encoder.default_prompt_name,
+                        device="cpu",
+                    ),
+                    changes + more,
+                )
         if map:
             _add_maps(encoder)
-        ranker = cls(encoder)
+        ranker = cls._around(encoder, model)
         if freeze is not None:
             ranker.freeze_encoder()
-        return ranker
+        return ranker._note(model, changes)
 
     def add_maps(self) -> None:
         """Gives each side a map [d, d] behind all that there is, the identity, unless there are maps.
@@ -647,27 +683,12 @@ class DotRanker(EncoderRanker):
         trimmed = {name: value[:, :length] for name, value in own.items()}
         return self.model(trimmed, task=_TASKS[side])["sentence_embedding"].float()  # type: ignore[no-any-return]
 
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> DotRanker:
-        """A ranker from a folder of :meth:`save`, or of another SentenceTransformer with inner product or cosine.
 
-        Raises InputError for a folder without weights or with another kind of model.
-        """
-        found = find_model(os.fspath(folder))
-        if found.architecture != "bi":
-            raise InputError(found.path, f"expected a bi-encoder, found a {found.architecture} model")
-        return cls._around(found)
-
-
-def _stored(model: str, layers: int | None, lengths: dict[str, int]) -> SentenceTransformer | None:
-    """The bi-encoder of a folder of sentence-transformers, with its first ``layers``; None for another checkpoint."""
+def _stored(model: str, layers: int | None) -> Model:
+    """The model of a folder of sentence-transformers, with its first ``layers``."""
     from transformers import AutoConfig
 
-    if not (find_folder(model) / "modules.json").is_file():
-        return None
     found = find_model(model)
-    if found.architecture != "bi":
-        raise InputError(found.path, f"expected a bi-encoder, found a {found.architecture} model")
     settings: dict[str, object] = {}
     if layers is not None:
         try:
@@ -675,34 +696,113 @@ def _stored(model: str, layers: int | None, lengths: dict[str, int]) -> Sentence
         except Exception as error:  # as in load_encoder
             raise loading_problem(found.path, error) from None
         settings = _settings(found.path, config, "feature-extraction", layers)
-    stored: SentenceTransformer = load_encoder(found, "float32", "cpu", settings)
-    for part in stored.modules():
-        if hasattr(part, "document_length"):
-            limit_lengths(part, lengths)
-    return stored
+    return load_encoder(found, "float32", "cpu", settings)
 
 
-def _tower(
-    model: str,
-    stored: SentenceTransformer | None,
-    pooling: Pooling,
-    projection: int | None,
-    layers: int | None,
-    lengths: dict[str, int],
-) -> list[Module]:
-    """The modules of one encoder: those of a ``stored`` one, else a transformer and ``pooling``; and the projection."""
-    from sentence_transformers.base.modules import Dense
-    from sentence_transformers.sentence_transformer.modules import Pooling as Pool
+@dataclass(frozen=True, slots=True)
+class _DotSettings:
+    """What a caller asks of a bi-encoder; None where it may be as its folder states.
 
-    if stored is None:
-        encoder = start_encoder(model, "feature-extraction", layers, max(lengths.values()), **lengths)
-        limit_lengths(encoder, lengths)
-        modules: list[Module] = [encoder, Pool(encoder.get_embedding_dimension(), pooling)]
-    else:
-        modules = list(stored)
-    if projection is not None:
-        modules.append(Dense(_size(modules), projection, activation_function=None))
-    return modules
+    ``behind``: whether a map or a trained projection stands behind the encoder, whose vectors stay as they are then.
+    """
+
+    pooling: Pooling | None
+    similarity: Similarity | None
+    layers: int | None
+    lengths: Mapping[str, int | None]
+    projection: int | None
+    behind: bool
+
+    def tower(self, model: str) -> tuple[SentenceTransformer, list[str]]:
+        """One encoder with its pooling and projection, and which settings of its folder were replaced, in words."""
+        from sentence_transformers.base.modules import Dense, Normalize
+
+        tower, changes = self._loaded(model) if states_settings(model, "bi") else (self._started(model), [])
+        if self.projection is not None and not _ends_with(tower, self.projection):
+            end = None if self.behind or not isinstance(tower[-1], Normalize) else tower.pop(-1)
+            tower.append(Dense(_size(tower), self.projection, activation_function=None))
+            if end is not None:
+                tower.append(end)
+        return tower, changes
+
+    def _started(self, model: str) -> SentenceTransformer:
+        """A new bi-encoder on a checkpoint."""
+        from sentence_transformers import SentenceTransformer
+        from sentence_transformers.sentence_transformer.modules import Pooling as Pool
+
+        limits = {_LIMITS[side]: length or 100 for side, length in self.lengths.items()}
+        encoder = start_encoder(model, "feature-extraction", self.layers, max(limits.values()), **limits)
+        limit_lengths(encoder, limits)
+        pool = Pool(encoder.get_embedding_dimension(), self.pooling or "cls")
+        return SentenceTransformer(modules=[encoder, pool], similarity_fn_name=self.similarity or "dot", device="cpu")
+
+    def _loaded(self, model: str) -> tuple[SentenceTransformer, list[str]]:
+        """The bi-encoder of a folder, and what of it was replaced. Raises EvenrankError for what cannot be replaced."""
+        from sentence_transformers.base.modules import Normalize
+        from sentence_transformers.sentence_transformer.modules import Pooling as Pool
+
+        tower: SentenceTransformer = _stored(model, self.layers)
+        changes = set_lengths(tower, self.lengths)
+        pools = [part for part in tower.modules() if isinstance(part, Pool)]
+        if self.pooling is not None and not (pools and all(isinstance(pool.pooling_mode, str) for pool in pools)):
+            raise EvenrankError(f"`pooling`: {model} pools in a way that cannot be replaced: leave it out")
+        for pool in pools:
+            if self.pooling not in (None, pool.pooling_mode):
+                changes.append(f"pooling ({self.pooling}, was {pool.pooling_mode})")
+                pool.pooling_mode = self.pooling
+        stated = tower.similarity_fn_name
+        if self.similarity not in (None, stated):
+            changes.append(f"similarity ({self.similarity}, was {stated})")
+            tower.similarity_fn_name = self.similarity
+            if stated == "cosine" and not self.behind and isinstance(tower[-1], Normalize):
+                del tower[-1]
+        return tower, changes
+
+
+def check_lengths(lengths: Mapping[str, int | None]) -> None:
+    """Raises EvenrankError for a length below 1."""
+    least = min((length for length in lengths.values() if length is not None), default=1)
+    if least < 1:
+        names = " and ".join(f"`{name}`" for name in lengths)
+        raise EvenrankError(f"{names}: expected 1 or more, found {least}")
+
+
+_LIMITS = {"query_length": "query_length", "passage_length": "document_length"}
+"""What sentence-transformers calls the length of each side's texts."""
+
+
+def set_lengths(model: Model, lengths: Mapping[str, int | None]) -> list[str]:
+    """Replaces a model's own limits by those that are given; what was replaced, in words."""
+    changes = []
+    for part in model.modules():
+        if not hasattr(part, "document_length"):
+            continue
+        own = {side: getattr(part, _LIMITS[side]) or part.max_seq_length for side in lengths}
+        new = {side: own[side] if length is None else min(length, _positions(part)) for side, length in lengths.items()}
+        if new != own:
+            part.tokenizer.model_max_length = max(new.values())
+            limit_lengths(part, {_LIMITS[side]: length for side, length in new.items()})
+            changes += [f"{side} ({new[side]}, was {own[side]})" for side in new if new[side] != own[side]]
+    return changes
+
+
+def _positions(encoder: Transformer) -> int:
+    """How many tokens a transformer can read."""
+    for name, part in encoder.model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(part, nn.Embedding):
+            # RoBERTa's positions begin behind that of padding.
+            return part.num_embeddings - (0 if part.padding_idx is None else part.padding_idx + 1)
+    return int(getattr(encoder.model.config, "max_position_embeddings", None) or encoder.max_seq_length)
+
+
+def _ends_with(model: SentenceTransformer, size: int) -> bool:
+    """Whether a linear layer gives the vectors their size already, if it is this one."""
+    from sentence_transformers.base.modules import Dense, Normalize, Router
+
+    path = [part for part in model if not isinstance(part, Normalize)]
+    while isinstance(path[-1], Router):
+        path = [part for part in path[-1].sub_modules["query"] if not isinstance(part, Normalize)]
+    return isinstance(path[-1], Dense) and path[-1].out_features == size
 
 
 def limit_lengths(encoder: Transformer, lengths: dict[str, int]) -> None:

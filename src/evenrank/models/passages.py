@@ -37,7 +37,7 @@ from evenrank.files import (
     make_folder,
 )
 from evenrank.files.arguments import checked
-from evenrank.files.convert import is_path
+from evenrank.files.convert import first_of, is_path
 from evenrank.files.errors import arg, quoted, require_neural
 from evenrank.files.progress import progress
 from evenrank.files.sentences import Span, sentence_starts, word_places
@@ -453,9 +453,8 @@ class _Answers:
         """
         absent = [doc_id for doc_id in self._texts if doc_id not in self._met]
         if absent:
-            first = ", ".join(map(quoted, absent[:5])) + (", …" if len(absent) > 5 else "")
             count = counted(len(absent), "paragraph")
-            raise InputError(self.path, f"{count} {are(len(absent))} not in the collection: {first}")
+            raise InputError(self.path, f"{count} {are(len(absent))} not in the collection: {first_of(absent)}")
         by_document: dict[str, list[tuple[str, int, int]]] = {}
         for passage_id, doc_id, start, end in places.iter_rows():
             by_document.setdefault(doc_id, []).append((passage_id, start, end))

@@ -12,7 +12,6 @@ one of a bi-encoder of that size.
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -22,9 +21,8 @@ from torch import Tensor, nn
 
 from evenrank.files import EvenrankError
 
-from .encoders import EncoderRanker, limit_lengths, reads_to, tokenise
+from .encoders import EncoderRanker, check_lengths, reads_to, set_lengths, tokenise
 from .protocol import CandidateLists, Inputs
-from .stored import find_model
 
 if TYPE_CHECKING:
     from sentence_transformers import SparseEncoder
@@ -83,29 +81,18 @@ class SparseRanker(EncoderRanker):
             raise EvenrankError("a sparse ranker needs SPLADE with the maximum over tokens and the inner product")
 
     @classmethod
-    def from_pretrained(cls, model: str, *, query_length: int = 100, passage_length: int = 100) -> SparseRanker:
+    def from_pretrained(
+        cls, model: str, *, query_length: int | None = None, passage_length: int | None = None
+    ) -> SparseRanker:
         """A ranker that starts from a SPLADE model: a folder, or a name on the hub.
 
-        ``query_length``, ``passage_length``: in tokens. Raises EvenrankError for a setting out of range or an unknown
-        name; InputError for a folder without weights or with another kind of model.
+        ``query_length``, ``passage_length``: in tokens (default: as the model reads). Raises EvenrankError for a
+        setting out of range or an unknown name; InputError for a folder without weights or with another kind of model.
         """
-        if min(query_length, passage_length) < 1:
-            raise EvenrankError(
-                f"`query_length` and `passage_length`: expected 1 or more, found {min(query_length, passage_length)}"
-            )
+        lengths = {"query_length": query_length, "passage_length": passage_length}
+        check_lengths(lengths)
         ranker = cls.load(model)
-        for part in ranker.model.modules():
-            if hasattr(part, "document_length"):
-                limit_lengths(part, {"query_length": query_length, "document_length": passage_length})
-        return ranker
-
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> SparseRanker:
-        """A ranker from a folder of :meth:`save`, or of another SPLADE model.
-
-        Raises InputError for a folder without weights or with another kind of model.
-        """
-        return cls._around(find_model(os.fspath(folder), "sparse"))
+        return ranker._note(model, set_lengths(ranker.model, lengths))
 
     @property
     def keeps_vectors(self) -> bool:

@@ -141,8 +141,8 @@ def _explained(model: str) -> Iterator[None]:
 
 
 Architecture = Literal["cross", "bi", "sparse", "late", "kernel"]
-ENCODERS = ("cat", "dot", "sparse")
-"""The rankers of this library whose folders are those of sentence-transformers."""
+ENCODERS: dict[str, Architecture] = {"cat": "cross", "dot": "bi", "sparse": "sparse"}
+"""The rankers of this library whose folders are those of sentence-transformers, and their architectures."""
 CHOICES = ("cross", "bi", "sparse", "late")
 """The kinds that a caller can choose."""
 _SAVED: dict[str, Architecture] = {
@@ -289,6 +289,13 @@ def find_folder(model: str) -> Path:
         path = download_model(model)
     _check_weights(path)
     return path
+
+
+def states_settings(model: str, kind: Architecture) -> bool:
+    """Whether the folder of ``model`` is sentence-transformers' own of this kind, and so states how texts are read."""
+    path = find_folder(model)
+    older = kind == "cross" and "sentence_transformers" in read_object(path / "config.json")
+    return ((path / "modules.json").is_file() or older) and architecture_of(path, None) == kind
 
 
 def model_bytes(model: str) -> int:

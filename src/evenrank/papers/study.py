@@ -39,7 +39,7 @@ from evenrank.files import (
 from evenrank.mitigation import AutoWeight
 from evenrank.models import Precision
 from evenrank.results import Drawing, Table
-from evenrank.training import load_recipe, parse_recipe, ranking_recipe
+from evenrank.training import differing_keys, load_recipe, parse_recipe, ranking_recipe
 
 from .checks import Need, Options, need_irds, need_model, need_public, unused
 from .claims import of_paper
@@ -477,7 +477,7 @@ class Study(Generic[S, D]):
             {"source": self.about["source"], **recipe, "name": folder.name, "out": str(folder)}, folder.name
         )
         if (folder / "result.json").is_file():
-            if differing := changed(load_recipe(folder / "recipe.toml").model_dump(), parsed.model_dump()):
+            if differing := differing_keys(load_recipe(folder / "recipe.toml"), parsed):
                 raise EvenrankError(
                     f"{folder}: this training had another recipe ({', '.join(differing)}); choose another {arg.out} to"
                     " start over"

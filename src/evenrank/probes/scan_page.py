@@ -237,7 +237,7 @@ def _table(result: ScanResult) -> Table:
         seen = (
             Column("cause", TEXT, "", lambda loss: _label(loss)),
             Column("lost", percents(), "lost", lambda loss: loss.share),
-            Column("detectable", percents(), "would show from", lambda loss: loss.detectable),
+            Column("detectable", _seen_from(percents()), "would show from", lambda loss: loss.detectable),
             Column("unit", TEXT, "share of", lambda loss: loss.unit),
         )
         return Table(
@@ -265,6 +265,11 @@ def _table(result: ScanResult) -> Table:
         Column("passages", TEXT, "passages", "4"),
     )
     return Table("Losses", columns, rows)
+
+
+def _seen_from(text: Format) -> Format:
+    """How the share reads from which a loss would show; of so few none can."""
+    return Format(lambda share: "no share" if share > 1 else text.read(share))
 
 
 def _by_cause(losses: Sequence[Loss]) -> list[Loss]:
@@ -324,7 +329,7 @@ def _all(result: ScanResult) -> Table:
         Column("unit", TEXT, "share of"),
         Column("count", COUNT, "passages"),
         Column("named", TEXT, of=lambda loss: "shown" if loss.named else "–"),
-        Column("detectable", digits(3), "would show from"),
+        Column("detectable", _seen_from(digits(3)), "would show from"),
     )
     return Table("All causes", columns, result.losses)
 

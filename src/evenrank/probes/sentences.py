@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from evenrank.files import EvenrankError
+from evenrank.files.convert import first_of
 from evenrank.files.errors import quoted
 from evenrank.files.sentences import Span
 from evenrank.files.squad import AnswerAlignment
@@ -70,7 +71,6 @@ def locate(spans: pl.DataFrame, texts: pl.DataFrame, where: str) -> tuple[pl.Dat
 def _check_present(table: pl.DataFrame, where: str) -> None:
     absent = table.filter(pl.col("text").is_null())["doc_id"].unique(maintain_order=True)
     if len(absent):
-        listed = ", ".join(map(quoted, absent[:5])) + (", …" if len(absent) > 5 else "")
         raise EvenrankError(
-            f"{counted(len(absent), 'passage')} with answers {are(len(absent))} not in {where}: {listed}"
+            f"{counted(len(absent), 'passage')} with answers {are(len(absent))} not in {where}: {first_of(absent)}"
         )

@@ -8,10 +8,19 @@ from evenrank._lazy import lazy_names
 
 if TYPE_CHECKING:
     from .card import ruined
-    from .recipes import TrainingSettings, load_recipe, parse_recipe, ranking_recipe
+    from .recipes import TrainingSettings, differing_keys, load_recipe, parse_recipe, ranking_recipe
     from .run import build_ranker
     from .trainer import read_log
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
-__all__ = ["TrainingSettings", "build_ranker", "load_recipe", "parse_recipe", "ranking_recipe", "read_log", "ruined"]
+__all__ = [
+    "TrainingSettings",
+    "build_ranker",
+    "differing_keys",
+    "load_recipe",
+    "parse_recipe",
+    "ranking_recipe",
+    "read_log",
+    "ruined",
+]

@@ -7,10 +7,12 @@ import math
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evenrank._version import __version__
+from evenrank.auditing import AuditResult
 from evenrank.auditing.compute import audit
 from evenrank.files import Provenance, Run, write_text
 from evenrank.files.arguments import checked
@@ -21,7 +23,6 @@ from evenrank.stats.estimate import SIGNIFICANT
 
 from .choice import Validation
 from .lists import label_lines
-from .recipes import DistilRecipe, Recipe, RunRecipe, to_toml
 
 LOST = 0.2
 """The share of its base's utility beyond whose loss a card opens with a warning."""
@@ -81,63 +82,80 @@ _TASKS = {"dot": "sentence-similarity", "sparse": "feature-extraction"}
 _LIBRARY = {"cat": "CrossEncoder", "dot": "SentenceTransformer", "sparse": "SparseEncoder"}
 
 
-def write_card(
-    recipe: Recipe, folder: Path, result: dict[str, Any], validation: Validation, run: Run, made: Provenance
-) -> None:
-    """Writes ``model/README.md`` and ``audit.json``: the validation run against its first stage.
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a card says that a model was made from: a training's name, its ranker's kind and base, and its settings."""
 
-    By labels if the recipe has any (the first of several), else by ``gender-en``.
+    name: str
+    kind: str
+    base: str | None
+    settings: str
+    """As TOML."""
+
+
+def audit_validation(
+    name: str, validation: Validation, run: Run, made: Provenance, folder: Path, collection: str | None = None
+) -> AuditResult:
+    """The audit of a validation run, ``name``, against its first stage, which is also written as ``audit.json``.
+
+    By labels if the validation has any (the first of several), else by ``gender-en`` in the texts of ``collection``,
+    else by the validation's first attribute; without any, of effectiveness alone.
     """
-    runs = {"first stage": validation.run, recipe.name: run}
-    labels = next((one for one in (*validation.attributes.values(), validation.target) if one and one.labelled), None)
+    tables = [one for one in (*validation.attributes.values(), validation.target) if one]
+    labels = next((one for one in tables if one.labelled), None)
     found = audit(
-        runs,
-        collection=None if labels else recipe.validated_collection,
-        scores=labels,
+        {"first stage": validation.run, name: run},
+        collection=None if labels else collection,
+        scores=labels or (None if collection else next(iter(tables), None)),
         qrels=validation.qrels.join(validation.run.queries.to_frame(), on="query_id", how="semi"),
         baseline="first stage",
         unknown="skip" if labels else None,
         provenance=made,
     )
     found.to_json(folder / "audit.json")
-    index = _model_index(recipe.name, found[recipe.name].metrics())
-    by_labels = skip = ""
-    if "labels" in result:
-        by_labels = ", by their labels; those without one are left out of the measures of bias"
-        skip = " --unknown skip"
-    audited = f"""## Audit of the validation run
+    return found
+
+
+def write_card(
+    origin: Origin, folder: Path, result: Mapping[str, Any], made: Provenance, audited: AuditResult | None = None
+) -> None:
+    """Writes ``model/README.md``: of a validated ranker, of one that was not, or of a distilled encoder."""
+    what, heading = f"A `{origin.kind}` ranker trained with evenrank {__version__}.", "Training"
+    on, task, metrics = "validation queries", "text-ranking", dict[str, float]()
+    section = """## Bias
+
+Neither validated nor audited: `evenrank rerank`, then `evenrank audit`.
+"""
+    if "teacher" in result:
+        teacher = plain(result["teacher"]).replace("`", "'")
+        what = f"A bi-encoder that learned the vectors of `{teacher}` with evenrank {__version__}, without labels."
+        heading, on, task = "Agreement with the teacher", "texts held out", "feature-extraction"
+        metrics = {result["measure"]: result["value"]}
+        section = """## Bias
+
+It takes over what its teacher prefers, and was not audited: `evenrank rerank`, then `evenrank audit`. It knows the
+texts that it learned from, and ranks them better than others.
+"""
+    elif audited is not None:
+        heading, metrics = "Effectiveness", audited[origin.name].metrics()
+        by_labels = skip = ""
+        if "labels" in result:
+            by_labels = ", by their labels; those without one are left out of the measures of bias"
+            skip = " --unknown skip"
+        section = f"""## Audit of the validation run
 
 Over all passages of the run, including those that were not re-ranked{by_labels}. `evenrank audit` computes the same
 figures from the first stage and `validation.run`, with the queries of `validation.run` and `--only-queries{skip}`.
 
 ```
-{found.table()}
+{audited.table()}
 ```
 """
-    what = f"A `{recipe.ranker.kind}` ranker trained with evenrank {__version__}."
-    _write(recipe, folder, what, result, ("Effectiveness", audited), index, made)
-
-
-def write_distilled_card(recipe: DistilRecipe, folder: Path, result: dict[str, Any], made: Provenance) -> None:
-    """Writes ``model/README.md`` of an encoder that has learned the vectors of another one."""
-    teacher = plain(recipe.teacher.model).replace("`", "'")
-    what = f"A bi-encoder that learned the vectors of `{teacher}` with evenrank {__version__}, without labels."
-    unaudited = """## Bias
-
-It takes over what its teacher prefers, and was not audited: `evenrank rerank`, then `evenrank audit`. It knows the
-texts that it learned from, and ranks them better than others.
-"""
-    index = _model_index(recipe.name, {result["measure"]: result["value"]}, "texts held out", "feature-extraction")
-    _write(recipe, folder, what, result, ("Agreement with the teacher", unaudited), index, made)
-
-
-def _model_index(
-    name: str, values: Mapping[str, float], on: str = "validation queries", task: str = "text-ranking"
-) -> list[dict[str, object]]:
-    """``model-index``, the form of results in the metadata of a model card on the Hub."""
-    metrics = [{"type": metric, "name": metric, "value": value} for metric, value in values.items()]
-    data = {"type": "validation", "name": on}
-    return [{"name": name, "results": [{"task": {"type": task}, "dataset": data, "metrics": metrics}]}]
+    # The form of results in the metadata of a model card on the Hub.
+    listed = [{"type": metric, "name": metric, "value": value} for metric, value in metrics.items()]
+    found = {"task": {"type": task}, "dataset": {"type": "validation", "name": on}, "metrics": listed}
+    index = [{"name": origin.name, "results": [found]}]
+    _write(origin, folder, what, result, (heading, section), index, made)
 
 
 @checked
@@ -149,7 +167,7 @@ def training_summary(folder: str | os.PathLike[str]) -> list[str]:
     folder = Path(folder)
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     lines = summary_of(result)
-    if "teacher" in result:
+    if not (folder / "audit.json").is_file():
         return lines
     runs = json.loads((folder / "audit.json").read_text(encoding="utf-8"))["runs"]
     first, trained = list(runs.values())[:2]
@@ -165,14 +183,18 @@ def summary_of(result: Mapping[str, Any]) -> list[str]:
     """The lines of :func:`training_summary` from the figures of a ``result.json``."""
     if "teacher" in result:
         return _distilled_lines(result)
-    measure, value, verdict = result["measure"], result["value"], tested(result)
-    lines = [line for line in [warning(result)] if line]
-    lines.append(
-        f"{measure}: {value:.4f} after re-ranking the first {result['depth']} passages, {result['first_stage']:.4f}"
-        f" before{f'; {verdict}' if verdict else ''}"
-    )
+    lines = []
+    if "value" in result:
+        measure, value, verdict = result["measure"], result["value"], tested(result)
+        lines += [line for line in [warning(result)] if line]
+        lines.append(
+            f"{measure}: {value:.4f} after re-ranking the first {result['depth']} passages, {result['first_stage']:.4f}"
+            f" before{f'; {verdict}' if verdict else ''}"
+        )
     if "base" in result:
-        lines.append(f"{measure} of its base, the ranker that this training continued from: {result['base']:.4f}")
+        lines.append(
+            f"{result['measure']} of its base, the ranker that this training continued from: {result['base']:.4f}"
+        )
     for name, bias in result.get("delta_aprf", {}).items():
         first = result["delta_aprf_first_stage"][name]
         lines.append(f"ΔA-PRF ({name}): {_figure(bias)}, first stage: {_figure(first)} (nearer 0 is better)")
@@ -201,37 +223,39 @@ def _figure(value: float | None) -> str:
 
 
 def _write(
-    recipe: RunRecipe,
+    origin: Origin,
     folder: Path,
     what: str,
-    result: dict[str, Any],
+    result: Mapping[str, Any],
     figures: tuple[str, str],
     index: object,
     made: Provenance,
 ) -> None:
     """Writes a card; ``figures``: the heading of its figures, and the section behind them."""
-    library = _LIBRARY.get(recipe.ranker.kind)
-    origin, loaded = "sentence_transformers", f"{library}("
+    library = _LIBRARY.get(origin.kind)
+    package, loaded = "sentence_transformers", f"{library}("
     if not library:
-        origin, library = "evenrank.models.protocol", "ranker_class"
-        loaded = f'ranker_class("{recipe.ranker.kind}").load('
-    usage = f'from {origin} import {library}\n\nmodel = {loaded}"PATH OF THIS FOLDER")'
+        package, library = "evenrank.models.protocol", "ranker_class"
+        loaded = f'ranker_class("{origin.kind}").load('
+    usage = f'from {package} import {library}\n\nmodel = {loaded}"PATH OF THIS FOLDER")'
     lines = summary_of(result)
     for name, (acted, steps) in result.get("fair_steps", {}).items():
         lines.append(f"the fairness term ({name}) acted in {acted:,} of {counted(steps, 'step')}")
+    if "replaced" in result:
+        lines.append(result["replaced"])
     # A model that is worse than none says so first.
     first = f"**{lines.pop(0)}**\n\n" if "first_stage" in result and warning(result) else ""
     listed = "\n".join(f"- {line}" for line in lines)
     heading, section = figures
     text = f"""---
-library_name: {"sentence-transformers" if origin == "sentence_transformers" else "evenrank"}
-pipeline_tag: {_TASKS.get(recipe.ranker.kind, "text-ranking")}
-{_inherited(recipe.ranker.model)}
-tags: [evenrank, ranking, {recipe.ranker.kind}]
+library_name: {"sentence-transformers" if package == "sentence_transformers" else "evenrank"}
+pipeline_tag: {_TASKS.get(origin.kind, "text-ranking")}
+{_inherited(origin.base)}
+tags: [evenrank, ranking, {origin.kind}]
 model-index: {json.dumps(index)}
 ---
 
-# {recipe.name}
+# {origin.name}
 
 {first}{what}
 
@@ -248,7 +272,7 @@ model-index: {json.dumps(index)}
 ## Recipe
 
 ```toml
-{to_toml(recipe)}```
+{origin.settings}```
 
 ## Provenance
 

@@ -15,7 +15,8 @@ from transformers.trainer_callback import ExportableState
 
 from evenrank.auditing.query_clusters import query_clusters
 from evenrank.files import EvenrankError, Run
-from evenrank.files.errors import arg, quoted
+from evenrank.files.convert import first_of
+from evenrank.files.errors import arg
 from evenrank.files.threads import in_order
 from evenrank.files.wording import counted
 from evenrank.groups import GroupTable, Scoring, score_texts
@@ -83,9 +84,8 @@ class Validation:
         }
         for (noun, where), missing in lacking.items():
             if len(missing):
-                names = ", ".join(map(quoted, missing[:5])) + (", …" if len(missing) > 5 else "")
                 raise EvenrankError(
-                    f"validation: {run.described}: {len(missing)} of its {noun} not in {where}: {names}"
+                    f"validation: {run.described}: {len(missing)} of its {noun} not in {where}: {first_of(missing)}"
                 )
         pairs = pairs.join(queries.rename({"text": "query"}), on="query_id", how="left", maintain_order="left").join(
             kept, on="doc_id", how="left", maintain_order="left"

@@ -36,7 +36,7 @@ from evenrank.files import (
     write_text,
 )
 from evenrank.files.arguments import checked
-from evenrank.files.convert import frame_of
+from evenrank.files.convert import first_of, frame_of
 from evenrank.files.errors import arg, quoted
 from evenrank.files.reading import line_blocks, open_binary, open_parquet, read_bytes, refuse_pipe
 from evenrank.files.tables import lines_of
@@ -301,13 +301,12 @@ def _write(
     absent = wanted.filter(~wanted.is_in(texts["doc_id"].implode()))
     if len(absent):
         where = "the collection" if isinstance(collection, pl.DataFrame) else f"the collection {os.fspath(collection)}"
-        listed = ", ".join(map(quoted, absent[:5])) + (", …" if len(absent) > 5 else "")
-        raise EvenrankError(f"{counted(len(absent), 'training passage')} {are(len(absent))} not in {where}: {listed}")
+        count = counted(len(absent), "training passage")
+        raise EvenrankError(f"{count} {are(len(absent))} not in {where}: {first_of(absent)}")
     table = table.join(queries.rename({"text": "query"}), on="query_id", how="left", maintain_order="left")
     lacking = table.filter(pl.col("query").is_null())["query_id"]
     if len(lacking):
-        listed = ", ".join(map(quoted, lacking[:5])) + (", …" if len(lacking) > 5 else "")
-        raise EvenrankError(f"{counted(len(lacking), 'training query')} without a text: {listed}")
+        raise EvenrankError(f"{counted(len(lacking), 'training query')} without a text: {first_of(lacking)}")
     relevant = table["positives"].explode()
     row = texts.select("doc_id").with_row_index("row")
     for name in ("positives", "negatives"):
@@ -694,6 +693,11 @@ def _parsed(row: object, number: int) -> TrainingList:
     """A record as a list. Raises ValueError for a record of another form."""
     if not isinstance(row, Mapping):
         raise ValueError(f"{_EXPECTED}, found {type(row).__name__}")
+    if "positive" in row and "passages" not in row:
+        raise ValueError(
+            "a pair has no negatives: write each positive as a list, here query = anchor, passages = [positive, a"
+            f" negative], relevance = [1, 0]; {arg('in_batch', True)} adds the passages of the batch's other lists"
+        )
     query, sides = row.get("query"), row.get("sides")
     passages, relevance = row.get("passages", row.get("docs")), row.get("relevance", row.get("labels"))
     if not isinstance(query, str) or not _is_list(passages, str) or not _is_list(relevance, int | float):

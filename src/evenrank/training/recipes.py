@@ -18,6 +18,7 @@ from evenrank._command import spelled
 from evenrank.files import EvenrankError, InputError
 from evenrank.files.errors import arg, quoted
 from evenrank.files.toml import parsed_toml
+from evenrank.files.work import changed
 from evenrank.mitigation import Term
 from evenrank.models.stored import ENCODERS
 
@@ -125,8 +126,15 @@ RANKERS = ("cat", "dot", "sparse", "tk", "knrm", "conv-knrm", "match-pyramid")
 RANKING_LOSSES = ("nll", "hinge", "bce", "ranknet", "margin-mse")
 
 
+QUERY_LENGTH, PASSAGE_LENGTH = 30, 200
+"""Tokens that are read where neither a recipe nor a model's folder says how many."""
+
+
 class RankerRecipe(Part):
     """Which ranker, and what it starts from: the table ``[ranker]`` of a recipe, or the ``ranker`` of ``train``.
+
+    A folder of sentence-transformers states its pooling, similarity, prompts and lengths, which are taken; a setting
+    that is named replaces the folder's, and the log and the model card say so.
 
     A map on a frozen encoder, whose vectors are kept in a folder:
 
@@ -136,7 +144,6 @@ class RankerRecipe(Part):
             freeze="encoder",
             map=True,
             kept="kept",
-            similarity="cosine",
         )
 
     Raises pydantic's ValidationError, a ValueError, for an unknown key, a value out of range, and keys that do not go
@@ -151,25 +158,24 @@ class RankerRecipe(Part):
     )
     layers: int | None = Field(default=None, ge=1, description="cat, dot: keep only the first so many layers")
     towers: Literal["shared", "separate"] = "shared"
-    pooling: Literal["cls", "mean"] = "cls"
-    dimensions: int | None = Field(default=None, ge=1, description="dot: project to so many dimensions")
-    map: bool = Field(
-        default=False,
-        description="dot: a matrix [d, d] for each side's vectors, the identity at first; the encoder's own pooling",
+    pooling: Literal["cls", "mean"] | None = Field(
+        default=None, description="dot: the folder's if omitted, else cls (so are similarity, dot, and the lengths)"
     )
+    dimensions: int | None = Field(default=None, ge=1, description="dot: project to so many dimensions")
+    map: bool = Field(default=False, description="dot: a matrix [d, d] for each side's vectors, the identity at first")
     freeze: Literal["encoder"] | None = Field(
         default=None, description="dot: train the map or the projection alone; each text is encoded once"
     )
     kept: str | None = Field(
         default=None, description="freeze: a folder that keeps the vectors, for other trainings too"
     )
-    similarity: Literal["dot", "cosine"] = Field(
-        default="dot", description="dot: of vectors, whatever the model's own is; cosine: normalised, behind a map too"
+    similarity: Literal["dot", "cosine"] | None = Field(
+        default=None, description="dot: of vectors; cosine: normalised, behind a map too"
     )
-    query_length: int = Field(
-        default=30, ge=1, description="tokens of a query that are read; cat: of a pair, both together"
+    query_length: int | None = Field(
+        default=None, ge=1, description="tokens of a query that are read (30); cat: of a pair, both together"
     )
-    passage_length: int = Field(default=200, ge=1, description="tokens of a passage that are read")
+    passage_length: int | None = Field(default=None, ge=1, description="tokens of a passage that are read (200)")
     vectors: str = Field(
         default="train", description="kernel rankers: a file of word vectors, or train (on the collection)"
     )
@@ -193,6 +199,12 @@ class RankerRecipe(Part):
         if self.kept is not None and self.freeze is None:
             raise ValueError('kept: needs freeze = "encoder"')
         return self
+
+    def with_defaults(self) -> RankerRecipe:
+        """The recipe with the defaults of what a folder of sentence-transformers would state."""
+        lengths = {"query_length": QUERY_LENGTH, "passage_length": PASSAGE_LENGTH}
+        defaults: dict[str, object] = {"pooling": "cls", "similarity": "dot", **lengths}
+        return self.model_copy(update={name: defaults[name] for name in defaults if getattr(self, name) is None})
 
 
 class DataRecipe(Part):
@@ -448,6 +460,13 @@ def ranking_recipe(name: str) -> Recipe:
     found = load_recipe(name)
     assert isinstance(found, Recipe)
     return found
+
+
+def differing_keys(kept: RunRecipe, now: RunRecipe) -> list[str]:
+    """The keys of a recipe that differ from a kept one's, where defaults may be written that ``now`` leaves out."""
+    written, ranker, defaults = (one.model_dump() for one in (kept.ranker, now.ranker, now.ranker.with_defaults()))
+    ranker |= {name: value for name, value in defaults.items() if ranker[name] is None and written[name] == value}
+    return changed(kept.model_dump(), now.model_dump() | {"ranker": ranker})
 
 
 def _set(data: dict[str, Any], setting: str) -> None:

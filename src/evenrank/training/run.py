@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import polars as pl
 import torch
@@ -39,19 +39,29 @@ from evenrank.files.json_values import json_text
 from evenrank.files.texts import scan_texts
 from evenrank.files.types import Array
 from evenrank.files.wording import counted
-from evenrank.files.work import alone, changed
+from evenrank.files.work import alone
 from evenrank.groups import GroupTable, Scoring, load_lexicon, note_lexicon
 from evenrank.mitigation.attributes import rows_of
 from evenrank.mitigation.ibbr import best_weight
-from evenrank.models.encoders import DotRanker
+from evenrank.models.encoders import CatRanker, DotRanker
 from evenrank.models.protocol import Ranker, config_file, ranker_class
-from evenrank.models.stored import ENCODERS
+from evenrank.models.sparse import SparseRanker
+from evenrank.models.stored import (
+    ENCODERS,
+    UnclearKindError,
+    find_model,
+    load_kernel_ranker,
+    states_settings,
+)
 
+from .card import Origin, audit_validation, write_card
 from .choice import Choice, Validation, largest_gap
 from .distil import MEASURE, DistilTrainer, TaughtTexts, Teacher, agreement, taught_texts
 from .fairness import FairTerm, acted_steps, attribute_of, read_recipe_labels
 from .lists import ADVERSARY, PassageGroups, TrainingLists, build_from_file, build_lists, label_lines
 from .recipes import (
+    PASSAGE_LENGTH,
+    QUERY_LENGTH,
     AnyRecipe,
     DataRecipe,
     DistilRecipe,
@@ -59,6 +69,7 @@ from .recipes import (
     RankerRecipe,
     Recipe,
     RunRecipe,
+    differing_keys,
     load_recipe,
     named_as,
     to_toml,
@@ -169,67 +180,65 @@ def build_ranker(
 ) -> Ranker:
     """The ranker that a recipe starts from; the same seed gives the same weights.
 
-    If ``wanted.model`` is the ``model`` folder of a training run, that ranker is trained further, as it is (transfer);
-    otherwise ``cat`` and ``dot`` start from its encoder, and kernel rankers from word vectors: those in a file of the
-    words of ``texts`` (a collection or a frame of one; those of ``data`` if there are none), or vectors trained on
-    them. With ``map`` a ranker scores as its encoder until it is trained; with ``freeze`` its vectors are kept in
-    memory, and in the folder ``kept`` if there is one.
+    ``cat``, ``dot`` and ``sparse`` start from the model's encoder; what its folder states, and the recipe leaves open,
+    is taken from there, so that a ranker trained before is trained further (transfer). Kernel rankers start from word
+    vectors: those in a file of the words of ``texts`` (a collection or a frame of one; those of ``data`` if there are
+    none), or vectors trained on them. With ``map`` a ranker scores as its encoder until it is trained; with ``freeze``
+    its vectors are kept in memory, and in the folder ``kept`` if there is one.
 
     Raises InputError for a folder without weights, and for one that cannot keep vectors; EvenrankError for ``freeze``
     with neither a map nor a projection to train.
     """
-    length = wanted.query_length + wanted.passage_length
-    if wanted.kind == "cat":
-        from evenrank.models.encoders import CatRanker
-
-        assert wanted.model is not None
-        if _ours(wanted.model):
-            return CatRanker.load(wanted.model)
-        return CatRanker.from_pretrained(wanted.model, layers=wanted.layers, max_length=length, seed=seed)
-    if wanted.kind == "dot":
-        from evenrank.models.encoders import DotRanker
-
-        assert wanted.model is not None
-        if _ours(wanted.model):
-            ranker = DotRanker.load(wanted.model)
-            if wanted.map:
-                ranker.add_maps()
-        else:
-            ranker = DotRanker.from_pretrained(
-                wanted.model,
-                shared=wanted.towers == "shared",
-                pooling=wanted.pooling,
-                projection=wanted.dimensions,
-                similarity=wanted.similarity,
-                layers=wanted.layers,
-                query_length=wanted.query_length,
-                passage_length=wanted.passage_length,
-                seed=seed,
-                map=wanted.map,
-            )
-        if wanted.freeze is not None:
-            with named_as(freeze="ranker.freeze", map="ranker.map", dimensions="ranker.dimensions"):
-                ranker.freeze_encoder()
-            ranker.keep_vectors(wanted.kept)
-        return ranker
-    if wanted.kind == "sparse":
-        from evenrank.models.sparse import SparseRanker
-
-        assert wanted.model is not None
-        if _ours(wanted.model):
-            return SparseRanker.load(wanted.model)
-        lengths = {"query_length": wanted.query_length, "passage_length": wanted.passage_length}
-        return SparseRanker.from_pretrained(wanted.model, **lengths)
-    if wanted.model is not None:
+    if wanted.kind not in ENCODERS:
+        if wanted.model is None:
+            return _from_vectors(wanted, data, seed, texts)
         if not config_file(wanted.model).is_file():
             raise EvenrankError(f"ranker.model: {wanted.model} contains no {wanted.kind} ranker of evenrank")
         return ranker_class(wanted.kind).load(wanted.model)
-    return _from_vectors(wanted, data, seed, texts)
+    assert wanted.model is not None
+    taken = settled(wanted)
+    query, passage = taken.query_length, taken.passage_length
+    if wanted.kind == "sparse":
+        return SparseRanker.from_pretrained(wanted.model, query_length=query, passage_length=passage)
+    if wanted.kind == "cat":
+        length = None if query is passage is None else (query or QUERY_LENGTH) + (passage or PASSAGE_LENGTH)
+        return CatRanker.from_pretrained(wanted.model, layers=wanted.layers, max_length=length, seed=seed)
+    ranker = DotRanker.from_pretrained(
+        wanted.model,
+        shared=wanted.towers == "shared",
+        pooling=taken.pooling,
+        projection=wanted.dimensions,
+        similarity=taken.similarity,
+        layers=wanted.layers,
+        seed=seed,
+        map=wanted.map,
+        query_length=query,
+        passage_length=passage,
+    )
+    if wanted.freeze is not None:
+        with named_as(freeze="ranker.freeze", map="ranker.map", dimensions="ranker.dimensions"):
+            ranker.freeze_encoder()
+        ranker.keep_vectors(wanted.kept)
+    return ranker
+
+
+def _states(wanted: RankerRecipe) -> bool:
+    """Whether the folder of a recipe's model states settings of its own; a SPLADE model's always says what it reads."""
+    if wanted.model is None or wanted.kind not in ENCODERS:
+        return False
+    return wanted.kind == "sparse" or states_settings(wanted.model, ENCODERS[wanted.kind])
+
+
+def settled(wanted: RankerRecipe) -> RankerRecipe:
+    """A recipe with every default, but for what the folder of its model states."""
+    return wanted if _states(wanted) else wanted.with_defaults()
 
 
 def continues(wanted: RankerRecipe) -> bool:
     """Whether a recipe continues the training of a ranker, rather than that of an encoder or of nothing."""
-    return wanted.model is not None and (wanted.kind not in ENCODERS or _ours(wanted.model))
+    if wanted.model is None or wanted.kind not in ENCODERS:
+        return wanted.model is not None
+    return (Path(wanted.model).parent / "result.json").is_file() and _states(wanted)
 
 
 def ranker_at(model: str) -> Ranker:
@@ -237,10 +246,6 @@ def ranker_at(model: str) -> Ranker:
 
     Raises InputError or EvenrankError for a model that cannot be used.
     """
-    from evenrank.models.encoders import CatRanker, DotRanker
-    from evenrank.models.sparse import SparseRanker
-    from evenrank.models.stored import UnclearKindError, find_model, load_encoder, load_kernel_ranker
-
     try:
         found = find_model(model)
     except UnclearKindError as error:
@@ -248,17 +253,10 @@ def ranker_at(model: str) -> Ranker:
         raise InputError(error.path, f"no ranker that was trained before: {new}") from None
     if found.architecture == "kernel":
         return load_kernel_ranker(found)
-    if found.architecture == "sparse":
-        return SparseRanker.load(model)
-    if found.architecture not in ("cross", "bi"):
+    kind = next((kind for kind, architecture in ENCODERS.items() if architecture == found.architecture), None)
+    if kind is None:
         raise InputError(found.path, "cannot be trained further: expected a cross-, bi- or sparse encoder")
-    encoder = load_encoder(found, "float32")
-    return CatRanker(encoder) if found.architecture == "cross" else DotRanker(encoder)
-
-
-def _ours(model: str) -> bool:
-    """Whether a folder is a training run's result rather than a checkpoint to start from."""
-    return (Path(model).parent / "result.json").is_file()
+    return ranker_class(kind).load(model)
 
 
 def _from_vectors(wanted: RankerRecipe, data: DataRecipe | None, seed: int, texts: object) -> Ranker:
@@ -276,7 +274,8 @@ def _from_vectors(wanted: RankerRecipe, data: DataRecipe | None, seed: int, text
     kind = ranker_class(wanted.kind)
     if not issubclass(kind, WordRanker):
         raise EvenrankError(f"ranker.model: a {wanted.kind} ranker needs one (a folder)")
-    settings = {"query_length": wanted.query_length, "passage_length": wanted.passage_length, **wanted.settings}
+    known = wanted.with_defaults().model_dump(include={"query_length", "passage_length"})
+    settings = known | wanted.settings
     return kind.from_vectors(vectors, settings, seed)
 
 
@@ -295,7 +294,7 @@ def check_folder(recipe: RunRecipe, resume: bool) -> None:
     if resume:
         if not kept.is_file():
             raise EvenrankError(f"{folder}: there is no run to resume")
-        differing = changed(load_recipe(kept).model_dump(), recipe.model_dump())
+        differing = differing_keys(load_recipe(kept), recipe)
         if differing:
             raise EvenrankError(
                 f"{folder}: this run was started with another recipe ({', '.join(differing)}); resume with {kept}"
@@ -336,7 +335,7 @@ def run_folder(recipe: RunRecipe, *, resume: bool, main: bool) -> Iterator[None]
             _make_room(folder)
         try:
             write_text(folder / _OURS, "")
-            write_text(folder / "recipe.toml", to_toml(recipe))
+            write_text(folder / "recipe.toml", origin_of(recipe).settings)
             versions = {"evenrank": __version__, "python": platform.python_version()}
             versions |= {name: version(name) for name in _LIBRARIES}
             write_text(folder / "versions.json", json_text(versions))
@@ -390,49 +389,71 @@ def _is_whole(state: Path) -> bool:
     return True
 
 
-def finish(trainer: RankingTrainer, recipe: Recipe, known: dict[str, object], made: Provenance) -> None:
-    """Writes what a finished run contains; ``known``: what is already known of its result."""
-    from .card import write_card
+def finish(
+    trainer: RankingTrainer,
+    origin: Origin,
+    known: Mapping[str, Any],
+    made: Provenance,
+    *,
+    depths: Sequence[int] = (),
+    collection: str | None = None,
+    answers: str | None = None,
+) -> None:
+    """Writes what a finished training leaves: the model with its card, ``result.json``, the validation run, its audit.
 
-    folder, ranker, validation = recipe.folder, trainer.ranker, trainer.validation
-    assert validation is not None
+    ``known``: what is already known of its result; ``depths``: re-ranking depths to choose from; ``collection``,
+    ``answers``: those of the validation.
+    """
+    folder, ranker, validation = trainer.folder, trainer.ranker, trainer.validation
     ranker.eval()
-    scores = validation.scores(ranker)
-    depth, value = validation.best_depth(scores, recipe.validation.depths or (recipe.validation.depth,))
-    before = validation.value(validation.run)
-    run = validation.reranked(scores, depth, recipe.name)
     ranker.save(folder / "model")
-    write_run(run, folder / "validation.run")
-    queries, p = validation.tested(run)
-    result: dict[str, object] = {
-        "measure": validation.measure,
-        "first_stage": before,
-        "value": value,
-        "depth": depth,
-        "queries": queries,
-        "p": p,
+    audited = None
+    result: dict[str, Any] = {
         "steps": trainer.state.global_step,
         "best_checkpoint": Path(trainer.state.best_model_checkpoint or "").name,
         **known,
     }
-    if recipe.fairness is not None:
-        names = [attribute.name for attribute in recipe.fairness.attributes]
-        result["fair_steps"] = acted_steps(read_log(folder / "log.jsonl"), names)
-        result["delta_aprf"] = validation.delta_aprf(run)
-        result["delta_aprf_first_stage"] = validation.delta_aprf(validation.run)
-    labels = known_by_labels(known["groups"], validation)  # type: ignore[arg-type]
-    if labels:
-        result["labels"] = labels
-    if "leakage" in result:
-        result["leakage"] = {**known["leakage"], "after": leakage(recipe, ranker, validation)}  # type: ignore[dict-item]
-    result["cut"] = _cut(recipe, ranker, validation)
-    write_card(recipe, folder, result, validation, run, made)
+    if trainer.fair is not None:
+        result["fair_steps"] = acted_steps(read_log(folder / "log.jsonl"), trainer.fair.names)
+    if validation is not None:
+        scores = validation.scores(ranker)
+        depth, value = validation.best_depth(scores, depths or (trainer.depth,))
+        run = validation.reranked(scores, depth, origin.name)
+        write_run(run, folder / "validation.run")
+        queries, p = validation.tested(run)
+        figures = {"measure": validation.measure, "first_stage": validation.value(validation.run), "value": value}
+        result = figures | {"depth": depth, "queries": queries, "p": p} | result
+        if trainer.fair is not None:
+            result["delta_aprf"] = validation.delta_aprf(run)
+            result["delta_aprf_first_stage"] = validation.delta_aprf(validation.run)
+        if labels := known_by_labels(known.get("groups"), validation):
+            result["labels"] = labels
+        if "leakage" in known:
+            after = leakage(ranker, validation, trainer.settings.seed)
+            result["leakage"] = {**known["leakage"], "after": after}
+        result["cut"] = _cut(ranker, validation, answers)
+        audited = audit_validation(origin.name, validation, run, made, folder, collection)
+    write_card(origin, folder, result, made, audited)
     # Last: it marks the run as finished.
     write_text(folder / "result.json", json_text(result | {"provenance": made.to_dict()}))
 
 
-def known_by_labels(counts: Mapping[str, int], validation: Validation) -> dict[str, dict[str, int]]:
+def origin_of(recipe: RunRecipe) -> Origin:
+    """What the card of a recipe's model says that it was made from; its settings are those of ``recipe.toml``."""
+    written = to_toml(recipe.model_copy(update={"ranker": settled(recipe.ranker)}))
+    return Origin(recipe.name, recipe.ranker.kind, recipe.ranker.model, written)
+
+
+def replaced_by(ranker: Ranker) -> dict[str, str]:
+    """What of a ranker's folder its settings have replaced, for the result; nothing if nothing was."""
+    replaced = getattr(ranker, "replaced", "")
+    return {"replaced": replaced} if replaced else {}
+
+
+def known_by_labels(counts: Mapping[str, int] | None, validation: Validation) -> dict[str, dict[str, int]]:
     """For each attribute with labels, how many passages of the lists and documents of the validation have one."""
+    if counts is None:
+        return {}
     tables = dict(validation.attributes)
     if validation.target is not None:
         tables[ADVERSARY] = validation.target
@@ -451,12 +472,12 @@ def known_by_labels(counts: Mapping[str, int], validation: Validation) -> dict[s
     return found
 
 
-def base_value(trainer: RankingTrainer, recipe: Recipe) -> float:
+def base_value(trainer: RankingTrainer, depths: Sequence[int]) -> float:
     """The validation measure of the ranker that a training is to continue from, found as that of the trained one is."""
     validation = trainer.validation
     assert validation is not None
     scores = validation.scores(trainer.ranker)
-    return validation.best_depth(scores, recipe.validation.depths or (recipe.validation.depth,))[1]
+    return validation.best_depth(scores, depths or (trainer.depth,))[1]
 
 
 def with_adversary(
@@ -475,10 +496,11 @@ def with_adversary(
     both = AdversarialRanker(
         ranker, scoring, label=wanted.label, vector=wanted.vector, factor=wanted.factor, seed=recipe.training.seed
     )
-    return both, {"leakage": {"before": leakage(recipe, both, validation)}} if wanted.attack and main else {}
+    before = {"before": leakage(both, validation, recipe.training.seed)} if wanted.attack and main else {}
+    return both, {"leakage": before} if before else {}
 
 
-def leakage(recipe: Recipe, ranker: Ranker, validation: Validation) -> dict[str, object]:
+def leakage(ranker: Ranker, validation: Validation, seed: int) -> dict[str, object]:
     """How well a fresh adversary tells gendered pairs of the validation run."""
     from .adversarial import AdversarialRanker, attack, gendered_by_label
 
@@ -493,20 +515,20 @@ def leakage(recipe: Recipe, ranker: Ranker, validation: Validation) -> dict[str,
         known,
         label=ranker.label,
         vector=ranker.vector,
-        seed=recipe.training.seed,
+        seed=seed,
     )
     return {**asdict(found)}
 
 
-def _cut(recipe: Recipe, ranker: Ranker, validation: Validation) -> dict[str, int]:
+def _cut(ranker: Ranker, validation: Validation, answers: str | None) -> dict[str, int]:
     """How many validation passages are longer than the ranker reads, and how many answers are lost by that."""
     queries, passages = validation.read
     read = ranker.reads_to(queries, passages)
     counts = {"pairs": len(passages), "passages": sum(r < len(t.rstrip()) for r, t in zip(read, passages, strict=True))}
-    if recipe.validation.answers is not None:
+    if answers is not None:
         from evenrank.files.squad import load_squad
 
-        found = load_squad(recipe.validation.answers)
+        found = load_squad(answers)
         spans = validation.pairs.join(found.answers(), on=["query_id", "doc_id"], how="inner")
         counts["answers"] = spans.height
         counts["answers_realigned"] = found.alignment.realigned
@@ -697,6 +719,7 @@ def _train_in(
         for line in label_lines(known_by_labels(counts, validation)):
             say(line)
     lists = open_lists(recipe, folder / "groups")
+    replaced = replaced_by(ranker)
     ranker, leakage = with_adversary(recipe, ranker, validation, main)
     fair = None if recipe.fairness is None else FairTerm.of_recipe(recipe.fairness)
     adversary_weight = 0.0 if recipe.adversary is None else recipe.adversary.weight
@@ -706,10 +729,18 @@ def _train_in(
     )
     base: dict[str, object] = {}
     if main and continues(recipe.ranker) and (fair is not None or recipe.adversary is not None):
-        base = {"base": base_value(trainer, recipe)}
+        base = {"base": base_value(trainer, recipe.validation.depths)}
     choice = _trained(trainer, recipe, resume=resume, say=say)
     if main:
-        finish(trainer, recipe, {"groups": counts, "checkpoint": asdict(choice)} | base | leakage, made)
+        finish(
+            trainer,
+            origin_of(recipe),
+            {"groups": counts, "checkpoint": asdict(choice)} | base | leakage | replaced,
+            made,
+            depths=recipe.validation.depths,
+            collection=recipe.validated_collection,
+            answers=recipe.validation.answers,
+        )
 
 
 def _trained(trainer: CheckpointTrainer, recipe: RunRecipe, *, resume: bool, say: Callable[[str], None]) -> Choice:
@@ -764,8 +795,6 @@ def _distil_in(
     resume: bool,
     say: Callable[[str], None],
 ) -> None:
-    from .card import write_distilled_card
-
     folder = recipe.folder
     learned, held_out = taught.split(recipe.data.held_out, recipe.training.seed)
     before = agreement(ranker, held_out)
@@ -787,7 +816,7 @@ def _distil_in(
         "steps": trainer.state.global_step,
         "best_checkpoint": Path(trainer.state.best_model_checkpoint or "").name,
         "checkpoint": asdict(choice),
-    }
-    write_distilled_card(recipe, folder, result, made)
+    } | replaced_by(ranker)
+    write_card(origin_of(recipe), folder, result, made)
     # Last: it marks the run as finished.
     write_text(folder / "result.json", json_text(result | {"provenance": made.to_dict()}))

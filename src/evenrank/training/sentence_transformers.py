@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import polars as pl
 import torch
+import yaml
 from numpy.typing import NDArray
 from sentence_transformers.base.evaluation import BaseEvaluator
 from sentence_transformers.util import batch_to_device
@@ -83,6 +84,11 @@ __all__ = [
     "with_group_labels",
 ]
 
+_COLUMNS = "the columns query, positive and negatives"
+_NO_PAIRS = (
+    ": the term compares a query's own passages, not in-batch negatives, so add a column negative_1 to pairs"
+    " (sentence_transformers.util.mine_hard_negatives)"
+)
 _LABEL_COLUMNS = ("label", "labels", "score", "scores", "dataset_name")
 
 
@@ -130,7 +136,7 @@ def with_group_labels(
         raise EvenrankError(f"the dataset has a column {taken[0]}, which would be taken for the group labels")
     columns = [name for name in names if name not in id_columns and name != label]
     if len(columns) < 3:
-        raise EvenrankError(f"expected the columns query, positive and negatives, found {', '.join(columns) or 'none'}")
+        raise EvenrankError(f"expected {_COLUMNS}, found {', '.join(columns) or 'none'}{_NO_PAIRS}")
     by_label = [attribute for attribute in attributes.values() if isinstance(attribute, GroupTable)]
     if by_label:
         _check_ids(names, columns, id_columns)
@@ -273,16 +279,8 @@ class _Fair(nn.Module):
 
     def get_config_dict(self) -> dict[str, object]:
         """The settings, for the model card."""
-        kind = type(self.weight)
-        weight = self.weight.weight if kind is ibbr.FixedWeight else kind.__name__
         loss = getattr(self.loss, "rank_loss", type(self.loss).__name__)
-        if isinstance(self.term, ibbr.FunctionTerm):
-            return {"loss": loss, "weight": weight, "term": getattr(self.term.function, "__name__", "a function")}
-        return {
-            "loss": loss,
-            "weight": weight,
-            **{name: getattr(self.term, name) for name in ("term", "form", "score")},
-        }
+        return {"loss": loss, **ibbr.term_settings(self.term, self.weight)}
 
     @property
     def citation(self) -> str:
@@ -360,7 +358,7 @@ class WithFairness(_Fair):
         columns = list(sentence_features)
         name = type(self).__name__
         if len(columns) < 3:
-            raise EvenrankError(f"{name} needs the columns query, positive and negatives, found {len(columns)} columns")
+            raise EvenrankError(f"{name} needs {_COLUMNS}, found {len(columns)} columns{_NO_PAIRS}")
         passages = len(columns) - 1
         shape = (len(self.parts), passages) if self.several else (passages,)
         if labels is None:
@@ -661,6 +659,25 @@ class KeepWeight(TrainerCallback):
             raise EvenrankError(f"{self._file(args, state)}: no weight to continue with") from None
 
 
+class _MetricName(str):
+    """A metric's name that stays as it is in a model card, where sentence-transformers would write Arab@10."""
+
+    __slots__ = ()
+
+    def __getitem__(self, part: Any) -> _MetricName:
+        return _MetricName(super().__getitem__(part))
+
+    def replace(self, *_: Any) -> _MetricName:
+        """The name itself."""
+        return self
+
+    def title(self) -> str:
+        """The name itself."""
+        return str(self)
+
+
+yaml.add_representer(_MetricName, lambda dumper, name: dumper.represent_str(str(name)))
+
 _USUAL = "nDCG@10 NFaiRR@10 ARaB@10 |DeltaAPRF|"
 _OF_DRAWN = ("nDCG@10", "ARaB@10")
 
@@ -782,7 +799,8 @@ class BiasEvaluator(BaseEvaluator):  # type: ignore[misc]
         if output_path is not None and self.write_csv:
             self._add_line(Path(output_path) / self.csv_file, [epoch, steps, *figures.values()])
         metrics: dict[str, float] = self.prefix_name_to_metrics(figures, self.name)
-        self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
+        named = {_MetricName(key): value for key, value in metrics.items()}
+        self.store_metrics_in_model_card_data(model, named, epoch, steps)
         return metrics
 
     def audit(self, model: CrossEncoder | SentenceTransformer) -> AuditResult:

@@ -7,30 +7,33 @@ import math
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Unpack
 
+import tomli_w
 import torch
 from accelerate import PartialState
 from transformers import TrainerCallback
 
 from evenrank import options as opt
-from evenrank.files import EvenrankError, arg, make_folder
+from evenrank.files import EvenrankError, Provenance, arg, make_folder
 from evenrank.files.arguments import checked
+from evenrank.files.convert import is_path
 from evenrank.groups import as_labels
 from evenrank.mitigation.attributes import Attributes, attributes_of, described
-from evenrank.mitigation.ibbr import IBBR, FunctionTerm, TermFunction, as_weight, term_named
+from evenrank.mitigation.ibbr import IBBR, FunctionTerm, TermFunction, as_weight, term_named, term_settings
 from evenrank.models.protocol import Ranker
 from evenrank.models.stored import ENCODERS
 
+from .card import Origin
 from .choice import Choice, Validation
 from .fairness import FairTerm
 from .lists import as_lists
 from .losses import Loss
 from .recipes import RankerRecipe, TrainingSettings, parse_training
-from .run import build_ranker, ranker_at
+from .run import build_ranker, finish, ranker_at, replaced_by, settled
 from .trainer import Line, Objective, RankingTrainer, kept_random_state, read_log
 
 
@@ -81,12 +84,13 @@ def train(
     that the lists lack; or ``labels``, those that :func:`training_lists` was given.
 
     ``validation``: a run to re-rank (:meth:`Validation.of`), which chooses the checkpoint; beside a fairness term, only
-    with ``attributes``, else the last is kept. ``out``: a folder for the ``model``, the log (``log.jsonl``) and
-    ``checkpoints``. ``callbacks``: those of transformers, which are called beside evenrank's own.
+    with ``attributes``, else the last is kept. ``out``: a folder for the ``model`` with its card, the log
+    (``log.jsonl``), ``checkpoints``, ``result.json``, and, of a validation, ``validation.run`` and ``audit.json``, as
+    :func:`train_recipe` writes them. ``callbacks``: those of transformers, which are called beside evenrank's own.
     ``settings`` are those of a recipe's ``[training]``: ``epochs``, ``batch``, … (:class:`TrainingSettings`).
 
     Raises EvenrankError for input and settings that cannot be used, and for a folder with a training in it;
-    TrainingError if the loss is not a number. A recipe (:func:`train_recipe`) also resumes, and writes a model card.
+    TrainingError if the loss is not a number. A recipe (:func:`train_recipe`) also resumes.
     """
     training = parse_training(settings)
     chosen = (lexicon if labels is None else as_labels(labels)) or "gender-en"
@@ -101,6 +105,11 @@ def train(
     state = PartialState(cpu=not torch.cuda.is_available())
     folder = None if out is None else Path(out)
     _check_folder(folder, state)
+    began, base = ranker, ranker.model if isinstance(ranker, RankerRecipe) else ranker
+    base = os.fspath(base) if isinstance(base, str | os.PathLike) else None
+    made = Provenance("evenrank.train")
+    if folder is not None:
+        made.add_model("model", base).add("lists", lists if is_path(lists) else None).ahead(state.is_main_process)
     if isinstance(ranker, RankerRecipe):
         has_words = ranker.kind not in ENCODERS and ranker.model is None
         ranker = build_ranker(ranker, seed=training.seed, texts=dataset.texts() if has_words else None)
@@ -117,10 +126,15 @@ def train(
         with contextlib.redirect_stdout(sys.stderr):
             trainer.train()
         ranker.eval()
-        if folder is not None and state.is_main_process:
-            ranker.save(folder / "model")
-        state.wait_for_everyone()
         choice = trainer.conclude()
+        if folder is not None and state.is_main_process:
+            ranked_by = {"name": getattr(loss, "__name__", str(loss)), "scale": trainer.scale, "in_batch": in_batch}
+            sections = {"loss": ranked_by, "training": training.model_dump(exclude_none=True)}
+            if objective.fair is not None:
+                sections["fairness"] = term_settings(objective.fair.batch.term, objective.fair.batch.weight)
+            known = {"checkpoint": asdict(choice)} | replaced_by(ranker)
+            finish(trainer, _origin(folder.resolve().name, ranker, began, base, sections), known, made)
+        state.wait_for_everyone()
         return TrainingResult(ranker, folder, read_log(place / "log.jsonl"), choice)
 
 
@@ -133,6 +147,14 @@ def _check_folder(folder: Path | None, state: PartialState) -> None:
             raise EvenrankError(f"{arg.out}: {folder} contains a training already")
         make_folder(folder)
     state.wait_for_everyone()
+
+
+def _origin(name: str, ranker: Ranker, began: object, base: str | None, sections: Mapping[str, object]) -> Origin:
+    """What the card of a training from Python says that its model was made from."""
+    chosen = {"kind": ranker.kind} | ({} if base is None else {"model": base})
+    if isinstance(began, RankerRecipe):
+        chosen = settled(began).model_dump(exclude_none=True)
+    return Origin(name, ranker.kind, base, tomli_w.dumps({"ranker": chosen, **sections}))
 
 
 def _fair_term(given: IBBR | FunctionTerm | TermFunction | str, names: list[str]) -> FairTerm:

@@ -123,18 +123,6 @@ class PositionStudy(Study[PositionSettings, Collection]):
             found["rankers"][KERNEL]["ranker"]["model"] = found["models"][KERNEL] = given
         return PositionSettings(**found)
 
-    def pieces(self) -> Mapping[str, Mapping[str, Any]]:
-        """Table 2 and Figure 2 need the kernel ranker, Tables 3 and 4 a collection each, Table 5 both."""
-        if OTHER not in self.settings.collections:
-            return {}
-        alone: Mapping[str, Any] = {"similarity": {}, "transfer": False}
-        return {
-            "Table 2": {**self.settings.of_models([KERNEL]), "transfer": False},
-            "Table 3": {**alone, "collections": (BIASED,)},
-            "Table 4": {**alone, "collections": (OTHER,)},
-            "Table 5": {"similarity": {}},
-        }
-
     def own_needs(self) -> list[Need]:
         """TK's word vectors at ``full``, a device at ``real``."""
         scale = self.settings.scale

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
-
 import numpy as np
 import polars as pl
 
@@ -87,17 +85,6 @@ class SamplingStudy(Study[SamplingSettings, Data]):
         if scale == "tiny":
             found["planted"] = evenrank.SyntheticConfig(**found["planted"])
         return SamplingSettings(**found)
-
-    def pieces(self) -> Mapping[str, Mapping[str, Any]]:
-        """Tables 1 and 2 need neither curve nor AdvBert, Figure 1 the first ranker, Table 3 those with AdvBert."""
-        settings = self.settings
-        alone: Mapping[str, Any] = {"shares": (), "adversarial": ()}
-        return {
-            "Table 1": alone,
-            "Table 2": alone,
-            "Table 3": {**settings.of_models(settings.adversarial), "shares": ()},
-            "Fig. 1": {**settings.of_models([next(iter(settings.rankers))]), "adversarial": ()},
-        }
 
     def trainings(self) -> int:
         """Of every row, share and division."""

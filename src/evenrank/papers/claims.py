@@ -34,10 +34,9 @@ from typing import Any, ClassVar, Literal
 
 from evenrank.files import INLINE, LEFT_OUT, counted, named, percent, singular
 from evenrank.results import Finding, Level, phrases, short
-from evenrank.stats import Estimate, power, queries_to_decide
+from evenrank.stats import Estimate, RandomEffects, power, queries_to_decide, unseen_share
 
 from .figures import Figures
-from .random_effects import RandomEffects, unseen_share
 
 State = Literal["supported", "not supported", "undecided"]
 _LEVELS: dict[State, Level] = {"supported": "shown", "not supported": "violated", "undecided": "cannot be told"}

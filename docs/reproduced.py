@@ -120,7 +120,7 @@ def decided(file: Path) -> Run:
         return run
     figures = Figures.read(values)
     claims = decided_claims(run["experiment"], figures, run["models"], run["scale"], run["stand_ins"])
-    return {**run, "claims": [json_values(one.to_dict()) for one in claims], "values": values.name}
+    return {**run, "claims": [json_values(one) for one in claims], "values": values.name}
 
 
 def pages(found: list[Run]) -> dict[Path, str]:
@@ -160,7 +160,7 @@ def _on_gpu(folder: Path) -> Iterator[str]:
         claims = decided_claims("position", figures, settings["models"], "cuda", {})
         put = ("drop", "robust", "better", "late", "uncut")
         lines = [
-            f"- {_cell(claim.claim.text)}: {_decision(json_values(claim.to_dict()))}"
+            f"- {_cell(claim.claim.text)}: {_decision(json_values(claim))}"
             for claim in claims
             if claim.claim.key in put
         ]

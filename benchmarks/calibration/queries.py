@@ -16,7 +16,6 @@ from evenrank.decide.bound import bound_result as kept
 from evenrank.files.types import Array
 from evenrank.groups import GroupTable
 from evenrank.measures import facts, parse_measure
-from evenrank.papers.random_effects import LEAST_SEEDS, random_effects_test, size_test
 from evenrank.results.finding import phrases
 from evenrank.stats.bounds import BoundTest, bound_mean, limit_absolute, margin_absolute, no_loss, outcome
 from evenrank.stats.compare import (
@@ -28,6 +27,7 @@ from evenrank.stats.compare import (
     corrected,
 )
 from evenrank.stats.planning import queries_to_hold
+from evenrank.stats.random_effects import LEAST_SEEDS, random_effects_test, size_test
 
 from .cell import Cell
 

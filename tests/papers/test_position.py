@@ -218,10 +218,10 @@ def test_a_change_is_of_the_means_and_its_values_are_their_influence(pairs: list
 
 
 def test_articles_are_drawn_until_they_have_enough_questions() -> None:
-    articles = [("f", at, {"paragraphs": [{"qas": [{"answers": [{}]}] * 4 + [{"answers": []}]}]}) for at in range(5)]
+    articles = [(str(at), [{"qas": [{"answers": [{}]}] * 4 + [{"answers": []}]}]) for at in range(5)]
     assert _drawn(articles, 20) == articles
     assert len(_drawn(articles, 9)) == 3
-    assert [one[1] for one in _drawn(articles, 9)] == sorted(one[1] for one in _drawn(articles, 9))
+    assert [one[0] for one in _drawn(articles, 9)] == sorted(one[0] for one in _drawn(articles, 9))
 
 
 def test_a_passage_counts_once() -> None:

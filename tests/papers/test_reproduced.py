@@ -34,7 +34,7 @@ def finished(folder: Path, gap: float) -> Path:
     result = {
         "evenrank": "1", "experiment": "sampling", "scale": "real", "seeds": [0], "models": {"M": "MiniLM"},
         "stand_ins": {}, "warnings": ["AdvBert †: ranks below BM25."], "notes": ["Seeds 0, 1."],
-        "claims": [json_values(one.to_dict()) for one in decided],
+        "claims": [json_values(one) for one in decided],
         "provenance": {"date": "2026-11-21T10:00:00+00:00"},
     }  # fmt: skip
     (folder / "results.json").write_text(json.dumps(result), encoding="utf-8")

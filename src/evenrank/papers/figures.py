@@ -14,9 +14,17 @@ import numpy as np
 import polars as pl
 
 from evenrank.files import Array, atomic_path, make_folder
-from evenrank.stats import Estimate, MeanEstimate, combined_estimate, p_two_sided
-
-from .random_effects import LEAST_SEEDS, RandomEffects, of_trainings, random_effects_test, size_test
+from evenrank.stats import (
+    LEAST_SEEDS,
+    Estimate,
+    MeanEstimate,
+    RandomEffects,
+    combined_estimate,
+    of_trainings,
+    p_two_sided,
+    random_effects_test,
+    size_test,
+)
 
 
 def influence(first: Array, second: Array) -> Array:

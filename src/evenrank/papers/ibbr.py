@@ -11,7 +11,6 @@ import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -80,7 +79,7 @@ class IBBRSettings(Settings):
 
     base: [training] before the fairness queries, None: there is none.
     fair: [training] on the fairness queries; ``weights``: λ by term; ``scores``: (R, λ) of further rows of TS.
-    dev_weight: λ of "TS dev", chosen on the development seeds.
+    dev_weight: λ of "TS dev", chosen on the development seeds; 0: there is no such row.
     male: the share of male clicks in training; ``clicks``: other shares, by what rows trained with them are called.
     whole_grid: every seed trains every weight. sizes: queries of each part.
     """
@@ -92,7 +91,7 @@ class IBBRSettings(Settings):
     base_grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     weights: Mapping[str, tuple[float, ...]]
     scores: tuple[tuple[str, float], ...] = ()
-    dev_weight: float | None = None
+    dev_weight: float = 0.0
     auto_rate: float
     planted: evenrank.SyntheticConfig | None = None
     small_bert: SmallBert | None = None
@@ -113,18 +112,11 @@ class IBBRStudy(Study[IBBRSettings, Data]):
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> IBBRSettings:
         """The settings of a scale."""
-        found = stated("ibbr", scale, options)
+        settings = stated("ibbr", scale, options)
         if scale == "tiny":
-            found["planted"] = evenrank.SyntheticConfig(**found["planted"])
-            found["small_bert"] = SmallBert(**found["small_bert"])
-        return IBBRSettings(**found)
-
-    def pieces(self) -> Mapping[str, Mapping[str, Any]]:
-        """Table 1 needs no kernel ranker, Table 2 no term."""
-        return {
-            "Table 1": {"baselines": {}},
-            "Table 2": {"weights": {}, "scores": (), "dev_weight": None, "clicks": {}},
-        }
+            settings["planted"] = evenrank.SyntheticConfig(**settings["planted"])
+            settings["small_bert"] = SmallBert(**settings["small_bert"])
+        return IBBRSettings(**settings)
 
     def own_needs(self) -> list[Need]:
         """A file of word vectors, if one is named."""
@@ -198,9 +190,10 @@ class IBBRStudy(Study[IBBRSettings, Data]):
         assert swapped is not None
         others = swapped.filter(pl.col("edits") > 0).select(pl.col("doc_id") + "~", "text")
         passages, queries, relevant = content(counsel, neutral(counsel.queries))
-        passages = {**passages, **dict(others.iter_rows())}
-        pairs = [(query, name) for query, doc in relevant for name in (doc, f"{doc}~") if name in passages]
-        return joined({"c": (passages, queries, pairs), "g": content(grep, neutral(grep.queries))})
+        passages = pl.concat([passages, others])
+        both = relevant.with_columns(pl.concat_list("doc_id", pl.col("doc_id") + "~")).explode("doc_id")
+        both = both.join(passages, on="doc_id", how="semi", maintain_order="left")
+        return joined({"c": (passages, queries, both), "g": content(grep, neutral(grep.queries))})
 
     @cached_property
     def _sides(self) -> dict[str, int]:
@@ -249,7 +242,7 @@ class IBBRStudy(Study[IBBRSettings, Data]):
         """The rows of every seed whose weight need not be chosen."""
         dev, weights = self.settings.dev_weight, self.settings.weights
         auto = [f"{term} auto" for term in TRAINED if term in weights]
-        return ["base", "none", "blind", *auto, *([] if dev is None else [f"TS {dev:g}"])]
+        return ["base", "none", "blind", *auto, *([f"TS {dev:g}"] if dev else [])]
 
     def _best(self, model: str) -> dict[str, str]:
         """By row the best weight of each term; where no weight qualified, there is no best row."""
@@ -386,7 +379,7 @@ class IBBRStudy(Study[IBBRSettings, Data]):
             data, runs = self.data(seed, division=division), dict[str, Run]()
             for model in settings.models:
                 rows = {**{arm: arm for arm in self._rows}, **self._best(model), **self._clicked(model)}
-                if settings.dev_weight is not None:
+                if settings.dev_weight:
                     rows["TS dev"] = rows.pop(f"TS {settings.dev_weight:g}")
                 found = {row: self._of_division(seed, model, arm, division) for row, arm in rows.items()}
                 runs |= {f"{model} {row}": one["test"] for row, one in found.items()}
@@ -435,13 +428,6 @@ class IBBRStudy(Study[IBBRSettings, Data]):
         whole = offset_of(none["dev"], read_qrels(dev.qrels), side)
         found = {f"{model} shift × 0.5": whole / 2, f"{model} shift": whole}
         return {name: shifted(none["test"], side, offset) for name, offset in found.items()}
-
-    def notes(self) -> list[str]:
-        """What was read into the paper, and what differs from it."""
-        found, weight = super().notes(), self.settings.dev_weight
-        if weight is not None:
-            found.insert(2, f"TS dev: λ {weight:g}, chosen on the development seeds.")
-        return found
 
     def noted(self) -> Mapping[str, object]:
         """The best weights."""

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -32,6 +31,7 @@ from .sources import (
     Text,
     built_in,
     draw,
+    halved,
     msmarco,
     policyqa,
     squad,
@@ -123,18 +123,6 @@ class PositionStudy(Study[PositionSettings, Collection]):
             found["rankers"][KERNEL]["ranker"]["model"] = found["models"][KERNEL] = given
         return PositionSettings(**found)
 
-    def pieces(self) -> Mapping[str, Mapping[str, Any]]:
-        """Table 2 and Figure 2 need the kernel ranker, Tables 3 and 4 a collection each, Table 5 both."""
-        if OTHER not in self.settings.collections:
-            return {}
-        alone: Mapping[str, Any] = {"similarity": {}, "transfer": False}
-        return {
-            "Table 2": {**self.settings.of_models([KERNEL]), "transfer": False},
-            "Table 3": {**alone, "collections": (BIASED,)},
-            "Table 4": {**alone, "collections": (OTHER,)},
-            "Table 5": {"similarity": {}},
-        }
-
     def own_needs(self) -> list[Need]:
         """TK's word vectors at ``full``, a device at ``real``."""
         scale = self.settings.scale
@@ -181,19 +169,17 @@ class PositionStudy(Study[PositionSettings, Collection]):
         """Real text, its articles halved: early questions of one half are tested, late ones are the control, early ones
         of the other half train. A text that is not trained on has the places of its answers alone."""
         settings, home = self.settings, self.folder / _SLUGS[name]
-        found = self._real_text(name)
-        texts, answers = rotated(found.text.collection, home, found.file)
-        articles = found.places["article"].unique(maintain_order=True).sort()
-        half = np.random.default_rng([seed, 5]).permutation(len(articles)) % 2
-        mine = articles.filter(pl.Series(half == division))
-        tested = pl.col("article").is_in(mine.implode())
-        first = found.places.sort("query_id", "place").unique("query_id", keep="first", maintain_order=True)
+        real = self._real_text(name)
+        texts, answers = rotated(real.text.collection, home, real.file)
+        _, _, mine = halved(real.places.select("article").unique().sort("article"), seed, division, 0)
+        tested = pl.col("article").is_in(mine["article"].implode())
+        first = real.places.sort("query_id", "place").unique("query_id", keep="first", maintain_order=True)
         if name not in settings.collections:
             return Collection(texts, answers, {}, first)
         if settings.longest is not None:
-            whole = pl.concat(list(scan_collection(found.text.collection)))
+            whole = pl.concat(list(scan_collection(real.text.collection)))
             long = whole.filter(pl.col("text").str.split(" ").list.len() > settings.longest)
-            cut = found.places.join(long, on="doc_id", how="semi")
+            cut = real.places.join(long, on="doc_id", how="semi")
             first = first.join(cut, on="query_id", how="anti", maintain_order="left")
         assert settings.early is not None
         early, late = pl.col("place") < settings.early, pl.col("place") >= 1 - settings.early
@@ -209,13 +195,13 @@ class PositionStudy(Study[PositionSettings, Collection]):
             "asked": first.filter(tested & (early | late))["query_id"].to_list(),
         }
         own = settings.texts[name] == "policyqa"
-        lists = Lists(found.text.collection, make_folder(home / f"{seed}-{division}"), home)
+        lists = Lists(real.text.collection, make_folder(home / f"{seed}-{division}"), home)
         parts = {}
         for part, ids in wanted.items():
-            queries = found.text.queries.filter(pl.col("query_id").is_in(pl.Series(ids).implode()))
-            parts[part] = lists.part(part, queries, found.text.qrels, depth=5_000 if own else settings.depth[name])
+            queries = real.text.queries.filter(pl.col("query_id").is_in(pl.Series(ids).implode()))
+            parts[part] = lists.part(part, queries, real.text.qrels, depth=5_000 if own else settings.depth[name])
             if own:
-                parts[part] = of_own_article(parts[part], found.articles)
+                parts[part] = of_own_article(parts[part], real.articles)
         return Collection(texts, answers, parts, first)
 
     def _published(self, _: int, name: str, __: int) -> Collection:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -83,21 +82,10 @@ class SamplingStudy(Study[SamplingSettings, Data]):
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> SamplingSettings:
         """The settings of a scale."""
-        found = stated("sampling", scale, options)
+        settings = stated("sampling", scale, options)
         if scale == "tiny":
-            found["planted"] = evenrank.SyntheticConfig(**found["planted"])
-        return SamplingSettings(**found)
-
-    def pieces(self) -> Mapping[str, Mapping[str, Any]]:
-        """Tables 1 and 2 need neither curve nor AdvBert, Figure 1 the first ranker, Table 3 those with AdvBert."""
-        settings = self.settings
-        alone: Mapping[str, Any] = {"shares": (), "adversarial": ()}
-        return {
-            "Table 1": alone,
-            "Table 2": alone,
-            "Table 3": {**settings.of_models(settings.adversarial), "shares": ()},
-            "Fig. 1": {**settings.of_models([next(iter(settings.rankers))]), "adversarial": ()},
-        }
+            settings["planted"] = evenrank.SyntheticConfig(**settings["planted"])
+        return SamplingSettings(**settings)
 
     def trainings(self) -> int:
         """Of every row, share and division."""
@@ -228,10 +216,9 @@ class SamplingStudy(Study[SamplingSettings, Data]):
         if arm == "encoder":
             return self.kept_runs(seed, name, lambda: self.untrained(recipe["ranker"]), ranked)
         if arm == "AdvBert":
-            base = self._recipe(seed, division, model, 0.0, parts, adversarial=True)
             # The row itself is trained in memory if the encoder is frozen.
-            end = " start" * bool(base["ranker"].get("freeze"))
-            started = self.trained(seed, self._name(model, f"random{end}", division), base)
+            end = " start" * bool(recipe["ranker"].get("freeze"))
+            started = self.trained(seed, self._name(model, f"random{end}", division), recipe)
             debias = settings.debias
             # It trains the whole ranker, also one whose map alone was trained.
             own = {

@@ -62,8 +62,8 @@ class Text:
 
 
 TEXT_FILES = ("collection.tsv", "queries.tsv", "qrels.txt")
-Made = tuple[Mapping[str, str], Mapping[str, str], Sequence[tuple[str, str]]]
-"""Passages and queries by id, and which are relevant to which."""
+Made = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]
+"""Passages (doc_id, text), queries (query_id, text), and which are relevant to which (query_id, doc_id)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,12 +239,8 @@ def kept_text(folder: Path, make: Callable[[], Made]) -> Text:
     """A text whose files are in ``folder``, made on first use."""
     if not (folder / "qrels.txt").is_file():
         passages, queries, relevant = make()
-        write_collection(
-            make_folder(folder),
-            pl.DataFrame([*passages.items()], ["doc_id", "text"], orient="row"),
-            pl.DataFrame([*queries.items()], ["query_id", "text"], orient="row").with_columns(split=pl.lit("")),
-            qrels=pl.DataFrame(relevant, ["query_id", "doc_id"], orient="row").with_columns(relevance=1),
-        )
+        splits, qrels = queries.with_columns(split=pl.lit("")), relevant.with_columns(relevance=1)
+        write_collection(make_folder(folder), passages, splits, qrels=qrels)
     return Text.of(folder)
 
 
@@ -355,24 +351,20 @@ def counsel_chat(options: Options, folder: Path, words: int = 160) -> Text:
 
     def make() -> Made:
         source = _source(options, "counsel-chat", folder / "fetched")
-        passages, queries, relevant = dict[str, str](), dict[str, str](), []
-        seen = set[tuple[str, str]]()
-        for file in _files("counsel-chat", source):
-            for row in _rows(file, ("questionTitle", "answerText")):
-                title, answer = _plain(row["questionTitle"]), _plain(row["answerText"])
-                text = answer.split()
-                key = re.sub(r"[^a-z0-9]", "", title.lower()), re.sub(r"[^a-z0-9]", "", answer.lower())[:_SAME]
-                if len(text) < _SHORTEST or not title or key in seen:
-                    continue
-                seen.add(key)
-                query = next((name for name, known in queries.items() if known.lower() == title.lower()), "")
-                if not query:
-                    query = f"c{len(queries)}"
-                    queries[query] = title
-                name = f"a{len(passages)}"
-                passages[name] = " ".join(text[:words])
-                relevant.append((query, name))
-        return passages, queries, relevant
+        rows = pl.concat(_rows(file, ("questionTitle", "answerText")) for file in _files("counsel-chat", source))
+        rows = rows.select(pl.all().map_elements(_plain, pl.String))
+        rows = rows.rename({"questionTitle": "text", "answerText": "answer"}).filter(pl.col("text") != "")
+        title, answer, said = pl.col("text").str.to_lowercase(), pl.col("answer"), pl.col("answer").str.split(" ")
+        letters = [one.str.replace_all("[^a-z0-9]", "") for one in (title, answer.str.to_lowercase())]
+        rows = rows.filter(said.list.len() >= _SHORTEST)
+        rows = rows.with_columns(title=title, same=pl.struct(letters[0], letters[1].str.head(_SAME)))
+        rows = rows.unique("same", keep="first", maintain_order=True).with_row_index("number")
+        queries = rows.unique("title", keep="first", maintain_order=True).with_row_index("query")
+        rows = rows.with_columns(doc_id=pl.format("a{}", "number"))
+        queries = queries.with_columns(query_id=pl.format("c{}", "query"))
+        relevant = rows.join(queries.select("title", "query_id"), on="title", maintain_order="left")
+        passages = rows.select("doc_id", text=said.list.head(words).list.join(" "))
+        return passages, queries.select("query_id", "text"), relevant.select("query_id", "doc_id")
 
     return kept_text(folder, make)
 
@@ -390,14 +382,14 @@ def grepbiasir(options: Options, folder: Path) -> Text:
         return Text.of(source)
 
     def make() -> Made:
-        queries = {row["q_id"]: row["query"] for row in _rows(source / "queries.csv", ("q_id", "query"))}
-        passages, relevant = dict[str, str](), list[tuple[str, str]]()
-        for file in sorted(source.glob(_DOCUMENTS)):
-            for row in _rows(file, ("q_id", "d_id", "relevant", "doc_title", "document")):
-                passages[row["d_id"]] = " ".join(f"{row['doc_title']}. {row['document']}".split())
-                relevant += [(row["q_id"], row["d_id"])] * (row["relevant"] == "1")
-        asked = {query for query, _ in relevant}
-        return passages, {name: text for name, text in queries.items() if name in asked}, list(dict.fromkeys(relevant))
+        columns = ("q_id", "d_id", "relevant", "doc_title", "document")
+        documents = pl.concat(_rows(file, columns) for file in sorted(source.glob(_DOCUMENTS)))
+        text = _spaced(pl.format("{}. {}", "doc_title", "document"))
+        passages = documents.select(doc_id="d_id", text=text).unique("doc_id", maintain_order=True)
+        relevant = documents.filter(pl.col("relevant") == "1").select(query_id="q_id", doc_id="d_id")
+        queries = _rows(source / "queries.csv", ("q_id", "query")).select(query_id="q_id", text="query")
+        asked = queries.join(relevant, on="query_id", how="semi", maintain_order="left")
+        return passages, asked, relevant.unique(maintain_order=True)
 
     return kept_text(folder, make)
 
@@ -424,58 +416,56 @@ def squad_answers(
     ``least``: passages of an article that counts; ``most``: relevant passages of a question; ``questions``: articles
     drawn at random until there are so many; with fewer, all.
     """
-    places = dict[tuple[str, str], tuple[str, float]]()
 
     def make() -> Made:
-        passages, queries, articles = dict[str, str](), dict[str, str](), list[tuple[str, str]]()
-        asked, written = dict[tuple[str, str], str](), list[dict[str, object]]()
-        every = [(file.stem, *one) for file in files for one in enumerate(load_squad(file).data["data"])]
-        for stem, number, article in _drawn(every, questions):
-            if len(article["paragraphs"]) >= least:
-                title = f"{stem}/{article.get('title', number)}"
-                for paragraph in article["paragraphs"]:
-                    context = paragraph["context"]
-                    name = f"p{len(passages)}"
-                    passages[name] = " ".join(context.split())
-                    articles.append((name, title))
-                    # With its own white space: the answers' places are in these characters.
-                    written.append({**paragraph, "doc_id": name})
-                    for question in paragraph["qas"]:
-                        if not question.get("answers"):
-                            continue
-                        # The same question of an article has several relevant passages.
-                        text = " ".join(question["question"].split())
-                        query = asked.setdefault((title, text), question_id(question))
-                        queries[query] = text
-                        starts = [answer["answer_start"] for answer in question["answers"]]
-                        places.setdefault((query, name), (title, min(starts) / max(1, len(context))))
-        counts = pl.DataFrame({"query_id": [query for query, _ in places]}).group_by("query_id").len()
-        kept = set(counts.filter(pl.col("len") <= most)["query_id"].to_list())
-        relevant = [pair for pair in places if pair[0] in kept]
-        rows = [(query, doc, *places[query, doc]) for query, doc in relevant]
-        schema = {"query_id": pl.String, "doc_id": pl.String, "article": pl.String, "place": pl.Float64}
-        pl.DataFrame(rows, schema, orient="row").write_parquet(make_folder(folder) / "places.parquet")
-        names = {"doc_id": pl.String, "article": pl.String}
-        pl.DataFrame(articles, names, orient="row").write_parquet(folder / "articles.parquet")
+        every = [
+            (f"{file.stem}/{article.get('title', number)}", article["paragraphs"])
+            for file in files
+            for number, article in enumerate(load_squad(file).data["data"])
+        ]
+        titled = [(title, one) for title, some in _drawn(every, questions) if len(some) >= least for one in some]
+        # With its own white space: the answers' places are in these characters.
+        written = [{**paragraph, "doc_id": f"p{number}"} for number, (_, paragraph) in enumerate(titled)]
+        texts = [(one["doc_id"], title, one["context"]) for (title, _), one in zip(titled, written, strict=True)]
+        passages = pl.DataFrame(texts, dict.fromkeys(("doc_id", "article", "text"), pl.String), orient="row")
+        asked = [
+            (question_id(one), one["question"], paragraph["doc_id"], min(at["answer_start"] for at in one["answers"]))
+            for paragraph in written
+            for one in paragraph["qas"]
+            if one["answers"]
+        ]
+        schema = {"query_id": pl.String, "question": pl.String, "doc_id": pl.String, "start": pl.Int64}
+        places = pl.DataFrame(asked, schema, orient="row").join(passages, on="doc_id", maintain_order="left")
+        place = pl.col("start") / pl.col("text").str.len_chars()
+        places = places.with_columns(_spaced(pl.col("question")), place=place)
+        # The same question of an article has several relevant passages.
+        places = places.with_columns(pl.col("query_id").first().over("article", "question"))
+        places = places.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
+        places = places.filter(pl.len().over("query_id") <= most)
+        places.select("query_id", "doc_id", "article", "place").write_parquet(make_folder(folder) / "places.parquet")
+        passages.select("doc_id", "article").write_parquet(folder / "articles.parquet")
         data = {"version": "v2.0", "data": [{"title": folder.name, "paragraphs": written}]}
         write_text(folder / "answers.json", json.dumps(data))
-        return passages, {query: text for query, text in queries.items() if query in kept}, relevant
+        queries = places.select("query_id", text="question").unique("query_id", keep="first", maintain_order=True)
+        return passages.select("doc_id", _spaced(pl.col("text"))), queries, places.select("query_id", "doc_id")
 
     text = kept_text(folder, make)
     table, articles = (pl.read_parquet(folder / f"{name}.parquet") for name in ("places", "articles"))
     return Answers(text, table, articles, str(folder / "answers.json"))
 
 
-Article = tuple[str, int, Any]
-"""The name of an article's file, its number there, and what SQuAD has of it."""
+def _spaced(text: pl.Expr) -> pl.Expr:
+    """A text with one space between words."""
+    return text.str.replace_all(r"\s+", " ").str.strip_chars()
 
 
-def _drawn(every: Sequence[Article], questions: int) -> list[Article]:
-    """Articles in random order until they have so many answered questions; in the order of the files."""
-    counts = [sum(bool(one.get("answers")) for part in of["paragraphs"] for one in part["qas"]) for *_, of in every]
-    order = np.random.default_rng(0).permutation(len(every))
+def _drawn(articles: Sequence[tuple[str, Any]], questions: int) -> list[tuple[str, Any]]:
+    """Articles, by title their paragraphs, in random order until they have so many answered questions; in the order of
+    the files."""
+    counts = [sum(bool(one["answers"]) for part in paragraphs for one in part["qas"]) for _, paragraphs in articles]
+    order = np.random.default_rng(0).permutation(len(articles))
     ahead = np.cumsum(np.take(counts, order)) - np.take(counts, order)
-    return [every[one] for one in np.sort(order[ahead < questions])]
+    return [articles[place] for place in np.sort(order[ahead < questions])]
 
 
 def squad(options: Options, folder: Path) -> Answers:
@@ -509,21 +499,17 @@ def content(text: Text, queries: pl.DataFrame) -> Made:
     """The passages of a text, and some of its queries with what is relevant to them."""
     passages = pl.concat(list(scan_collection(text.collection))).select("doc_id", "text")
     judged = text.qrels.filter(pl.col("relevance") >= 1).join(queries, on="query_id", how="semi", maintain_order="left")
-    pairs = [(query, doc) for query, doc in judged.select("query_id", "doc_id").iter_rows()]
-    return dict(passages.iter_rows()), dict(queries.select("query_id", "text").iter_rows()), pairs
+    return passages, queries.select("query_id", "text"), judged.select("query_id", "doc_id")
 
 
 def joined(texts: Mapping[str, Made]) -> Made:
     """Texts as one, whose ids begin with the key of each."""
-    passages, queries, relevant = dict[str, str](), dict[str, str](), list[tuple[str, str]]()
-    for key, (said, asked, pairs) in texts.items():
-        passages |= {key + doc: text for doc, text in said.items()}
-        queries |= {key + query: text for query, text in asked.items()}
-        relevant += [(key + query, key + doc) for query, doc in pairs]
+    renamed = ([table.with_columns(pl.col("^.*_id$").str.replace("^", key)) for table in texts[key]] for key in texts)
+    passages, queries, relevant = (pl.concat(tables) for tables in zip(*renamed, strict=True))
     return passages, queries, relevant
 
 
-def _rows(file: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:
+def _rows(file: Path, columns: Sequence[str]) -> pl.DataFrame:
     head = file.read_text(encoding="utf-8-sig").partition("\n")[0]
     try:
         table = pl.read_csv(file, separator=max(",;\t", key=head.count), infer_schema=False)
@@ -532,7 +518,7 @@ def _rows(file: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:
     lacking = [name for name in columns if name not in table.columns]
     if lacking:
         raise InputError(file, f"expected the columns {', '.join(columns)}, found {head.strip()[:200]}", line=1)
-    yield from table.select(columns).fill_null("").iter_rows(named=True)
+    return table.select(columns).fill_null("")
 
 
 # --- groups ---------------------------------------------------------------------------------------------------------

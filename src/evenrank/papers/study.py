@@ -191,28 +191,25 @@ class Study(Generic[S, D]):
         self._whole = settings
 
     def narrow(self, only: Sequence[str]) -> None:
-        """From now on runs a piece: the steps of one table (:meth:`pieces`), of some models, or of these in that.
+        """From now on runs a piece: the steps of one table (``about.pieces``), of some models, or of these in that.
 
         The folder stays that of the whole, which goes on from what its pieces have left. Raises EvenrankError for any
         other name, and for two tables.
         """
-        pieces, models = self.pieces(), self.settings.models
+        pieces, models = self.about.get("pieces", {}), self.settings.models
         tables = [name for name in only if name in pieces]
         wrong = next((name for name in only if name not in pieces and name not in models), None)
         if wrong is not None or len(tables) > 1:
             known = ", ".join([*pieces, *models])
             found = quoted(wrong) if wrong is not None else ", ".join(tables)
             raise EvenrankError(f"{arg.only}: expected one table or some rankers of {known}, found {found}")
-        for name in tables:
-            self.settings = replace(self.settings, **pieces[name])
-        if named := [name for name in self.settings.models if name in only]:
-            self.settings = replace(self.settings, **self.settings.of_models(named))
+        piece = dict(pieces[tables[0]]) if tables else {}
+        for named in (piece.pop("rankers", ()), only):
+            if kept := [name for name in self.settings.models if name in named]:
+                self.settings = replace(self.settings, **self.settings.of_models(kept))
+        self.settings = replace(self.settings, **piece)
 
     # --- what a study states -------------------------------------------------------------------------------------
-
-    def pieces(self) -> Mapping[str, Mapping[str, Any]]:
-        """By table the settings with which its steps alone are run."""
-        return {}
 
     @classmethod
     def settings_of(cls, scale: str, options: Options) -> S:

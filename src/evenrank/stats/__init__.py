@@ -11,37 +11,32 @@ from typing import TYPE_CHECKING
 from evenrank._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from . import compare
-    from .estimate import (
-        SIGNIFICANT,
-        Estimate,
-        Interval,
-        MeanEstimate,
-        combined_estimate,
-        confidence_interval,
-        mean_estimate,
-        p_two_sided,
-        t_quantile,
-    )
+    from .estimate import Estimate, MeanEstimate, combined_estimate, p_two_sided
     from .planning import power, queries_to_decide
+    from .random_effects import (
+        LEAST_SEEDS,
+        RandomEffects,
+        of_trainings,
+        random_effects_test,
+        size_test,
+        unseen_share,
+    )
     from .signed_rank import signed_rank_p
-    from .sizes import ResampledSizes
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "SIGNIFICANT",
+    "LEAST_SEEDS",
     "Estimate",
-    "Interval",
     "MeanEstimate",
-    "ResampledSizes",
+    "RandomEffects",
     "combined_estimate",
-    "compare",
-    "confidence_interval",
-    "mean_estimate",
+    "of_trainings",
     "p_two_sided",
     "power",
     "queries_to_decide",
+    "random_effects_test",
     "signed_rank_p",
-    "t_quantile",
+    "size_test",
+    "unseen_share",
 ]

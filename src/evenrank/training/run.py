@@ -765,9 +765,8 @@ def _distil(recipe: DistilRecipe, *, resume: bool, say: Callable[[str], None]) -
         made = note_sources(recipe).ahead(PartialState().is_main_process)
         taught = _taught(recipe)
         # A ranker that was trained before has its layer already.
-        ranker = build_ranker(
-            recipe.ranker.model_copy(update={"dimensions": taught.vectors.shape[1]}), seed=recipe.training.seed
-        )
+        layer = {} if continues(recipe.ranker) else {"dimensions": taught.vectors.shape[1]}
+        ranker = build_ranker(recipe.ranker.model_copy(update=layer), seed=recipe.training.seed)
         assert isinstance(ranker, DotRanker)
         found = ranker.model.get_embedding_dimension()
         if found != taught.vectors.shape[1]:

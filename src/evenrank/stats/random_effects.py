@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from evenrank.files import EQUAL, Array
-from evenrank.stats import (
+from evenrank.files.types import EQUAL, Array
+
+from .compare import compare
+from .estimate import (
     SIGNIFICANT,
     Interval,
     MeanEstimate,
-    ResampledSizes,
     combined_estimate,
-    compare,
     confidence_interval,
     mean_estimate,
     p_two_sided,
@@ -82,29 +83,60 @@ def random_effects_test(differences: Sequence[Array], *, same_queries: bool = Fa
 
     When it misleads: a training that fails in one of many is not among five.
 
-    >>> found = random_effects_test([np.array([0.1, 0.3, 0.2]), np.array([0.3, 0.5, 0.4])], same_queries=True)
-    >>> round(found.mean, 6), found.seeds, found.queries
+    >>> test = random_effects_test([np.array([0.1, 0.3, 0.2]), np.array([0.3, 0.5, 0.4])], same_queries=True)
+    >>> round(test.mean, 6), test.seeds, test.queries
     (0.3, 2, 3)
     """
-    tables = [difference for difference in differences if not np.isnan(difference).all()]
-    known = [np.where(np.abs(one) <= EQUAL, 0.0, one)[~np.isnan(one)] for one in tables]
-    seeds, queries = len(known), sum(map(len, known))
+    trainings = _complete([np.where(np.abs(one) <= EQUAL, 0.0, one) for one in differences], same_queries)
+    seeds, queries = len(trainings), sum(map(len, trainings[:1] if same_queries else trainings))
     if not queries:
         return RandomEffects(None, None, None, seeds, 0)
-    means = np.array([one.mean() for one in known])
-    of_queries = None
-    if same_queries or seeds == 1:
-        table = np.stack(tables)
-        # The queries of every training: others would give a query's mean and a training's other weights.
-        table = table[:, ~np.isnan(table).any(axis=0)]
-        of_queries, queries = table.mean(axis=0), table.shape[1]
-        if not queries:
-            return RandomEffects(None, None, None, seeds, 0)
-        means = table.mean(axis=1)
+    means = np.array([one.mean() for one in trainings])
+    of_queries = np.mean(trainings, axis=0) if same_queries or seeds == 1 else None
     if seeds < LEAST_SEEDS:
-        return _of_these(float(means.mean()), known, of_queries, queries)
+        return _of_these(float(means.mean()), trainings, of_queries, queries)
     by_queries = 0.0 if of_queries is None or queries < 2 else float(of_queries.var(ddof=1)) / queries
     return of_trainings(float(means.mean()), means, by_queries, queries)
+
+
+def _complete(trainings: Sequence[Array], same_queries: bool) -> list[Array]:
+    """The values [Q_s, …] of the trainings that have some, without undefined ones; with ``same_queries`` of the queries
+    of every training: others would give a query's mean and a training's other weights."""
+    known = [~np.isnan(one).reshape(len(one), -1).any(axis=1) for one in trainings]
+    some = [(one, there) for one, there in zip(trainings, known, strict=True) if there.any()]
+    if same_queries and some:
+        shared = np.all([there for _, there in some], axis=0)
+        return [one[shared] for one, _ in some]
+    return [one[there] for one, there in some]
+
+
+class ResampledSizes:
+    """|a| − |b| of two means, from ``draws`` [D, 2] of both together.
+
+    |a| > |b| is a statement about a + b and a − b: both are above 0, or −a − b and −a + b are. So it is said where both
+    lower bounds of one of these pairs are above 0 (an intersection–union test), and holds near 0 too, where the
+    bootstrap of an absolute value does not.
+    """
+
+    def __init__(self, draws: Array) -> None:
+        self.draws = draws
+
+    @cached_property
+    def _contrasts(self) -> Array:
+        """[2, 2, 2, D]: whether a or b is the larger, by its sign: the sum and the difference."""
+        a, b = self.draws.T
+        pairs = ((a, b), (b, a))
+        return np.array([[[sign * one + other, sign * one - other] for sign in (1, -1)] for one, other in pairs])
+
+    def interval(self, level: float) -> Interval:
+        """The two-sided interval of |a| − |b|."""
+        low = np.quantile(self._contrasts, (1 - level) / 2, axis=-1).min(axis=-1).max(axis=-1)
+        return float(low[0]), float(-low[1])
+
+    @property
+    def p(self) -> float:
+        """The two-sided p of |a| = |b|."""
+        return min(1.0, 2 * float((self._contrasts <= 0).mean(axis=-1).max(axis=-1).min()))
 
 
 def size_test(
@@ -123,11 +155,7 @@ def size_test(
         factor: What the second size is multiplied by.
     """
     pairs = [np.stack(both, axis=1) * (1.0, factor) for both in zip(first, second, strict=True)]
-    pairs = [one[~np.isnan(one).any(axis=1)] for one in pairs] if not same_queries else pairs
-    if same_queries and pairs:
-        kept = ~np.isnan(np.stack(pairs)).any(axis=(0, 2))
-        pairs = [one[kept] for one in pairs]
-    pairs = [one for one in pairs if len(one)]
+    pairs = _complete(pairs, same_queries)
     seeds, queries = len(pairs), sum(map(len, pairs[:1] if same_queries else pairs))
     if not queries:
         return RandomEffects(None, None, None, seeds, 0)
@@ -159,9 +187,9 @@ def _resampled(pairs: Array, rng: np.random.Generator) -> Array:
     """Deviations [DRAWS, 2] of the mean of resampled rows [Q, 2], as wide as Student's t makes an interval."""
     count = len(pairs)
     times = (np.bincount(rng.integers(count, size=count), minlength=count) for _ in range(DRAWS))
-    found = np.array([of @ pairs for of in times]) / count
+    means = np.array([of @ pairs for of in times]) / count
     wide = t_quantile(max(1.0, count - 1.0), 0.975) / t_quantile(np.inf, 0.975)
-    deviations: Array = (found - pairs.mean(axis=0)) * np.sqrt(count / max(1, count - 1)) * wide
+    deviations: Array = (means - pairs.mean(axis=0)) * np.sqrt(count / max(1, count - 1)) * wide
     return deviations
 
 
@@ -173,18 +201,18 @@ def of_trainings(mean: float, means: Array, by_queries: float, queries: int) -> 
     return RandomEffects(mean, estimate, _p(estimate), len(means), queries, limit)
 
 
-def _of_these(mean: float, known: list[Array], of_queries: Array | None, queries: int) -> RandomEffects:
+def _of_these(mean: float, trainings: list[Array], of_queries: Array | None, queries: int) -> RandomEffects:
     """Of these trainings alone: only queries are a sample."""
+    seeds = len(trainings)
     if of_queries is not None and queries > 1:
-        found = compare.compare(of_queries, zeros="keep")
-        p = 1.0 if found.p is None and not of_queries.any() else found.p
-        estimate = mean_estimate(of_queries)
-        return RandomEffects(mean, estimate, p, len(known), queries, ci95=found.ci95)
-    if of_queries is None and min(map(len, known)) > 1:
-        estimate = combined_estimate(known, [1 / len(known)] * len(known))
-        return RandomEffects(mean, estimate, _p(estimate), len(known), queries)
+        comparison = compare(of_queries, zeros="keep")
+        p = 1.0 if comparison.p is None and not of_queries.any() else comparison.p
+        return RandomEffects(mean, mean_estimate(of_queries), p, seeds, queries, ci95=comparison.ci95)
+    if of_queries is None and min(map(len, trainings)) > 1:
+        estimate = combined_estimate(trainings, [1 / seeds] * seeds)
+        return RandomEffects(mean, estimate, _p(estimate), seeds, queries)
     # A figure of whole trainings has no error but theirs.
-    return RandomEffects(mean, None, None, len(known), queries, "seeds" if len(known) > 1 else "queries")
+    return RandomEffects(mean, None, None, seeds, queries, "seeds" if seeds > 1 else "queries")
 
 
 def _p(estimate: MeanEstimate) -> float | None:

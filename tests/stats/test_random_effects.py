@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenrank.papers.random_effects import random_effects_test, size_test, unseen_share
 from evenrank.stats.compare import compare
 from evenrank.stats.estimate import mean_estimate
+from evenrank.stats.random_effects import random_effects_test, size_test, unseen_share
 
 
 def test_few_trainings_are_these_trainings() -> None:

@@ -1,7 +1,7 @@
 """Mistakes that would leave every page as it is where the data cannot tell a method from its absence.
 
 Each is made in a study at ``real``, on development seeds, and has to change verdicts. ``make mutants`` runs them: about
-two hours of a core.
+three hours of a core.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import functools
 import hashlib
+import json
 import re
 import tempfile
 import zlib
@@ -30,6 +31,7 @@ from evenrank.files.types import Array
 from evenrank.probes.passages import Passages
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"
+KEPT = Path(__file__).parents[1] / "docs" / "scan.json"
 Encode = Callable[[Sequence[str]], Array]
 """Unit vectors [n, d] of texts."""
 K = 100
@@ -510,16 +512,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--collection", choices=("generated", "squad", "xquad"), default="generated")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="keep the counts in docs/scan.json, of which python docs/scan.py makes a table",
+    )
     parser.add_argument("--faults", nargs="*", default=["sound", *FAULTS, *PUBLIC])
     chosen = parser.parse_args(arguments)
     collection = globals()[chosen.collection]()
     engine = sound(collection, Hashed(collection) if chosen.encoder == "hashed" else minilm())
     seeds = range(chosen.first_seed, chosen.first_seed + chosen.seeds)
+    rows: list[dict[str, object]] = []
     for fault in chosen.faults:
         with tempfile.TemporaryDirectory() as folder:
             found = count(engine, fault, seeds, Path(folder))
+        planted = "nothing (first: nothing named)" if fault == "sound" else fault
+        rows.append({"planted": planted, "first": found.first, "scans": chosen.seeds, "documents": found.precision})
         mean = "–" if found.precision is None else f"{found.precision:.3f}"
         print(f"{fault}: {found.first} of {chosen.seeds}; documents {mean}; {dict(found.said)}", flush=True)
+    if chosen.write:
+        kept = json.loads(KEPT.read_text(encoding="utf-8")) | {"planted": rows}
+        KEPT.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

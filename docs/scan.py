@@ -3,8 +3,8 @@
 python docs/scan.py DATA MODEL measures on SQuAD's articles (DATA/squad2) with all-MiniLM-L6-v2 in the folder MODEL, cut
 into passages of 400 words, in some ten minutes on two cores. A question's depth is that of its answer. python
 docs/scan.py DATA rebuilds the indexes of the reports of SQuAD's paragraphs, beside retrieval-fairness and corpus-canary
-where they are installed, in a minute. Both write docs/scan.json, and make the tables; without arguments they are made
-anew from the figures that are kept.
+where they are installed, in a minute. Both write docs/scan.json, as python -m benchmarks.planted --write does, and make
+the tables; without arguments they are made anew from the figures that are kept.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ PAGE = Path(__file__).parent / "guides" / "scan.md"
 KEPT = Path(__file__).with_name("scan.json")
 START, END = "<!-- table: python docs/scan.py DATA MODEL -->", "<!-- end of sentences and questions -->"
 START_REPORTS, END_REPORTS = "<!-- table: python docs/scan.py DATA -->", "<!-- end of reports -->"
+START_PLANTED = "<!-- table: python -m benchmarks.planted --encoder minilm --collection squad --seeds 100 --write -->"
+END_PLANTED = "<!-- end of planted losses -->"
 TOKENS, FIFTHS, RANK = 400, 5, 3
 COLUMNS = ("sentences", "BM25", "rare words", "real questions")
 
@@ -153,11 +155,21 @@ def table_of_reports(rows: list[dict[str, str]]) -> str:
     return "\n".join(lines)
 
 
+def table_of_planted(rows: list[dict[str, Any]]) -> str:
+    """The table in Markdown."""
+    lines = ["| planted | named first | its documents that are right |", "| --- | --: | --: |"]
+    for row in rows:
+        right = "" if row["documents"] is None else f"{row['documents']:.1%}"
+        lines.append(f"| {row['planted']} | {row['first']} of {row['scans']} | {right} |")
+    return "\n".join(lines)
+
+
 def page(text: str, kept: dict[str, Any]) -> str:
     """The page with its tables made anew."""
     for start, end, made in (
         (START, END, table(kept["rows"])),
         (START_REPORTS, END_REPORTS, table_of_reports(kept["reports"])),
+        (START_PLANTED, END_PLANTED, table_of_planted(kept["planted"])),
     ):
         before, rest = text.split(start)
         text = f"{before}{start}\n\n{made}\n\n{end}{rest.split(end)[1]}"

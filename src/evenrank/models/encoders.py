@@ -484,16 +484,6 @@ class DotRanker(EncoderRanker):
             ranker.freeze_encoder()
         return ranker._note(model, changes)
 
-    def add_maps(self) -> None:
-        """Gives each side a map [d, d] behind all that there is, the identity, unless there are maps.
-
-        Scores stay as they are. Vectors of a ranker by the cosine are normalised behind the maps again.
-        """
-        from sentence_transformers.base.modules import Normalize
-
-        if _add_maps(self.model) and self.model.similarity_fn_name == "cosine":
-            self.model.append(Normalize())
-
     def freeze_encoder(self) -> None:
         """From now on only what follows the encoder is trained: the maps, or the projection.
 
@@ -817,15 +807,14 @@ def _size(modules: Iterable[Module]) -> int:
     return int([part.get_embedding_dimension() for part in modules if hasattr(part, "get_embedding_dimension")][-1])
 
 
-def _add_maps(model: SentenceTransformer) -> bool:
-    """Adds a map for each side, the identity, behind all that there is; whether there was none."""
+def _add_maps(model: SentenceTransformer) -> None:
+    """Adds a map for each side, the identity, behind all that there is, unless there are maps."""
     from sentence_transformers.base.modules import Dense, Router
 
     if any(isinstance(part, Router) for part in list(model)[1:]):
-        return False
+        return
     size = _size(model)
     # A new layer draws random weights first.
     with seeded(0):
         maps = [[Dense(size, size, bias=False, activation_function=None, init_weight=torch.eye(size))] for _ in _TASKS]
     model.append(Router.for_query_document(*maps))
-    return True

@@ -163,7 +163,7 @@ def test_toml_that_is_not_utf8(tmp_path: Path) -> None:
     path.write_bytes(b'[words]\nf = ["\xe4"]\n')
     with pytest.raises(InputError) as caught:
         load_lexicon(path)
-    assert str(caught.value) == f"{path}, line 2: expected UTF-8, found the byte 0xe4"
+    assert str(caught.value) == f"{path}, line 2: expected UTF-8, found the byte 0xe4 (save the file as UTF-8)"
 
 
 def test_no_such_lexicon(tmp_path: Path) -> None:

@@ -73,9 +73,7 @@ def audit(
             reads=True,
         ),
     ] = None,
-    queries: Annotated[
-        TextsLike | None, opt.Option("Query texts, for report, clusters, answers' ids.", reads=True)
-    ] = None,
+    queries: Annotated[TextsLike | None, opt.Option("Query texts and ids: report, clusters.", reads=True)] = None,
     only_queries: Annotated[bool, opt.Option("Audit only the queries in --queries.", panel="Input", rare=True)] = False,
     baseline: Annotated[
         str | None, opt.Option("The run to compare the others with.", metavar="NAME", panel="Statistics")

@@ -416,6 +416,12 @@ def squad() -> pl.DataFrame:
     )
 
 
+def grouped() -> pl.DataFrame:
+    """The same, every third folder of another language by its label."""
+    part = pl.col("doc_id").str.extract(r"^part(\d+)").cast(pl.Int64)
+    return squad().with_columns(language=pl.when(part % 3 == 0).then(pl.lit("b")).otherwise(pl.lit("a")))
+
+
 def xquad(second: str = "de") -> pl.DataFrame:
     """The passages of XQuAD in English, and half of them in another language."""
     from evenrank.files.squad import load_squad
@@ -509,7 +515,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Prints how often each fault is named first, and how often a sound index is silent."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--encoder", choices=("hashed", "minilm"), default="hashed")
-    parser.add_argument("--collection", choices=("generated", "squad", "xquad"), default="generated")
+    parser.add_argument("--collection", choices=("generated", "squad", "grouped", "xquad"), default="generated")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument(
@@ -531,7 +537,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         mean = "–" if found.precision is None else f"{found.precision:.3f}"
         print(f"{fault}: {found.first} of {chosen.seeds}; documents {mean}; {dict(found.said)}", flush=True)
     if chosen.write:
-        kept = json.loads(KEPT.read_text(encoding="utf-8")) | {"planted": rows}
+        kept = json.loads(KEPT.read_text(encoding="utf-8"))
+        known = {row["planted"]: row for row in [*kept["planted"], *rows]}
+        kept["planted"] = [*known.values()]
         KEPT.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -67,7 +67,7 @@ def wide(*rows: str) -> str:
 SIX = "expected 6 fields (query_id, Q0, doc_id, rank, score, tag) of a TREC run"
 JUDGES_NONE = (
     "run other: none of its 1 query is judged in qrels: the run has '3'; the qrels have 'q1', 'q2'"
-    " (the run's ids: --run-columns query=…: another column; --queries: of answers without names)"
+    " (ids in another column: --run-columns query=NAME; answers without names: --queries)"
 )
 CASES = {
     # files of lines: the place, and what stands there

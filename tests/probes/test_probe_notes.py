@@ -168,7 +168,7 @@ def test_a_query_whose_scores_differ_by_rounding_is_left_out() -> None:
 def test_a_list_tells_its_file(tmp_path: Path) -> None:
     qrels = tmp_path / "odd.txt"
     qrels.write_text("q8 0 d0 1\n")
-    with pytest.raises(EvenrankError, match=r"^`qrels`: no query of run run is judged in .*odd\.txt$"):
+    with pytest.raises(EvenrankError, match=r"^run run: none of its .* is judged in .*odd\.txt: the run has "):
         probe({"swap": SWAP}, qrels=qrels)
     same = tmp_path / "same.tsv"
     same.write_text("".join(f"{doc}\t{text}\n" for doc, text in TEXTS.items()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from transformers import TrainerCallback
 import evenrank
 from evenrank.files import EvenrankError, InputError, read_qrels, read_queries, read_run, read_texts
 from evenrank.groups import Scoring, load_lexicon
+from evenrank.groups.labels import as_labels
 from evenrank.mitigation import ibbr
 from evenrank.mitigation.ibbr import IBBR, FunctionTerm, register_term
 from evenrank.models import protocol
@@ -94,6 +96,25 @@ def test_python_trains_what_the_recipe_trains(gendered: Path, tmp_path: Path, te
     assert lines[1] == expected[1]
     assert lines[1].startswith("Effectiveness\n\n- nDCG@10: ")
     assert evenrank.training_summary(result.folder)[0] == lines[1].splitlines()[2].removeprefix("- ")
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_a_validation_of_effectiveness_alone_and_one_by_labels(gendered: Path, tmp_path: Path, labelled: bool) -> None:
+    task = same_task(gendered, tmp_path / "lists", load_recipe(gendered))
+    validation = task["validation"]
+    tables = {}
+    if labelled:
+        ids = validation.run.table["doc_id"].unique(maintain_order=True)[:6]
+        labels = pl.DataFrame({"doc_id": ids, "group": ["m", "f"] * 3})
+        tables = {"of": as_labels(labels, poles="m,f")}
+    result = evenrank.train(
+        DotRanker.from_pretrained(load_recipe(gendered).ranker.model), task["lists"],
+        validation=replace(validation, attributes=tables), out=tmp_path / "out", batch=4, max_steps=1,
+    )  # fmt: skip
+    card = (result.folder / "model" / "README.md").read_text()
+    measures = json.loads((result.folder / "audit.json").read_text())["measures"]
+    assert ("ARaB@10" in measures, "--unknown skip" in card) == (labelled, labelled)
+    assert (result.folder / "result.json").is_file()
 
 
 def test_without_a_folder_nothing_is_left(gendered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

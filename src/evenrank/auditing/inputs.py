@@ -329,11 +329,11 @@ def check_judged(judged: pl.Series, runs: list[Run], qrels: object) -> None:
     for run in runs:
         if not run.queries.is_in(judged.implode()).any():
             source = os.fspath(qrels) if is_path(qrels) else arg.qrels
-            other = f"{arg('run_columns', 'query=…')}: another column; {arg.queries}: of answers without names"
+            other = f"ids in another column: {arg('run_columns', 'query=NAME')}; answers without names: {arg.queries}"
             raise EvenrankError(
                 f"{run.described}: none of its {counted(len(run.queries), 'query')} is judged in {source}: the run has"
                 f" {first_of(run.queries)}; the qrels have {first_of(judged.unique(maintain_order=True))}"
-                + ("" if run.source is None else f" (the run's ids: {other})")
+                + ("" if run.source is None else f" ({other})")
             )
 
 

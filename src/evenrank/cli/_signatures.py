@@ -226,8 +226,9 @@ def _name_files(typed: dict[str, Any], options: Mapping[str, Given]) -> None:
     folder = typed.pop("beir", None)
     if folder is not None:
         _take_beir(typed, folder, options)
-    of_labels = not typed.get("collection") and typed.get("labels")
-    for name, option in (("labels" if of_labels else "collection", ""), ("queries", "query_")):
+    if typed.get("labels") and not typed.get("collection") and (column := typed.pop("id_column", None)):
+        _name_columns(typed, "labels", {"id_column": column}, "")
+    for name, option in (("collection", ""), ("queries", "query_")):
         columns = {kind: typed.pop(f"{option}{kind}", None) for kind in ("id_column", "text_column")}
         _name_columns(typed, name, {kind: column for kind, column in columns.items() if column}, option)
 

@@ -467,15 +467,16 @@ class DotRanker(EncoderRanker):
                 sizes = _size(encoder), _size(second)
                 if sizes[0] != sizes[1]:
                     raise EvenrankError(f"vectors of {sizes[0]} and {sizes[1]} numbers: project both to one size")
-                encoder, changes = (
-                    SentenceTransformer(
-                        modules=[Router.for_query_document(list(encoder), list(second))],
-                        similarity_fn_name=encoder.similarity_fn_name,
-                        prompts=encoder.prompts,
-                        default_prompt_name=encoder.default_prompt_name,
-                        device="cpu",
-                    ),
-                    changes + more,
+                if encoder.similarity_fn_name != second.similarity_fn_name:
+                    both = f"{encoder.similarity_fn_name} and {second.similarity_fn_name}"
+                    raise EvenrankError(f"`similarity`: the two models state {both}: name one")
+                changes += [f"{one} of {passage_model}" for one in more if passage_model is not None]
+                encoder = SentenceTransformer(
+                    modules=[Router.for_query_document(list(encoder), list(second))],
+                    similarity_fn_name=encoder.similarity_fn_name,
+                    prompts=encoder.prompts | {"document": second.prompts.get("document", "")},
+                    default_prompt_name=encoder.default_prompt_name,
+                    device="cpu",
                 )
         if map:
             _add_maps(encoder)
@@ -681,6 +682,8 @@ def _stored(model: str, layers: int | None) -> Model:
     found = find_model(model)
     settings: dict[str, object] = {}
     if layers is not None:
+        if not (found.path / "config.json").is_file():
+            raise EvenrankError(f"`layers`: {model} has an encoder for each side, and these stay whole: leave it out")
         try:
             config = AutoConfig.from_pretrained(found.path, trust_remote_code=False, local_files_only=True)
         except Exception as error:  # as in load_encoder
@@ -705,10 +708,15 @@ class _DotSettings:
 
     def tower(self, model: str) -> tuple[SentenceTransformer, list[str]]:
         """One encoder with its pooling and projection, and which settings of its folder were replaced, in words."""
-        from sentence_transformers.base.modules import Dense, Normalize
+        from sentence_transformers.base.modules import Dense, Normalize, Router
 
-        tower, changes = self._loaded(model) if states_settings(model, "bi") else (self._started(model), [])
+        stated = states_settings(model, "bi")
+        tower, changes = self._loaded(model) if stated else (self._started(model), [])
         if self.projection is not None and not _ends_with(tower, self.projection):
+            if any(isinstance(part, Router) for part in list(tower)[1:]):
+                raise EvenrankError(f"`dimensions`: {model} has a map for each side already: leave it out")
+            if stated:
+                changes.append(f"dimensions ({self.projection}, was {_size(tower)})")
             end = None if self.behind or not isinstance(tower[-1], Normalize) else tower.pop(-1)
             tower.append(Dense(_size(tower), self.projection, activation_function=None))
             if end is not None:
@@ -733,6 +741,8 @@ class _DotSettings:
 
         tower: SentenceTransformer = _stored(model, self.layers)
         changes = set_lengths(tower, self.lengths)
+        if self.layers is not None:
+            changes.append(f"layers (the first {self.layers})")
         pools = [part for part in tower.modules() if isinstance(part, Pool)]
         if self.pooling is not None and not (pools and all(isinstance(pool.pooling_mode, str) for pool in pools)):
             raise EvenrankError(f"`pooling`: {model} pools in a way that cannot be replaced: leave it out")

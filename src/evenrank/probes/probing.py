@@ -11,10 +11,11 @@ import numpy as np
 import polars as pl
 
 from evenrank import options as opt
-from evenrank.files import EvenrankError, Provenance, Run, as_qrels, as_run
+from evenrank.auditing.inputs import check_judged
+from evenrank.files import EvenrankError, Provenance, as_qrels, as_run
 from evenrank.files.arguments import checked
 from evenrank.files.convert import is_path
-from evenrank.files.errors import arg, readable
+from evenrank.files.errors import arg
 from evenrank.files.provenance import card_path, ranker_note
 from evenrank.files.wording import counted
 from evenrank.groups import GroupTable, Lexicon, LexiconLike, Scoring, load_lexicon, note_lexicon, score_texts
@@ -306,7 +307,7 @@ def probe(
     made.add_card("run", None if listing is None else listing.card)
     judged = None if qrels is None else as_qrels(qrels)
     if listing is not None and judged is not None:
-        _check_judged(listing, judged, qrels)
+        check_judged(judged["query_id"], [listing], qrels)
     listed = ProbedList.of(listing, judged, depth, collection, queries, sample, seed)
     pairing = paired(given, listed, words, seed)
     prompts = Prompts(query_prompt, document_prompt)
@@ -352,13 +353,6 @@ def probe(
     )
     found.forget()
     return result
-
-
-def _check_judged(listing: Run, judged: pl.DataFrame, qrels: object) -> None:
-    """Raises EvenrankError if no query of the run is judged: the judgements are of other queries."""
-    if not listing.table["query_id"].is_in(judged["query_id"].implode()).any():
-        place = f" in {readable(os.fspath(qrels))}" if is_path(qrels) else ""
-        raise EvenrankError(f"{arg.qrels}: no query of {listing.described} is judged{place}")
 
 
 def _sample_notes(listed: ProbedList, seed: int) -> tuple[str, ...]:

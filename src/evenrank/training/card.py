@@ -101,12 +101,13 @@ def audit_validation(
     By labels if the validation has any (the first of several), else by ``gender-en`` in the texts of ``collection``,
     else by the validation's first attribute; without any, of effectiveness alone.
     """
-    tables = [one for one in (*validation.attributes.values(), validation.target) if one]
-    labels = next((one for one in tables if one.labelled), None)
+    labels = next((one for one in validation.tables if one.labelled), None)
+    scores = labels or (None if collection else next(iter(validation.tables), None))
     found = audit(
         {"first stage": validation.run, name: run},
         collection=None if labels else collection,
-        scores=labels or (None if collection else next(iter(tables), None)),
+        scores=scores,
+        measures=None if scores or collection else validation.measure,
         qrels=validation.qrels.join(validation.run.queries.to_frame(), on="query_id", how="semi"),
         baseline="first stage",
         unknown="skip" if labels else None,
@@ -117,9 +118,16 @@ def audit_validation(
 
 
 def write_card(
-    origin: Origin, folder: Path, result: Mapping[str, Any], made: Provenance, audited: AuditResult | None = None
+    origin: Origin,
+    folder: Path,
+    result: Mapping[str, Any],
+    made: Provenance,
+    audited: AuditResult | None = None,
+    *,
+    labelled: bool = False,
 ) -> None:
-    """Writes ``model/README.md``: of a validated ranker, of one that was not, or of a distilled encoder."""
+    """Writes ``model/README.md``: of a validated ranker, of one that was not, or of a distilled encoder; ``labelled``:
+    whether the validation run is audited by labels."""
     what, heading = f"A `{origin.kind}` ranker trained with evenrank {__version__}.", "Training"
     on, task, metrics = "validation queries", "text-ranking", dict[str, float]()
     section = """## Bias
@@ -139,7 +147,7 @@ texts that it learned from, and ranks them better than others.
     elif audited is not None:
         heading, metrics = "Effectiveness", audited[origin.name].metrics()
         by_labels = skip = ""
-        if "labels" in result:
+        if labelled:
             by_labels = ", by their labels; those without one are left out of the measures of bias"
             skip = " --unknown skip"
         section = f"""## Audit of the validation run
@@ -269,7 +277,7 @@ model-index: {json.dumps(index)}
 - {result["steps"]} steps
 
 {section}
-## Recipe
+## Settings
 
 ```toml
 {origin.settings}```

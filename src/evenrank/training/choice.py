@@ -97,6 +97,11 @@ class Validation:
         )
 
     @property
+    def tables(self) -> list[GroupTable]:
+        """The group tables of the attributes and of an adversary's target."""
+        return [*self.attributes.values(), *([] if self.target is None else [self.target])]
+
+    @property
     def depth(self) -> int:
         """How much of each list is re-ranked."""
         return int(self.pairs["rank"].max() or 1)  # type: ignore[arg-type]

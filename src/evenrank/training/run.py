@@ -433,7 +433,8 @@ def finish(
             result["leakage"] = {**known["leakage"], "after": after}
         result["cut"] = _cut(ranker, validation, answers)
         audited = audit_validation(origin.name, validation, run, made, folder, collection)
-    write_card(origin, folder, result, made, audited)
+    labelled = validation is not None and any(one.labelled for one in validation.tables)
+    write_card(origin, folder, result, made, audited, labelled=labelled)
     # Last: it marks the run as finished.
     write_text(folder / "result.json", json_text(result | {"provenance": made.to_dict()}))
 

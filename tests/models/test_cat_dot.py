@@ -246,6 +246,13 @@ def test_a_named_setting_replaces_what_a_folder_states_and_is_logged(
     ]
     assert kinds[0] == ["Transformer", "Pooling", "Dense", "Normalize"]
     assert kinds[1] == ["Transformer", "Pooling", "Dense", "Dense", "Normalize"]
+    shorter = DotRanker.from_pretrained(folder, layers=1, projection=5)
+    assert shorter.replaced.partition(": ")[2] == "layers (the first 1), dimensions (5, was 8)"
+    # Each side has its own prompt, and what is replaced is said of its own folder.
+    other = stated(bert, tmp_path / "other")
+    two = DotRanker.from_pretrained(folder, passage_model=other, pooling="cls")
+    assert two.replaced.endswith(f"pooling (cls, was mean), pooling (cls, was mean) of {other}")
+    assert two.model.prompts["document"] == "a "
 
 
 def test_what_a_dot_ranker_cannot_represent_is_refused(bert: str, tmp_path: Path) -> None:
@@ -253,6 +260,14 @@ def test_what_a_dot_ranker_cannot_represent_is_refused(bert: str, tmp_path: Path
     assert len(DotRanker.from_pretrained(both).score(["a"], ["nurse"])) == 1
     with pytest.raises(EvenrankError, match=r"`pooling`: .*both pools in a way that cannot be replaced: leave it out$"):
         DotRanker.from_pretrained(both, pooling="cls")
+    with pytest.raises(EvenrankError, match=r"^`similarity`: the two models state dot and cosine: name one$"):
+        DotRanker.from_pretrained(bert, passage_model=both, projection=8)
+    DotRanker.from_pretrained(bert, shared=False).save(tmp_path / "two")
+    with pytest.raises(EvenrankError, match=r"^`layers`: .*two has an encoder for each side, and these stay whole"):
+        DotRanker.from_pretrained(str(tmp_path / "two"), layers=1)
+    DotRanker.from_pretrained(bert, map=True).save(tmp_path / "mapped")
+    with pytest.raises(EvenrankError, match=r"^`dimensions`: .*mapped has a map for each side already: leave it out$"):
+        DotRanker.from_pretrained(str(tmp_path / "mapped"), projection=5)
     short = stated(bert, tmp_path / "short", truncate_dim=4)
     for start in (DotRanker.from_pretrained, DotRanker.load):
         with pytest.raises(InputError, match=r"short: a model that truncates its vectors \(truncate_dim\) is not supp"):

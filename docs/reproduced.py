@@ -22,20 +22,19 @@ FOLDER = Path(__file__).parent / "reproduces"
 POWER = Path(__file__).parent.parent / "src/evenrank/papers/claims/power.csv"
 INTRODUCTION = """# What reproduces and what does not
 
-The claims of the papers, and the verdicts of evenrank's own runs."""
+The claims of the papers, and the verdicts of evenrank's runs."""
 READING = """A claim is *supported* (●) if the 95% interval of each of its figures (90% for equivalence) lies on the
-claimed side, and *not supported* (○) if one interval lies on the other side. Otherwise it is *undecided* (·); at
-*real*, the table then says what would decide it. If a claim has several figures, the table shows the one that
-decides. "No significant change" needs p > .05 and a change within the margin stated in the claim; margins and bounds
-are ours. A claim about every ranker is supported if it holds for each ranker that ran. If a broken ranker could also
-meet a claim, the rankers must score above BM25. Sample size and power were computed from development seeds, before
-the reported runs.
+claimed side, and *not supported* (○) if one lies on the other side. Otherwise it is *undecided* (·); at *real*, the
+table says what would decide it. Of several figures, the table shows the one that decides. "No significant change" needs p > .05 and a change within the margin stated in the claim; margins and bounds
+are ours. A claim about every ranker is supported if it holds for each that ran. If a broken ranker could also
+meet a claim, the rankers must score above BM25. Sample size and power come from development seeds, before the
+reported runs.
 
-*tiny* is a synthetic collection with a known amount of bias: it tests whether the mechanism works. *real* is real
+*tiny* is a synthetic collection with a known amount of bias: it tests the mechanism. *real* is real
 text and weights on a CPU ([the experiments](guides/experiments.md)). *full*, with the published data, has not been
 run. Settings were chosen on development seeds, and the reported seeds were run once. At *real* both divide the same
 queries, so the reported run is not a fresh test. Each page names what replaces the paper's rankers and collections.
-A *mutant* is a deliberate mistake that changes the verdict at *real* (`make mutants`)."""
+A *mutant* is a mistake that changes the verdict at *real* (`make mutants`)."""
 MARKS = {"supported": "●", "not supported": "○", "undecided": "·"}
 ROUND = ("tiny", "real")
 TITLES = {
@@ -49,7 +48,8 @@ WORDS = {
     " Eq. 7). A lower MATS (Eqs. 8 and 9) means less position bias. Differences are rotated minus original passages, or"
     " in the claim's order.",
     "sampling": "At *real*, rankers have two towers, counsel-chat replaces dev and QS1, and Grep-BiasIR replaces QS2.",
-    "ibbr": "*None* is trained without IBBR. Clicks are planted; 80 % of them are male.",
+    "ibbr": "*None* is trained without IBBR. Clicks are planted; 80 % are male. At *real* TS with its sign turned lowers"
+    " |ΔA-PRF| too.",
     "expansion": "At *real*, SQuAD replaces Robust04: each question has one relevant paragraph.",
 }
 """What a reader of a paper's table has to know."""

@@ -34,18 +34,10 @@ from evenrank.results.table import (
     shorts,
     wrapped,
 )
+from evenrank.stats import ratios as limits
 from evenrank.stats.compare import Comparison, Verdict
 from evenrank.stats.estimate import EQUAL, SIGNIFICANT
-from evenrank.stats.ratios import (
-    FOUR_FIFTHS,
-    LEAST_PEOPLE,
-    LEAST_SHARE,
-    SELECTED_MOST,
-    RateRatio,
-    Selection,
-    corrected_ratios,
-    rate_ratios,
-)
+from evenrank.stats.ratios import FOUR_FIFTHS, SELECTED_MOST, RateRatio, Selection, corrected_ratios, rate_ratios
 
 _PHRASES = phrases("impact")
 BELOW, LOWER, UNTOLD = "▼", "▽", "?"
@@ -351,8 +343,8 @@ def _left_out(rows: Sequence[GroupImpact]) -> str:
 def _unknown_decide_who_is_large(rows: Sequence[GroupImpact]) -> bool:
     """Whether the unknown people could make a group of the ``rows`` large enough for a verdict, or too small."""
     unknown = rows[0].unknown
-    least = LEAST_SHARE * (sum(row.candidates for row in rows) + unknown) - EQUAL
-    could = [row for row in rows if row.ratio.n + unknown >= LEAST_PEOPLE and row.candidates + unknown >= least]
+    least = limits.LEAST_SHARE * (sum(row.candidates for row in rows) + unknown) - EQUAL
+    could = [row for row in rows if row.ratio.n + unknown >= limits.LEAST_PEOPLE and row.candidates + unknown >= least]
     return any(row.undecidable or row.candidates < least for row in could)
 
 

@@ -287,7 +287,7 @@ def _rule_result(
         test=test,
         run=run,
         direction=_direction(audit, rule, tested),
-        positive=_positive(audit, rule),
+        positive=_positive(audit, rule) if rule.signed else None,
         undecidable_reason=reason,
     )
 
@@ -350,12 +350,10 @@ def _direction(audit: Audited, rule: Rule, tested: RuleTest) -> tuple[str | None
 
 def _positive(audit: Audited, rule: Rule) -> str | None:
     """The group that positive values of a rule with ``signed = true`` are towards, where the audit names it."""
-    poles = _poles(audit, rule)
-    if not rule.signed or poles is None:
-        return None
     from evenrank.auditing.poles import Poles, pole
 
-    return pole(Poles(*poles), 1.0)
+    poles = _poles(audit, rule)
+    return None if poles is None else pole(Poles(*poles), 1.0)
 
 
 def _poles(audit: Audited, rule: Rule) -> tuple[str, str] | None:

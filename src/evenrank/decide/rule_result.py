@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, TypeGuard
 
 from evenrank.files.errors import EvenrankError
@@ -85,7 +85,8 @@ class RuleResult:
     @property
     def subject(self) -> str:
         """What the rule looks at: ``nDCG@10 vs BM25``, ``ARaB@10 (+ male) vs BM25``."""
-        return self._vs(self.rule.subject if self.positive is None else f"{self.rule.subject} (+ {self.positive})")
+        what = self.rule.subject if self.positive is None else f"{self.rule.subject} (+ {self.positive})"
+        return what if self.against is None else f"{what} vs {self.against}"
 
     @property
     def title(self) -> str:
@@ -95,10 +96,7 @@ class RuleResult:
     @property
     def name(self) -> str:
         """The rule's name; without one, what it looks at, whatever the groups are called."""
-        return self.rule.name or self._vs(self.rule.subject)
-
-    def _vs(self, what: str) -> str:
-        return what if self.against is None else f"{what} vs {self.against}"
+        return self.rule.name or replace(self, positive=None).subject
 
     def power(self, at: float) -> float:
         """The probability that a sample like this one shows the rule to be violated if the true value is ``at``.

@@ -191,13 +191,14 @@ def hired(*, people: dict[str, tuple[int, int]]) -> pl.DataFrame:
 def test_what_is_said_of_a_group(people: dict[str, tuple[int, int]], claim: str, verdict: str, sentence: str) -> None:
     found = evenrank.impact_ratios(hired(people=people), group_column="g", selected="hired")
     assert (found["a"].claim, found["a"].text) == (claim, verdict)
-    answer, _, finding = found.findings
+    answer, _, *above, finding, _ = found.findings
     ratio = read(found["a"].ratio)
     below = f"Below four fifths of the highest group's rate: g = a {short(found['a'].ratio.mean)}."
     none = f"No group is below four fifths of the highest group's rate; the lowest is g = a {ratio}."
-    if found["a"].lower and not claim:
-        none = f"Lower than the highest group's rate beyond chance, but not below four fifths of it: g = a {ratio}."
     assert (answer.text, answer.place) == (below if claim else none, "answer")
+    lower = f"Four fifths or above, yet lower than the highest group's rate beyond chance: g = a {ratio}."
+    assert [(one.text, one.place) for one in above] == [(lower, "answer")] * (found["a"].lower and not claim)
+    assert not above or f"{none} {lower}" in " ".join(found.table().split())
     assert (finding.text, finding.place) == (sentence, "warning")
     assert found["b"].text == "selected most"
 
@@ -206,13 +207,19 @@ def test_beside_a_group_below_another_is_shown_to_be_selected_less() -> None:
     found = evenrank.impact_ratios(
         hired(people={"a": (806, 2000), "b": (1000, 2000), "c": (39, 100)}), group_column="g", selected="hired"
     )
-    assert [one.key for one in found.findings] == ["below", "selection", "below_lower", "above_lower"]
+    assert [one.key for one in found.findings] == ["below", "selection", "below_lower", "above_lower", "published"]
     sentence = (
         f"Four fifths or above, yet lower than the highest group's rate beyond chance: g = a {read(found['a'].ratio)}."
     )
-    assert (found.findings[-1].text, found.findings[-1].level) == (sentence, "shown")
+    assert (found.findings[3].text, found.findings[3].level) == (sentence, "shown")
     assert ".806▽" in found.table()
     assert "▽ lower beyond chance" in found.table()
+    # A small group's rate is higher than the one that both sentences are about.
+    for a in (806, 700):
+        small = hired(people={"a": (a, 2000), "c": (830, 2000), "b": (1000, 2000), "x": (5, 5)})
+        said = words(evenrank.impact_ratios(small, group_column="g", selected="hired"))  # type: ignore[arg-type]
+        assert "yet lower than the highest rate of a group large enough for a verdict beyond chance: g = " in said
+        assert "highest group's" not in said
 
 
 def test_but_for_the_correction_is_said_only_where_that_is_why() -> None:
@@ -346,6 +353,26 @@ def test_the_range_with_unknown_people_is_that_of_all_ways_to_place_them() -> No
         rates = dict(placed.group_by("g").agg(pl.col("hired").mean()).iter_rows())
         ratios.append(rates["a"] / max(rates.values()))
     assert range_with_unknown(found["a"], found.groups) == pytest.approx((min(ratios), max(ratios)), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("more", "ranged"),
+    [
+        ({"": (2, 4)}, True),
+        # All are hired if one more is placed: then it is large enough, and of the highest rate.
+        ({"x": (9, 9), "": (1, 1)}, False),
+        ({"x": (8, 8), "": (1, 1)}, True),
+        # 10 of 500 are 2%, of 510 fewer.
+        ({"a": (100, 245), "b": (120, 245), "c": (9, 10), "": (5, 10)}, False),
+    ],
+)
+def test_no_range_is_said_where_unknown_people_decide_which_groups_are_large(
+    more: dict[str, tuple[int, int]], ranged: bool
+) -> None:
+    table = hired(people={"a": (40, 100), "b": (50, 100), **more})
+    said = words(evenrank.impact_ratios(table, group_column="g", selected="hired"))  # type: ignore[arg-type]
+    assert ("(with them g = a is from" in said) == ranged
+    assert ranged or f"{more[''][1]} candidate" in said
 
 
 @pytest.mark.parametrize(

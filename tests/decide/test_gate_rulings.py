@@ -204,6 +204,21 @@ def test_a_size_is_shown_with_its_side() -> None:
     assert "towards y" in gate(measured, budget=rule(own, at_most=0.9)).findings[-1].text
 
 
+def test_a_value_with_its_sign_is_shown_with_the_group_it_is_towards() -> None:
+    data = audit({"ARaB@10": LEAN, "RR@10": OLD}, {"ARaB@10": LEAN, "RR@10": OLD})
+    shift = rule("ARaB@10", against="old", signed=True, at_most=0.5)
+    assert one(data, shift).title == "ARaB@10 vs old"
+    for poles, name in ((["m", "f"], "male"), (["b", "a"], "b"), (["a", "rest"], "a")):
+        data["settings"] = {"poles": poles}
+        found = gate(data, budget=shift)
+        assert f"ARaB@10 (+ {name}) vs old of new is at most +0.5" in " ".join(found.table().split())
+        assert (found.rules[0].name, found.rules[0].title) == ("ARaB@10 vs old", f"ARaB@10 (+ {name}) vs old")
+        both = gate(data, budget={"rule": [*shift["rule"], {"measure": "RR@10", "at_least": 0.1}]})
+        assert f"ARaB@10 (+ {name}) vs old" in both.table()
+    own = "ARaB(poles='x,y')@10"
+    assert one(audit({own: LEAN}), rule(own, signed=True, at_most=0.9)).title == f"{own} (+ x)"
+
+
 def test_the_level_of_the_limits_is_that_of_the_budget() -> None:
     budget = rule(at_least=0.2)
     assert "95% limit" in gate(audit({"nDCG@10": OLD}), budget=budget).table()

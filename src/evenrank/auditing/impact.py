@@ -34,6 +34,7 @@ from evenrank.results.table import (
     shorts,
     wrapped,
 )
+from evenrank.stats import ratios as limits
 from evenrank.stats.compare import Comparison, Verdict
 from evenrank.stats.estimate import EQUAL, SIGNIFICANT
 from evenrank.stats.ratios import FOUR_FIFTHS, SELECTED_MOST, RateRatio, Selection, corrected_ratios, rate_ratios
@@ -330,13 +331,21 @@ def _left_out(rows: Sequence[GroupImpact]) -> str:
     """How many people are in no figure of an attribute, and what the lowest ratio of note could be with them."""
     first, tested = rows[0], [row for row in rows if row.ratio.p is not None]
     values = {"attribute": first.attribute, "count": counted(first.unknown, "candidate")}
-    if first.unknown_selected is None or not tested:
+    if first.unknown_selected is None or not tested or _unknown_decide_who_is_large(rows):
         return _PHRASES.text("unknown_of", **values)
     noted = [row for row in tested if row.lower or row.ratio.below] or tested
     lowest = min(noted, key=lambda row: row.ratio.mean or 0.0)
     low, high = range_with_unknown(lowest, rows)
     named = {"group": lowest.name, "selected": f"{first.unknown_selected:,.0f}", "low": low, "high": high}
     return _PHRASES.text("unknown_range", **values, **named)
+
+
+def _unknown_decide_who_is_large(rows: Sequence[GroupImpact]) -> bool:
+    """Whether the unknown people could make a group of the ``rows`` large enough for a verdict, or too small."""
+    unknown = rows[0].unknown
+    least = limits.LEAST_SHARE * (sum(row.candidates for row in rows) + unknown) - EQUAL
+    could = [row for row in rows if row.ratio.n + unknown >= limits.LEAST_PEOPLE and row.candidates + unknown >= least]
+    return any(row.undecidable or row.candidates < least for row in could)
 
 
 def range_with_unknown(row: GroupImpact, rows: Sequence[GroupImpact]) -> Interval:
@@ -388,10 +397,15 @@ def _below(run: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
             comparisons=comparisons,
             reason=reason,
         )
-    above = [row for row in rows if row.lower and not row.ratio.below]
+    yield from _above_lower(run, rows, "finding" if run else "warning")
+
+
+def _above_lower(run: str, rows: Sequence[GroupImpact], place: Place) -> Iterator[Finding]:
+    """Which groups at four fifths or above are selected less beyond chance."""
+    above = sorted((row for row in rows if row.lower and not row.ratio.below), key=lambda row: row.ratio.mean or 0.0)
     if above:
         estimate, groups = above[0].ratio.to_equal_rates(), [_with_ratio(row, rows) for row in above]
-        yield _PHRASES.finding("above_lower", run, "shown", estimate, "finding" if run else "warning", groups=groups)
+        yield _PHRASES.finding("above_lower", run, "shown", estimate, place, groups=groups, highest=_highest(rows))
 
 
 def _none_below(run: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
@@ -400,13 +414,10 @@ def _none_below(run: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
     if not tested:
         yield _first("untold", run, rows, "cannot be told", None)
         return
-    tested.sort(key=lambda row: row.ratio.mean or 0.0)
-    lowest, lower = tested[0], [row for row in tested if row.lower]
-    groups = [_with_ratio(row, rows) for row in lower or [lowest]]
-    if lower:
-        yield _first("lower", run, rows, "shown", lower[0].ratio.to_equal_rates(), groups=groups)
-    else:
-        yield _first("none", run, rows, "no difference shown", lowest.ratio, groups=groups)
+    lowest = min(tested, key=lambda row: row.ratio.mean or 0.0)
+    yield _first("none", run, rows, "no difference shown", lowest.ratio, groups=_with_ratio(lowest, rows))
+    # Beside it, so that nobody reads an all-clear.
+    yield from _above_lower(run, rows, "finding" if run else "answer")
     # Of the group of which the least is known.
     least = max(tested, key=lambda row: math.inf if row.ratio.mde is None else row.ratio.mde)
     key = "missed_any" if least.ratio.mde is None else "missed"
@@ -420,13 +431,17 @@ def _first(
     key: str, run: str, rows: Sequence[GroupImpact], level: Level, estimate: Comparison | None, **values: Any
 ) -> Finding:
     """The first sentence on a selection; of a run it says which of its ranks are selected."""
-    # Ratios are to the highest rate of a group that is large enough: a smaller group's may be higher.
-    higher = any(row.ratio.mean is not None and row.ratio.mean > 1 + EQUAL for row in rows)
-    values["highest"] = _PHRASES.text("highest_of_large" if higher else "highest")
+    values["highest"] = _highest(rows)
     if not run:
         return _PHRASES.finding(key, run, level, estimate, "answer", **values)
     selects = list(dict.fromkeys(row.selects for row in rows))
     return _PHRASES.finding(f"{key}_of_run", run, level, estimate, selects=selects, **values)
+
+
+def _highest(rows: Sequence[GroupImpact]) -> str:
+    """What ratios are to: the highest rate of a group that is large enough, as a smaller group's may be higher."""
+    higher = any(row.ratio.mean is not None and row.ratio.mean > 1 + EQUAL for row in rows)
+    return _PHRASES.text("highest_of_large" if higher else "highest")
 
 
 def _with_ratio(row: GroupImpact, among: Sequence[GroupImpact]) -> str:

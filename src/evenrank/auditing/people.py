@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -41,8 +40,6 @@ from .impact import (
 )
 
 _PHRASES = phrases("impact")
-_OF_THE_LAW = {"sex", "gender", "race", "ethnicity"}
-"""What Local Law 144 asks ratios of."""
 _YES = {"1": 1.0, "true": 1.0, "yes": 1.0, "0": 0.0, "false": 0.0, "no": 0.0}
 
 
@@ -301,8 +298,7 @@ class ImpactRatios(Result):
         }
         yield _PHRASES.finding("selection", place="warning", **values)
         yield from others
-        if any(_OF_THE_LAW & set(re.split(r"[\W_]+", row.attribute.casefold())) for row in self.groups):
-            yield _PHRASES.finding("published", place="warning")
+        yield _PHRASES.finding("published", place="warning")
         if self.settings["tied"]:
             ties: dict[str, Any] = {name: self.settings[name] for name in ("k", "tied", "tied_lists")}
             yield _PHRASES.finding("tied" if several else "tied_in_one", place="note", **ties)

@@ -287,6 +287,7 @@ def _rule_result(
         test=test,
         run=run,
         direction=_direction(audit, rule, tested),
+        positive=_positive(audit, rule) if rule.signed else None,
         undecidable_reason=reason,
     )
 
@@ -340,12 +341,25 @@ def _detectable(rule: Rule, test: BoundTest, level: float, other: float | None) 
 
 def _direction(audit: Audited, rule: Rule, tested: RuleTest) -> tuple[str | None, str | None]:
     """The groups that the means of the run and of the other lean to, where the sign tells and the audit names them."""
-    own = _POLES.search(rule.measure)
-    poles = (own[1].strip(), own[2].strip()) if own else audit.poles
+    poles = _poles(audit, rule)
     if not rule.absolute or poles is None:
         return None, None
     signs = [None if not mean else poles[mean < 0] for mean in (tested.mean, tested.other)]
     return signs[0], signs[1]
+
+
+def _positive(audit: Audited, rule: Rule) -> str | None:
+    """The group that positive values of a rule with ``signed = true`` are towards, where the audit names it."""
+    from evenrank.auditing.poles import Poles, pole
+
+    poles = _poles(audit, rule)
+    return None if poles is None else pole(Poles(*poles), 1.0)
+
+
+def _poles(audit: Audited, rule: Rule) -> tuple[str, str] | None:
+    """The groups that a rule's measure compares, the positive one first."""
+    own = _POLES.search(rule.measure)
+    return (own[1].strip(), own[2].strip()) if own else audit.poles
 
 
 def _queries_to_decide(test: BoundTest, n: int, alpha: float, level: float) -> int | None:

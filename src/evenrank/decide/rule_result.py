@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, TypeGuard
 
 from evenrank.files.errors import EvenrankError
@@ -50,6 +50,7 @@ class RuleResult:
         detectable: The true value nearest to the budget of which so many queries show that it violates it in 8 of 10
             samples at most. None of an absolute value against another run's, and if the measure has no such value.
         direction: The groups that ``mean`` and ``other_mean`` lean to, where their signs tell and the audit names them.
+        positive: Of a rule with ``signed = true``, the group that positive values are towards, if the audit names it.
     """
 
     also: ClassVar = ("name",)
@@ -79,11 +80,13 @@ class RuleResult:
     direction: tuple[str | None, str | None] = (None, None)
     undecidable_reason: UndecidableReason | None = field(default=None, metadata=LEFT_OUT)
     """Of a rule that is not shown: why more queries would not help."""
+    positive: str | None = field(default=None, metadata=LEFT_OUT)
 
     @property
     def subject(self) -> str:
-        """What the rule looks at: ``nDCG@10 vs BM25``."""
-        return self.rule.subject + ("" if self.against is None else f" vs {self.against}")
+        """What the rule looks at: ``nDCG@10 vs BM25``, ``ARaB@10 (+ male) vs BM25``."""
+        what = self.rule.subject if self.positive is None else f"{self.rule.subject} (+ {self.positive})"
+        return what if self.against is None else f"{what} vs {self.against}"
 
     @property
     def title(self) -> str:
@@ -92,8 +95,8 @@ class RuleResult:
 
     @property
     def name(self) -> str:
-        """The rule's name; without one, what it looks at."""
-        return self.rule.name or self.subject
+        """The rule's name; without one, what it looks at, whatever the groups are called."""
+        return self.rule.name or replace(self, positive=None).subject
 
     def power(self, at: float) -> float:
         """The probability that a sample like this one shows the rule to be violated if the true value is ``at``.

@@ -24,17 +24,17 @@ INTRODUCTION = """# What reproduces and what does not
 
 The claims of the papers, and the verdicts of evenrank's runs."""
 READING = """A claim is *supported* (●) if the 95% interval of each of its figures (90% for equivalence) lies on the
-claimed side, and *not supported* (○) if one lies on the other side. Otherwise it is *undecided* (·); at *real*, the
-table says what would decide it. Of several figures, the table shows the one that decides. "No significant change" needs p > .05 and a change within the margin stated in the claim; margins and bounds
-are ours. A claim about every ranker is supported if it holds for each that ran. If a broken ranker could also
-meet a claim, the rankers must score above BM25. Sample size and power come from development seeds, before the
-reported runs.
+claimed side, and *not supported* (○) if one lies on the other side. Otherwise it is *undecided* (·); at
+*real*, the table says what would decide it. Of several figures, the table shows the one that decides. "No
+significant change" needs p > .05 and a change within the margin stated in the claim; margins and bounds
+are ours. A claim about every ranker is supported if it holds for each that ran. If a broken ranker could
+also meet a claim, the rankers must score above BM25. Sample size and power come from development seeds,
+before the reported runs.
 
-*tiny* is a synthetic collection with a known amount of bias: it tests the mechanism. *real* is real
-text and weights on a CPU ([the experiments](guides/experiments.md)). *full*, with the published data, has not been
-run. Settings were chosen on development seeds, and the reported seeds were run once. At *real* both divide the same
-queries, so the reported run is not a fresh test. Each page names what replaces the paper's rankers and collections.
-A *mutant* is a mistake that changes the verdict at *real* (`make mutants`)."""
+*tiny* is a synthetic collection with a known amount of bias: it tests the mechanism. *real* is real text and weights
+on a CPU ([the experiments](guides/experiments.md)). *full*, with the published data, has not been run. Settings were
+chosen on development seeds; reported seeds were run once. At *real* both divide the same queries: that is no fresh
+test. A *mutant* is a mistake that changes the verdict at *real* (`make mutants`)."""
 MARKS = {"supported": "●", "not supported": "○", "undecided": "·"}
 ROUND = ("tiny", "real")
 TITLES = {

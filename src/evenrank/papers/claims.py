@@ -105,11 +105,8 @@ class Check:
         if lacking := self.lacking(figures):
             return Verdict("undecided", (_PHRASES.text("lacking", systems=lacking, figure=self.figure),))
         unit = figures.units.get(self.figure, "queries")
-        if self.sign in ("~", "≥"):
-            test = self.difference(figures, 1.0)
-            worse = self.sign == "~" or (test.mean or 0.0) < 0
-            if worse and test.p is not None and test.p <= 1 - DIFFERENT:
-                return Verdict("not supported")
+        if self._differs(figures):
+            return Verdict("not supported")
         if self.sign in ("=", "~"):
             # Outside by either bound is not supported.
             shares = (1 - self.margin, 1 + self.margin) if self.relative else (1.0, 1.0)
@@ -118,10 +115,21 @@ class Check:
             return every(_above(low, -apart, 1, EQUIVALENT, unit), _above(high, apart, -1, EQUIVALENT, unit))
         return _above(self.difference(figures, self.factor), 0.0, -1 if self.sign == "<" else 1, DIFFERENT, unit)
 
+    def _differs(self, figures: Figures) -> bool:
+        """Whether there is a significant difference, or loss, where the claim is that there is none."""
+        if self.sign not in ("~", "≥"):
+            return False
+        test = self.difference(figures, 1.0)
+        worse = self.sign == "~" or (test.mean or 0.0) < 0
+        return worse and test.p is not None and test.p <= 1 - DIFFERENT
+
     def effect(self, figures: Figures, published: Published) -> Effect | None:
         """The difference with its interval, and what it would be as published; None where a figure is missing."""
         if self.lacking(figures):
             return None
+        if self.factor != 1 and self._differs(figures):
+            # It decides, whatever share is lost.
+            return replace(self, factor=1.0).effect(figures, published)
         test = self.difference(figures, self.factor)
         figure, short_figure = (
             f"|{text}|" if self.size else text for text in (self.figure, self.figure.partition(" on ")[0])

@@ -178,7 +178,7 @@ def test_lists_in_every_form(tmp_path: Path) -> None:
     [
         (
             {"anchor": "a", "positive": "b"},
-            "a pair has no negatives: write each positive as a list, here query = anchor",
+            "expected passages and relevance, found positive: write query = anchor, passages = [positive, a negative]",
         ),
         ({"query": "a"}, "expected query (a text), passages (texts) and relevance (numbers), found"),
         ({"query": "a", "passages": ["b"], "relevance": [1, 0]}, "a relevance for each passage, found 2 for 1"),

@@ -105,7 +105,8 @@ def _unjudged(given: Sequence[RunAudit]) -> Iterator[Finding]:
         values = [{"run": name, "share": percent(of.share)} for name, of in known]
         first = _PHRASES.text("unjudged_share", depth=depth, **values[0])
         shares = ", ".join([first, *(_PHRASES.text("unjudged_too", **of) for of in values[1:])])
-    yield _found("unjudged_documents", shares=shares)
+    all_are = all(unjudged.share == 1 for _, unjudged in known)
+    yield _found("unjudged_documents", shares=shares, ids=_PHRASES.text("unjudged_ids") if all_are else "")
 
 
 def _unjudged_groups(

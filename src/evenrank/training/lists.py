@@ -695,8 +695,8 @@ def _parsed(row: object, number: int) -> TrainingList:
         raise ValueError(f"{_EXPECTED}, found {type(row).__name__}")
     if "positive" in row and "passages" not in row:
         raise ValueError(
-            "a pair has no negatives: write each positive as a list, here query = anchor, passages = [positive, a"
-            f" negative], relevance = [1, 0]; {arg('in_batch', True)} adds the passages of the batch's other lists"
+            "expected passages and relevance, found positive: write query = anchor, passages = [positive, a negative],"
+            f" relevance = [1, 0]; {arg('in_batch', True)} adds the passages of the batch's other lists to these"
         )
     query, sides = row.get("query"), row.get("sides")
     passages, relevance = row.get("passages", row.get("docs")), row.get("relevance", row.get("labels"))

@@ -127,6 +127,7 @@ def test_few_queries_are_said_above_the_table() -> None:
     others = {query: {f"x{doc}": grade for doc, grade in of.items()} for query, of in qrels.items()}
     said = evenrank.audit(runs, collection=DOCS, qrels=others).misleading[0].text
     assert said.endswith("not relevant; check that the judgements have the runs' document ids).")
+    assert {one.level for one in found.findings if one.place == "finding"} == {"cannot be told"}
 
 
 def test_candidates_and_the_ideal_order_are_the_last_rows_and_neutral_first_is_for_the_full_view() -> None:

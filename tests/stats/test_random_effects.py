@@ -85,6 +85,9 @@ def test_sizes_by_hand_and_by_every_resample() -> None:
     assert size_test([a], [np.full(4, 3.0)]).mean == 0.0
     assert size_test([np.full(4, np.nan)], [b]).mean is None
     assert size_test([a[:1]], [b[:1]]).interval() is None
+    # A training without values is left out.
+    both = size_test([a, np.full(4, np.nan)], [b, b], same_queries=True)
+    assert (both.mean, both.seeds, both.queries) == (2.0, 1, 4)
 
 
 def test_sizes_over_seeds_are_as_wide_as_the_trainings_are_apart() -> None:

@@ -103,7 +103,7 @@ def audit_validation(
     """
     labels = next((one for one in validation.tables if one.labelled), None)
     scores = labels or (None if collection else next(iter(validation.tables), None))
-    found = audit(
+    audited = audit(
         {"first stage": validation.run, name: run},
         collection=None if labels else collection,
         scores=scores,
@@ -113,8 +113,8 @@ def audit_validation(
         unknown="skip" if labels else None,
         provenance=made,
     )
-    found.to_json(folder / "audit.json")
-    return found
+    audited.to_json(folder / "audit.json")
+    return audited
 
 
 def write_card(
@@ -161,8 +161,8 @@ figures from the first stage and `validation.run`, with the queries of `validati
 """
     # The form of results in the metadata of a model card on the Hub.
     listed = [{"type": metric, "name": metric, "value": value} for metric, value in metrics.items()]
-    found = {"task": {"type": task}, "dataset": {"type": "validation", "name": on}, "metrics": listed}
-    index = [{"name": origin.name, "results": [found]}]
+    validated = {"task": {"type": task}, "dataset": {"type": "validation", "name": on}, "metrics": listed}
+    index = [{"name": origin.name, "results": [validated]}]
     _write(origin, folder, what, result, (heading, section), index, made)
 
 

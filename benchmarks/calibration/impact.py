@@ -25,6 +25,7 @@ RULE, LOWER, MISSED, INTERVAL = (
     "a ratio at the smallest detectable is missed",
     "impact ratio",
 )
+LOWER_ANYWHERE = "a group is lower beyond chance, whatever its ratio"
 FIVE_JOBS = (40, 80, 160, 320, 640)
 
 
@@ -150,6 +151,11 @@ def lower(people: People) -> bool:
     return any(ratio.below and (ratio.shown or ratio.to_equal_rates().shown) for ratio in ratios(people))
 
 
+def lower_anywhere(people: People) -> bool:
+    """Whether some group is said to be lower beyond chance, at four fifths or above too."""
+    return any(ratio.to_equal_rates().shown for ratio in ratios(people))
+
+
 def missed(people: People) -> bool:
     """Whether the first group is not shown to be below four fifths."""
     return not ratios(people)[0].shown
@@ -166,7 +172,7 @@ def said_by_command(claims: tuple[str, ...], people: People) -> bool:
     found = evenrank.impact_ratios(
         pl.DataFrame(columns), group_column="group", selected="selected", query="list", id="person"
     )
-    return any(row.claim in claims for row in found.groups)
+    return any(row.claim in claims or ("above" in claims and row.lower) for row in found.groups)
 
 
 def misses(people: People) -> bool:
@@ -228,6 +234,20 @@ def _cells() -> Iterator[Cell]:
         yield Cell(LOWER, family, n, draw, lower, either)
     for family, n, sizes, same in _SHORT:
         yield Cell(LOWER, family, n, functools.partial(pairs, n, sizes, same=same, ratio=1.0), lower, either)
+    anywhere = functools.partial(said_by_command, ("above",))
+    for family, sizes, rate in (
+        ("one list, 100 of 200 people", (100, 100), 0.3),
+        ("one list, 1,000 of 5,000 people", (1000, 4000), 0.5),
+        ("one list, five groups", (60, 60, 60, 60, 60), 0.5),
+    ):
+        draw = functools.partial(drawn, 1, sizes, rate, ratio=1.0)
+        yield Cell(LOWER_ANYWHERE, family, 1, draw, lower_anywhere, anywhere)
+    for family, n, sizes, rate, same, unlike in _REPEATED:
+        draw = functools.partial(repeated, n, sizes, rate, same=same, unlike=unlike, ratio=1.0)
+        yield Cell(LOWER_ANYWHERE, family, n, draw, lower_anywhere, anywhere)
+    draw = functools.partial(drawn, 1, (1000, 1000), 0.5, ratio=0.85)
+    family = "one list, 1,000 of 2,000 people, a ratio of .85"
+    yield Cell(LOWER_ANYWHERE, family, 1, draw, lower_anywhere, kind="power", floor=0.85)
     for family, sizes, rate in (
         ("one list, 100 of 200 people", (100, 100), 0.3),
         ("one list, 20 of 400 people, 5% selected", (20, 380), 0.05),

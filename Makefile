@@ -12,14 +12,20 @@ help:  ## what each target does
 
 setup: .venv/.installed  ## the environment, from the lock file
 
-.venv/.installed: requirements.lock ci/torch.txt pyproject.toml
+# Not compiled at once: most of what is installed is not imported by most targets.
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile
+.venv/.installed: LOCK := requirements.lock
+.venv/.demo: LOCK := ci/demo.txt
+.venv/.installed .venv/.demo: requirements.lock ci/demo.txt ci/torch.txt pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements.lock
-	$(BIN)/python -m pip install --quiet --requirement ci/torch.txt
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(INSTALL) --no-deps --require-hashes --requirement $(LOCK)
+	$(INSTALL) --requirement ci/torch.txt
+	$(INSTALL) --no-deps --no-build-isolation --editable .
 	touch $@
 
-demo: setup  ## built-in collection, BM25, a re-ranking, an audit and its report
+# Installs the half of the lock file that it needs, where nothing is installed yet.
+demo:  ## built-in collection, BM25, a re-ranking, an audit and its report
+	@test -e .venv/.installed || $(MAKE) .venv/.demo
 	$(BIN)/evenrank demo --out demo
 
 test: setup chromium  ## the tests (under 10 minutes on 2 cores)
@@ -71,6 +77,8 @@ lock:  ## pin every version anew
 	! grep -E '^(nvidia|triton)' requirements.lock
 	$(COMPILE) pyproject.toml --group core-tests --resolution lowest-direct --output-file ci/oldest.txt
 	$(COMPILE) pyproject.toml --group core-tests --extra remote --output-file ci/remote.txt
+	$(COMPILE) pyproject.toml --extra neural --extra report --group demo --constraint requirements.lock --constraint ci/torch.txt \
+	  --no-emit-package torch --output-file ci/demo.txt
 	$(COMPILE) --group release --output-file ci/release.txt
 
 clean:  ## remove what the targets made

@@ -342,10 +342,11 @@ def test_unknown_and_small_groups_are_named() -> None:
     # At least 35/100 / (66/101), at most 36/101 / (65/100).
     left_out = "1 candidate, 1 of them selected, from the ratios of gender (with them gender = f is from .536 to .548)."
     assert f"Left out, as not known: {left_out}" in " ".join(text.split())
+    assert "Left out, as of no group: 1 candidate from the ratios of gender." in text
 
 
 def test_the_range_with_unknown_people_is_that_of_all_ways_to_place_them() -> None:
-    table = hired(people={"a": (4, 20), "b": (9, 20), "c": (11, 20), "": (1, 3)})
+    table = hired(people={"a": (4, 20), "b": (9, 20), "c": (11, 20), "Unknown": (1, 3)})
     found = evenrank.impact_ratios(table, group_column="g", selected="hired")
     ratios = []
     for groups in itertools.product("abc", repeat=3):
@@ -358,7 +359,7 @@ def test_the_range_with_unknown_people_is_that_of_all_ways_to_place_them() -> No
 @pytest.mark.parametrize(
     ("more", "ranged"),
     [
-        ({"": (2, 4)}, True),
+        ({"N/A": (2, 4)}, True),
         # All are hired if one more is placed: then it is large enough, and of the highest rate.
         ({"x": (9, 9), "": (1, 1)}, False),
         ({"x": (8, 8), "": (1, 1)}, True),

@@ -326,6 +326,7 @@ BAD: list[tuple[Any, str]] = [
     ({"a": {"doc_id": 1}}, "expected names of groups, found 'doc_id'"),
     ({"a": {"m": "x", "f": 1}}, "which column is the group? 'm' holds no weights, the columns are m, f"),
     ({"a": {"m": 1, "f": 0.1}}, "row 1: expected weights that sum to 1 at most, they sum to 1.1"),
+    ({"a": {"m": 1, "N/A": 0}}, "weights of 'N/A' are of no group: leave the column out, or name it with `neutral`"),
     ({"a": {"m": 1, "f": 0}, "b": {"m": NAN, "f": 0}}, "row 2: expected a weight of 0 or more for m, found nan"),
     ({"a": {"m": 1, "f": -0.5}}, "row 1: expected a weight of 0 or more for f, found -0.5"),
     ({"a": {"m": 1, "f": float("inf")}}, "row 1: expected a weight of 0 or more for f, found inf"),
@@ -403,7 +404,7 @@ def test_neutral_value_that_nobody_has_is_noted() -> None:
 
 
 # Gender, disability; nothing is known of the disability of c, d does not say its gender, e is in two groups.
-TWO = "doc_id,gender,disabled\na,f,yes\nb,m, no\nc,f,\nd,none,no\ne,f,no\ne,m,no\n"
+TWO = "doc_id,gender,disabled\na,f,yes\nb,m, no\nc,f,N/A\nd,none,no\ne,f,no\ne,m,no\n"
 
 
 def test_combinations_of_columns(tmp_path: Path) -> None:

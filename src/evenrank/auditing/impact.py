@@ -59,7 +59,8 @@ class GroupImpact:
         candidates: How often people of the group are in a list; ``selected``: how often they are selected, or the
             exposure that they get. Whole numbers, but for shares of people in several groups, and of tied ones.
         unknown: How many candidates have no known value of the attribute, and so are in no figure of it;
-            ``unknown_selected``: how many of these are selected, in a table of people.
+            ``unknown_selected``: how many of these are selected, in a table of people. ``neutral``: how many are known
+            to be of no group.
         ratio: The impact ratio, with its people, interval and z, and whether it is below four fifths: corrected by
             Holm over all groups, attributes and runs.
     """
@@ -74,6 +75,7 @@ class GroupImpact:
     selected: float
     unknown: int
     ratio: RateRatio = field(metadata=INLINE)
+    neutral: int = field(default=0, metadata=LEFT_OUT)
     unknown_selected: float | None = field(default=None, metadata=LEFT_OUT)
 
     @property
@@ -135,9 +137,9 @@ class GroupImpact:
 
 
 def group_impacts(
-    run: str, selects: str, attribute: str, groups: Sequence[str], selection: Selection, unknown: int
+    run: str, selects: str, attribute: str, groups: Sequence[str], selection: Selection, known: int, unknown: int
 ) -> list[GroupImpact]:
-    """The rows of one attribute, not corrected."""
+    """The rows of one attribute, not corrected; ``known``, ``unknown``: how many candidates are."""
     ratios = rate_ratios(selection)
     selected, candidates = (np.round(sums.sum(axis=0), 9).tolist() for sums in selection.by_list)
     return [
@@ -150,6 +152,7 @@ def group_impacts(
             candidates=_whole(candidates[place]),
             selected=_whole(selected[place]),
             unknown=unknown,
+            neutral=round(known - sum(candidates)),
             ratio=ratios[place],
         )
         for place, group in enumerate(groups)
@@ -192,8 +195,9 @@ def impacts_of_runs(
             of_columns = (Evaluation(run.run, table, missing=run.missing) for table in margins.values())
             for evaluation in (*of_columns, run):
                 table, unknown = evaluation.required_table, int((evaluation.document < 0).sum())
-                selection = measure.selection(evaluation)
-                rows += group_impacts(run.run.name, selects, table.attribute, table.groups, selection, unknown)
+                selection, groups = measure.selection(evaluation), (table.attribute, table.groups)
+                known = int((evaluation.scored_documents >= 0).sum())
+                rows += group_impacts(run.run.name, selects, *groups, selection, known, unknown)
     return corrected(rows)
 
 
@@ -222,7 +226,7 @@ def impact_table(rows: Sequence[GroupImpact]) -> Table:
         *([within] if any(row.ratio.within_lists is not None for row in rows) else ()),
         Column("verdict", TEXT, of="text"),
     )
-    notes = [finding.text for finding in impact_findings(rows) if finding.key == "unknown_people"]
+    notes = [finding.text for finding in impact_findings(rows) if finding.key in ("unknown_people", "neutral_people")]
     return Table("Impact ratios", columns, rows, (*notes, _PHRASES.text("of_one_group")))
 
 
@@ -322,9 +326,17 @@ def impact_findings(rows: Sequence[GroupImpact]) -> Iterator[Finding]:
             yield _PHRASES.finding(
                 "undecidable", run, "cannot be told", place="note", groups=list(dict.fromkeys(groups)), reason=reason
             )
+        neutral = [_of_none(table[0]) for table in _tables(own) if table[0].neutral]
+        if neutral:
+            yield _PHRASES.finding("neutral_people", run, place="warning", neutral=list(dict.fromkeys(neutral)))
         lacking = [_left_out(table) for table in _tables(own) if table[0].unknown]
         if lacking:
             yield _PHRASES.finding("unknown_people", run, place="warning", lacking=list(dict.fromkeys(lacking)))
+
+
+def _of_none(first: GroupImpact) -> str:
+    """How many people of an attribute are known to be of no group."""
+    return _PHRASES.text("unknown_of", attribute=first.attribute, count=counted(first.neutral, "candidate"))
 
 
 def _left_out(rows: Sequence[GroupImpact]) -> str:

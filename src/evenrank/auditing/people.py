@@ -123,7 +123,8 @@ def impact_ratios(
         weights = np.stack([groups.weight(group) for group in groups.groups], axis=1)[place]
         weights[place < 0] = 0
         selection, unknown = Selection.of_rows(taken, weights, person, number), place < 0
-        impacts = group_impacts("", selects, groups.attribute, groups.groups, selection, int(unknown.sum()))
+        counts = int((~unknown).sum()), int(unknown.sum())
+        impacts = group_impacts("", selects, groups.attribute, groups.groups, selection, *counts)
         rows += [replace(row, unknown_selected=float(taken[unknown].sum())) for row in impacts]
     tied = (taken > 0) & (taken < 1)
     settings: dict[str, object] = {

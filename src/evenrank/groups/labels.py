@@ -25,7 +25,8 @@ from .table import REST, DrawnLabels, GroupTable, named_poles, neutrality
 TIMES = " × "
 """Between the parts of a combination of groups."""
 _SUM = 1e-6
-_EMPTY = ("", "nan", "NaN")
+_UNKNOWN = ("", "nan", "null", "n/a", "?", "unknown", "not known")
+"""What is written, in whatever case, where a group is not known; a neutral value may be called so."""
 _OF_WEIGHTS = ("weight", "share", "score", "probability")
 _MOST_GROUPS = 1000
 _MOST_COLUMNS = 1000
@@ -51,9 +52,9 @@ def as_labels(
     Args:
         given: A CSV, TSV, JSONL or Parquet file, a frame, or a dict. *Long*: ``doc_id`` and ``group``, a document in
             several groups having several rows and equal shares. *Wide*: ``doc_id`` and a column of weights for each
-            group. A dict: from documents to a group, a list of groups, or ``{group:
-            weight}``. A :class:`GroupTable` of labels stays as it is. A document without a row or with an empty value
-            is unknown. With a column ``probability`` they are of documents that were drawn (see
+            group. A dict: from documents to a group, a list of groups, or ``{group: weight}``. A :class:`GroupTable` of
+            labels stays as it is. A document without a row, or with an empty value or one such as ``unknown`` and
+            ``n/a``, is unknown. With a column ``probability`` they are of documents that were drawn (see
             :func:`evenrank.sample_labels`), all of them, in the order in which they were: the first so many may have a
             label. ``none`` is then a label that means no group.
         ids: The documents that are asked for; by default all.
@@ -150,12 +151,17 @@ def _asked(
     if absent is not None:
         raise columns.error(f"there is no column {quoted(absent)} ({arg.group_column}): found {_has(columns)}")
     parts = [pl.col(one).cast(pl.String).str.strip_chars() for one in asked]
-    unknown = pl.any_horizontal(part.is_null() | part.is_in(_EMPTY) for part in parts)
+    unknown = pl.any_horizontal(_is_unknown(part, neutral) for part in parts)
     value = pl.concat_str(parts, separator=TIMES)
     for part in parts:
         value = pl.when(part.is_in(list(neutral))).then(part).otherwise(value)
     name = TIMES.join(asked)
     return replace(columns, table=columns.table.with_columns(pl.when(~unknown).then(value).alias(name))), name
+
+
+def _is_unknown(value: pl.Expr, neutral: Sequence[str]) -> pl.Expr:
+    """Whether a value of a column of groups says that the group is not known."""
+    return value.is_null() | (value.str.to_lowercase().is_in(_UNKNOWN) & ~value.is_in(list(neutral)))
 
 
 PROBABILITY = "probability"
@@ -446,7 +452,7 @@ def _long(columns: Columns, name: str, documents: pl.Series, rows: Array, neutra
         raise columns.error(f"expected names of groups in the column {name}, found {_kind(values.dtype)}")
     every = pl.DataFrame({"doc_id": documents, "row": np.arange(len(documents)), "group": values})
     every = every.with_columns(pl.col("group").cast(pl.String).str.strip_chars())
-    every = every.filter(pl.col("group").is_not_null() & ~pl.col("group").is_in(_EMPTY))
+    every = every.filter(~_is_unknown(pl.col("group"), neutral))
     appearing = tuple(every["group"].unique(maintain_order=True))
     chosen = every if len(rows) == len(documents) else every.filter(pl.col("row").is_in(pl.Series(rows).implode()))
     groups = tuple(sorted(group for group in appearing if group not in neutral))
@@ -495,6 +501,10 @@ def _check_groups(columns: Columns, groups: Sequence[str]) -> None:
         raise columns.error(f"expected {_MOST_GROUPS} groups at most, found {len(groups):,}: are these groups?")
     folded: dict[str, str] = {}
     for group in groups:
+        if group.casefold() in _UNKNOWN:
+            raise columns.error(
+                f"weights of {quoted(group)} are of no group: leave the column out, or name it with {arg.neutral}"
+            )
         if folded.setdefault(group.casefold(), group) != group:
             raise columns.error(
                 f"the groups {quoted(folded[group.casefold()])} and {quoted(group)} differ only in case"

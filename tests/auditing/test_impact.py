@@ -397,6 +397,7 @@ def test_no_range_is_said_where_unknown_people_decide_which_groups_are_large(
             "row 1: 'f' (`id`) is there twice in one list",
         ),
         ({"group_column": "gender", "selected": "hired", "id": "team"}, "row 2: expected the id of each row in team"),
+        ({"group_column": "gender", "rank": "hired", "query": "disabled"}, "`rank` of several lists: give `k`, as"),
         ({"group_column": COLUMNS, "selected": "hired"}, "(`intersect` takes their combinations)"),
     ],
 )

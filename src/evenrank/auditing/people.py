@@ -214,6 +214,8 @@ def _selection(
         )
     values = _numbers(columns, score) if score is not None else -_numbers(columns, str(rank))
     if k is None:
+        if rank is not None and number.any():
+            raise EvenrankError(f"{arg.rank} of several lists: give {arg.k}, as their ranks have no common median")
         return (values > np.median(values)).astype(np.float64), _PHRASES.text("selects_median", column=score or rank)
     order = pl.DataFrame({"list": number, "value": -values}).select(
         pl.col("value").rank("min").over("list").alias("from"), pl.col("value").rank("max").over("list").alias("to")

@@ -103,7 +103,8 @@ def test_small_groups_have_a_ratio_and_nobody_is_compared_with_them() -> None:
     assert [ratio.reason for ratio in of_counts([1, 400], [10, 491])] == [small, "selected most"]
     assert [(ratio.mean, ratio.reason) for ratio in of_counts([0, 0], [50, 50])] == [(None, "nobody is selected")] * 2
     assert of_counts([0, 9], [0, 30])[0].reason == "no candidates"
-    assert [ratio.reason for ratio in of_counts([3, 4], [5, 6])] == [few, few]
+    none = "no group has 10 people and 2% of the candidates"
+    assert [(ratio.reason, ratio.below) for ratio in of_counts([3, 5], [6, 6])] == [(none, False)] * 2
 
 
 def test_smallest_detectable_ratio_is_shown_in_four_of_five_samples() -> None:

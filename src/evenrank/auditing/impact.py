@@ -427,7 +427,9 @@ def _none_below(run: str, rows: Sequence[GroupImpact]) -> Iterator[Finding]:
         yield _first("untold", run, rows, "cannot be told", None)
         return
     lowest = min(tested, key=lambda row: row.ratio.mean or 0.0)
-    yield _first("none", run, rows, "no difference shown", lowest.ratio, groups=_with_ratio(lowest, rows))
+    no_group = _PHRASES.text("no_known_group" if any(row.unknown for row in rows) else "no_group")
+    values: dict[str, Any] = {"no_group": no_group, "groups": _with_ratio(lowest, rows)}
+    yield _first("none", run, rows, "no difference shown", lowest.ratio, **values)
     # Beside it, so that nobody reads an all-clear.
     yield from _above_lower(run, rows, "finding" if run else "answer")
     # Of the group of which the least is known.

@@ -42,6 +42,7 @@ SELECTED_MOST = "selected most"
 """Why there is no verdict on the group that others are compared with."""
 LEAST_PEOPLE, LEAST_SHARE = 10, 0.02
 """A group of fewer people, or a smaller share of the candidates, gets no verdict, and no group is compared with it."""
+_NONE_LARGE = f"no group has {LEAST_PEOPLE} people and {LEAST_SHARE:.0%} of the candidates"
 _MAX_LOG_RATIO = math.log(1e3)
 _MIN_LOG_RATIO = -20.0
 _NORMAL = math.inf
@@ -142,8 +143,8 @@ class RateRatio(Comparison):
 
     @property
     def below(self) -> bool:
-        """Whether the ratio is below four fifths, shown or not."""
-        return self.mean is not None and self.mean < FOUR_FIFTHS - EQUAL
+        """Whether the ratio is below four fifths, shown or not, of the rate of a group that is large enough."""
+        return self.mean is not None and self.mean < FOUR_FIFTHS - EQUAL and self.reason != _NONE_LARGE
 
     def to_equal_rates(self) -> Comparison:
         """Whether the rates differ at all."""
@@ -198,8 +199,10 @@ def _undecided(selection: Selection, group: int, most: int) -> RateRatio:
         return RateRatio(None, None, 0, reason="no candidates")
     if selected[most] <= 0:
         return RateRatio(None, None, round(people), reason="nobody is selected")
-    reason = SELECTED_MOST if group == most else "no other group is large enough"
-    if candidates[group] + EQUAL < LEAST_SHARE * candidates.sum():
+    reason = SELECTED_MOST
+    if not selection.large_enough.any():
+        reason = _NONE_LARGE
+    elif candidates[group] + EQUAL < LEAST_SHARE * candidates.sum():
         reason = f"fewer than {LEAST_SHARE:.0%} of the candidates"
     elif people + EQUAL < LEAST_PEOPLE:
         reason = f"fewer than {LEAST_PEOPLE} people"

@@ -260,7 +260,8 @@ def test_unjudged_and_absent_queries_are_noted():
     assert found["male"].measures["RR@10"].mean == pytest.approx(0.5)
     assert found["male"].measures["RR@10"].n == 2
     assert "male: 5 queries are not judged and left out of utility." in found.notes
-    assert "Judged queries missing: male lacks 1 of 2 (counted 0; skipped for bias)." in found.warnings
+    said = "Judged queries missing: male lacks 1 of 2 (counted 0; skipped for bias)."
+    assert f"{said} Ids only judged: '77'; only in male: '1', '2', '3'." in found.warnings
 
 
 def test_scores_from_a_file_give_the_same_figures(tmp_path, result):

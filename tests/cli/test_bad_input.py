@@ -133,8 +133,9 @@ CASES = {
     ),
     "a query without text": case(
         audit(),
-        "queries: no text for 1 of the 2 queries of the run run: 'q2' (--only-queries leaves them out)",
-        queries="q1\twho\n",
+        "queries: no text for 1 of the 2 queries of the run run: 'q2'; the texts have 'q02' (--only-queries leaves them"
+        " out)",
+        queries="q1\twho\nq02\twho\n",
     ),
     "a query that the background lacks": case(
         audit(background="other"),

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from ir_measures import Measure
 
+from evenrank.files.convert import first_of
 from evenrank.files.wording import counted, percent
 from evenrank.groups import GroupTable, builtin_lexicons
 from evenrank.groups.table import DrawnLabels
@@ -41,15 +42,25 @@ def _found(key: str, place: Place = "warning", **values: Any) -> Finding:
     return _PHRASES.finding(key, "", "cannot be told", None, place, **values)
 
 
-def absence_warning(lacking: Mapping[str, int], judged: int, runs: int = 1) -> str:
-    """What every view says of judged queries that some of ``runs`` runs lack: ``lacking``, of ``judged``, by name."""
-    counts = list(lacking.values())
+def absence_warning(lacking: Mapping[str, int], ids: pl.Series, queries: Mapping[str, pl.Series]) -> str:
+    """What every view says of judged queries, ``ids``, that some runs lack.
+
+    ``lacking``: how many, by the name of a run that lacks some; ``queries``: those of every run.
+    """
+    counts, judged, runs = list(lacking.values()), len(ids), len(queries)
     said = "; ".join(_PHRASES.text("lacks", run=name, count=count, judged=judged) for name, count in lacking.items())
     if len(counts) == runs > 1 and len(set(counts)) == 1:
         said = _PHRASES.text(
             "lack_alike", runs="both runs" if runs == 2 else f"all {runs} runs", count=counts[0], judged=judged
         )
-    return _PHRASES.text("absent", lacking=said)
+    others = {name: queries[name].filter(~queries[name].is_in(ids.implode())) for name in lacking}
+    # A run that has queries instead may have other ids.
+    name = next((name for name, own in others.items() if len(own)), None)
+    if name is None:
+        return _PHRASES.text("absent", lacking=said)
+    only = ids.filter(~ids.is_in(queries[name].implode()))
+    sides = {"judged": first_of(only[:3]), "run": name, "others": first_of(others[name][:3])}
+    return _PHRASES.text("absent", lacking=said) + _PHRASES.text("absent_ids", **sides)
 
 
 def misleading(
@@ -65,7 +76,6 @@ def misleading(
     ``documents``: the first ones of every run, see :class:`AuditFigures`; ``judge``: what drawn judgements say of one.
     """
     given, qrels = [run for run in results if not run.reference], inputs.qrels
-    judged = None if qrels is None else qrels["query_id"].n_unique()
     if inputs.judgements is not None:
         yield from _from_judgements(inputs.judgements, judge, given)
     elif qrels is None:
@@ -82,10 +92,11 @@ def misleading(
     lacking = [_lacking(run, background.missing) for run in results if run.lacking is not None]
     if lacking:
         yield _found("without_text", documents="; ".join(lacking))
-    if judged is not None:
-        absent = {run.name: run.absent for run in given if run.absent}
-        if absent:
-            yield Finding("absent", "", "cannot be told", None, absence_warning(absent, judged, len(given)), "warning")
+    absent = {run.name: run.absent for run in given if run.absent}
+    if qrels is not None and absent:
+        queries = {run.name: run.queries for run in inputs.runs}
+        said = absence_warning(absent, qrels["query_id"].unique(maintain_order=True), queries)
+        yield Finding("absent", "", "cannot be told", None, said, "warning")
     if any(isinstance(measure, NeutralityMeasure) for measure in measures) and _all_neutral(background):
         yield _found("all_neutral", why=_why_neutral(background))
     elif any(map(is_bias, measures)) and not _counts(background):

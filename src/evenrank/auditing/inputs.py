@@ -317,10 +317,12 @@ def _check_queries(known: pl.Series, runs: list[Run], source: PathLike) -> None:
     for run in runs:
         lacking = run.queries.filter(~run.queries.is_in(known.implode()))
         if len(lacking):
+            others = known.filter(~known.is_in(run.queries.implode()))
             raise InputError(
                 source,
                 f"no text for {len(lacking)} of the {len(run.queries)} queries of the {run.described}:"
-                f" {first_of(lacking)} ({arg.only_queries} leaves them out)",
+                f" {first_of(lacking)}{f'; the texts have {first_of(others[:3])}' if len(others) else ''}"
+                f" ({arg.only_queries} leaves them out)",
             )
 
 

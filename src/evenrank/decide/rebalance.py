@@ -460,7 +460,7 @@ def rebalanced(
         strengths=plan.strengths,
         run=made,
         done=done,
-        lacks=(*absence_findings(run.name, absent, qrels), *unknown_findings(run.name, changes, grouping), *warnings),
+        lacks=(*absence_findings(run, absent, qrels), *unknown_findings(run.name, changes, grouping), *warnings),
     )
 
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from evenrank.auditing.caveats import absence_warning
 from evenrank.auditing.query_clusters import query_clusters
-from evenrank.files import InputError, as_queries
+from evenrank.files import InputError, Run, as_queries
 from evenrank.files.errors import EvenrankError, arg
 from evenrank.files.reading import line_blocks
 from evenrank.files.tables import is_parquet, lines_of
@@ -87,12 +87,13 @@ def absent_queries(queries: pl.Series, qrels: pl.DataFrame | None) -> pl.Series:
     return judged.filter(~judged.is_in(queries.implode()))
 
 
-def absence_findings(name: str, absent: pl.Series, qrels: pl.DataFrame | None) -> tuple[Finding, ...]:
+def absence_findings(run: Run, absent: pl.Series, qrels: pl.DataFrame | None) -> tuple[Finding, ...]:
     """What is said first of the judged queries that a run lacks, if there are any."""
     if qrels is None or not len(absent):
         return ()
-    said = absence_warning({name: len(absent)}, qrels["query_id"].n_unique())
-    return (Finding("absent", name, "cannot be told", None, said, "warning"),)
+    ids = qrels["query_id"].unique(maintain_order=True)
+    said = absence_warning({run.name: len(absent)}, ids, {run.name: run.queries})
+    return (Finding("absent", run.name, "cannot be told", None, said, "warning"),)
 
 
 def _is_tuning(query: str, seed: int) -> bool:

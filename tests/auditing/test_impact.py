@@ -395,8 +395,12 @@ def test_no_range_is_said_where_unknown_people_decide_which_groups_are_large(
             {"group_column": "gender", "selected": "gone"},
             "there is no column 'gone' (`selected`): found person, gender",
         ),
-        ({"group_column": "gender", "selected": "person"}, "row 1: expected 0 or 1 as person, found 'f-yes-0'"),
+        (
+            {"group_column": "gender", "selected": "person"},
+            "row 1: expected 1, true or yes, or 0, false or no, as person,",
+        ),
         ({"group_column": "gender", "score": "person"}, "row 1: expected a number as person, found 'f-yes-0'"),
+        ({"group_column": "gender", "score": "comma"}, "row 1: expected a number as comma, found '0,75' (the decimal"),
         ({"group_column": "gender", "selected": "hired", "k": 3}, "`selected`: not with `k`"),
         (
             {"group_column": "gender", "selected": "hired", "id": "gender"},
@@ -404,11 +408,13 @@ def test_no_range_is_said_where_unknown_people_decide_which_groups_are_large(
         ),
         ({"group_column": "gender", "selected": "hired", "id": "team"}, "row 2: expected the id of each row in team"),
         ({"group_column": "gender", "rank": "hired", "query": "disabled"}, "`rank` of several lists: give `k`, as"),
-        ({"group_column": COLUMNS, "selected": "hired"}, "(`intersect` takes their combinations)"),
+        ({"group_column": COLUMNS, "selected": "hired"}, "or add `intersect` for their combinations"),
     ],
 )
 def test_what_cannot_be_used(options: dict[str, Any], message: str) -> None:
-    table = people().with_columns(team=pl.when(pl.col("hired") == 1).then(pl.col("person")).replace("f-yes-1", None))
+    table = people().with_columns(
+        team=pl.when(pl.col("hired") == 1).then(pl.col("person")).replace("f-yes-1", None), comma=pl.lit("0,75")
+    )
     with pytest.raises(EvenrankError) as error:
         evenrank.impact_ratios(table, **options)
     assert message in str(error.value)

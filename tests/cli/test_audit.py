@@ -124,7 +124,7 @@ def test_an_audit_of_people_in_a_table(tmp_path, evenrank):
     both = (*asked, "--group-column", "old", "--tables", "impact")
     assert "f × yes" in evenrank(*both, "--intersect").out
     for arguments, message in (
-        (both, "--group-column: expected one, found gender and old (--intersect takes their combinations)"),
+        (both, "--group-column: expected one, found gender and old: ask for one at a time, or add --intersect for"),
         ((*asked, "--qrels", table), "--table or --qrels: an audit is of runs, of people in a table, or of sums"),
         ((*asked, "--tables", "all"), "--tables: expected impact, found 'all'"),
         (("audit", "a.run", "--selected", "x"), "--selected needs --table"),

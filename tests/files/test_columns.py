@@ -167,8 +167,8 @@ def test_names_of_id_columns(tmp_path: Path) -> None:
     # In this order, whichever comes first in the file.
     assert column_named(read(tmp_path, "id,pid,doc_id\n1,2,3\n"), DOCUMENT) == "doc_id"
     assert column_named(read(tmp_path, "qid,id\n1,2\n"), ("query_id", "qid")) == "qid"
-    with pytest.raises(InputError, match=r"columns, line 1: expected a column doc_id, found the columns a, b$"):
-        column_named(read(tmp_path, "a,b\n1,2\n"), DOCUMENT)
+    with pytest.raises(InputError, match=r"columns, line 1: expected a column doc_id, found the columns a, b \(so\)$"):
+        column_named(read(tmp_path, "a,b\n1,2\n"), DOCUMENT, " (so)")
     with pytest.raises(InputError, match=r"found the columns none$"):
         column_named(read(tmp_path, "{}\n"), DOCUMENT)
 

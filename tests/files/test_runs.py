@@ -265,7 +265,7 @@ FIELDS = "expected 6 fields (query_id, Q0, doc_id, rank, score, tag) of a TREC r
         ("1 Q0 c 3 nan t", "expected a finite number as score, found 'nan'"),
         ("1 Q0 c 3 -inf t", "expected a finite number as score, found '-inf'"),
         ("1 Q0 c 3 1e999 t", "expected a finite number as score, found '1e999'"),
-        ("1 Q0 c 3 1,5 t", "expected a finite number as score, found '1,5'"),
+        ("1 Q0 c 3 1,5 t", "expected a finite number as score, found '1,5' (the decimal sign is a point)"),
         ("1 Q0 c 3 high t", "expected a finite number as score, found 'high'"),
         ("1 Q0 b 3 0 t", "the document 'b' appears twice for the query '1' (first in line 2)"),
     ],

@@ -326,6 +326,7 @@ BAD: list[tuple[Any, str]] = [
     ({"a": {"doc_id": 1}}, "expected names of groups, found 'doc_id'"),
     ({"a": {"m": "x", "f": 1}}, "which column is the group? 'm' holds no weights, the columns are m, f"),
     ({"a": {"m": 1, "f": 0.1}}, "row 1: expected weights that sum to 1 at most, they sum to 1.1"),
+    ({"a": {"m": "0,75", "f": "0,25"}}, "row 1: expected a weight of m, found '0,75' (the decimal sign is a point)"),
     ({"a": {"m": 1, "N/A": 0}}, "weights of 'N/A' are of no group: leave the column out, or name it with `neutral`"),
     ({"a": {"m": 1, "f": 0}, "b": {"m": NAN, "f": 0}}, "row 2: expected a weight of 0 or more for m, found nan"),
     ({"a": {"m": 1, "f": -0.5}}, "row 1: expected a weight of 0 or more for f, found -0.5"),
@@ -432,7 +433,7 @@ def test_combinations_of_columns(tmp_path: Path) -> None:
     [
         (
             {"group_column": ["gender", "disabled"]},
-            "`group_column`: expected one, found gender and disabled (`intersec",
+            "`group_column`: expected one, found gender and disabled: ask for one at",
         ),
         ({"group_column": "gender", "intersect": True}, "`intersect`: expected two columns or more as `group_column`"),
         ({"group_column": ["gender", "age"], "intersect": True}, "there is no column 'age' (`group_column`)"),

@@ -15,8 +15,8 @@ from evenrank import options as opt
 from evenrank.files import EvenrankError, Provenance, check_apart
 from evenrank.files.arguments import checked
 from evenrank.files.convert import frame_of, strings
-from evenrank.files.errors import arg, quoted, readable, shown
-from evenrank.files.tables import Columns, IdIndex, read_columns
+from evenrank.files.errors import arg, quoted, quoted_number, readable, shown
+from evenrank.files.tables import DOCUMENT, Columns, IdIndex, column_named, read_columns
 from evenrank.files.types import Array
 from evenrank.groups import GroupSource
 from evenrank.groups.labels import PROBABILITY
@@ -148,7 +148,10 @@ def _labels_of_people(labels: object, id: str | None) -> object:
     columns = read_columns(labels) if isinstance(labels, str | os.PathLike) else None
     if columns is None and (frame := frame_of(labels, arg.labels)) is not None:
         columns = Columns(frame, what=arg.labels)
-    if columns is None or id not in columns.table.columns:
+    if columns is None:
+        return labels
+    if id not in columns.table.columns:
+        column_named(columns, DOCUMENT, f" ({arg.id} names the people's)")
         return labels
     return replace(columns, table=columns.table.rename({id: "doc_id"}))
 
@@ -186,7 +189,7 @@ def _numbers(columns: Columns, name: str) -> Array:
     bad = ~found.is_finite().fill_null(False)
     if bad.any():
         row = int(bad.arg_max() or 0)
-        raise columns.error(f"expected a number as {name}, found {quoted(columns.table[name][row])}", row)
+        raise columns.error(f"expected a number as {name}, found {quoted_number(columns.table[name][row])}", row)
     return found.to_numpy()
 
 
@@ -205,7 +208,8 @@ def _selection(
         found = written.replace_strict(_YES, default=None, return_dtype=pl.Float64)
         if found.null_count():
             row = int(found.is_null().arg_max() or 0)
-            raise columns.error(f"expected 0 or 1 as {selected}, found {quoted(columns.table[selected][row])}", row)
+            expected = f"expected 1, true or yes, or 0, false or no, as {selected}"
+            raise columns.error(f"{expected}, found {quoted(columns.table[selected][row])}", row)
         return found.to_numpy(), _PHRASES.text("selects_column", column=selected)
     if (score is None) == (rank is None):
         both = "found both" if score is not None else "found neither"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, SupportsIndex, T
 import polars as pl
 
 from .answers import NO_SCORES, Answers, run_in
-from .errors import EvenrankError, arg, quoted, shown
+from .errors import EvenrankError, arg, quoted, quoted_number, shown
 from .tables import DOCUMENT, QUERY, first_repeat
 
 if TYPE_CHECKING:
@@ -399,4 +399,4 @@ def _no_repeat(table: pl.DataFrame, what: str, how: str = "appears twice") -> No
 def _value(value: object) -> str:
     if isinstance(value, pl.Series):
         value = value.to_list()
-    return quoted(value) if isinstance(value, str) else quoted(value)[1:-1]
+    return quoted_number(value) if isinstance(value, str) else quoted(value)[1:-1]

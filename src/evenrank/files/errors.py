@@ -120,6 +120,12 @@ def quoted(value: object, limit: int = 60) -> str:
     return repr(text if len(text) <= limit else text[: limit - 1] + "…")
 
 
+def quoted_number(value: object) -> str:
+    """What is no number, quoted for a message, which says so of a decimal comma."""
+    comma = re.fullmatch(r"\s*[+-]?\d*,\d+\s*", str(value))
+    return quoted(value) + (" (the decimal sign is a point)" if comma else "")
+
+
 def shown(value: object) -> str:
     """An argument that cannot be used, for an error message: its value, or what it is."""
     if isinstance(value, str | os.PathLike):

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from .errors import EvenrankError, InputError, arg, quoted, require_fast
+from .errors import EvenrankError, InputError, arg, quoted, quoted_number, require_fast
 from .reading import BOM, Block, Headed, line_blocks, line_limit, open_binary, open_parquet, read_bytes, refuse_pipe
 from .types import Array
 
@@ -121,7 +121,7 @@ def _parse_any(path: str | os.PathLike[str], block: Block, layout: Layout) -> pl
             bad = parsed.filter(wrong)
             if bad.height:
                 noun = "a whole number" if kind is pl.Int64 else "a finite number"
-                found = quoted(bad[f"f{i}"][0])
+                found = quoted_number(bad[f"f{i}"][0])
                 raise InputError(path, f"expected {noun} as {name.lstrip('_')}, found {found}", line=bad["line"][0])
             column = number
         columns.append(column.alias(name))
@@ -510,8 +510,11 @@ def _series(name: str, values: list[object]) -> pl.Series:
     return pl.Series(name, values, dtype=pl.Object)
 
 
-def column_named(given: Columns, names: tuple[str, ...]) -> str:
-    """The name of the first of the columns ``names`` that the table has. Raises EvenrankError if it has none."""
+def column_named(given: Columns, names: tuple[str, ...], hint: str = "") -> str:
+    """The name of the first of the columns ``names`` that the table has. Raises EvenrankError if it has none.
+
+    ``hint``: how a column of a file gets another name.
+    """
     found = next((name for name in names if name in given.table.columns), None)
     if found is None:
         has = ", ".join(map(str, given.table.columns[:10])) or "none"
@@ -519,5 +522,5 @@ def column_named(given: Columns, names: tuple[str, ...]) -> str:
         message = f"expected a column {names[0]}, found the columns {quoted(has, 120)[1:-1]}"
         if line is None or given.path is None:
             raise given.error(message)
-        raise InputError(given.path, message, line=1)
+        raise InputError(given.path, message + hint, line=1)
     return found

@@ -12,7 +12,7 @@ import polars as pl
 
 from evenrank.files.arguments import checked
 from evenrank.files.convert import Strings, frame_of, id_column, strings
-from evenrank.files.errors import EvenrankError, InputError, arg, quoted, readable, shown
+from evenrank.files.errors import EvenrankError, InputError, arg, quoted, quoted_number, readable, shown
 from evenrank.files.outputs import ids_from_spreadsheets
 from evenrank.files.provenance import SUFFIX
 from evenrank.files.reading import is_utf8
@@ -97,7 +97,7 @@ def _read(
     more: Sequence[str],
 ) -> GroupTable:
     name = readable(os.path.basename(columns.path)) if columns.path is not None else "in memory"
-    id_name = column_named(columns, DOCUMENT)
+    id_name = column_named(columns, DOCUMENT, f" (without a collection {arg.id_column} names another)")
     others = [column for column in columns.table.columns if column != id_name]
     if len(others) > _MOST_COLUMNS:
         raise columns.error(f"expected at most {_MOST_COLUMNS:,} columns of groups, found {len(others):,}")
@@ -140,7 +140,8 @@ def _asked(
     if len(set(asked)) > 1 and not intersect:
         names = " and ".join(asked)
         raise EvenrankError(
-            f"{arg.group_column}: expected one, found {names} ({arg.intersect} takes their combinations)"
+            f"{arg.group_column}: expected one, found {names}: ask for one at a time, or add {arg.intersect} for their"
+            " combinations"
         )
     if intersect and len(set(asked)) < 2:
         found = asked[0] if asked else "none"
@@ -244,7 +245,7 @@ def _chances(columns: Columns) -> pl.Series:
     chance = _numbers(given)
     if chance is None:
         row = int(given.cast(pl.Float64, strict=False).is_null().arg_max() or 0)
-        raise columns.error(f"expected a number in the column {PROBABILITY}, found {quoted(str(given[row]))}", row)
+        raise columns.error(f"expected a number in the column {PROBABILITY}, found {quoted_number(given[row])}", row)
     bad = ~((chance > 0) & (chance <= 1)).fill_null(value=False)
     if bad.any():
         row = int(bad.arg_max() or 0)
@@ -368,7 +369,11 @@ def _group_column(columns: Columns, id_name: str, asked: str | None) -> str | No
         _refuse_numbers(columns, others[0])
         return others[0]
     for name in others:
-        if _numbers(columns.table[name]) is None:
+        values = columns.table[name]
+        if _numbers(values) is None:
+            if values.dtype == pl.String and (commas := values.str.contains(r"^\s*\d*,\d+\s*$")).any():
+                row = int(commas.arg_max() or 0)
+                raise columns.error(f"expected a weight of {name}, found {quoted_number(values[row])}", row)
             raise columns.error(
                 f"which column is the group? {quoted(name)} holds no weights, the columns are"
                 f" {quoted(', '.join(others), 120)[1:-1]}"

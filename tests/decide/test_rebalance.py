@@ -463,6 +463,19 @@ def test_nothing_moved_is_explained() -> None:
     assert still.findings[0].text == "Unchanged: the strength is 0."
 
 
+def test_a_cost_that_cannot_be_told_has_no_interval() -> None:
+    """What fair chose to protect is said; in two of the queries it moves the second relevant document."""
+    run = {f"q{q}": {f"{q}d{i}": float(-i) for i in range(12)} for q in range(40)}
+    labels = {doc: "m" if i < 8 else "f" for own in run.values() for i, doc in enumerate(own)}
+    qrels = {f"q{q}": {f"{q}d{i}": 1 for i in ((0, 7) if q % 9 == 0 else (0,))} for q in range(40)}
+    found = evenrank.rebalance(run, method="fair", strength=1, labels=labels, qrels=qrels)
+    why = "the two differ in only 2 of 23 queries, where 6 are needed"
+    assert found.findings[1].text.endswith(f"; what that costs cannot be told: {why} (nDCG@10 −.017).")
+    assert "nDCG@10          .983   .966      −.017    –" in found.table()
+    said = "fair protects f, the group that lacks most on the validation queries (`protected` names another)."
+    assert found.warnings == (said,)
+
+
 def test_lists_that_have_what_is_asked_are_named_as_such() -> None:
     """Of two lists, f are last in one; in the other m and f take turns already."""
     lists = {"apart": "mmmmff", "mixed": "mfmmfm"}

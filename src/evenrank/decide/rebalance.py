@@ -429,6 +429,8 @@ def rebalanced(
     notes += notes_of(request, plan, grouping, changes, kept)
     done = _done(request, plan, grouping, kept, changes, name)
     warnings = []
+    if request.method.name == "fair" and request.method.protected is None:
+        warnings.append(_PHRASES.finding("protects", name, place="warning", group=plan.learnt["protected"]))
     others, tuned = None, None
     if figures:
         asked = measures_of(request, grouping, qrels is not None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from evenrank.auditing import AuditResult, MetricValue
@@ -118,7 +118,9 @@ class Rebalanced(Result):
             key = f"{key}_freely"
         elif test.reason is not None and test.mean != 0:
             key = "changed_untold"
-        named |= {"utility": cost[0], "cost": test, "why": test.reason}
+        # An interval without 0 would tell what the sentence says cannot be told.
+        shown = test.mean if key == "changed_untold" else test
+        named |= {"utility": cost[0], "cost": shown, "why": test.reason}
         return _PHRASES.finding(key, self.name, test.verdict, test, "answer", **named)
 
     def _bounds(self) -> Iterator[Finding]:
@@ -227,7 +229,8 @@ def _worse(before: MetricValue, after: MetricValue) -> str | None:
 
 
 def _short(audit: AuditResult, name: str) -> Table:
-    """Before, after, and the difference."""
+    """Before, after, and the difference, with an interval where a verdict can be given."""
+    rows = [(*row[:3], replace(row[3], ci95=None) if row[3].reason else row[3]) for row in _rows(audit, name)]
     columns = (
         Column("measure", heading="", of=lambda row: shown_name(row[1].measure)),
         Column("run", shorts(3), "before", "1.mean"),
@@ -235,7 +238,7 @@ def _short(audit: AuditResult, name: str) -> Table:
         Column("difference", shorts(3, sign=True), of="3.mean", mark=lambda row: mark(row[3].shown)),
         Column(("difference_low", "difference_high"), short_intervals(3, sign=True), "", "3.ci95"),
     )
-    return Table("Before and after", columns, _rows(audit, name))
+    return Table("Before and after", columns, rows)
 
 
 def _figures(audit: AuditResult, name: str, title: str) -> Table:

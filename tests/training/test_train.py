@@ -128,7 +128,8 @@ def test_without_a_folder_nothing_is_left(gendered: Path, tmp_path: Path, monkey
     assert "grad_norm" not in repr(result)
     folder = evenrank.train(DotRanker.from_pretrained(model), RECORDS, out="made", max_steps=1).folder
     card = (folder / "model" / "README.md").read_text()
-    assert "\n## Training\n\n- checkpoint: step 1 of 1, the last, as there is no validation\n- 1 steps\n" in card
+    said = "checkpoint: step 1 of 1, the last, as there is no validation\n- reads "
+    assert f"\n## Training\n\n- {said}" in card
     assert "max_steps = 1\n" in card
     # A trained model by its folder.
     evenrank.train(folder / "model", pl.DataFrame(RECORDS), max_steps=1)
@@ -149,7 +150,8 @@ def test_a_folder_that_states_its_settings_is_trained_as_it_is(gendered: Path, t
     line = f"settings in place of those of {tmp_path / 'stated'}: query_length (8, was 20)"
     card = (folder / "model" / "README.md").read_text()
     assert f"\n- {line}\n" in card
-    assert "pooling" not in card
+    assert "\n- reads 8 tokens of a query, and 20 of a passage; pooling: mean\n" in card
+    assert "\nqueries, passages = model.encode_query([" in card
     # The weights have moved from where they were, and what is left open is the folder's again.
     texts = ["he wrote software", "she is a nurse"]
     again = evenrank.train(folder / "model", RECORDS, max_steps=1, learning_rate=1e-12).ranker

@@ -542,6 +542,20 @@ class DotRanker(EncoderRanker):
         return 20.0 if self.model.similarity_fn_name == "cosine" else 1.0
 
     @property
+    def reads(self) -> str:
+        """How much it reads of a query and of a passage, and how it pools, in words."""
+        from sentence_transformers.sentence_transformer.modules import Pooling as Pool
+
+        query, passage = map(self._limit, _TASKS)
+        pools = dict.fromkeys(str(part.pooling_mode) for part in self.model.modules() if isinstance(part, Pool))
+        pooling = f"; pooling: {', '.join(pools)}" if pools else ""
+        return f"reads {query} tokens of a query, and {passage} of a passage{pooling}"
+
+    def _limit(self, side: str) -> int:
+        """How many tokens of a side's texts are read."""
+        return int(getattr(self._split(side)[0][0], f"{_TASKS[side]}_length", None) or self.model.max_seq_length)
+
+    @property
     def keeps_vectors(self) -> bool:
         """Whether the encoder is frozen."""
         return self.frozen
@@ -562,8 +576,7 @@ class DotRanker(EncoderRanker):
         """``vectors`` [n, d] of a frozen encoder and ``cut`` [n]; nothing for n = 0."""
         if not texts:
             return {}
-        limit = getattr(self._split(side)[0][0], f"{_TASKS[side]}_length", None) or self.model.max_seq_length
-        key = (side, self._digest(side), self.prompts[side], limit)
+        key = (side, self._digest(side), self.prompts[side], self._limit(side))
         if key not in self._kept:
             self._kept[key] = KeptVectors(key, partial(self._encoded, side), self._file)
         vectors, cut = self._kept[key](texts)

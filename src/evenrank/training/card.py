@@ -246,11 +246,13 @@ def _write(
         package, library = "evenrank.models.protocol", "ranker_class"
         loaded = f'ranker_class("{origin.kind}").load('
     usage = f'from {package} import {library}\n\nmodel = {loaded}"PATH OF THIS FOLDER")'
+    if origin.kind in _TASKS:
+        # encode() takes the same prompt and tower for both.
+        usage += '\nqueries, passages = model.encode_query(["a query"]), model.encode_document(["a passage"])'
     lines = summary_of(result)
     for name, (acted, steps) in result.get("fair_steps", {}).items():
         lines.append(f"the fairness term ({name}) acted in {acted:,} of {counted(steps, 'step')}")
-    if "replaced" in result:
-        lines.append(result["replaced"])
+    lines += [result[name] for name in ("reads", "replaced") if name in result]
     # A model that is worse than none says so first.
     first = f"**{lines.pop(0)}**\n\n" if "first_stage" in result and warning(result) else ""
     listed = "\n".join(f"- {line}" for line in lines)

@@ -445,10 +445,9 @@ def origin_of(recipe: RunRecipe) -> Origin:
     return Origin(recipe.name, recipe.ranker.kind, recipe.ranker.model, written)
 
 
-def replaced_by(ranker: Ranker) -> dict[str, str]:
-    """What of a ranker's folder its settings have replaced, for the result; nothing if nothing was."""
-    replaced = getattr(ranker, "replaced", "")
-    return {"replaced": replaced} if replaced else {}
+def settings_of(ranker: Ranker) -> dict[str, str]:
+    """What a ranker reads, and what of its folder its settings have replaced, for the result; nothing if unknown."""
+    return {name: text for name in ("reads", "replaced") if (text := getattr(ranker, name, ""))}
 
 
 def known_by_labels(counts: Mapping[str, int] | None, validation: Validation) -> dict[str, dict[str, int]]:
@@ -720,7 +719,7 @@ def _train_in(
         for line in label_lines(known_by_labels(counts, validation)):
             say(line)
     lists = open_lists(recipe, folder / "groups")
-    replaced = replaced_by(ranker)
+    replaced = settings_of(ranker)
     ranker, leakage = with_adversary(recipe, ranker, validation, main)
     fair = None if recipe.fairness is None else FairTerm.of_recipe(recipe.fairness)
     adversary_weight = 0.0 if recipe.adversary is None else recipe.adversary.weight
@@ -816,7 +815,7 @@ def _distil_in(
         "steps": trainer.state.global_step,
         "best_checkpoint": Path(trainer.state.best_model_checkpoint or "").name,
         "checkpoint": asdict(choice),
-    } | replaced_by(ranker)
+    } | settings_of(ranker)
     write_card(origin_of(recipe), folder, result, made)
     # Last: it marks the run as finished.
     write_text(folder / "result.json", json_text(result | {"provenance": made.to_dict()}))

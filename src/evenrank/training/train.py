@@ -33,7 +33,7 @@ from .fairness import FairTerm
 from .lists import as_lists
 from .losses import Loss
 from .recipes import RankerRecipe, TrainingSettings, parse_training
-from .run import build_ranker, finish, ranker_at, replaced_by, settled
+from .run import build_ranker, finish, ranker_at, settings_of, settled
 from .trainer import Line, Objective, RankingTrainer, kept_random_state, read_log
 
 
@@ -132,7 +132,7 @@ def train(
             sections = {"loss": ranked_by, "training": training.model_dump(exclude_none=True)}
             if objective.fair is not None:
                 sections["fairness"] = term_settings(objective.fair.batch.term, objective.fair.batch.weight)
-            known = {"checkpoint": asdict(choice)} | replaced_by(ranker)
+            known = {"checkpoint": asdict(choice)} | settings_of(ranker)
             finish(trainer, _origin(folder.resolve().name, ranker, began, base, sections), known, made)
         state.wait_for_everyone()
         return TrainingResult(ranker, folder, read_log(place / "log.jsonl"), choice)

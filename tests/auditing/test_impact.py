@@ -141,6 +141,9 @@ def hired(*, people: dict[str, tuple[int, int]]) -> pl.DataFrame:
     return pl.DataFrame(rows, ["g", "hired"], orient="row")
 
 
+ONLY_IF = "would be shown to be below four fifths in four of five such samples only if its true ratio were"
+
+
 @pytest.mark.parametrize(
     ("people", "claim", "verdict", "sentence"),
     [
@@ -172,13 +175,13 @@ def hired(*, people: dict[str, tuple[int, int]]) -> pl.DataFrame:
             {"a": (50, 120), "b": (60, 120)},
             "",
             "four fifths or above",
-            "A true ratio of g = a between .489 and .800 is missed in at least one of five such samples.",
+            f"g = a {ONLY_IF} .489 or less.",
         ),
         (
             {"a": (806, 2000), "b": (1000, 2000)},
             "",
             "four fifths or above, but lower than g = b beyond chance",
-            "A true ratio of g = a between .721 and .800 is missed in at least one of five such samples.",
+            f"g = a {ONLY_IF} .721 or less.",
         ),
         (
             {"a": (2, 10), "b": (25, 105)},

@@ -169,8 +169,13 @@ def unknown_findings(name: str, of: Changes, grouping: Grouping) -> tuple[Findin
     return (_PHRASES.finding(key, name, "cannot be told", place="warning", **values),)
 
 
-def _done(request: Request, plan: Plan, grouping: Grouping, kept: Kept, changes: Changes, name: str) -> Finding:
-    """What was done: how many documents moved, or why none did; on the queries that are reported."""
+def _done(
+    request: Request, plan: Plan, grouping: Grouping, kept: Kept, changes: Changes, name: str, longest: int
+) -> Finding:
+    """What was done: how many documents moved, or why none did; on the queries that are reported.
+
+    ``longest``: how many documents the longest list has in the ranks that are reordered.
+    """
     if not changes.moved:
         bounds = [
             f"{bound.text} ({short(size)})" for bound, size in zip(request.bounds, plan.sizes or (), strict=False)
@@ -179,13 +184,14 @@ def _done(request: Request, plan: Plan, grouping: Grouping, kept: Kept, changes:
         named: dict[str, Any] = {"method": request.method.name, "bounds": bounds}
         return _PHRASES.finding(key, name, place="answer", **named)
     promise = request.method.name in ("fair", "detconstsort") and not kept.unmet and changes.changed < changes.queries
+    top = request.method.top or SHOWN
     return _PHRASES.finding(
         "moved_where_needed" if promise else "moved",
         name,
         place="answer",
         moved=changes.moved,
-        entered=changes.entered,
-        top=request.method.top or SHOWN,
+        # Where all documents are among the first already, none can enter.
+        entered=_PHRASES.text("entered", entered=changes.entered, top=top) if longest > top else "",
         documents=counted(changes.documents, "document"),
         changed=changes.changed,
         queries=counted(changes.queries, "query"),
@@ -427,7 +433,7 @@ def rebalanced(
     made = replace(lists.reordered(order), name=name if name != run.name else f"{name} (rebalanced)")
     changes = lists.changes(order, (~chosen).to_numpy(), request.method.top or SHOWN)
     notes += notes_of(request, plan, grouping, changes, kept)
-    done = _done(request, plan, grouping, kept, changes, name)
+    done = _done(request, plan, grouping, kept, changes, name, int(lists.lists.lengths.max()))
     warnings = []
     if request.method.name == "fair" and request.method.protected is None:
         warnings.append(_PHRASES.finding("protects", name, place="warning", group=plan.learnt["protected"]))

@@ -724,7 +724,7 @@ class _DotSettings:
         from sentence_transformers.base.modules import Dense, Normalize, Router
 
         stated = states_settings(model, "bi")
-        tower, changes = self._loaded(model) if stated else (self._started(model), [])
+        tower, changes = self._loaded(model) if stated else self._started(model)
         if self.projection is not None and not _ends_with(tower, self.projection):
             if any(isinstance(part, Router) for part in list(tower)[1:]):
                 raise EvenrankError(f"`dimensions`: {model} has a map for each side already: leave it out")
@@ -736,8 +736,8 @@ class _DotSettings:
                 tower.append(end)
         return tower, changes
 
-    def _started(self, model: str) -> SentenceTransformer:
-        """A new bi-encoder on a checkpoint."""
+    def _started(self, model: str) -> tuple[SentenceTransformer, list[str]]:
+        """A new bi-encoder on a checkpoint, and which lengths it cannot have."""
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.sentence_transformer.modules import Pooling as Pool
 
@@ -745,7 +745,9 @@ class _DotSettings:
         encoder = start_encoder(model, "feature-extraction", self.layers, max(limits.values()), **limits)
         limit_lengths(encoder, limits)
         pool = Pool(encoder.get_embedding_dimension(), self.pooling or "cls")
-        return SentenceTransformer(modules=[encoder, pool], similarity_fn_name=self.similarity or "dot", device="cpu")
+        function = self.similarity or "dot"
+        started = SentenceTransformer(modules=[encoder, pool], similarity_fn_name=function, device="cpu")
+        return started, _beyond(self.lengths, {side: getattr(encoder, name) for side, name in _LIMITS.items()})
 
     def _loaded(self, model: str) -> tuple[SentenceTransformer, list[str]]:
         """The bi-encoder of a folder, and what of it was replaced. Raises EvenrankError for what cannot be replaced."""
@@ -796,7 +798,17 @@ def set_lengths(model: Model, lengths: Mapping[str, int | None]) -> list[str]:
             part.tokenizer.model_max_length = max(new.values())
             limit_lengths(part, {_LIMITS[side]: length for side, length in new.items()})
             changes += [f"{side} ({new[side]}, was {own[side]})" for side in new if new[side] != own[side]]
+        changes += _beyond(lengths, new)
     return changes
+
+
+def _beyond(asked: Mapping[str, int | None], limits: Mapping[str, int]) -> list[str]:
+    """The lengths that a model cannot have, in words: it has no more positions."""
+    return [
+        f"{limits[side]} in place of {side} {length} (the model has no more positions)"
+        for side, length in asked.items()
+        if length is not None and length > limits[side]
+    ]
 
 
 def _positions(encoder: Transformer) -> int:

@@ -472,7 +472,9 @@ def test_a_cost_that_cannot_be_told_has_no_interval() -> None:
     why = "the two differ in only 2 of 23 queries, where 6 are needed"
     assert found.findings[1].text.endswith(f"; what that costs cannot be told: {why} (nDCG@10 −.017).")
     assert "nDCG@10          .983   .966      −.017    –" in found.table()
-    said = "fair protects f, the group that lacks most on the validation queries (`protected` names another)."
+    said = (
+        "The method fair protects f, the group that lacks most on the validation queries (`protected` names another)."
+    )
     assert found.warnings == (said,)
 
 

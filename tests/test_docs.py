@@ -167,12 +167,13 @@ def test_table_of_scans_is_what_was_measured() -> None:
 
 
 def test_tables_are_what_was_measured() -> None:
-    from benchmarks.calibration.run import PAGE, cells, kept, tables
+    from benchmarks.calibration.run import LIMITS, PAGE, cells, kept, known, tables
 
     probes = script("probes")
     measured = json.loads(probes.KEPT.read_text(encoding="utf-8"))
     assert probes.page(measured) == probes.PAGE.read_text(encoding="utf-8"), "python docs/probes.py"
     assert tables(cells(), kept()) in PAGE.read_text(encoding="utf-8"), "python -m benchmarks calibration --write"
+    assert known(cells(), kept()) in LIMITS.read_text(encoding="utf-8"), "python -m benchmarks calibration --write"
     drawn = script("drawn")
     rows = json.loads(drawn.KEPT.read_text(encoding="utf-8"))["rows"]
     assert drawn.tables(rows) in PAGE.read_text(encoding="utf-8"), "python docs/drawn.py"

@@ -18,7 +18,7 @@ FLOORS = (
     ("measures", "models", "mitigation"),
     ("results",),
     ("auditing", "search"),
-    ("decide", "probes", "training"),
+    ("decide", "probes", "testing", "training"),
     ("evenrank",),
     ("papers",),
     ("cli",),

@@ -13,6 +13,7 @@ from . import cells
 from .cell import COMMAND, Cell, Count, count
 
 PAGE = Path(__file__).parents[2] / "docs" / "verdicts-table.md"
+LIMITS = PAGE.with_name("limits.md")
 KEPT = PAGE.with_name("verdicts.json")
 _START, _END = "<!-- table: python -m benchmarks calibration --write -->", "<!-- end of table -->"
 Found = dict[str, Count]
@@ -94,11 +95,23 @@ def line(cell: Cell, found: Count) -> str:
 
 
 def write(every: Iterable[Cell], found: Found) -> None:
-    """The table in the page, between its marks."""
-    text = PAGE.read_text()
-    before, rest = text.split(_START)
-    _, after = rest.split(_END)
-    PAGE.write_text(f"{before}{_START}\n\n{tables(list(every), found)}\n\n{_END}{after}")
+    """The tables in the pages, between their marks."""
+    every = list(every)
+    for path, table in ((PAGE, tables(every, found)), (LIMITS, known(every, found))):
+        before, rest = path.read_text().split(_START)
+        _, after = rest.split(_END)
+        path.write_text(f"{before}{_START}\n\n{table}\n\n{_END}{after}")
+
+
+def known(every: Sequence[Cell], found: Found) -> str:
+    """A table of the cells that are known not to hold, a line for each verdict and kind of data."""
+    own = [cell for cell in every if cell.known_to_fail]
+    lines = ["| said falsely | data | how often, by the number of queries |", "| --- | --- | --- |"]
+    for rule, family in dict.fromkeys((cell.rule, cell.family) for cell in own):
+        cells = sorted((one for one in own if (one.rule, one.family) == (rule, family)), key=lambda one: one.n)
+        shares = ", ".join(f"{one.n}: {found[one.name].share:.3f}".replace("0.", ".") for one in cells)
+        lines.append(f"| {rule} | {family} | {shares} |")
+    return "\n".join(lines)
 
 
 def tables(every: Sequence[Cell], found: Found) -> str:

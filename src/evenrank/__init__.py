@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from evenrank import mteb as mteb
     from evenrank import probes as probes
     from evenrank import search as search
+    from evenrank import testing as testing
     from evenrank import training as training
     from evenrank.auditing import AuditResult, audit, named_runs, run_name
     from evenrank.auditing.audit_sql import audit_sql

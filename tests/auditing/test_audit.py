@@ -255,6 +255,7 @@ def test_runs_objects_files_and_names(tmp_path):
         ({"runs": {}}, "at least one run"),
         ({"runs": ["a.run", "a.run.gz"]}, "two runs are named 'a': name them, as in NAME="),
         ({"runs": {"random": MALE_FIRST}}, "'random' is reserved for a reference ranking"),
+        ({"runs": {"relevance-first": MALE_FIRST}}, "'relevance-first' is reserved for a reference ranking"),
         ({"baseline": "bm25"}, "`baseline`: no run 'bm25' (the runs are male)"),
         ({"seed": -1}, "`seed`: expected 0 to 18446744073709551615, found -1"),
         ({"measures": "nDCG@10 ("}, "a bracket is not closed"),
@@ -313,22 +314,6 @@ def test_equal_rankings_are_equal_whatever_rounding_says():
         assert (compared.ci95, compared.p, compared.test.reason) == (None, None, "every value is 0"), name
 
 
-def test_whole_run_figures_are_compared_on_common_queries():
-    other = table({str(q): ["f1", "n1", "b1", "m1", "m2", "f2"] for q in range(6, 12)})
-    both = pl.concat([MALE_FIRST, other])
-    found = evenrank.audit(
-        {"a": MALE_FIRST, "b": both},
-        collection=COLLECTION,
-        background=Run.from_table(both, "all"),
-        baseline="a",
-        measures="|ARaB|@5",
-    )
-    figure = found["b"].measures["|ARaB|@5"]
-    assert figure.mean != pytest.approx(found["a"].measures["|ARaB|@5"].mean)
-    assert figure.vs_baseline.difference == 0
-    assert (figure.vs_baseline.p, figure.vs_baseline.test.reason) == (None, "every value is 0")
-
-
 def test_random_of_an_absolute_value_is_its_expectation_not_that_of_the_signed_one():
     found = evenrank.audit(
         {"tied": MALE_FIRST.with_columns(score=pl.lit(1.0))}, collection=COLLECTION, qrels=QRELS,
@@ -352,28 +337,26 @@ def test_a_comparison_that_ties_decide_comes_with_one_that_they_cannot():
     assert "difference_untold" in [one.key for one in found.findings]
 
 
-def test_documents_with_too_few_words_of_an_own_lexicon_are_noted():
-    """Of four documents with a word, three have one; gender-en is not the user's own."""
-    texts = {"a": "kine", "b": "kine", "c": "ovis", "d": "kine ovis ovis", "e": "stone"}
-    run = table({"q": [*texts]})
+@pytest.mark.parametrize(
+    ("texts", "options", "noted"),
+    [
+        # Of four documents with a word, three have one.
+        ({"a": "kine", "b": "kine", "c": "ovis", "d": "kine ovis ovis", "e": "stone"}, {}, True),
+        ({"a": "kine", "b": "kine", "c": "ovis", "d": "kine ovis ovis", "e": "stone"}, {"threshold": 0}, False),
+        # One of five is no matter; gender-en is not the user's own.
+        ({**{f"d{number}": "kine ovis" for number in range(4)}, "a": "kine"}, {}, False),
+        ({"a": "she", "b": "he", "c": "stone"}, {"lexicon": "gender-en"}, False),
+    ],
+)
+def test_documents_with_too_few_words_of_an_own_lexicon_are_noted(texts, options, noted):
     lexicon = evenrank.Lexicon("herds", ("k", "o"), (("kine", "k"), ("ovis", "o")), (0.5, 0.5), ("k", "o"))
-
-    def notes(**settings: object) -> list[str]:
-        found = evenrank.audit({"r": run}, collection=texts, lexicon=lexicon, measures="NFaiRR@3", **settings)
-        return [note for note in found.notes if note.startswith("`threshold`")]
-
-    assert notes() == [
+    settings = {"lexicon": lexicon, "measures": "NFaiRR@3", **options}
+    found = evenrank.audit({"r": table({"q": [*texts]})}, collection=texts, **settings)
+    note = (
         "`threshold`: 3 of 4 documents with a word of the lexicon herds (75%) have no more than 1, and so count as"
         " neutral and as of no group (`threshold=0` counts every word)."
-    ]
-    assert notes(threshold=0) == []
-    # One of five is no matter.
-    more = {f"d{number}": "kine ovis" for number in range(4)} | {"a": "kine"}
-    found = evenrank.audit({"r": table({"q": [*more]})}, collection=more, lexicon=lexicon, measures="NFaiRR@3")
-    assert not any("threshold" in note for note in found.notes)
-    words = {"a": "she", "b": "he", "c": "stone"}
-    own = evenrank.audit({"r": table({"q": [*words]})}, collection=words, measures="ARaB@3")
-    assert not any(note.startswith("`threshold`") for note in own.notes)
+    )
+    assert [one for one in found.notes if one.startswith("`threshold`")] == [note] * noted
 
 
 def test_what_changes_figures_is_recorded() -> None:

@@ -16,6 +16,8 @@ from evenrank.auditing import AuditResult
 from evenrank.files.types import holm
 from evenrank.options import GroupOptions
 from slow_stats import slow_compare, slow_test
+from small_audits import collection, judged
+from small_audits import run as table
 
 TEXTS = {
     "m1": "he and his father met him",
@@ -26,24 +28,14 @@ TEXTS = {
     "n2": "a stone bridge",
     "b1": "the woman and the man",
 }
-COLLECTION = pl.DataFrame({"doc_id": list(TEXTS), "text": list(TEXTS.values())})
 
 
-def table(rankings: dict[str, list[str]]) -> pl.DataFrame:
-    rows = [(q, doc, float(len(docs) - i)) for q, docs in rankings.items() for i, doc in enumerate(docs)]
-    return pl.DataFrame(rows, {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}, orient="row")
-
-
-def judgements(relevant: dict[str, list[str]]) -> pl.DataFrame:
-    rows = [(q, doc, 1) for q, docs in relevant.items() for doc in docs]
-    return pl.DataFrame(rows, {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}, orient="row")
-
-
+COLLECTION = collection(TEXTS)
 MALE_FIRST = table({str(q): ["m1", "m2", "n1", "b1", "f1", "f2"] for q in range(6)})
 MIXED = table(
     {str(q): ["n1", "m1", "f1", "b1", "m2", "f2"] if q % 2 else ["f1", "m1", "n1", "b1", "m2", "f2"] for q in range(6)}
 )
-QRELS = judgements({str(q): ["m1" if q < 3 else "f1"] for q in range(6)})
+QRELS = judged({str(q): "m1" if q < 3 else "f1" for q in range(6)})
 MEASURES = "nDCG@10 RR@10 NFaiRR@3 ARaB(magnitude='count')@2 |ARaB(magnitude='count')|@2 DeltaAPRF |DeltaAPRF|"
 
 
@@ -118,7 +110,7 @@ def test_holm_is_over_the_runs_compared():
     draw = np.random.default_rng(1)
     lists = [{str(q): draw.permutation(sorted(TEXTS)).tolist() for q in range(40)} for _ in "abc"]
     runs = dict(zip("abc", map(table, lists), strict=True))
-    qrels = judgements({str(q): ["m1"] for q in range(40)})
+    qrels = judged({str(q): "m1" for q in range(40)})
     settings = {"qrels": qrels, "query_clusters": "none", "baseline": "a", "measures": "nDCG@10"}
     found = evenrank.audit(runs, collection=COLLECTION, **settings)
     compared = [found[name].measures["nDCG@10"].vs_baseline for name in ("b", "c")]
@@ -219,7 +211,7 @@ def test_missing_documents():
 
 
 def test_unjudged_and_absent_queries_are_noted():
-    qrels = judgements({"0": ["m1"], "77": ["f1"]})
+    qrels = judged({"0": "m1", "77": "f1"})
     found = evenrank.audit({"male": MALE_FIRST}, collection=COLLECTION, qrels=qrels, measures="RR@10")
     assert found["male"].measures["RR@10"].mean == pytest.approx(0.5)
     assert found["male"].measures["RR@10"].n == 2

@@ -413,10 +413,8 @@ _GROUPS = {f"d{place}": group for place, group in enumerate("aaaaabbbbbcccccdddd
 
 def listing(order: list[str] | str) -> dict[str, dict[str, float]]:
     """Forty lists of the documents, those of the groups in this order; or of these documents, then of the others."""
-    ranked = (
-        list(order) if isinstance(order, list) else [d for group in order for d, of in _GROUPS.items() if of == group]
-    )
-    ranked += [doc for doc in _GROUPS if doc not in ranked]
+    of_groups = [doc for group in order for doc, of in _GROUPS.items() if of == group]
+    ranked = of_groups or [*order, *(doc for doc in _GROUPS if doc not in order)]
     return {f"q{q}": {doc: 20.0 - place for place, doc in enumerate(ranked)} for q in range(40)}
 
 

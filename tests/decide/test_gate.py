@@ -139,14 +139,6 @@ def test_how_often_equally_good_runs_would_pass(n: int, said: str) -> None:
     assert found.n_if_equal > n
 
 
-def test_one_query_or_none_shows_nothing() -> None:
-    for values, n in (([0.5], 1), ([np.nan, np.nan, 0.5], 1)):
-        found = one(audit({"RR@10": np.array(values)}), rule("RR@10", at_least=0.1))
-        assert (found.outcome, found.n, found.limits, found.queries_to_decide) == ("not shown", n, None, None)
-        with pytest.raises(EvenrankError, match="fewer than two queries show nothing"):
-            found.power(0.0)
-
-
 def test_undefined_values_are_left_out_in_pairs_and_counted() -> None:
     new, old = OLD + NOISE, OLD.copy()
     new[:3], old[2:5] = np.nan, np.nan

@@ -166,19 +166,28 @@ def test_nothing_is_caught_beyond_the_scale() -> None:
     assert one(audit({"nDCG@10": OLD}), rule(at_least=0.3)).detectable > 0
 
 
-def test_one_query_has_a_value_that_decides_nothing() -> None:
-    data = audit({"RR@10": np.array([0.5]), "ARaB@10": np.array([-0.2])}, {"RR@10": np.array([0.4])})
-    for budget, value, shown in (
+@pytest.mark.parametrize(
+    ("budget", "value", "shown"),
+    [
         (rule("RR@10", at_least=0.4), 0.5, "RR@10  .500"),
         (rule("RR@10", against="old", at_least="-5%"), 0.25, "RR@10 vs old  +25.0%"),
         (rule("ARaB@10", at_most=0.4), 0.2, "|ARaB@10|  .200"),
-    ):
-        found = gate(data, budget=budget)
-        assert found.rules[0].value == pytest.approx(value)
-        assert shown in found.table()
-        assert found.findings[-1].text.endswith("; fewer than two queries show nothing.")
-        assert found.findings[-1].estimate.ci95 is None
-        assert "notice" not in found.table()
+    ],
+)
+@pytest.mark.parametrize("undefined", [0, 2])
+def test_one_query_has_a_value_that_decides_nothing(budget: Any, value: float, shown: str, undefined: int) -> None:
+    new, old, bias = (np.array([np.nan] * undefined + [value]) for value in (0.5, 0.4, -0.2))
+    data = audit({"RR@10": new, "ARaB@10": bias}, {"RR@10": old})
+    found = gate(data, budget=budget)
+    (ruling,) = found.rules
+    assert ruling.value == pytest.approx(value)
+    assert (ruling.outcome, ruling.n, ruling.limits, ruling.queries_to_decide) == ("not shown", 1, None, None)
+    assert shown in found.table()
+    assert found.findings[-1].text.endswith("; fewer than two queries show nothing.")
+    assert found.findings[-1].estimate.ci95 is None
+    assert "notice" not in found.table()
+    with pytest.raises(EvenrankError, match=r"fewer than two queries show nothing|no power is stated"):
+        ruling.power(0.0)
 
 
 CENTRED = LEAN - LEAN.mean()

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 from scipy import stats
 
@@ -18,7 +17,7 @@ from evenrank.auditing.findings import _in_order, bias_change
 from evenrank.measures import parse_measure
 from evenrank.results.finding import Finding
 from evenrank.stats.bounds import MeanBound, no_loss
-from small_audits import TEXTS, collection, run
+from small_audits import run
 from small_origins import LEAN, NEUTRAL, excess, told, with_differences
 from small_reports import QUERIES, small_audit
 from small_reports import run as two_documents
@@ -374,19 +373,6 @@ def test_a_run_that_is_not_the_background() -> None:
     )
     assert audit["random", "ARaB@2"].mean == pytest.approx(0)
     assert of(audit, "b")[0].text.startswith("b leans male (+1.000), as do its own candidates (+1.000);")
-
-
-def test_what_ties_alone_add_is_not_shown() -> None:
-    """Every query's order is that of its ties: the same in all, and on average over the ties nothing."""
-    tied = run({str(query): ["m", "n", "f", "b"] for query in range(18)}).with_columns(score=pl.lit(1.0))
-    key = "ARaB(magnitude='count')@2"
-    found = evenrank.audit({"tied": tied}, collection=collection(TEXTS), measures=key)
-    added = found["tied", key].vs_random_order
-    assert added is not None
-    assert added.tied is not None
-    assert (added.test.shown, added.tied.shown, added.test.p) == (False, False, None)
-    assert "lean_untold" in keys(found, "answer")
-    assert "ties" in keys(found, "note")
 
 
 # --- several groups --------------------------------------------------------------------------------------------------

@@ -155,22 +155,3 @@ def test_effectiveness_alone_needs_no_texts(folder: Path, evenrank: Callable[...
     ended = evenrank("audit", "one.run", "--qrels", "qrels", "--measures", "nDCG@10 ARaB@10")
     assert ended.status == 2
     assert "needs the documents' texts (--collection), a group table (--scores) or labels (--labels)" in ended.err
-
-
-AGES = "word,group\nyoung,young\nteenager,young\nold,old\npensioner,old\n"
-
-
-def test_poles_that_nobody_named_are_said(folder: Path, evenrank: Callable[..., Any]) -> None:
-    Path("ages.csv").write_text(AGES)
-    Path("c.tsv").write_text("m\ta young teenager\nf\ta pensioner\nn\tx\nb\ty\n")
-    assert evenrank("score", "c.tsv", "--lexicon", "ages.csv", "--out", "s.parquet").status == 0
-    note = "Bias is young minus old: no poles were named, so the file's order decided (set --poles)."
-    for given in (("--collection", "c.tsv", "--lexicon", "ages.csv"), ("--scores", "s.parquet")):
-        ended = evenrank("audit", "one.run", *given, "--measures", "RaB(magnitude='count')@1", "--json", "a.json")
-        assert ended.status == 0
-        data = json.loads(Path("a.json").read_text(encoding="utf-8"))
-        assert data["runs"]["one"]["measures"]["RaB(magnitude='count')@1"]["mean"] == 2
-        assert note in data["notes"]
-        ended = evenrank("audit", "one.run", *given, "--poles", "old,young", "--measures", "RaB(magnitude='count')@1")
-        assert "−2.000" in ended.out
-        assert "no poles were named" not in ended.out

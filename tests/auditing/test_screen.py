@@ -131,16 +131,3 @@ def test_several_runs_are_ordered_by_what_is_shown_of_all_pairs() -> None:
         "ARaB@10: the 4 runs are not shown to differ; true differences below .358 are missed in at least one of five"
         " such samples."
     )
-
-
-def test_a_group_that_a_run_shows_more_of_is_named() -> None:
-    male = {doc: float(place % 6 == 0) for place, doc in enumerate(DOCS)}
-    new = {query: {doc: score + 3 * male[doc] for doc, score in docs.items()} for query, docs in random_run(1).items()}
-    found = evenrank.audit({"old": random_run(0), "new": new}, labels=LABELS, qrels=QRELS, baseline="old")
-    of_new = [one for one in found.findings if one.subject == "new" and one.place == "finding"]
-    by_key = {one.key: one for one in of_new}
-    share = next(one for one in found.shares if (one.run, one.group) == ("new", "movies"))
-    (said,) = (one for key, one in by_key.items() if key.startswith("more_"))
-    assert said.level == "shown"
-    assert f"movies (+{share.test.mean:.3f} [".replace("0.", ".") in said.text
-    assert [one.key for one in found.findings if one.subject == "old" and one.place == "finding"] == ["groups_alike"]

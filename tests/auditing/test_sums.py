@@ -230,12 +230,12 @@ def test_no_gate_on_sums_and_the_views_of_each_query(tmp_path: Path) -> None:
         ({"group_column": "g", "measures": "FaiRR@10"}, "FaiRR@10 cannot be made of sums"),
         ({"group_column": "g", "poles": "a,b", "measures": "ARaB(magnitude='tf')@10"}, "labels have no words"),
         ({"group_column": ["g", "h"]}, "expected one column of groups, found 2"),
-        ({"database": "oracle"}, "expected duckdb, bigquery, spark or postgres, found 'oracle'"),
+        ({"dialect": "oracle"}, "expected duckdb, bigquery, spark or postgres, found 'oracle'"),
     ],
 )
 def test_what_sums_cannot_have_is_refused_by_name(options: dict[str, Any], message: str) -> None:
     with pytest.raises(EvenrankError, match=message):
-        audit_sql(**{"database": "duckdb", **options})
+        audit_sql(**{"dialect": "duckdb", **options})
 
 
 @pytest.mark.parametrize("database", ["postgres", "bigquery", "spark"])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import t as student
 
@@ -111,6 +111,7 @@ def slow(
 
 
 @given(st.integers(0, 10**6))
+@example(6817)  # no document that was drawn has a group
 @settings(max_examples=30, deadline=None)
 def test_as_the_slow_version(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -357,25 +357,19 @@ def test_nothing_moves_no_figure_of_a_run_with_ties() -> None:
 
 
 def test_judged_queries_that_the_run_lacks_count_0_as_in_a_gate() -> None:
-    more = pl.DataFrame([("x", "d1", 1), ("y", "d1", 1)], QRELS.schema, orient="row")
-    all_judged = pl.concat([QRELS, more])
-    found = evenrank.rebalance(RUN, strength=0.3, scores=GROUPS, qrels=all_judged)
-    own = evenrank.audit({"r": RUN}, qrels=all_judged, measures="nDCG@10")["r", "nDCG@10"]
+    judged = pl.concat([QRELS, pl.DataFrame([("x", "d1", 1), ("y", "d1", 1)], QRELS.schema, orient="row")])
+    found = evenrank.rebalance(RUN, strength=0.3, scores=GROUPS, qrels=judged)
+    own = evenrank.audit({"r": RUN}, qrels=judged, measures="nDCG@10")["r", "nDCG@10"]
     assert found.audit is not None
     assert (found.audit["drawn", "nDCG@10"].mean, found.audit["drawn", "nDCG@10"].n) == (own.mean, 42)
-    assert own.n == 42
-    assert found.warnings[0] == ("Judged queries missing: drawn lacks 2 of 42 (counted 0; skipped for bias).")
+    assert found.warnings[0] == "Judged queries missing: drawn lacks 2 of 42 (counted 0; skipped for bias)."
     assert [one.text for one in found.findings if one.place == "warning"] == list(found.warnings)
     assert json.loads(found.to_json())["warnings"][0] == found.warnings[0]
-    tune = ["x", *HALF]
-    kept = evenrank.rebalance(
-        RUN, min_utility="nDCG@10 >= 0.1", scores=GROUPS, qrels=all_judged, validation_queries=tune
-    )
-    assert kept.validation is not None
-    assert kept.audit is not None
-    assert kept.validation["drawn", "nDCG@10"].n == len(HALF) + 1
-    assert kept.audit["drawn", "nDCG@10"].n == len(OTHERS) + 1
-    assert kept.outcomes[0].validation == pytest.approx(kept.validation["rebalanced", "nDCG@10"].mean)
+    bounds: dict[str, Any] = {"min_utility": "nDCG@10 >= 0.1", "validation_queries": ["x", *HALF]}
+    kept = evenrank.rebalance(RUN, scores=GROUPS, qrels=judged, **bounds)
+    sizes = [one["drawn", "nDCG@10"].n for one in (kept.validation, kept.audit)]  # type: ignore[index]
+    assert sizes == [len(HALF) + 1, len(OTHERS) + 1]
+    assert kept.outcomes[0].validation == pytest.approx(kept.validation["rebalanced", "nDCG@10"].mean)  # type: ignore[index]
 
 
 def test_the_queries_given_can_be_the_only_ones() -> None:
@@ -433,25 +427,15 @@ def test_lists_that_have_what_is_asked_are_named_as_such() -> None:
     lists = {"apart": "mmmmff", "mixed": "mfmmfm"}
     run = {q: {f"{q}{i}": float(-i) for i in range(6)} for q in lists}
     labels = {f"{q}{i}": group for q, groups in lists.items() for i, group in enumerate(groups)}
-    found = evenrank.rebalance(run, method="detconstsort", strength=1, target="candidates", labels=labels)
-    assert found.findings[0].text == (
+    how: dict[str, Any] = {"method": "detconstsort", "strength": 1, "target": "candidates"}
+    assert evenrank.rebalance(run, labels=labels, **how).findings[0].text == (
         "Moved 3 of 12 documents in the first 100 ranks, in 1 of 2 queries; 0 enter the first 10. The others have"
         " what is asked of them already."
     )
     # Combinations have no measure of the first ranks alone, and what was done is said all the same.
     pairs = pl.DataFrame({"doc_id": list(labels), "g": list(labels.values()), "h": ["x", "y"] * 6})
-    both = evenrank.rebalance(
-        run,
-        method="detconstsort",
-        strength=1,
-        labels=pairs,
-        group_column=["g", "h"],
-        intersect=True,
-        target="candidates",
-    )
-    done, measured = both.page().said("answer")
-    assert done.text.startswith("Moved ")
-    assert measured.key == "not_measured"
+    both = evenrank.rebalance(run, labels=pairs, group_column=["g", "h"], intersect=True, **how)
+    assert [one.key for one in both.page().said("answer")] == ["moved", "not_measured"]
     assert both.page().next == (("evenrank audit", "both runs"),)
 
 
@@ -477,12 +461,7 @@ def test_combinations_of_groups_meet_their_targets() -> None:
             for name, share in target.items():
                 assert order[:k].count(name) >= int(share * k + 1e-9)
     measure = "ImpactRatio(group='f × yes',pooled=True)@4"
-    figures = [
-        evenrank.audit({"r": run}, measures=measure, **options)["r", measure].mean
-        for run in (
-            lists,
-            evenrank.rebalance(lists, method="detconstsort", strength=1, target="uniform", **options).run,
-        )
-    ]
+    even = evenrank.rebalance(lists, method="detconstsort", strength=1, target="uniform", **options).run
     # All of the first four are m × no; then one of each group.
-    assert figures == [0.0, 1.0]
+    for run, mean in ((lists, 0.0), (even, 1.0)):
+        assert evenrank.audit({"r": run}, measures=measure, **options)["r", measure].mean == mean

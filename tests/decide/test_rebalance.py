@@ -435,7 +435,7 @@ def test_lists_that_have_what_is_asked_are_named_as_such() -> None:
     # Combinations have no measure of the first ranks alone, and what was done is said all the same.
     pairs = pl.DataFrame({"doc_id": list(labels), "g": list(labels.values()), "h": ["x", "y"] * 6})
     both = evenrank.rebalance(run, labels=pairs, group_column=["g", "h"], intersect=True, **how)
-    assert [one.key for one in both.page().said("answer")] == ["moved", "not_measured"]
+    assert [one.key for one in both.page().said("answer")] == ["moved_where_needed", "not_measured"]
     assert both.page().next == (("evenrank audit", "both runs"),)
 
 

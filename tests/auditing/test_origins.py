@@ -167,31 +167,6 @@ def test_unjudged_queries_count_and_absent_ones_do_not() -> None:
     assert "n = 1 to 2 queries" in result.table(full=True, width=120)
 
 
-# --- labels of which some are unknown ---------------------------------------------------------------------------------
-
-
-def labelled(unknown: str = "bounds", missing: tuple[str, ...] = ()) -> AuditResult:
-    rng = np.random.default_rng(2)
-    names = [f"d{number}" for number in range(400)]
-    lists = {str(q): [str(doc) for doc in rng.permutation(names)[:10]] for q in range(60)}
-    labels = {name: "m" if number % 3 else "f" for number, name in enumerate(names) if name not in missing}
-    qrels = {q: {docs[3]: 1} for q, docs in lists.items()}
-    return evenrank.audit(
-        {"a": run(lists)}, labels=labels, qrels=qrels, measures="ARaB(magnitude='count')@5", unknown=unknown
-    )
-
-
-def test_bounds_alone_have_no_difference() -> None:
-    figure = labelled("bounds", ("d1", "d2"))["a", "ARaB(magnitude='count')@5"]
-    assert figure.bounds is not None
-    assert figure.vs_random_order is figure.vs_ideal_order is None
-    perfect = labelled("bounds", ("d1", "d2"))["relevance-first", "ARaB(magnitude='count')@5"]
-    ends = [labelled(missing=())["relevance-first", "ARaB(magnitude='count')@5"].mean]
-    assert perfect.bounds is not None
-    assert perfect.bounds[0] <= ends[0] <= perfect.bounds[1]  # type: ignore[operator]
-    assert perfect.bounds[0] < perfect.bounds[1]
-
-
 # --- text and JSON ----------------------------------------------------------------------------------------------------
 
 
@@ -208,25 +183,19 @@ def origins_of(table: str) -> list[str]:
     return table.partition("What candidates hold and what their order adds\n")[2].split("\n\n")[0].split("\n")
 
 
-def test_what_is_shown_stands_in_the_table() -> None:
+def test_what_is_shown_and_ties_that_decide_stand_in_the_table() -> None:
     result = leaning()
     added, beyond = excesses(result)
     assert added.test.shown
     assert beyond.test.shown
-    table = result.table(full=True, width=200)
-    of_run = next(line for line in origins_of(table) if line.startswith("  a ")).split()
-    assert of_run[2:4] == [f"{added.reference:.4f}", f"+{added.mean:.4f}"]
-    assert of_run[7:9] == [f"{added.mean - beyond.mean:+.4f}", f"+{beyond.mean:.4f}"]
-
-
-def test_ties_that_decide_are_said() -> None:
+    row = next(one for one in origins_of(result.table(full=True, width=200)) if one.startswith("  a ")).split()
+    assert row[2:4] == [f"{added.reference:.4f}", f"+{added.mean:.4f}"]
+    assert row[7:9] == [f"{added.mean - beyond.mean:+.4f}", f"+{beyond.mean:.4f}"]
     result = leaning(tied=True)
     added, beyond = excesses(result)
     assert added.tie_mean == pytest.approx(0, abs=1e-12)
     assert added.tied is not None
-    assert added.tied.reason == "every value is 0"
-    assert abs(added.mean) > 0.1
-    assert added.tie_sensitive
+    assert (added.tied.reason, added.tie_sensitive, abs(added.mean) > 0.1) == ("every value is 0", True, True)
     assert added.test.reason == "it depends on the order of tied documents"
     assert beyond.tie_mean == pytest.approx(-beyond.reference + result["random", LEAN].mean)  # type: ignore[operator]
     assert f"+{added.mean:.4f}~" in "\n".join(origins_of(result.table(full=True)))
@@ -275,8 +244,3 @@ def test_the_option_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert data["runs"]["a"]["measures"][LEAN]["values"] == pytest.approx([1 / 2, -1 / 2])
     ended = evenrank(*options, "--values")
     assert (ended.status, ended.err) == (2, "evenrank: --values needs --json\n")
-
-
-def test_the_name_is_reserved() -> None:
-    with pytest.raises(evenrank.EvenrankError, match="the name 'relevance-first' is reserved for a reference ranking"):
-        audit({"relevance-first": run(LISTS)})

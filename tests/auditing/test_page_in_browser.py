@@ -132,8 +132,7 @@ def test_on_a_phone_the_first_table_stays_one_and_others_are_cards(browser: Any,
     opened = Opened(browser, of_six_groups, "phone")
     opened.open("figures")
     shown = "one => getComputedStyle(one).display"
-    assert opened.page.locator(".one table").evaluate(shown) == "table"
-    assert opened.page.locator("#table").evaluate(shown) == "block"
+    assert [opened.page.locator(one).evaluate(shown) for one in (".one table", "#table")] == ["table", "block"]
     # It can still be sorted, and is still a table to those who hear it.
     heading = opened.page.locator("#table th", has_text="Mean").first
     heading.locator("button").click()
@@ -143,43 +142,39 @@ def test_on_a_phone_the_first_table_stays_one_and_others_are_cards(browser: Any,
     opened.close()
 
 
-def test_charts_say_what_they_show(opened: Opened) -> None:
+def test_charts_say_what_they_show_and_what_colours_mean(opened: Opened) -> None:
+    page = opened.page
     for chart in ("origins-chart", "queries-chart", "depth-neutrality", "depth-magnitude", "ties-0"):
-        assert "new" in (opened.page.locator(f"#{chart}").get_attribute("aria-label") or ""), chart
-    assert "3 queries" in opened.page.inner_text("#queries-count")
-
-
-def test_choosing_runs_redraws_the_differences(opened: Opened) -> None:
-    def description() -> str:
-        return opened.page.locator("#queries-chart").get_attribute("aria-label") or ""
-
-    assert "new minus old, ARaB@10: 0 of 3 queries above 0" in description()
-    opened.page.select_option("#queries-first", label="old (baseline)")
-    opened.page.select_option("#queries-second", label="new")
-    opened.page.wait_for_function(
-        "() => document.querySelector('#queries-chart').getAttribute('aria-label').includes('old minus new')"
-    )
-    assert "old minus new, ARaB@10: 2 of 3 queries above 0, 1 equal, 0 below." in description()
-
-
-def test_colours_and_directions_are_explained(opened: Opened) -> None:
+        assert "new" in (page.locator(f"#{chart}").get_attribute("aria-label") or ""), chart
+    assert "3 queries" in page.inner_text("#queries-count")
     legend = "#queries-legend > span"
     assert opened.texts(legend) == [
         "above 0: new leans more towards male-worded passages than old",
         "below 0: new leans more towards female-worded passages than old",
     ]
-    opened.page.select_option("#queries-measure", label="NFaiRR@10")
+    page.select_option("#queries-measure", label="NFaiRR@10")
     assert opened.texts(legend) == ["above 0: new is more neutral than old", "below 0: new is less neutral than old"]
     # The legend has the bars' colours: q2 has none, so both bars lie below 0.
-    opened.page.select_option("#queries-measure", label="ARaB@10")
-    sign = opened.page.locator("#queries-legend .sign[data-sign=below]")
+    page.select_option("#queries-measure", label="ARaB@10")
+    sign = page.locator("#queries-legend .sign[data-sign=below]")
     wanted = sign.evaluate("one => getComputedStyle(one).backgroundColor")
-    bars = opened.page.locator("#queries-chart .mark-rect path")
-    opened.page.wait_for_function("() => document.querySelectorAll('#queries-chart .mark-rect path').length === 3")
+    bars = page.locator("#queries-chart .mark-rect path")
+    page.wait_for_function("() => document.querySelectorAll('#queries-chart .mark-rect path').length === 3")
     assert bars.last.evaluate("one => getComputedStyle(one).fill") == wanted
     # Each chart in colours has a legend or says in words what they are.
     for chart, words in (("depth", "new"), ("ties", "95% interval over queries")):
-        assert words in opened.page.inner_text(f"#{chart} .legend")
+        assert words in page.inner_text(f"#{chart} .legend")
+    # A bar leads to its query.
+    page.click("#list button[data-query=q2]")
+    bars.last.click()
+    assert opened.texts("#detail h3") == [QUERIES["q1"]]
+    # Other runs are drawn anew.
+    label = page.locator("#queries-chart")
+    assert "new minus old, ARaB@10: 0 of 3 queries above 0" in (label.get_attribute("aria-label") or "")
+    page.select_option("#queries-first", label="old (baseline)")
+    page.select_option("#queries-second", label="new")
+    said = "old minus new, ARaB@10: 2 of 3 queries above 0, 1 equal, 0 below."
+    page.wait_for_function(f"() => document.querySelector('#queries-chart').ariaLabel.includes('{said}')")
 
 
 def test_a_single_run_is_set_against_the_random_order(browser: Any, tmp_path: Path) -> None:
@@ -193,6 +188,9 @@ def test_a_single_run_is_set_against_the_random_order(browser: Any, tmp_path: Pa
     )
     result.report(tmp_path / "report.html")
     opened = Opened(browser, tmp_path / "report.html")
+    # There are no judgements either, which is said first.
+    assert opened.page.inner_text("h1").startswith("Effectiveness is unknown")
+    assert opened.page.locator(".plot").count() == 0
     opened.open()
     page = opened.page
     count = page.locator("#queries-count")
@@ -211,15 +209,10 @@ def test_a_single_run_is_set_against_the_random_order(browser: Any, tmp_path: Pa
             one.split("\n")[0] for one in passage.locator("mark").all_inner_texts()
         ]
 
-    text, words = shown("early")
-    assert (words, text.endswith("…")) == (["Hem"], True)
-    text, words = shown("late")
-    assert words == ["hism", "herf"]
-    assert text.startswith("… stone")
-    assert " … " in text
-    assert text.endswith("stone …")
-    text, words = shown("none")
-    assert (words, text.startswith("stone"), text.endswith("…")) == ([], True, True)
+    for doc, start, wanted in (("early", "Hem", ["Hem"]), ("late", "… stone", ["hism", "herf"]), ("none", "stone", [])):
+        text, words = shown(doc)
+        assert (words, text.startswith(start), text.endswith("stone …")) == (wanted, True, True), doc
+    assert " … " in shown("late")[0]
     late = page.locator(".rankings > div").first.locator("li", has=page.locator("b:text-is('late')"))
     late.locator(".more").click()
     assert len(late.locator(".passage").inner_text()) > 3 * len(filler)
@@ -230,23 +223,15 @@ def test_a_single_run_is_set_against_the_random_order(browser: Any, tmp_path: Pa
 
 
 def test_sorting_by_a_column(opened: Opened) -> None:
-    def means() -> list[str]:
+    def means() -> Any:
         cells = opened.page.locator("#table tbody tr td:nth-child(3)")
-        return cells.evaluate_all("all => all.map(cell => cell.dataset.sort)")  # type: ignore[no-any-return]
+        return cells.evaluate_all("all => all.map(cell => cell.dataset.sort)")
 
-    def rising(values: list[str]) -> list[str]:
-        return sorted(values, key=float)
-
-    heading = opened.page.locator("#table th", has_text="Mean").first
-    before = means()
-    heading.locator("button").click()
-    assert heading.get_attribute("aria-sort") == "ascending"
-    assert means() == rising(before)
-    heading.locator("button").click()
-    assert means() == rising(before)[::-1]
-    heading.locator("button").click()
-    assert heading.get_attribute("aria-sort") == "none"
-    assert means() == before
+    heading, before = opened.page.locator("#table th", has_text="Mean").first, means()
+    rising = sorted(before, key=float)
+    for sort, values in {"ascending": rising, "descending": rising[::-1], "none": before}.items():
+        heading.locator("button").click()
+        assert (heading.get_attribute("aria-sort"), means()) == (sort, values)
     opened.page.locator("#table th", has_text="Holm p").locator("button").click()
     cells = opened.texts("#table tbody tr td:nth-child(8)")
     # The references and the baseline have none: they stand last.
@@ -255,66 +240,49 @@ def test_sorting_by_a_column(opened: Opened) -> None:
 
 
 def test_searching_and_ordering_the_queries(opened: Opened) -> None:
-    names = "#list button"
-    assert opened.texts("#list-count") == ["3 of 3 queries"]
-    assert opened.page.locator(names).evaluate_all("all => all.map(one => one.dataset.query)") == ["q1", "q10", "q2"]
-    opened.page.fill("#search", "RUN")
-    assert opened.texts("#list-count") == ["2 of 3 queries"]
-    opened.page.fill("#search", "run where")
-    assert opened.page.locator(names).evaluate_all("all => all.map(one => one.dataset.query)") == ["q10"]
-    opened.page.fill("#search", "q2")
-    assert opened.texts("#list-count") == ["1 of 3 queries"]
+    def names() -> Any:
+        return opened.page.locator("#list button").evaluate_all("all => all.map(one => one.dataset.query)")
+
+    found = {"": ["q1", "q10", "q2"], "RUN": ["q1", "q10"], "run where": ["q10"], "q2": ["q2"]}
+    for text, queries in found.items():
+        opened.page.fill("#search", text)
+        assert (names(), opened.texts("#list-count")) == (queries, [f"{len(queries)} of 3 queries"])
     opened.page.fill("#search", "")
-    opened.page.select_option("#order", "id")
-    assert opened.page.locator(names).evaluate_all("all => all.map(one => one.dataset.query)") == ["q1", "q2", "q10"]
-    opened.page.select_option("#order", "falling")
-    assert opened.page.locator(names).evaluate_all("all => all.map(one => one.dataset.query)") == ["q2", "q10", "q1"]
+    for order, queries in {"id": ["q1", "q2", "q10"], "falling": ["q2", "q10", "q1"]}.items():
+        opened.page.select_option("#order", order)
+        assert names() == queries
 
 
-def test_a_query_shows_the_rankings_of_all_runs(opened: Opened) -> None:
+def test_a_query_shows_the_rankings_of_all_runs_and_runs_no_text(opened: Opened) -> None:
     opened.page.click("#list button[data-query=q1]")
     assert opened.texts("#detail h3") == ["who runs"]
     assert opened.texts(".rankings h4") == ["old (baseline)", "new", "neutral-first (reference)"]
-    first = opened.page.locator(".rankings > div").nth(0)
-    assert [text.split()[1] for text in first.locator(".meta").all_inner_texts()] == ["q1-he", "q1-it", "q1-she"]
-    second = opened.page.locator(".rankings > div").nth(1)
-    assert [text.split()[1] for text in second.locator(".meta").all_inner_texts()] == ["q1-she", "q1-it", "q1-he"]
+    first, second = (opened.page.locator(".rankings > div").nth(place) for place in (0, 1))
+    for ranking, kinds in ((first, ("he", "it", "she")), (second, ("she", "it", "he"))):
+        shown = [text.split()[1] for text in ranking.locator(".meta").all_inner_texts()]
+        assert shown == [f"q1-{kind}" for kind in kinds]
     card = first.locator("li").nth(0)
-    assert [" ".join(text.split()) for text in card.locator(".passage mark").all_inner_texts()] == [
-        "Hem",
-        "hism",
-        "brotherm",
-    ]
+    marked = [" ".join(text.split()) for text in card.locator(".passage mark").all_inner_texts()]
+    assert marked == ["Hem", "hism", "brotherm"]
     assert "male 3" in card.inner_text()
     assert "not judged" in card.inner_text()
     assert "relevant (1)" in first.locator("li").nth(1).inner_text()
-    styles = opened.page.locator(".rankings mark").evaluate_all(
-        "all => all.map(one => getComputedStyle(one).textDecorationStyle)"
-    )
-    assert set(styles) == {"solid", "dotted"}
+    style = "all => all.map(one => getComputedStyle(one).textDecorationStyle)"
+    assert set(opened.page.locator(".rankings mark").evaluate_all(style)) == {"solid", "dotted"}
     opened.page.click("#list button[data-query=q10]")
     assert opened.page.locator(".rankings > div").nth(1).locator("li", has_text="tied").count() == 2
-
-
-def test_texts_are_shown_and_not_run(opened: Opened) -> None:
+    # Texts are shown and not run.
     opened.page.click("#list button[data-query=q2]")
     assert opened.texts("#detail h3") == [QUERIES["q2"]]
     assert f"It said {NASTY}." in opened.texts(".rankings .passage")
     assert opened.page.evaluate("typeof window.x") == "undefined"
     assert opened.said == []
     # Nor could a script that found its way in run: it is not among those the policy names.
-    opened.page.evaluate(
-        "document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.x = 1'}))"
-    )
+    script = "Object.assign(document.createElement('script'), {textContent: 'window.x = 1'})"
+    opened.page.evaluate(f"document.body.append({script})")
     assert opened.page.evaluate("typeof window.x") == "undefined"
     assert ["Content Security Policy" in text for text in opened.said] == [True]
     opened.said.clear()
-
-
-def test_a_bar_leads_to_its_query(opened: Opened) -> None:
-    opened.page.click("#list button[data-query=q2]")
-    opened.page.locator("#queries-chart .mark-rect path").last.click()
-    assert opened.texts("#detail h3") == [QUERIES["q1"]]
 
 
 @pytest.mark.parametrize(("scheme", "other"), [("light", "dark"), ("dark", "light")])
@@ -357,18 +325,6 @@ def test_readable_without_scripts(browser: Any, written: Path) -> None:
     opened.page.click("#figures > summary")
     assert opened.page.locator("#table tbody tr").count() == 5 * 3
     assert opened.page.locator("#table td").first.is_visible()
-    opened.close()
-
-
-def test_without_qrels_the_page_says_so_first(browser: Any, tmp_path: Path) -> None:
-    table = pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0]})
-    result = evenrank.audit({"r": table}, collection=pl.DataFrame({"doc_id": ["a", "b"], "text": ["he", "it"]}))
-    result.report(tmp_path / "report.html")
-    opened = Opened(browser, tmp_path / "report.html")
-    assert opened.page.inner_text("h1").startswith("Effectiveness is unknown")
-    assert opened.page.locator(".plot").count() == 0
-    opened.open()
-    assert opened.page.locator(".rankings li").count() == 4
     opened.close()
 
 

@@ -50,6 +50,7 @@ def test_points_and_intervals_are_the_figures(audit: evenrank.AuditResult) -> No
 
 
 def test_a_notebook_shows_it_without_a_script(audit: evenrank.AuditResult) -> None:
+    assert "\x1b" not in json.dumps(specification(audit), ensure_ascii=False)
     page = audit._repr_html_()
     assert "<svg" in page
     assert "<script" not in page
@@ -66,10 +67,6 @@ def test_nothing_to_set_against_bias() -> None:
     assert "<svg" not in without._repr_html_()
     alone = evenrank.audit(lists, qrels=judged(dict.fromkeys(QUERIES, "n")), measures="nDCG@10")
     assert audit_plot(alone) is None
-
-
-def test_texts_cannot_leave_their_data(audit: evenrank.AuditResult) -> None:
-    assert "\x1b" not in json.dumps(specification(audit), ensure_ascii=False)
 
 
 def test_long_names_stay_apart() -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +19,7 @@ import slow
 from evenrank.auditing import AuditResult, page_data
 from evenrank.auditing.audit_page import render_page
 from evenrank.groups import Lexicon
+from small_audits import collection, run
 
 LEXICON = Lexicon(
     "own", ("f", "m"), (("she", "f"), ("first lady", "f"), ("king", "m"), ("he", "m")), (0.5, 0.5), ("m", "f")
@@ -31,17 +31,6 @@ TEXTS = {
     "d": "She, she and she: he.",
 }
 COUNT = "ARaB(magnitude='count')@2"
-
-
-def collection(texts: dict[str, str]) -> pl.DataFrame:
-    return pl.DataFrame(
-        {"doc_id": list(texts), "text": list(texts.values())}, schema={"doc_id": pl.String, "text": pl.String}
-    )
-
-
-def run(lists: dict[str, list[str]]) -> pl.DataFrame:
-    rows = [(q, doc, -float(place)) for q, docs in lists.items() for place, doc in enumerate(docs)]
-    return pl.DataFrame(rows, {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}, orient="row")
 
 
 def audit(lists: dict[str, list[str]], texts: dict[str, str] = TEXTS, **options: Any) -> AuditResult:
@@ -212,34 +201,21 @@ def test_scores_with_a_collection_show_the_words_of_its_texts(scored: dict[str, 
 # --- what people see -------------------------------------------------------------------------------------------------
 
 
-def test_the_table_in_the_terminal() -> None:
+def test_the_table_in_the_terminal(snapshot: Any) -> None:
     table = audit({"0": ["a", "b", "d"], "1": ["b", "c"]}).table(full=True, width=200)
-    lines = table.partition("Words in the first 2 ranks of mine\n")[2].split("\n\n")[0].split("\n")
-    assert [line.split()[:-1] for line in lines[3:-1]] == [
-        ["she", "female", "2", "50.0%", "80.0%"],
-        ["first", "lady", "female", "2", "50.0%", "20.0%"],
-        ["he", "male", "4", "57.1%", "60.0%"],
-        ["king", "male", "2", "42.9%", "40.0%"],
-    ]
+    assert table.partition("Words in the first 2 ranks of mine\n")[2].split("\n\n")[0] == snapshot
     assert max(map(len, audit({"0": ["a", "b", "d"]}).table(full=True, width=80).split("\n"))) <= 80
 
 
-def test_json_and_page() -> None:
+def test_json_and_page(snapshot: Any) -> None:
     lexicon = Lexicon("own", ("f", "m"), (("she", "f"), ("<b>", "f"), ("he", "m")), (0.5, 0.5), ("m", "f"))
     lists = {"0": ["a", "b", "d"], "1": ["b", "c"]}
     result = audit(lists, {**TEXTS, "b": "<b> he"}, lexicon=lexicon, tokens="whitespace")
     words = json.loads(result.to_json())["words"]
-    assert list(words) == ["measure", "depth", "documents", "runs"]
-    assert list(words["runs"]) == ["mine", "random", "neutral-first"]
-    first = words["runs"]["mine"]["f"][0]
-    assert list(first) == ["word", "occurrences", "contribution", "share", "share_of_documents", "left_out"]
-    assert first["word"] == "<b>"
-    html = render_page(result)
-    section = page_parts.section(html, "words")
+    assert [list(words), list(words["runs"]), list(words["runs"]["mine"]["f"][0])] == snapshot
+    section = page_parts.section(render_page(result), "words")
     assert re.search(r'<th [^>]*data-word="\d+" data-run="0">&lt;b&gt;</th>', section)
-    assert "<b>" not in section.replace("<b>Share</b>", "").replace("<b>Share of documents</b>", "").replace(
-        "<b>Contribution</b>", ""
-    )
+    assert "<b>" not in re.sub("<b>(Share|Share of documents|Contribution)</b>", "", section)
     # A click leads to the passages: the browser knows which words its documents hold.
     shown = page_data.browser(result, np.arange(2))
     held = {doc["id"]: [shown["words"][number] for number in doc["words"]] for doc in shown["documents"]}

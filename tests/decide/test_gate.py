@@ -117,66 +117,25 @@ def test_20_queries_of_two_equal_files_show_no_margin() -> None:
     found = one(same, rule(against="old", at_least="-3%"))
     assert (found.outcome, found.value) == ("not shown", pytest.approx(0.0))
     assert found.n_if_equal > 100
-    answer, why, of_rule = gate(same, budget=rule(against="old", at_least="-3%")).findings
-    assert (answer.key, answer.level, answer.place) == ("one_not_shown", "not shown", "answer")
-    assert (of_rule.key, of_rule.subject, of_rule.level) == ("untold", "nDCG@10 vs old", "not shown")
-    assert answer.text == "NOT SHOWN  that new keeps 97% of old's nDCG@10: .507 against .507, difference .000."
-    planned = (
-        "20 queries are too few: two equally good runs would hardly ever pass;"
-        f" with about {found.n_if_equal} queries, in 4 of 5 tries."
-    )
-    assert (why.text, why.place) == (planned, "warning")
-    assert of_rule.text.endswith(f"; {planned}")
     # One ruined query in 20 queries would be more than the margin; a few more of them break it.
-    ruined = np.where(np.arange(20) < 18, 0.0, OLD[:20])
-    ruined_audit = audit({"nDCG@10": ruined}, {"nDCG@10": OLD[:20]})
-    assert one(ruined_audit, rule(against="old", at_least="-3%")).outcome == "violated"
+    ruined = audit({"nDCG@10": np.where(np.arange(20) < 18, 0.0, OLD[:20])}, {"nDCG@10": OLD[:20]})
+    assert one(ruined, rule(against="old", at_least="-3%")).outcome == "violated"
 
 
-def test_one_rule_is_answered_with_both_figures_and_their_difference() -> None:
-    data = audit({"nDCG@10": OLD + NOISE}, {"nDCG@10": OLD})
-    found = one(data, rule(against="old", at_least="-8%"))
-    result = gate(data, budget=rule(against="old", at_least="-8%"))
-    assert result.findings[0].text == (
-        "NOT SHOWN  that new keeps 92% of old's nDCG@10: .507 against .503, difference +.004 [−.009, +.017]."
-    )
-    # The interval is the audit's.
+def test_the_difference_of_one_rule_has_the_interval_of_the_audit() -> None:
+    found = one(audit({"nDCG@10": OLD + NOISE}, {"nDCG@10": OLD}), rule(against="old", at_least="-8%"))
     compared = compare(NOISE, zeros="keep")
-    assert (found.difference.mean, found.difference.ci95) == (
-        pytest.approx(compared.mean),
-        pytest.approx(compared.ci95),
-    )
-    # Why the bound is another figure than the end of the interval.
-    assert "limit −8.8%, with one imagined query that loses all it can)" in result.findings[-1].text
-    assert "limit: as if one more query lost all it can; the interval above is without it" in result.table()
-    assert "interval" not in gate(data, budget=rule(against="old", at_least=-0.08)).table()
-    worse = gate(audit({"nDCG@10": OLD / 2}, {"nDCG@10": OLD}), budget=rule(against="old", at_least="-8%"))
-    assert worse.findings[0].text.startswith("VIOLATED  new does not keep 92% of old's nDCG@10: .252 against .503,")
-    apart = audit({"NDKL@10": OLD + NOISE}, {"NDKL@10": OLD})
-    of_bias = gate(apart, budget=rule("NDKL@10", against="old", at_most="+1%"))
-    claim = "NOT SHOWN  that new has at most 101% of old's NDKL@10: .507 against .503"
-    assert of_bias.findings[0].text.startswith(claim)
-    alone = gate(audit({"RR@10": OLD}), budget=rule("RR@10", at_least=0.3))
-    assert alone.findings[0].text.startswith("HOLDS  RR@10 of new is at least 0.3: .503 (limit .4")
+    assert (found.difference.mean, *found.difference.ci95) == pytest.approx((compared.mean, *compared.ci95))
 
 
-@pytest.mark.parametrize(("n", "said"), [(103, "about 1 of 5"), (150, "about 2 of 5"), (260, "about 3 of 5")])
-def test_how_often_equally_good_runs_would_pass(n: int, said: str) -> None:
+@pytest.mark.parametrize(("n", "tries"), [(103, 1), (150, 2), (260, 3)])
+def test_how_often_equally_good_runs_would_pass(n: int, tries: int) -> None:
     rng = np.random.default_rng(n)
-    base = rng.uniform(0.2, 0.8, n)
-    apart = rng.normal(0, 0.12, n)
-    found = one(audit({"nDCG@10": base + apart - apart.mean()}, {"nDCG@10": base}), rule(against="old", at_least="-5%"))
-    text = f"{n} queries are too few: two equally good runs would pass in {said} tries; with about {found.n_if_equal}"
-    assert reason(found).startswith(text)
+    base, noise = rng.uniform(0.2, 0.8, n), rng.normal(0, 0.12, n)
+    found = one(audit({"nDCG@10": base + noise - noise.mean()}, {"nDCG@10": base}), rule(against="old", at_least="-5%"))
+    text = f"{n} queries are too few: two equally good runs would pass in about {tries} of 5 tries; with about"
+    assert reason(found).startswith(f"{text} {found.n_if_equal}")
     assert found.n_if_equal > n
-
-
-def test_one_query_or_none_shows_nothing() -> None:
-    for values, n in (([0.5], 1), ([np.nan, np.nan, 0.5], 1)):
-        found = one(audit({"RR@10": np.array(values)}), rule("RR@10", at_least=0.1))
-        assert (found.outcome, found.n, found.limits, found.queries_to_decide) == ("not shown", n, None, None)
-        with pytest.raises(EvenrankError, match="fewer than two queries show nothing"):
-            found.power(0.0)
 
 
 def test_undefined_values_are_left_out_in_pairs_and_counted() -> None:
@@ -213,31 +172,62 @@ def test_several_violated_rules_are_corrected_and_what_holds_is_not() -> None:
     assert 0.05 / 3 < corrected.p_violated < 0.05
     assert corrected.holm_p == pytest.approx(3 * corrected.p_violated)
     assert (alone.outcome, corrected.outcome) == ("violated", "not shown")
-    assert (
-        gate(data, budget={"rule": rules})
-        .findings[1]
-        .text.endswith("; it would be violated but for the correction for several rules.")
-    )
+    said = gate(data, budget={"rule": rules}).findings[1].text
+    assert said.endswith("; it would be violated but for the correction for several rules.")
     assert corrected.detectable < alone.detectable
 
 
 # --- what is named, and what is refused ------------------------------------------------------------------------------
 
 
-def test_warnings_of_the_audit_and_of_the_budget() -> None:
+LEANS = {"measure": "ARaB@10", "at_most": 0.2}
+KEEPS = {"measure": "nDCG@10", "against": "old", "at_least": "-20%"}
+EQUAL = audit({"nDCG@10": OLD[:20]}, {"nDCG@10": OLD[:20]})
+EFFECTIVE = audit({"nDCG@10": OLD + NOISE, "ARaB@10": 0.3 + LEAN}, {"nDCG@10": OLD})
+
+
+def apart(measure: str, new: Any, *, length: int = 10, known: int = 2) -> dict[str, Any]:
+    """An audit whose old run has the values :data:`OLD`; lists of this length in the new one; 1 of 2 labels known."""
+    data = audit({measure: new}, {measure: OLD})
+    data["runs"]["new"]["lengths"] = [length] * QUERIES
+    data["runs"]["old"]["measures"][measure]["known"] = {"rows": known, "of": 2}
+    return data
+
+
+def misleading() -> dict[str, Any]:
     warning = "Bias is meaningless here: no word."
     data = audit({"ARaB@10": LEAN}, {"ARaB@10": LEAN + 0.01}, warnings=[warning], notes=[warning, "Note."])
     data["runs"]["old"]["lengths"] = [9] * QUERIES
-    budget = {
-        "rule": [{"measure": "ARaB@10", "against": "old", "at_most": 0.1}, {"measure": "ARaB@10", "at_most": 0.2}]
-    }
-    warnings = gate(data, budget=budget).warnings
-    assert [warning.partition(":")[0] for warning in warnings] == [
-        "Bias is meaningless here", "No rule is about effectiveness", "|ARaB@10| vs old",
-    ]  # fmt: skip
-    assert "depth rather than order" in warnings[2]
-    said = [one for one in gate(data, budget=budget).findings if one.place == "warning"]
-    assert [one.key for one in said] == ["audit", "no_effectiveness", "depth"]
+    return data
+
+
+WIDE = OLD + 5 * NOISE - 0.01
+SAID: dict[str, tuple[str, dict[str, Any], Any]] = {
+    "equal files": ("not shown", EQUAL, rule(against="old", at_least="-3%")),
+    "a share": ("not shown", apart("nDCG@10", OLD + NOISE), rule(against="old", at_least="-8%")),
+    "a number": ("holds", apart("nDCG@10", OLD + NOISE), rule(against="old", at_least=-0.08)),
+    "half": ("violated", apart("nDCG@10", OLD / 2), rule(against="old", at_least="-8%")),
+    "a share of bias": ("not shown", apart("NDKL@10", OLD + NOISE), rule("NDKL@10", against="old", at_most="+1%")),
+    "alone": ("holds", audit({"RR@10": OLD}), rule("RR@10", at_least=0.3)),
+    "misleading": ("holds", misleading(), {"rule": [LEANS | {"against": "old", "at_most": 0.1}, LEANS]}),
+    "too few": ("not shown", apart("nDCG@10", WIDE), rule(against="old", at_least="-3%")),
+    "other lengths": ("not shown", apart("nDCG@10", WIDE, length=5), rule(against="old", at_least="-3%")),
+    "partly labelled": ("not shown", apart("nDCG@10", WIDE, known=1), rule(at_least=0, against="old")),
+    "effective": ("not shown", EFFECTIVE, {"rule": [KEEPS, LEANS | {"at_most": 0.3}]}),
+    "nothing shown": ("not shown", EFFECTIVE, {"rule": [KEEPS | {"at_least": "-3%"}, LEANS | {"at_most": 0.3}]}),
+    "all hold": ("holds", EFFECTIVE, {"rule": [KEEPS, LEANS | {"at_most": 0.4}], "alpha": 0.025}),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_what_is_said(name: str, snapshot: Any) -> None:
+    outcome, data, budget = SAID[name]
+    result = gate(data, budget=budget)
+    assert result.outcome == outcome
+    findings = [f"{one.place} {one.key} of {one.subject} ({one.level}): {one.text}" for one in result.findings]
+    assert "\n".join([result.table(full=True), *findings]) == snapshot
+    # Where depth or labels are why, more queries would not help.
+    assert "too few" not in result.table() or name not in ("other lengths", "partly labelled")
 
 
 def test_unequal_depth_is_warned_of_against_any_run() -> None:
@@ -256,23 +246,6 @@ def test_unequal_depth_is_warned_of_against_any_run() -> None:
     ):
         [found] = gate(data, budget=rule("AP", against=other, at_least=-1), run="new").warnings
         assert said in found
-
-
-def test_where_depth_or_labels_are_why_nothing_is_told_no_number_of_queries_is_said() -> None:
-    data = audit({"nDCG@10": OLD + 5 * NOISE - 0.01}, {"nDCG@10": OLD})
-    budget = rule(against="old", at_least="-3%")
-    assert "queries are too few" in gate(data, budget=budget).findings[-1].text
-    data["runs"]["new"]["lengths"] = [5] * QUERIES
-    for strict in (False, True):
-        assert "; the lists differ in length, which more queries" in gate(data, budget=budget).junit(strict=strict)
-    unequal = gate(data, budget=budget)
-    assert unequal.rules[0].queries_to_decide is None
-    assert "too few" not in unequal.table()
-    assert unequal.findings[1].text == "The lists differ in length, which more queries would not change."
-    data["runs"]["old"]["measures"]["nDCG@10"]["known"] = {"rows": 1, "of": 2}
-    unlabelled = gate(data, budget=rule(at_least=0, against="old"))
-    assert unlabelled.outcome == "not shown"
-    assert unlabelled.findings[1].text == "Documents without a label could change it."
 
 
 def test_what_the_audit_says_of_a_measure_is_what_the_measure_is() -> None:
@@ -306,33 +279,34 @@ def test_what_a_gate_cannot_decide_is_an_error(budget: dict[str, Any], options: 
         gate(audit({"nDCG@10": OLD}, {"nDCG@10": OLD}), budget=budget, **options)
 
 
-def test_audits_that_cannot_be_used(tmp_path: Path) -> None:
-    good = audit({"nDCG@10": OLD}, {"nDCG@10": OLD})
-    budget = rule(at_least=0)
-    cases: dict[str, tuple[Any, str]] = {
-        "none": ({k: v for k, v in good.items() if k != "queries"}, "no values of the queries: `evenrank audit"),
-        "runs": ({"queries": []}, "expected an object with the key runs"),
-        "list": ([], "expected an object with the key runs"),
-        "several": (good | {"baseline": None}, "`run`: expected the one to gate of old, new"),
-        "short": (good | {"queries": ["1"]}, "expected a value for each of its queries"),
-    }
-    for name, (data, said) in cases.items():
-        path = tmp_path / f"{name}.json"
-        path.write_text(json.dumps(data), encoding="utf-8")
-        with pytest.raises(EvenrankError, match=re.escape(said)) as caught:
-            gate(path, budget=budget)
-        assert str(path) in str(caught.value)
-    (tmp_path / "bad.json").write_text("{", encoding="utf-8")
+GOOD = audit({"nDCG@10": OLD}, {"nDCG@10": OLD})
+
+
+def with_values(values: Any) -> dict[str, Any]:
+    return {**GOOD, "runs": {"old": GOOD["runs"]["old"], "new": {"measures": {"nDCG@10": {"values": values}}}}}
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({k: v for k, v in GOOD.items() if k != "queries"}, "no values of the queries: `evenrank audit"),
+        ({"queries": []}, "expected an object with the key runs"),
+        ([], "expected an object with the key runs"),
+        (GOOD | {"baseline": None}, "`run`: expected the one to gate of old, new"),
+        (GOOD | {"queries": ["1"]}, "expected a value for each of its queries"),
+        (with_values(None), "no values of the queries"),
+        (with_values(["x"] * QUERIES), "expected numbers or null"),
+    ],
+)
+def test_audits_that_cannot_be_used(tmp_path: Path, data: Any, said: str) -> None:
+    path = tmp_path / "audit.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(EvenrankError, match=re.escape(said)) as caught:
+        gate(path, budget=rule(at_least=0))
+    assert str(path) in str(caught.value)
+    path.write_text("{", encoding="utf-8")
     with pytest.raises(EvenrankError, match="no valid JSON"):
-        gate(tmp_path / "bad.json", budget=budget)
-    values = good["runs"]["new"]["measures"]["nDCG@10"]
-    for change, said in (
-        ({"values": None}, "no values of the queries"),
-        ({"values": ["x"] * QUERIES}, "expected numbers or null"),
-    ):
-        good["runs"]["new"]["measures"]["nDCG@10"] = values | change
-        with pytest.raises(EvenrankError, match=said):
-            gate(good, budget=budget)
+        gate(path, budget=rule(at_least=0))
 
 
 def test_a_share_of_nothing_is_refused() -> None:
@@ -362,12 +336,6 @@ def test_values_of_a_real_audit() -> None:
     assert json.loads(result.to_json())["audit"]["command"]
 
 
-def test_a_warning_of_a_real_audit_is_passed_on() -> None:
-    run = {"1": {"a": 2.0, "b": 1.0}, "2": {"a": 2.0, "b": 1.0}}
-    found = evenrank.audit({"new": run}, collection={"a": "a stone", "b": "a bridge"}, measures="ARaB@10")
-    assert list(found.warnings) == list(gate(found, budget=rule("ARaB@10", at_most=1)).warnings[: len(found.warnings)])
-
-
 # --- formats ----------------------------------------------------------------------------------------------------------
 
 EVIL = "a|<b>&\"'*_`(@me) o/r#1 http://x.y WWW.x.y ::x%,y"
@@ -386,6 +354,10 @@ def test_judged_queries_that_a_run_lacks_are_said_in_every_form() -> None:
     assert warned == list(gated.warnings)
     for text in (gated.table(), gated.markdown(), gated.junit(), gated.annotations(), gated.to_json()):
         assert said in " ".join(text.split())
+    # So is every other warning of an audit.
+    meaningless = evenrank.audit({"new": {"1": {"a": 2.0}}}, collection={"a": "a stone"}, measures="ARaB@10")
+    passed_on = gate(meaningless, budget=rule("ARaB@10", at_most=1)).warnings
+    assert list(meaningless.warnings) == list(passed_on[: len(meaningless.warnings)])
 
 
 @pytest.fixture
@@ -399,90 +371,46 @@ def result() -> GateResult:
     ]})  # fmt: skip
 
 
-def test_status_and_first_line(result: GateResult) -> None:
+def test_what_three_rules_have_in_every_form(result: GateResult, snapshot: Any) -> None:
+    """Names are only names; a rule that is not shown fails if ``strict``."""
     assert [ruling.outcome for ruling in result.rules] == ["holds", "violated", "not shown"]
     assert (result.outcome, result.status(), result.status(strict=True)) == ("violated", 1, 1)
-    assert result.table().startswith("VIOLATED  new violates 1 of 3 rules: RR@10.\n")
     open_, shut = (GateResult("new", None, rulings, 0.05, "holm") for rulings in (result.rules[2:], result.rules[:1]))
     assert (open_.status(), open_.status(strict=True), shut.status(strict=True)) == (3, 1, 0)
-    assert open_.table().startswith("NOT SHOWN  ")
-    assert shut.table().startswith("HOLDS  new keeps 80% of old's nDCG@10: .507 against .503, difference +.004\n")
-
-
-def test_a_finding_for_the_outcome_and_one_for_each_rule(result: GateResult) -> None:
-    outcome, *rules = result.findings
-    assert (outcome.key, outcome.subject, outcome.level) == ("violated", "new", "violated")
-    assert [one.key for one in rules] == ["holds_notices", "is_violated", "untold"]
-    assert [one.level for one in rules] == [ruling.outcome for ruling in result.rules]
-    for finding, ruling in zip(rules, result.rules, strict=True):
-        assert finding.subject == ruling.title
-        assert finding.estimate is not None
-        assert (finding.estimate.mean, finding.estimate.ci95) == (ruling.value, None)
-    said = json.loads(result.to_json())["findings"]
-    assert [set(one) for one in said] == [{"key", "subject", "level", "estimate", "text"}] * 4
+    assert max(map(len, result.table().splitlines())) <= 80
+    forms = [result.table(), result.markdown()]
+    forms += [form(strict=strict) for form in (result.junit, result.annotations) for strict in (False, True)]
+    assert "\n".join(forms) == snapshot
+    # Links and mentions are found after entities are decoded: letters stand between.
+    assert not re.search(r"@me|#1|://|WWW\.|&#", result.markdown().splitlines()[4])
 
 
 @pytest.mark.parametrize(
     ("kept", "key"),
-    [
-        ((0, 1, 2), "violated"),
-        ((0, 2), "effective_needs"),
-        ((1,), "one_violated"),
-        ((2,), "one_not_shown"),
-        ((0,), "one_holds"),
-        ((0, 0), "all_hold"),
-    ],
+    [((0, 2), "effective_needs"), ((1,), "one_violated"), ((2,), "one_not_shown"), ((0, 0), "all_hold")],
 )
-def test_the_outcome_of_all_rules(result: GateResult, kept: tuple[int, ...], key: str) -> None:
-    rulings = tuple(result.rules[place] for place in kept)
-    answer = GateResult("new", None, rulings, 0.05, "holm").findings[0]
+def test_the_outcome_of_some_rules(result: GateResult, kept: tuple[int, ...], key: str) -> None:
+    answer = GateResult("new", None, tuple(result.rules[place] for place in kept), 0.05, "holm").findings[0]
     assert answer.key == key
     assert answer.text.startswith(f"{answer.level.upper()}  ")
 
 
-@pytest.mark.parametrize(
-    ("needed", "said"),
-    [(32_979_076, "more than a million queries would decide"), (826, "about 826 queries would decide")],
-)
+@pytest.mark.parametrize(("needed", "said"), [(32_979_076, "more than a million"), (826, "about 826")])
 def test_how_many_queries_are_needed_is_said_up_to_a_million(result: GateResult, needed: int, said: str) -> None:
     rulings = (result.rules[0], replace(result.rules[2], queries_to_decide=needed))
-    assert (
-        f"NOT SHOWN  for NFaiRR@10; new keeps its effectiveness (1 of 2 rules hold; 60 queries are too few, {said})."
-        in GateResult("new", None, rulings, 0.05, "holm").findings[0].text
+    assert GateResult("new", None, rulings, 0.05, "holm").findings[0].text == (
+        "NOT SHOWN  for NFaiRR@10; new keeps its effectiveness (1 of 2 rules hold; 60 queries are too few,"
+        f" {said} queries would decide)."
     )
-
-
-def test_what_is_effective_but_not_shown_to_be_unbiased() -> None:
-    data = audit({"nDCG@10": OLD + NOISE, "ARaB@10": 0.3 + LEAN}, {"nDCG@10": OLD})
-    rules = [{"measure": "nDCG@10", "against": "old", "at_least": "-20%"}, {"measure": "ARaB@10", "at_most": 0.3}]
-    assert gate(data, budget={"rule": rules}).findings[0].key.startswith("effective")
-    # A rule of effectiveness that is not shown either.
-    open_ = [rules[0] | {"at_least": "-3%"}, rules[1]]
-    assert gate(data, budget={"rule": open_}).findings[0].key.startswith("not_shown")
-
-
-def test_a_rule_takes_a_line_whatever_its_name(result: GateResult) -> None:
-    lines = result.table().splitlines()
-    answer, blank, head, *rules = lines[: lines.index("", 2)]
-    assert (answer[:8], blank, head.split()[0]) == ("VIOLATED", "", "value")
-    # The third is not shown, with what would decide it below, in two.
-    assert len(rules) == 5
-    assert max(map(len, lines)) <= 80
-    assert [line.split()[0] for line in rules] == ["holds", "violated", "not", "60", "would"]
 
 
 def test_junit_is_xml_with_a_case_for_each_rule(result: GateResult) -> None:
     for strict, skipped, failures in ((False, 1, 1), (True, 0, 2)):
-        root = ElementTree.fromstring(result.junit(strict=strict))
-        [suite] = root
-        assert root.tag == "testsuites"
-        assert {name: suite.get(name) for name in ("tests", "failures", "skipped", "errors")} == {
-            "tests": "3", "failures": str(failures), "skipped": str(skipped), "errors": "0",
-        }  # fmt: skip
-        cases = suite.findall("testcase")
-        assert len(cases) == 3
-        assert cases[0].get("name") == f"{EVIL} (nDCG@10 vs old), at least -20%"
+        [suite] = ElementTree.fromstring(result.junit(strict=strict))
+        counts = [suite.get(name) for name in ("tests", "failures", "skipped", "errors")]
+        assert counts == ["3", str(failures), str(skipped), "0"]
         assert (len(suite.findall("*/failure")), len(suite.findall("*/skipped"))) == (failures, skipped)
+    assert suite.findall("testcase")[0].get("name") == f"{EVIL} (nDCG@10 vs old), at least -20%"
 
 
 def test_a_name_with_line_ends_begins_no_line_of_junit(result: GateResult) -> None:
@@ -496,24 +424,3 @@ def test_a_name_with_line_ends_begins_no_line_of_junit(result: GateResult) -> No
     assert "\x1b" not in text
     [suite] = ElementTree.fromstring(text)
     assert suite.get("name") == "evenrank gate new�::error::no�[31m"
-
-
-def test_markdown_has_a_row_for_each_rule_whatever_its_name(result: GateResult) -> None:
-    lines = result.markdown().splitlines()
-    rows = [line for line in lines if line.startswith("| ")]
-    assert [len(re.findall(r"(?<!\\)\|", row)) for row in rows] == [7] * 5
-    assert r"a\|&lt;b>&amp;" in rows[2]
-    # Links and mentions are found after entities are decoded: letters stand between.
-    assert not re.search(r"@me|#1|://|WWW\.|&#", rows[2])
-    assert "(@\u200bme)" in rows[2]
-    # The measure is kept beside a name.
-    assert "(nDCG@10 vs old)" in rows[2]
-    assert lines[0] == "**VIOLATED  new violates 1 of 3 rules: RR@10.**"
-
-
-def test_annotations_are_a_line_each_with_nothing_unescaped(result: GateResult) -> None:
-    lines = result.annotations().splitlines()
-    assert [line.split(" ")[0] for line in lines] == ["::notice", "::error", "::warning"]
-    assert "x%25," in lines[0]
-    assert lines[1].startswith("::error title=evenrank gate new%3A violated::RR@10 vs old is violated: ")
-    assert result.annotations(strict=True).splitlines()[2].startswith("::error")

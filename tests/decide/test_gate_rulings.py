@@ -30,12 +30,6 @@ def rulings(data: dict[str, Any], at: float = 0, **options: Any) -> Any:
     ).rules
 
 
-def test_what_holds_is_not_corrected() -> None:
-    first, *_ = rulings(shifted(-3, -9, -9), at=-0.07)
-    assert 0.05 / 3 < first.p_holds < 0.05
-    assert first.outcome == "holds"
-
-
 @pytest.mark.parametrize(("correction", "level"), [("holm", 0.05 / 3), ("none", 0.05)])
 def test_the_number_of_queries_that_would_decide(correction: Any, level: float) -> None:
     # One standard error within the budget, with one query more that loses all; and one beyond it: (z of the level that
@@ -45,6 +39,10 @@ def test_the_number_of_queries_that_would_decide(correction: Any, level: float) 
     assert within.queries_to_decide == queries_to_hold(ERROR, ERROR * QUERIES**0.5, 1.0)
     z = stats.norm.ppf
     assert beyond.queries_to_decide == math.ceil(QUERIES * (z(1 - level / 2) + z(0.8)) ** 2)
+    # What holds is not corrected.
+    first, *_ = rulings(shifted(-3, -9, -9), at=-0.07, correction=correction)
+    assert 0.05 / 3 < first.p_holds < 0.05
+    assert first.outcome == "holds"
 
 
 def test_an_audit_that_does_not_tell_how_large_a_value_can_be_holds_nothing() -> None:
@@ -60,12 +58,13 @@ def test_an_audit_that_does_not_tell_how_large_a_value_can_be_holds_nothing() ->
         )
         assert one(data, rule("ARaB@10", at_most=0.5, greatest=1.0)).outcome == "holds"
         assert one(data, rule("ARaB@10", at_most=0.5, greatest=40)).outcome == "not shown"
-
-
-def test_few_queries_hold_nothing_whatever_the_range() -> None:
-    data = audit({"ARaB@10": np.zeros(14)})
-    data["runs"]["new"]["measures"]["ARaB@10"]["greatest"] = 0.0
-    assert one(data, rule("ARaB@10", at_most=0.5)).outcome == "not shown"
+    few = audit({"ARaB@10": np.zeros(14)})
+    few["runs"]["new"]["measures"]["ARaB@10"]["greatest"] = 0.0
+    assert one(few, rule("ARaB@10", at_most=0.5)).outcome == "not shown"
+    with pytest.raises(
+        EvenrankError, match=r"^`budget`: rule 1: greatest: a query has a value of 0\.\d+, beyond 0.01$"
+    ):
+        gate(audit({"ARaB@10": LEAN}), budget=rule("ARaB@10", at_most=0.5, greatest=0.01))
 
 
 def test_what_an_order_adds_can_lose_twice_the_range() -> None:
@@ -112,19 +111,17 @@ def parted() -> dict[str, Any]:
 
 
 def test_parts_against_a_run_are_paired_by_pole() -> None:
-    found = one(parted(), rule("DeltaAPRF", against="old", at_most=0.05))
+    budget, data = rule("DeltaAPRF", against="old", at_most=0.05), parted()
+    found = one(data, budget)
     new, old = OLD + NOISE, OLD
     own = new[:20].mean() - (new[20:] - 0.3).mean()
     other = old[:20].mean() - (old[20:] - 0.1).mean()
     assert (found.n, found.left_out, found.outcome) == (60, 0, "violated")
     assert (found.mean, found.other_mean) == (pytest.approx(own), pytest.approx(other))
     assert found.value == pytest.approx(abs(own) - abs(other))
-
-
-def test_a_query_with_a_value_in_one_part_of_one_run_is_left_out() -> None:
-    data = parted()
+    # A query with a value in one part of one run is left out.
     data["runs"]["old"]["measures"]["DeltaAPRF"]["parts"][1][30] = None
-    found = one(data, rule("DeltaAPRF", against="old", at_most=0.05))
+    found = one(data, budget)
     assert (found.n, found.left_out) == (59, 1)
 
 
@@ -165,77 +162,72 @@ def test_nothing_is_caught_beyond_the_scale() -> None:
     assert "notice" not in found.table()
     # A loss of more than all that there is, and of more than 100%.
     low = audit({"nDCG@10": 0.1 * OLD[[0, 1, 2, 3]] + [0.2, 0, 0, 0]}, {"nDCG@10": 0.1 * OLD[:4]})
-    for bound in (-0.05, "-90%"):
-        assert one(low, rule(against="old", at_least=bound)).detectable is None
+    assert [one(low, rule(against="old", at_least=bound)).detectable for bound in (-0.05, "-90%")] == [None] * 2
     assert one(audit({"nDCG@10": OLD}), rule(at_least=0.3)).detectable > 0
 
 
-def test_one_query_has_a_value_that_decides_nothing() -> None:
-    data = audit({"RR@10": np.array([0.5]), "ARaB@10": np.array([-0.2])}, {"RR@10": np.array([0.4])})
-    for budget, value, shown in (
+@pytest.mark.parametrize(
+    ("budget", "value", "shown"),
+    [
         (rule("RR@10", at_least=0.4), 0.5, "RR@10  .500"),
         (rule("RR@10", against="old", at_least="-5%"), 0.25, "RR@10 vs old  +25.0%"),
         (rule("ARaB@10", at_most=0.4), 0.2, "|ARaB@10|  .200"),
-    ):
-        found = gate(data, budget=budget)
-        assert found.rules[0].value == pytest.approx(value)
-        assert shown in found.table()
-        assert found.findings[-1].text.endswith("; fewer than two queries show nothing.")
-        assert found.findings[-1].estimate.ci95 is None
-        assert "notice" not in found.table()
+    ],
+)
+@pytest.mark.parametrize("undefined", [0, 2])
+def test_one_query_has_a_value_that_decides_nothing(budget: Any, value: float, shown: str, undefined: int) -> None:
+    new, old, bias = (np.array([np.nan] * undefined + [value]) for value in (0.5, 0.4, -0.2))
+    data = audit({"RR@10": new, "ARaB@10": bias}, {"RR@10": old})
+    found = gate(data, budget=budget)
+    (ruling,) = found.rules
+    assert ruling.value == pytest.approx(value)
+    assert (ruling.outcome, ruling.n, ruling.limits, ruling.queries_to_decide) == ("not shown", 1, None, None)
+    assert shown in found.table()
+    assert found.findings[-1].text.endswith("; fewer than two queries show nothing.")
+    assert found.findings[-1].estimate.ci95 is None
+    assert "notice" not in found.table()
+    with pytest.raises(EvenrankError, match=r"fewer than two queries show nothing|no power is stated"):
+        ruling.power(0.0)
 
 
-def test_a_size_is_shown_with_its_side() -> None:
-    values = LEAN - LEAN.mean()
-    data = audit({"ARaB@10": values - 0.3, "RR@10": OLD}, {"ARaB@10": values + 0.2, "RR@10": OLD})
-    of_one = gate(data, budget=rule("ARaB@10", at_most=0.9)).findings[-1]
-    assert "towards" not in of_one.text
-    data["settings"] = {"poles": ["m", "f"]}
-    of_one = gate(data, budget=rule("ARaB@10", at_most=0.9)).findings[-1]
-    assert (of_one.key, of_one.subject, of_one.level) == ("holds_notices", "|ARaB@10|", "holds")
-    assert ") towards f, at most" in of_one.text
-    assert "  .300 (f)  " in gate(data, budget=rule("ARaB@10", at_most=0.9)).table()
-    against = gate(data, budget=rule("ARaB@10", against="old", at_most=0.9)).findings[-1]
-    assert against.subject == "|ARaB@10| vs old"
-    assert against.text.startswith("|ARaB@10| vs old holds: +.100 (limit ")
-    assert ") (new towards f, old towards m), at most +0.9" in against.text
-    own = "ARaB(poles='x,y')@10"
-    measured = audit({own: values - 0.3})
-    assert "towards y" in gate(measured, budget=rule(own, at_most=0.9)).findings[-1].text
+CENTRED = LEAN - LEAN.mean()
+SIDED = audit({"ARaB@10": CENTRED - 0.3, "RR@10": OLD}, {"ARaB@10": CENTRED + 0.2, "RR@10": OLD})
+OWN = "ARaB(poles='x,y')@10"
+SHIFT = rule("ARaB@10", against="old", signed=True, at_most=0.5)
 
 
-def test_a_value_with_its_sign_is_shown_with_the_group_it_is_towards() -> None:
-    data = audit({"ARaB@10": LEAN, "RR@10": OLD}, {"ARaB@10": LEAN, "RR@10": OLD})
-    shift = rule("ARaB@10", against="old", signed=True, at_most=0.5)
-    assert one(data, shift).title == "ARaB@10 vs old"
-    for poles, name in ((["m", "f"], "male"), (["b", "a"], "b"), (["a", "rest"], "a")):
-        data["settings"] = {"poles": poles}
-        found = gate(data, budget=shift)
-        assert f"ARaB@10 (+ {name}) vs old of new is at most +0.5" in " ".join(found.table().split())
-        assert (found.rules[0].name, found.rules[0].title) == ("ARaB@10 vs old", f"ARaB@10 (+ {name}) vs old")
-        both = gate(data, budget={"rule": [*shift["rule"], {"measure": "RR@10", "at_least": 0.1}]})
-        assert f"ARaB@10 (+ {name}) vs old" in both.table()
-    own = "ARaB(poles='x,y')@10"
-    assert one(audit({own: LEAN}), rule(own, signed=True, at_most=0.9)).title == f"{own} (+ x)"
-
-
-def test_the_level_of_the_limits_is_that_of_the_budget() -> None:
-    budget = rule(at_least=0.2)
-    assert "95% limit" in gate(audit({"nDCG@10": OLD}), budget=budget).table()
-    assert "97.5% limit" in gate(audit({"nDCG@10": OLD}), budget={**budget, "alpha": 0.025}).table()
+@pytest.mark.parametrize(
+    ("data", "poles", "budget", "side"),
+    [
+        (SIDED, None, rule("ARaB@10", at_most=0.9), ""),
+        (SIDED, ["m", "f"], rule("ARaB@10", at_most=0.9), "towards f"),
+        (SIDED, ["m", "f"], rule("ARaB@10", against="old", at_most=0.9), "(new towards f, old towards m)"),
+        (audit({OWN: CENTRED - 0.3}), None, rule(OWN, at_most=0.9), "towards y"),
+        (SIDED, ["m", "f"], SHIFT, "ARaB@10 (+ male) vs old"),
+        (SIDED, ["b", "a"], SHIFT, "ARaB@10 (+ b) vs old"),
+        (
+            SIDED,
+            ["a", "rest"],
+            {"rule": [*SHIFT["rule"], {"measure": "RR@10", "at_least": 0.1}]},
+            "ARaB@10 (+ a) vs old",
+        ),
+        (audit({OWN: LEAN}), None, rule(OWN, signed=True, at_most=0.9), f"{OWN} (+ x)"),
+    ],
+)
+def test_a_size_or_a_value_is_shown_with_its_side(
+    data: dict[str, Any], poles: list[str] | None, budget: dict[str, Any], side: str, snapshot: Any
+) -> None:
+    found = gate({**data, "settings": {"poles": poles}} if poles else data, budget=budget)
+    said = [f"{one.key} of {one.subject} ({one.level}): {one.text}" for one in found.findings]
+    assert "\n".join([found.table(full=True), *said]) == snapshot
+    assert side in " ".join(said)
+    assert side or "towards" not in found.table()
 
 
 def test_test_cases_of_junit_have_names_of_their_own() -> None:
     data = audit({"RR@10": OLD + NOISE}, {"RR@10": OLD})
-    rules = [
-        {"measure": "RR@10", "against": against, "at_least": bound, **name}
-        for against, bound, name in (
-            ("old", -0.1, {}),
-            ("old", -0.2, {}),
-            ("baseline", -0.1, {}),
-            ("old", -0.1, {"name": "Rank"}),
-        )
-    ]
+    same = {"measure": "RR@10", "against": "old", "at_least": -0.1}
+    rules = [same, same | {"at_least": -0.2}, same | {"against": "baseline"}, same | {"name": "Rank"}]
     root = ElementTree.fromstring(gate(data, budget={"rule": rules}).junit())
     assert [case.get("name") for case in root.iter("testcase")] == [
         "RR@10 vs old, at least -0.1",
@@ -283,11 +275,3 @@ def test_repeated_queries_do_not_make_a_rule_hold() -> None:
     for wrong in (["a"] * 200, [None] * 200, [0.0]):
         with pytest.raises(EvenrankError, match="no audit's JSON: expected"):
             gate({**data, "query_cluster": wrong}, budget=rule("RR@10", at_least=0.26))
-
-
-def test_a_budget_says_how_large_a_value_can_be_but_no_less_than_there_is() -> None:
-    data = audit({"ARaB@10": LEAN})
-    with pytest.raises(
-        EvenrankError, match=r"^`budget`: rule 1: greatest: a query has a value of 0\.\d+, beyond 0.01$"
-    ):
-        gate(data, budget=rule("ARaB@10", at_most=0.5, greatest=0.01))

@@ -55,20 +55,10 @@ class TestContract(pyterrier.testing.TransformerTestCase):
 
 def frame(seed: int = 0) -> pd.DataFrame:
     """Candidates of two queries, in no order, with a column of the user's own."""
-    passages = texts(9, 12, seed)
-    queries = [["she wrote software", "a nurse"][i % 2] for i in range(9)]
-    return pd.DataFrame(
-        {
-            "qid": [str(i % 2) for i in range(9)],
-            "query": queries,
-            "docno": [f"d{i}" for i in range(9)],
-            "text": passages,
-            "url": [f"u{i}" for i in range(9)],
-            "score": 1.0,
-            "rank": 7,
-        },
-        index=np.arange(9)[::-1],
-    )
+    columns = {"qid": ["0", "1"] * 4 + ["0"], "docno": [f"d{i}" for i in range(9)], "text": texts(9, 12, seed)}
+    found = pd.DataFrame({**columns, "url": [f"u{i}" for i in range(9)], "score": 1.0, "rank": 7})
+    found["query"] = found["qid"].map({"0": "she wrote software", "1": "a nurse"})
+    return found.set_index(np.arange(9)[::-1])
 
 
 @pytest.mark.parametrize("case", ["knrm", "cat", "dot"])
@@ -118,14 +108,11 @@ def test_in_a_pipeline_with_another_text_field() -> None:
         reranker(given.drop(columns="body"))
 
 
-def test_an_empty_frame() -> None:
-    found = EvenrankReranker(CASES["knrm"].make(0))(frame().iloc[:0])
+def test_mistakes_and_an_empty_frame() -> None:
+    ranker = CASES["knrm"].make(0)
+    found = EvenrankReranker(ranker)(frame().iloc[:0])
     assert len(found) == 0
     assert {"score", "rank", "url"} <= set(found.columns)
-
-
-def test_mistakes() -> None:
-    ranker = CASES["knrm"].make(0)
     with pytest.raises(EvenrankError, match="`batch_size`: expected 1 or more, found 0"):
         EvenrankReranker(ranker, batch_size=0)
     given = frame()
@@ -134,22 +121,3 @@ def test_mistakes() -> None:
         EvenrankReranker(ranker)(given)
     with pytest.raises(EvenrankError, match="no such folder"):
         EvenrankReranker("nowhere")
-
-
-def test_what_a_pipeline_returns_is_measured_by_labels() -> None:
-    """The figures are those of the frame's run; documents without a label are left out."""
-    from evenrank.files import as_run
-    from evenrank.groups import as_labels
-    from evenrank.measures import Evaluation, NFaiRR, RaB, provider
-
-    given = frame().drop(columns=["score", "rank"])
-    pipeline = pt.Transformer.from_df(given) >> EvenrankReranker(CASES["knrm"].make(0)) % 4
-    found = pipeline(given[["qid", "query"]].drop_duplicates())
-    some = sorted(set(given["docno"]))[:-2]
-    labels = as_labels({doc: "mfn"[place % 3] for place, doc in enumerate(some)}, neutral=["n"])
-    figures = provider(labels).calc_aggregate([RaB @ 3, NFaiRR @ 3], {}, found)
-    expected = Evaluation(as_run(found), labels, missing="skip")
-    expected.background = expected.as_background("run")
-    assert figures[RaB @ 3] == pytest.approx(expected.figure(RaB @ 3))
-    assert figures[NFaiRR @ 3] == pytest.approx(expected.figure(NFaiRR @ 3))
-    assert expected.lacking() is not None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ import pandas as pd
 import polars as pl
 import pyterrier.testing
 
-from evenrank.decide.pyterrier import EvenrankRebalancer, EvenrankReranker
+from evenrank.decide.pyterrier import EvenrankRebalancer
 
 # Its report of what a transformer takes and gives is a warning.
 pytestmark = pytest.mark.filterwarnings("ignore:INFO", "ignore:You can hide", "ignore::DeprecationWarning")
@@ -167,18 +167,6 @@ def test_what_is_the_same_for_all_queries_is_learnt_or_given() -> None:
         assert found_groups == sorted(found_groups, key="fnm".index)
 
 
-def test_in_a_pipeline() -> None:
-    pytest.importorskip("torch", reason="needs the extra [neural]")
-    from ranker_factories import CASES
-
-    given = frame().drop(columns=["score", "rank"]).assign(query="a nurse").rename(columns={"text": "body"})
-    reranker = EvenrankReranker(CASES["knrm"].make(0), text_field="body")
-    pipeline = pt.Transformer.from_df(given) >> reranker >> EvenrankRebalancer("detconstsort", 1, text_field="body") % 5
-    found = pipeline(given[["qid", "query"]].drop_duplicates())
-    expected = EvenrankRebalancer("detconstsort", 1, text_field="body")(reranker(given))
-    assert orders(found) == {query: docs[:5] for query, docs in orders(expected).items()}
-
-
 def test_frames_without_rows_or_columns() -> None:
     rebalancer = EvenrankRebalancer("shift", 1)
     found = rebalancer(frame().iloc[:0])
@@ -203,9 +191,9 @@ def test_unknown_documents() -> None:
         EvenrankRebalancer("detconstsort", 1, labels=some, neutral="n", missing="error")(given)
 
 
-def test_mistakes() -> None:
-    given = frame()
-    for settings, message in [
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
         ({"method": "magic"}, "`method`: expected neutral, .* found 'magic'"),
         ({"strength": 1.5}, "`strength`: expected a number from 0 to 1, found 1.5"),
         ({"depth": 0}, "`depth`: expected 1 or more, found 0"),
@@ -213,28 +201,34 @@ def test_mistakes() -> None:
         ({"protected": "f"}, "`protected` needs `method='fair'`"),
         ({"labels": labels(), "lexicon": "gender-en"}, "`lexicon`"),
         ({"missing": "drop"}, "`missing`: expected error, skip or neutral, found 'drop'"),
+        (
+            {"method": "shift", "offsets": {"m": 1.0}},
+            r"`offsets`: expected a number for each of f, m, found \{'m': 1.0\}",
+        ),
+        ({"method": "shift", "offsets": 1.0}, "`offsets`: expected a number for each of f, m, found 1.0"),
+        (
+            {"method": "shift", "offsets": {"m": 1.0, "f": 0.0}, "per": "magnitude"},
+            "`offsets`: expected a number, per unit of magnitude, found a dict",
+        ),
+    ],
+)
+def test_settings_that_cannot_be_used(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(EvenrankError, match=message):
+        EvenrankRebalancer(**settings)(frame())
+
+
+def test_results_that_cannot_be_used() -> None:
+    given = frame()
+    place = int(np.flatnonzero(given["docno"].duplicated())[0])
+    doc, of_d3 = given["docno"].iloc[place], (given["docno"] == "d3").to_numpy()
+    for wrong, message in [
+        (given.assign(text=given["text"].mask(of_d3, None)), "the row of 'd3' lacks its text"),
+        (given.assign(score=given["score"].mask(of_d3)), "the results: .* a finite number"),
+        (
+            given.assign(text=["another" if row == place else text for row, text in enumerate(given["text"])]),
+            f"`text_field`: the document '{doc}' has different texts in the column 'text'",
+        ),
+        (pd.concat([given, given]), r"the results: .*(twice|repeated)"),
     ]:
-        with pytest.raises(EvenrankError, match=message):
-            EvenrankRebalancer(**settings)  # type: ignore[arg-type]
-    for offsets, per, message in [
-        ({"m": 1.0}, None, r"`offsets`: expected a number for each of f, m, found \{'m': 1.0\}"),
-        (1.0, None, "`offsets`: expected a number for each of f, m, found 1.0"),
-        ({"m": 1.0, "f": 0.0}, "magnitude", "`offsets`: expected a number, per unit of magnitude, found a dict"),
-    ]:
-        with pytest.raises(EvenrankError, match=message):
-            EvenrankRebalancer("shift", 1, offsets=offsets, per=per)(given)  # type: ignore[arg-type]
-    for column, value, message in [
-        ("text", None, "the row of 'd3' lacks its text"),
-        ("score", float("nan"), "the results: .* a finite number"),
-    ]:
-        wrong = given.copy()
-        wrong.loc[(wrong["docno"] == "d3").to_numpy(), column] = value
         with pytest.raises(EvenrankError, match=message):
             EvenrankRebalancer()(wrong)
-    place = int(np.flatnonzero(given["docno"].duplicated())[0])
-    wrong = given.assign(text=["another" if row == place else text for row, text in enumerate(given["text"])])
-    said = f"`text_field`: the document '{given['docno'].iloc[place]}' has different texts in the column 'text'"
-    with pytest.raises(EvenrankError, match=re.escape(said)):
-        EvenrankRebalancer()(wrong)
-    with pytest.raises(EvenrankError, match=r"the results: .*(twice|repeated)"):
-        EvenrankRebalancer()(pd.concat([given, given]))

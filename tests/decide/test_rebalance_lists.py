@@ -36,15 +36,19 @@ def test_what_a_method_is_given() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "expected"),
+    ("target", "shares", "expected"),
     [
-        ("uniform", [0.375, 0.375, 0.25]),
-        ("candidates", [0.5, 0.25, 0.25]),
-        ({"m": 0.2, "f": 0.8}, [0.15, 0.6, 0.25]),
+        ("uniform", None, [0.375, 0.375, 0.25]),
+        ("candidates", None, [0.5, 0.25, 0.25]),
+        ({"m": 0.2, "f": 0.8}, None, [0.15, 0.6, 0.25]),
+        # By default the shares of the lexicon.
+        (None, (0.7, 0.3), [0.525, 0.225, 0.25]),
     ],
 )
-def test_targets(target: object, expected: list[float]) -> None:
-    lists = grouped_lists(run(ONE), table(GROUPS), depth=4, target=as_target(target, ("m", "f")))
+def test_targets(target: object, shares: tuple[float, ...] | None, expected: list[float]) -> None:
+    groups = table(GROUPS) if shares is None else replace(table(GROUPS), shares=shares)
+    asked = {} if target is None else {"target": as_target(target, ("m", "f"))}
+    lists = grouped_lists(run(ONE), groups, depth=4, **asked)  # type: ignore[arg-type]
     assert lists.targets.round(9).tolist() == [expected]
 
 
@@ -54,21 +58,10 @@ def test_target_of_what_is_relevant_is_refused() -> None:
 
 
 def test_group_is_that_of_the_largest_weight() -> None:
-    labels = as_labels({"a": {"m": 0.7, "f": 0.2}, "b": {"m": 0.5, "f": 0.5}, "c": {"m": 0.0, "f": 0.1}})
-    lists = grouped_lists(run({"q": [("a", 3.0), ("b", 2.0), ("c", 1.0)]}), labels)
-    groups = [lists.groups[number] if number >= 0 else None for number in lists.group]
-    assert groups == ["m", None, "f"]
-
-
-def test_weights_that_differ_by_rounding_are_equal() -> None:
-    labels = as_labels({"a": {"m": 0.5, "f": 0.5 - 1e-12}, "b": {"m": 0.6, "f": 0.4}})
-    assert grouped_lists(run({"q": [("a", 2.0), ("b", 1.0)]}), labels).group.tolist() == [-1, 0]
-
-
-def test_targets_are_by_default_the_shares_of_the_lexicon() -> None:
-    given = replace(table(GROUPS), shares=(0.7, 0.3))
-    lists = grouped_lists(run(ONE), given, depth=4)
-    assert lists.targets.round(9).tolist() == [[0.525, 0.225, 0.25]]
+    weights = {"a": (0.7, 0.2), "b": (0.5, 0.5), "c": (0.0, 0.1), "d": (0.5, 0.5 - 1e-12)}
+    labels = as_labels({doc: {"m": m, "f": f} for doc, (m, f) in weights.items()})
+    lists = grouped_lists(run({"q": [(doc, -place) for place, doc in enumerate("abcd")]}), labels)
+    assert [lists.groups[number] if number >= 0 else None for number in lists.group] == ["m", None, "f", None]
 
 
 def test_run_in_a_new_order() -> None:
@@ -82,13 +75,10 @@ def test_run_in_a_new_order() -> None:
     changes = lists.changes(np.array([2, 0, 1]))
     assert (changes.first, changes.moved, changes.distance, changes.kept) == (1, 3, 4, 1)
     assert lists.changes(np.array([2, 0, 1]), np.array([False])).moved == 0
-
-
-def test_share_of_the_first_ten_that_is_kept() -> None:
-    given = run({"q": [(f"d{i:02}", 20.0 - i) for i in range(12)]})
-    lists = Grouping(table({f"d{i:02}": "m" for i in range(12)})).lists(given)
-    order = np.array([10, 11, *range(10)])
-    assert lists.changes(order).kept == pytest.approx(0.8)
+    # Of the first ten, eight are kept.
+    twelve = run({"q": [(f"d{i:02}", 20.0 - i) for i in range(12)]})
+    lists = Grouping(table({f"d{i:02}": "m" for i in range(12)})).lists(twelve)
+    assert lists.changes(np.array([10, 11, *range(10)])).kept == pytest.approx(0.8)
 
 
 def test_unknown_documents_keep_their_rank_or_are_neutral() -> None:

@@ -367,7 +367,7 @@ def _check_guess(guess: GroupTable, labels: GroupTable) -> None:
     there = [group for group in labels.groups if labels.table[f"count_{group}"].to_numpy().any()]
     folded = {group.casefold(): group for group in there}
     alike = any(folded.get(group.casefold(), group) != group for group in guess.groups)
-    if alike or not {*there} & {*guess.groups}:
+    if alike or (there and not {*there} & {*guess.groups}):
         names = ", ".join(there)
         raise EvenrankError(
             f"{arg.guess}: its groups ({', '.join(guess.groups)}) are not those of the labels ({names})"

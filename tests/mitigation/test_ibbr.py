@@ -20,6 +20,8 @@ from evenrank.mitigation.ibbr import (
     IBBR,
     AutoWeight,
     DualWeight,
+    FixedWeight,
+    FunctionTerm,
     Pairwise,
     _values,
     best_weight,

@@ -8,10 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evenrank.files import EvenrankError
 from evenrank.groups import as_labels, read_group_table
 from evenrank.mitigation.negatives import beta, sample, write_negatives
-from negative_files import OPTIONS
 
 LABELS = "doc_id,group\nd1,m\nd2,f\nd3,none\nd4,m\nd4,f\n"
 """Of ``negative_files``: d1 is of m, d2 of f, d4 of both, d3 neutral; nothing is known of d5 and d6."""
@@ -32,59 +30,6 @@ def test_bias_of_labels() -> None:
     assert beta(table, "one_minus_neutrality").tolist() == [0.6, 0, 0]
 
 
-def test_an_unknown_bias_is_never_chosen_and_may_be_drawn() -> None:
-    table = pl.DataFrame({"query_id": ["q"] * 4, "doc_id": list("abcd"), "beta": [None, 0.0, None, 0.5]})
-    for seed in range(20):
-        drawn = sample(table, n=3, share=1, seed=seed)
-        # Of three wanted for their bias, two are known; the third is one of the others.
-        assert drawn.filter("biased")["doc_id"].to_list() == ["d", "b"]
-        assert drawn.filter(~pl.col("biased"))["doc_id"].to_list() in (["a"], ["c"])
-        only = sample(table, n=3, share=1, seed=seed, gendered_only=True)
-        assert only.filter("biased")["doc_id"].to_list() == ["d"]
-    with pytest.raises(EvenrankError, match="expected finite numbers from 0 as beta"):
-        sample(table.with_columns(beta=pl.lit(float("nan"))), n=1)
-
-
-@pytest.mark.parametrize("collection", [True, False])
-def test_the_command_with_labels(labelled, evenrank, collection) -> None:
-    where = ("--collection", "c.tsv") if collection else ()
-    options = ("--qrels", "qrels.txt", "--labels", "l.csv", "--neutral", "none", "--n", 3, "--share", 0.7)
-    ended = evenrank("negatives", "r.run", *where, *options, "--out", "set.jsonl")
-    assert (ended.status, ended.out) == (0, "")
-    assert ended.err == (
-        "2 queries, 3 biased and 2 random negatives: set.jsonl\n"
-        "a share of 0.7 is rounded down to 2 of 3 (67%) of a query's negatives\n"
-        "queries left out, without a judged relevant document: 1\n"
-        "queries left out, without an unjudged document: 1\n"
-        "queries with fewer than 3 unjudged documents: 1\n"
-        "queries with fewer biased documents than the share asks for: 1\n"
-        "candidates without a label: 1 of 6 (1 query); never chosen for their bias, 1 drawn at random\n"
-    )
-    first, second = map(json.loads, Path("set.jsonl").read_text().splitlines())
-    # q1: of d3 (0), d2 (1), d1 (1), d4 (0) the two of weight 1, the earlier first; of d5 nothing is known.
-    assert first["doc_id"][:3] == ["d5", "d2", "d1"]
-    assert first["group"][:3] == [None, -1, 1]
-    # q2: d1 for its bias; d5, of which nothing is known, at random.
-    assert (second["doc_id"], second["group"]) == (["d6", "d2", "d1", "d5"], [None, -1, 1, None])
-    manifest = json.loads(Path("set.jsonl.manifest.json").read_text())
-    assert manifest["unknown"] == {"queries": 1, "candidates": 1, "negatives": 1}
-    assert (manifest["candidates"], manifest["biased"], manifest["random"]) == (6, 3, 2)
-    assert manifest["mean_beta"] == {"biased": 1, "random": 0, "candidates": 3 / 5}
-    assert manifest["notes"] == ["a share of 0.7 is rounded down to 2 of 3 (67%) of a query's negatives"]
-    settings = manifest["settings"]
-    assert (settings["labels"], settings["beta"], settings["magnitude"]) == ("l.csv", "abs_tf", "count")
-    assert settings["neutral"] == ["none"]
-    assert "lexicon" not in settings
-    noted = {file["role"]: file for file in manifest["provenance"]["files"]}
-    assert "lexicon" not in noted
-    assert len(noted["labels"]["sha256"]) == 64
-    table = pl.read_parquet("set.jsonl.manifest.parquet")
-    assert table.select("candidates", "biased", "random", "gendered", "unknown", "unknown_random").rows() == [
-        (4, 2, 1, 2, 0, 0),
-        (2, 1, 1, 1, 1, 1),
-    ]
-
-
 @pytest.mark.parametrize("kind", ["abs_tf", "count", "one_minus_neutrality"])
 def test_scores_made_of_labels_give_the_same(kind, labelled, evenrank) -> None:
     assert evenrank("score", "--labels", "l.csv", "--neutral", "none", "--out", "s.parquet").status == 0
@@ -99,17 +44,6 @@ def test_scores_made_of_labels_give_the_same(kind, labelled, evenrank) -> None:
     assert one["doc_id"][0].to_list() == ["d5", *expected[kind]]
 
 
-def test_texts_of_documents_without_a_label(labelled) -> None:
-    settings = {"collection": "c.tsv", "queries": "q.tsv", "qrels": "qrels.txt", "labels": "l.csv", "neutral": ["none"]}
-    write_negatives("r.run", out="set.jsonl", format="labeled-list", n=3, **settings)
-    assert json.loads(Path("set.jsonl").read_text().splitlines()[1])["docs"] == [
-        "a dog",
-        "she",
-        "He and he and he",
-        "the answer",
-    ]
-
-
 def test_poles_swapped_give_the_opposite_signs(labelled) -> None:
     groups = {}
     for poles in ("m,f", "f,m"):
@@ -118,45 +52,6 @@ def test_poles_swapped_give_the_opposite_signs(labelled) -> None:
     assert groups["m,f"]["doc_id"].equals(groups["f,m"]["doc_id"])
     assert groups["m,f"]["group"].equals(-groups["f,m"]["group"])
     assert set(groups["m,f"]["group"]) == {-1, 0, 1, None}
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--lexicon", "gender-en"), "--labels: not with --lexicon"),
-        (("--tokens", "word"), "--labels: not with --tokens"),
-        (("--threshold", 0), "--labels: not with --threshold"),
-        (("--scores", "s"), "--labels: not with --scores"),
-        (("--poles", "m,x"), "--poles: expected two of f, m, none, rest (rest second), found 'm,x'"),
-        (("--labels", "other.csv"), "run r.run: the labels know none of its 6 candidates"),
-        (("--group-column", "sex"), "l.csv: there is no column 'sex' (--group-column) beside doc_id: found group"),
-    ],
-)
-def test_mistakes(options, message, labelled, evenrank) -> None:
-    Path("other.csv").write_text("doc_id,group\nx,m\ny,f\n")
-    ended = evenrank("negatives", "r.run", "--qrels", "qrels.txt", "--out", "o.jsonl", "--labels", "l.csv", *options)
-    assert (ended.status, ended.out, ended.err) == (2, "", f"evenrank: {message}\n")
-    assert not list(labelled.glob("o.jsonl*"))
-
-
-def test_settings_of_labels_without_any(labelled, evenrank) -> None:
-    ended = evenrank("negatives", "r.run", *OPTIONS, "--out", "o.jsonl", "--neutral", "N")
-    assert (ended.status, ended.err) == (2, "evenrank: --neutral needs --labels\n")
-    assert evenrank("score", "--labels", "l.csv", "--out", "s.parquet").status == 0
-    ended = evenrank(
-        "negatives",
-        "r.run",
-        "--qrels",
-        "qrels.txt",
-        "--scores",
-        "s.parquet",
-        "--lexicon",
-        "gender-en",
-        "--out",
-        "o.jsonl",
-    )
-    made = "the scores were made from the labels l.csv, which have no words"
-    assert (ended.status, ended.err) == (2, f"evenrank: --lexicon: gender-en was asked for, but {made}\n")
 
 
 # --- evenrank score --------------------------------------------------------------------------------------------------
@@ -179,33 +74,73 @@ def test_labels_as_scores(labelled, evenrank) -> None:
     first = Path("s.parquet").read_bytes()
     assert evenrank("score", "--labels", "l.csv", "--neutral", "none", "--out", "s.parquet").status == 0
     assert Path("s.parquet").read_bytes() == first
-
-
-def test_labels_of_a_collection(labelled, evenrank) -> None:
+    # Of a collection, those of its documents alone.
     Path("l.csv").write_text(LABELS + "x,m\ny,f\n")
     ended = evenrank("score", "c.tsv", "--labels", "l.csv", "--neutral", "none", "--out", "s.parquet")
     assert (ended.status, ended.err) == (0, "4 documents of 6 have a label: s.parquet\n")
     assert read_group_table("s.parquet").table["doc_id"].to_list() == ["d1", "d2", "d3", "d4"]
 
 
+def test_the_command_with_labels(labelled, evenrank, snapshot) -> None:
+    options = ("--qrels", "qrels.txt", "--labels", "l.csv", "--neutral", "none", "--n", 3, "--share", 0.7)
+    ended = evenrank("negatives", "r.run", *options, "--out", "set.jsonl")
+    assert (ended.status, ended.out) == (0, "")
+    assert ended.err == snapshot
+    assert "candidates without a label: 1 of 6 (1 query); never chosen for their bias, 1 drawn at random" in ended.err
+    first, second = map(json.loads, Path("set.jsonl").read_text().splitlines())
+    # q1: of d3 (0), d2 (1), d1 (1), d4 (0) the two of weight 1, the earlier first; of d5 nothing is known.
+    assert (first["doc_id"][:3], first["group"][:3]) == (["d5", "d2", "d1"], [None, -1, 1])
+    # q2: d1 for its bias; d5, of which nothing is known, at random.
+    assert (second["doc_id"], second["group"]) == (["d6", "d2", "d1", "d5"], [None, -1, 1, None])
+    manifest = json.loads(Path("set.jsonl.manifest.json").read_text())
+    files = manifest.pop("provenance")["files"]
+    assert [(file["role"], len(file["sha256"])) for file in files] == [("run", 64), ("qrels", 64), ("labels", 64)]
+    assert manifest["unknown"] == {"queries": 1, "candidates": 1, "negatives": 1}
+    assert manifest["mean_beta"] == {"biased": 1, "random": 0, "candidates": 3 / 5}
+    assert {name: value for name, value in manifest.items() if name not in ("evenrank", "versions")} == snapshot
+    table = pl.read_parquet("set.jsonl.manifest.parquet")
+    assert table.select("candidates", "biased", "random", "gendered", "unknown", "unknown_random").rows() == [
+        (4, 2, 1, 2, 0, 0),
+        (2, 1, 1, 1, 1, 1),
+    ]
+    # The texts of documents without a label are there all the same.
+    texts = ("--collection", "c.tsv", "--queries", "q.tsv", "--format", "labeled-list")
+    assert evenrank("negatives", "r.run", *options, *texts, "--out", "set.jsonl").err == ended.err
+    docs = json.loads(Path("set.jsonl").read_text().splitlines()[1])["docs"]
+    assert docs == ["a dog", "she", "He and he and he", "the answer"]
+
+
+def test_an_unknown_bias_is_never_chosen_and_may_be_drawn() -> None:
+    table = pl.DataFrame({"query_id": ["q"] * 4, "doc_id": list("abcd"), "beta": [None, 0.0, None, 0.5]})
+    for seed in range(20):
+        drawn = sample(table, n=3, share=1, seed=seed)
+        # Of three wanted for their bias, two are known; the third is one of the others.
+        assert drawn.filter("biased")["doc_id"].to_list() == ["d", "b"]
+        assert drawn.filter(~pl.col("biased"))["doc_id"].to_list() in (["a"], ["c"])
+        only = sample(table, n=3, share=1, seed=seed, gendered_only=True)
+        assert only.filter("biased")["doc_id"].to_list() == ["d"]
+
+
+# --- evenrank score: refused -----------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--labels", "l.csv", "--lexicon", "gender-en"), "--labels: not with --lexicon"),
-        (("--labels", "l.csv", "--tokens", "word"), "--labels: not with --tokens"),
-        (("--labels", "l.csv", "--threshold", 1), "--labels: not with --threshold"),
-        (("--labels", "l.csv", "--magnitudes", "tf"), "--labels: not with --magnitudes"),
-        (("--labels", "l.csv", "--engine", "ray"), "--engine: not with --labels"),
-        (("--labels", "l.csv", "--poles", "m,x"), "--poles: expected two of f, m, none, rest"),
-        (("c.tsv", "--labels", "o.csv"), "o.csv: knows none of the documents: it has 'x', 'y'; asked for 'd1', 'd2'"),
-        (("c.tsv", "--group-column", "g"), "--group-column needs --labels"),
-        ((), "expected COLLECTION or --labels"),
+        ("--labels l.csv --lexicon gender-en", "--labels: not with --lexicon"),
+        ("--labels l.csv --tokens word", "--labels: not with --tokens"),
+        ("--labels l.csv --threshold 1", "--labels: not with --threshold"),
+        ("--labels l.csv --magnitudes tf", "--labels: not with --magnitudes"),
+        ("--labels l.csv --engine ray", "--engine: not with --labels"),
+        ("--labels l.csv --poles m,x", "--poles: expected two of f, m, none, rest"),
+        ("c.tsv --labels o.csv", "o.csv: knows none of the documents: it has 'x', 'y'; asked for 'd1', 'd2'"),
+        ("c.tsv --group-column g", "--group-column needs --labels"),
+        ("", "expected COLLECTION or --labels"),
     ],
 )
-def test_mistakes_in_scoring_labels(options, message, labelled, evenrank) -> None:
+def test_scoring_refused(options, message, labelled, evenrank) -> None:
     Path("o.csv").write_text("doc_id,group\nx,m\ny,f\n")
-    ended = evenrank("score", *options, "--out", "s.parquet")
-    assert (ended.status, ended.out) == (2, "")
+    ended = evenrank("score", *options.split(), "--out", "s.parquet")
+    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert ended.err.startswith(f"evenrank: {message}")
-    assert ended.err.count("\n") == 1
     assert not Path("s.parquet").exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import runpy
@@ -13,68 +12,36 @@ import numpy as np
 import polars as pl
 import pytest
 
+import given_data
 from evenrank.groups import Scoring, load_lexicon, score_in_memory
 from evenrank.mitigation import negative_sampling
 from evenrank.mitigation.negatives import beta, candidates, sample, write_negatives
 from negative_files import OPTIONS, TEXTS, run_text
 from tiny_models import tiny_bert
 
+VARYING = ("provenance", "evenrank", "versions")
 # --- the command -----------------------------------------------------------------------------------------------------
 
 
-def test_groups_and_manifest(files, evenrank):
+def test_groups_and_manifest(files, evenrank, snapshot):
     ended = evenrank("negatives", "r.run", *OPTIONS, "--out", "set.jsonl", "--n", 3, "--share", 0.7)
     assert (ended.status, ended.out) == (0, "")
-    assert ended.err == (
-        "2 queries, 4 biased and 1 random negatives: set.jsonl\n"
-        "a share of 0.7 is rounded down to 2 of 3 (67%) of a query's negatives\n"
-        "queries left out, without a judged relevant document: 1\n"
-        "queries left out, without an unjudged document: 1\n"
-        "queries with fewer than 3 unjudged documents: 1\n"
-        "queries with fewer biased documents than the share asks for: 1\n"
-    )
+    assert ended.err == snapshot
+    assert ended.err.startswith("2 queries, 4 biased and 1 random negatives: set.jsonl\n")
     first, second = map(json.loads, Path("set.jsonl").read_text().splitlines())
     # q1: d5 is relevant and d6 judged; of d3, d2, d1, d4 two are chosen by bias and one is drawn.
-    assert first["query_id"] == "q1"
-    assert first["doc_id"][:3] == ["d5", "d1", "d2"]
+    assert (first["query_id"], first["doc_id"][:3]) == ("q1", ["d5", "d1", "d2"])
     assert first["doc_id"][3] in ("d3", "d4")
-    assert first["label"] == [2, 0, 0, 0]
-    assert first["group"] == [0, 1, -1, 0]
+    assert (first["label"], first["group"]) == ([2, 0, 0, 0], [0, 1, -1, 0])
     # q2: two relevant documents, one of them not in the run; d1 and d5 are left.
-    assert second == {
-        "query_id": "q2",
-        "doc_id": ["d6", "d2", "d1", "d5"],
-        "label": [1, 1, 0, 0],
-        "group": [0, -1, 1, 0],
-    }
+    assert (second["query_id"], second["doc_id"]) == ("q2", ["d6", "d2", "d1", "d5"])
+    assert (second["label"], second["group"]) == ([1, 1, 0, 0], [0, -1, 1, 0])
     manifest = json.loads(Path("set.jsonl.manifest.json").read_text())
-    assert (
-        manifest["settings"]
-        | {
-            "run": "r.run",
-            "n": 3,
-            "share": 0.7,
-            "beta": "abs_tf",
-            "depth": 1000,
-            "gendered_only": False,
-            "seed": 0,
-            "format": "groups",
-            "lexicon": "gender-en",
-            "tokens": "word",
-        }
-        == manifest["settings"]
-    )
-    assert manifest["left_out"] == {"without_relevant": 1, "without_candidate": 1}
-    assert (manifest["queries"], manifest["negatives"], manifest["rows"]) == (2, 5, 2)
-    assert (manifest["biased"], manifest["random"]) == (4, 1)
-    assert manifest["short"] == {"queries": 1, "negatives": 1}
-    assert manifest["short_of_gendered"] == {"queries": 1, "negatives": 1}
-    means = {
-        "biased": (2 * math.log(4) + math.log(2)) / 4,
-        "random": 0,
-        "candidates": (2 * math.log(4) + math.log(2)) / 6,
-    }
-    assert manifest["mean_beta"] == pytest.approx(means, abs=1e-8)
+    biased, average = (2 * math.log(4) + math.log(2)) / 4, (2 * math.log(4) + math.log(2)) / 6
+    means = {"biased": biased, "random": 0, "candidates": average}
+    assert manifest.pop("mean_beta") == pytest.approx(means, abs=1e-8)
+    assert {name: value for name, value in manifest.items() if name not in VARYING} == snapshot
+    assert (manifest["biased"], manifest["random"], manifest["short"]["negatives"]) == (4, 1, 1)
     table = pl.read_parquet("set.jsonl.manifest.parquet")
     assert table.drop("beta_biased", "beta_random", "beta_candidates").rows() == [
         ("q1", 4, 2, 1, 0, 2),
@@ -83,14 +50,11 @@ def test_groups_and_manifest(files, evenrank):
     assert table["beta_biased"].to_list() == pytest.approx([math.log(8) / 2, math.log(4) / 2], abs=1e-8)
     assert table["beta_random"][0] == 0
     assert math.isnan(table["beta_random"][1])
-
-
-def test_gendered_only_and_depth(files, evenrank):
+    # Of those with group words alone, and of the first three of q1, which are d5, d3, d2.
     options = ("--out", "set.parquet", "--n", 3, "--share", 1, "--seed", 5)
     assert evenrank("negatives", "r.run", *OPTIONS, *options, "--gendered-only").status == 0
     table = pl.read_parquet("set.parquet.manifest.parquet")
     assert table.select("biased", "random").rows() == [(2, 1), (1, 1)]
-    # The first three of q1 are d5, d3, d2.
     assert evenrank("negatives", "r.run", *OPTIONS, *options, "--depth", 3).status == 0
     assert pl.read_parquet("set.parquet")["doc_id"].to_list()[0] == ["d5", "d2", "d3"]
 
@@ -161,13 +125,6 @@ def read(folder) -> pl.DataFrame:
     )
 
 
-def test_the_order_of_queries_changes_nothing_but_the_order(large, tmp_path):
-    written(large, tmp_path / "one.parquet")
-    written(large, tmp_path / "other.parquet", run=read(large).sort("query_id", descending=True, maintain_order=True))
-    one, other = (pl.read_parquet(tmp_path / name).sort("query_id") for name in ("one.parquet", "other.parquet"))
-    assert one.equals(other)
-
-
 def test_the_pieces_give_what_the_command_gives(large, tmp_path):
     from evenrank.files import read_qrels, read_queries, read_run
 
@@ -182,7 +139,12 @@ def test_the_pieces_give_what_the_command_gives(large, tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
-def test_the_formats_hold_the_same_sample(suffix, large, tmp_path, monkeypatch):
+def test_the_formats_hold_the_same_sample_and_are_read(suffix, large, tmp_path, monkeypatch):
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    from evenrank.training.lists import read_list_file
+
+    load = datasets.Dataset.from_parquet if suffix == "parquet" else datasets.Dataset.from_json
 
     # Parts of a few groups, as in a large file.
     monkeypatch.setattr("evenrank.mitigation.negatives._TEXTS", 50)
@@ -191,7 +153,10 @@ def test_the_formats_hold_the_same_sample(suffix, large, tmp_path, monkeypatch):
         out = tmp_path / f"{format}.{suffix}"
         done = written(large, out, format=format)
         tables[format] = pl.read_parquet(out) if suffix == "parquet" else pl.read_ndjson(out)
-        assert done["rows"] == tables[format].height
+        dataset = load(str(out), cache_dir=str(tmp_path / "cache"))
+        assert done["rows"] == tables[format].height == len(dataset)
+        assert None not in dataset[0].values()
+    assert read_list_file(tmp_path / f"groups.{suffix}").height == done["queries"]
     texts = dict(line.split("\t") for line in (large / "c.tsv").read_text().splitlines())
     groups = [
         (f"the text of {query}", [texts[doc] for doc in docs], labels)
@@ -227,27 +192,6 @@ def test_several_relevant_documents(files, evenrank):
 # --- who reads it ----------------------------------------------------------------------------------------------------
 
 
-def test_evenrank_train_reads_groups(large, tmp_path):
-    pytest.importorskip("torch", reason="PyTorch is not installed")
-    from evenrank.training.lists import read_list_file
-
-    for suffix in ("parquet", "jsonl"):
-        done = written(large, tmp_path / f"set.{suffix}")
-        assert read_list_file(tmp_path / f"set.{suffix}").height == done["queries"]
-
-
-def test_datasets_reads_every_format(large, tmp_path):
-    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
-    for format, suffix in itertools.product(
-        ("groups", "labeled-list", "labeled-pair", "n-tuple"), ("parquet", "jsonl")
-    ):
-        done = written(large, tmp_path / f"{format}.{suffix}", format=format)
-        load = datasets.Dataset.from_parquet if suffix == "parquet" else datasets.Dataset.from_json
-        dataset = load(str(tmp_path / f"{format}.{suffix}"), cache_dir=str(tmp_path / "cache"))
-        assert len(dataset) == done["rows"]
-        assert None not in dataset[0].values()
-
-
 @pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -270,3 +214,80 @@ def test_examples(name, options, tmp_path, monkeypatch, capsys):
     assert (tmp_path / "out" / "model" / "model.safetensors").exists()
     manifest = json.loads((tmp_path / "out" / "train.parquet.manifest.json").read_text())
     assert manifest["mean_beta"]["biased"] > manifest["mean_beta"]["random"]
+
+
+def test_given_in_memory(tmp_path):
+    done = write_negatives(
+        given_data.RUN, out=tmp_path / "n.jsonl", collection=given_data.TEXTS, qrels=given_data.QRELS
+    )
+    assert done["queries"] == pl.read_ndjson(tmp_path / "n.jsonl").height == 2
+
+
+# --- bad input -------------------------------------------------------------------------------------------------------
+
+CHANGED = [
+    ("r.run", "q1 Q0 d1 1 2\n", "r.run, line 1: expected 6 fields (query_id, Q0, doc_id, rank, score, tag)"),
+    ("r.run", run_text({"q1": ["x", "d1", "y"]}), "2 documents of the run r.run are not in c.tsv: 'x', 'y'"),
+    ("qrels.txt", "q1 0 z 1\n", "1 judged relevant documents are not in c.tsv: 'z'"),
+    ("qrels.txt", "q1 0 d5 0\n", "run r.run: no query has both a judged relevant document and an unjudged"),
+    ("q.tsv", "q1\ttext\n", "3 queries of the run r.run have no text: 'q2', 'q3', 'q4'"),
+]
+T = " ".join(OPTIONS)
+SCORED = "but the scores were made"
+REFUSED = [
+    (f"{T} --beta tf", "expected abs_tf, count or one_minus_neutrality, found 'tf'"),
+    (f"{T} --format triplet", "--format: expected groups, labeled-list, labeled-pair or n-tuple, found"),
+    (f"{T} --format n-tuple --n 9", "--format n-tuple: no query has 9 negatives"),
+    (f"{T} --tokens bytes", "--tokens: expected word or whitespace, found 'bytes'"),
+    (f"{T} --lexicon none.toml", "--lexicon: no file and no built-in lexicon 'none.toml'"),
+    (f"{T} --scores c.tsv", "c.tsv: no Parquet file that can be read"),
+    (f"{T} --out set.csv", "--out: expected a name that ends in .parquet or .jsonl, found 'set.csv'"),
+    (f"{T} --neutral N", "--neutral needs --labels"),
+    ("", "the documents' texts, scores or labels are needed: give --collection, --scores or --labels"),
+    ("--collection c.tsv --format labeled-list", "labeled-list: the queries' texts are needed: give --queries"),
+    ("--scores s.parquet --tokens whitespace", f"--tokens: whitespace was asked for, {SCORED} with tokens word"),
+    ("--scores l.parquet --lexicon gender-en", f"gender-en was asked for, {SCORED} from the labels l.csv, "),
+    (f"{T} --collection one.tsv --scores s.parquet --format labeled-pair", "scored documents are not in one.tsv"),
+    ("--labels l.csv --lexicon gender-en", "--labels: not with --lexicon"),
+    ("--labels l.csv --tokens word", "--labels: not with --tokens"),
+    ("--labels l.csv --threshold 0", "--labels: not with --threshold"),
+    ("--labels l.csv --scores s", "--labels: not with --scores"),
+    ("--labels l.csv --poles m,x", "--poles: expected two of f, m, none, rest (rest second), found 'm,x'"),
+    (
+        "--labels l.csv --group-column sex",
+        "l.csv: there is no column 'sex' (--group-column) beside doc_id: found group",
+    ),
+    ("--labels o.csv", "run r.run: the labels know none of its 6 candidates"),
+]
+
+
+@pytest.fixture
+def refused(files, evenrank):
+    """Runs the command, which must end in one line and write nothing; returns the line."""
+
+    def run(options):
+        before = sorted(files.iterdir())
+        ended = evenrank("negatives", "r.run", "--qrels", "qrels.txt", "--out", "set.jsonl", *options.split())
+        assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
+        assert ended.err.startswith("evenrank: ")
+        assert sorted(files.iterdir()) == before
+        return ended.err
+
+    return run
+
+
+@pytest.mark.parametrize(("file", "content", "message"), CHANGED)
+def test_files_refused(file, content, message, refused):
+    Path(file).write_text(content)
+    assert message in refused(T)
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSED)
+def test_options_refused(options, message, refused, evenrank):
+    Path("l.csv").write_text("doc_id,group\nd1,m\nd2,f\nd3,none\nd4,m\nd4,f\n")
+    Path("o.csv").write_text("doc_id,group\nx,m\ny,f\n")
+    Path("one.tsv").write_text("d1\ttext\n")
+    if ".parquet" in options:
+        assert evenrank("score", "c.tsv", "--out", "s.parquet").status == 0
+        assert evenrank("score", "--labels", "l.csv", "--out", "l.parquet").status == 0
+    assert message in refused(options)

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenrank.files.errors import EvenrankError
 from evenrank.mitigation.reorderings import Fair, GroupedLists, m_table
 from slow_reorderings import grouped, lists_of, merges, one_list, utility
 
@@ -32,12 +31,6 @@ def test_tables_of_fairsearchcore(row: dict[str, str]) -> None:
     assert found.minimum.tolist() == [int((needed <= length).sum()) for length in range(1, k + 1)]
     assert found.alpha == pytest.approx(float(row["adjusted_alpha"]), abs=1e-15)
     assert found.fail_probability == pytest.approx(float(row["fail_probability"]), abs=1e-12)
-
-
-def test_values_of_fairsearchcores_own_tests() -> None:
-    found = m_table(20, 0.25, 0.1)
-    assert found.alpha == pytest.approx(0.078125)
-    assert found.fail_probability == pytest.approx(0.10515247355215263)
 
 
 @pytest.mark.parametrize(("k", "p"), [(10, 0.3), (13, 0.5), (12, 0.8), (14, 0.05)])
@@ -136,19 +129,3 @@ def test_best_of_all_orders(case: tuple[GroupedLists, object], strength: float) 
         if not n or (np.cumsum(protected[list(one)]) >= minimum).all()
     )
     assert utility(scores, order) == pytest.approx(best)
-
-
-@pytest.mark.parametrize(
-    ("attempt", "message"),
-    [
-        (lambda: Fair(-1), "`protected`: expected the number of a group, found -1"),
-        (lambda: Fair(0, 0.7), "`alpha`: expected a number from 0.001 to 0.5, found 0.7"),
-        (lambda: Fair(2).order(one_list([0]), 1), "`protected`: expected 0 to 1, found 2"),
-        (lambda: Fair(0).order(one_list([0]), 1.5), "`strength`: expected a number from 0 to 1, found 1.5"),
-        (lambda: m_table(0, 0.5), "`k`: expected 1 or more, found 0"),
-    ],
-)
-def test_mistakes(attempt: object, message: str) -> None:
-    with pytest.raises(EvenrankError) as error:
-        attempt()  # type: ignore[operator]
-    assert str(error.value) == message

@@ -41,18 +41,6 @@ def test_by_hand() -> None:
     assert Neutral().order(lists_of(), 0.5).tolist() == []
 
 
-@given(st.lists(one_list, max_size=4))
-def test_from_the_run_to_neutral_first(given_lists: list[list[tuple[float, float]]]) -> None:
-    lists = lists_of(*given_lists)
-    assert Neutral().order(lists, 0).tolist() == list(range(len(lists.scores)))
-    expected = [
-        place
-        for first, last in itertools.pairwise(lists.offsets)
-        for place in sorted(range(first, last), key=lambda place: -lists.neutrality[place])
-    ]
-    assert Neutral().order(lists, 1).tolist() == expected
-
-
 @given(one_list, shares)
 def test_greedy_and_no_order_is_better(rows: list[tuple[float, float]], strength: float) -> None:
     lists = lists_of(rows)

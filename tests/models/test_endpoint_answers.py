@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +25,9 @@ from evenrank.files import EvenrankError, InputError
 from evenrank.models import endpoints
 from evenrank.models.endpoints import Answers
 from forked import in_forks
-from loopback import Body, Server, serving
+from loopback import Body, Server
 
 APIS = ("cohere", "tei", "openai")
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving() as made:
-        yield made
 
 
 @pytest.mark.parametrize("api", APIS)

@@ -208,16 +208,6 @@ def test_each_similarity_of_sparse_vectors(similarity: str, tmp_path: Path) -> N
     assert load_ranker(model).facts()["similarity"] == similarity
 
 
-def test_queries_and_passages_take_routes_of_their_own(folders: dict[str, ModelFolder]) -> None:
-    scorer = load(folders["inference-free"])
-    # The weight of the query's word times that of the passage's vector at this word.
-    model = load_encoder(folders["inference-free"], "float32", "cpu")
-    word = model[0].sub_modules["query"][0].tokenizer.convert_tokens_to_ids("doctor")
-    weight = float(model[0].sub_modules["query"][0].weight[word].detach())
-    passage = model.encode_document("she is a nurse", convert_to_sparse_tensor=False)
-    assert scorer.score(["doctor"], ["she is a nurse"])[0] == pytest.approx(weight * float(passage[word]), rel=1e-5)
-
-
 @pytest.mark.parametrize("restored", [True, False])
 def test_a_prompt_that_loses_its_end_is_counted(restored: bool, folders: dict[str, ModelFolder]) -> None:
     model = load_encoder(folders["causal"], "float32", "cpu")

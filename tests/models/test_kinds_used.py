@@ -6,7 +6,6 @@ import json
 import logging
 import re
 import shutil
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from tiny_models import WORDS, texts, tiny_bert, without
+from tiny_models import texts, tiny_bert, without
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
@@ -127,59 +126,6 @@ def test_windows_count_each_passage_once(folders: dict[str, str], monkeypatch: p
         key = ["query_id", "doc_id"]
         both = parts.table.join(whole.table, on=key)
         np.testing.assert_allclose(both["score"], both["score_right"], rtol=1e-5, atol=2e-5)
-
-
-@pytest.mark.filterwarnings("ignore:INFO", "ignore:You can hide", "ignore::DeprecationWarning")
-@pytest.mark.parametrize("name", KINDS)
-def test_in_pyterrier(name: str, folders: dict[str, str]) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pytest.importorskip("pyterrier", reason="PyTerrier is not installed")
-    import pandas as pd
-
-    from evenrank.decide.pyterrier import EvenrankReranker
-
-    given = pd.DataFrame(
-        [(qid, QUERIES[qid], docno, PASSAGES[docno]) for qid in QUERIES for docno in list(PASSAGES)[:4]],
-        columns=["qid", "query", "docno", "text"],
-    )
-    found = EvenrankReranker(folders[name], device="cpu", query_prompt="the ")(given)
-    expected = load_ranker(folders[name], device="cpu", query_prompt="the ").score(
-        given["query"].tolist(), given["text"].tolist()
-    )
-    np.testing.assert_allclose(found["score"], expected, rtol=1e-5, atol=2e-5)
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_position_sensitivity(name: str, folders: dict[str, str], tmp_path: Path) -> None:
-    from evenrank.cli import app
-
-    rest = [" ".join(half).capitalize() + "." for half in (WORDS[:7], WORDS[7:])] * 2
-    passages = [" ".join([*rest[:i], "Early night.", *rest[i:]]) for i in range(4)]
-    paragraphs = [
-        {
-            "context": passage,
-            "qas": [
-                {
-                    "id": f"q{i}",
-                    "question": f"{WORDS[i]} {WORDS[i + 4]}",
-                    "answers": [{"text": "Early", "answer_start": passage.index("Early")}],
-                }
-            ],
-        }
-        for i, passage in enumerate(passages)
-    ]
-    (tmp_path / "squad.json").write_text(json.dumps({"data": [{"title": "t", "paragraphs": paragraphs}]}))
-    arguments = ["position", "sensitivity", folders[name], "--squad", tmp_path / "squad.json", "--places", 2]
-    options = ["--device", "cpu", "--query-prompt", "the ", "--json", tmp_path / "s.json", "--quiet"]
-    done = CliRunner().invoke(app, [str(part) for part in [*arguments, *options]])
-    assert done.exit_code == 0, done.output
-    found = json.loads((tmp_path / "s.json").read_text())
-    assert found["settings"]["ranker"]["kind"] == KINDS[name].name
-    assert found["settings"]["ranker"]["query_prompt"] == "the "
-    # Of 30 words with the answer the last ones are not read; static embeddings read all.
-    lost = found["moved"]["cut"]
-    assert lost == ([0, 0] if name == "static" else [0, 4] if KINDS[name].offsets else None)
 
 
 def test_prompts_where_there_are_none(tmp_path: Path) -> None:

@@ -60,16 +60,6 @@ def test_a_function_is_called_once_per_query_and_its_run_is_written(tmp_path: Pa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.run", "out.run.card.json"]
 
 
-def test_frames_and_records_are_taken() -> None:
-    import ir_measures
-
-    records = [ir_measures.ScoredDoc(q, d, s) for q, documents in RUN.items() for d, s in documents.items()]
-    texts = pl.DataFrame({"doc_id": list(TEXTS), "text": list(TEXTS.values())})
-    queries = pl.DataFrame({"query_id": list(QUERIES), "text": list(QUERIES.values())}).to_pandas()
-    expected = ranked(rerank(RUN, model=words, collection=TEXTS, queries=QUERIES))
-    assert ranked(rerank(records, model=words, collection=texts.to_pandas(), queries=queries)) == expected
-
-
 @pytest.mark.parametrize(
     ("scores", "problem"),
     [
@@ -96,12 +86,6 @@ def test_scores_of_a_function_are_checked(scores: Any, problem: str, tmp_path: P
     else:
         assert str(caught.value) == f"{expected}, as a list of real numbers, found {problem}"
     assert not list(tmp_path.iterdir())
-
-
-def test_scores_of_a_function_are_finite() -> None:
-    for bad in (float("nan"), float("inf")):
-        with pytest.raises(EvenrankError, match=r"^function: 2 of 4 scores are not finite$"):
-            rerank(RUN, model=lambda query, passages, bad=bad: [1.0, bad], collection=TEXTS, queries=QUERIES)
 
 
 def test_what_is_no_model_is_refused() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,14 +25,6 @@ from evenrank.models.word_rankers import (
     TKRanker,
 )
 from plain_loops import array, slow_transformer, slow_vectors
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def slow_cosine(a: Any, b: Any) -> float:

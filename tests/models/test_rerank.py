@@ -46,17 +46,6 @@ def test_cross_encoder_scores(data: tuple[Run, pl.DataFrame, pl.DataFrame], cros
     np.testing.assert_allclose(joined["score"].to_numpy(), expected, atol=1e-5)
 
 
-def test_bi_encoder_scores(data: tuple[Run, pl.DataFrame, pl.DataFrame]) -> None:
-    run, collection, queries = data
-    result = rerank(run, model=BI, collection=collection, queries=queries, batch_size=4)
-    joined = texts_of(result, collection, queries)
-    encoder = sentence_transformers.SentenceTransformer(BI, device="cpu")
-    query = encoder.encode(joined["query"].to_list())
-    document = encoder.encode(joined["text"].to_list())
-    cosine = (query * document).sum(1) / np.linalg.norm(query, axis=1) / np.linalg.norm(document, axis=1)
-    np.testing.assert_allclose(joined["score"].to_numpy(), cosine, atol=1e-5)
-
-
 def test_bi_encoder_encodes_each_text_once_and_scores_its_own_way(
     data: tuple[Run, pl.DataFrame, pl.DataFrame], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,17 +106,6 @@ def test_depth_keeps_the_first_only(data: tuple[Run, pl.DataFrame, pl.DataFrame]
     whole = rerank(run, model=cross, collection=collection, queries=queries).table
     kept = result.table.join(whole, on=["query_id", "doc_id"])
     np.testing.assert_allclose(kept["score"], kept["score_right"], atol=1e-5)
-
-
-def test_bfloat16_keeps_the_head_exact(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str) -> None:
-    run, collection, queries = data
-    exact = rerank(run, model=cross, collection=collection, queries=queries).table.sort("query_id", "doc_id")["score"]
-    result = rerank(run, model=cross, collection=collection, queries=queries, precision="bfloat16")
-    rough = result.table.sort("query_id", "doc_id")["score"]
-    assert np.abs(exact.to_numpy() - rough.to_numpy()).mean() < 0.1 * exact.std()
-    # Scores of bf16 alone would have no more than 8 significant bits.
-    as_bf16 = torch.tensor(rough.to_list(), dtype=torch.float32).bfloat16().float().numpy()
-    assert (as_bf16 != rough.to_numpy().astype(np.float32)).mean() > 0.9
 
 
 KILLED = """

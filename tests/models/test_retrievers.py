@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import threading
 import urllib.parse
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,8 +13,7 @@ from uuid import uuid4
 import pytest
 
 from evenrank import EvenrankError, retrieve_from
-from evenrank.models import endpoints
-from loopback import Body, Server, serving
+from loopback import Body, Server
 
 QUERIES = {"q1": "who knew: a/b & ü", "q2": "nothing", "q3": 'said "so"'}
 FOUND = {"q1": {"d2": 3.5, "d1": 0.1 + 0.2}, "q3": {"d9": 2.0, "d3": 2.0, "d1": -1.0}}
@@ -24,18 +21,7 @@ RUN = {"q1": {"d2": 3.5, "d1": 0.1 + 0.2}, "q3": {"d9": 2.0, "d3": 2.0, "d1": -1
 BY_TEXT = {text: FOUND.get(query, {}) for query, text in QUERIES.items()}
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving() as made:
-        yield made
-
-
-@pytest.fixture(autouse=True)
-def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds that would have been waited; they are not."""
-    seconds: list[float] = []
-    monkeypatch.setattr(endpoints.Session, "_wait", lambda _, wait: seconds.append(wait))
-    return seconds
+pytestmark = pytest.mark.usefixtures("waits")
 
 
 def opensearch(server: Server, **more: Any) -> Any:
@@ -255,17 +241,6 @@ def test_servers_that_are_busy_are_asked_again(server: Server, waits: list[float
     server.behave = lambda *_: (503, {}, {"message": "down"})
     with pytest.raises(EvenrankError, match=r"status 503: 'down' \(7 tries\)$"):
         retrieve_from(server.url, QUERIES, index="docs", quiet=True)
-
-
-def test_a_slow_server(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoints, "TRIES", 1)
-    done = threading.Event()
-    server.behave = lambda *_: done.wait(60) and []
-    try:
-        with pytest.raises(EvenrankError, match=r"no answer in 0.2 s"):
-            retrieve_from(f"{server.url}/?q={{query}}", {"q1": "a"}, timeout=0.2, quiet=True)
-    finally:
-        done.set()
 
 
 SECRET = "sk-Abc123+xyz/789"

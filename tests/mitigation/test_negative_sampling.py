@@ -139,15 +139,6 @@ def test_by_hand():
     assert docs(True, n=20) == ["d1", "d2", "d3", "d4", "d6"]
 
 
-def test_a_smaller_share_draws_what_a_larger_one_drew_at_random():
-    lists = {str(q): [f"{q}-{i}" for i in range(50)] for q in range(20)}
-    bias = {doc: hash_free for docs in lists.values() for hash_free, doc in enumerate(docs)}
-    table = table_of(lists, {doc: float(value % 7) for doc, value in bias.items()})
-    larger, smaller = (sample(table, n=10, share=share) for share in (0.6, 0.4))
-    at_random = larger.filter(~pl.col("biased")).select("query_id", "doc_id")
-    assert at_random.join(smaller.filter(~pl.col("biased")), on=["query_id", "doc_id"]).height == at_random.height
-
-
 def test_the_random_part_is_uniform_over_seeds_and_over_queries():
     docs = ["a", "b", "c", "d", "e", "f"]
     bias = {doc: float(doc == "c") for doc in docs}
@@ -169,24 +160,6 @@ def test_the_random_part_is_uniform_over_seeds_and_over_queries():
     for found in (one, many.to_list()):
         assert chisquare(list(Counter(found).values())).pvalue > 1e-3
         assert len(set(found)) == 6
-
-
-def test_a_draw_depends_on_seed_query_and_documents_alone():
-    lists = {str(q): [str(i) for i in range(q, q + 30)] for q in range(8)}
-    bias = {str(i): float(i % 3) for i in range(40)}
-    whole = sample(table_of(lists, bias), n=6, share=0.5, seed=3)
-    assert whole.equals(sample(table_of(lists, bias), n=6, share=0.5, seed=3))
-    turned = sample(table_of(dict(reversed(lists.items())), bias), n=6, share=0.5, seed=3)
-    for query in lists:
-        of_query = whole.filter(pl.col("query_id") == query)
-        assert turned.filter(pl.col("query_id") == query).equals(of_query)
-        assert sample(table_of({query: lists[query]}, bias), n=6, share=0.5, seed=3).equals(of_query)
-    assert not whole.equals(sample(table_of(lists, bias), n=6, share=0.5, seed=4))
-
-
-def test_what_is_drawn_stays_the_same_in_later_versions():
-    table = table_of({"q": [str(i) for i in range(100)]}, {str(i): 0.0 for i in range(100)})
-    assert sample(table, n=5, share=0, seed=1)["doc_id"].to_list() == ["88", "93", "76", "59", "42"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import weakref
 from pathlib import Path
 from typing import Any
 
@@ -118,27 +117,19 @@ def test_gradients_with_dropout(bert: str) -> None:
     assert any((found[name] - without[name]).abs().max() > 1e-3 for name in found)
 
 
-class Live:
-    """Counts the bytes that graphs keep, as they are kept and let go."""
+class Kept:
+    """A tensor that a graph keeps, until it lets go."""
 
-    def __init__(self) -> None:
-        self.now = self.peak = 0
+    now = peak = 0
 
-    def pack(self, tensor: Any) -> Any:
-        # Detached: a result that its own node keeps would be a circle.
-        kept = _Kept(tensor.detach())
-        self.now += tensor.nbytes
-        self.peak = max(self.peak, self.now)
-        weakref.finalize(kept, self._let_go, tensor.nbytes)
-        return kept
-
-    def _let_go(self, size: int) -> None:
-        self.now -= size
-
-
-class _Kept:
     def __init__(self, tensor: Any) -> None:
-        self.tensor = tensor
+        # Detached: a result that its own node keeps would be a circle.
+        self.tensor = tensor.detach()
+        Kept.now += tensor.nbytes
+        Kept.peak = max(Kept.peak, Kept.now)
+
+    def __del__(self) -> None:
+        Kept.now -= self.tensor.nbytes
 
 
 def test_no_more_than_a_chunk_is_in_a_graph(bert: str) -> None:
@@ -154,15 +145,15 @@ def test_no_more_than_a_chunk_is_in_a_graph(bert: str) -> None:
     hook = ranker.model.register_forward_hook(count)
     peaks = []
     for cached_too in (False, True):
-        live = Live()
+        Kept.peak = 0
         rows.clear()
-        with torch.autograd.graph.saved_tensors_hooks(live.pack, lambda kept: kept.tensor):
+        with torch.autograd.graph.saved_tensors_hooks(Kept, lambda kept: kept.tensor):
             if cached_too:
                 cached_backward(ranker, inputs, lambda scores: scores.square().mean(), chunk=8)
             else:
                 ranker(**inputs).square().mean().backward()
-        assert live.now == 0
-        peaks.append((live.peak, max(rows), sum(rows)))
+        assert Kept.now == 0
+        peaks.append((Kept.peak, max(rows), sum(rows)))
     hook.remove()
     (plain_bytes, *plain_rows), (cached_bytes, *cached_rows) = peaks
     assert plain_rows == [120, 126]
@@ -180,16 +171,13 @@ def test_gradients_add_up_over_steps(bert: str) -> None:
     same(gradients(ranker), {name: value / 2 for name, value in once.items()})
 
 
-def test_parameters_of_the_loss_get_a_gradient(bert: str) -> None:
+def test_the_gradient_of_the_loss_itself(bert: str) -> None:
     ranker = DotRanker.from_pretrained(bert)
     weight = torch.tensor(0.3, requires_grad=True)
     cached_backward(ranker, ranker.encode(LISTS), lambda scores: weight * loss_of(scores), chunk=4)
     assert weight.grad is not None
     assert weight.grad != 0
-
-
-def test_a_loss_without_a_gradient(bert: str) -> None:
-    ranker = DotRanker.from_pretrained(bert)
+    gradients(ranker)
     assert cached_backward(ranker, ranker.encode(LISTS), lambda scores: scores.new_zeros(()), chunk=4) == 0
     assert all(not value.any() for value in gradients(ranker).values())
 

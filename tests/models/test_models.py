@@ -71,7 +71,6 @@ ST = "config_sentence_transformers.json"
             "/config.json: expected a list of architectures, found 'True'",
         ),
     ],
-    ids=range(13),
 )
 def test_model_folders_that_are_refused(files: dict[str, str], kind: Any, message: str, tmp_path: Path) -> None:
     if ST in files:

@@ -20,7 +20,7 @@ import evenrank
 from evenrank.models.load import load_ranker
 from evenrank.models.scorers import Scorer
 from evenrank.models.stored import find_model
-from kind_factories import OTHERS, Other
+from kind_factories import KINDS, OTHERS, Other, saved
 from loopback import serving
 
 QUERIES = [" ".join(np.random.default_rng(seed).choice(WORDS, 2, replace=False)) for seed in range(30)]
@@ -53,17 +53,6 @@ def load(model: Any) -> Scorer:
     return load_ranker(model, **({"device": "cpu"} if isinstance(model, Path) else {}))
 
 
-def test_scores_are_the_same_again_and_do_not_depend_on_the_batch(model: Any) -> None:
-    scorer = load(model)
-    found = scorer.score(QUERIES, PASSAGES, 30)
-    assert found.std() > 1e-3
-    assert load(model).score(QUERIES, PASSAGES, 30).tobytes() == found.tobytes()
-    np.testing.assert_allclose(scorer.score(QUERIES, PASSAGES, 1), found, rtol=1e-5, atol=2e-5)
-    order = np.random.default_rng(0).permutation(30)
-    shuffled = scorer.score([QUERIES[row] for row in order], [PASSAGES[row] for row in order], 7)
-    np.testing.assert_allclose(shuffled, found[order], rtol=1e-5, atol=2e-5)
-
-
 def test_what_a_ranker_is(model: Any, kind: Other) -> None:
     facts = load(model).facts()
     assert facts | kind.facts == facts
@@ -83,18 +72,15 @@ def test_truncation_is_counted_or_unknown(model: Any, kind: Other) -> None:
     assert (scorer.truncated.unit, scorer.truncated.cut, scorer.truncated.of) == (kind.unit, longer, 30)
 
 
-def test_the_ends_of_what_is_read(model: Any, kind: Other) -> None:
-    scorer = load(model)
-    ends = scorer.reads_to(QUERIES, PASSAGES)
-    if kind.words is None:
-        assert ends is None
-        return
-    kept = [" ".join(passage.split()[: kind.words]) for passage in PASSAGES]
-    assert ends == [len(passage) for passage in kept]
-    np.testing.assert_allclose(scorer.score(QUERIES, kept), scorer.score(QUERIES, PASSAGES), rtol=1e-5, atol=2e-5)
+LOST = {"static": [0, 0], "causal": None}
 
 
-def test_position_sensitivity(model: Any, kind: Other, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [*OTHERS, *KINDS])
+def test_position_sensitivity(name: str, models: dict[str, Any], tmp_path: Path) -> None:
+    model = models[name] if name in models else saved(name, tmp_path)
+    facts = OTHERS[name].facts if name in models else {"kind": KINDS[name].name}
+    # Of 30 words with the answer the last ones are not read; static embeddings read all.
+    lost = LOST.get(name, None if name in models and OTHERS[name].words is None else [0, 4])
     rest = [" ".join(half).capitalize() + "." for half in (WORDS[:7], WORDS[7:])] * 2
     passages = [" ".join([*rest[:i], "Early night.", *rest[i:]]) for i in range(4)]
     paragraphs = []
@@ -106,9 +92,8 @@ def test_position_sensitivity(model: Any, kind: Other, tmp_path: Path) -> None:
     path.write_text(json.dumps({"data": [{"title": "t", "paragraphs": paragraphs}]}))
     settings = {"device": "cpu"} if isinstance(model, Path) else {}
     found = evenrank.position_sensitivity(model, squad=path, places=2, quiet=True, **settings).to_dict()
-    assert found["settings"]["ranker"] | kind.facts == found["settings"]["ranker"]  # type: ignore[index]
-    # Of 30 words with the answer the last ones are not read.
-    assert found["moved"]["cut"] == (None if kind.words is None else [0, 4])  # type: ignore[index]
+    assert found["settings"]["ranker"] | facts == found["settings"]["ranker"]  # type: ignore[index]
+    assert found["moved"]["cut"] == lost  # type: ignore[index]
 
 
 def test_a_re_ranked_run_says_what_its_ranker_is(model: Any, kind: Other) -> None:

@@ -33,50 +33,39 @@ PICKLED = "pickled weights are not loaded, because they can run code: save the m
 ST = "config_sentence_transformers.json"
 
 
+def st(content: str) -> dict[str, str]:
+    return {"modules.json": "[]", "model.safetensors": "", ST: content}
+
+
+def own(content: str) -> dict[str, str]:
+    return {"evenrank.json": content, "model.safetensors": ""}
+
+
+PLAIN = {"config.json": BERT, "model.safetensors": "x"}
+PART = {"modules.json": "[]", "model.safetensors": "x", "2_Dense/pytorch_model.bin": "x"}
+ARCHITECTURES = "/config.json: expected a list of architectures, found"
+
+
 @pytest.mark.parametrize(
     ("files", "kind", "message"),
     [
         ({"config.json": HEAD}, None, ": the folder has no weights: expected model.safetensors"),
         ({"config.json": HEAD, "pytorch_model.bin": "x"}, None, f"/pytorch_model.bin: {PICKLED}"),
-        (
-            {"modules.json": "[]", "model.safetensors": "x", "2_Dense/pytorch_model.bin": "x"},
-            None,
-            f"/2_Dense/pytorch_model.bin: {PICKLED}",
-        ),
-        (
-            {"config.json": BERT, "model.safetensors": "x"},
-            None,
-            ": not clear what kind of ranker this is (BertModel): set `kind` to bi",
-        ),
-        (
-            {"config.json": BERT, "model.safetensors": "x"},
-            "cross",
-            ": expected an architecture with a head that scores pairs, found BertModel",
-        ),
-        ({ST: '{"model_type": "DenseEncoder"}'}, None, f": expected {KNOWN}, found DenseEncoder"),
-        ({ST: '{"model_type": ["x"]}'}, None, f": expected {KNOWN}, found ['x']"),
-        ({ST: '{"model_type": {}}'}, None, f": expected {KNOWN}, found {{}}"),
-        ({ST: "["}, None, f"/{ST}: expected a JSON object"),
-        (
-            {"evenrank.json": '{"kind": ["knrm"]}'},
-            None,
-            "/evenrank.json: expected the kind of a kernel ranker, found \"['knrm']\"",
-        ),
-        ({"evenrank.json": "[" * 100_000}, None, "/evenrank.json: expected a JSON object"),
-        ({"evenrank.json": '{"a":' * 100_000}, None, "/evenrank.json: expected a JSON object"),
-        ({"config.json": '{"architectures": 7}'}, None, "/config.json: expected a list of architectures, found '7'"),
-        (
-            {"config.json": '{"architectures": true}'},
-            None,
-            "/config.json: expected a list of architectures, found 'True'",
-        ),
+        (PART, None, f"/2_Dense/pytorch_model.bin: {PICKLED}"),
+        (PLAIN, None, ": not clear what kind of ranker this is (BertModel): set `kind` to bi"),
+        (PLAIN, "cross", ": expected an architecture with a head that scores pairs, found BertModel"),
+        (st('{"model_type": "DenseEncoder"}'), None, f": expected {KNOWN}, found DenseEncoder"),
+        (st('{"model_type": ["x"]}'), None, f": expected {KNOWN}, found ['x']"),
+        (st('{"model_type": {}}'), None, f": expected {KNOWN}, found {{}}"),
+        (st("["), None, f"/{ST}: expected a JSON object"),
+        (own('{"kind": ["knrm"]}'), None, "/evenrank.json: expected the kind of a kernel ranker, found \"['knrm']\""),
+        (own("[" * 100_000), None, "/evenrank.json: expected a JSON object"),
+        (own('{"a":' * 100_000), None, "/evenrank.json: expected a JSON object"),
+        ({**PLAIN, "config.json": '{"architectures": 7}'}, None, f"{ARCHITECTURES} '7'"),
+        ({**PLAIN, "config.json": '{"architectures": true}'}, None, f"{ARCHITECTURES} 'True'"),
     ],
 )
 def test_model_folders_that_are_refused(files: dict[str, str], kind: Any, message: str, tmp_path: Path) -> None:
-    if ST in files:
-        files = files | {"modules.json": "[]"}
-    if not files.keys() & {"model.safetensors", "pytorch_model.bin"} and "no weights" not in message:
-        files = files | {"model.safetensors": ""}
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content)

@@ -13,7 +13,6 @@ import evenrank
 from evenrank.files import EvenrankError, Run, read_run
 from evenrank.models.load import load_ranker
 from evenrank.models.rerank import rerank
-from evenrank.models.scorers import TextPairs
 
 Data = tuple[Run, pl.DataFrame, pl.DataFrame]
 TEXTS = {"d1": "a b c", "d2": "a", "d3": "b b"}
@@ -105,19 +104,6 @@ def test_scorers_score_lists_of_texts() -> None:
     assert scorer.reads_to(["first"], ["a"]) is None
     assert load_ranker(scorer) is scorer
     assert load_ranker(lambda query, passages: [0.0] * len(passages)).name == "function"
-
-
-@pytest.mark.parametrize("unit", ["pair", "document", "query"])
-def test_windows_hold_each_pair_once_and_split_no_unit(unit: Any) -> None:
-    pairs = TextPairs.of_texts([f"q{i % 3}" for i in range(20)], [f"d{i % 7}" for i in range(20)])
-    windows = pairs.windows(unit, 2)
-    assert sorted(np.concatenate(windows).tolist()) == list(range(20))
-    if unit == "pair":
-        assert all(len(rows) == 2 for rows in windows)
-        return
-    number = pairs.query if unit == "query" else pairs.document
-    of_window = [set(number[rows].tolist()) for rows in windows]
-    assert of_window == ([{0}, {1}, {2}] if unit == "query" else [{0, 1}, {2, 3}, {4, 5}, {6}])
 
 
 def test_loaded_models(data: Data, cross: str) -> None:

@@ -128,7 +128,7 @@ def test_a_head_that_is_there_is_kept(classifier: str) -> None:
     np.testing.assert_allclose(flat(CatRanker.load(classifier)), expected, atol=1e-5)
 
 
-def stated(bert: str, folder: Path, pooling: Any = "mean", **settings: Any) -> str:
+def stated(bert: str, folder: Path, pooling: Any = "mean", side: str = "document", **settings: Any) -> str:
     """A folder of sentence-transformers with a layer behind its pooling, by the cosine, which reads 12 tokens."""
     from sentence_transformers.base.modules import Dense, Normalize, Transformer
     from sentence_transformers.sentence_transformer.modules import Pooling
@@ -137,14 +137,15 @@ def stated(bert: str, folder: Path, pooling: Any = "mean", **settings: Any) -> s
     pool = Pooling(32, pooling)
     modules = [Transformer(bert, max_seq_length=12), pool, Dense(pool.pooling_output_dimension, 8), Normalize()]
     model = sentence_transformers.SentenceTransformer(
-        modules=modules, prompts={"query": "query : ", "document": "a "}, device="cpu", **settings
+        modules=modules, prompts={"query": "query : ", side: "a "}, device="cpu", **settings
     )
     model.save_pretrained(str(folder), create_model_card=False)
     return str(folder)
 
 
-def test_what_a_folder_states_is_taken_and_saved(bert: str, tmp_path: Path) -> None:
-    folder = stated(bert, tmp_path / "stated")
+@pytest.mark.parametrize("side", ["document", "passage"])
+def test_what_a_folder_states_is_taken_and_saved(bert: str, tmp_path: Path, side: str) -> None:
+    folder = stated(bert, tmp_path / "stated", side=side)
     ranker = build_ranker(RankerRecipe(kind="dot", model=folder))
     assert ranker.replaced == ""
     ranker.save(tmp_path / "saved")
@@ -153,7 +154,7 @@ def test_what_a_folder_states_is_taken_and_saved(bert: str, tmp_path: Path) -> N
         model = sentence_transformers.SentenceTransformer(str(place), device="cpu")
         expected = model.similarity_pairwise(model.encode_query(queries), model.encode_document(passages))
         np.testing.assert_allclose(ranker.score(queries, passages), expected, atol=1e-5)
-        assert (model.max_seq_length, model.similarity_fn_name, model.prompts["document"]) == (12, "cosine", "a ")
+        assert (model.max_seq_length, model.similarity_fn_name, model.prompts[side]) == (12, "cosine", "a ")
     cat = CatRanker.from_pretrained(bert, max_length=12)
     cat.save(tmp_path / "cat")
     recipe = RankerRecipe(kind="cat", model=str(tmp_path / "cat"))

@@ -166,8 +166,10 @@ WRONG = [
     ("cohere", {"results": [{"index": 1, "relevance_score": 1.0}]}, "expected 2 scores, found 1"),
     ("cohere", {"results": [{"index": 0, "relevance_score": 1}] * 2}, NO_SCORE),
     ("cohere", {"results": [{"index": 2, "relevance_score": 1}]}, NO_SCORE + """'{"index": 2, "relevance_"""),
+    ("cohere", {"results": [{"index": -1, "relevance_score": 1}]}, NO_SCORE),
     ("cohere", {"results": [{"index": True, "relevance_score": 1}]}, NO_SCORE),
     ("cohere", {"results": [{"index": 0, "relevance_score": None}]}, NO_SCORE),
+    ("cohere", {"results": [{"index": 0, "relevance_score": "0.5"}]}, NO_SCORE),
     ("cohere", {"results": [{"index": 0, "relevance_score": False}]}, NO_SCORE),
     ("cohere", b'{"results": [{"index": 0, "relevance_score": NaN}]}', NO_SCORE),
     ("cohere", b'{"results": [{"index": 0, "relevance_score": 1e999}]}', NO_SCORE),
@@ -182,10 +184,12 @@ WRONG = [
     ("tei", {"results": []}, """expected a list of scores, found '{"results": []}'"""),
     ("tei", b"[" * 900 + b"1" + b"]" * 900, "expected an 'index' from 0 to 1"),
     ("openai", {"data": [{"index": 0, "embedding": [1, "x"]}]}, NO_VECTOR),
+    ("openai", {"data": [{"index": 0, "embedding": "AAAA"}]}, NO_VECTOR),
     ("openai", {"data": [{"index": 0, "embedding": []}]}, NO_VECTOR),
     ("openai", {"data": [{"index": 0, "embedding": [0, 0.0]}]}, NO_VECTOR),
     ("openai", {"data": [{"index": 0, "embedding": [1e-60]}]}, NO_VECTOR),
     ("openai", {"data": [{"index": 0, "embedding": [1e300]}]}, NO_VECTOR),
+    ("openai", {"data": []}, "expected 1 vector, found 0"),
     ("openai", {"data": None}, "expected a list of vectors as 'data', found "),
 ]  # fmt: skip
 

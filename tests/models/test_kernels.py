@@ -266,11 +266,13 @@ def config(**settings: Any) -> str:
     ("file", "content", "reason"),
     [
         ("evenrank.json", None, ""),
+        ("evenrank.json", "{", ""),
         ("evenrank.json", "[1, 2]", "list indices must be"),
         ("evenrank.json", "[" * 100_000, "maximum recursion depth exceeded"),
         ("evenrank.json", '{"kind": "tk"}', ""),
         ("evenrank.json", '{"kind": "tk", "config": [1]}', "tk: expected some of"),
         ("evenrank.json", config(heads=2), ""),
+        ("evenrank.json", config(layers=1), ""),
         ("evenrank.json", config(layers="many"), ""),
         ("evenrank.json", config(unheard=1), ""),
         ("evenrank.json", config(heads=10**30), "`heads`: expected a whole number"),
@@ -279,7 +281,7 @@ def config(**settings: Any) -> str:
         ("vocabulary.txt", "".join(f"w{i}\n" for i in range(5000)), "5002 words and"),
         ("model.safetensors", "\x08", ""),
     ],
-    ids=range(13),
+    ids=range(15),
 )
 def test_damaged_folders(file: str, content: str | None, reason: str, tmp_path: Path) -> None:
     factories.tk().save(tmp_path / "m")

@@ -1,6 +1,6 @@
 """Every kind of ranker through one protocol: tiny random models score as sentence-transformers itself scores them.
 
-The other kinds are in ``test_other_kinds``."""
+The other kinds are in ``test_kinds_used``."""
 
 from __future__ import annotations
 

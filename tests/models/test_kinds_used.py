@@ -6,23 +6,26 @@ import json
 import logging
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tiny_models import texts, tiny_bert, without
+from tiny_models import WORDS, texts, tiny_bert, without
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 
+import evenrank
 from evenrank.files import EvenrankError, Run, as_run, read_run, write_run
 from evenrank.models.load import load_ranker
 from evenrank.models.rerank import rerank
 from evenrank.models.stored import find_model, load_encoder
 from evenrank.training.run import ranker_at
-from kind_factories import KINDS, llama, saved
+from kind_factories import KINDS, OTHERS, llama, saved
+from loopback import serving
 
 QUERIES = {f"q{i}": text for i, text in enumerate(texts(3, 4, seed=1))}
 PASSAGES = {f"d{i}": text for i, text in enumerate(texts(20, 36, seed=2))}
@@ -256,3 +259,65 @@ def test_other_back_ends(folders: dict[str, str]) -> None:
     pairs = list(QUERIES.values()), list(PASSAGES.values())[:3]
     expected = load_ranker(folders["late"], device="cpu").score(*pairs)
     np.testing.assert_allclose(scorer.score(*pairs), expected, rtol=1e-3, atol=1e-3)
+
+
+# --- rankers that are not sentence-transformers': this library's own, functions and endpoints ------------------------
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    home = tmp_path_factory.mktemp("others")
+    with serving() as server:
+        yield {name: other.make(home, server.url) for name, other in OTHERS.items()}
+
+
+def on_cpu(model: Any) -> dict[str, Any]:
+    return {"device": "cpu"} if isinstance(model, Path) else {}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_another_ranker_is_and_what_it_truncates(name: str, others: dict[str, Any]) -> None:
+    model, kind = others[name], OTHERS[name]
+    scorer = load_ranker(model, **on_cpu(model))
+    facts = scorer.facts()
+    assert facts | kind.facts == facts
+    assert json.loads(json.dumps(facts)) == facts
+    assert facts.get("sha256") == (find_model(str(model)).digest() if isinstance(model, Path) else None)
+    queries, passages = ["she runs"] * 20, list(PASSAGES.values())
+    scorer.score(queries, passages, 4)
+    longer = sum(len(passage.split()) > (kind.words or 0) for passage in passages)
+    assert 0 < longer <= 20
+    expected = None if kind.unit is None else (kind.unit, longer, 20)
+    found = scorer.truncated
+    assert (found and (found.unit, found.cut, found.of)) == expected
+    # A re-ranked run says what its ranker is.
+    texts = {"collection": PASSAGES, "queries": {"q": "she runs"}}
+    run = rerank({"q": dict.fromkeys(PASSAGES, 1.0)}, model=model, **texts, quiet=True, **on_cpu(model))
+    assert run.card is not None
+    assert run.card["ranker"] == facts
+    said = [note for note in run.notes if "float32" in note or "endpoint" in note]
+    assert len(said) == (kind.facts["kind"] != "function")
+    assert all(str(kind.facts.get("query_prompt", "")) in note for note in said)
+
+
+LOST = {"static": [0, 0], "causal": None}
+
+
+@pytest.mark.parametrize("name", [*OTHERS, *KINDS])
+def test_position_sensitivity(name: str, others: dict[str, Any], folders: dict[str, str], tmp_path: Path) -> None:
+    model = others[name] if name in OTHERS else Path(folders[name])
+    facts = OTHERS[name].facts if name in OTHERS else {"kind": KINDS[name].name}
+    # Of 30 words with the answer the last ones are not read; static embeddings read all.
+    lost = LOST.get(name, None if name in OTHERS and OTHERS[name].words is None else [0, 4])
+    rest = [" ".join(half).capitalize() + "." for half in (WORDS[:7], WORDS[7:])] * 2
+    passages = [" ".join([*rest[:i], "Early night.", *rest[i:]]) for i in range(4)]
+    paragraphs = []
+    for number, passage in enumerate(passages):
+        answers = [{"text": "Early", "answer_start": passage.index("Early")}]
+        question = f"{WORDS[number]} {WORDS[number + 4]}"
+        paragraphs.append({"context": passage, "qas": [{"id": f"q{number}", "question": question, "answers": answers}]})
+    path = tmp_path / "squad.json"
+    path.write_text(json.dumps({"data": [{"title": "t", "paragraphs": paragraphs}]}))
+    found = evenrank.position_sensitivity(model, squad=path, places=2, quiet=True, **on_cpu(model)).to_dict()
+    assert found["settings"]["ranker"] | facts == found["settings"]["ranker"]  # type: ignore[index]
+    assert found["moved"]["cut"] == lost  # type: ignore[index]

@@ -144,6 +144,7 @@ BAD: list[tuple[Any, str]] = [
     ({"hits": 5}, r"expected a list as hits.hits or hits or .*, found '{\"hits\": 5}'$"),
     ({"hits": [{"title": "x"}]}, r"expected a document's id under a usual name .*, found"),
     ({"hits": [{"id": "d1", "score": "high"}]}, r"expected a finite number as score, found"),
+    ({"hits": [{"id": "d1", "score": True}]}, r"expected a finite number as score, found"),
     ((200, {}, b'{"hits": [{"id": "d1", "score": 1e999}]}'), r"expected a finite number as score, found"),
     ((302, {"Location": "http://elsewhere/"}, b""), r"redirected to 'http://elsewhere/', which is not followed"),
     ((200, {"Content-Encoding": "gzip"}, gzip.compress(b" " * (4 << 20))), r"an answer of more than 3 MiB"),

@@ -13,6 +13,7 @@ import evenrank
 from evenrank.files import EvenrankError, Run, read_run
 from evenrank.models.load import load_ranker
 from evenrank.models.rerank import rerank
+from evenrank.models.scorers import TextPairs
 
 Data = tuple[Run, pl.DataFrame, pl.DataFrame]
 TEXTS = {"d1": "a b c", "d2": "a", "d3": "b b"}
@@ -104,6 +105,17 @@ def test_scorers_score_lists_of_texts() -> None:
     assert scorer.reads_to(["first"], ["a"]) is None
     assert load_ranker(scorer) is scorer
     assert load_ranker(lambda query, passages: [0.0] * len(passages)).name == "function"
+
+
+def test_windows_hold_each_pair_once_and_split_no_unit() -> None:
+    pairs = TextPairs.of_texts([f"q{i % 3}" for i in range(20)], [f"d{i % 7}" for i in range(20)])
+    units: list[tuple[Any, Any]] = [("pair", np.arange(20)), ("document", pairs.document), ("query", pairs.query)]
+    for unit, number in units:
+        windows = pairs.windows(unit, 2)
+        assert sorted(np.concatenate(windows).tolist()) == list(range(20))
+        size = 1 if unit == "query" else 2
+        ends = [set(range(start, min(start + size, number.max() + 1))) for start in range(0, number.max() + 1, size)]
+        assert [set(number[rows].tolist()) for rows in windows] == ends
 
 
 def test_loaded_models(data: Data, cross: str) -> None:

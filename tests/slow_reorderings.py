@@ -67,10 +67,6 @@ def merges(group: Sequence[int]) -> Iterator[list[int]]:
     return extended([], queues)
 
 
-def utility(scores: Sequence[float], order: Order) -> float:
-    return sum(scores[place] / math.log2(1 + rank) for rank, place in enumerate(order, start=1))
-
-
 def counts(group: Sequence[int], order: Order, groups: int) -> Iterator[tuple[int, list[int]]]:
     """The length of each prefix, and its documents of each group."""
     found = [0] * groups

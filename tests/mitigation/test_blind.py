@@ -26,15 +26,12 @@ def test_by_hand():
     assert one("") == ""
 
 
-def test_phrases_are_one_mask(tmp_path):
+def test_phrases_are_one_mask_and_tokens_as_counted(tmp_path):
     (tmp_path / "age.toml").write_text(
         'groups = ["young", "old"]\n[words]\nyoung = ["young people", "teen"]\nold = ["old"]\n', encoding="utf-8"
     )
     age = Scoring(load_lexicon(tmp_path / "age.toml"))
     assert one("Young  people and old people, young and teen", age) == "[MASK] and [MASK] people, young and [MASK]"
-
-
-def test_whitespace_tokens():
     scoring = Scoring(load_lexicon("gender-en"), tokens="whitespace")
     assert one("She is  here, she, HE", scoring) == "[MASK] is  here, she, [MASK]"
 
@@ -45,12 +42,6 @@ def test_a_table_keeps_its_other_columns():
         {"doc_id": "1", "text": "[MASK]", "url": "a"},
         {"doc_id": "2", "text": "it", "url": "b"},
     ]
-
-
-def test_the_texts_that_are_given_stay_as_they_are():
-    texts = pl.Series(["Her brother.", "A tree."])
-    assert mask_texts(texts, scoring=GENDER).to_list() == ["[MASK] [MASK].", "A tree."]
-    assert texts.to_list() == ["Her brother.", "A tree."]
 
 
 def test_a_mask_that_would_be_counted_is_refused():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import stats
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import slow
@@ -54,8 +55,6 @@ def test_nprf_by_hand():
     total = math.exp(2) + 1 + math.e + 1
     found = Pairwise.of(scores, labels, groups, mask, "softmax")
     assert found.nprf[:, 0].tolist() == pytest.approx([math.exp(2) / total, math.sqrt(0.5) / total])
-    with pytest.raises(EvenrankError, match="`score`: expected softmax, sigmoid or identity, found 'relu'"):
-        Pairwise.of(scores, labels, groups, mask, "relu")
 
 
 @given(st.integers(0, 10_000))
@@ -92,12 +91,9 @@ def test_pd_and_ts_by_hand():
     assert t_statistics(first, second).item() == pytest.approx(1 / (7 / 6))
     assert t_statistics(first * 2, second * 2).item() == pytest.approx(1 / (7 / 6))
     assert t_statistics(first * 2, second * 2, "printed").item() == pytest.approx(4**2 / (4 * 7 / 6))
-    with pytest.raises(EvenrankError, match="`form`: expected squared or printed"):
-        t_statistics(first, second, "welch")
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.lists(st.floats(0, 1), min_size=1, max_size=8))
-@settings(deadline=None)
 def test_pd_equals_its_pairwise_form(first, second):
     pairs = [(c - d) ** 2 for c in first for d in second]
     found = pairwise_difference(torch.tensor(first, dtype=torch.float64), torch.tensor(second, dtype=torch.float64))
@@ -105,7 +101,6 @@ def test_pd_equals_its_pairwise_form(first, second):
 
 
 @given(st.integers(0, 1000), st.integers(2, 9), st.integers(2, 9))
-@settings(deadline=None)
 def test_ts_is_the_squared_welch_statistic_with_biased_variances(seed, n, m):
     rng = np.random.default_rng(seed)
     first, second = rng.random(n), rng.random(m)
@@ -119,33 +114,8 @@ def test_ts_is_the_squared_welch_statistic_with_biased_variances(seed, n, m):
     assert found == pytest.approx(welch**2 * spread / (spread + epsilon), rel=1e-9)
 
 
-def test_too_few_queries_give_0_with_a_gradient_of_0():
-    one, two, none = torch.tensor([0.4]), torch.tensor([0.1, 0.9]), torch.tensor([])
-    assert t_statistics(one, two).item() == 0.0
-    assert pairwise_difference(none, two).item() == 0.0
-    assert pairwise_difference(one, two).item() == pytest.approx((0.09 + 0.25) / 2)
-    scores = torch.randn(4, 5, requires_grad=True)
-    term = IBBR("ibbr-ts")
-    labels = torch.zeros(4, 5)
-    labels[:, 0] = 1
-    groups = torch.ones(4, 5)
-    loss = term(scores, labels, groups)
-    loss.backward()
-    assert loss.item() == 0.0
-    assert scores.grad.abs().sum().item() == 0.0
-    summary = term.summarize(scores, labels, groups, torch.ones(4, 5, dtype=torch.bool))
-    assert not term.applies(summary)
-    assert term(scores.double(), labels, groups).dtype == torch.float32
-
-
-def test_a_function_acts_where_it_says() -> None:
-    """On any queries, if it needs no clicked passages of both poles."""
-    scores, mask = torch.randn(4, 5), torch.ones(4, 5, dtype=torch.bool)
-    labels, groups = torch.zeros(4, 5), torch.ones(4, 5)
-    labels[:, 0] = 1
-    for pairs in (False, True):
-        term = FunctionTerm(lambda scores, relevance, sides, mask: scores.sum(), pairs=pairs)
-        assert term.applies(term.summarize(scores, labels, groups, mask)) is not pairs
+def ids(term):
+    return f"{term.term}-{term.form}-{term.score}"
 
 
 TERMS = [
@@ -160,7 +130,7 @@ def in_float64(term, scores, labels, groups, mask):
     return term.loss(term.summarize(scores, labels, groups, mask))
 
 
-@pytest.mark.parametrize("term", TERMS, ids=lambda term: f"{term.term}-{term.form}-{term.score}")
+@pytest.mark.parametrize("term", TERMS, ids=ids)
 def test_the_gradient_equals_finite_differences(term):
     scores, labels, groups, mask = random_batch(3, b=12)
     scores.requires_grad_()
@@ -188,32 +158,51 @@ def test_the_term_is_that_of_the_slow_nprf(seed, term):
     assert in_float64(term, scores, labels, groups, mask).item() == pytest.approx(expected.item())
 
 
-@pytest.mark.parametrize("term", TERMS, ids=lambda term: f"{term.term}-{term.form}-{term.score}")
-def test_the_order_in_the_batch_does_not_matter(term):
-    scores, labels, groups, mask = random_batch(5, b=12)
-    rows, columns = torch.randperm(12), torch.randperm(7)
-    first = term(scores, labels, groups, mask)
-    torch.testing.assert_close(term(scores[rows], labels[rows], groups[rows], mask[rows]), first)
-    shuffled = [value[:, columns] for value in (scores, labels, groups, mask)]
-    torch.testing.assert_close(term(*shuffled), first)
-    torch.testing.assert_close(term(scores, labels, -groups, mask), first)
-
-
-def test_a_query_that_wins_nothing_has_a_finite_gradient():
+@pytest.mark.parametrize("term", TERMS, ids=ids)
+def test_gradients_where_a_query_wins_nothing_or_too_few_are_there(term):
     scores = torch.tensor([[0.0, 1.0]] * 4, requires_grad=True)
     labels = torch.tensor([[1, 0]] * 4)
     groups = torch.tensor([[1, 0], [1, 0], [-1, 0], [-1, 0]])
-    for term in TERMS:
-        scores.grad = None
-        term(scores, labels, groups).backward()
-        assert torch.isfinite(scores.grad).all()
+    term(scores, labels, groups).backward()
+    assert torch.isfinite(scores.grad).all()
+    scores.grad = None
+    # No query of the second pole.
+    loss = term(scores, labels, groups.abs())
+    loss.backward()
+    assert (loss.item(), scores.grad.abs().sum().item()) == (0, 0)
+    assert not term.applies(term.summarize(scores, labels, groups.abs(), torch.ones(4, 2, dtype=torch.bool)))
 
 
-def test_wrong_names():
-    with pytest.raises(EvenrankError, match="`term`: expected ibbr-pd or ibbr-ts, found 'ts'"):
-        IBBR("ts")
-    with pytest.raises(EvenrankError, match="`score`: expected softmax, sigmoid or identity, found 'relu'"):
-        IBBR("ibbr-ts", score="relu")
+def test_too_few_values_and_float32():
+    one, two, none = torch.tensor([0.4]), torch.tensor([0.1, 0.9]), torch.tensor([])
+    assert t_statistics(one, two).item() == 0.0
+    assert pairwise_difference(none, two).item() == 0.0
+    assert pairwise_difference(one, two).item() == pytest.approx((0.09 + 0.25) / 2)
+    scores, labels, groups, _ = random_batch(0)
+    assert TERMS[0](scores, labels, groups).dtype == torch.float32
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_a_function_acts_where_it_says(pairs: bool) -> None:
+    """On any queries, if it needs no clicked passages of both poles."""
+    term = FunctionTerm(lambda scores, relevance, sides, mask: scores.sum(), pairs=pairs)
+    labels, mask = torch.eye(4), torch.ones(4, 4, dtype=torch.bool)
+    assert term.applies(term.summarize(torch.randn(4, 4), labels, torch.ones(4, 4), mask)) is not pairs
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: IBBR("ts"), "`term`: expected ibbr-pd or ibbr-ts, found 'ts'"),
+        (lambda: IBBR("ibbr-ts", score="relu"), "`score`: expected softmax, sigmoid or identity, found 'relu'"),
+        (lambda: Pairwise.of(*random_batch(0), "relu"), "`score`: expected softmax, sigmoid or identity, found 'relu'"),
+        (lambda: t_statistics(torch.ones(2), torch.ones(2), "welch"), "`form`: expected squared or printed"),
+    ],
+    ids=["term", "score", "pairwise", "form"],
+)
+def test_refused(wrong, message):
+    with pytest.raises(EvenrankError, match=message):
+        wrong()
 
 
 def test_delta_aprf_of_a_batch():
@@ -221,13 +210,6 @@ def test_delta_aprf_of_a_batch():
     defined = torch.tensor([[True, True, False], [False, True, False]])
     assert delta_aprf(prf, defined) == pytest.approx(0.75 - 0.25)
     assert math.isnan(delta_aprf(prf, torch.zeros_like(defined)))
-
-
-def test_a_fixed_weight():
-    weight = FixedWeight(0.5)
-    weight.update(1.0, [2.0, None], [0.1, 0.2])
-    assert weight.weights(2) == (1.0, [0.5, 0.5])
-    assert weight.offset() == 0.0
 
 
 def test_uncertainty_weighting_finds_its_minimum():
@@ -246,12 +228,15 @@ def test_uncertainty_weighting_finds_its_minimum():
     assert weight.weights(2)[1] == pytest.approx([math.exp(5), math.exp(-5)])
 
 
-def test_the_first_step_of_uncertainty_weighting_by_hand():
+def test_the_first_step_of_uncertainty_weighting_by_hand_and_a_fixed_weight():
     weight = AutoWeight(rate=0.01)
     weight.update(3.0, [0.5], [0.0])
     # Adam's first step is the rate against the gradient's sign: 1 − 3 < 0 raises a, 1 − 0.5 > 0 lowers b.
     assert weight.weights(1)[0] == pytest.approx(math.exp(-0.01))
     assert weight.weights(1)[1] == pytest.approx([math.exp(0.01)])
+    fixed = FixedWeight(0.5)
+    fixed.update(1.0, [2.0, None], [0.1, 0.2])
+    assert (fixed.weights(2), fixed.offset()) == ((1.0, [0.5, 0.5]), 0.0)
 
 
 def test_dual_ascent_by_hand():
@@ -270,8 +255,6 @@ def test_dual_ascent_by_hand():
 
 @pytest.mark.parametrize("kind", [AutoWeight, DualWeight])
 def test_weights_go_on_from_their_state(kind):
-    import json
-
     first, second = kind(), kind()
     first.weights(2)
     for step in range(5):
@@ -290,25 +273,3 @@ def test_the_best_weight_of_a_grid():
     assert best_weight([0.1, 0.1], [0.0, 0.0], without=0.40) is None
     assert best_weight([0.4, 0.4], [math.nan, 0.3], without=0.40) == 1
     assert best_weight([0.4, 0.4], [0.3, 0.3], without=0.40) == 0
-
-
-def test_the_equations_are_cited_as_the_paper_numbers_them():
-    import inspect
-    from pathlib import Path
-
-    import evenrank
-    from evenrank.measures import AbsoluteDeltaAPRF, DeltaAPRF, nprf
-
-    cited = {
-        "IBBR, eq. 3]": (Pairwise.of, nprf),
-        "IBBR, eq. 4]": (pairwise_difference,),
-        "[IBBR, an equation without a number": (t_statistics, FixedWeight),
-        "[IBBR, §4.3]": (type(DeltaAPRF), type(AbsoluteDeltaAPRF)),
-    }
-    for place, documented in cited.items():
-        for what in documented:
-            assert place in inspect.getdoc(what), what
-    # It numbers no others.
-    for path in Path(evenrank.__file__).parent.rglob("*.py"):
-        for number in (5, 6, 7):
-            assert f"IBBR, eq. {number}" not in path.read_text(encoding="utf-8"), path

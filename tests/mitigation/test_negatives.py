@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import runpy
@@ -13,68 +12,58 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenrank.groups import Scoring, load_lexicon, score_in_memory
+import given_data
+from evenrank.files import read_qrels, read_queries, read_run
+from evenrank.groups import Scoring, as_labels, load_lexicon, read_group_table, score_in_memory
 from evenrank.mitigation import negative_sampling
 from evenrank.mitigation.negatives import beta, candidates, sample, write_negatives
-from negative_files import OPTIONS, TEXTS, run_text
+from negative_files import LISTS, OPTIONS, QRELS, TEXTS, run_text
 from tiny_models import tiny_bert
+
+LABELS = "doc_id,group\nd1,m\nd2,f\nd3,none\nd4,m\nd4,f\n"
+"""Of ``negative_files``: d1 is of m, d2 of f, d4 of both, d3 neutral; nothing is known of d5 and d6."""
+VARYING = ("provenance", "evenrank", "versions")
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files of the case, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("c.tsv").write_text("".join(f"{doc}\t{text}\n" for doc, text in TEXTS.items()))
+    Path("q.tsv").write_text("".join(f"{query}\ttext of {query}\n" for query in LISTS))
+    Path("qrels.txt").write_text("".join(f"{line}\n" for line in QRELS))
+    Path("r.run").write_text(run_text(LISTS))
+    return tmp_path
+
+
+@pytest.fixture
+def labelled(files: Path) -> Path:
+    Path("l.csv").write_text(LABELS)
+    return files
+
 
 # --- the command -----------------------------------------------------------------------------------------------------
 
 
-def test_groups_and_manifest(files, evenrank):
+def test_groups_and_manifest(files, evenrank, snapshot):
     ended = evenrank("negatives", "r.run", *OPTIONS, "--out", "set.jsonl", "--n", 3, "--share", 0.7)
     assert (ended.status, ended.out) == (0, "")
-    assert ended.err == (
-        "2 queries, 4 biased and 1 random negatives: set.jsonl\n"
-        "a share of 0.7 is rounded down to 2 of 3 (67%) of a query's negatives\n"
-        "queries left out, without a judged relevant document: 1\n"
-        "queries left out, without an unjudged document: 1\n"
-        "queries with fewer than 3 unjudged documents: 1\n"
-        "queries with fewer biased documents than the share asks for: 1\n"
-    )
+    assert ended.err == snapshot
+    assert ended.err.startswith("2 queries, 4 biased and 1 random negatives: set.jsonl\n")
     first, second = map(json.loads, Path("set.jsonl").read_text().splitlines())
     # q1: d5 is relevant and d6 judged; of d3, d2, d1, d4 two are chosen by bias and one is drawn.
-    assert first["query_id"] == "q1"
-    assert first["doc_id"][:3] == ["d5", "d1", "d2"]
+    assert (first["query_id"], first["doc_id"][:3]) == ("q1", ["d5", "d1", "d2"])
     assert first["doc_id"][3] in ("d3", "d4")
-    assert first["label"] == [2, 0, 0, 0]
-    assert first["group"] == [0, 1, -1, 0]
+    assert (first["label"], first["group"]) == ([2, 0, 0, 0], [0, 1, -1, 0])
     # q2: two relevant documents, one of them not in the run; d1 and d5 are left.
-    assert second == {
-        "query_id": "q2",
-        "doc_id": ["d6", "d2", "d1", "d5"],
-        "label": [1, 1, 0, 0],
-        "group": [0, -1, 1, 0],
-    }
+    assert (second["query_id"], second["doc_id"]) == ("q2", ["d6", "d2", "d1", "d5"])
+    assert (second["label"], second["group"]) == ([1, 1, 0, 0], [0, -1, 1, 0])
     manifest = json.loads(Path("set.jsonl.manifest.json").read_text())
-    assert (
-        manifest["settings"]
-        | {
-            "run": "r.run",
-            "n": 3,
-            "share": 0.7,
-            "beta": "abs_tf",
-            "depth": 1000,
-            "gendered_only": False,
-            "seed": 0,
-            "format": "groups",
-            "lexicon": "gender-en",
-            "tokens": "word",
-        }
-        == manifest["settings"]
-    )
-    assert manifest["left_out"] == {"without_relevant": 1, "without_candidate": 1}
-    assert (manifest["queries"], manifest["negatives"], manifest["rows"]) == (2, 5, 2)
-    assert (manifest["biased"], manifest["random"]) == (4, 1)
-    assert manifest["short"] == {"queries": 1, "negatives": 1}
-    assert manifest["short_of_gendered"] == {"queries": 1, "negatives": 1}
-    means = {
-        "biased": (2 * math.log(4) + math.log(2)) / 4,
-        "random": 0,
-        "candidates": (2 * math.log(4) + math.log(2)) / 6,
-    }
-    assert manifest["mean_beta"] == pytest.approx(means, abs=1e-8)
+    biased, average = (2 * math.log(4) + math.log(2)) / 4, (2 * math.log(4) + math.log(2)) / 6
+    means = {"biased": biased, "random": 0, "candidates": average}
+    assert manifest.pop("mean_beta") == pytest.approx(means, abs=1e-8)
+    assert {name: value for name, value in manifest.items() if name not in VARYING} == snapshot
+    assert (manifest["biased"], manifest["random"], manifest["short"]["negatives"]) == (4, 1, 1)
     table = pl.read_parquet("set.jsonl.manifest.parquet")
     assert table.drop("beta_biased", "beta_random", "beta_candidates").rows() == [
         ("q1", 4, 2, 1, 0, 2),
@@ -83,14 +72,11 @@ def test_groups_and_manifest(files, evenrank):
     assert table["beta_biased"].to_list() == pytest.approx([math.log(8) / 2, math.log(4) / 2], abs=1e-8)
     assert table["beta_random"][0] == 0
     assert math.isnan(table["beta_random"][1])
-
-
-def test_gendered_only_and_depth(files, evenrank):
+    # Of those with group words alone, and of the first three of q1, which are d5, d3, d2.
     options = ("--out", "set.parquet", "--n", 3, "--share", 1, "--seed", 5)
     assert evenrank("negatives", "r.run", *OPTIONS, *options, "--gendered-only").status == 0
     table = pl.read_parquet("set.parquet.manifest.parquet")
     assert table.select("biased", "random").rows() == [(2, 1), (1, 1)]
-    # The first three of q1 are d5, d3, d2.
     assert evenrank("negatives", "r.run", *OPTIONS, *options, "--depth", 3).status == 0
     assert pl.read_parquet("set.parquet")["doc_id"].to_list()[0] == ["d5", "d2", "d3"]
 
@@ -161,16 +147,7 @@ def read(folder) -> pl.DataFrame:
     )
 
 
-def test_the_order_of_queries_changes_nothing_but_the_order(large, tmp_path):
-    written(large, tmp_path / "one.parquet")
-    written(large, tmp_path / "other.parquet", run=read(large).sort("query_id", descending=True, maintain_order=True))
-    one, other = (pl.read_parquet(tmp_path / name).sort("query_id") for name in ("one.parquet", "other.parquet"))
-    assert one.equals(other)
-
-
 def test_the_pieces_give_what_the_command_gives(large, tmp_path):
-    from evenrank.files import read_qrels, read_queries, read_run
-
     written(large, tmp_path / "set.parquet", seed=4, share=0.5)
     found = pl.read_parquet(tmp_path / "set.parquet").explode("doc_id", "label", "group")
     texts = read_queries(large / "c.tsv").rename({"query_id": "doc_id"})
@@ -182,7 +159,12 @@ def test_the_pieces_give_what_the_command_gives(large, tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
-def test_the_formats_hold_the_same_sample(suffix, large, tmp_path, monkeypatch):
+def test_the_formats_hold_the_same_sample_and_are_read(suffix, large, tmp_path, monkeypatch):
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    from evenrank.training.lists import read_list_file
+
+    load = datasets.Dataset.from_parquet if suffix == "parquet" else datasets.Dataset.from_json
 
     # Parts of a few groups, as in a large file.
     monkeypatch.setattr("evenrank.mitigation.negatives._TEXTS", 50)
@@ -191,7 +173,10 @@ def test_the_formats_hold_the_same_sample(suffix, large, tmp_path, monkeypatch):
         out = tmp_path / f"{format}.{suffix}"
         done = written(large, out, format=format)
         tables[format] = pl.read_parquet(out) if suffix == "parquet" else pl.read_ndjson(out)
-        assert done["rows"] == tables[format].height
+        dataset = load(str(out), cache_dir=str(tmp_path / "cache"))
+        assert done["rows"] == tables[format].height == len(dataset)
+        assert None not in dataset[0].values()
+    assert read_list_file(tmp_path / f"groups.{suffix}").height == done["queries"]
     texts = dict(line.split("\t") for line in (large / "c.tsv").read_text().splitlines())
     groups = [
         (f"the text of {query}", [texts[doc] for doc in docs], labels)
@@ -227,27 +212,6 @@ def test_several_relevant_documents(files, evenrank):
 # --- who reads it ----------------------------------------------------------------------------------------------------
 
 
-def test_evenrank_train_reads_groups(large, tmp_path):
-    pytest.importorskip("torch", reason="PyTorch is not installed")
-    from evenrank.training.lists import read_list_file
-
-    for suffix in ("parquet", "jsonl"):
-        done = written(large, tmp_path / f"set.{suffix}")
-        assert read_list_file(tmp_path / f"set.{suffix}").height == done["queries"]
-
-
-def test_datasets_reads_every_format(large, tmp_path):
-    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
-    for format, suffix in itertools.product(
-        ("groups", "labeled-list", "labeled-pair", "n-tuple"), ("parquet", "jsonl")
-    ):
-        done = written(large, tmp_path / f"{format}.{suffix}", format=format)
-        load = datasets.Dataset.from_parquet if suffix == "parquet" else datasets.Dataset.from_json
-        dataset = load(str(tmp_path / f"{format}.{suffix}"), cache_dir=str(tmp_path / "cache"))
-        assert len(dataset) == done["rows"]
-        assert None not in dataset[0].values()
-
-
 @pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -270,3 +234,208 @@ def test_examples(name, options, tmp_path, monkeypatch, capsys):
     assert (tmp_path / "out" / "model" / "model.safetensors").exists()
     manifest = json.loads((tmp_path / "out" / "train.parquet.manifest.json").read_text())
     assert manifest["mean_beta"]["biased"] > manifest["mean_beta"]["random"]
+
+
+def test_given_in_memory(tmp_path):
+    done = write_negatives(
+        given_data.RUN, out=tmp_path / "n.jsonl", collection=given_data.TEXTS, qrels=given_data.QRELS
+    )
+    assert done["queries"] == pl.read_ndjson(tmp_path / "n.jsonl").height == 2
+
+
+# --- bad input -------------------------------------------------------------------------------------------------------
+
+CHANGED = [
+    ("r.run", "q1 Q0 d1 1 2\n", "r.run, line 1: expected 6 fields (query_id, Q0, doc_id, rank, score, tag)"),
+    ("r.run", run_text({"q1": ["x", "d1", "y"]}), "2 documents of the run r.run are not in c.tsv: 'x', 'y'"),
+    ("qrels.txt", "q1 0 z 1\n", "1 judged relevant documents are not in c.tsv: 'z'"),
+    ("qrels.txt", "q1 0 d5 0\n", "run r.run: no query has both a judged relevant document and an unjudged"),
+    ("q.tsv", "q1\ttext\n", "3 queries of the run r.run have no text: 'q2', 'q3', 'q4'"),
+]
+T = " ".join(OPTIONS)
+SCORED = "but the scores were made"
+REFUSED = [
+    (f"{T} --beta tf", "expected abs_tf, count or one_minus_neutrality, found 'tf'"),
+    (f"{T} --format triplet", "--format: expected groups, labeled-list, labeled-pair or n-tuple, found"),
+    (f"{T} --format n-tuple --n 9", "--format n-tuple: no query has 9 negatives"),
+    (f"{T} --tokens bytes", "--tokens: expected word or whitespace, found 'bytes'"),
+    (f"{T} --lexicon none.toml", "--lexicon: no file and no built-in lexicon 'none.toml'"),
+    (f"{T} --scores c.tsv", "c.tsv: no Parquet file that can be read"),
+    (f"{T} --out set.csv", "--out: expected a name that ends in .parquet or .jsonl, found 'set.csv'"),
+    (f"{T} --neutral N", "--neutral needs --labels"),
+    ("", "the documents' texts, scores or labels are needed: give --collection, --scores or --labels"),
+    ("--collection c.tsv --format labeled-list", "labeled-list: the queries' texts are needed: give --queries"),
+    ("--scores s.parquet --tokens whitespace", f"--tokens: whitespace was asked for, {SCORED} with tokens word"),
+    ("--scores l.parquet --lexicon gender-en", f"gender-en was asked for, {SCORED} from the labels l.csv, "),
+    (f"{T} --collection one.tsv --scores s.parquet --format labeled-pair", "scored documents are not in one.tsv"),
+    ("--labels l.csv --lexicon gender-en", "--labels: not with --lexicon"),
+    ("--labels l.csv --tokens word", "--labels: not with --tokens"),
+    ("--labels l.csv --threshold 0", "--labels: not with --threshold"),
+    ("--labels l.csv --scores s", "--labels: not with --scores"),
+    ("--labels l.csv --poles m,x", "--poles: expected two of f, m, none, rest (rest second), found 'm,x'"),
+    (
+        "--labels l.csv --group-column sex",
+        "l.csv: there is no column 'sex' (--group-column) beside doc_id: found group",
+    ),
+    ("--labels o.csv", "run r.run: the labels know none of its 6 candidates"),
+]
+
+
+@pytest.fixture
+def refused(files, evenrank):
+    """Runs the command, which must end in one line and write nothing; returns the line."""
+
+    def run(options):
+        before = sorted(files.iterdir())
+        ended = evenrank("negatives", "r.run", "--qrels", "qrels.txt", "--out", "set.jsonl", *options.split())
+        assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
+        assert ended.err.startswith("evenrank: ")
+        assert sorted(files.iterdir()) == before
+        return ended.err
+
+    return run
+
+
+@pytest.mark.parametrize(("file", "content", "message"), CHANGED)
+def test_files_refused(file, content, message, refused):
+    Path(file).write_text(content)
+    assert message in refused(T)
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSED)
+def test_options_refused(options, message, refused, evenrank):
+    Path("l.csv").write_text(LABELS)
+    Path("o.csv").write_text("doc_id,group\nx,m\ny,f\n")
+    Path("one.tsv").write_text("d1\ttext\n")
+    if ".parquet" in options:
+        assert evenrank("score", "c.tsv", "--out", "s.parquet").status == 0
+        assert evenrank("score", "--labels", "l.csv", "--out", "l.parquet").status == 0
+    assert message in refused(options)
+
+
+# --- by labels of documents instead of words ------------------------------------------------------------
+
+
+def test_bias_of_labels() -> None:
+    table = as_labels({"a": {"m": 0.8, "f": 0.2}, "b": {"m": 0.3, "f": 0.3}, "c": {"m": 0.0, "f": 0.0}, "d": None})
+    assert table.table["doc_id"].to_list() == ["a", "b", "c"]
+    assert beta(table).tolist() == [0.6, 0, 0]
+    assert beta(table, "count").tolist() == [1, 0.6, 0]
+    # 1 − neutrality of shares .8 and .2 of 1: |.8 − .5| + |.2 − .5|.
+    assert beta(table, "one_minus_neutrality").tolist() == [0.6, 0, 0]
+
+
+@pytest.mark.parametrize("kind", ["abs_tf", "count", "one_minus_neutrality"])
+def test_scores_made_of_labels_give_the_same(kind, labelled, evenrank) -> None:
+    assert evenrank("score", "--labels", "l.csv", "--neutral", "none", "--out", "s.parquet").status == 0
+    options = ("--qrels", "qrels.txt", "--beta", kind, "--n", 2, "--share", 1)
+    given = ("--labels", "l.csv", "--neutral", "none")
+    assert evenrank("negatives", "r.run", *given, *options, "--out", "a.parquet").status == 0
+    ended = evenrank("negatives", "r.run", "--scores", "s.parquet", *options, "--out", "b.parquet")
+    assert "candidates without a label: 1 of 6 (1 query)" in ended.err
+    one = pl.read_parquet("a.parquet")
+    assert one.equals(pl.read_parquet("b.parquet"))
+    expected = {"abs_tf": ["d2", "d1"], "count": ["d2", "d1"], "one_minus_neutrality": ["d2", "d1"]}
+    assert one["doc_id"][0].to_list() == ["d5", *expected[kind]]
+
+
+def test_poles_swapped_give_the_opposite_signs(labelled) -> None:
+    groups = {}
+    for poles in ("m,f", "f,m"):
+        write_negatives("r.run", out="s.parquet", qrels="qrels.txt", labels="l.csv", neutral=["none"], poles=poles)
+        groups[poles] = pl.read_parquet("s.parquet").explode("doc_id", "label", "group")
+    assert groups["m,f"]["doc_id"].equals(groups["f,m"]["doc_id"])
+    assert groups["m,f"]["group"].equals(-groups["f,m"]["group"])
+    assert set(groups["m,f"]["group"]) == {-1, 0, 1, None}
+
+
+# --- evenrank score --------------------------------------------------------------------------------------------------
+
+
+def test_labels_as_scores(labelled, evenrank) -> None:
+    ended = evenrank("score", "--labels", "l.csv", "--neutral", "none", "--out", "s.parquet")
+    assert (ended.status, ended.out, ended.err) == (0, "", "4 documents labelled: s.parquet\n")
+    table = read_group_table("s.parquet")
+    assert (table.labelled, table.groups, table.poles, table.settings["threshold"]) == (True, ("f", "m"), ("m", "f"), 0)
+    direct = as_labels("l.csv", neutral=["none"])
+    assert table.table.equals(direct.table)
+    assert table.settings == direct.settings
+    assert table.table.select("doc_id", "count_f", "count_m", "neutrality").rows() == [
+        ("d1", 0.0, 1.0, 0.0),
+        ("d2", 1.0, 0.0, 0.0),
+        ("d3", 0.0, 0.0, 1.0),
+        ("d4", 0.5, 0.5, 1.0),
+    ]
+    first = Path("s.parquet").read_bytes()
+    assert evenrank("score", "--labels", "l.csv", "--neutral", "none", "--out", "s.parquet").status == 0
+    assert Path("s.parquet").read_bytes() == first
+    # Of a collection, those of its documents alone.
+    Path("l.csv").write_text(LABELS + "x,m\ny,f\n")
+    ended = evenrank("score", "c.tsv", "--labels", "l.csv", "--neutral", "none", "--out", "s.parquet")
+    assert (ended.status, ended.err) == (0, "4 documents of 6 have a label: s.parquet\n")
+    assert read_group_table("s.parquet").table["doc_id"].to_list() == ["d1", "d2", "d3", "d4"]
+
+
+def test_the_command_with_labels(labelled, evenrank, snapshot) -> None:
+    options = ("--qrels", "qrels.txt", "--labels", "l.csv", "--neutral", "none", "--n", 3, "--share", 0.7)
+    ended = evenrank("negatives", "r.run", *options, "--out", "set.jsonl")
+    assert (ended.status, ended.out) == (0, "")
+    assert ended.err == snapshot
+    assert "candidates without a label: 1 of 6 (1 query); never chosen for their bias, 1 drawn at random" in ended.err
+    first, second = map(json.loads, Path("set.jsonl").read_text().splitlines())
+    # q1: of d3 (0), d2 (1), d1 (1), d4 (0) the two of weight 1, the earlier first; of d5 nothing is known.
+    assert (first["doc_id"][:3], first["group"][:3]) == (["d5", "d2", "d1"], [None, -1, 1])
+    # q2: d1 for its bias; d5, of which nothing is known, at random.
+    assert (second["doc_id"], second["group"]) == (["d6", "d2", "d1", "d5"], [None, -1, 1, None])
+    manifest = json.loads(Path("set.jsonl.manifest.json").read_text())
+    files = manifest.pop("provenance")["files"]
+    assert [(file["role"], len(file["sha256"])) for file in files] == [("run", 64), ("qrels", 64), ("labels", 64)]
+    assert manifest["unknown"] == {"queries": 1, "candidates": 1, "negatives": 1}
+    assert manifest["mean_beta"] == {"biased": 1, "random": 0, "candidates": 3 / 5}
+    assert {name: value for name, value in manifest.items() if name not in VARYING} == snapshot
+    table = pl.read_parquet("set.jsonl.manifest.parquet")
+    assert table.select("candidates", "biased", "random", "gendered", "unknown", "unknown_random").rows() == [
+        (4, 2, 1, 2, 0, 0),
+        (2, 1, 1, 1, 1, 1),
+    ]
+    # The texts of documents without a label are there all the same.
+    texts = ("--collection", "c.tsv", "--queries", "q.tsv", "--format", "labeled-list")
+    assert evenrank("negatives", "r.run", *options, *texts, "--out", "set.jsonl").err == ended.err
+    docs = json.loads(Path("set.jsonl").read_text().splitlines()[1])["docs"]
+    assert docs == ["a dog", "she", "He and he and he", "the answer"]
+
+
+def test_an_unknown_bias_is_never_chosen_and_may_be_drawn() -> None:
+    table = pl.DataFrame({"query_id": ["q"] * 4, "doc_id": list("abcd"), "beta": [None, 0.0, None, 0.5]})
+    for seed in range(20):
+        drawn = sample(table, n=3, share=1, seed=seed)
+        # Of three wanted for their bias, two are known; the third is one of the others.
+        assert drawn.filter("biased")["doc_id"].to_list() == ["d", "b"]
+        assert drawn.filter(~pl.col("biased"))["doc_id"].to_list() in (["a"], ["c"])
+        only = sample(table, n=3, share=1, seed=seed, gendered_only=True)
+        assert only.filter("biased")["doc_id"].to_list() == ["d"]
+
+
+# --- evenrank score: refused -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--labels l.csv --lexicon gender-en", "--labels: not with --lexicon"),
+        ("--labels l.csv --tokens word", "--labels: not with --tokens"),
+        ("--labels l.csv --threshold 1", "--labels: not with --threshold"),
+        ("--labels l.csv --magnitudes tf", "--labels: not with --magnitudes"),
+        ("--labels l.csv --engine ray", "--engine: not with --labels"),
+        ("--labels l.csv --poles m,x", "--poles: expected two of f, m, none, rest"),
+        ("c.tsv --labels o.csv", "o.csv: knows none of the documents: it has 'x', 'y'; asked for 'd1', 'd2'"),
+        ("c.tsv --group-column g", "--group-column needs --labels"),
+        ("", "expected COLLECTION or --labels"),
+    ],
+)
+def test_scoring_refused(options, message, labelled, evenrank) -> None:
+    Path("o.csv").write_text("doc_id,group\nx,m\ny,f\n")
+    ended = evenrank("score", *options.split(), "--out", "s.parquet")
+    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert ended.err.startswith(f"evenrank: {message}")
+    assert not Path("s.parquet").exists()

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,7 +18,6 @@ from typer.testing import CliRunner
 from evenrank.files import EvenrankError, InputError
 from evenrank.files.sentences import sentence_starts
 from evenrank.files.squad import load_squad
-from evenrank.files.threads import in_order
 from evenrank.mitigation.rotation import (
     cut_of,
     draw,
@@ -30,23 +30,8 @@ from evenrank.mitigation.rotation import (
 
 XQUAD = Path(__file__).parents[3] / "shared" / "data" / "xquad" / "xquad.en.json"
 SPACES = [" ", "  ", "\t", "\n", "\u00a0", "\u0085", "\u2003", "\u3000", "\u1680", "\u2028", "\u205f", "\x1c"]
-WORDS = [
-    "a",
-    "The",
-    "naïve",
-    "end.",
-    "Mr.",
-    "J.",
-    '"Yes."',
-    "日本",
-    "why?",
-    "(so!)",
-    "e.g.",
-    "“Now.”",
-    "7",
-    "\u200b",
-    "é.",
-]
+WORDS = ["a", "The", "naïve", "end.", "Mr.", "J.", '"Yes."', "日本", "why?", "(so!)", "e.g.", "“Now.”", "\u200b", "é."]
+any_character = st.characters(codec="utf-8")
 texts = st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(SPACES)), max_size=12).map(
     lambda pairs: "".join(word + space for word, space in pairs)
 )
@@ -71,33 +56,16 @@ def test_by_hand() -> None:
     assert moved_span("aa bbb cc", 4, 7, 1) == (1, 3)
 
 
-@given(st.lists(texts, min_size=1, max_size=6), st.integers(0, 5), st.sampled_from(["word", "sentence"]))
-def test_the_way_by_columns_is_the_obvious_way(given_texts: list[str], seed: int, mode: str) -> None:
-    found, moved, words = rotate_texts(table(*given_texts), seed, mode)  # type: ignore[arg-type]
-    for i, text in enumerate(given_texts):
-        cut = cut_of(text, str(i), mixed_seed(seed), mode)  # type: ignore[arg-type]
-        assert found[i] == rotated(text, cut)
-        assert moved[i] == cut
-        assert words[i] == len(text.split())
-
-
-@given(st.text(max_size=30), st.text(max_size=5), st.integers(0, 2**63 - 1))
-def test_any_text_and_id(text: str, doc_id: str, seed: int) -> None:
-    text = text.encode("utf-8", "ignore").decode()
-    doc_id = doc_id.encode("utf-8", "ignore").decode()
-    frame = pl.DataFrame({"doc_id": [doc_id], "text": [text]})
-    found, moved, _ = rotate_texts(frame, seed)
-    assert found[0] == rotated(text, int(moved[0]))
-    assert moved[0] == cut_of(text, doc_id, mixed_seed(seed))
-
-
-@given(texts, st.integers(0, 20))
-def test_a_rotation_keeps_the_words_and_their_order_up_to_one_cut(text: str, cut: int) -> None:
-    words = text.split()
-    cut = cut % len(words) if words else 0
-    found = rotated(text, cut).split()
-    assert sorted(found) == sorted(words)
-    assert found[len(words) - cut :] + found[: len(words) - cut] == words
+@given(
+    st.dictionaries(st.text(any_character, max_size=5), texts | st.text(any_character), min_size=1, max_size=6),
+    st.integers(0, 2**64 - 1),
+    st.sampled_from(["word", "sentence"]),
+)
+def test_the_way_by_columns_is_the_obvious_way(given_texts: dict[str, str], seed: int, mode: Any) -> None:
+    frame = pl.DataFrame({"doc_id": list(given_texts), "text": list(given_texts.values())})
+    for (doc_id, text), *found in zip(given_texts.items(), *rotate_texts(frame, seed, mode), strict=True):
+        cut = cut_of(text, doc_id, mixed_seed(seed), mode)
+        assert found == [rotated(text, cut), cut, len(text.split())]
 
 
 @given(texts, st.data())
@@ -135,16 +103,6 @@ def test_sentences() -> None:
     assert begins == ["Dr.", '"He', "Then", "Mr.", "Yes.", "é"]
     found = {rotate_texts(table("One two. Three four. Five"), seed, "sentence")[0][0] for seed in range(30)}
     assert found == {"One two. Three four. Five", "Three four. Five One two.", "Five One two. Three four."}
-
-
-def test_neither_batches_nor_workers_change_anything() -> None:
-    frame = table(*(f"w{i} x y z {'q ' * (i % 5)}" for i in range(50)))
-    whole = rotate_texts(frame, 3)[0]
-    for size, workers in ((1, 1), (7, 2), (50, 3)):
-        parts = list(in_order(lambda batch: rotate_texts(batch, 3)[0], frame.iter_slices(size), workers))
-        assert pl.concat(parts).equals(whole)
-    assert not rotate_texts(frame, 4)[0].equals(whole)
-    assert rotate_texts(frame[10:20], 3)[0].equals(whole[10:20])
 
 
 def squad(context: str, answers: list[tuple[str, int]], doc_id: str = "0") -> dict[str, object]:
@@ -185,51 +143,71 @@ def test_the_command(home: Path) -> None:
     assert moved.select("answer", "answer_start", "answer_end").rows() == [("two", 15, 18), ("four", 6, 10)]
 
 
-@pytest.mark.parametrize("name", ["r.jsonl", "r.parquet"])
-def test_other_forms(home: Path, name: str) -> None:
-    found = rotate_collection(home / "c.tsv", out=home / name)
-    assert (found.documents, found.words, found.answers) == (3, 7, None)
-    read = pl.read_parquet(home / name) if name.endswith("parquet") else pl.read_ndjson(home / name)
-    rotate_collection(home / "c.tsv", out=home / "r.tsv")
-    plain = [line.split("\t") for line in (home / "r.tsv").read_text(encoding="utf-8").splitlines()]
-    assert [list(row) for row in read.rows()] == plain
+@pytest.mark.parametrize("form", ["tsv", "jsonl", "parquet"])
+def test_a_file_holds_what_a_table_holds_for_any_cores_and_blocks(
+    tmp_path: Path, monkeypatch, block_bytes, form: str
+) -> None:
+    ids = ["0", "é", "日本", *map(str, range(1, 300))]
+    frame = pl.DataFrame({"doc_id": ids, "text": [f"w{i} x  y. Z\u00a0{'q “r” ' * (i % 7)}" for i in range(302)]})
+    frame.write_csv(tmp_path / "c.tsv", separator="\t", include_header=False, quote_style="never")
+    expected = list(zip(ids, rotate_texts(frame, 5)[0], strict=True))
+    contents = set()
+    for size, cores in ((1 << 24, 1), (700, 4), (2000, 2)):
+        block_bytes(size)
+        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        done = rotate_collection(tmp_path / "c.tsv", out=(out := tmp_path / f"r.{form}"), seed=5)
+        assert (done.documents, done.answers) == (302, None)
+        if form != "parquet":
+            contents.add(out.read_bytes())
+        if form == "tsv":
+            assert [tuple(line.split("\t")) for line in out.read_text(encoding="utf-8").splitlines()] == expected
+        else:
+            assert (pl.read_parquet if form == "parquet" else pl.read_ndjson)(out).rows() == expected
+    assert len(contents) <= 1
 
 
-def test_white_space_alone_stays_within_its_line(tmp_path: Path) -> None:
-    (tmp_path / "c.jsonl").write_text('{"id": "0", "text": " \\n\\t "}\n', encoding="utf-8")
-    rotate_collection(tmp_path / "c.jsonl", out=tmp_path / "r.tsv")
-    assert (tmp_path / "r.tsv").read_text(encoding="utf-8") == "0\t    \n"
+REFUSED = [
+    ("--mode line", "expected word or sentence, found 'line'"),
+    ("--seed -1", "expected 0 to 18446744073709551615, found -1"),
+    ("--answers-out x", "--answers-out needs --answers"),
+    ("--out r.tsv.gz", "r.tsv.gz: expected a TSV, .jsonl or .parquet to write, found .gz"),
+    ("--answers other.json", "the paragraph '0' has another text in the collection"),
+    ("--answers absent.json", "1 paragraphs are not in the collection: '9'"),
+    ("--answers none.json", "expected SQuAD's form"),
+    ("--answers a.json --answers-out o.tsv --out o.tsv", "cannot be written: it is another output too"),
+    ("--answers a.json --answers-out sub/../o.tsv --out o.tsv", "cannot be written: it is another output too"),
+    ("--answers a.json --answers-out o.tsv.manifest.json --out o.tsv", "cannot be written: it is another output too"),
+    ("--answers a.json --answers-out c.tsv", "cannot be written: it is an input"),
+    ("--answers a.json --out a.json", "cannot be written: it is an input"),
+    ("--out c.tsv", "cannot be written: it is an input"),
+    ("--answers o.tsv.manifest.json --answers-out b.json --out o.tsv", "cannot be written: it is an input"),
+]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--mode", "line"], "expected word or sentence, found 'line'"),
-        (["--seed", "-1"], "expected 0 to 18446744073709551615, found -1"),
-        (["--answers-out", "x"], "--answers-out needs --answers"),
-    ],
-)
-def test_mistakes_are_told(home: Path, options: list[str], message: str) -> None:
-    done = rotate(home / "c.tsv", "--out", home / "r.tsv", *options)
+@pytest.mark.parametrize(("options", "message"), REFUSED)
+def test_refused_and_nothing_written(home: Path, options: str, message: str, monkeypatch) -> None:
+    monkeypatch.chdir(home)
+    (home / "sub").mkdir()
+    (home / "o.tsv.manifest.json").write_bytes((home / "a.json").read_bytes())
+    for name, content in (
+        ("other", squad("one two", [("two", 4)])),
+        ("absent", squad("one two", [("two", 4)], "9")),
+        ("none", {"data": [{"paragraphs": [{}]}]}),
+    ):
+        (home / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
+    before = {path: path.read_bytes() for path in home.iterdir() if path.is_file()}
+    done = rotate("c.tsv", *(() if "--out " in options else ("--out", "r.tsv")), *options.split())
     assert isinstance(done.exception, EvenrankError)
     assert message in str(done.exception)
-    assert not (home / "r.tsv").exists()
+    assert {path: path.read_bytes() for path in home.iterdir() if path.is_file()} == before
 
 
-@pytest.mark.parametrize(
-    ("answers", "message"),
-    [
-        (squad("one two", [("two", 4)]), "the paragraph '0' has another text in the collection"),
-        (squad("one two", [("two", 4)], "9"), "1 paragraphs are not in the collection: '9'"),
-        ({"data": [{"paragraphs": [{}]}]}, "expected SQuAD's form"),
-    ],
-)
-def test_answers_that_do_not_fit(home: Path, answers: dict[str, object], message: str) -> None:
-    (home / "a.json").write_text(json.dumps(answers), encoding="utf-8")
-    with pytest.raises(InputError, match=re.escape(message)):
-        rotate_collection(home / "c.tsv", out=home / "r.tsv", answers=home / "a.json", answers_out=home / "b.json")
-    assert not (home / "r.tsv").exists()
-    assert not (home / "b.json").exists()
+def test_an_id_that_a_tsv_cannot_hold(tmp_path: Path) -> None:
+    (tmp_path / "c.jsonl").write_text('{"id": "a\\tb", "text": "x y"}\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"r\.tsv: a TSV cannot hold the id 'a\\tb': write \.jsonl or \.parquet"):
+        rotate_collection(tmp_path / "c.jsonl", out=tmp_path / "r.tsv")
+    assert [path.name for path in tmp_path.iterdir()] == ["c.jsonl"]
+    assert rotate_collection(tmp_path / "c.jsonl", out=tmp_path / "r.parquet").documents == 1
 
 
 @pytest.mark.skipif(not XQUAD.is_file(), reason="../shared/data is not here")
@@ -250,60 +228,6 @@ def test_xquads_answers_move_along(tmp_path: Path) -> None:
     assert np.mean(after["answer_start"].to_numpy() == 0) < 0.2
 
 
-def test_nothing_is_written_packed(home: Path) -> None:
-    with pytest.raises(EvenrankError, match=r"r\.tsv\.gz: expected a TSV, \.jsonl or \.parquet to write, found \.gz"):
-        rotate_collection(home / "c.tsv", out=home / "r.tsv.gz")
-    assert sorted(path.name for path in home.iterdir()) == ["a.json", "c.tsv"]
-
-
-def test_an_id_that_a_tsv_cannot_hold(tmp_path: Path) -> None:
-    (tmp_path / "c.jsonl").write_text('{"id": "a\\tb", "text": "x y"}\n', encoding="utf-8")
-    with pytest.raises(InputError, match=r"r\.tsv: a TSV cannot hold the id 'a\\tb': write \.jsonl or \.parquet"):
-        rotate_collection(tmp_path / "c.jsonl", out=tmp_path / "r.tsv")
-    assert [path.name for path in tmp_path.iterdir()] == ["c.jsonl"]
-    assert rotate_collection(tmp_path / "c.jsonl", out=tmp_path / "r.parquet").documents == 1
-
-
-def test_plausible_answers_move_but_are_not_counted(tmp_path: Path) -> None:
-    data = squad("one two three four", [])
-    question = data["data"][0]["paragraphs"][0]["qas"][0]  # type: ignore[index]
-    question |= {"is_impossible": True, "plausible_answers": [{"text": "two", "answer_start": 4}]}
-    (tmp_path / "a.json").write_text(json.dumps(data), encoding="utf-8")
-    (tmp_path / "c.tsv").write_text("0\tone two three four\n", encoding="utf-8")
-    seed = next(seed for seed in range(99) if cut_of("one two three four", "0", mixed_seed(seed)) == 1)
-    files = {"answers": tmp_path / "a.json", "answers_out": tmp_path / "b.json"}
-    found = rotate_collection(tmp_path / "c.tsv", out=tmp_path / "r.tsv", seed=seed, **files)
-    assert (found.answers, found.split) == (0, 0)
-    moved = json.loads((tmp_path / "b.json").read_text(encoding="utf-8"))["data"][0]["paragraphs"][0]
-    assert moved["context"] == "two three four one"
-    assert moved["qas"][0]["plausible_answers"] == [{"text": "two", "answer_start": 0}]
-
-
-@pytest.mark.parametrize("form", ["tsv", "jsonl", "parquet"])
-def test_a_file_is_the_same_for_any_cores_and_blocks(tmp_path: Path, monkeypatch, block_bytes, form: str) -> None:
-    ids = ["0", "é", "日本", *map(str, range(1, 300))]
-    frame = pl.DataFrame({"id": ids, "text": [f"w{i} x  y. Z\u00a0{'q “r” ' * (i % 7)}" for i in range(len(ids))]})
-    frame.write_csv(tmp_path / "c.tsv", separator="\t", include_header=False, quote_style="never")
-    contents = []
-    for size, cores in ((1 << 24, 1), (700, 4), (2000, 2)):
-        block_bytes(size)
-        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
-        rotate_collection(tmp_path / "c.tsv", out=tmp_path / f"r.{form}", seed=5)
-        read = pl.read_parquet if form == "parquet" else Path.read_bytes
-        contents.append(read(tmp_path / f"r.{form}"))
-    assert all(content.equals(contents[0]) if form == "parquet" else content == contents[0] for content in contents)
-
-
-@given(st.text("ab.é“\u200b\u2003日 ", max_size=150), st.integers(0, 99))
-def test_texts_with_single_spaces(text: str, seed: int) -> None:
-    """The usual texts, whose two parts are moved as blocks; with less than 64 bytes behind them word by word."""
-    for one in (text, " ".join(text.split())):
-        frame = pl.DataFrame({"doc_id": ["7", "8"], "text": [one, "x" * 64]})
-        cut = cut_of(one, "7", mixed_seed(seed))
-        for found, moved, words in (rotate_texts(frame, seed), rotate_texts(frame[:1], seed)):
-            assert (found[0], moved[0], words[0]) == (rotated(one, cut), cut, len(one.split()))
-
-
 @given(st.lists(texts | st.sampled_from(["", " \r\n", "a b " * 40]), min_size=1, max_size=6), st.integers(0, 5))
 def test_lines_hold_what_a_table_holds(
     tmp_path_factory: pytest.TempPathFactory, given_texts: list[str], seed: int
@@ -317,30 +241,6 @@ def test_lines_hold_what_a_table_holds(
     assert (folder / "r.tsv").read_bytes() == "".join(lines).encode()
 
 
-@pytest.mark.parametrize(
-    ("out", "answers", "answers_out", "clash"),
-    [
-        ("o.tsv", "a.json", "o.tsv", "another output too"),
-        ("o.tsv", "a.json", "sub/../o.tsv", "another output too"),
-        ("o.tsv", "a.json", "c.tsv", "an input"),
-        ("o.tsv", "a.json", "a.json", "an input"),
-        ("o.tsv", "a.json", "o.tsv.manifest.json", "another output too"),
-        ("a.json", "a.json", "b.json", "an input"),
-        ("c.tsv", "a.json", "b.json", "an input"),
-        ("o.tsv", "o.tsv.manifest.json", "b.json", "an input"),
-    ],
-)
-def test_no_file_is_written_over_another(home: Path, out: str, answers: str, answers_out: str, clash: str) -> None:
-    (home / "sub").mkdir()
-    (home / "o.tsv.manifest.json").write_bytes((home / "a.json").read_bytes())
-    before = {path: path.read_bytes() for path in home.iterdir() if path.is_file()}
-    options = ("--answers", home / answers, "--answers-out", home / answers_out)
-    done = rotate(home / "c.tsv", "--out", home / out, *options)
-    assert isinstance(done.exception, EvenrankError)
-    assert f"cannot be written: it is {clash}" in str(done.exception)
-    assert {path: path.read_bytes() for path in home.iterdir() if path.is_file()} == before
-
-
 def test_answers_without_a_place_or_off_by_a_space_move_along(home: Path) -> None:
     def ask(name: str, answer: dict[str, object], **more: object) -> dict[str, object]:
         return {"id": name, "answers": [answer], **more}
@@ -349,6 +249,7 @@ def test_answers_without_a_place_or_off_by_a_space_move_along(home: Path) -> Non
         ask("a", {"text": "two"}, plausible_answers=None),
         ask("b", {"text": "four", "answer_start": 13}, plausible_answers=[]),
         ask("c", {"text": "five", "answer_start": 0}),
+        {"id": "d", "answers": [], "is_impossible": True, "plausible_answers": [{"text": "three", "answer_start": 8}]},
     ]
     data = {"data": [{"paragraphs": [{"context": "one two three four", "qas": questions}]}]}
     (home / "a.json").write_text(json.dumps(data), encoding="utf-8")
@@ -362,3 +263,6 @@ def test_answers_without_a_place_or_off_by_a_space_move_along(home: Path) -> Non
     assert moved.select("query_id", "answer", "answer_start").rows() == [("a", "two", 15), ("b", "four", 6)]
     manifest = json.loads((home / "r.tsv.manifest.json").read_text(encoding="utf-8"))
     assert (manifest["answers"], manifest["split"], manifest["answer_places"]["left_out"]) == (2, 0, 1)
+    # A plausible answer moves along and is not counted.
+    paragraph = json.loads((home / "r.tsv.answers.json").read_text(encoding="utf-8"))["data"][0]["paragraphs"][0]
+    assert paragraph["qas"][3]["plausible_answers"] == [{"text": "three", "answer_start": 0}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import polars as pl
 import pytest
 
 from evenrank.files import Run, write_run
+from loopback import Server, serving
 from tiny_models import WORDS
 
 
@@ -38,14 +40,8 @@ def cross(tmp_path_factory: pytest.TempPathFactory) -> str:
 
     folder = tmp_path_factory.mktemp("models") / "tiny-cross"
     torch.manual_seed(0)
-    config = BertConfig(
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        num_labels=1,
-        initializer_range=0.4,
-    )
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    config = BertConfig(**sizes, num_labels=1, initializer_range=0.4)
     BertForSequenceClassification(config).save_pretrained(folder)
     AutoTokenizer.from_pretrained(str(MODEL_DIR)).save_pretrained(folder)
     return str(folder)
@@ -58,15 +54,22 @@ def files(data: tuple[Run, pl.DataFrame, pl.DataFrame], tmp_path: Path) -> list[
     write_run(run, tmp_path / "first.run")
     collection.write_csv(tmp_path / "c.tsv", separator="\t", include_header=False)
     queries.write_csv(tmp_path / "q.tsv", separator="\t", include_header=False)
-    return [
-        str(tmp_path / "first.run"),
-        *(
-            "--collection",
-            str(tmp_path / "c.tsv"),
-            "--queries",
-            str(tmp_path / "q.tsv"),
-            "--batch-size",
-            "2",
-            "--quiet",
-        ),
-    ]
+    texts = ["--collection", str(tmp_path / "c.tsv"), "--queries", str(tmp_path / "q.tsv")]
+    return [str(tmp_path / "first.run"), *texts, "--batch-size", "2", "--quiet"]
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A server on this machine that answers as real ones do."""
+    with serving() as made:
+        yield made
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that would have been waited; they are not."""
+    from evenrank.models import endpoints
+
+    seconds: list[float] = []
+    monkeypatch.setattr(endpoints.Session, "_wait", lambda _, wait: seconds.append(wait))
+    return seconds

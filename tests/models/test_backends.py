@@ -3,49 +3,40 @@
 from __future__ import annotations
 
 import builtins
+import gc
 import importlib.util
 import os
+import re
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from evenrank.files import EvenrankError, InputError, MissingExtraError, Run, read_run, write_run
+from evenrank.files import EvenrankError, InputError, MissingExtraError, Run
 from evenrank.models.rerank import rerank
 from ranker_factories import knrm
 from tiny_models import texts, tiny_bert
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
+onnx = pytest.importorskip("onnx", reason="needs the extra [export]")
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra [export]")
-pytest.importorskip("onnx", reason="needs the extra [export]")
 pytest.importorskip("openvino", reason="needs the extra [export]")
 
-from evenrank.models import protocol
+from evenrank.models import export
 from evenrank.models.encoders import CatRanker, DotRanker
+from evenrank.models.load import load_ranker
 from evenrank.models.stored import find_model
 
 Data = tuple[Run, pl.DataFrame, pl.DataFrame]
-
-
-@pytest.fixture(scope="module")
-def data() -> Data:
-    """4 queries with 10 of 20 documents each, of very different lengths."""
-    rng = np.random.default_rng(0)
-    collection = pl.DataFrame({"doc_id": [f"d{i}" for i in range(20)], "text": texts(20, 40)})
-    queries = pl.DataFrame({"query_id": [f"q{i}" for i in range(4)], "text": texts(4, 5, 1)})
-    rows = [
-        {"query_id": f"q{i}", "doc_id": f"d{doc}", "score": float(-rank)}
-        for i in range(4)
-        for rank, doc in enumerate(rng.permutation(20)[:10])
-    ]
-    return Run.from_table(pl.DataFrame(rows), "first"), collection, queries
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +49,10 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: folder / name for name in ("cat", "dot", "towers")}
 
 
-def scores(data: Data, model: Path, **settings: Any) -> Any:
+def scores(data: Data, model: Any, **settings: Any) -> Any:
     run, collection, queries = data
-    result = rerank(run, model=str(model), collection=collection, queries=queries, batch_size=4, **settings)
+    model = str(model) if isinstance(model, Path) else model
+    result = rerank(run, model=model, collection=collection, queries=queries, batch_size=4, **settings)
     return result.table.sort("query_id", "doc_id")["score"].to_numpy()
 
 
@@ -89,9 +81,8 @@ def test_an_export_that_fails_leaves_nothing(
     with monkeypatch.context() as patched:
         run = onnxruntime.InferenceSession.run
         patched.setattr(onnxruntime.InferenceSession, "run", lambda *given: [run(*given)[0] + 0.01])
-        with pytest.raises(
-            InputError, match=r"cat: the exported model computes something else: use the backend torch$"
-        ):
+        message = r"cat: the exported model computes something else: use the backend torch$"
+        with pytest.raises(InputError, match=message):
             scores(data, model, backend="onnx")
     assert (sorted(model.rglob("*")), list(tmp_path.iterdir())) == (files, [])
 
@@ -99,11 +90,9 @@ def test_an_export_that_fails_leaves_nothing(
         raise RuntimeError("no such operator\nsecond line")
 
     monkeypatch.setattr(torch.onnx, "export", fail)
-    with pytest.raises(
-        InputError, match=r"cat: the model cannot be exported \(RuntimeError: no such operator\)$"
-    ) as caught:
+    message = r"cat: the model cannot be exported \(RuntimeError: no such operator\)$"
+    with pytest.raises(InputError, match=message):
         scores(data, model, backend="onnx")
-    assert "\n" not in str(caught.value)
     assert (sorted(model.rglob("*")), list(tmp_path.iterdir())) == (files, [])
 
 
@@ -121,45 +110,32 @@ def test_goes_on_only_with_the_same_back_end(data: Data, models: dict[str, Path]
             ).notes[1:]
 
         assert notes(backend="onnx") == ()
-        assert notes(backend="onnx") == ("cat: 40 of 40 scores kept from an interrupted run",)
+        assert notes(backend="onnx") == ("cat: 60 of 60 scores kept from an interrupted run",)
         assert notes(backend="openvino") == ()
         assert notes() == ()
 
 
-def test_what_is_refused(data: Data, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    def message(**settings: Any) -> str:
-        with pytest.raises(EvenrankError) as caught:
-            scores(data, models["cat"], **settings)
-        return str(caught.value)
-
-    assert message(backend="tensorrt") == "`backend`: expected torch, onnx or openvino, found 'tensorrt'"
-    assert message(backend="onnx", precision="bfloat16") == "`precision`: the backend onnx has no bfloat16"
-    assert message(backend="onnx", device="cuda") == "`device`: the backend onnx computes on the cpu, found 'cuda'"
-    for backend, missing in [("onnx", "onnxruntime"), ("openvino", "openvino")]:
-        with monkeypatch.context() as patched:
-            patched.setitem(sys.modules, missing, None)
-            with pytest.raises(
-                MissingExtraError,
-                match=rf'^the backend {backend} needs the extra \[export\]: pip install "evenrank\[export\]"$',
-            ):
-                scores(data, models["cat"], backend=backend)
+NO_EXTRA = 'the backend {} needs the extra [export]: pip install "evenrank[export]"'
 
 
-def test_the_command(data: Data, models: dict[str, Path], tmp_path: Path, evenrank: Callable[..., Any]) -> None:
-    run, collection, queries = data
-    write_run(run, tmp_path / "first.run")
-    collection.write_csv(tmp_path / "c.tsv", separator="\t", include_header=False)
-    queries.write_csv(tmp_path / "q.tsv", separator="\t", include_header=False)
-    files = [tmp_path / "first.run", "--collection", tmp_path / "c.tsv", "--queries", tmp_path / "q.tsv", "--quiet"]
-    tables = []
-    for extra in ([], ["--backend", "onnx"], ["--backend", "openvino", "--precision", "float32"]):
-        out = tmp_path / "out.run"
-        ended = evenrank("rerank", *files, "--model", models["cat"], "--out", out, *extra)
-        said = f"cat: cross-encoder, float32, reads 64 tokens\n{len(queries)} queries re-ranked: {out}\n"
-        assert (ended.status, ended.out, ended.err) == (0, "", said)
-        tables.append(read_run(out).table.sort("query_id", "doc_id")["score"].to_numpy())
-    np.testing.assert_allclose(tables[1], tables[0], atol=1e-4)
-    np.testing.assert_allclose(tables[2], tables[0], atol=1e-4)
+@pytest.mark.parametrize(
+    ("settings", "missing", "message"),
+    [
+        ({"backend": "tensorrt"}, "", "`backend`: expected torch, onnx or openvino, found 'tensorrt'"),
+        ({"backend": "onnx", "precision": "bfloat16"}, "", "`precision`: the backend onnx has no bfloat16"),
+        ({"backend": "onnx", "device": "cuda"}, "", "`device`: the backend onnx computes on the cpu, found 'cuda'"),
+        ({"backend": "onnx"}, "onnxruntime", NO_EXTRA.format("onnx")),
+        ({"backend": "openvino"}, "openvino", NO_EXTRA.format("openvino")),
+    ],
+)
+def test_what_is_refused(
+    settings: Any, missing: str, message: str, data: Data, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if missing:
+        monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(MissingExtraError if missing else EvenrankError) as caught:
+        scores(data, models["cat"], **settings)
+    assert str(caught.value) == message
 
 
 CLOSED = """
@@ -175,12 +151,8 @@ print(ended, CALLED, sys.modules["openvino_telemetry"])
 """
 
 
-def test_nothing_is_sent(data: Data, models: dict[str, Path], tmp_path: Path) -> None:
+def test_nothing_is_sent(files: list[str], models: dict[str, Path], tmp_path: Path) -> None:
     """In a process of its own: OpenVINO reports that it was imported."""
-    run, collection, queries = data
-    write_run(run, tmp_path / "first.run")
-    collection.write_csv(tmp_path / "c.tsv", separator="\t", include_header=False)
-    queries.write_csv(tmp_path / "q.tsv", separator="\t", include_header=False)
     command = [sys.executable, "-c", CLOSED, tmp_path, models["cat"]]
     paths = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
     # Where CI is set, it reports nothing.
@@ -192,26 +164,16 @@ def test_nothing_is_sent(data: Data, models: dict[str, Path], tmp_path: Path) ->
 
 def test_kernel_rankers(data: Data, tmp_path: Path) -> None:
     ranker = knrm(seed=1)
-    ranker.save(tmp_path / "knrm")
-    found = find_model(str(tmp_path / "knrm"))
-    assert (found.architecture, found.name) == ("kernel", "knrm")
-    result = scores(data, tmp_path / "knrm", out=tmp_path / "out.run")
-    run, collection, queries = data
-    joined = run.table.join(queries.rename({"text": "query"}), on="query_id").join(collection, on="doc_id")
-    joined = joined.sort("query_id", "doc_id")
-    expected = ranker.score(joined["query"].to_list(), joined["text"].to_list())
-    np.testing.assert_allclose(result, expected, atol=1e-6)
-    assert result.std() > 0
-    for settings in ({"backend": "onnx"}, {"precision": "bfloat16"}):
-        with pytest.raises(EvenrankError, match=r"knrm: kernel rankers need the backend torch and float32$"):
-            scores(data, tmp_path / "knrm", **settings)
-    with pytest.raises(InputError, match=r"knrm: a ranker of this library \(evenrank.json\) has no other `kind`"):
-        scores(data, tmp_path / "knrm", kind="cross")
-    file = protocol.config_file(tmp_path / "knrm")
-    for content in ('{"kind": "dot"}', '{"kind": "bert"}', "{}"):
-        file.write_text(content)
-        with pytest.raises(InputError, match=r"evenrank.json: expected the kind of a kernel ranker, found "):
-            scores(data, tmp_path / "knrm")
+    ranker.save(folder := tmp_path / "knrm")
+    assert (find_model(str(folder)).architecture, find_model(str(folder)).name) == ("kernel", "knrm")
+    assert np.array_equal(scores(data, folder, out=tmp_path / "out.run"), scores(data, ranker))
+    for settings, message in (
+        ({"backend": "onnx"}, "knrm: kernel rankers need the backend torch and float32"),
+        ({"precision": "bfloat16"}, "knrm: kernel rankers need the backend torch and float32"),
+        ({"kind": "cross"}, "knrm: a ranker of this library (evenrank.json) has no other `kind`"),
+    ):
+        with pytest.raises(EvenrankError, match=re.escape(message)):
+            scores(data, folder, **settings)
 
 
 def test_nothing_but_torch_is_imported_for_torch(data: Data, models: dict[str, Path]) -> None:
@@ -225,3 +187,63 @@ def test_nothing_but_torch_is_imported_for_torch(data: Data, models: dict[str, P
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(builtins, "__import__", guarded)
         scores(data, models["cat"])
+
+
+# --- exported models: batches by tokens, sessions ------------------------------------------------------------
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=20), st.integers(1, 6), st.booleans())
+def test_batches_keep_every_token(lengths: list[int], batch_size: int, left: bool) -> None:
+    mask = np.arange(max(lengths)) < np.array(lengths)[:, None]
+    mask = (mask[:, ::-1] if left else mask).astype(np.int64)
+    ids = np.arange(1, mask.size + 1).reshape(mask.shape) * mask
+    seen: list[int] = []
+    longest = []
+    for rows, (found_ids, found_mask) in export.by_length({"input_ids": ids, "attention_mask": mask}, batch_size):
+        assert 1 <= len(rows) <= batch_size
+        for row, own_ids, own_mask in zip(rows, found_ids, found_mask, strict=True):
+            assert own_ids[own_mask == 1].tolist() == ids[row][mask[row] == 1].tolist()
+            assert not own_ids[own_mask == 0].any()
+        needed = max(lengths[row] for row in rows)
+        assert needed <= found_ids.shape[1] <= needed + 3
+        longest.append(needed)
+        seen += rows.tolist()
+    assert sorted(seen) == list(range(len(lengths)))
+    assert longest == sorted(longest, reverse=True)
+
+
+@pytest.mark.parametrize("backend", ["onnx", "openvino"])
+def test_scores_and_truncation_are_those_of_torch(tmp_path: Path, backend: Any) -> None:
+    CatRanker.from_pretrained(str(tiny_bert(tmp_path / "bert", layers=2))).save(tmp_path / "cat")
+    queries, passages = texts(40, 5), texts(40, 100, 1)
+    exact, other = load_ranker(tmp_path / "cat"), load_ranker(tmp_path / "cat", backend=backend)
+    expected = exact.score(queries, passages, 2)
+    np.testing.assert_allclose(other.score(queries, passages, 2), expected, atol=1e-4)
+    np.testing.assert_allclose(other.score(queries[:1], passages[:1], 2), expected[:1], atol=1e-4)
+    exact.score(queries[:1], passages[:1], 2)
+    assert other.truncated == exact.truncated
+    assert exact.truncated is not None
+    assert exact.truncated.cut > 5
+    assert other.facts() == {**exact.facts(), "backend": backend}
+
+
+def test_a_signal_is_handled_after_models_that_went_in_the_order_they_came(tmp_path: Path) -> None:
+    from onnx import TensorProto, helper
+
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 2]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Add", ["x", "x"], ["y"])], "sum", values[:1], values[1:])
+    # As other libraries read it, too.
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(made, str(tmp_path / "sum.onnx"))
+    kept = [export.OpenVinoSession(tmp_path / "sum.onnx", ["x"], "float32") for _ in range(2)]
+    assert kept[0].run([np.ones((1, 2), np.float32)]).tolist() == [[2, 2]]
+    while kept:
+        kept.pop(0)
+        gc.collect()
+    seen: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, _: seen.append(number))
+    try:
+        os.kill(os.getpid(), signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert seen == [signal.SIGUSR1]

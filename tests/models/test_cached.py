@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import weakref
 from pathlib import Path
 from typing import Any
 
@@ -72,31 +71,6 @@ def test_equal_to_the_plain_gradient(bert: str, settings: dict[str, Any], chunk:
     same(gradients(ranker), expected)
 
 
-def test_the_second_pass_repeats_the_dropout_of_the_first(bert: str) -> None:
-    ranker = DotRanker.from_pretrained(bert).train()
-    inputs = ranker.encode(LISTS)
-    seen: list[Any] = []
-    ranker.model.register_forward_hook(lambda _, __, out: seen.append(out["sentence_embedding"].detach().clone()))
-    torch.manual_seed(1)
-    cached_backward(ranker, inputs, loss_of, chunk=4)
-    after = torch.get_rng_state()
-    half = len(seen) // 2
-    assert half > 5
-    assert all(torch.equal(first, second) for first, second in zip(seen[:half], seen[half:], strict=True))
-    # Another draw would have been another vector, and the second pass costs no draws.
-    torch.manual_seed(2)
-    cached_backward(ranker, inputs, loss_of, chunk=4)
-    assert not torch.equal(seen[0], seen[2 * half])
-    torch.manual_seed(1)
-    with torch.no_grad():
-        seen.clear()
-        from evenrank.training import trainer as cached
-
-        for piece in cached._pieces(inputs, 4):
-            ranker(**cached._texts(inputs, piece))
-    assert torch.equal(torch.get_rng_state(), after)
-
-
 def test_gradients_with_dropout(bert: str) -> None:
     """With dropout on, against one graph over the very same chunks and draws."""
     from evenrank.training import trainer as cached
@@ -107,38 +81,32 @@ def test_gradients_with_dropout(bert: str) -> None:
     torch.manual_seed(5)
     vectors = [ranker(**cached._texts(inputs, piece)) for piece in pieces]
     loss_of(ranker.scores(*(cached._in_order(vectors, pieces, side) for side in (0, 1)), inputs["mask"])).backward()
-    expected = gradients(ranker)
+    after, expected = torch.get_rng_state(), gradients(ranker)
     ranker.eval()
     without = plain(ranker, inputs)[1]
     ranker.train()
     torch.manual_seed(5)
     cached_backward(ranker, inputs, loss_of, chunk=4)
+    # The second pass repeats the dropout of the first, and costs no draws.
+    assert torch.equal(torch.get_rng_state(), after)
     found = gradients(ranker)
     same(found, expected)
     assert any((found[name] - without[name]).abs().max() > 1e-3 for name in found)
 
 
-class Live:
-    """Counts the bytes that graphs keep, as they are kept and let go."""
+class Kept:
+    """A tensor that a graph keeps, until it lets go."""
 
-    def __init__(self) -> None:
-        self.now = self.peak = 0
+    now = peak = 0
 
-    def pack(self, tensor: Any) -> Any:
-        # Detached: a result that its own node keeps would be a circle.
-        kept = _Kept(tensor.detach())
-        self.now += tensor.nbytes
-        self.peak = max(self.peak, self.now)
-        weakref.finalize(kept, self._let_go, tensor.nbytes)
-        return kept
-
-    def _let_go(self, size: int) -> None:
-        self.now -= size
-
-
-class _Kept:
     def __init__(self, tensor: Any) -> None:
-        self.tensor = tensor
+        # Detached: a result that its own node keeps would be a circle.
+        self.tensor = tensor.detach()
+        Kept.now += tensor.nbytes
+        Kept.peak = max(Kept.peak, Kept.now)
+
+    def __del__(self) -> None:
+        Kept.now -= self.tensor.nbytes
 
 
 def test_no_more_than_a_chunk_is_in_a_graph(bert: str) -> None:
@@ -154,15 +122,15 @@ def test_no_more_than_a_chunk_is_in_a_graph(bert: str) -> None:
     hook = ranker.model.register_forward_hook(count)
     peaks = []
     for cached_too in (False, True):
-        live = Live()
+        Kept.peak = 0
         rows.clear()
-        with torch.autograd.graph.saved_tensors_hooks(live.pack, lambda kept: kept.tensor):
+        with torch.autograd.graph.saved_tensors_hooks(Kept, lambda kept: kept.tensor):
             if cached_too:
                 cached_backward(ranker, inputs, lambda scores: scores.square().mean(), chunk=8)
             else:
                 ranker(**inputs).square().mean().backward()
-        assert live.now == 0
-        peaks.append((live.peak, max(rows), sum(rows)))
+        assert Kept.now == 0
+        peaks.append((Kept.peak, max(rows), sum(rows)))
     hook.remove()
     (plain_bytes, *plain_rows), (cached_bytes, *cached_rows) = peaks
     assert plain_rows == [120, 126]
@@ -180,16 +148,13 @@ def test_gradients_add_up_over_steps(bert: str) -> None:
     same(gradients(ranker), {name: value / 2 for name, value in once.items()})
 
 
-def test_parameters_of_the_loss_get_a_gradient(bert: str) -> None:
+def test_the_gradient_of_the_loss_itself(bert: str) -> None:
     ranker = DotRanker.from_pretrained(bert)
     weight = torch.tensor(0.3, requires_grad=True)
     cached_backward(ranker, ranker.encode(LISTS), lambda scores: weight * loss_of(scores), chunk=4)
     assert weight.grad is not None
     assert weight.grad != 0
-
-
-def test_a_loss_without_a_gradient(bert: str) -> None:
-    ranker = DotRanker.from_pretrained(bert)
+    gradients(ranker)
     assert cached_backward(ranker, ranker.encode(LISTS), lambda scores: scores.new_zeros(()), chunk=4) == 0
     assert all(not value.any() for value in gradients(ranker).values())
 

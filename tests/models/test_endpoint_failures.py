@@ -7,6 +7,7 @@ import gzip
 import html
 import json
 import logging
+import re
 import threading
 import time
 import traceback
@@ -28,52 +29,37 @@ from loopback import Body, Server, answer_to, serving
 BUSY = (429, {}, {"message": "slow down"})
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving() as made:
-        yield made
+def failure(model: Endpoint, out: Path | None = None) -> str:
+    """The message of a re-ranking that ends with an error."""
+    with pytest.raises(EvenrankError) as error:
+        ranked(model, out)
+    return str(error.value)
 
 
-@pytest.fixture
-def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds that would have been waited; they are not."""
-    seconds: list[float] = []
-    monkeypatch.setattr(endpoints.Session, "_wait", lambda _, wait: seconds.append(wait))
-    return seconds
-
-
-def test_an_answer_is_unpacked_no_further_than_is_allowed(server: Server, tmp_path: Path) -> None:
+def test_an_answer_is_unpacked_no_further_than_is_allowed(server: Server) -> None:
     # 65 MiB in a few kilobytes.
     answer = gzip.compress(b" " * (65 << 20) + b"[]")
-    server.behave = lambda *_: (200, {"Content-Encoding": "gzip"}, answer)
-    with pytest.raises(EvenrankError, match="an answer of more than 64 MiB"):
-        ranked(endpoint(server, concurrency=1), tmp_path / "run")
-    with pytest.raises(EvenrankError, match=r"an answer of more than 3 MiB \(`largest_answer`\)$"):
-        ranked(endpoint(server, concurrency=1, largest_answer=3), tmp_path / "run")
-    with pytest.raises(EvenrankError, match="expected a list of scores as 'results'"):
-        ranked(endpoint(server, concurrency=1, largest_answer=66), tmp_path / "run")
-    server.behave = lambda *_: (302, {"Content-Encoding": "gzip", "Location": "/"}, answer)
-    with pytest.raises(EvenrankError, match="an answer of more than 64 MiB"):
-        ranked(endpoint(server, concurrency=1), tmp_path / "run")
+    for status, settings, message in (
+        (200, {}, "an answer of more than 64 MiB (`largest_answer`)"),
+        (200, {"largest_answer": 3}, "an answer of more than 3 MiB (`largest_answer`)"),
+        (200, {"largest_answer": 66}, "expected a list of scores as 'results', found"),
+        (302, {}, "an answer of more than 64 MiB (`largest_answer`)"),
+    ):
+        server.behave = lambda *_, status=status: (status, {"Content-Encoding": "gzip", "Location": "/"}, answer)
+        assert message in failure(endpoint(server, concurrency=1, **settings))
 
 
-def test_an_answer_that_is_not_utf8_is_refused(server: Server) -> None:
-    answer = json.dumps({"results": [], "note": "é"}, ensure_ascii=False).encode("latin-1")
-    server.behave = lambda *_: (200, {}, answer)
-    with pytest.raises(EvenrankError, match=r"the query 'query 0': expected an answer in UTF-8, found other bytes$"):
-        ranked(endpoint(server, concurrency=1))
-
-
-def test_packed_answers(server: Server, tmp_path: Path) -> None:
-    """With a byte order mark, too."""
-
+def test_packed_answers_and_those_that_are_not_utf8(server: Server) -> None:
     def behave(number: int, body: Body) -> tuple[int, dict[str, str], bytes]:
+        # With a byte order mark, too.
         answer = json.dumps(answer_to(server.paths[number], body)).encode("utf-8-sig")
         return (200, {"Content-Encoding": "gzip"}, gzip.compress(answer))
 
-    plain = ranked(endpoint(server), tmp_path / "plain")
     server.behave = behave
-    assert scores_of(ranked(endpoint(server), tmp_path / "packed")) == scores_of(plain)
+    assert scores_of(ranked(endpoint(server))) == expected()
+    server.behave = lambda *_: (200, {}, json.dumps({"note": "é"}, ensure_ascii=False).encode("latin-1"))
+    problem = "the query 'query 0': expected an answer in UTF-8, found other bytes"
+    assert failure(endpoint(server, concurrency=1)).endswith(problem)
 
 
 def first(count: int, told: Any) -> Callable[[int, Body], Any]:
@@ -107,22 +93,18 @@ def test_asked_again(told: Any, wanted: list[float], server: Server, waits: list
     assert len(server.bodies) == REQUESTS + 3
 
 
-def test_retry_after_as_a_date(server: Server, waits: list[float]) -> None:
+def test_retry_after_as_a_date_and_a_wait_that_is_too_long(server: Server, waits: list[float]) -> None:
     server.behave = first(1, (429, {"Retry-After": formatdate(time.time() + 90, usegmt=True)}, {}))
     ranked(endpoint(server, concurrency=1))
     (wait,) = waits
     assert 80 < wait <= 90
-
-
-def test_a_wait_that_is_too_long(server: Server, waits: list[float]) -> None:
+    asked = len(server.bodies)
     server.behave = lambda *_: (429, {"Retry-After": "3600"}, {"message": "quota"})
-    with pytest.raises(EvenrankError) as error:
-        ranked(endpoint(server, concurrency=1))
-    assert str(error.value) == (
+    assert failure(endpoint(server, concurrency=1)) == (
         f"{server.url}/rerank: the query 'query 0': status 429: 'quota'; it asks to wait 3,600 s, more than 300: start"
         " again later"
     )
-    assert (len(server.bodies), waits) == (1, [])
+    assert (len(server.bodies) - asked, len(waits)) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -131,16 +113,15 @@ def test_a_wait_that_is_too_long(server: Server, waits: list[float]) -> None:
         ((503, {}, b"<html><h1>no  server</h1></html>"), "status 503: 'no server' (7 tries)"),
         ((500, {}, b""), "status 500 (7 tries)"),
         (BUSY, "status 429: 'slow down' (7 tries)"),
-        ("drop", "the connection was dropped (7 tries)"),
         ("half", "the connection was dropped (7 tries)"),
     ],
-    ids=["503", "500", "429", "drop", "half"],
+    ids=["503", "500", "429", "half"],
 )
 def test_one_line_after_some_tries(told: Any, problem: str, server: Server, waits: list[float], tmp_path: Path) -> None:
     server.behave = lambda *_: told
-    with pytest.raises(EvenrankError) as error:
-        ranked(endpoint(server, concurrency=1), tmp_path / "run")
-    assert str(error.value) == f"{server.url}/rerank: the query 'query 0': {problem}"
+    assert failure(endpoint(server, concurrency=1), tmp_path / "run") == (
+        f"{server.url}/rerank: the query 'query 0': {problem}"
+    )
     assert waits == [1, 2, 4, 8, 16, 32]
     assert len(server.bodies) == 7
     assert not (tmp_path / "run").exists()
@@ -166,21 +147,9 @@ def test_one_line_after_some_tries(told: Any, problem: str, server: Server, wait
 )  # fmt: skip
 def test_refused(status: int, content: Any, problem: str | None, server: Server, waits: list[float]) -> None:
     server.behave = lambda *_: (status, {}, content)
-    with pytest.raises(EvenrankError) as error:
-        ranked(endpoint(server, "tei", concurrency=1))
-    assert problem is None or str(error.value) == f"{server.url}/rerank: the query 'query 0': {problem}"
+    said = failure(endpoint(server, "tei", concurrency=1))
+    assert problem is None or said == f"{server.url}/rerank: the query 'query 0': {problem}"
     assert (len(server.bodies), waits) == (1, [])
-
-
-def test_slow_answers(server: Server, waits: list[float]) -> None:
-    done = threading.Event()
-    server.behave = lambda *_: done.wait(60) and None
-    try:
-        with pytest.raises(EvenrankError, match=r"/rerank: the query 'query 0': no answer in 0.05 s \(7 tries\)$"):
-            ranked(endpoint(server, concurrency=1, timeout=0.05))
-    finally:
-        done.set()
-    assert len(waits) == 6
 
 
 @pytest.mark.parametrize(
@@ -208,8 +177,8 @@ def test_an_answer_in_drops(begin: bytes, drop: bytes, server: Server, monkeypat
 
     server.behave = lambda *_: drip
     try:
-        with pytest.raises(EvenrankError, match=r"/rerank: the query 'query 0': no answer in 0.2 s \(1 try\)$"):
-            ranked(endpoint(server, "tei", concurrency=1, timeout=0.2))
+        said = failure(endpoint(server, "tei", concurrency=1, timeout=0.2))
+        assert said.endswith("/rerank: the query 'query 0': no answer in 0.2 s (1 try)")
         # The connection is not left open either.
         assert cut.wait(20)
     finally:
@@ -227,8 +196,7 @@ def test_after_a_cut_answers_come_again(server: Server, waits: list[float]) -> N
 def test_nobody_there(waits: list[float]) -> None:
     with serving() as gone:
         pass
-    with pytest.raises(EvenrankError, match=r"/rerank: the query 'query 0': Connection refused \(7 tries\)$"):
-        ranked(endpoint(gone, concurrency=1))
+    assert failure(endpoint(gone, concurrency=1)).endswith(": the query 'query 0': Connection refused (7 tries)")
 
 
 @pytest.mark.parametrize("status", [301, 307])
@@ -237,18 +205,17 @@ def test_redirects_are_not_followed(status: int, server: Server, waits: list[flo
     with serving() as elsewhere:
         target = f"http://u:p/w@{elsewhere.url[7:]}/rerank?k=v"
         server.behave = lambda *_: (status, {"Location": target}, b"")
-        with pytest.raises(EvenrankError) as error:
-            ranked(endpoint(server, concurrency=1, key_env="THE_KEY"))
+        said = failure(endpoint(server, concurrency=1, key_env="THE_KEY"))
         assert elsewhere.bodies == []
     problem = f"status {status}: redirected to '{elsewhere.url}/rerank', which is not followed"
-    assert str(error.value) == f"{server.url}/rerank: the query 'query 0': {problem}"
+    assert said == f"{server.url}/rerank: the query 'query 0': {problem}"
 
 
 @pytest.mark.parametrize("location", ["http://[x", "", None, "//u:pw@[::1", "/a\x1b[2Jb"])
 def test_a_redirect_to_nowhere(location: str | None, server: Server, waits: list[float]) -> None:
     server.behave = lambda *_: (302, {} if location is None else {"Location": location}, b"")
-    with pytest.raises(EvenrankError, match=r"^[ -~]*: status 302: redirected to '[^@]*', which is not followed$"):
-        ranked(endpoint(server, concurrency=1))
+    said = failure(endpoint(server, concurrency=1))
+    assert re.fullmatch(r"[ -~]*: status 302: redirected to '[^@]*', which is not followed", said)
 
 
 def test_a_proxy_is_for_other_machines(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,13 +307,22 @@ def test_a_key_is_sent_and_shown_nowhere(
     assert (tmp_path / "run.answers.sqlite").exists()
 
 
-@pytest.mark.parametrize("status", [200, 308, 401, 503])
+TOLD = f"no: 'Bearer {KEY}' at ?token=token-in-the-url"
+
+
+def odd(file: IO[bytes]) -> None:
+    """A header that cannot be read."""
+    file.write(f"HTTP/1.1 403 {KEY}\r\nX: y\r\n{KEY}\r\n\r\n".encode())
+    file.flush()
+
+
+@pytest.mark.parametrize("told", [200, 308, 401, 503, odd, "drop", "half"])
 def test_a_server_that_repeats_the_key(
-    status: int, keyed: Endpoint, server: Server, tmp_path: Path, waits: list[float], seen: list[str]
+    told: Any, keyed: Endpoint, server: Server, tmp_path: Path, waits: list[float], seen: list[str]
 ) -> None:
-    told = f"no: 'Bearer {KEY}' at ?token=token-in-the-url"
-    for content in ({"message": told}, told.encode(), {"results": [{"index": told}]}, {"results": told}):
-        server.behave = lambda *_, content=content: (status, {"Location": f"/{KEY}"}, content)
+    contents = ({"message": TOLD}, TOLD.encode(), {"results": [{"index": TOLD}]}, {"results": TOLD})
+    for answer in [(told, {"Location": f"/{KEY}"}, one) for one in contents] if isinstance(told, int) else [told]:
+        server.behave = lambda *_, answer=answer: answer
         with pytest.raises(EvenrankError) as error:
             ranked(keyed, tmp_path / "run")
         seen.append(all_of(error.value))
@@ -368,30 +344,8 @@ def test_forms_of_a_key(server: Server, monkeypatch: pytest.MonkeyPatch) -> None
         for before in ("no:", "x" * 190):
             content = {"message": f"{before} {form} {form}"}
             server.behave = lambda *_, content=content: (401, {}, content)
-            with pytest.raises(EvenrankError) as error:
-                ranked(endpoint(server, "tei", concurrency=1, key_env="THE_KEY"))
-            assert str(error.value).endswith(": status 401: a text that repeats what is secret")
-
-
-def test_a_header_that_cannot_be_read_is_not_logged(keyed: Endpoint, server: Server, seen: list[str]) -> None:
-    def odd(file: IO[bytes]) -> None:
-        file.write(f"HTTP/1.1 403 {KEY}\r\nX: y\r\n{KEY}\r\n\r\n".encode())
-        file.flush()
-
-    server.behave = lambda *_: odd
-    with pytest.raises(EvenrankError, match="status 403") as error:
-        ranked(keyed)
-    seen.append(all_of(error.value))
-
-
-@pytest.mark.parametrize("told", ["drop", "half"])
-def test_a_lost_connection_shows_no_address(
-    told: str, keyed: Endpoint, server: Server, waits: list[float], seen: list[str]
-) -> None:
-    server.behave = lambda *_: told
-    with pytest.raises(EvenrankError) as error:
-        ranked(keyed)
-    seen.append(all_of(error.value))
+            said = failure(endpoint(server, "tei", concurrency=1, key_env="THE_KEY"))
+            assert said.endswith(": status 401: a text that repeats what is secret")
 
 
 def test_a_login_in_the_address(server: Server, tmp_path: Path, seen: list[str], waits: list[float]) -> None:

@@ -1,6 +1,6 @@
 """Every kind of ranker through one protocol: tiny random models score as sentence-transformers itself scores them.
 
-The other kinds are in ``test_other_kinds``."""
+The other kinds are in ``test_kinds_used``."""
 
 from __future__ import annotations
 
@@ -64,11 +64,13 @@ def test_scores_are_sentence_transformers_own(name: str, folders: dict[str, Mode
     folder = folders[name]
     assert folder.architecture == KINDS[name].architecture
     model = load_encoder(folder, "float32", "cpu")
-    scorer = load(folder)
-    found = scorer.score(QUERIES, PASSAGES, 30)
+    found = load(folder).score(QUERIES, PASSAGES, 30)
     close(found, own_scores(model, QUERIES, PASSAGES))
     assert load(folder).score(QUERIES, PASSAGES, 30).tobytes() == found.tobytes()
-    assert load_ranker(model).score(QUERIES, PASSAGES, 30).tobytes() == found.tobytes()
+    # A loaded model is left as it was.
+    assert load_ranker(model.train()).score(QUERIES, PASSAGES, 30).tobytes() == found.tobytes()
+    assert model.training
+    assert "preprocess" not in vars(model)
 
 
 def test_scores_do_not_depend_on_the_batch(name: str, folders: dict[str, ModelFolder]) -> None:
@@ -78,13 +80,6 @@ def test_scores_do_not_depend_on_the_batch(name: str, folders: dict[str, ModelFo
     order = np.random.default_rng(0).permutation(30)
     shuffled = scorer.score([QUERIES[row] for row in order], [PASSAGES[row] for row in order], 7)
     np.testing.assert_allclose(shuffled, alone[order], rtol=1e-5, atol=2e-5)
-
-
-def test_a_loaded_model_is_left_as_it_was(name: str, folders: dict[str, ModelFolder]) -> None:
-    model = load_encoder(folders[name], "float32", "cpu").train()
-    load_ranker(model).score(QUERIES, PASSAGES)
-    assert model.training
-    assert "preprocess" not in vars(model)
 
 
 def longer(model: Any, name: str, prompts: dict[str, str]) -> int:
@@ -186,16 +181,6 @@ def test_scores_in_bfloat16_are_not_rounded_to_it(name: str, folders: dict[str, 
     assert len(np.unique(rough)) > 290 > len(np.unique(rounded))
 
 
-def test_late_interaction_by_hand(folders: dict[str, ModelFolder]) -> None:
-    model = load_encoder(folders["late"], "float32", "cpu")
-    expected = []
-    for query, passage in zip(QUERIES, PASSAGES, strict=True):
-        of_query, of_passage = model.encode_query(query), model.encode_document(passage)
-        assert len(of_query) == 8
-        expected.append(sum(max(float(a @ b) for b in of_passage) for a in of_query))
-    close(load(folders["late"]).score(QUERIES, PASSAGES), expected)
-
-
 @pytest.mark.parametrize("similarity", ["dot", "cosine", "euclidean", "manhattan"])
 def test_each_similarity_of_sparse_vectors(similarity: str, tmp_path: Path) -> None:
     from kind_factories import splade
@@ -206,16 +191,6 @@ def test_each_similarity_of_sparse_vectors(similarity: str, tmp_path: Path) -> N
     second = model.encode_document(PASSAGES, convert_to_sparse_tensor=False)
     np.testing.assert_allclose(found, model.similarity_pairwise(first, second).numpy(), rtol=1e-5, atol=1e-4)
     assert load_ranker(model).facts()["similarity"] == similarity
-
-
-def test_queries_and_passages_take_routes_of_their_own(folders: dict[str, ModelFolder]) -> None:
-    scorer = load(folders["inference-free"])
-    # The weight of the query's word times that of the passage's vector at this word.
-    model = load_encoder(folders["inference-free"], "float32", "cpu")
-    word = model[0].sub_modules["query"][0].tokenizer.convert_tokens_to_ids("doctor")
-    weight = float(model[0].sub_modules["query"][0].weight[word].detach())
-    passage = model.encode_document("she is a nurse", convert_to_sparse_tensor=False)
-    assert scorer.score(["doctor"], ["she is a nurse"])[0] == pytest.approx(weight * float(passage[word]), rel=1e-5)
 
 
 @pytest.mark.parametrize("restored", [True, False])

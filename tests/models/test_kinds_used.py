@@ -6,26 +6,26 @@ import json
 import logging
 import re
 import shutil
-import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 from tiny_models import WORDS, texts, tiny_bert, without
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 
-from evenrank.files import EvenrankError, read_run
+import evenrank
+from evenrank.files import EvenrankError, Run, as_run, read_run, write_run
 from evenrank.models.load import load_ranker
 from evenrank.models.rerank import rerank
 from evenrank.models.stored import find_model, load_encoder
 from evenrank.training.run import ranker_at
-from kind_factories import KINDS, llama, saved
+from kind_factories import KINDS, OTHERS, llama, saved
+from loopback import serving
 
 QUERIES = {f"q{i}": text for i, text in enumerate(texts(3, 4, seed=1))}
 PASSAGES = {f"d{i}": text for i, text in enumerate(texts(20, 36, seed=2))}
@@ -49,30 +49,26 @@ def refused(model: Any, **settings: Any) -> str:
     return str(caught.value)
 
 
-def test_the_command_tells_what_was_cut(folders: dict[str, str], tmp_path: Path) -> None:
-    from evenrank.cli import app
+def again(model: Any, **settings: Any) -> Run:
+    return rerank(RUN, model=model, collection=PASSAGES, queries=QUERIES, device="cpu", quiet=True, **settings)
 
-    rows = [f"{query} Q0 {passage} 1 {score} first" for query, of in RUN.items() for passage, score in of.items()]
-    (tmp_path / "first.run").write_text("\n".join(rows) + "\n")
+
+def test_the_command_tells_what_was_cut(folders: dict[str, str], tmp_path: Path, evenrank: Any) -> None:
+    write_run(as_run(RUN), tmp_path / "first.run")
     for file, content in (("c.tsv", PASSAGES), ("q.tsv", QUERIES)):
         (tmp_path / file).write_text("".join(f"{key}\t{text}\n" for key, text in content.items()))
     files = ["--collection", tmp_path / "c.tsv", "--queries", tmp_path / "q.tsv", "--device", "cpu", "--quiet"]
-    command = ["rerank", tmp_path / "first.run", *files, "--out", tmp_path / "out.run", "--query-prompt", "she "]
-    prompt = ["--document-prompt", "a nurse "]
-    done = CliRunner().invoke(app, [str(part) for part in [*command, *prompt, "--model", folders["splade"]]])
-    assert done.exit_code == 0, done.output
+    prompts = ["--query-prompt", "she ", "--document-prompt", "a nurse "]
+    command = ["rerank", tmp_path / "first.run", *files, *prompts, "--out", tmp_path / "out.run", "--model"]
+    done = evenrank(*command, folders["splade"])
+    assert done.status == 0, done.err
     # [CLS] and [SEP] besides.
     cut = sum(len(passage.split()) + 4 > 24 for passage in PASSAGES.values())
-    assert f"splade: {cut} of 20 passages are longer than the 24 tokens that it reads" in done.output
-    found = read_run(tmp_path / "out.run").table
-    scorer = load_ranker(folders["splade"], device="cpu", query_prompt="she ", document_prompt="a nurse ")
-    pairs = [[QUERIES[q] for q in found["query_id"]], [PASSAGES[d] for d in found["doc_id"]]]
-    np.testing.assert_allclose(found["score"].to_numpy(), scorer.score(*pairs), rtol=1e-5, atol=2e-5)
-    done = CliRunner().invoke(app, [str(part) for part in [*command, *prompt, "--model", folders["cross"]]])
-    assert isinstance(done.exception, EvenrankError)
-    assert str(done.exception) == (
-        "--document-prompt: a cross-encoder has one prompt, --query-prompt, before the whole pair"
-    )
+    assert f"splade: {cut} of 20 passages are longer than the 24 tokens that it reads" in done.err
+    expected = again(folders["splade"], query_prompt="she ", document_prompt="a nurse ")
+    assert read_run(tmp_path / "out.run").table.equals(expected.table)
+    message = "--document-prompt: a cross-encoder has one prompt, --query-prompt, before the whole pair"
+    assert evenrank(*command, folders["cross"]).err == f"evenrank: {message}\n"
 
 
 def test_what_was_cut_survives_an_interruption(
@@ -84,18 +80,7 @@ def test_what_was_cut_survives_an_interruption(
     monkeypatch.setattr(Work, "remove", lambda self: None)
 
     def notes(name: str, **settings: Any) -> tuple[str, ...]:
-        out = tmp_path / f"{name}.run"
-        return rerank(
-            RUN,
-            model=folders[name],
-            collection=PASSAGES,
-            queries=QUERIES,
-            batch_size=3,
-            out=out,
-            device="cpu",
-            quiet=True,
-            **settings,
-        ).notes[1:]
+        return again(folders[name], batch_size=3, out=tmp_path / f"{name}.run", **settings).notes[1:]
 
     for name in ("cross", "late"):
         first = notes(name)
@@ -104,82 +89,23 @@ def test_what_was_cut_survives_an_interruption(
         assert len(kept) > 3
         for file in kept[2:]:
             file.unlink()
-        again = notes(name)
-        assert "scores kept from an interrupted run" in again[0]
-        assert again[1:] == first
+        second = notes(name)
+        assert "scores kept from an interrupted run" in second[0]
+        assert second[1:] == first
         # Another prompt, other scores.
         assert "kept" not in notes(name, query_prompt="a nurse ")[0]
 
 
-def test_windows_count_each_passage_once(folders: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = rerank(RUN, model=folders["bi"], collection=PASSAGES, queries=QUERIES, device="cpu", quiet=True)
+@pytest.mark.parametrize("name", ["bi", "splade", "late"])
+def test_windows_count_each_passage_once(name: str, folders: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = again(folders[name])
     monkeypatch.setattr("evenrank.models.rerank._WINDOW", 1)
     monkeypatch.setattr("evenrank.models.encoder_scorers._BATCHES", 1)
-    for name in ("bi", "splade", "late"):
-        parts = rerank(
-            RUN, model=folders[name], collection=PASSAGES, queries=QUERIES, batch_size=3, device="cpu", quiet=True
-        )
-        monkeypatch.setattr("evenrank.models.rerank._WINDOW", 64)
-        whole = rerank(RUN, model=folders[name], collection=PASSAGES, queries=QUERIES, device="cpu", quiet=True)
-        monkeypatch.setattr("evenrank.models.rerank._WINDOW", 1)
-        assert parts.notes == whole.notes
-        assert " of 20 passages are longer than " in parts.notes[1]
-        key = ["query_id", "doc_id"]
-        both = parts.table.join(whole.table, on=key)
-        np.testing.assert_allclose(both["score"], both["score_right"], rtol=1e-5, atol=2e-5)
-
-
-@pytest.mark.filterwarnings("ignore:INFO", "ignore:You can hide", "ignore::DeprecationWarning")
-@pytest.mark.parametrize("name", KINDS)
-def test_in_pyterrier(name: str, folders: dict[str, str]) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pytest.importorskip("pyterrier", reason="PyTerrier is not installed")
-    import pandas as pd
-
-    from evenrank.decide.pyterrier import EvenrankReranker
-
-    given = pd.DataFrame(
-        [(qid, QUERIES[qid], docno, PASSAGES[docno]) for qid in QUERIES for docno in list(PASSAGES)[:4]],
-        columns=["qid", "query", "docno", "text"],
-    )
-    found = EvenrankReranker(folders[name], device="cpu", query_prompt="the ")(given)
-    expected = load_ranker(folders[name], device="cpu", query_prompt="the ").score(
-        given["query"].tolist(), given["text"].tolist()
-    )
-    np.testing.assert_allclose(found["score"], expected, rtol=1e-5, atol=2e-5)
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_position_sensitivity(name: str, folders: dict[str, str], tmp_path: Path) -> None:
-    from evenrank.cli import app
-
-    rest = [" ".join(half).capitalize() + "." for half in (WORDS[:7], WORDS[7:])] * 2
-    passages = [" ".join([*rest[:i], "Early night.", *rest[i:]]) for i in range(4)]
-    paragraphs = [
-        {
-            "context": passage,
-            "qas": [
-                {
-                    "id": f"q{i}",
-                    "question": f"{WORDS[i]} {WORDS[i + 4]}",
-                    "answers": [{"text": "Early", "answer_start": passage.index("Early")}],
-                }
-            ],
-        }
-        for i, passage in enumerate(passages)
-    ]
-    (tmp_path / "squad.json").write_text(json.dumps({"data": [{"title": "t", "paragraphs": paragraphs}]}))
-    arguments = ["position", "sensitivity", folders[name], "--squad", tmp_path / "squad.json", "--places", 2]
-    options = ["--device", "cpu", "--query-prompt", "the ", "--json", tmp_path / "s.json", "--quiet"]
-    done = CliRunner().invoke(app, [str(part) for part in [*arguments, *options]])
-    assert done.exit_code == 0, done.output
-    found = json.loads((tmp_path / "s.json").read_text())
-    assert found["settings"]["ranker"]["kind"] == KINDS[name].name
-    assert found["settings"]["ranker"]["query_prompt"] == "the "
-    # Of 30 words with the answer the last ones are not read; static embeddings read all.
-    lost = found["moved"]["cut"]
-    assert lost == ([0, 0] if name == "static" else [0, 4] if KINDS[name].offsets else None)
+    parts = again(folders[name], batch_size=3)
+    assert parts.notes == whole.notes
+    assert " of 20 passages are longer than " in parts.notes[1]
+    both = parts.table.join(whole.table, on=["query_id", "doc_id"])
+    np.testing.assert_allclose(both["score"], both["score_right"], rtol=1e-5, atol=2e-5)
 
 
 def test_prompts_where_there_are_none(tmp_path: Path) -> None:
@@ -192,56 +118,55 @@ def test_prompts_where_there_are_none(tmp_path: Path) -> None:
     assert refused(words, query_prompt="x") == "`query_prompt`: a function takes no prompts"
     assert refused(knrm, document_prompt="") == "`document_prompt`: a kernel ranker takes no prompts"
     knrm.save(tmp_path / "knrm")
-    both = {"query_prompt": "x", "document_prompt": "y"}
     message = "`query_prompt`, `document_prompt`: a kernel ranker takes no prompts"
-    assert refused(str(tmp_path / "knrm"), **both) == message
+    assert refused(str(tmp_path / "knrm"), query_prompt="x", document_prompt="y") == message
     assert refused(load_ranker(words), query_prompt="x") == (
         "`query_prompt`: a model that is a scorer already takes no prompts"
     )
     assert refused(words, query_prompt=7) == "`query_prompt`: expected a string, found 7"
-    assert load_ranker(words).facts() == {"kind": "function", "model": "words"}
-    assert load_ranker(knrm).facts() == {
-        "kind": "knrm", "model": "knrm", "sha256": None, "precision": "float32", "backend": "torch", "device": "cpu"
-    }  # fmt: skip
 
 
-def test_kinds_that_the_files_deny(folders: dict[str, str]) -> None:
-    def message(name: str, kind: str) -> str:
-        return refused(folders[name], kind=kind).removeprefix(f"{folders[name]}: ")
+SAYS = "`kind`: expected {}, as its files say, found {}"
+NO_BACKEND = "the backend onnx cannot run this kind of model"
 
-    assert message("splade", "late") == "`kind`: expected sparse, as its files say, found late"
-    assert message("late", "bi") == "`kind`: expected late, as its files say, found bi"
-    assert message("bi", "sparse") == "`kind`: expected bi, as its files say, found sparse"
-    assert message("splade", "cross") == "a sparse encoder has no head that scores pairs"
-    assert message("causal", "late") == "`kind`: expected cross, as its files say, found late"
-    assert find_model(folders["late"], "late").architecture == "late"
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("splade", {"kind": "late"}, SAYS.format("sparse", "late")),
+        ("late", {"kind": "bi"}, SAYS.format("late", "bi")),
+        ("bi", {"kind": "sparse"}, SAYS.format("bi", "sparse")),
+        ("causal", {"kind": "late"}, SAYS.format("cross", "late")),
+        ("splade", {"kind": "cross"}, "a sparse encoder has no head that scores pairs"),
+        *((name, {"backend": "onnx"}, NO_BACKEND) for name in ("splade", "inference-free", "causal", "static")),
+    ],
+)
+def test_kinds_and_back_ends_that_the_files_deny(
+    name: str, settings: Any, message: str, folders: dict[str, str]
+) -> None:
+    assert refused(folders[name], **settings) == f"{folders[name]}: {message}"
 
 
 def test_plain_checkpoints_need_a_kind(folders: dict[str, str], tmp_path: Path) -> None:
     masked = str(Path(folders["splade"]).parent / "checkpoint")
-    assert refused(masked) == (
-        f"{masked}: not clear what kind of ranker this is (BertForMaskedLM): set `kind` to sparse or bi"
-    )
-    assert load_ranker(masked, kind="sparse", device="cpu").facts()["kind"] == "sparse encoder"
-    with pytest.raises(EvenrankError) as error:
-        ranker_at(masked)
-    new = 'a new ranker on it is RankerRecipe(kind="dot", model=…), or kind="cat"'
-    assert str(error.value) == f"{masked}: no ranker that was trained before: {new}"
     plain = str(tiny_bert(tmp_path / "plain"))
-    assert refused(plain, kind="sparse") == (
-        f"{plain}: expected an architecture with a head that predicts words, found none"
-    )
-    assert (
-        refused(plain, kind="late") == f"{plain}: expected a model with a projection for late interaction, found none"
-    )
     language = str(llama(tmp_path / "llama", more=("yes", "no")))
-    assert refused(language).endswith("(LlamaForCausalLM): set `kind` to cross or bi")
-    assert load_ranker(language, kind="cross", device="cpu").facts()["kind"] == "causal language model"
     # Without these words, both would be the unknown one: every score 0.
     speechless = str(llama(tmp_path / "speechless"))
-    assert refused(speechless, kind="cross") == (
-        f"{speechless}: the tokeniser lacks the words whose logits make the score (yes and no by default)"
-    )
+    lacking = "the tokeniser lacks the words whose logits make the score (yes and no by default)"
+    for folder, kind, message in (
+        (masked, None, "not clear what kind of ranker this is (BertForMaskedLM): set `kind` to sparse or bi"),
+        (plain, "sparse", "expected an architecture with a head that predicts words, found none"),
+        (plain, "late", "expected a model with a projection for late interaction, found none"),
+        (language, None, "not clear what kind of ranker this is (LlamaForCausalLM): set `kind` to cross or bi"),
+        (speechless, "cross", lacking),
+    ):
+        assert refused(folder, kind=kind) == f"{folder}: {message}"
+    assert load_ranker(masked, kind="sparse", device="cpu").facts()["kind"] == "sparse encoder"
+    assert load_ranker(language, kind="cross", device="cpu").facts()["kind"] == "causal language model"
+    new = 'a new ranker on it is RankerRecipe(kind="dot", model=…), or kind="cat"'
+    with pytest.raises(EvenrankError, match=re.escape(f"{masked}: no ranker that was trained before: {new}")):
+        ranker_at(masked)
 
 
 @pytest.mark.parametrize(
@@ -277,6 +202,7 @@ def test_a_model_that_lacks_weights_is_refused(
         ("splade", "cls.predictions.transform.dense", "cls.predictions.transform.dense"),
         ("inference-free", "cls.predictions.transform.dense", "cls.predictions.transform.dense"),
         ("causal", "lm_head", "lm_head"),
+        ("cross", "classifier", "0.model.classifier"),
     ],
 )
 def test_heads_without_weights(name: str, weights: str, head: str, folders: dict[str, str], tmp_path: Path) -> None:
@@ -328,17 +254,70 @@ def test_models_of_pylate(folders: dict[str, str], tmp_path: Path) -> None:
 
 def test_other_back_ends(folders: dict[str, str]) -> None:
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-    for name in ("splade", "inference-free", "causal", "static"):
-        message = refused(folders[name], backend="onnx")
-        assert message == f"{folders[name]}: the backend onnx cannot run this kind of model"
     scorer = load_ranker(folders["late"], device="cpu", backend="onnx")
     assert (scorer.facts()["backend"], scorer.facts()["precision"]) == ("onnx", "float32")
-    queries, passages = list(QUERIES.values()), list(PASSAGES.values())[:3]
-    expected = load_ranker(folders["late"], device="cpu").score(queries, passages)
-    np.testing.assert_allclose(scorer.score(queries, passages), expected, rtol=1e-3, atol=1e-3)
+    pairs = list(QUERIES.values()), list(PASSAGES.values())[:3]
+    expected = load_ranker(folders["late"], device="cpu").score(*pairs)
+    np.testing.assert_allclose(scorer.score(*pairs), expected, rtol=1e-3, atol=1e-3)
 
 
-def test_frames_of_texts_are_taken_too(folders: dict[str, str]) -> None:
-    collection = pl.DataFrame({"doc_id": list(PASSAGES), "text": list(PASSAGES.values())})
-    run = rerank(RUN, model=folders["static"], collection=collection, queries=QUERIES, device="cpu", quiet=True)
-    assert run.notes == ("static: static embeddings, float32",)
+# --- rankers that are not sentence-transformers': this library's own, functions and endpoints ------------------------
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    home = tmp_path_factory.mktemp("others")
+    with serving() as server:
+        yield {name: other.make(home, server.url) for name, other in OTHERS.items()}
+
+
+def on_cpu(model: Any) -> dict[str, Any]:
+    return {"device": "cpu"} if isinstance(model, Path) else {}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_another_ranker_is_and_what_it_truncates(name: str, others: dict[str, Any]) -> None:
+    model, kind = others[name], OTHERS[name]
+    scorer = load_ranker(model, **on_cpu(model))
+    facts = scorer.facts()
+    assert facts | kind.facts == facts
+    assert json.loads(json.dumps(facts)) == facts
+    assert facts.get("sha256") == (find_model(str(model)).digest() if isinstance(model, Path) else None)
+    queries, passages = ["she runs"] * 20, list(PASSAGES.values())
+    scorer.score(queries, passages, 4)
+    longer = sum(len(passage.split()) > (kind.words or 0) for passage in passages)
+    assert 0 < longer <= 20
+    expected = None if kind.unit is None else (kind.unit, longer, 20)
+    found = scorer.truncated
+    assert (found and (found.unit, found.cut, found.of)) == expected
+    # A re-ranked run says what its ranker is.
+    texts = {"collection": PASSAGES, "queries": {"q": "she runs"}}
+    run = rerank({"q": dict.fromkeys(PASSAGES, 1.0)}, model=model, **texts, quiet=True, **on_cpu(model))
+    assert run.card is not None
+    assert run.card["ranker"] == facts
+    said = [note for note in run.notes if "float32" in note or "endpoint" in note]
+    assert len(said) == (kind.facts["kind"] != "function")
+    assert all(str(kind.facts.get("query_prompt", "")) in note for note in said)
+
+
+LOST = {"static": [0, 0], "causal": None}
+
+
+@pytest.mark.parametrize("name", [*OTHERS, *KINDS])
+def test_position_sensitivity(name: str, others: dict[str, Any], folders: dict[str, str], tmp_path: Path) -> None:
+    model = others[name] if name in OTHERS else Path(folders[name])
+    facts = OTHERS[name].facts if name in OTHERS else {"kind": KINDS[name].name}
+    # Of 30 words with the answer the last ones are not read; static embeddings read all.
+    lost = LOST.get(name, None if name in OTHERS and OTHERS[name].words is None else [0, 4])
+    rest = [" ".join(half).capitalize() + "." for half in (WORDS[:7], WORDS[7:])] * 2
+    passages = [" ".join([*rest[:i], "Early night.", *rest[i:]]) for i in range(4)]
+    paragraphs = []
+    for number, passage in enumerate(passages):
+        answers = [{"text": "Early", "answer_start": passage.index("Early")}]
+        question = f"{WORDS[number]} {WORDS[number + 4]}"
+        paragraphs.append({"context": passage, "qas": [{"id": f"q{number}", "question": question, "answers": answers}]})
+    path = tmp_path / "squad.json"
+    path.write_text(json.dumps({"data": [{"title": "t", "paragraphs": paragraphs}]}))
+    found = evenrank.position_sensitivity(model, squad=path, places=2, quiet=True, **on_cpu(model)).to_dict()
+    assert found["settings"]["ranker"] | facts == found["settings"]["ranker"]  # type: ignore[index]
+    assert found["moved"]["cut"] == lost  # type: ignore[index]

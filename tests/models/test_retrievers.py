@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import threading
 import urllib.parse
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,27 +13,14 @@ from uuid import uuid4
 import pytest
 
 from evenrank import EvenrankError, retrieve_from
-from evenrank.models import endpoints
-from loopback import Body, Server, serving
+from loopback import Body, Server
 
 QUERIES = {"q1": "who knew: a/b & ü", "q2": "nothing", "q3": 'said "so"'}
 FOUND = {"q1": {"d2": 3.5, "d1": 0.1 + 0.2}, "q3": {"d9": 2.0, "d3": 2.0, "d1": -1.0}}
-RUN = {"q1": {"d2": 3.5, "d1": 0.1 + 0.2}, "q3": {"d9": 2.0, "d3": 2.0, "d1": -1.0}}
 BY_TEXT = {text: FOUND.get(query, {}) for query, text in QUERIES.items()}
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving() as made:
-        yield made
-
-
-@pytest.fixture(autouse=True)
-def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds that would have been waited; they are not."""
-    seconds: list[float] = []
-    monkeypatch.setattr(endpoints.Session, "_wait", lambda _, wait: seconds.append(wait))
-    return seconds
+pytestmark = pytest.mark.usefixtures("waits")
 
 
 def opensearch(server: Server, **more: Any) -> Any:
@@ -68,7 +53,7 @@ def test_an_index(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     server.behave = opensearch(server)
     monkeypatch.setenv("KEY", "s3cret-key")
     run = retrieve_from(server.url, QUERIES, k=5, index="docs", key_env="KEY", quiet=True)
-    assert run.to_dict() == RUN
+    assert run.to_dict() == FOUND
     assert run.name == "docs"
     assert run.notes == ("docs: 1 query without results",)
     assert set(server.paths) == {"/docs/_search"}
@@ -113,7 +98,7 @@ def test_an_address(named: str, names: Any, paths: Any, server: Server) -> None:
             f"{server.url}/search?q={{query}}&k={{k}}", QUERIES, k=2, concurrency=concurrency, quiet=True, **paths
         )
         # Two of a query, as scores and ids order them.
-        assert run.to_dict() == {"q1": RUN["q1"], "q3": {"d9": 2.0, "d3": 2.0}}
+        assert run.to_dict() == {"q1": FOUND["q1"], "q3": {"d9": 2.0, "d3": 2.0}}
     assert all("k=2" in path for path in server.paths)
     assert run.card is not None
     assert "who" not in json.dumps(run.card)
@@ -154,18 +139,15 @@ def test_orders_that_contradict_scores(server: Server, tmp_path: Path, evenrank:
 
 
 BAD: list[tuple[Any, str]] = [
-    ((401, {}, {"error": {"reason": "no", "message": "unknown user"}}), r"status 401: 'unknown user'$"),
-    ((404, {}, {"error": "no such index"}), r"status 404: 'no such index'$"),
+    ((404, {}, {"error": {"reason": "no", "message": "no such index"}}), r"status 404: 'no such index'$"),
     ((200, {}, b'{"hits": '), r"expected JSON, found '{\"hits\":'$"),
     ({"hits": 5}, r"expected a list as hits.hits or hits or .*, found '{\"hits\": 5}'$"),
     ({"hits": [{"title": "x"}]}, r"expected a document's id under a usual name .*, found"),
     ({"hits": [{"id": "d1", "score": "high"}]}, r"expected a finite number as score, found"),
     ({"hits": [{"id": "d1", "score": True}]}, r"expected a finite number as score, found"),
-    ((200, {}, b'{"hits": [{"id": "\xe9"}]}'), r"expected an answer in UTF-8, found other bytes$"),
     ((200, {}, b'{"hits": [{"id": "d1", "score": 1e999}]}'), r"expected a finite number as score, found"),
     ((302, {"Location": "http://elsewhere/"}, b""), r"redirected to 'http://elsewhere/', which is not followed"),
     ((200, {"Content-Encoding": "gzip"}, gzip.compress(b" " * (4 << 20))), r"an answer of more than 3 MiB"),
-    ((200, {}, b" " * (4 << 20)), r"an answer of more than 3 MiB"),
 ]
 
 
@@ -190,19 +172,6 @@ def test_a_query_stays_in_its_place(query: str, place: str, server: Server) -> N
     escaped = path[len(before) : len(path) - len(after)]
     assert not set(escaped) & set("./?#{}")
     assert urllib.parse.unquote(escaped) == query
-
-
-@pytest.mark.parametrize("place", ["/search#{query}", "/a?b#c?q={query}"])
-def test_a_query_behind_a_fragment_is_refused(place: str, server: Server) -> None:
-    with pytest.raises(EvenrankError, match=r"^`source`: expected \{query\} behind the host, and before any #$"):
-        retrieve_from(f"{server.url}{place}", QUERIES, quiet=True)
-    assert server.paths == []
-
-
-@pytest.mark.parametrize("url", ["http://{query}", "http://{query}.example.org/", "http://me:{query}@127.0.0.1/"])
-def test_a_query_names_no_server(url: str) -> None:
-    with pytest.raises(EvenrankError, match=r"^`source`: expected \{query\} behind the host"):
-        retrieve_from(url, {"q1": "a"}, quiet=True)
 
 
 @pytest.mark.parametrize(
@@ -244,28 +213,17 @@ def test_servers_that_are_busy_are_asked_again(server: Server, waits: list[float
     right = opensearch(server)
     busy = [(429, {"Retry-After": "9"}, {"error": "busy"}), (500, {}, b""), "drop"]
     server.behave = lambda number, body: busy[number] if number < len(busy) else right(number, body)
-    assert retrieve_from(server.url, QUERIES, index="docs", concurrency=1, quiet=True).to_dict() == RUN
+    assert retrieve_from(server.url, QUERIES, index="docs", concurrency=1, quiet=True).to_dict() == FOUND
     assert waits == [9, 2, 4]
     assert capsys.readouterr().err == ""
     # Told once, at the first of them.
     seen = len(server.bodies)
     server.behave = lambda number, body: busy[number - seen] if number < seen + 3 else right(number, body)
-    assert retrieve_from(server.url, QUERIES, index="docs", concurrency=1, quiet=False).to_dict() == RUN
+    assert retrieve_from(server.url, QUERIES, index="docs", concurrency=1, quiet=False).to_dict() == FOUND
     assert capsys.readouterr().err == f"{server.url}/docs/_search: status 429: 'busy'; asked again, up to 7 tries\n"
     server.behave = lambda *_: (503, {}, {"message": "down"})
     with pytest.raises(EvenrankError, match=r"status 503: 'down' \(7 tries\)$"):
         retrieve_from(server.url, QUERIES, index="docs", quiet=True)
-
-
-def test_a_slow_server(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoints, "TRIES", 1)
-    done = threading.Event()
-    server.behave = lambda *_: done.wait(60) and []
-    try:
-        with pytest.raises(EvenrankError, match=r"no answer in 0.2 s"):
-            retrieve_from(f"{server.url}/?q={{query}}", {"q1": "a"}, timeout=0.2, quiet=True)
-    finally:
-        done.set()
 
 
 SECRET = "sk-Abc123+xyz/789"
@@ -290,59 +248,58 @@ def test_a_key_that_is_given_back_is_not_shown(
         assert "".join(one for one in form.lower() if one.isalnum()) not in letters
 
 
-@pytest.mark.parametrize(
-    "source", ["", "python search.py {query}", "'", 5, "http://127.0.0.1:1/search", "ftp://x/{query}"]
-)
-def test_what_is_no_retriever(source: Any) -> None:
-    with pytest.raises(EvenrankError):
+NO_SOURCES: dict[str, list[Any]] = {
+    "`source`: expected an address": ["", "python search.py {query}", "'", 5, "ftp://x/{query}"],
+    "`source`: expected {query} in the address": ["http://127.0.0.1:1/search"],
+    # A query names no server.
+    "`source`: expected {query} behind the host, and before any #": [
+        "http://{query}", "http://{query}.org/", "http://me:{query}@h/", "http://h/a#{query}", "http://h/a?b#c?q={query}",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "source"), [(key, one) for key, sources in NO_SOURCES.items() for one in sources])
+def test_what_is_no_retriever(source: Any, message: str) -> None:
+    with pytest.raises(EvenrankError) as error:
         retrieve_from(source, QUERIES, quiet=True)
+    assert str(error.value).startswith(message)
 
 
 def test_retrievers_of_langchain_and_llamaindex() -> None:
     """Duck-typed: documents of LangChain, with metadata, and nodes of LlamaIndex, with scores."""
 
+    def document(metadata: dict[str, Any]) -> Any:
+        return SimpleNamespace(id="uuid", page_content="x", metadata=metadata)
+
+    def node(name: str, document: str | None, score: float) -> Any:
+        inner = SimpleNamespace(node_id=name, ref_doc_id=document, metadata={"file": "x"})
+        return SimpleNamespace(node=inner, node_id="random", metadata={"file": "x"}, score=score)
+
     class LangChain:
         def invoke(self, query: str) -> list[Any]:
-            return [
-                SimpleNamespace(id="uuid", page_content="x", metadata={"doc_id": one, "source": "s"})
-                for one in BY_TEXT[query]
-            ]
+            return [document({"doc_id": name, "source": "s"}) for name in BY_TEXT[query]]
 
     class Early:
         def get_relevant_documents(self, query: str) -> list[Any]:
-            return [
-                SimpleNamespace(page_content="x", metadata={"id": one, "score": score})
-                for one, score in BY_TEXT[query].items()
-            ]
+            return [document({"id": name, "score": score}) for name, score in BY_TEXT[query].items()]
 
     class LlamaIndex:
         """With nodes that were split off documents: an id of their own, which is random, and a worse part of each."""
 
         def retrieve(self, query: str) -> list[Any]:
-            return [
-                SimpleNamespace(
-                    node=SimpleNamespace(node_id=uuid4().hex, ref_doc_id=one, metadata={"file": "x"}),
-                    node_id="random",
-                    metadata={"file": "x"},
-                    score=score - less,
-                )
-                for less in (0, 9)
-                for one, score in BY_TEXT[query].items()
-            ]
+            found = BY_TEXT[query].items()
+            return [node(uuid4().hex, name, score - less) for less in (0, 9) for name, score in found]
 
     class Whole:
         def retrieve(self, query: str) -> list[Any]:
-            return [
-                SimpleNamespace(node=SimpleNamespace(node_id=one, ref_doc_id=None, metadata={}), score=score)
-                for one, score in BY_TEXT[query].items()
-            ]
+            return [node(name, None, score) for name, score in BY_TEXT[query].items()]
 
     assert retrieve_from(LangChain(), QUERIES, quiet=True).to_dict() == {
         "q1": {"d2": -1.0, "d1": -2.0},
         "q3": {"d9": -1.0, "d3": -2.0, "d1": -3.0},
     }
     for retriever in (Early(), LlamaIndex(), Whole()):
-        assert retrieve_from(retriever, QUERIES, quiet=True).to_dict() == RUN
+        assert retrieve_from(retriever, QUERIES, quiet=True).to_dict() == FOUND
     run = retrieve_from(LangChain(), QUERIES, id="metadata.source", quiet=True)
     assert run.to_dict() == {"q1": {"s": -1.0}, "q3": {"s": -1.0}}
     with pytest.raises(EvenrankError, match=r"`source`: 'who .*expected a document's id as metadata.key in a hit"):

@@ -144,20 +144,7 @@ def test_training_and_re_ranking_killed_at_drawn_moments(source, tmp_path, seed)
     pytest.importorskip("torch", reason="needs the extra [neural]")
     pytest.importorskip("gensim", reason="needs the extra [embeddings]")
     rng = np.random.default_rng(seed)
-    rerank = [
-        "rerank",
-        "r.run",
-        "--model",
-        "trained/model",
-        "--collection",
-        "c.tsv",
-        "--queries",
-        "q.tsv",
-        "--batch-size",
-        "1",
-        "--out",
-        "new.run",
-    ]
+    rerank = ["rerank", "r.run", *INPUTS.split()[:4], "--model", "trained/model", "--batch-size=1", "--out=new.run"]
     ends = {}
     for name in ("whole", "killed"):
         folder = tmp_path / name

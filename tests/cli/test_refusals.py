@@ -56,6 +56,7 @@ FILES = {
     "swap.tsv": "d1\tHe and his\nd2\tShe said\nd3\tnothing\n",
     "answers.json": json.dumps({"data": [{"title": "t", "paragraphs": [PARAGRAPH]}]}),
     "a.json": AUDITED,
+    "valueless.json": '{"runs": {"new": {"measures": {}}}}',
     "budget.toml": RULE,
     "against.toml": f'{RULE}against = "baseline"\n',
     "people.csv": "id,gender,old,hired\n" + "".join(f"{i},{'fm'[i % 2]},no,{i % 3 % 2}\n" for i in range(40)),
@@ -265,6 +266,7 @@ gate a.json r.run --budget budget.toml
 gate r.run x=a.json --budget budget.toml
 gate budget.toml --budget budget.toml
 gate no.json --budget budget.toml
+gate valueless.json --budget budget.toml
 GATE
 GATE --budget budget.toml --init o.toml
 GATE --init qrels
@@ -318,7 +320,7 @@ embeddings debias v.txt --out o.npy
 embeddings debias v.txt --out no/o.bin
 embeddings debias v.txt --out v.txt/o
 embeddings debias v.txt --out o --json no/o.json
-DEBIAS --out o --components 8
+embeddings debias v.txt --out o --components 8
 embeddings debias v.txt --out o --definitional bad.json
 embeddings debias short.txt --out o
 embeddings audit v.txt --after other.txt

@@ -58,15 +58,11 @@ FIELDS = st.sampled_from([
     "a", "b", "a", "b", "é", "\u00a0", "\u2028", "\x00x", "\x0bx", "\x1c", '"', '"a', "#", "\\", "\ufeff", "'", ",",
     "NA", "null", "NaN", "x" * 300, "\u202e", "a\rb", "\r", "\u0661", "1", "true", "//",
 ])  # fmt: skip
-
-
 NUMBERS = st.sampled_from([
     "1", "2", "0", "-1", "1.5", "+3", ".5", "5.", "1e3", "1E-2", "00", "007", "-0", "1e-400", "1e400", "nan", "inf",
     "-Infinity", "0x1", "1_0", "1,5", "1,000", "--1", "1e", "e1", ".", "-", "+", "1.", "1d", "1f", "\u0661", "1\r",
     "1 ", "9223372036854775807", "9223372036854775808", "1e5", "123456789.123456789123456789", "1.0", "TRUE", "\u00bd",
 ])  # fmt: skip
-
-
 BLANK = st.sampled_from(["", " ", "\t", "\u3000"])
 
 
@@ -87,11 +83,7 @@ class Packing:
 
 
 _BOM = b"\xef\xbb\xbf"
-
-
 LINES_ALONE = Packing(b"\n", True, False, False, 1 << 20)
-
-
 PACKED = st.builds(
     Packing,
     st.sampled_from([b"\n", b"\r\n"]),

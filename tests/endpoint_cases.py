@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from evenrank import Endpoint, rerank
 from evenrank.files import Run
 from loopback import Server, score_of
@@ -48,26 +46,14 @@ def expected(score: Any = score_of) -> dict[tuple[str, str], float]:
     return {(query, one): score(QUERIES[query], DOCUMENTS[one]) for query in RUN for one in RUN[query]}
 
 
-def files(folder: Path) -> dict[str, Path]:
-    """Run, collection and queries as files."""
-    rows = [
-        f"{query} Q0 {one} {rank} {score} first"
-        for query in RUN
-        for rank, (one, score) in enumerate(RUN[query].items(), 1)
-    ]
-    (folder / "first.run").write_text("".join(f"{row}\n" for row in rows))
-    for name, texts in (("c.tsv", DOCUMENTS), ("q.tsv", QUERIES)):
-        pl.DataFrame({"id": list(texts), "text": list(texts.values())}).write_csv(
-            folder / name, separator="\t", include_header=False
-        )
-    return {name: folder / name for name in ("first.run", "c.tsv", "q.tsv")}
-
-
 def command(folder: Path, server: Server, *more: object) -> list[str]:
-    """``evenrank rerank`` with an endpoint; without --out."""
-    made = files(folder)
-    texts = ["--collection", made["c.tsv"], "--queries", made["q.tsv"], "--batch-size", 3, "--quiet"]
-    return [str(word) for word in ("rerank", made["first.run"], *texts, "--endpoint", server.url, *more)]
+    """``evenrank rerank`` with an endpoint, of run, collection and queries as files; without --out."""
+    rows = [(query, one, rank, of[one]) for query, of in RUN.items() for rank, one in enumerate(of, 1)]
+    (folder / "first.run").write_text("".join(f"{q} Q0 {one} {rank} {score} first\n" for q, one, rank, score in rows))
+    for name, texts in (("c.tsv", DOCUMENTS), ("q.tsv", QUERIES)):
+        (folder / name).write_text("".join(f"{one}\t{text}\n" for one, text in texts.items()))
+    texts = ["--collection", folder / "c.tsv", "--queries", folder / "q.tsv", "--batch-size", 3, "--quiet"]
+    return [str(word) for word in ("rerank", folder / "first.run", *texts, "--endpoint", server.url, *more)]
 
 
 def every_file(folder: Path) -> Iterator[tuple[Path, bytes]]:

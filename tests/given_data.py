@@ -8,20 +8,10 @@ import polars as pl
 import pytest
 
 RUN = {"q1": {"d1": 3.0, "d2": 2.0}, "q2": {"d2": 2.0, "d3": 1.0}}
-
-
 QRELS = {"q1": {"d1": 1}, "q2": {"d3": 2}}
-
-
 TEXTS = {"d1": "She and her", "d2": "He said he", "d3": "nothing"}
-
-
 QUERIES = {"q1": "who", "q2": "where"}
-
-
 ROWS = [(query, document, score) for query, of in RUN.items() for document, score in of.items()]
-
-
 JUDGED = [(query, document, grade) for query, of in QRELS.items() for document, grade in of.items()]
 
 

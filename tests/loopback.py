@@ -39,9 +39,8 @@ def slow_cosine(query: str, passage: str) -> float:
 def answer_to(path: str, body: Body) -> Any:
     """The right answer, best first, as the real services give it."""
     if path.endswith("/embeddings"):
-        rows = [
-            {"object": "embedding", "index": i, "embedding": vector_of(text)} for i, text in enumerate(body["input"])
-        ]
+        vectors = map(vector_of, body["input"])
+        rows = [{"object": "embedding", "index": i, "embedding": vector} for i, vector in enumerate(vectors)]
         return {"object": "list", "data": rows, "model": "m", "usage": {"total_tokens": 7}}
     name = "relevance_score" if "documents" in body else "score"
     texts = body.get("documents", body.get("texts"))
@@ -92,28 +91,23 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             finally:
                 with server.lock:
                     server.at_once -= 1
-            if told == "drop":
+            if told in ("drop", "half") or callable(told):
                 self.close_connection = True
-                return
             if callable(told):
-                self.close_connection = True
                 told(self.wfile)
+            if told == "drop" or callable(told):
                 return
-            if told in (None, "half"):
-                right = answer_to(self.path.partition("?")[0], body)
-            status, headers, answer = (
-                told if isinstance(told, tuple) else (200, {}, right if told in (None, "half") else told)
-            )
+            half = told == "half"
+            if half or told is None:
+                told = answer_to(self.path.partition("?")[0], body)
+            status, headers, answer = told if isinstance(told, tuple) else (200, {}, told)
             data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
-            if told == "half":
-                data = data[: len(data) // 2]
-                self.close_connection = True
-            self.wfile.write(data)
+            self.wfile.write(data[: len(data) // 2] if half else data)
 
         do_GET = do_POST
 

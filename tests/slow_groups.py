@@ -65,11 +65,7 @@ def scored(texts: list[str], lexicon: Lexicon, tokens: Tokens = "word", threshol
 
 
 PIECES = ["she", "woman", "s", "ll", "re", "Don", "t", "é", "ß", "ŉ", "ﬁ", "İ", "Σ", "́", "9", "𝔘", "東", "\U000e0100"]
-
-
 GAPS = [" ", "  ", "'", "’", "ʼ", "''", "-", "_", ".", "\t", "\u00a0", "😀", "—"]
-
-
 TEXTS = st.one_of(
     # Longer than the 64 bytes that are read at a time.
     st.lists(st.sampled_from(PIECES + GAPS + ["a" * 60]), min_size=20, max_size=70).map("".join),

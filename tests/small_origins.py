@@ -12,8 +12,6 @@ from evenrank.stats.compare import Comparison
 
 LEAN, NEUTRAL = "ARaB@10", "NFaiRR@10"
 FEW = "only 3 queries differ from 0, where 10 are needed"
-
-
 Ends = tuple[float, float] | None
 
 

@@ -28,7 +28,6 @@ LONGEST = (
     "cli/test_killed.py",
     "auditing/test_page_labels.py",
     "auditing/test_page_origins.py",
-    "test_without_torch.py",
     "auditing/test_label_bounds.py",
     "probes/test_probe.py",
 )

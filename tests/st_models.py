@@ -10,10 +10,7 @@ torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 datasets = pytest.importorskip("datasets", reason="datasets is not installed")
 
-from sentence_transformers import (
-    CrossEncoder,
-    SentenceTransformer,
-)
+from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
@@ -23,26 +20,16 @@ from evenrank.training.sentence_transformers import BiasEvaluator
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 
 HIS, HERS, ITS = "he wrote software by night", "she is a nurse", "the doctor runs home early"
-
-
 QUERIES = {
     str(i): query for i, query in enumerate(["software", "a nurse", "the doctor", "runs home", "by night", "is a"])
 }
-
-
 CORPUS = {
     f"{kind}{i}": f"{text} {tail}"
     for kind, text in (("m", HIS), ("f", HERS), ("n", ITS))
     for i, tail in enumerate(["", "early", "is a doctor", "the software"])
 }
-
-
 RELEVANT = {str(i): {f"{'mf'[i % 2]}{i % 4}": 1} for i in range(6)}
-
-
 CANDIDATES = {query: [*list(CORPUS)[int(query) :], *list(CORPUS)[: int(query)]] for query in QUERIES}
-
-
 ROWS = 6
 
 

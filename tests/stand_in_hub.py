@@ -19,65 +19,51 @@ def stand_in_hub(models: Mapping[str, Path], converted: Mapping[str, Path] | Non
     """Serves each model's folder under its name; yields the address. ``converted``: what the hub's converter offers."""
     offers = converted or {}
 
+    def described(path: str) -> object:
+        """What the interface says of a model, of its files, or of the converter's offer; None of what is not there."""
+        name, asked, _ = path.partition("/discussions")
+        if asked:
+            found = [_offer(name)] if name in offers else []
+            return {"discussions": found, "count": len(found), "start": 0}
+        name, asked, commit = path.partition("/tree/")
+        if asked:
+            return _files((offers if commit == _OFFERED else models)[name], "path")
+        name, _, rest = path.partition("/revision/")
+        offered = rest.startswith("refs/pr/")
+        folder = (offers if offered else models).get(name)
+        about = {"id": name, "modelId": name, "sha": _OFFERED if offered else _COMMIT}
+        return {**about, "siblings": _files(folder, "rfilename")} if folder else None
+
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            self._answer(body=True)
-
-        def do_HEAD(self) -> None:
-            self._answer(body=False)
-
-        def log_message(self, *_: object) -> None:
-            """Nothing is printed."""
-
-        def _answer(self, *, body: bool) -> None:
-            parts = unquote(urlsplit(self.path).path).strip("/")
-            if parts.startswith("api/models/"):
-                self._describe(parts.removeprefix("api/models/"), body=body)
-            else:
-                name, _, rest = parts.partition("/resolve/")
-                commit, _, wanted = rest.partition("/")
-                folder = (offers if commit == _OFFERED else models).get(name)
-                file = folder / wanted if folder else None
-                if file is None or not file.is_file():
-                    self._send(404, b"", {"X-Error-Code": "EntryNotFound"}, body=body)
-                    return
-                content = file.read_bytes()
-                tag = {"ETag": f'"{hashlib.sha256(content).hexdigest()}"', "X-Repo-Commit": commit}
-                self._send(200, content, tag, body=body)
-
-        def _describe(self, path: str, *, body: bool) -> None:
-            name, asked, _ = path.partition("/discussions")
-            if asked:
-                found = [_offer(name)] if name in offers else []
-                self._json({"discussions": found, "count": len(found), "start": 0}, body=body)
-                return
-            name, asked, commit = path.partition("/tree/")
-            if asked:
-                self._json(_files((offers if commit == _OFFERED else models)[name], "path"), body=body)
-                return
-            name, _, rest = path.partition("/revision/")
-            offered = rest.startswith("refs/pr/")
-            folder = (offers if offered else models).get(name)
-            if folder is None:
-                self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"}, body=body)
-                return
-            files = _files(folder, "rfilename")
-            self._json(
-                {"id": name, "modelId": name, "sha": _OFFERED if offered else _COMMIT, "siblings": files}, body=body
-            )
-
-        def _json(self, values: object, *, body: bool) -> None:
-            self._send(200, json.dumps(values).encode(), {"Content-Type": "application/json"}, body=body)
-
-        def _send(self, status: int, content: bytes, headers: Mapping[str, str], *, body: bool) -> None:
+            status, content, headers = self._answer(unquote(urlsplit(self.path).path).strip("/"))
             self.send_response(status)
             for key, value in {**headers, "Content-Length": str(len(content))}.items():
                 self.send_header(key, value)
             self.end_headers()
-            if body:
+            if self.command == "GET":
                 self.wfile.write(content)
+
+        do_HEAD = do_GET
+
+        def log_message(self, *_: object) -> None:
+            """Nothing is printed."""
+
+        def _answer(self, path: str) -> tuple[int, bytes, dict[str, str]]:
+            if path.startswith("api/models/"):
+                found = described(path.removeprefix("api/models/"))
+                if found is None:
+                    return 404, b"{}", {"X-Error-Code": "RepoNotFound"}
+                return 200, json.dumps(found).encode(), {"Content-Type": "application/json"}
+            name, _, rest = path.partition("/resolve/")
+            commit, _, wanted = rest.partition("/")
+            folder = (offers if commit == _OFFERED else models).get(name)
+            if folder is None or not (folder / wanted).is_file():
+                return 404, b"", {"X-Error-Code": "EntryNotFound"}
+            content = (folder / wanted).read_bytes()
+            return 200, content, {"ETag": f'"{hashlib.sha256(content).hexdigest()}"', "X-Repo-Commit": commit}
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)

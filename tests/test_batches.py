@@ -33,18 +33,12 @@ def functions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Function]:
     pytest.importorskip("torch", reason="needs the extra [neural]")
     folder = tmp_path_factory.mktemp("models")
     encoder, cross = bi_encoder(folder / "bi", prompts=True), tiny_bert(folder / "cross", head=True)
+    encode = functools.partial(evenrank.encode_batch, model=str(encoder), device="cpu")
     return {
         "score": functools.partial(evenrank.score_batch, lexicon="gender-en", magnitudes=("tf_words",)),
         "rerank": functools.partial(evenrank.rerank_batch, model=str(cross), kind="cross", device="cpu"),
-        "encode": functools.partial(evenrank.encode_batch, model=str(encoder), device="cpu"),
-        "queries": functools.partial(
-            evenrank.encode_batch,
-            model=str(encoder),
-            of="queries",
-            id_column="doc_id",
-            text_column="text",
-            device="cpu",
-        ),
+        "encode": encode,
+        "queries": functools.partial(encode, of="queries", id_column="doc_id", text_column="text"),
     }
 
 
@@ -53,9 +47,7 @@ NAMES = ["score", "rerank", "encode", "queries"]
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(3))
-def test_rows_do_not_depend_on_the_batch(
-    name: str, seed: int, table: pl.DataFrame, functions: dict[str, Function]
-) -> None:
+def test_rows_do_not_depend_on_the_batch(name, seed, table, functions):
     function = pickle.loads(pickle.dumps(functions[name]))
     whole = pl.DataFrame(functions[name](table.to_arrow()))
     cuts = np.sort(np.random.default_rng(seed).integers(0, ROWS, 6))
@@ -65,18 +57,16 @@ def test_rows_do_not_depend_on_the_batch(
     assert len({str(part.schema) for part in parts}) == 1
     together = pl.DataFrame(pa.concat_tables(parts))
     assert together.height == ROWS
-    number = {"score": "score", "encode": "vector", "queries": "vector"}.get(name, "score")
     if name == "score":
         assert together.equals(whole)
         return
+    number = "score" if name == "rerank" else "vector"
     assert together.drop(number).equals(whole.drop(number))
     values = [np.array(found[number].to_list()) for found in (together, whole)]
     np.testing.assert_allclose(*values, atol=1e-5)
 
 
-def test_batches_are_what_the_commands_make(
-    table: pl.DataFrame, functions: dict[str, Function], tmp_path: Path
-) -> None:
+def test_batches_are_what_the_commands_make(table, functions, tmp_path):
     collection = table.select("doc_id", "text")
     collection.write_parquet(tmp_path / "c.parquet")
     evenrank.score(tmp_path / "c.parquet", out=tmp_path / "groups.parquet", magnitudes=("tf_words",))

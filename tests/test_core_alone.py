@@ -9,9 +9,10 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
+import zipfile
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -32,7 +33,7 @@ FILES = sorted(
 
 
 @pytest.fixture(scope="module")
-def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def given(tmp_path_factory):
     """The built-in collection, a run of BM25 and another one."""
     folder = tmp_path_factory.mktemp("given")
     config = evenrank.SyntheticConfig(passages=800, queries=60, male_share=0.6, relevance_male_share=0.8)
@@ -43,32 +44,29 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def done(given: Path, folder: Path, *how: str, python: str = sys.executable) -> tuple[Path, str]:
+def ended(*command, **options):
+    return subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, timeout=300, **options)
+
+
+def done(given, folder, *how, python=sys.executable):
     """A folder in which the commands were run, and what the program said last."""
     shutil.copytree(given, folder)
-    # A home that cannot be made, as that of a service.
+    # A home that cannot be made, as that of a service; what else Python finds here is not installed elsewhere.
     environment = {**os.environ, "SOURCE_DATE_EPOCH": "0", "HOME": "/dev/null/home"}
     if python != sys.executable:
-        environment = {key: value for key, value in environment.items() if key != "PYTHONPATH"}
-    ended = subprocess.run(
-        [python, "-W", "error", str(PROGRAM), str(folder), *how],
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=300,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
-    return folder, ended.stdout.strip().rsplit("\n", 1)[-1]
+        environment.pop("PYTHONPATH", None)
+    did = ended(python, "-W", "error", PROGRAM, folder, *how, env=environment)
+    assert did.returncode == 0, did.stderr
+    return folder, did.stdout.strip().rsplit("\n", 1)[-1]
 
 
 @pytest.fixture(scope="module")
-def whole(given: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(given, tmp_path_factory):
     """What the commands write with every extra and compiled loops."""
     return done(given, tmp_path_factory.mktemp("whole") / "out", "compiled")[0]
 
 
-def same(ours: Any, theirs: Any, place: str = "") -> None:
+def same(ours, theirs, place=""):
     """Asserts that two JSON values are the same, figures to 1e-12; without what says how they were made."""
     if isinstance(ours, dict):
         assert ours.keys() == theirs.keys(), place
@@ -84,7 +82,7 @@ def same(ours: Any, theirs: Any, place: str = "") -> None:
         assert ours == theirs, place
 
 
-def check_same(ours: Path, theirs: Path) -> None:
+def check_same(ours, theirs):
     """Asserts that what was written to two folders is the same."""
     assert len(FILES) == 18
     for name in FILES:
@@ -98,7 +96,7 @@ def check_same(ours: Path, theirs: Path) -> None:
             assert (ours / name).read_bytes() == (theirs / name).read_bytes(), name
 
 
-def test_the_core_finds_the_same_without_extras(given: Path, whole: Path, tmp_path: Path) -> None:
+def test_the_core_finds_the_same_without_extras(given, whole, tmp_path):
     ours, said = done(given, tmp_path / "out", "hidden")
     # The gate's budget is what these queries can check; 1: the second run does not keep to it.
     assert said.startswith("ended 0 0 0 0 ")
@@ -106,33 +104,70 @@ def test_the_core_finds_the_same_without_extras(given: Path, whole: Path, tmp_pa
     check_same(ours, whole)
 
 
-PROBE = """
-import importlib, pkgutil, sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-from core_commands import hide_extras
-hide_extras()
+HERE = f"import sys; sys.path.insert(0, {str(PROGRAM.parent)!r}); from core_commands import EXTRAS, hide_extras\n"
+# No extra can be found, as where it is not installed.
+WITHOUT = f"{HERE}hide_extras()\n"
+MAIN = "from evenrank.cli import main\nsys.exit(main())"
+
+
+def printed(program, *arguments):
+    """What a program prints, in a process of its own where a warning is an error."""
+    did = ended(sys.executable, "-W", "error", "-c", program, *arguments)
+    assert (did.returncode, did.stderr) == (0, "")
+    return did.stdout
+
+
+def test_the_extras_are_hidden():
+    # Else the tests below would show nothing.
+    program = "try:\n    import torch\nexcept ModuleNotFoundError as error:\n    print(error)"
+    assert printed(WITHOUT + program) == "No module named 'torch'\n"
+    assert "Measures bias in search rankings" in printed(WITHOUT + MAIN, "--help")
+
+
+MISSING = """
+import importlib, pkgutil
 import evenrank
 missing = set()
 for module in pkgutil.walk_packages(evenrank.__path__, "evenrank."):
     if not module.name.endswith("__main__"):
         try:
             importlib.import_module(module.name)
-        except ImportError:
-            missing.add(module.name)
-        except evenrank.EvenrankError as error:
+        except (ImportError, evenrank.EvenrankError):
             missing.add(module.name)
 print(*sorted(name.removeprefix("evenrank.") for name in missing))
 """
+NAMES = """
+import evenrank
+print(sorted({"polars", "numpy", "torch"} & set(sys.modules)))
+of_training = {"IBBR", "train", "train_recipe", "training_lists", "training_summary"}
+for name in set(evenrank.__all__) - of_training - {"FunctionTerm", "TrainingResult", "Validation"}:
+    getattr(evenrank, name)
+try:
+    evenrank.no_such_name
+except AttributeError as error:
+    print(error)
+print("torch" in sys.modules)
+"""
+HELP = """
+import evenrank, evenrank.cli
+from click.testing import CliRunner
+from typer.main import get_command
+
+command = get_command(evenrank.cli.app)
+for name in command.commands:
+    result = CliRunner().invoke(command, [name, "--help"])
+    assert result.exit_code == 0 and "Usage:" in result.output, result.output
+print(sorted(EXTRAS.union({"polars", "numpy", "scipy", "ir_measures"}) & set(sys.modules)), *command.commands)
+"""
 
 
-def test_no_module_of_the_core_imports_an_extra() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", PROBE, str(PROGRAM.parent)], capture_output=True, text=True, check=True, timeout=120
-    )
+def test_no_module_of_the_core_imports_an_extra():
     outside = ("models.", "papers.", "training.", "mitigation.ibbr")
-    inside = [name for name in ended.stdout.split() if not name.startswith(outside)]
-    assert inside == ["decide.pyterrier"]
+    assert [name for name in printed(WITHOUT + MISSING).split() if not name.startswith(outside)] == ["decide.pyterrier"]
+    assert printed(HERE + NAMES) == "[]\nmodule 'evenrank' has no attribute 'no_such_name'\nFalse\n"
+    loaded, *names = printed(HERE + HELP).split()
+    assert loaded == "[]"
+    assert {"score", "audit", "retrieve", "rerank", "data"} <= set(names)
 
 
 @pytest.mark.parametrize(
@@ -148,29 +183,22 @@ def test_no_module_of_the_core_imports_an_extra() -> None:
         ("experiment nonsense", "NAME: expected ibbr, "),
         ("train recipe.toml", "training needs the extra [neural]"),
         ("demo", "the demo needs the extra [search,report]"),
+        ("rerank bm25.run --model m --collection collection.tsv --queries queries.tsv --out x", "the extra [neural]"),
     ],
 )  # fmt: skip
-def test_a_missing_extra_is_named_before_any_work(given: Path, tmp_path: Path, command: str, said: str) -> None:
-    code = (
-        f"import sys; sys.path.insert(0, {str(PROGRAM.parent)!r})\n"
-        "from core_commands import hide_extras\n"
-        "hide_extras()\n"
-        "from evenrank.cli import main\n"
-        "sys.exit(main())"
-    )
+def test_a_missing_extra_is_named_before_any_work(given, tmp_path, command, said):
     for name in ("collection.tsv", "queries.tsv", "qrels.txt", "bm25.run"):
         shutil.copyfile(given / name, tmp_path / name)
+    (tmp_path / "m").mkdir()
     before = sorted(os.listdir(tmp_path))
-    ended = subprocess.run(
-        [sys.executable, "-c", code, *command.split()], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
-    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1), ended.stderr
-    assert said in ended.stderr
-    assert ': pip install "evenrank[' in ended.stderr or "nonsense" in command
+    did = ended(sys.executable, "-W", "error", "-c", WITHOUT + MAIN, *command.split(), cwd=tmp_path)
+    assert (did.returncode, did.stdout, did.stderr.count("\n")) == (2, "", 1), did.stderr
+    assert said in did.stderr
+    assert ': pip install "evenrank[' in did.stderr or "nonsense" in command
     assert sorted(os.listdir(tmp_path)) == before
 
 
-def test_group_tables_written_by_pyarrow_and_by_polars_are_one(tmp_path: Path) -> None:
+def test_group_tables_written_by_pyarrow_and_by_polars_are_one(tmp_path):
     pq = pytest.importorskip("pyarrow.parquet", reason="needs the extra [fast]")
     (tmp_path / "c.tsv").write_text("a\tshe ran\nb\the ran, and he fell\n", encoding="utf-8")
     evenrank.score(tmp_path / "c.tsv", out=tmp_path / "ours.parquet")
@@ -187,26 +215,20 @@ def test_group_tables_written_by_pyarrow_and_by_polars_are_one(tmp_path: Path) -
     assert pl.from_arrow(arrow).equals(ours.table)  # type: ignore[union-attr]
 
 
-# --- the distributions ---------------------------------------------------------------------------------------------
-
-
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements.lock"
 
 
-def pip(*arguments: object) -> None:
+def pip(*command):
     """``python -m pip`` in this environment; skips where there is no network, but not in CI."""
-    command = [str(argument) for argument in arguments]
-    # What else Python finds here is not installed there.
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=environment)
-    if ended.returncode and not os.environ.get("CI"):
-        pytest.skip(f"pip failed: {ended.stderr.strip()[-200:]}")
-    assert ended.returncode == 0, ended.stderr
+    did = ended(*command, env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"})
+    if did.returncode and not os.environ.get("CI"):
+        pytest.skip(f"pip failed: {did.stderr.strip()[-200:]}")
+    assert did.returncode == 0, did.stderr
 
 
 @pytest.fixture(scope="module")
-def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def distributions(tmp_path_factory):
     """The wheel and the sdist."""
     pytest.importorskip("hatchling", reason="needs the extra [test]")
     folder = tmp_path_factory.mktemp("dist")
@@ -216,10 +238,7 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_what_the_distributions_hold(distributions: Path) -> None:
-    import tarfile
-    import zipfile
-
+def test_what_the_distributions_hold(distributions):
     name = f"evenrank-{evenrank.__version__}"
     with zipfile.ZipFile(distributions / f"{name}-py3-none-any.whl") as wheel:
         inside = set(wheel.namelist())
@@ -247,7 +266,7 @@ def test_what_the_distributions_hold(distributions: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_core_in_a_clean_environment(given: Path, whole: Path, distributions: Path, tmp_path: Path) -> None:
+def test_the_core_in_a_clean_environment(given, whole, distributions, tmp_path):
     pip(sys.executable, "-m", "venv", "--without-pip", tmp_path / "clean")
     python = tmp_path / "clean" / "bin" / "python"
     (wheel,) = distributions.glob("*.whl")
@@ -266,7 +285,7 @@ def test_the_core_in_a_clean_environment(given: Path, whole: Path, distributions
     check_same(ours, whole)
 
 
-def test_the_version_is_in_one_place() -> None:
+def test_the_version_is_in_one_place():
     assert f"version: {evenrank.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert "version" not in project["project"]

@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 import pytest
 from benchmarks import planted
 
+from evenrank.cli import commands
 from evenrank.measures import bias_measures
 
 ROOT = Path(__file__).parent.parent
@@ -39,54 +39,25 @@ def script(name: str) -> ModuleType:
 
 OUTPUTS = script("outputs")
 NEURAL = (
-    "tutorials/train",
-    "tutorials/mitigation",
-    "tutorials/embeddings",
-    "tutorials/sentence-transformers",
-    "tutorials/map",
-    "tutorials/distil",
-    "guides/vectors",
-    "extend/ranker",
-    "extend/mitigation",
+    *(f"tutorials/{name}" for name in ("train", "mitigation", "embeddings", "sentence-transformers", "map", "distil")),
+    *("guides/vectors", "extend/ranker", "extend/mitigation"),
 )
 QUICK = (
-    "tutorials/audit",
-    "tutorials/position",
-    "tutorials/hiring",
-    "tutorials/rag",
-    "guides/files",
-    "guides/first-stages",
-    "guides/gate",
-    "guides/expansion",
-    "guides/labels",
-    "guides/probes",
-    "guides/passages",
-    "guides/rebalance",
-    "guides/rerank",
-    "guides/scan",
-    "guides/integrations",
-    "api/index",
-    "extend/lexicon",
-    "extend/measure",
+    *(f"tutorials/{name}" for name in ("audit", "position", "hiring", "rag")),
+    *(f"guides/{name}" for name in ("files", "first-stages", "gate", "expansion", "labels", "probes", "passages")),
+    *(f"guides/{name}" for name in ("rebalance", "rerank", "scan", "integrations")),
+    *("api/index", "extend/lexicon", "extend/measure"),
 )
 LONG = ("guides/labels", "guides/expansion", "guides/probes", "guides/rebalance")
 """Of these, the pages that are left to the slow tests."""
-REAL = "tutorials/decide"
-"""The page on Grep-BiasIR: slow, and skipped where the data are not."""
+REAL = {"tutorials/decide": "grepbiasir", "tutorials/scan": "squad2"}
+"""The slow pages on public data, skipped where these are not."""
 LABELLED = ("tutorials/few-labels", "tutorials/no-judgements")
 """The pages on people's labels and judgements of Grep-BiasIR, skipped where the data are not."""
-SCANNED = "tutorials/scan"
-"""The page on SQuAD's articles: slow, and skipped where the data are not."""
 PYTHON = "python"
 """The page "From Python": quick, but it needs PyTorch."""
-SMALLER = {
-    "tutorials/mitigation": {
-        "passages=2000": "passages=400",
-        "epochs = 10": "epochs = 1",
-        "vector_size = 50": "vector_size = 8",
-    },
-}
-"""What makes a slow page quick: its values then differ, so its outputs are not compared."""
+SMALLER = {"passages=2000": "passages=400", "epochs = 10": "epochs = 1", "vector_size = 50": "vector_size = 8"}
+"""What makes the page tutorials/mitigation quick: its values then differ, so its outputs are not compared."""
 
 
 @pytest.fixture(scope="module")
@@ -96,22 +67,9 @@ def hooks() -> ModuleType:
 
 
 def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    command = [
-        sys.executable,
-        "-m",
-        "mkdocs",
-        "build",
-        "--strict",
-        "--config-file",
-        str(config),
-        "--site-dir",
-        str(site),
-    ]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", config, "--site-dir", site]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": OUTPUTS.SOURCE}
     return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
-
-
-# --- the site ---------------------------------------------------------------------------------------------------------
 
 
 def test_site_builds(tmp_path: Path) -> None:
@@ -177,9 +135,6 @@ def test_tables_are_what_was_measured() -> None:
     drawn = script("drawn")
     rows = json.loads(drawn.KEPT.read_text(encoding="utf-8"))["rows"]
     assert drawn.tables(rows) in PAGE.read_text(encoding="utf-8"), "python docs/drawn.py"
-
-
-# --- measures and mitigations -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("measure", bias_measures(), ids=lambda measure: measure.NAME)
@@ -287,9 +242,6 @@ def test_subject_page_is_whole(hooks: ModuleType, slug: str, place: int) -> None
     assert attempted > 1
 
 
-# --- what pages tell a reader to run ----------------------------------------------------------------------------------
-
-
 def run_page(page: str, folder: Path, smaller: Mapping[str, str] | None = None) -> None:
     """Runs a page's blocks in order, and compares what they print with the outputs that the page shows.
 
@@ -320,7 +272,7 @@ def need_models(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", NEURAL)
+@pytest.mark.parametrize("page", [*NEURAL, PYTHON])
 def test_page_that_trains_runs(page: str, tmp_path: Path) -> None:
     need_models(tmp_path)
     if page == "tutorials/sentence-transformers":
@@ -329,36 +281,23 @@ def test_page_that_trains_runs(page: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", SMALLER)
-def test_page_that_trains_runs_smaller(page: str, tmp_path: Path) -> None:
+def test_page_that_trains_runs_smaller(tmp_path: Path) -> None:
     need_models(tmp_path)
-    run_page(page, tmp_path, SMALLER[page])
+    run_page("tutorials/mitigation", tmp_path, SMALLER)
 
 
 @pytest.mark.slow
-def test_a_decision_on_real_text(shared_data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", REAL)
+def test_page_on_real_text(page: str, shared_data: Path, tmp_path: Path) -> None:
     need_models(tmp_path)
-    (tmp_path / "grepbiasir").symlink_to(shared_data / "grepbiasir")
-    run_page(REAL, tmp_path)
+    (tmp_path / REAL[page]).symlink_to(shared_data / REAL[page])
+    run_page(page, tmp_path)
 
 
 @pytest.mark.parametrize("page", LABELLED)
 def test_few_labels_of_real_text(page: str, shared_data: Path, tmp_path: Path) -> None:
     (tmp_path / "grepbiasir").symlink_to(shared_data / "grepbiasir")
     run_page(page, tmp_path)
-
-
-@pytest.mark.slow
-def test_what_a_model_cannot_find(shared_data: Path, tmp_path: Path) -> None:
-    need_models(tmp_path)
-    (tmp_path / "squad2").symlink_to(shared_data / "squad2")
-    run_page(SCANNED, tmp_path)
-
-
-@pytest.mark.slow
-def test_five_tasks_from_python(tmp_path: Path) -> None:
-    need_models(tmp_path)
-    run_page(PYTHON, tmp_path)
 
 
 def test_outputs_of_one_run_are_what_was_printed() -> None:
@@ -372,41 +311,25 @@ def test_outputs_of_one_run_are_what_was_printed() -> None:
             assert OUTPUTS.missing(content, "\n".join(lines)) == [], page
 
 
-def test_every_output_is_compared() -> None:
-    pages = (str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md"))
-    titles = {(page, title) for page in pages for language, title, _ in OUTPUTS.blocks(page) if language == "text"}
-    assert [page for page, title in titles if title not in {OUTPUTS.EXACT, OUTPUTS.ONE_RUN}] == []
+def test_every_page_is_run_or_has_nothing_to_run_and_every_output_is_compared() -> None:
+    pages = [str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md")]
+    found = [(page, language, title) for page in pages for language, title, _ in OUTPUTS.blocks(page)]
+    assert {page for page, language, _ in found if language != "text"} == {*QUICK, *NEURAL, *REAL, *LABELLED, PYTHON}
+    compared = {OUTPUTS.EXACT, OUTPUTS.ONE_RUN}
+    assert [page for page, language, title in found if language == "text" and title not in compared] == []
 
 
-def test_every_page_is_run_or_has_nothing_to_run() -> None:
-    pages = {str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md")}
-    runnable = {page for page in pages if any(language != "text" for language, _, _ in OUTPUTS.blocks(page))}
-    assert runnable == {*QUICK, *NEURAL, REAL, *LABELLED, SCANNED, PYTHON}
-
-
-@cache
-def the_command() -> Any:
-    import typer
-
-    from evenrank.cli import app
-
-    return typer.main.get_command(app)
-
-
-def options_of(words: list[str]) -> tuple[str, set[str]] | None:
-    """The command that a line calls and its options; None if it calls no command of evenrank."""
-    command = the_command()
-    path = []
-    rest = words[words.index("evenrank") + 1 :]
+def options_of(words: list[str]) -> set[str] | None:
+    """The options of the command that a line calls; None if it calls no command of evenrank."""
+    command, rest = commands(), words[words.index("evenrank") + 1 :]
     while rest and rest[0] in getattr(command, "commands", {}):
-        path.append(rest.pop(0))
-        command = command.commands[path[-1]]
-    if not path or hasattr(command, "commands"):
+        command = command.commands[rest.pop(0)]
+    if hasattr(command, "commands"):
         return None
-    return " ".join(path), {
-        "--help",
-        *(option for one in command.params for option in (*one.opts, *one.secondary_opts)),
-    }
+    return {"--help", *(option for one in command.params for option in (*one.opts, *one.secondary_opts))}
+
+
+OF_TORCHRUN = {"--nnodes", "--nproc_per_node", "--rdzv-backend", "--rdzv-endpoint"}
 
 
 def test_commands_in_text_have_their_options() -> None:
@@ -418,16 +341,11 @@ def test_commands_in_text_have_their_options() -> None:
         lines = [*console.replace("\\\n", " ").splitlines(), *re.findall(r"`((?:torchrun|evenrank) [^`\n]+)`", text)]
         for line in lines:
             words = line.split()
-            found = options_of(words) if "evenrank" in words else None
-            if found is not None:
+            options = options_of(words) if "evenrank" in words else None
+            if options is not None:
                 known += 1
-                used = {word.split("=")[0] for word in words if word.startswith("--")} - {
-                    "--nnodes",
-                    "--nproc_per_node",
-                    "--rdzv-backend",
-                    "--rdzv-endpoint",
-                }
-                assert used <= found[1], f"{page.name}: {line!r}"
+                used = {word.split("=")[0] for word in words if word.startswith("--")}
+                assert used <= options | OF_TORCHRUN, f"{page.name}: {line!r}"
     assert known > 20
 
 
@@ -436,34 +354,21 @@ def test_files_that_are_named_exist() -> None:
     found = ((page.name, re.findall(r"`((?:\w+/)+\w+\.py)`", page.read_text(encoding="utf-8"))) for page in pages)
     named = {(page, file) for page, files in found for file in files}
     assert len(named) > 15
-    gone = [
-        one
-        for one in named
-        if not any((root / one[1]).is_file() for root in (ROOT, ROOT / "src", ROOT / "src/evenrank"))
-    ]
-    assert not gone
+    roots = (ROOT, ROOT / "src", ROOT / "src/evenrank")
+    assert [one for one in named if not any((root / one[1]).is_file() for root in roots)] == []
 
 
 @pytest.mark.parametrize("page", ["lexicon", "measure", "ranker", "mitigation"])
 def test_extensions_are_short(page: str) -> None:
-    lines = [
-        line
-        for language, _, content in OUTPUTS.blocks(f"extend/{page}")
-        if language == "python"
-        for line in content.splitlines()
-    ]
-    assert 0 < len(lines) < 60
+    code = [content for language, _, content in OUTPUTS.blocks(f"extend/{page}") if language == "python"]
+    assert 0 < sum(len(content.splitlines()) for content in code) < 60
 
 
 def test_gallery_is_made_anew(tmp_path: Path) -> None:
     if shutil.which("chromium") is None:
         pytest.skip("chromium is missing")
     kept = json.loads((DOCS / "gallery" / "shown.json").read_text(encoding="utf-8"))
-    done = subprocess.run(
-        [sys.executable, str(DOCS / "gallery.py"), "--out", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": OUTPUTS.SOURCE},
-    )
+    command, environment = [sys.executable, DOCS / "gallery.py", "--out", tmp_path], {"PYTHONPATH": OUTPUTS.SOURCE}
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "shown.json").read_text(encoding="utf-8")) == kept, "python docs/gallery.py"

@@ -34,26 +34,18 @@ def for_the_type_checker() -> dict[str, str]:
 LAZY = ("evenrank", *(f"evenrank.{name}" for name in ("files", "mitigation", "models", "results", "search", "stats")))
 
 
-def test_public_names_are_listed() -> None:
-    assert set(for_the_type_checker()) == set(evenrank.__all__) - {"__version__"}
-    for name in LAZY:
-        package = importlib.import_module(name)
+def test_public_names_are_listed_and_there() -> None:
+    homes = for_the_type_checker()
+    assert set(homes) == set(evenrank.__all__) - {"__version__"}
+    for package in map(importlib.import_module, LAZY):
         assert set(package.__all__) <= set(dir(package))
         assert len(set(package.__all__)) == len(package.__all__)
-
-
-def test_every_export_is_there() -> None:
     pytest.importorskip("torch", reason="needs the extra [neural]")
     for package in map(importlib.import_module, (*LAZY, "evenrank.probes", "evenrank.training")):
-        for name in package.__all__:
-            assert getattr(package, name) is not None
-
-
-def test_names_are_those_of_their_homes() -> None:
-    pytest.importorskip("torch", reason="needs the extra [neural]")
-    for name in set(evenrank.__all__) - {"__version__"}:
+        assert [name for name in package.__all__ if getattr(package, name) is None] == []
+    for name, home in homes.items():
         value = getattr(evenrank, name)
-        assert value is getattr(importlib.import_module(f"evenrank.{for_the_type_checker()[name]}"), name)
+        assert value is getattr(importlib.import_module(f"evenrank.{home}"), name)
         assert value.__doc__, name
 
 
@@ -66,19 +58,14 @@ def test_signatures_show_names_types_and_defaults() -> None:
             assert not re.search(r"Annotated|Option\(|opt\.", str(inspect.signature(getattr(evenrank, name)))), name
 
 
-def parameters() -> dict[str, dict[str, object]]:
-    """The public functions' parameters by name, with their defaults."""
-    functions = [name for name in evenrank.__all__ if name[0].islower()]
-    return {
-        name: {one.name: one.default for one in inspect.signature(getattr(evenrank, name)).parameters.values()}
-        for name in functions
-    }
-
-
 def test_one_word_an_idea() -> None:
     """An output is `out`, measures are plural, and quiet and depth mean the same wherever they are."""
     pytest.importorskip("torch", reason="needs the extra [neural]")
-    found = parameters()
+    functions = {name: getattr(evenrank, name) for name in evenrank.__all__ if name[0].islower()}
+    found = {
+        name: {one.name: one.default for one in inspect.signature(function).parameters.values()}
+        for name, function in functions.items()
+    }
     with_a = {word: {name for name, own in found.items() if word in own} for word in ("folder", "path", "measure")}
     assert with_a["folder"] == {"beir", "training_summary"}
     assert all(name.startswith("read_") or name in ("open_index", "run_name") for name in with_a["path"])
@@ -154,14 +141,12 @@ def test_a_users_editor_sees_the_same(tmp_path: Path) -> None:
     assert any('is "float | None"' in one["message"] for one in found)
 
 
-def test_an_unknown_name() -> None:
-    with pytest.raises(AttributeError, match=r"^module .evenrank. has no attribute .nothing.$"):
-        _ = evenrank.nothing
-
-
 def test_a_name_without_its_extra_names_the_extra() -> None:
     program = """
 import sys
+import evenrank
+# Folders need no import of their own.
+print("polars" in sys.modules, callable(evenrank.measures.provider))
 sys.modules["torch"] = sys.modules["accelerate"] = None
 import importlib.util
 found = importlib.util.find_spec
@@ -173,10 +158,5 @@ except evenrank.EvenrankError as error:
     print(error)
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
-    assert ended.stdout == 'evenrank.train needs the extra [neural]: pip install "evenrank[neural]"\n', ended.stderr
-
-
-def test_folders_need_no_import_of_their_own() -> None:
-    program = "import sys, evenrank; print('polars' in sys.modules, callable(evenrank.measures.provider))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "False True\n"
+    said = 'False True\nevenrank.train needs the extra [neural]: pip install "evenrank[neural]"\n'
+    assert ended.stdout == said, ended.stderr

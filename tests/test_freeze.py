@@ -47,49 +47,29 @@ def test_equal_but_for_words_rounding_and_new_keys(tmp_path: Path) -> None:
     assert same == {"estimate": 2 + 4 + 4 + 3 + 4, "inference": 2, "verdict": 3, "order": 6}
 
 
+ARAB = "audit.json:runs.bm25.measures.ARaB@10"
+LEANS, TWICE = ("leans|bm25", "leans|rm3"), ("leans|bm25", "leans|bm25#2")
+Q1, Q2 = "bm25,q 1,0.5,\n", "bm25,q 2,0.25,\n"
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new", "line"),
     [
-        (
-            "audit",
-            "0.125",
-            "0.1250000001",
-            "audit.json:runs.bm25.measures.ARaB@10.mean: 0.125 → 0.1250000001",
-        ),
-        ("audit", "0.125", "-0.125", "audit.json:runs.bm25.measures.ARaB@10.mean: 0.125 → -0.125"),
-        ("audit", '"n": 7', '"n": 8', "audit.json:runs.bm25.measures.ARaB@10.n: 7 → 8"),
-        ("audit", "null", "0.0", "audit.json:runs.bm25.measures.ARaB@10.ci95.1: None → 0.0"),
-        ("audit", '"n": 7, ', "", "audit.json:runs.bm25.measures.ARaB@10.n: missing (7)"),
-        ("audit", '"ARaB@10"', '"RaB@10"', "audit.json:runs.bm25.measures.ARaB@10.mean: missing (0.125)"),
+        ("audit", "0.125", "0.1250000001", f"{ARAB}.mean: 0.125 → 0.1250000001"),
+        ("audit", "0.125", "-0.125", f"{ARAB}.mean: 0.125 → -0.125"),
+        ("audit", '"n": 7', '"n": 8', f"{ARAB}.n: 7 → 8"),
+        ("audit", "null", "0.0", f"{ARAB}.ci95.1: None → 0.0"),
+        ("audit", '"n": 7, ', "", f"{ARAB}.n: missing (7)"),
+        ("audit", '"ARaB@10"', '"RaB@10"', f"{ARAB}.mean: missing (0.125)"),
         ("audit", '"holds"', '"not shown"', "audit.json:rules.a.outcome: 'holds' → 'not shown'"),
-        (
-            "audit",
-            '"level": "shown"',
-            '"level": "no difference shown"',
-            "audit.json:findings.leans|bm25.level: 'shown' → 'no difference shown'",
-        ),
-        (
-            "audit",
-            '"subject": "rm3"',
-            '"subject": "bm25"',
-            "audit.json:findings.order: ('leans|bm25', 'leans|rm3') → ('leans|bm25', 'leans|bm25#2')",
-        ),
-        (
-            "audit",
-            "[0.1, null]",
-            "[0.1, null, 1]",
-            "audit.json:runs.bm25.measures.ARaB@10.ci95.order: ('0', '1') → ('0', '1', '2')",
-        ),
+        ("audit", '"shown"', '"not shown"', "audit.json:findings.leans|bm25.level: 'shown' → 'not shown'"),
+        ("audit", '"subject": "rm3"', '"subject": "bm25"', f"audit.json:findings.order: {LEANS} → {TWICE}"),
+        ("audit", "[0.1, null]", "[0.1, null, 1]", f"{ARAB}.ci95.order: ('0', '1') → ('0', '1', '2')"),
         ("a", "d1 1 2.5", "d2 1 2.5", "a.run:0.document: '1:d1:1' → '1:d2:1'"),
         ("a", "d2 2 2.5", "d2 2 2.4", "a.run:1.score: 2.5 → 2.4"),
         ("a", "1 Q0 d2 2 2.5 x\n", "", "a.run:lines: 2 → 1"),
         ("values", "q 1,0.5", "q 1,0.25", "values.csv:bm25|q 1.ARaB@10: 0.5 → 0.25"),
-        (
-            "values",
-            "bm25,q 1,0.5,\nbm25,q 2,0.25,\n",
-            "bm25,q 2,0.25,\nbm25,q 1,0.5,\n",
-            "values.csv:order: ('bm25|q 1', 'bm25|q 2') → ('bm25|q 2', 'bm25|q 1')",
-        ),
+        ("values", Q1 + Q2, Q2 + Q1, "values.csv:order: ('bm25|q 1', 'bm25|q 2') → ('bm25|q 2', 'bm25|q 1')"),
     ],
 )
 def test_a_figure_that_differs_is_reported(tmp_path: Path, file: str, old: str, new: str, line: str) -> None:
@@ -97,18 +77,13 @@ def test_a_figure_that_differs_is_reported(tmp_path: Path, file: str, old: str, 
     assert wrong[0] == line
 
 
-def test_a_missing_file_is_reported(tmp_path: Path) -> None:
-    old, new = write(tmp_path / "old"), write(tmp_path / "new")
-    (new / "a.run").unlink()
-    assert compare(old, new, Changes())[1] == ["a.run: missing"]
-
-
-def test_words_are_compared_on_demand(tmp_path: Path) -> None:
+def test_a_missing_file_and_on_demand_words(tmp_path: Path) -> None:
     old, new = write(tmp_path / "old"), write(tmp_path / "new", audit=("bm25 leans male.", "bm25 leans towards men."))
     assert compare(old, new, Changes())[1] == []
-    assert compare(old, new, Changes(), texts=True)[1] == [
-        "audit.json:findings.leans|bm25.text: 'bm25 leans male.' → 'bm25 leans towards men.'"
-    ]
+    said = "audit.json:findings.leans|bm25.text: 'bm25 leans male.' → 'bm25 leans towards men.'"
+    assert compare(old, new, Changes(), texts=True)[1] == [said]
+    (new / "a.run").unlink()
+    assert compare(old, new, Changes())[1] == ["a.run: missing"]
 
 
 def test_only_changes_that_are_listed_are_allowed(tmp_path: Path) -> None:

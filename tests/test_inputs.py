@@ -62,20 +62,13 @@ def rows(given: dict[str, dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 
 def frames(given: list[tuple[Any, ...]], *names: str) -> dict[str, Any]:
-    polars = pl.DataFrame(given, list(names), orient="row")
-    return {
-        "polars": polars,
-        "lazy": polars.lazy(),
-        "arrow": polars.to_arrow(),
-        "pandas": polars.to_pandas(),
-        "records": polars.to_dicts(),
-    }
+    of = pl.DataFrame(given, list(names), orient="row")
+    return {"polars": of, "lazy": of.lazy(), "arrow": of.to_arrow(), "pandas": of.to_pandas(), "records": of.to_dicts()}
 
 
 def texts(given: dict[str, str], key: str, path: Path) -> dict[str, Any]:
-    return {"dict": given, "path": path, "str": str(path), **frames(list(given.items()), key, "text")} | {
-        "series": pd.Series(given)
-    }
+    whole = {"dict": given, "path": path, "str": str(path), "series": pd.Series(given)}
+    return whole | frames(list(given.items()), key, "text")
 
 
 def forms(kind: str, folder: Path) -> dict[str, Any]:
@@ -93,11 +86,9 @@ def forms(kind: str, folder: Path) -> dict[str, Any]:
     if kind == "queries":
         return texts(QUERIES, "query_id", folder / "queries.tsv")
     if kind == "labels":
-        found = {"dict": LABELS, "path": folder / "labels.csv"}
-        found |= {"GroupTable": evenrank.as_labels(LABELS)}
-        return found | {
-            name: frame for name, frame in frames(list(LABELS.items()), "doc_id", "group").items() if name != "records"
-        }
+        tables = frames(list(LABELS.items()), "doc_id", "group")
+        del tables["records"]
+        return {"dict": LABELS, "path": folder / "labels.csv", "GroupTable": evenrank.as_labels(LABELS), **tables}
     if kind == "lexicon":
         return {"dict": LEXICON, "path": folder / "lexicon.csv", "Lexicon": SCORING.lexicon}
     if kind == "scores":
@@ -260,20 +251,8 @@ def test_all_forms_of_a_thing_are_the_same(folder: Path, tmp_path: Path) -> None
 
 OBJECT = object()
 WRONG: dict[str, Any] = {"5": 5, "object": OBJECT, "function": print, "list": [1], "dict": {"a": OBJECT}}
-DATA = {
-    *KINDS,
-    "model",
-    "ranker",
-    "lists",
-    "variants",
-    "placebos",
-    "answers",
-    "given",
-    "ids",
-    "validation_queries",
-    "target",
-}
-DATA |= {"guess"}
+DATA = {*KINDS, "model", "ranker", "lists", "variants", "placebos", "answers", "given", "ids", "target", "guess"}
+DATA |= {"validation_queries"}
 """Converted where they are used, so that what is not used is not looked at."""
 FITTING = {"5": "int|float|Weight", "function": "Callable|RankerLike|Loss|Term", "list": "float\\]|Container"}
 FITTING["dict"] = "Mapping|Container"

@@ -51,13 +51,10 @@ def audit(made: Any, runs: Any) -> Any:
     )
 
 
-def test_audit(audit: Any) -> None:
+def test_audits_of_texts_of_labels_of_pairs_and_of_people(made: Any, runs: Any, audit: Any) -> None:
     written = audit.to_json(values=True)
     assert errors("audit", written) == []
     assert {"shares", "query_groups", "impact", "queries"} <= set(json.loads(written))
-
-
-def test_audits_of_labels_of_pairs_and_of_people(made: Any, runs: Any) -> None:
     some = {document: "mf"[int(document) % 2] for document in made.collection["doc_id"].head(100)}
     labelled = evenrank.audit(runs, labels=some, qrels=made.qrels, measures="nDCG@10 ARaB@10").to_json()
     assert errors("audit", labelled) == []
@@ -68,7 +65,7 @@ def test_audits_of_labels_of_pairs_and_of_people(made: Any, runs: Any) -> None:
     assert errors("people", people.to_json()) == []
 
 
-def test_decisions(made: Any, runs: Any, audit: Any) -> None:
+def test_decisions_probes_positions_and_scans(made: Any, runs: Any, audit: Any) -> None:
     rules = [{"measure": "nDCG@10", "against": "baseline", "at_least": "-5%"}, {"measure": "ARaB@10", "at_most": 0.5}]
     gate = evenrank.gate(audit, budget={"rule": rules})
     assert errors("gate", gate.to_json()) == []
@@ -77,17 +74,12 @@ def test_decisions(made: Any, runs: Any, audit: Any) -> None:
     bounded = evenrank.rebalance(runs["a"], method="neutral", max_bias="ARaB@10 <= 90%", **texts)
     assert errors("rebalance", bounded.to_json()) == []
 
-
-def test_probes_positions_and_scans(made: Any, runs: Any) -> None:
     def longest(query: str, passages: list[str]) -> list[int]:
         return [len(passage) for passage in passages]
 
-    texts = {"collection": made.collection, "queries": made.queries}
-    probe = evenrank.probe(longest, variants=["swap"], run=runs["a"], quiet=True, **texts)
-    assert errors("probe", probe.to_json()) == []
-    moved = evenrank.position_sensitivity(
-        longest, qrels=made.qrels, answers=made.answers, run=runs["a"], quiet=True, **texts
-    )
+    given = {"collection": made.collection, "queries": made.queries, "run": runs["a"], "quiet": True}
+    assert errors("probe", evenrank.probe(longest, variants=["swap"], **given).to_json()) == []
+    moved = evenrank.position_sensitivity(longest, qrels=made.qrels, answers=made.answers, **given)
     assert errors("position_sensitivity", moved.to_json()) == []
     assert errors("scan", evenrank.scan(made.collection, model="bm25", quiet=True).to_json()) == []
 

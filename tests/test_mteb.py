@@ -40,9 +40,8 @@ def test_scores_of_float32() -> None:
 
 def test_parts(tmp_path: Path) -> None:
     run = {"q": {"d": 1.0}}
-    (tmp_path / "p.json").write_text(
-        json.dumps({"mteb_model_meta": {"model_name": "m/x"}, "en": {"test": run, "dev": run}, "de": {"test": run}})
-    )
+    predictions = {"mteb_model_meta": {"model_name": "m/x"}, "en": {"test": run, "dev": run}, "de": {"test": run}}
+    (tmp_path / "p.json").write_text(json.dumps(predictions))
     assert mteb.read_predictions(tmp_path / "p.json", subset="de").name == "m/x"
     for settings, message in (
         ({}, "expected a subset of en, de, found None"),

@@ -25,7 +25,11 @@ BUDGETS = {
     "violated": f"{RULE}at_least = 0.99\n",
     "not shown": f'{RULE}against = "baseline"\nat_least = 0.0\n',
 }
-OUTCOMES = [("holds", "false", 0), ("violated", "false", 1), ("not shown", "false", 3), ("not shown", "true", 1)]
+OUTCOMES = pytest.mark.parametrize(
+    ("outcome", "strict", "status"),
+    [("holds", "false", 0), ("violated", "false", 1), ("not shown", "false", 3), ("not shown", "true", 1)],
+)
+GIVEN = {"run": "new=new run.run", "baseline": "old=old.run", "collection": "collection.tsv", "qrels": "qrels.txt"}
 
 
 def loaded(path: Path) -> Any:
@@ -55,6 +59,10 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
     return kept | {"PATH": f"{folder / 'bin'}{os.pathsep}{os.defpath}", "PYTHONPATH": source} | more
 
 
+def done(*command: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
 def on_github(folder: Path, home: Path, *, at: Path | None = None, **inputs: str) -> subprocess.CompletedProcess[str]:
     """Runs the action's gate as GitHub does: its inputs are put into the step's environment, and its shell run."""
     action = loaded(ROOT / "action.yml")
@@ -67,24 +75,15 @@ def on_github(folder: Path, home: Path, *, at: Path | None = None, **inputs: str
         (of,) = re.findall(r"^\$\{\{ inputs\.(\w+) \}\}$", value)
         variables[name] = given[of]
     files = {name: str(home / name) for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
-    shell = ["bash", "--noprofile", "--norc", "-euo", "pipefail", "-c", step["run"]]
     told = environment(folder, RUNNER_TEMP=str(home), **files, **variables)
-    return subprocess.run(shell, capture_output=True, text=True, cwd=at or folder, env=told, check=False)
+    shell = ("bash", "--noprofile", "--norc", "-euo", "pipefail", "-c")
+    return done(*shell, step["run"], cwd=at or folder, env=told)
 
 
-@pytest.mark.parametrize(("outcome", "strict", "status"), OUTCOMES)
+@OUTCOMES
 def test_github_action(folder: Path, tmp_path: Path, outcome: str, strict: str, status: int) -> None:
-    ended = on_github(
-        folder,
-        tmp_path,
-        run="new=new run.run",
-        baseline="old=old.run",
-        budget=f"{outcome}.toml",
-        collection="collection.tsv",
-        qrels="qrels.txt",
-        strict=strict,
-        arguments="--correction=none\n\n--missing=error\n",
-    )
+    given = {**GIVEN, "strict": strict, "arguments": "--correction=none\n\n--missing=error\n"}
+    ended = on_github(folder, tmp_path, budget=f"{outcome}.toml", **given)
     assert (ended.returncode, ended.stderr) == (status, "")
     assert ended.stdout.startswith(f"{outcome.upper()}  ")
     assert re.search(r"^::(notice|warning|error) title=evenrank gate new", ended.stdout, re.MULTILINE)
@@ -97,23 +96,21 @@ def test_github_action_installs(tmp_path: Path, version: str, installed: str) ->
     install, _ = loaded(ROOT / "action.yml")["runs"]["steps"]
     python = tmp_path / "bin" / "python3"
     python.parent.mkdir()
-    told = '#!/bin/sh\nprintf "%s|" "$@"\n'
-    python.write_text(f'#!/bin/sh\nmkdir -p "$3/bin"\ncp \'{tmp_path}/told\' "$3/bin/python"\n', encoding="utf-8")
-    (tmp_path / "told").write_text(told, encoding="utf-8")
-    for path in (python, tmp_path / "told"):
+    programs = {
+        python: f'mkdir -p "$3/bin"\ncp \'{tmp_path}/told\' "$3/bin/python"',
+        tmp_path / "told": 'printf "%s|" "$@"',
+    }
+    for path, program in programs.items():
+        path.write_text(f"#!/bin/sh\n{program}\n", encoding="utf-8")
         path.chmod(0o755)
     given = environment(tmp_path, RUNNER_TEMP=f"{tmp_path}/a b", GITHUB_ACTION_PATH="the action", VERSION=version)
-    shell = ["bash", "-euo", "pipefail", "-c", install["run"]]
-    done = subprocess.run(shell, capture_output=True, text=True, env=given, check=True)
-    assert done.stdout == f"-m|pip|install|--quiet|{installed}|"
+    ended = done("bash", "-euo", "pipefail", "-c", install["run"], env=given)
+    assert (ended.returncode, ended.stdout) == (0, f"-m|pip|install|--quiet|{installed}|")
 
 
 def test_github_action_twice_in_a_job(folder: Path, tmp_path: Path) -> None:
-    given = {"run": "new=new run.run", "baseline": "old=old.run", "qrels": "qrels.txt", "budget": "holds.toml"}
-    assert [on_github(folder, tmp_path, **given | {"run": run}).returncode for run in ("new run.run", "no.run")] == [
-        0,
-        2,
-    ]
+    for run, status in (("new run.run", 0), ("no.run", 2)):
+        assert on_github(folder, tmp_path, **{**GIVEN, "run": run}, budget="holds.toml").returncode == status
     assert (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8").count("**HOLDS") == 1
 
 
@@ -125,8 +122,7 @@ def test_pipelines_of_the_guide(folder: Path, tmp_path: Path) -> None:
     checkout, step = job["steps"][1:3]
     assert step["uses"] == f"./{checkout['with']['path']}"
     python = f'python() {{ "{sys.executable}" "$@"; }}\n'
-    made = ["bash", "-euo", "pipefail", "-c", python + setup]
-    subprocess.run(made, cwd=tmp_path, env=environment(folder), check=True)
+    assert done("bash", "-euo", "pipefail", "-c", python + setup, cwd=tmp_path, env=environment(folder)).returncode == 0
     (tmp_path / "budget.toml").write_text(files["budget.toml"], encoding="utf-8")
     ended = on_github(folder, tmp_path, at=tmp_path, **step["with"])
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -143,22 +139,18 @@ def test_inputs_are_never_run(folder: Path, tmp_path: Path) -> None:
         given = {"run": "old.run", "budget": "holds.toml"} | {name: hostile}
         assert on_github(folder, tmp_path, **given).returncode == 2
     assert not (folder / "hostile").exists()
-    scripts = [step["run"] for step in loaded(ROOT / "action.yml")["runs"]["steps"]]
-    scripts += [
-        step.get("run", "") for path in WORKFLOWS for job in loaded(path)["jobs"].values() for step in job["steps"]
-    ]
-    assert not [script for script in scripts if "${{" in script]
+    steps = loaded(ROOT / "action.yml")["runs"]["steps"]
+    steps += [step for path in WORKFLOWS for job in loaded(path)["jobs"].values() for step in job["steps"]]
+    assert not [step for step in steps if "${{" in step.get("run", "")]
 
 
-@pytest.mark.parametrize(("outcome", "strict", "status"), OUTCOMES)
+@OUTCOMES
 def test_gitlab_job(folder: Path, outcome: str, strict: str, status: int) -> None:
     job = loaded(ROOT / "ci" / "gitlab.yml")[".evenrank-gate"]
-    given = {"RUN": "new=new run.run", "BASELINE": "old=old.run", "COLLECTION": "collection.tsv", "QRELS": "qrels.txt"}
-    given |= {"BUDGET": f"{outcome}.toml", "STRICT": strict, "ARGUMENTS": "--correction=none\n--missing=error"}
-    variables = job["variables"] | {f"GATE_{name}": value for name, value in given.items()}
+    given = {**GIVEN, "budget": f"{outcome}.toml", "strict": strict, "arguments": "--correction=none\n--missing=error"}
+    variables = job["variables"] | {f"GATE_{name.upper()}": value for name, value in given.items()}
     (script,) = job["script"]
-    told = environment(folder, **variables)
-    ended = subprocess.run(["sh", "-euc", script], capture_output=True, text=True, cwd=folder, env=told, check=False)
+    ended = done("sh", "-euc", script, cwd=folder, env=environment(folder, **variables))
     assert (ended.returncode, ended.stderr) == (status, "")
     assert job["allow_failure"]["exit_codes"] == 3
     assert (folder / job["artifacts"]["paths"][0]).read_text(encoding="utf-8").startswith(f"**{outcome.upper()}  ")
@@ -169,18 +161,9 @@ def test_pre_commit_hook(folder: Path) -> None:
     (hook,) = loaded(ROOT / ".pre-commit-hooks.yaml")
     assert re.search(hook["files"], "ranking/budget-strict.toml")
     (folder / "budget.toml").write_text(f"{RULE}at_most = 1\n", encoding="utf-8")
-    for files, status, said in (
-        (["holds.toml", "violated.toml"], 0, ""),
-        (
-            ["holds.toml", "budget.toml"],
-            2,
-            "evenrank: budget.toml: rule 1: at_most: nDCG@10 is better the higher it is: expected at_least\n",
-        ),
-    ):
-        command = [*hook["entry"].split(), *files]
-        ended = subprocess.run(
-            command, capture_output=True, text=True, cwd=folder, env=environment(folder), check=False
-        )
+    wrong = "evenrank: budget.toml: rule 1: at_most: nDCG@10 is better the higher it is: expected at_least\n"
+    for other, status, said in (("violated.toml", 0, ""), ("budget.toml", 2, wrong)):
+        ended = done(*hook["entry"].split(), "holds.toml", other, cwd=folder, env=environment(folder))
         assert (ended.returncode, ended.stdout, ended.stderr) == (status, "", said)
 
 
@@ -201,8 +184,7 @@ def test_workflows_name_actions_by_their_commits_and_packages_by_their_hashes(pa
 
 
 def test_bill_of_materials() -> None:
-    done = subprocess.run([sys.executable, ROOT / ".ci" / "sbom.py"], capture_output=True, text=True, check=True)
-    bill = json.loads(done.stdout)
+    bill = json.loads(done(sys.executable, str(ROOT / ".ci" / "sbom.py")).stdout)
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
     assert bill["metadata"]["component"]["purl"] == f"pkg:pypi/evenrank@{evenrank.__version__}"
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")

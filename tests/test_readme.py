@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from evenrank.cli import commands
 from evenrank.groups import load_lexicon
 from evenrank.measures import parse_measures
 
@@ -29,9 +30,6 @@ SETUP = next(content for language, _, content in BLOCK.findall(README) if langua
 """The commands that make the files of the other blocks from the built-in collection."""
 
 
-# --- what it tells a reader to run ------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files that the README's commands expect, made by its first commands."""
@@ -42,13 +40,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(folder: Path, language: str, content: str) -> str:
     command = ["bash", "-euc", content] if language == "sh" else [sys.executable, "-c", content]
-    environment = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")])),
-        "COLUMNS": "120",
-        "TERM": "dumb",
-    }
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    source = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": source, "COLUMNS": "120", "TERM": "dumb"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return done.stdout
@@ -94,9 +88,6 @@ def test_the_scan(shared_data: Path, tmp_path: Path) -> None:
     assert [line for line in output.splitlines() if line.strip() not in printed] == []
 
 
-# --- recipes and lexicons -------------------------------------------------------------------------------------------
-
-
 def test_the_lexicon(tmp_path: Path) -> None:
     lines = LEXICON[LEXICON.index('name = "ages"') :]
     (tmp_path / "age.toml").write_text(lines[: lines.index('"""')], encoding="utf-8")
@@ -105,63 +96,34 @@ def test_the_lexicon(tmp_path: Path) -> None:
     assert lexicon.poles == ("young", "old")
 
 
-def test_the_recipe(tmp_path: Path) -> None:
+def test_the_recipes(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed")
-    from evenrank.training.recipes import load_recipe
+    from evenrank.training.recipes import load_recipe, shipped_recipes
 
-    (tmp_path / "recipe.toml").write_text(toml_with("[ranker]", RECIPES), encoding="utf-8")
-    recipe = load_recipe(tmp_path / "recipe.toml", ["training.batch=16"])
+    path, ranker, fair = tmp_path / "recipe.toml", toml_with("[ranker]", RECIPES), toml_with("[fairness]", RECIPES)
+    path.write_text(ranker, encoding="utf-8")
+    recipe = load_recipe(path, ["training.batch=16"])
     assert (recipe.ranker.kind, recipe.ranker.layers, str(recipe.folder)) == ("dot", 2, "runs/my-dot")
-
-
-def test_the_fair_term(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="PyTorch is not installed")
-    from evenrank.training.recipes import load_recipe
-
-    parts = [toml_with(mark, RECIPES) for mark in ("[ranker]", "[fairness]")]
-    (tmp_path / "recipe.toml").write_text("\n".join(parts), encoding="utf-8")
-    fairness = load_recipe(tmp_path / "recipe.toml").fairness
-    assert fairness is not None
+    path.write_text(f"{ranker}\n{fair}", encoding="utf-8")
+    fairness = load_recipe(path).fairness
     assert (fairness.name, fairness.weight, fairness.attributes[0].lexicon) == ("ibbr-ts", 0.1, "gender-en")
-
-
-def test_the_shipped_recipes_are_named() -> None:
-    from evenrank.training.recipes import shipped_recipes
-
     assert shipped_recipes()
-    for name in shipped_recipes():
-        assert f"`{name}`" in RECIPES
+    assert [name for name in shipped_recipes() if f"`{name}`" not in RECIPES] == []
 
 
-# --- what it names ----------------------------------------------------------------------------------------------------
-
-
-def test_the_measures() -> None:
+def test_measures_and_commands() -> None:
     pages = [README, *(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md"))]
     quoted = [text for page in pages for text in re.findall(r'--measures "([^"]+)"', page)]
     assert len(quoted) >= 8
-    for text in quoted:
-        assert parse_measures(text)
-
-
-def test_every_command_is_named() -> None:
-    from evenrank.cli import app
-
-    names = [command.name for command in app.registered_commands] + [group.name for group in app.registered_groups]
-    for name in names:
-        assert f"`evenrank {name}`" in README, name
+    assert all(map(parse_measures, quoted))
+    assert [name for name in commands().commands if f"`evenrank {name}`" not in README] == []
 
 
 def test_it_is_short_and_its_links_lead_somewhere() -> None:
     assert len(README.splitlines()) <= 160
     links = re.findall(r"\]\(([^)]+)\)", README)
     assert len(links) > 20
-    for link in links:
-        assert (ROOT / link).is_file(), link
-    picture = re.search(r"!\[[^\]]+\]\(([^)]+\.png)\)", README)
-    assert picture is not None
-    assert (ROOT / picture[1]).stat().st_size < 200_000
-
-
-def test_nothing_is_left_to_fill_in() -> None:
+    assert [link for link in links if not (ROOT / link).is_file()] == []
+    (picture,) = re.findall(r"!\[[^\]]+\]\(([^)]+\.png)\)", README)
+    assert (ROOT / picture).stat().st_size < 200_000
     assert not re.search(r"\b(BENCH|TODO|FIXME|TBD)\b", README)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -49,12 +48,8 @@ class Module:
         return "/".join(parts[:-1]) or "evenrank"
 
     @cached_property
-    def lines(self) -> list[str]:
-        return self.path.read_text(encoding="utf-8").splitlines()
-
-    @cached_property
     def tree(self) -> ast.Module:
-        return ast.parse("\n".join(self.lines))
+        return ast.parse(self.path.read_text(encoding="utf-8"))
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
@@ -68,13 +63,10 @@ class Module:
             elif isinstance(node, ast.ImportFrom):
                 start = node.module or ""
                 if node.level:
-                    package = self.name.split(".")
-                    inside = package if self.path.name == "__init__.py" else package[:-1]
-                    base = inside[: len(inside) - node.level + 1]
-                    start = ".".join([*base, *filter(None, [node.module])])
-                names = [
-                    f"{start}.{alias.name}" if f"{start}.{alias.name}" in modules() else start for alias in node.names
-                ]
+                    inside = self.name.split(".") + ["__init__"] * (self.path.name == "__init__.py")
+                    start = ".".join([*inside[: -node.level], *filter(None, [node.module])])
+                inner = [f"{start}.{alias.name}" for alias in node.names]
+                names = [name if name in modules() else start for name in inner]
             else:
                 continue
             yield from (name for name in names if name in modules())
@@ -90,27 +82,15 @@ def modules() -> dict[str, Module]:
     return found
 
 
-@cache
-def folder_imports() -> dict[tuple[str, str], list[str]]:
-    """(importing, imported) folder → the modules where it happens."""
-    found = defaultdict(list)
-    for module in modules().values():
-        for name in module.imported(module.tree):
-            folder = modules()[name].folder
-            if name not in LEAVES and folder != module.folder:
-                found[module.folder, folder].append(f"{module.place} imports {name}")
-    return dict(found)
-
-
-def test_every_folder_has_a_floor() -> None:
-    folders = {module.folder for name, module in modules().items() if name not in LEAVES}
-    assert folders == {folder for floor in FLOORS for folder in floor}
-
-
-def test_imports_run_down() -> None:
+def test_every_folder_has_a_floor_and_imports_run_down() -> None:
     floor_of = {folder: number for number, floor in enumerate(FLOORS) for folder in floor}
+    assert {module.folder for name, module in modules().items() if name not in LEAVES} == set(floor_of)
     up = [
-        place for (a, b), places in folder_imports().items() if floor_of[b] >= floor_of[a] for place in sorted(places)
+        f"{module.place} imports {name}"
+        for module in modules().values()
+        for name in module.imported(module.tree)
+        if name not in LEAVES and (folder := modules()[name].folder) != module.folder
+        if floor_of[folder] >= floor_of[module.folder]
     ]
     assert not up, "\n".join(up)
 

@@ -39,14 +39,8 @@ FORMS: dict[str, Callable[[str], str | bytes]] = {
     "gzip in two parts": lambda text: gzip.compress(text[:30].encode()) + gzip.compress(text[30:].encode()),
     "quotes in the tag": lambda text: text.replace("tag", '"tag'),
 }
-
-
 FIELD = st.text(alphabet="0189abZé_-", min_size=1, max_size=3)
-
-
 Row = tuple[str, str, float, int]
-
-
 COLUMNS = ["query_id", "doc_id", "score", "rank"]
 
 # Two queries, the first not contiguous; 0 as an id; a tie; scores not sorted.

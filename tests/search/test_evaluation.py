@@ -18,6 +18,9 @@ from evenrank.search.embeddings import (
     recovery,
 )
 
+SETTINGS = EvaluationSettings(count=90, train=36)
+
+
 
 def vectors_of(rows: dict[str, list[float]]) -> Vectors:
     return Vectors(tuple(rows), np.array(list(rows.values()), np.float32))
@@ -38,9 +41,7 @@ def test_analogies_by_hand() -> None:
     u = {word: np.array(row) / np.linalg.norm(row) for word, row in rows.items()}
     point = u["woman"] - u["man"] + u["king"]
     order = sorted(rows, key=lambda word: -cos(u[word], point))
-    assert found.free == order[0]
-    assert found.constrained == "queen"
-    assert found.robust is True
+    assert (found.free, found.constrained, found.robust) == (order[0], "queen", True)
     unknown = analogy(vectors, "man", "woman", "nobody")
     assert (unknown.free, unknown.constrained, unknown.robust) == (None, None, None)
     # The way back from a word that is nearer to another: no robust answer.
@@ -50,10 +51,10 @@ def test_analogies_by_hand() -> None:
     assert there.robust == (analogy(lopsided, "b", "a", "d").constrained == "c")
 
 
-@pytest.mark.parametrize("words", [("x",), ("x", "y", "z")])
-def test_no_word_is_left_for_an_analogy(words: tuple[str, ...]) -> None:
-    vectors = Vectors(words, np.eye(3, dtype=np.float32)[: len(words)])
-    assert analogy(vectors, words[0], words[-1], words[len(words) // 2]).constrained is None
+    # No word is left.
+    for words in ("x", "xyz"):
+        left = Vectors(tuple(words), np.eye(3, dtype=np.float32)[: len(words)])
+        assert analogy(left, words[0], words[-1], words[len(words) // 2]).constrained is None
 
 
 def test_the_most_biased_words() -> None:
@@ -121,14 +122,8 @@ def planted(seed: int = 0) -> tuple[Vectors, WordSets]:
             rows[word] = rng.normal(size=30) + sign * (2 * np.eye(30)[0] + 4 * np.eye(30)[1])
     pairs = tuple((f"f{c}", f"m{c}") for c in "abcde")
     specific = tuple(word for pair in pairs for word in pair)
-    sets = WordSets(
-        "planted",
-        pairs,
-        pairs,
-        specific,
-        ("xaa", "yaa"),
-        (("fa", "xaa", "ma"), ("fa", "none", "ma")),
-    )
+    analogies = (("fa", "xaa", "ma"), ("fa", "none", "ma"))
+    sets = WordSets("planted", pairs, pairs, specific, ("xaa", "yaa"), analogies)
     return Vectors(tuple(rows), np.array(list(rows.values()), np.float32)), sets
 
 
@@ -136,19 +131,16 @@ def test_hard_debiasing_hides_the_bias_of_words() -> None:
     pytest.importorskip("sklearn")
     vectors, sets = planted()
     hard = hard_debias(vectors, sets.definitional, sets.equalize, sets.specific)
-    found = evaluate_bias(vectors, hard.vectors, sets, settings=EvaluationSettings(count=90, train=36))
-    before, after = found.before, found.after
-    assert after is not None
-    assert before.recovery is not None
-    assert after.recovery is not None
+    found = evaluate_bias(vectors, hard.vectors, sets, settings=SETTINGS)
+    after = found.after
+    assert found.before.recovery is not None
     assert found.settings["most_biased"] == 90
     assert {word[0] for word in found.most[0]} == {"x"}
     assert {word[0] for word in found.most[1]} == {"y"}
     # The lean of the second dimension is all still there.
     assert min(after.recovery.kmeans, after.recovery.linear, after.recovery.rbf) > 0.9
     assert [three.a for three in after.analogies] == ["fa"]
-    again = evaluate_bias(vectors, hard.vectors, sets, settings=EvaluationSettings(count=90, train=36))
-    assert json_values(again) == json_values(found)
+    assert json_values(evaluate_bias(vectors, hard.vectors, sets, settings=SETTINGS)) == json_values(found)
 
 
 def test_few_words_are_said() -> None:
@@ -165,14 +157,17 @@ def test_few_words_are_said() -> None:
     assert any("fb" in note for note in few.notes)
 
 
-def test_before_and_after_have_to_fit() -> None:
+@pytest.mark.parametrize(
+    ("words", "first", "settings", "message"),
+    [
+        (slice(None, None, -1), 0, {}, "their order differs"),
+        (slice(1, None), 0, {}, "'fa' is in one of them only"),
+        (slice(None), 1, {}, "30 and 29 dimensions"),
+        (slice(None), 0, {"count": 0}, "`count`: expected 1 or more, found 0"),
+    ],
+)
+def test_before_and_after_have_to_fit(words, first, settings, message) -> None:
     vectors, sets = planted()
-    order = Vectors(vectors.words[::-1], vectors.matrix)
-    with pytest.raises(EvenrankError, match="their order differs"):
-        evaluate_bias(vectors, order, sets)
-    with pytest.raises(EvenrankError, match="'fa' is in one of them only"):
-        evaluate_bias(vectors, Vectors(vectors.words[1:], vectors.matrix[1:]), sets)
-    with pytest.raises(EvenrankError, match="30 and 29 dimensions"):
-        evaluate_bias(vectors, Vectors(vectors.words, np.ascontiguousarray(vectors.matrix[:, 1:])), sets)
-    with pytest.raises(EvenrankError, match="`count`: expected 1 or more, found 0"):
-        evaluate_bias(vectors, None, sets, settings=EvaluationSettings(count=0))
+    other = Vectors(vectors.words[words], np.ascontiguousarray(vectors.matrix[words, first:]))
+    with pytest.raises(EvenrankError, match=message):
+        evaluate_bias(vectors, other, sets, settings=EvaluationSettings(**settings))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -9,15 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.files import EvenrankError, InputError
+from evenrank.files import EvenrankError
 from evenrank.search.embeddings import Vectors, read_vectors, write_vectors
 
 WORDS = ("the", "é", '"', "NA", "1,5")
 MATRIX = np.array([[0.5, -1.25, 3e-5], [1, 2, 3], [4, 5, 6], [-0.0, 1e-20, 1e20], [7, 8, 0.1]], np.float32)
-NAMES = ("v.bin", "v.txt", "v.vec", "v.TXT", "folder")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["v.bin", "v.txt", "v.vec", "v.TXT", "folder"])
 @pytest.mark.parametrize("block", [1 << 14, 2])
 def test_written_and_read_again(name: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evenrank.models.vectors._BLOCK", block)
@@ -34,8 +34,6 @@ def test_written_and_read_again(name: str, block: int, tmp_path: Path, monkeypat
 
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=8))
 def test_text_gives_the_same_numbers_again(numbers: list[float]) -> None:
-    import tempfile
-
     with tempfile.TemporaryDirectory() as folder:
         matrix = np.array([numbers, numbers[::-1]], np.float32)
         write_vectors(Vectors(("a", "b"), matrix), Path(folder) / "v.txt")
@@ -51,34 +49,25 @@ def test_gensim_reads_them(tmp_path: Path) -> None:
         np.testing.assert_array_equal(keyed.vectors, MATRIX)
 
 
-@pytest.mark.parametrize("word", ["a b", "a\tb", "a\nb", "a\u00a0b", "a\u2028b"])
-@pytest.mark.parametrize("name", ["v.bin", "v.txt"])
-def test_words_that_the_forms_cannot_hold(word: str, name: str, tmp_path: Path) -> None:
-    with pytest.raises(EvenrankError, match="contains white space") as error:
-        write_vectors(Vectors(("x", word), MATRIX[:2]), tmp_path / name)
-    assert "\n" not in str(error.value)
-    assert not list(tmp_path.iterdir())
-    write_vectors(Vectors(("x", word), MATRIX[:2]), tmp_path / "v")
-    assert read_vectors(tmp_path / "v").words == ("x", word)
+SPACED = ("a b", "a\tb", "a\nb", "a\u00a0b", "a\u2028b")
+FINITE, INFINITE = MATRIX[:2], np.array([[1, 2], [np.inf, 2]], np.float32)
+REFUSED = [
+    *((name, word, FINITE, "contains white space") for name in ("v.bin", "v.txt") for word in SPACED),
+    *((name, "y", INFINITE, "the word 'y' contains a number that is") for name in ("v", "v.txt", "v.bin")),
+    ("v", "", FINITE, "word 2 is empty"),
+    ("v.npy", "y", FINITE, "expected .bin"),
+    ("file", "y", FINITE, "expected a folder, found a file"),
+    ("nowhere/v.bin", "y", FINITE, "cannot be written"),
+]
 
 
-@pytest.mark.parametrize("name", ["v", "v.txt", "v.bin"])
-def test_nothing_is_written_that_could_not_be_read(name: str, tmp_path: Path) -> None:
-    matrix = MATRIX[:2].copy()
-    matrix[1, 0] = np.inf
-    with pytest.raises(EvenrankError, match="the vector of the word 'y' contains a number that is not finite"):
-        write_vectors(Vectors(("x", "y"), matrix), tmp_path / name)
-    if name == "v":
-        with pytest.raises(EvenrankError, match="word 2 is empty"):
-            write_vectors(Vectors(("x", ""), MATRIX[:2]), tmp_path / name)
-    assert not list(tmp_path.iterdir())
-
-
-def test_names_that_are_no_form(tmp_path: Path) -> None:
-    with pytest.raises(EvenrankError, match=r"expected .bin .* found '.npy'"):
-        write_vectors(Vectors(WORDS, MATRIX), tmp_path / "v.npy")
+@pytest.mark.parametrize(("name", "word", "matrix", "message"), REFUSED)
+def test_nothing_is_written_that_could_not_be_read(name, word, matrix, message, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(EvenrankError, match="expected a folder, found a file"):
-        write_vectors(Vectors(WORDS, MATRIX), tmp_path / "file")
-    with pytest.raises(InputError, match="cannot be written"):
-        write_vectors(Vectors(WORDS, MATRIX), tmp_path / "nowhere" / "v.bin")
+    with pytest.raises(EvenrankError, match=message) as error:
+        write_vectors(Vectors(("x", word), matrix), tmp_path / name)
+    assert "\n" not in str(error.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    if word in SPACED:
+        write_vectors(Vectors(("x", word), matrix), tmp_path / "v")
+        assert read_vectors(tmp_path / "v").words == ("x", word)

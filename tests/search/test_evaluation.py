@@ -21,7 +21,6 @@ from evenrank.search.embeddings import (
 SETTINGS = EvaluationSettings(count=90, train=36)
 
 
-
 def vectors_of(rows: dict[str, list[float]]) -> Vectors:
     return Vectors(tuple(rows), np.array(list(rows.values()), np.float32))
 
@@ -49,7 +48,6 @@ def test_analogies_by_hand() -> None:
     there = analogy(lopsided, "a", "b", "c")
     assert there.constrained == "d"
     assert there.robust == (analogy(lopsided, "b", "a", "d").constrained == "c")
-
 
     # No word is left.
     for words in ("x", "xyz"):

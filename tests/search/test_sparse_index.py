@@ -48,14 +48,14 @@ def test_equals_the_models_own_similarities(home: Path, tmp_path: Path, form: st
         assert ranked == sorted(ranked, reverse=True)
 
 
-def test_says_what_it_is(home: Path) -> None:
+def test_says_what_it_is(home: Path, tmp_path: Path) -> None:
     manifest = open_index(home / "splade-index", check=True).manifest
-    assert manifest.kind == "sparse"
     assert manifest.model is not None
-    assert manifest.model["kind"] == "sparse encoder"
+    assert (manifest.kind, manifest.model["kind"]) == ("sparse", "sparse encoder")
     run = retrieve(home / "splade-index", QUERIES, k=3, quiet=True)
-    assert run.name == "splade"
-    assert run.notes == ("splade: weights of 25 terms",)
+    assert (run.name, run.notes) == ("splade", ("splade: weights of 25 terms",))
+    with pytest.raises(EvenrankError, match="`kind`"):
+        retrieve(home / "splade-index", QUERIES, model=bi_encoder(tmp_path / "bi"), quiet=True)
 
 
 def test_a_query_without_a_term_is_counted(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,22 +67,14 @@ def test_a_query_without_a_term_is_counted(home: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(TextEncoder, "queries", lambda self, texts: rows)
     notes = retrieve(home / "splade-index", QUERIES, k=3, quiet=True).notes
     assert any(note.endswith("no term of a document and no documents") for note in notes)
-    monkeypatch.setattr(TextEncoder, "queries", lambda self, texts: csr_matrix((4, 25), dtype=np.float32))
-    with pytest.raises(EvenrankError, match="none of the 4 queries has a term of a document"):
-        retrieve(home / "splade-index", QUERIES, k=3, quiet=True)
-    monkeypatch.setattr(TextEncoder, "queries", lambda self, texts: -rows)
-    with pytest.raises(EvenrankError, match="splade: expected weights of terms from 0, found a negative one"):
-        retrieve(home / "splade-index", QUERIES, k=3, quiet=True)
-    monkeypatch.setattr(TextEncoder, "queries", lambda self, texts: csr_matrix((4, 9), dtype=np.float32))
-    with pytest.raises(EvenrankError, match="weights of 25 terms, and the queries of 9"):
-        retrieve(home / "splade-index", QUERIES, k=3, quiet=True)
-
-
-def test_what_it_does_not_know_is_refused(home: Path, tmp_path: Path) -> None:
-    index = home / "splade-index"
-    other = bi_encoder(tmp_path / "bi")
-    with pytest.raises(EvenrankError, match="`kind`"):
-        retrieve(index, QUERIES, model=other, quiet=True)
+    for found, message in (
+        (csr_matrix((4, 25), dtype=np.float32), "none of the 4 queries has a term of a document"),
+        (-rows, "splade: expected weights of terms from 0, found a negative one"),
+        (csr_matrix((4, 9), dtype=np.float32), "weights of 25 terms, and the queries of 9"),
+    ):
+        monkeypatch.setattr(TextEncoder, "queries", lambda self, texts, found=found: found)
+        with pytest.raises(EvenrankError, match=message):
+            retrieve(home / "splade-index", QUERIES, k=3, quiet=True)
 
 
 def test_negative_weights_are_refused(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

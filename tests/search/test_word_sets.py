@@ -10,21 +10,7 @@ import numpy as np
 import pytest
 
 from evenrank.files import InputError
-from evenrank.search.embeddings import (
-    Vectors,
-    gender_en,
-    hard_debias,
-    load_word_sets,
-    read_sets,
-    read_word_list,
-)
-
-
-def random_vectors(words: list[str], dimensions: int, seed: int) -> Vectors:
-    return Vectors(tuple(words), np.random.default_rng(seed).normal(size=(len(words), dimensions)).astype(np.float32))
-
-
-# --- word sets -------------------------------------------------------------------------------------------------------
+from evenrank.search.embeddings import Vectors, gender_en, hard_debias, load_word_sets, read_sets, read_word_list
 
 
 def test_built_in_sets() -> None:
@@ -44,13 +30,13 @@ def test_public_sets(shared_data: Path) -> None:
     specific = read_word_list(folder / "gender_specific_seed.json")
     assert (len(definitional), len(equalize), len(specific)) == (10, 52, 218)
     words = sorted({form(word) for of in (*definitional, *equalize) for word in of for form in (str, str.title)})
-    vectors = random_vectors([*words, "nurse", "Men", "actress"], 20, 0)
+    words += ["nurse", "Men", "actress"]
+    vectors = Vectors(tuple(words), np.random.default_rng(0).normal(size=(len(words), 20)).astype(np.float32))
     found = hard_debias(vectors, definitional, equalize, specific)
     assert found.check.holds()
-    assert not found.neutral[len(words) + 2]
-    assert {("he", "she"), ("He", "She"), ("Men", "Women")} <= {
-        tuple(vectors.words[row] for row in of) for of in found.equalized
-    }
+    assert not found.neutral[-1]
+    equalized = {tuple(vectors.words[row] for row in of) for of in found.equalized}
+    assert {("he", "she"), ("He", "She"), ("Men", "Women")} <= equalized
 
 
 @pytest.mark.parametrize(
@@ -76,17 +62,11 @@ def test_bad_word_files(read: Callable[[Path], object], content: str, message: s
     assert "\n" not in str(error.value)
 
 
-def test_word_files(tmp_path: Path) -> None:
-    (tmp_path / "s.json").write_text(json.dumps([["she", "he"], ["a", "b", "ç"]]))
-    assert read_sets(tmp_path / "s.json") == (("she", "he"), ("a", "b", "ç"))
-
-
-# --- learned words ---------------------------------------------------------------------------------------------------
-
-
 def test_pairs_take_the_order_of_the_definitional_sets(tmp_path: Path) -> None:
     """Which group a list names first, it says by the pairs that are definitional too."""
     file = tmp_path / "pairs.json"
+    file.write_text(json.dumps([["she", "he"], ["a", "b", "ç"]]))
+    assert read_sets(file) == (("she", "he"), ("a", "b", "ç"))
     file.write_text(json.dumps([["Man", "Woman"], ["monk", "nun"], ["a", "b", "c"]]), encoding="utf-8")
     assert load_word_sets(equalize=file).equalize == (("Woman", "Man"), ("nun", "monk"), ("a", "b", "c"))
     file.write_text(json.dumps([["woman", "man"], ["nun", "monk"]]), encoding="utf-8")

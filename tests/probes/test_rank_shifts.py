@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,26 +26,20 @@ def slow_shifts(scores, query, replaced, k):
         (rank, chances), (new_rank, new_chances) = slow_place(scores[row], others), slow_place(new, others)
         before, after = (sum(one for at, one in c.items() if at <= k) for c in (chances, new_chances))
         rows.append((rank - new_rank, max(after - before, 0), max(before - after, 0)))
-    return np.array(rows).T
+    return np.array(rows).reshape(-1, 3).T
 
 
 SCORES = st.sampled_from([-1.0, 0.0, 0.5, 0.75, 2.0])
 
 
 @given(
-    st.lists(st.tuples(SCORES, st.integers(-1, 2), st.one_of(SCORES, st.just(np.nan))), min_size=1, max_size=20),
+    st.lists(st.tuples(SCORES, st.integers(-1, 2), st.one_of(SCORES, st.just(np.nan))), max_size=20),
     st.integers(1, 4),
 )
 def test_shifts_are_the_definition(rows, k):
-    scores, query, replaced = (np.array(column) for column in zip(*rows, strict=True))
-    found = rank_shifts(scores, query, replaced, k)
+    scores, query, replaced = np.array(rows).reshape(-1, 3).T
+    found = rank_shifts(scores, query.astype(int), replaced, k)
     np.testing.assert_allclose(np.array(found), slow_shifts(scores, query, replaced, k), atol=1e-12)
-
-
-def test_the_same_score_moves_nothing():
-    scores = np.array([1.0, 1.0, 1.0, 0.0])
-    found = rank_shifts(scores, np.zeros(4, int), scores, 2)
-    assert not np.any(np.array(found))
 
 
 def test_a_whole_list_up_and_down():
@@ -57,19 +50,3 @@ def test_a_whole_list_up_and_down():
     assert found.shifts[[29, 0]].tolist() == [29.0, -29.0]
     assert found.enters[[29, 0]].tolist() == [1.0, 0.0]
     assert found.leaves[[29, 0]].tolist() == [0.0, 1.0]
-
-
-def test_no_pairs():
-    found = rank_shifts(np.array([]), np.array([], int), np.array([]))
-    assert [len(part) for part in found] == [0, 0, 0]
-
-
-@pytest.mark.parametrize("k", [1, 10])
-def test_lists_are_apart(k):
-    rng = np.random.default_rng(1)
-    scores, replaced, query = rng.random(60), rng.random(60), rng.integers(0, 5, 60)
-    together = np.array(rank_shifts(scores, query, replaced, k))
-    for one in range(5):
-        own = query == one
-        alone = np.array(rank_shifts(scores[own], query[own], replaced[own], k))
-        np.testing.assert_allclose(together[:, own], alone)

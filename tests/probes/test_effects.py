@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from evenrank.probes import effects as module
 from evenrank.probes import variant_figures
 from evenrank.probes.effects import ALIKE, Changes, beyond, effect, preference, size
+from evenrank.probes.variant_figures import Means
 
 
 @pytest.mark.parametrize("documented", [module, variant_figures], ids=lambda one: one.__name__)
@@ -136,14 +137,11 @@ def test_length_and_damage_are_no_preference():
     assert abs(found.mean) < 0.05
 
 
-def test_where_no_score_changes_no_difference_is_shown():
-    """Whatever the placebo does."""
+def test_no_preference_is_shown():
+    """Where no score changes, whatever the placebo does, and where the placebo alone damages."""
     changes, signs = drawn(3)
     found = preference(replace(changes, own=np.zeros(len(signs))), signs).finding
     assert (found.mean, found.p, found.mde, found.verdict) == (0.0, 1.0, 0.0, "no difference shown")
-
-
-def test_a_placebo_alone_that_damages_is_no_preference():
     changes, signs = drawn(4, 100)
     still = replace(changes, own=changes.own + 0.3, placebo=changes.placebo - 0.4 * (signs < 0))
     swap = preference(still, signs)
@@ -151,50 +149,37 @@ def test_a_placebo_alone_that_damages_is_no_preference():
     assert swap.finding.verdict == "no difference shown"
 
 
-def why(changes, signs):
-    finding = preference(changes, signs).finding
-    assert finding.verdict == "cannot be told"
-    return finding.reason
+def without_placebo(changes, where):
+    return replace(changes, placebo=np.where(where, np.nan, changes.placebo))
 
 
-def test_too_few_passages_in_a_direction():
-    assert why(*drawn(5, 30, towards=0.3)) == "only 9 passages are swapped in one direction, where 10 are needed"
+def untold():
+    """Changes of a swap and their directions, and why no preference can be told of them."""
+    yield drawn(5, 30, towards=0.3), "only 9 passages are swapped in one direction, where 10 are needed"
     changes, signs = drawn(5, 30, towards=1.0)
-    assert why(changes, signs) == "the swap changes passages in one direction only"
-    assert why(changes, np.full(len(signs), np.nan)) == "no pair is left to compare"
-
-
-def test_too_few_placebos_in_a_direction():
+    yield (changes, signs), "the swap changes passages in one direction only"
+    yield (changes, np.full(len(signs), np.nan)), "no pair is left to compare"
     changes, signs = drawn(6, 60)
-    few = replace(changes, placebo=np.where((signs > 0) & (changes.passage > 3), np.nan, changes.placebo))
-    wanted = "the placebo changes only 4 of the passages swapped in one direction, where 5 are needed"
-    assert why(few, signs) == wanted
-    none = replace(changes, placebo=np.where(signs > 0, np.nan, changes.placebo))
-    assert why(none, signs).startswith("the placebo changes only 0 of the passages")
-
-
-def test_too_few_queries():
+    few = "the placebo changes only 4 of the passages swapped in one direction, where 5 are needed"
+    yield (without_placebo(changes, (signs > 0) & (changes.passage > 3)), signs), few
+    yield (without_placebo(changes, signs > 0), signs), "the placebo changes only 0 of the passages"
     changes, signs = drawn(7)
-    assert (
-        why(replace(changes, query=changes.query % 14), signs) == "only 14 queries differ from 0, where 15 are needed"
-    )
-
-
-def test_a_placebo_that_does_not_damage():
+    few = "only 14 queries differ from 0, where 15 are needed"
+    yield (replace(changes, query=changes.query % 14), signs), few
     changes, signs = drawn(8)
-    assert why(replace(changes, placebo=changes.placebo + 0.3), signs) == "the swap damages and its placebo does not"
-
-
-@pytest.mark.parametrize(("more", "times"), [(0.6, "2.9"), (-0.2, "0.3")])
-def test_a_placebo_that_damages_more_or_less(more, times):
+    yield (replace(changes, placebo=changes.placebo + 0.3), signs), "the swap damages and its placebo does not"
     changes, signs = drawn(9, 400)
-    reason = why(replace(changes, own=changes.own - more), signs)
-    assert reason.startswith(f"the swap damages {times}")
-    assert reason.endswith("times as much as its placebo")
+    for more, times in ((0.6, "2.9"), (-0.2, "0.3")):
+        yield (replace(changes, own=changes.own - more), signs), f"the swap damages {times}"
+    yield drawn(10, tied=1.0), ALIKE
 
 
-def test_length_that_goes_with_direction():
-    assert why(*drawn(10, tied=1.0)) == ALIKE
+def test_what_cannot_be_told_of_a_swap():
+    for (changes, signs), reason in untold():
+        finding = preference(changes, signs).finding
+        assert finding.verdict == "cannot be told"
+        assert finding.reason.startswith(reason)
+        assert finding.reason.endswith("times as much as its placebo") == reason.endswith(("2.9", "0.3"))
 
 
 # --- a swap without a placebo -----------------------------------------------------------------------------------------
@@ -234,8 +219,27 @@ def test_the_difference_is_that_of_the_means():
     assert found.mde < beyond(Changes(pairs, pairs, own, placebo), tests=3).mde
     whole = np.random.default_rng(13).standard_normal((2, 20))
     paired, alone = beyond(Changes(pairs, pairs, *whole)), effect(whole[0] - whole[1], pairs, pairs)
-    assert paired.mean == pytest.approx(alone.mean)
-    assert paired.ci95 == pytest.approx(alone.ci95, rel=0.05)
+    assert (paired.mean, paired.ci95) == (pytest.approx(alone.mean), pytest.approx(alone.ci95, rel=0.05))
+
+
+QUERY, PASSAGE = np.array([0, 0, 1, 1, 2, 2]), np.arange(6)
+OWN = np.array([1.0, 2.0, 3.0, 6.0, 4.0, np.nan])
+SOME = np.array([0.5, np.nan, np.nan, 1.5, np.nan, np.nan])
+
+
+def test_what_the_verdict_is_of():
+    found = Means.of(Changes(QUERY, PASSAGE, OWN, SOME), None)
+    assert (found.effect.mean, found.placebo.mean, found.finding.mean) == pytest.approx((3.2, 1.0, 2.2))
+    assert (found.effect.n, found.placebo.n, found.finding.n) == (5, 2, 5)
+    assert (found.beyond_placebo, found.swap) == (True, None)
+    # Without any placebo it is the effect.
+    for changes in (Changes(QUERY, PASSAGE, OWN), Changes(QUERY, PASSAGE, OWN, np.full(6, np.nan))):
+        found = Means.of(changes, None)
+        assert (found.finding.mean, found.beyond_placebo) == (found.effect.mean, False)
+    # A swap weighs its directions alike.
+    found = Means.of(Changes(QUERY, PASSAGE, OWN), np.array([1.0, 1.0, 1.0, -1.0, np.nan, 1.0]))
+    assert found.effect.mean == pytest.approx((2 - 6) / 2)
+    assert (found.swap.direction, found.swap.passages) == ((2.0, 6.0), (3, 1))
 
 
 def test_without_any_placebo_it_is_the_effect():

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import evenrank
-from evenrank.files import EvenrankError
-from evenrank.probes.variant_files import read_variant
+from evenrank.files import EvenrankError, as_run
+from evenrank.probes.variant_files import ProbedList, read_variant
 from evenrank.probes.variants import Varied
-from loopback import Server, score_of, serving
+from loopback import score_of, serving
 
 TEXTS = {f"d{i}": f"{'he' if i % 2 else 'she'} wrote it {i}" for i in range(8)}
 SWAP = {doc: text.replace("she", "x").replace("he", "she").replace("x", "he") for doc, text in TEXTS.items()}
@@ -26,7 +26,7 @@ def lengths(query: str, passages: list[str]) -> list[float]:
     return [float(len(passage) + passage.count(query) + ord(passage[-1]) / 70) for passage in passages]
 
 
-def probe(variants: object = None, model: object = lengths, **options: object) -> object:
+def probe(variants: object = None, model: object = lengths, **options: object) -> Any:
     given = {"collection": TEXTS, "queries": QUERIES, "run": RUN}
     chosen = {"swap": SWAP} if variants is None else variants
     return evenrank.probe(model, variants=chosen, **{**given, **options})  # type: ignore[arg-type]
@@ -83,33 +83,24 @@ def test_one_line_for_what_cannot_be_probed(variants: object, options: dict[str,
     assert "\n" not in str(caught.value)
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving() as made:
-        yield made
-
-
-def test_an_endpoint(server: Server, tmp_path: Path) -> None:
-    endpoint = evenrank.Endpoint(server.url, "cohere", model="m")
-    found = probe(model=endpoint, keep=tmp_path / "out.json")
-    assert isinstance(found, evenrank.ProbeResult)
+def test_an_endpoint(tmp_path: Path) -> None:
     scores = np.array([[score_of(query, text) for text in TEXTS.values()] for query in QUERIES.values()])
     then = np.array([[score_of(query, text) for text in SWAP.values()] for query in QUERIES.values()])
     signs = np.array([-1.0 if i % 2 else 1.0 for i in range(8)])
     wanted = (signs * (then - scores) / scores.std(axis=1, keepdims=True)).mean()
-    assert found["swap"].means.effect.mean == pytest.approx(wanted)
-    # What was asked is kept.
-    asked = len(server.bodies)
-    assert (tmp_path / "out.json.answers.sqlite").exists()
-    probe(model=endpoint, keep=tmp_path / "out.json")
-    assert len(server.bodies) == asked
-
-
-def test_an_endpoint_that_refuses_a_text(server: Server) -> None:
-    server.behave = lambda number, body: (413, {}, {"error": "too long"})
-    with pytest.raises(EvenrankError, match=r"^.*413") as caught:
-        probe(model=evenrank.Endpoint(server.url, "tei"))
-    assert "\n" not in str(caught.value)
+    with serving() as server:
+        endpoint = evenrank.Endpoint(server.url, "cohere", model="m")
+        found = probe(model=endpoint, keep=tmp_path / "out.json")
+        assert found["swap"].means.effect.mean == pytest.approx(wanted)
+        # What was asked is kept.
+        asked = len(server.bodies)
+        assert (tmp_path / "out.json.answers.sqlite").exists()
+        probe(model=endpoint, keep=tmp_path / "out.json")
+        assert len(server.bodies) == asked
+        server.behave = lambda number, body: (413, {}, {"error": "too long"})
+        with pytest.raises(EvenrankError, match=r"^.*413") as caught:
+            probe(model=evenrank.Endpoint(server.url, "tei"))
+        assert "\n" not in str(caught.value)
 
 
 # --- files and manifests ----------------------------------------------------------------------------------------------
@@ -122,29 +113,20 @@ def write(path: Path, texts: dict[str, str], **manifest: object) -> Path:
     return path
 
 
-def figures(found: object, name: str) -> evenrank.probes.variant_figures.VariantFigures:
-    assert isinstance(found, evenrank.ProbeResult)
-    return found[name]
-
-
 def test_a_manifest_says_the_kind_and_whose_placebo_it_is(tmp_path: Path) -> None:
     mine = write(tmp_path / "a.tsv", SWAP, kind="swap", of=None, lexicon="gender-en")
     other = write(tmp_path / "b.tsv", PLACEBO, kind="placebo", of="swap", form="synonym")
-    one = figures(probe({"mine": mine, "p": other}), "mine")
-    named = figures(probe({"swap": SWAP}, placebos={"swap": PLACEBO}), "swap")
+    one = probe({"mine": mine, "p": other})["mine"]
+    named = probe({"swap": SWAP}, placebos={"swap": PLACEBO})["swap"]
     assert (one.kind, one.placebo, one.poles) == ("swap", "p", ("m", "f"))
     assert one.means == named.means
-    assert [variant.name for variant in probe({"mine": mine, "p": other}).variants] == ["mine"]  # type: ignore[attr-defined]
+    assert [variant.name for variant in probe({"mine": mine, "p": other}).variants] == ["mine"]
     # Alone, it is a variant as any other.
-    assert figures(probe({"p": other}), "p").kind == "placebo"
+    assert probe({"p": other})["p"].kind == "placebo"
     with pytest.raises(EvenrankError, match=r"^`variants`: p and p2 are both placebos of swap; expected one$"):
         probe({"mine": mine, "p": other, "p2": other})
-
-
-def test_another_lexicon_is_noted(tmp_path: Path) -> None:
     mine = write(tmp_path / "a.tsv", SWAP, kind="swap", lexicon="other")
-    found = probe({"mine": mine})
-    assert "mine: made with the lexicon other, oriented by gender-en" in found.notes  # type: ignore[attr-defined]
+    assert "mine: made with the lexicon other, oriented by gender-en" in probe({"mine": mine}).notes
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"kind": "shout"}', "", '{"kind": 3}', "\udcff", "[" * 100_000])
@@ -152,14 +134,11 @@ def test_a_damaged_manifest_is_ignored(tmp_path: Path, content: str) -> None:
     mine = write(tmp_path / "a.tsv", SWAP)
     Path(f"{mine}.manifest.json").write_text(content, errors="surrogateescape")
     found = probe({"mine": mine})
-    assert figures(found, "mine").kind is None
-    assert "mine: its manifest a.tsv.manifest.json is damaged and was ignored" in found.notes  # type: ignore[attr-defined]
+    assert found["mine"].kind is None
+    assert "mine: its manifest a.tsv.manifest.json is damaged and was ignored" in found.notes
 
 
 def test_only_texts_of_the_list_are_read(tmp_path: Path) -> None:
-    from evenrank.files import as_run
-    from evenrank.probes.variant_files import ProbedList
-
     listed = ProbedList.of(as_run(RUN), None, 3, TEXTS, QUERIES)
     assert listed.table["doc_id"].to_list() == ["d0", "d1", "d2"] * 3
     mine = write(tmp_path / "c.tsv", {doc: text for doc, text in SWAP.items() if doc in ("d2", "d0", "d1")})
@@ -169,16 +148,16 @@ def test_only_texts_of_the_list_are_read(tmp_path: Path) -> None:
 
 def test_kinds_are_made_in_memory_with_their_placebos() -> None:
     found = probe(["swap"])
-    one = figures(found, "swap")
+    one = found["swap"]
     # "wrote it" has no function word with a synonym.
     assert (one.kind, one.placebo, one.counts.changed) == ("swap", None, 24)
-    assert any(note.startswith("placebo of swap: no passage could be changed") for note in found.notes)  # type: ignore[attr-defined]
+    assert any(note.startswith("placebo of swap: no passage could be changed") for note in found.notes)
     texts = {doc: f"{text}, but the tea was big" for doc, text in TEXTS.items()}
-    assert figures(probe(["swap"], collection=texts), "swap").placebo == "placebo of swap"
-    by_file = figures(probe({"swap": SWAP}), "swap")
+    assert probe(["swap"], collection=texts)["swap"].placebo == "placebo of swap"
+    by_file = probe({"swap": SWAP})["swap"]
     assert one.means.effect == by_file.means.effect
     found = probe({"neutral": None, "mine": SWAP})
-    assert [(one.name, one.kind, one.counts.changed) for one in found.variants] == [  # type: ignore[attr-defined]
+    assert [(one.name, one.kind, one.counts.changed) for one in found.variants] == [
         ("neutral", "neutral", 24),
         ("mine", None, 24),
     ]
@@ -190,7 +169,7 @@ def test_variants_that_were_written_are_as_those_made_in_memory(tmp_path: Path) 
         evenrank.variants(texts, kind="swap", out=tmp_path / name)
     evenrank.variants(texts, kind="placebo", out=tmp_path / "placebo.parquet", of="swap")
     placebo = tmp_path / "placebo.parquet"
-    made = figures(probe(["swap"], collection=texts), "swap")
+    made = probe(["swap"], collection=texts)["swap"]
     for name in ("swap.tsv", "swap.jsonl"):
-        one = figures(probe({"mine": tmp_path / name, "other": placebo}, collection=texts), "mine")
+        one = probe({"mine": tmp_path / name, "other": placebo}, collection=texts)["mine"]
         assert (one.kind, one.placebo, one.means) == ("swap", "other", made.means)

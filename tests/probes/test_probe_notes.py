@@ -47,9 +47,8 @@ def test_the_notes_of_a_manifest_are_kept(tmp_path: Path) -> None:
     manifest = tmp_path / "a.jsonl.manifest.json"
     for notes in ("odd", [1, None], None):
         manifest.write_text(json.dumps({"kind": "swap", "notes": notes}))
-        assert not any(
-            note.startswith("mine") for note in probe({"mine": tmp_path / "a.jsonl"}, collection=texts).notes
-        )
+        found = probe({"mine": tmp_path / "a.jsonl"}, collection=texts)
+        assert not any(note.startswith("mine") for note in found.notes)
 
 
 LEXICON = evenrank.Lexicon(
@@ -58,11 +57,15 @@ LEXICON = evenrank.Lexicon(
 )  # fmt: skip
 
 
-def test_one_line_for_all_that_was_made_of_the_list() -> None:
+def test_what_was_made_and_fewer_edits_are_told_once() -> None:
     found = probe(["swap", "neutral"])
     made = [note for note in found.notes if "made of the listed passages" in note]
     names = "swap, placebo of swap, neutral, placebo of neutral"
     assert made == [f"{names}: made of the listed passages (8 passages), seed 0"]
+    # Two of nine places have a synonym.
+    texts = {doc: text.replace("uncle", "uncle, his son, his father") for doc, text in TEXTS.items()}
+    notes = [note for note in probe("swap", collection=texts).notes if "ewer" in note]
+    assert notes == ["swap: in 4 of 8 passages placebo of swap changes fewer places"]
 
 
 def test_a_placebo_with_fewer_edits(tmp_path: Path) -> None:
@@ -99,13 +102,6 @@ def test_odd_counts_of_edits_are_left_out(tmp_path: Path, counts: str) -> None:
     assert found.to_list() == [None, 3, *[None] * 6] * 3
 
 
-def test_fewer_edits_are_told_once() -> None:
-    # Two of nine places have a synonym.
-    texts = {doc: text.replace("uncle", "uncle, his son, his father") for doc, text in TEXTS.items()}
-    notes = [note for note in probe("swap", collection=texts).notes if "ewer" in note]
-    assert notes == ["swap: in 4 of 8 passages placebo of swap changes fewer places"]
-
-
 def test_a_variant_in_memory() -> None:
     swap, placebo = evenrank.variants(TEXTS, kind="swap"), evenrank.variants(TEXTS, kind="placebo", of="swap")
     found, made = probe({"mine": swap, "p": placebo}), probe("swap")
@@ -137,10 +133,8 @@ def test_a_sample_of_queries() -> None:
     assert (whole.queries, whole.settings["sampled_from"], whole.notes) == (3, None, ())
     assert found.original["nDCG@10"].mean == pytest.approx(whole.original["nDCG@10"].mean)
     run, qrels = as_run(RUN), as_qrels(judged)
-    drawn = {
-        tuple(ProbedList.of(run, qrels, 8, TEXTS, QUERIES, 1, seed).table["query_id"].unique()) for seed in range(20)
-    }  # fmt: skip
-    assert drawn == {("q1",), ("q2",), ("q3",)}
+    lists = [ProbedList.of(run, qrels, 8, TEXTS, QUERIES, 1, seed).table["query_id"].unique() for seed in range(20)]
+    assert {tuple(drawn) for drawn in lists} == {("q1",), ("q2",), ("q3",)}
     assert ProbedList.of(None, qrels, 8, TEXTS, QUERIES, 2, 0).size == 2
 
 
@@ -154,23 +148,19 @@ def test_scores_that_differ_by_rounding_alone_do_not_vary() -> None:
     assert np.isnan(spread(scores, query)).tolist() == [True, False, False, True]
     assert spread(scores, query)[1] == pytest.approx(5e-3, rel=1e-6)
 
-
-def test_a_query_whose_scores_differ_by_rounding_is_left_out() -> None:
+    # Such a query is left out.
     def model(query: str, passages: list[str]) -> list[float]:
-        return (
-            [0.3 if i % 2 else 0.1 + 0.2 for i in range(len(passages))] if query == "it" else lengths(query, passages)
-        )
+        return [0.3, 0.1 + 0.2] * (len(passages) // 2) if query == "it" else lengths(query, passages)
 
     found = evenrank.probe(model, variants={"swap": SWAP}, collection=TEXTS, queries=QUERIES, run=RUN)
     assert (found.still, found["swap"].counts.still, found["swap"].counts.compared) == (1, 8, 16)
 
 
 def test_a_list_tells_its_file(tmp_path: Path) -> None:
-    qrels = tmp_path / "odd.txt"
+    qrels, same = tmp_path / "odd.txt", tmp_path / "same.tsv"
     qrels.write_text("q8 0 d0 1\n")
     with pytest.raises(EvenrankError, match=r"^run run: none of its .* is judged in .*odd\.txt: the run has "):
         probe({"swap": SWAP}, qrels=qrels)
-    same = tmp_path / "same.tsv"
     same.write_text("".join(f"{doc}\t{text}\n" for doc, text in TEXTS.items()))
     with pytest.raises(EvenrankError, match=r"^swap: no passage of the list was changed in .*same\.tsv$"):
         probe({"swap": same})

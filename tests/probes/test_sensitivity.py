@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from early_ranker import Early, collection_of, command, sensitivity
-from evenrank.files import EvenrankError, Run
+from evenrank.files import EvenrankError, as_run
 from evenrank.files.json_values import json_values
 from evenrank.files.squad import load_squad
 
@@ -66,11 +66,7 @@ def test_answers_that_are_cut_off_are_counted_apart(home: Path) -> None:
     assert (result.moved.early.ci95, result.moved.late.ci95) == (None, None)
     for one in (curve.first_last, curve.ends_middle):
         assert (one.verdict, one.p, one.holm_p, one.ci95) == ("cannot be told", None, None, None)
-        assert one.reason is not None
-        assert one.reason.endswith(
-            "% of the words of 6 passages are read; cut passages to what the model reads and try again (evenrank"
-            " passages COLLECTION --model MODEL --answers SQUAD.json --out FOLDER)"
-        )
+        assert "% of the words of 6 passages are read; cut passages to what the model reads" in (one.reason or "")
     assert curve.first_last.mean is not None
     answer = result.findings[0]
     assert (answer.key, answer.level, answer.place) == ("untold", "cannot be told", "answer")
@@ -80,23 +76,20 @@ def test_answers_that_are_cut_off_are_counted_apart(home: Path) -> None:
 def test_queries_without_candidates_are_left_out(home: Path) -> None:
     # The run has candidates for q0 and q1 alone, and of q1 only others: d1 joins them. Ranked by early answers, d0 is
     # first and d1 second; with four questions ranked alone the mean would be (1 + 1/log2 3 + 4) / 6.
-    rows = [("q0", "d0", 2.0), ("q0", "d3", 1.0), ("q1", "d0", 2.0), ("q1", "d3", 1.0)]
-    run = Run.from_table(pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row"), "part")
+    run = as_run({query: {"d0": 2.0, "d3": 1.0} for query in ("q0", "q1")}, "part")
     found = sensitivity(home, Early(0.5), places=10, run=run)
     assert (found.queries, found.without_answer, found.without_candidates, found.added) == (2, 0, 4, 1)
     assert found.value == pytest.approx((1 + 1 / math.log2(3)) / 2)
     assert "1 relevant passages were not among the candidates" in found.table(full=True)
     assert "queries without other candidates" in found.table(full=True)
-    alone = Run.from_table(pl.DataFrame([("q0", "d0", 1.0)], ["query_id", "doc_id", "score"], orient="row"), "alone")
+    alone = as_run({"q0": {"d0": 1.0}}, "alone")
     with pytest.raises(EvenrankError, match="no query with an answer has a candidate other than its own passages"):
         sensitivity(home, Early(0.5), run=alone)
 
 
 def test_white_space_before_an_answer_is_none_of_its_words(home: Path) -> None:
     spans = load_squad(home / "squad.json").answers()
-    wide = spans.with_columns(
-        pl.when(pl.col("answer_start") > 0).then(pl.col("answer_start") - 1).otherwise(0).alias("answer_start")
-    )
+    wide = spans.with_columns(answer_start=(pl.col("answer_start") - 1).clip(0))
     found = [sensitivity(home, Early(0.5), answers=one, places=10) for one in (spans, wide)]
     assert found[0].to_json() == found[1].to_json()
 
@@ -117,19 +110,15 @@ def test_a_sample_and_bad_settings(home: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--squad", "s.json", "--qrels", "q"], "--squad: not with --qrels"),
-        (["--qrels", "q"], "expected --squad, or also --collection, --queries, --answers"),
+        ("m --squad s.json --qrels q", "--squad: not with --qrels"),
+        ("m --qrels q", "expected --squad, or also --collection, --queries, --answers"),
+        ("--squad s.json", "expected MODEL or --endpoint"),
     ],
 )
-def test_mistakes_are_told(options: list[str], message: str) -> None:
-    done = command("sensitivity", "m", "--run", "r", *options)
+def test_mistakes_are_told(options: str, message: str) -> None:
+    done = command("sensitivity", "--run", "r", *options.split())
     assert isinstance(done.exception, EvenrankError)
     assert message in str(done.exception)
-
-
-def test_a_model_is_needed(home: Path) -> None:
-    done = command("sensitivity", "--squad", home / "squad.json", "--run", home / "run")
-    assert str(done.exception) == "expected MODEL or --endpoint"
 
 
 def test_real_models_go_the_whole_way(home: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from evenrank.files import Run, write_run
 from evenrank.files.squad import load_squad
 from evenrank.probes.position_curve import Versions, position_curve
 from evenrank.probes.sensitivity import Curves, MovedAnswers, SensitivityResult, too_little_read, words_read
+from evenrank.probes.similarity import position_similarity
 from evenrank.results.finding import Finding
 
 
@@ -59,32 +61,21 @@ def test_what_truncation_does_is_said(many: Path) -> None:
     short = said(Early(0.5, reads=20))
     assert list(short) == ["untold", "effectiveness", "cut_off_untold"]
     assert {one.level for one in short.values()} == {"cannot be told", "shown"}
-    assert re.match(
-        r"Cannot be told: \d+% of the words of 20 passages are read; cut passages to what the model",
-        short["untold"].text,
-    )
+    read = r"Cannot be told: \d+% of the words of 20 passages are read; cut passages to what the model"
+    assert re.match(read, short["untold"].text)
     assert " sd " not in short["untold"].text
 
-
-def test_a_ranker_that_counts_tokens_says_how_many(many: Path) -> None:
+    # A ranker that counts tokens says how many.
     class Counting(Early):
         def facts(self) -> dict[str, object]:
             return {**super().facts(), "reads": 256}
 
     found = sensitivity(many, Counting(0.5, reads=20), places=5)
-    assert (
-        "; cut passages to the 256 tokens that the model reads and try again (evenrank passages COLLECTION"
-        in found.findings[0].text
-    )
-    moved = found.to_dict()["moved"]
-    assert isinstance(moved, dict)
+    assert "; cut passages to the 256 tokens that the model reads and try again" in found.findings[0].text
+    moved: Any = found.to_dict()["moved"]
     for curve in (moved["score"][side] for side in ("answer", "difference")):
-        for contrast in (curve["first_last"], curve["ends_middle"]):
-            assert (contrast["verdict"], contrast["p"], contrast["reason"][-12:]) == (
-                "cannot be told",
-                None,
-                "-out FOLDER)",
-            )
+        for one in (curve["first_last"], curve["ends_middle"]):
+            assert (one["verdict"], one["p"], one["reason"][-12:]) == ("cannot be told", None, "-out FOLDER)")
 
 
 def test_how_much_is_read() -> None:
@@ -94,10 +85,8 @@ def test_how_much_is_read() -> None:
     assert words_read(texts, np.array([6, 9])) == 2 / 5
     assert too_little_read(0.95, 3, 8) is None
     assert too_little_read(None, 3, 8) is None
-    why = too_little_read(0.9499, 3, 8)
-    assert (
-        why
-        == "94% of the words of 3 passages are read; cut passages to the 8 tokens that the model reads and try again"
+    assert too_little_read(0.9499, 3, 8) == (
+        "94% of the words of 3 passages are read; cut passages to the 8 tokens that the model reads and try again"
         " (evenrank passages COLLECTION --model MODEL --answers SQUAD.json --out FOLDER)"
     )
 
@@ -117,11 +106,7 @@ def test_what_the_contrasts_say() -> None:
         return contrasts
 
     # Of a curve that only falls, or rises, the ends are not on one side of the middle.
-    for shape, key, change in (
-        ((0.4, 0.2, 0), "later_lower", -0.4),
-        ((0, 0.2, 0.4), "later_higher", 0.4),
-        ((0.5, 0.1, 0), "later_lower", -0.5),
-    ):
+    for shape, key, change in (((0, 0.2, 0.4), "later_higher", 0.4), ((0.5, 0.1, 0), "later_lower", -0.5)):
         [falls] = said(*shape)
         assert (falls.key, falls.level, falls.place) == (key, "shown", "answer")
         assert falls.estimate.mean == pytest.approx(change)
@@ -159,14 +144,11 @@ def test_answers_that_cannot_be_moved(home: Path) -> None:
 def test_answers_are_put_right_in_the_collections_text(home: Path) -> None:
     # The collection writes single spaces where the file has two: the file's places are off.
     spans = load_squad(home / "squad.json").answers()
-    texts = load_squad(home / "squad.json").passages()
-    single = texts.with_columns(pl.col("text").str.replace_all("  ", " "))
+    single = load_squad(home / "squad.json").passages().with_columns(pl.col("text").str.replace_all("  ", " "))
     found = sensitivity(home, Early(0.0), answers=spans, collection=single)
     assert (found.queries, found.without_answer) == (6, 0)
     assert any("In the collection: Answers not at the position" in note for note in found.notes)
-    gone = single.with_columns(
-        pl.when(pl.col("doc_id") == "d1").then(pl.lit("The rest")).otherwise(pl.col("text")).alias("text")
-    )
+    gone = single.with_columns(text=pl.when(pl.col("doc_id") == "d1").then(pl.lit("The rest")).otherwise("text"))
     found = sensitivity(home, Early(0.0), answers=spans, collection=gone, run=home / "run")
     assert (found.queries, found.without_answer) == (5, 1)
     assert any("left out: 1 of 6: 'The  answer' (question q1)" in note for note in found.notes)
@@ -174,9 +156,6 @@ def test_answers_are_put_right_in_the_collections_text(home: Path) -> None:
 
 def test_every_long_step_tells_how_far_it_is(home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed")
-    from contextlib import contextmanager
-
-    from evenrank.probes.similarity import position_similarity
     from tiny_models import tiny_bert
 
     done: dict[str, int] = {}

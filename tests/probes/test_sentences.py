@@ -58,9 +58,7 @@ def test_sentences_by_hand() -> None:
     assert sentence_spans(TEXT) == [(0, 11), (13, 32), (33, 44), (45, 52)]
     assert sentence_spans(" \n") == []
     assert sentence_spans(" one") == [(1, 4)]
-
-
-def test_an_answer_in_several_sentences_and_in_none() -> None:
+    # An answer in several sentences and in none.
     spans = sentence_spans(TEXT)
     assert holding(spans, *ANSWER) == (1, 1)
     # From "old" to "It"; from the white space before "It".

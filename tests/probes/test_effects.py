@@ -9,11 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy import stats
 
 from evenrank.probes import effects as module
 from evenrank.probes import variant_figures
 from evenrank.probes.effects import ALIKE, Changes, beyond, effect, preference, size
-from evenrank.probes.variant_figures import Means
+from evenrank.probes.two_way_clusters import clustered
+from evenrank.probes.variant_figures import Means, rank_shifts
+from evenrank.stats.compare import compare_estimate
+from evenrank.stats.estimate import confidence_interval
 
 
 @pytest.mark.parametrize("documented", [module, variant_figures], ids=lambda one: one.__name__)
@@ -270,3 +274,125 @@ def test_sizes_have_intervals_of_two_queries_or_more():
     assert size(values[:0], query[:0], passage[:0]).mean is None
     # Each direction weighs alike.
     assert size(values, query, passage, np.array([1.0, 1.0, -1.0])).mean == pytest.approx((1.5 - 4) / 2)
+
+
+# --- least squares over pairs that share queries and passages, against leaving each out in a loop -------------------
+
+
+def slow_variance(values, columns, weights, units):
+    """Σ (estimate without a unit − estimate)²."""
+    whole = weights @ np.linalg.lstsq(columns, values, rcond=None)[0]
+    names = sorted(set(units))
+    total = 0.0
+    for name in names:
+        kept = np.array([unit != name for unit in units])
+        total += (weights @ np.linalg.lstsq(columns[kept], values[kept], rcond=None)[0] - whole) ** 2
+    return total
+
+
+@given(st.integers(0, 10**6))
+def test_the_error_is_the_largest_of_three(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(20, 40))
+    first, second = rng.integers(0, 6, n), rng.integers(0, 9, n)
+    columns = np.stack([np.ones(n), rng.standard_normal(n)], axis=1)
+    values, weights = rng.standard_normal(n) + 0.5 * rng.standard_normal(6)[first], np.array([1.0, 0.3])
+    found = clustered(values, first, second, columns).mean(weights)
+    pairs = list(zip(first, second, strict=True))
+    by_first, by_second, both = (slow_variance(values, columns, weights, list(u)) for u in (first, second, pairs))
+    assert found.se**2 == pytest.approx(max(by_first, by_second, by_first + by_second - both), rel=1e-6)
+    assert found.value == pytest.approx(weights @ np.linalg.lstsq(columns, values, rcond=None)[0])
+
+    def worth(units):
+        sizes = np.unique(units, return_counts=True)[1]
+        return max(sizes.sum() ** 2 / (sizes**2).sum() - 1, 1)
+
+    wanted = worth(second) if found.se**2 <= by_second * (1 + 1e-9) else min(worth(first), worth(second))
+    assert found.df == pytest.approx(wanted)
+
+
+def test_each_value_of_its_own_is_the_t_test():
+    values, own = np.random.default_rng(3).standard_normal(40), np.arange(40)
+    found = clustered(values, own, own).mean(np.ones(1))
+    # G/(G − 1) for caution.
+    assert (found.se, found.df) == pytest.approx((stats.sem(values) * (40 / 39) ** 0.5, 39))
+    # The skewness that Hall's transformation takes out.
+    apart = values - values.mean()
+    skew = (1 + 6 / 40) * (apart**3).mean() / (apart**2).mean() ** 1.5 / np.sqrt(40)
+    assert found.skewness == pytest.approx(skew)
+    assert compare_estimate(found, 40, "pairs").ci95 == confidence_interval(found)
+
+
+def test_two_samples_are_welchs_test():
+    rng = np.random.default_rng(4)
+    values, own = rng.standard_normal(40) * np.repeat([1, 3], 20), np.arange(40)
+    part = np.repeat([0, 1], 20)
+    columns = np.stack([part == 0, part == 1], axis=1).astype(float)
+    found = clustered(values, own, own, columns, part=part).mean(np.array([1.0, -1.0]))
+    welch = stats.ttest_ind(values[:20], values[20:], equal_var=False)
+    assert found.value / found.se == pytest.approx(welch.statistic * (19 / 20) ** 0.5)
+    assert found.df == pytest.approx(welch.df)
+
+
+def test_values_that_do_not_differ_leave_no_error():
+    own = np.arange(7)
+    found = clustered(np.full(7, 0.1), own, own).mean(np.ones(1))
+    assert (found.se, found.df) == (0.0, 6.0)
+    assert compare_estimate(found, 7, "pairs").reason == "every value is the same"
+    # Every query and every passage sums to 0, and no pair is 0.
+    apart = clustered(np.array([1.0, -1, -1, 1]), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])).mean(np.ones(1))
+    assert apart.se > 0
+
+
+def test_columns_that_are_lost_with_a_unit():
+    """Where a unit alone has a column, the rest is fitted without it."""
+    columns = np.array([[1.0, 0], [1, 0], [1, 0], [1, 1]])
+    found = clustered(np.array([1.0, 2, 3, 9]), np.arange(4), np.arange(4), columns)
+    assert found.coefficients == pytest.approx([2, 7])
+    assert np.isfinite(found.mean(np.array([1.0, 0])).se)
+
+
+# --- where a passage would rank if its variant stood in for it ------------------------------------------------------
+
+
+def slow_place(score, others):
+    """The mean rank over the orders of ties, and the chance of each rank from 1."""
+    above, tied = sum(other > score for other in others), sum(other == score for other in others)
+    ranks = range(above + 1, above + tied + 2)
+    return sum(ranks) / len(ranks), {rank: 1 / len(ranks) for rank in ranks}
+
+
+def slow_shifts(scores, query, replaced, k):
+    rows = []
+    for row, new in enumerate(replaced):
+        others = [s for at, (s, q) in enumerate(zip(scores, query, strict=True)) if q == query[row] and at != row]
+        if np.isnan(new):
+            rows.append((np.nan, np.nan, np.nan))
+            continue
+        (rank, chances), (new_rank, new_chances) = slow_place(scores[row], others), slow_place(new, others)
+        before, after = (sum(one for at, one in c.items() if at <= k) for c in (chances, new_chances))
+        rows.append((rank - new_rank, max(after - before, 0), max(before - after, 0)))
+    return np.array(rows).reshape(-1, 3).T
+
+
+SCORES = st.sampled_from([-1.0, 0.0, 0.5, 0.75, 2.0])
+
+
+@given(
+    st.lists(st.tuples(SCORES, st.integers(-1, 2), st.one_of(SCORES, st.just(np.nan))), max_size=20),
+    st.integers(1, 4),
+)
+def test_shifts_are_the_definition(rows, k):
+    scores, query, replaced = np.array(rows).reshape(-1, 3).T
+    found = rank_shifts(scores, query.astype(int), replaced, k)
+    np.testing.assert_allclose(np.array(found), slow_shifts(scores, query, replaced, k), atol=1e-12)
+
+
+def test_a_whole_list_up_and_down():
+    scores = np.arange(30.0, 0, -1)
+    replaced = np.full(30, np.nan)
+    replaced[[29, 0]] = [99.0, -1.0]
+    found = rank_shifts(scores, np.zeros(30, int), replaced)
+    assert found.shifts[[29, 0]].tolist() == [29.0, -29.0]
+    assert found.enters[[29, 0]].tolist() == [1.0, 0.0]
+    assert found.leaves[[29, 0]].tolist() == [0.0, 1.0]

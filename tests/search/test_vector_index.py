@@ -16,9 +16,13 @@ import pytest
 
 pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 
-from dense_indexes import DOCUMENTS, QUERIES, bi_encoder, collection
+import sys
+
+import pytest
+
+from dense_indexes import DOCUMENTS, QUERIES, bi_encoder, collection, sparse_encoder
 from evenrank import RM3, Encoding, build_index, open_index, retrieve
-from evenrank.files import EvenrankError, Run
+from evenrank.files import EvenrankError, Run, read_run
 from evenrank.models.text_encoders import TextEncoder
 from evenrank.search import encoded_windows
 from evenrank.search.index_folder import read_manifest
@@ -354,3 +358,129 @@ def test_windows_of_any_batches() -> None:
     frames = [pl.DataFrame({"doc_id": ["x"] * size, "text": ["t"] * size}) for size in (3, 1, 7, 2)]
     assert [part.height for part in encoded_windows._of_size(frames, 5)] == [5, 5, 3]
     assert [part.height for part in encoded_windows._of_size(frames[:1], 3)] == [3]
+
+
+# --- weights of terms: equal to the model's own similarity, also without inference for queries ----------------------
+
+
+# transformers warns of what it does itself.
+FORMS = {"splade": {}, "cosine": {"similarity": "cosine"}, "inference-free": {"inference_free": True}}
+
+
+@pytest.fixture(scope="module")
+def sparse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of each form, a collection, and its indexes."""
+    folder = tmp_path_factory.mktemp("sparse")
+    collection(folder / "c.tsv")
+    for name, settings in FORMS.items():
+        sparse_encoder(folder / name, **settings)  # type: ignore[arg-type]
+        build_index(folder / "c.tsv", out=folder / f"{name}-index", model=folder / name, encoding=SMALL, quiet=True)
+    return folder
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_equals_the_sparse_models_own_similarities(sparse: Path, tmp_path: Path, form: str) -> None:
+    from sentence_transformers import SparseEncoder
+
+    texts = collection(tmp_path / "c.tsv")
+    model = SparseEncoder(str(sparse / form), device="cpu")
+    own = model.similarity(model.encode_query(list(QUERIES.values())), model.encode_document(list(texts.values())))
+    run = retrieve(sparse / f"{form}-index", QUERIES, k=DOCUMENTS, quiet=True)
+    for row, query in enumerate(QUERIES):
+        found = dict(run.table.filter(query_id=query).select("doc_id", "score").iter_rows())
+        scores = {doc: float(own[row, number]) for number, doc in enumerate(texts)}
+        assert found.keys() == {doc for doc, score in scores.items() if score > 0}
+        for doc, score in found.items():
+            assert score == pytest.approx(scores[doc], rel=1e-5, abs=1e-6)
+        ranked = run.table.filter(query_id=query).sort("rank").select("score", "doc_id").rows()
+        assert ranked == sorted(ranked, reverse=True)
+
+
+def test_a_sparse_index_says_what_it_is(sparse: Path, tmp_path: Path) -> None:
+    manifest = open_index(sparse / "splade-index", check=True).manifest
+    assert manifest.model is not None
+    assert (manifest.kind, manifest.model["kind"]) == ("sparse", "sparse encoder")
+    run = retrieve(sparse / "splade-index", QUERIES, k=3, quiet=True)
+    assert (run.name, run.notes) == ("splade", ("splade: weights of 25 terms",))
+    with pytest.raises(EvenrankError, match="`kind`"):
+        retrieve(sparse / "splade-index", QUERIES, model=bi_encoder(tmp_path / "bi"), quiet=True)
+
+
+def test_a_query_without_a_term_is_counted(sparse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from scipy.sparse import csr_matrix
+
+    rows = csr_matrix(np.eye(4, 25, dtype=np.float32))
+    rows.data[1] = 0
+    rows.eliminate_zeros()
+    monkeypatch.setattr(TextEncoder, "queries", lambda self, texts: rows)
+    notes = retrieve(sparse / "splade-index", QUERIES, k=3, quiet=True).notes
+    assert any(note.endswith("no term of a document and no documents") for note in notes)
+    for found, message in (
+        (csr_matrix((4, 25), dtype=np.float32), "none of the 4 queries has a term of a document"),
+        (-rows, "splade: expected weights of terms from 0, found a negative one"),
+        (csr_matrix((4, 9), dtype=np.float32), "weights of 25 terms, and the queries of 9"),
+    ):
+        monkeypatch.setattr(TextEncoder, "queries", lambda self, texts, found=found: found)
+        with pytest.raises(EvenrankError, match=message):
+            retrieve(sparse / "splade-index", QUERIES, k=3, quiet=True)
+
+
+def test_negative_weights_are_refused(sparse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = TextEncoder.documents
+    monkeypatch.setattr(TextEncoder, "documents", lambda self, texts: -documents(self, texts))
+    with pytest.raises(EvenrankError, match="splade: expected weights of terms from 0, found a negative one"):
+        build_index({"a": "the nurse"}, out=tmp_path / "out", model=sparse / "splade", quiet=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_windows_do_not_change_the_index(sparse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenrank.search.vector_index.BATCHES", 2)
+    place = tmp_path / "index"
+    build_index(sparse / "c.tsv", out=place, model=sparse / "splade", encoding=SMALL, quiet=True)
+    run, other = (retrieve(path, QUERIES, k=9, quiet=True).table for path in (place, sparse / "splade-index"))
+    assert run.drop("score").equals(other.drop("score"))
+    np.testing.assert_allclose(run["score"], other["score"], rtol=1e-5)
+
+
+# --- the commands ---------------------------------------------------------------------------------------------------
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    from evenrank.cli import main
+
+    monkeypatch.setattr(sys, "argv", ["evenrank", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    return int(stop.value.code or 0)
+
+
+def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    collection(tmp_path / "c.tsv")
+    (tmp_path / "q.tsv").write_text("".join(f"{name}\t{text}\n" for name, text in QUERIES.items()))
+    model = bi_encoder(tmp_path / "tiny")
+    index, run = tmp_path / "index", tmp_path / "out.run"
+    capsys.readouterr()
+    build = ["index", tmp_path / "c.tsv", "--out", index, "--model", model, "--batch-size", "4", "--quiet"]
+    assert command(monkeypatch, *build, "--document-prompt", "passage : ") == 0
+    assert capsys.readouterr().err == f"40 documents indexed: {index}\n"
+    search = ["retrieve", index, tmp_path / "q.tsv", "--out", run, "--k", "5", "--quiet"]
+    assert command(monkeypatch, *search, "--query-prompt", "query : ", "--device", "cpu") == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "tiny: exact search, vectors of 32 numbers in float16",
+        "tiny: each query is put after the prompt 'query : '",
+        "tiny: each document was put after the prompt 'passage : '",
+        f"4 queries ranked: {run}",
+    ]
+    assert read_run(run).table.height == 20
+    for options, message in (
+        (["--rm3"], f"`rm3`: only for BM25, and {index} is a dense index"),
+        (["--precision", "half"], "expected auto, float32 or bfloat16, found 'half'"),
+        (["--model", tmp_path / "none"], "no such folder"),
+        (["--k1", "1"], "a setting of BM25"),
+    ):
+        run.unlink(missing_ok=True)
+        assert command(monkeypatch, *search, *options) == 2
+        assert message.replace("`rm3`", "--rm3") in capsys.readouterr().err
+        assert not run.exists()
+    assert command(monkeypatch, *build) == 2
+    assert "is an index already" in capsys.readouterr().err

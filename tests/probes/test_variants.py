@@ -60,13 +60,11 @@ def test_the_bytes_do_not_depend_on_cores_and_blocks(
 def test_every_form_and_way_in_gives_the_same_rows(folder: Path, kind: str) -> None:
     in_memory = make(TEXTS, kind)
     table = in_memory.table
-    assert table is not None
     assert table.columns == ["doc_id", "text", "edits"]
     assert table["doc_id"].to_list() == list(TEXTS)
     for given in (pl.DataFrame({"docno": list(TEXTS), "text": list(TEXTS.values())}), folder / "c.tsv"):
         other = make(given, kind)
         assert other == in_memory
-        assert other.table is not None
         assert other.table.equals(table)
     for form in ("jsonl", "parquet"):
         done = make(folder / "c.tsv", kind, folder / f"v.{form}")
@@ -106,7 +104,6 @@ def test_the_edits_are_those_of_their_functions() -> None:
 
     def texts(kind: str, **more: Any) -> list[str]:
         table = make(TEXTS, kind, **more).table
-        assert table is not None
         return table["text"].to_list()
 
     swap = swapped(frame["text"], lexicon)
@@ -126,7 +123,6 @@ def test_the_edits_are_those_of_their_functions() -> None:
     # A passage cut before its first word is unchanged.
     one = {"a": "One  sentence only.", "b": "It is one. It is two. It is three."}
     table = variants(one, kind="rotate", seed=1).table
-    assert table is not None
     assert (table.row(0), table["edits"][1]) == (("a", "One  sentence only.", 0), 1)
 
 

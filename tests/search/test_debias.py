@@ -110,6 +110,7 @@ def test_a_loop_over_words_says_the_same(sets, dimensions, seed, k):
     gaps = slow_gaps(found.vectors, found.neutral, found.equalized)
     assert (found.check.dot, found.check.distance) == pytest.approx(gaps, abs=1e-12)
     assert found.check.holds()
+    assert found.check.pairs == sum(len(of) * (len(of) - 1) // 2 for of in found.equalized)
     assert max(gaps) < 1e-6
     # What is neutral has nothing left in the subspace.
     assert np.abs(found.vectors.matrix[found.neutral].astype(np.float64) @ found.subspace.basis.T).max() < 1e-6
@@ -173,7 +174,8 @@ def test_equalising_by_hand() -> None:
 
 def test_fewer_pairs_than_components() -> None:
     vectors = random_vectors(NAMES, 10, 0)
-    assert bias_subspace(vectors, [["aa", "bb"], ["cc", "dd"]], 9).basis.shape == (2, 10)
+    two = bias_subspace(vectors, [["aa", "bb"], ["cc", "dd"]], 9)
+    assert (two.basis.shape, sum(two.explained)) == ((2, 10), pytest.approx(1))
     # The first word of a pair lies on the positive side.
     for pair in (["aa", "bb"], ["bb", "aa"]):
         first, second = (vectors.matrix[NAMES.index(word)] for word in pair)

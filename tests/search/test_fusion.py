@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from evenrank.files import EvenrankError, Run, read_run
+from evenrank.files import EvenrankError, Run, as_run, as_runs, read_run
 from evenrank.measures import Evaluation, parse_measure
 from evenrank.search.fusion import Candidates, _hundredths, _moved, interpolate, min_max, reachable, tune
+from given_data import FRAMES, JUDGED, ROWS, RUN, TEXTS, frame
 
 Lists = dict[str, dict[str, float]]
 
@@ -101,6 +103,7 @@ def test_two_runs_take_the_best_of_a_hundred_steps() -> None:
         evaluation = Evaluation(candidates.fused([part / 100, 1 - part / 100]), qrels=judged)
         order = evaluation.judged.arg_sort().to_numpy()
         by_weight[part] = evaluation.values(parse_measure("AP"))[order]
+    assert found.alone == pytest.approx((by_weight[100].mean(), by_weight[0].mean()))
     # The value is that of the run that is given.
     assert Evaluation(found.run, qrels=judged).values(parse_measure("AP")).mean() == pytest.approx(
         found.value, abs=1e-12
@@ -229,3 +232,28 @@ def test_only_reachable_documents_are_needed(seed: int, depth: int) -> None:
             assert of[1]["score"].to_list() == pytest.approx(of[0]["score"].to_list())
         if part in (0, 100):
             assert first[0]["doc_id"].to_list() == first[1]["doc_id"].to_list()
+
+
+# --- of whatever Python callers give --------------------------------------------------------------------------------
+
+
+@FRAMES
+def test_the_first_stage_and_fusion(make: Any) -> None:
+    from evenrank.search.fusion import interpolate, tune
+    from evenrank.search.indexes import retrieve
+
+    asked = {"q1": "she", "q2": "nothing he"}
+    found = retrieve(TEXTS, asked, k=5, stopwords=None, quiet=True)
+    assert found.table["doc_id"].to_list() == ["d1", "d2", "d3"]
+    collection = frame(list(TEXTS.items()), "docno text", make)
+    queries = frame(list(asked.items()), "qid query", make)
+    assert retrieve(collection, queries, k=5, stopwords=None, quiet=True).table.equals(found.table)
+    with pytest.raises(EvenrankError, match=r"^`queries`: the table has no column query_id, text"):
+        retrieve(TEXTS, frame([(1,)], "a", make), quiet=True)
+    rows = frame(ROWS, "qid docno score", make)
+    fused = interpolate([as_run(found, "bm25"), RUN], weights=[0.5, 0.5])
+    assert interpolate({"bm25": found, "b": rows}, weights=[0.5, 0.5]).table.equals(fused.table)
+    judged = frame(JUDGED, "qid docno label", make)
+    assert tune([found, rows], qrels=judged, folds=2).names == ("bm25", "run 2")
+    with pytest.raises(EvenrankError, match=r"^`runs`, number 2: the table has no column score"):
+        as_runs([RUN, frame(JUDGED, "qid docno label", make)])

@@ -87,19 +87,15 @@ def test_files_that_are_cut_while_they_are_open(index: Path, when: str, monkeypa
     """A search that reads beyond their end would end the process."""
     opened, search = open_index(index), Index.search
 
-    def cut() -> None:
+    def cut(found: Any = None) -> Any:
         for name in opened.manifest.files:
             os.truncate(index / name, 0)
-
-    def cutting(*arguments: Any, **settings: Any) -> Any:
-        found = search(*arguments, **settings)
-        cut()
         return found
 
     if when == "before":
         cut()
     else:
-        monkeypatch.setattr(Index, "search", cutting)
+        monkeypatch.setattr(Index, "search", lambda *given, **settings: cut(search(*given, **settings)))
     with pytest.raises(InputError, match=r"index: the index is damaged: by-turn.npy has 0 bytes, expected 136$"):
         opened.search(QUERIES, quiet=True)
 

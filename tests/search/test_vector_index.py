@@ -398,7 +398,6 @@ def test_equals_the_sparse_models_own_similarities(sparse: Path, tmp_path: Path,
 
 def test_a_sparse_index_says_what_it_is(sparse: Path, tmp_path: Path) -> None:
     manifest = open_index(sparse / "splade-index", check=True).manifest
-    assert manifest.model is not None
     assert (manifest.kind, manifest.model["kind"]) == ("sparse", "sparse encoder")
     run = retrieve(sparse / "splade-index", QUERIES, k=3, quiet=True)
     assert (run.name, run.notes) == ("splade", ("splade: weights of 25 terms",))

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from evenrank.files import EvenrankError, InputError
 from evenrank.files.squad import load_squad
+from evenrank.files.synthetic import SyntheticConfig, generate
 from evenrank.probes.answers import answer_positions, load_answer_positions
 
 SPAN = ("query_id", "doc_id", "answer", "answer_start", "answer_end")
@@ -44,17 +45,8 @@ def squad(path: Path, *contexts: tuple[str, str, int]) -> Path:
 def test_positions_by_hand() -> None:
     # Words: 0 A, 1 bee, 2 flew, 3 home. "ee" begins within word 1; a span twice is one place.
     texts = passages("A  bee flew\thome.", "one two three four five six seven")
-    found = answer_positions(
-        spans(
-            ("q1", "0", 0, 1),
-            ("q1", "0", 4, 6),
-            ("q1", "0", 0, 1),
-            ("q2", "0", 12, 16),
-            ("q2", "1", 4, 13),
-            ("q3", "1", 28, 33),
-        ),
-        texts,
-    )
+    first = [("q1", "0", 0, 1), ("q1", "0", 4, 6), ("q1", "0", 0, 1)]
+    found = answer_positions(spans(*first, ("q2", "0", 12, 16), ("q2", "1", 4, 13), ("q3", "1", 28, 33)), texts)
     assert found.table.select("token", "tokens").rows() == [(0, 4), (1, 4), (3, 4), (1, 7), (6, 7)]
     assert (found.pairs, found.table.height) == (4, 5)
     assert found.mean == pytest.approx((0 + 1 / 4 + 3 / 4 + 1 / 7 + 6 / 7) / 5)
@@ -67,11 +59,15 @@ def test_positions_by_hand() -> None:
     uniform = found.uniform()
     assert uniform["mean"] == pytest.approx((3 * (0 + 1 + 2 + 3) / 16 + 2 * 21 / 49) / 5)
     assert uniform["first_third"] == pytest.approx((3 * 2 / 4 + 2 * 3 / 7) / 5)
+    # The mean length counts each passage once: 2 words with one answer in place and 8 with three: (2 + 8) / 2, not
+    # (2 + 3 · 8) / 4; a passage without any is none of them. The uniform figures stay those of the answers.
+    texts = passages("a b", "a b c d e f g h", "x " * 40)
+    found = answer_positions(spans(("q0", "0", 0, 1), *((f"q{i}", "1", 2 * i, 2 * i + 1) for i in (1, 2, 3))), texts)
+    assert found.mean_tokens == found.to_dict()["mean_tokens"] == 5
+    assert found.uniform()["mean"] == pytest.approx((1 / 4 + 3 * 7 / 16) / 4)
 
 
-WORDS = st.text(
-    ["a", "é", ".", " ", "\t", "\u00a0", "\u2028", "\x1c", "\u200b", "日", "\u3000"], min_size=1, max_size=25
-)
+WORDS = st.text("aé. \t\u00a0\u2028\x1c\u200b日\u3000", min_size=1, max_size=25)
 
 
 @given(st.lists(st.tuples(WORDS, st.integers(0, 24)), min_size=1, max_size=6))
@@ -112,27 +108,16 @@ def test_annotated_places_and_every_match(tmp_path: Path) -> None:
     assert sorted(load_answer_positions(path, annotated=True).table["token"]) == [0, 2]
 
 
-def test_the_mean_length_counts_each_passage_once(tmp_path: Path) -> None:
-    # 2 words with one answer in place and 8 with three: (2 + 8) / 2, not (2 + 3 · 8) / 4; a passage without any is none
-    # of them. The uniform figures stay those of the answers.
-    texts = passages("a b", "a b c d e f g h", "x " * 40)
-    found = answer_positions(spans(("q0", "0", 0, 1), *((f"q{i}", "1", 2 * i, 2 * i + 1) for i in (1, 2, 3))), texts)
-    assert found.mean_tokens == found.to_dict()["mean_tokens"] == 5
-    assert found.uniform()["mean"] == pytest.approx((1 / 4 + 3 * 7 / 16) / 4)
-
-
 def test_answers_off_by_a_space_are_told(evenrank: Callable[..., Any], tmp_path: Path) -> None:
     # Thousands of words, as in COVID-QA; the third answer is nowhere as it is written, but in another case.
     text = "word " * 3000 + "the Answer here"
     at = text.index("the")
-    questions = [
-        {"id": f"q{i}", "question": "?", "answers": [{"text": answer, "answer_start": start}]}
-        for i, (answer, start) in enumerate(
-            [("the Answer", at - 1), ("the Answer", at), ("THE answer", 7), ("wasp", 0)]
-        )
-    ]
-    data = {"data": [{"paragraphs": [{"context": text, "qas": questions}]}]}
-    (tmp_path / "a.json").write_text(json.dumps(data), encoding="utf-8")
+    cases = [("the Answer", at - 1), ("the Answer", at), ("THE answer", 7), ("wasp", 0)]
+    squad(tmp_path / "a.json", *((text, answer, start) for answer, start in cases))
+    spoiled = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    questions = [one["qas"][0] for one in spoiled["data"][0]["paragraphs"]]
+    spoiled["data"][0]["paragraphs"] = [{"context": text, "qas": questions}]
+    (tmp_path / "a.json").write_text(json.dumps(spoiled), encoding="utf-8")
     found = load_answer_positions(tmp_path / "a.json", annotated=True)
     assert found.table.select("query_id", "token").rows() == [("q0", 3000), ("q1", 3000)]
     assert found.unmatched["query_id"].to_list() == ["q2", "q3"]
@@ -192,8 +177,6 @@ def test_public_answers(shared_data: Path) -> None:
 
 
 def test_the_planted_places_come_back(tmp_path: Path) -> None:
-    from evenrank.files.synthetic import SyntheticConfig, generate
-
     made = generate(SyntheticConfig(passages=400))
     made.write(tmp_path)
     found = load_answer_positions(tmp_path / "answers.json", annotated=True)
@@ -212,9 +195,7 @@ def test_the_command(evenrank: Callable[..., Any], tmp_path: Path) -> None:
     assert (values["matches"], values["pairs"], values["unmatched"]) == (4, 2, 0)
     assert values["mean"] == pytest.approx((0 + 2 / 5 + 4 / 5 + 1 / 2) / 4)
     page = (tmp_path / "o.html").read_text(encoding="utf-8")
-    assert "<b>.json" not in page
-    assert "&lt;b&gt;.json" in page
-    assert page.count('class="chart"') == 2
+    assert ("<b>.json" in page, "&lt;b&gt;.json" in page, page.count('class="chart"')) == (False, True, 2)
     assert 'http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;' in page
 
 
@@ -226,9 +207,7 @@ def test_the_command(evenrank: Callable[..., Any], tmp_path: Path) -> None:
         (["a.json", "--collection", "nowhere.tsv"], "nowhere.tsv: no such file"),
     ],
 )
-def test_mistakes_are_one_line(
-    evenrank: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], message: str
-) -> None:
+def test_mistakes_are_one_line(evenrank, monkeypatch, tmp_path: Path, arguments, message) -> None:
     monkeypatch.chdir(tmp_path)
     squad(tmp_path / "a.json", ("x", "x", 0))
     done = evenrank("position", "answers", *arguments)

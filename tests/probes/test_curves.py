@@ -38,9 +38,9 @@ def test_contrasts_by_hand() -> None:
     assert contrast_weights(4) @ np.array([3, 3 - 2 / 3, 3 - 4 / 3, 1.0]) == pytest.approx([2, 0, 1, -1])
     assert contrast_weights(2)[1].tolist() == [0, 0]
     # The signs: higher at first is positive, and so is higher at the ends.
-    early, ends = np.array([[2.0, 1, 0]] * 3), np.array([[1.0, 0, 1]] * 3)
-    assert (position_curve(versions(early)).first_last.mean, position_curve(versions(early)).ends_middle.mean) == (2, 0)
-    assert (position_curve(versions(ends)).first_last.mean, position_curve(versions(ends)).ends_middle.mean) == (0, 1)
+    for row, expected in (([2.0, 1, 0], (2, 0)), ([1.0, 0, 1], (0, 1))):
+        found = position_curve(versions(np.array([row] * 3)))
+        assert (found.first_last.mean, found.ends_middle.mean) == expected
 
 
 def test_nothing_and_one_passage() -> None:
@@ -124,17 +124,11 @@ def test_queries_of_one_passage_are_one_unit() -> None:
     assert together.first_last.ci95 == pytest.approx(one.first_last.ci95)
     assert np.array(together.ci95) == pytest.approx(np.array(one.ci95))
     apart = position_curve(four)
-    assert apart.first_last.ci95 is not None
-    assert one.first_last.ci95 is not None
     assert np.ptp(apart.first_last.ci95) == pytest.approx(np.ptp(one.first_last.ci95) / 2, rel=0.1)
-
-
-def test_bands_do_not_count_how_unequal_passages_are() -> None:
-    """Of values far from 0, one passage with most of the queries: each counts alike."""
+    # Bands do not count how unequal passages are: of values far from 0, one has most of the queries.
     passages = np.repeat(np.arange(20), [20, *[1] * 19])
     rows = 10 + 0.1 * np.random.default_rng(0).normal(size=(20, 3))[passages]
-    for low, high in position_curve(versions(rows), clusters=passages).ci95:  # type: ignore[misc]
-        assert high - low < 0.2
+    assert all(high - low < 0.2 for low, high in position_curve(versions(rows), clusters=passages).ci95)  # type: ignore[misc]
 
 
 def test_u_shapes_and_lines_are_found() -> None:
@@ -143,16 +137,14 @@ def test_u_shapes_and_lines_are_found() -> None:
     passages = np.repeat(np.arange(20), rng.integers(1, 6, 20))
     noise = 0.3 * rng.normal(size=(20, 5))[passages] + 0.3 * rng.normal(size=(len(passages), 5))
 
-    def found(shape: list[float]) -> PositionCurve:
+    def of(shape: list[float]) -> PositionCurve:
         return position_curve(versions(np.array(shape) + noise), clusters=passages)
 
-    hump = found([0.51, 0.3, 0.06, 0.3, 0.51])
+    hump = of([0.51, 0.3, 0.06, 0.3, 0.51])
     assert (hump.first_last.verdict, hump.ends_middle.verdict) == ("no difference shown", "shown")
-    line = found([0.6, 0.45, 0.3, 0.15, 0.0])
+    line = of([0.6, 0.45, 0.3, 0.15, 0.0])
     assert (line.first_last.verdict, line.ends_middle.verdict) == ("shown", "no difference shown")
-
-
-def test_a_score_that_never_changes_is_no_difference() -> None:
+    # A score that never changes is no difference.
     found = position_curve(versions(np.zeros((20, 3)) + np.array([1e-12, 0, 0])))
     assert (found.first_last.verdict, found.first_last.p, found.first_last.mean) == ("no difference shown", 1.0, 0.0)
     few = position_curve(versions(np.zeros((14, 3))))

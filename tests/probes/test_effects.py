@@ -9,10 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy import stats
 
 from evenrank.probes import effects as module
 from evenrank.probes import variant_figures
 from evenrank.probes.effects import ALIKE, Changes, beyond, effect, preference, size
+from evenrank.probes.two_way_clusters import clustered
+from evenrank.probes.variant_figures import Means, rank_shifts
+from evenrank.stats.compare import compare_estimate
+from evenrank.stats.estimate import confidence_interval
 
 
 @pytest.mark.parametrize("documented", [module, variant_figures], ids=lambda one: one.__name__)
@@ -32,9 +37,8 @@ def drawn(seed, passages=60, *, each=2, preference=0.0, towards=0.4, length=-0.0
     lengths = [rng.integers(-2, 3, (passages, 2)).astype(float) for _ in range(2)]
     lengths[0][:, 1] += 10 * tied * own
     weights = rng.gamma(4, 0.25, passages)[passage]
-    changes = [
-        -damage * weights + length * longer[passage].sum(axis=1) + 0.1 * rng.standard_normal(n) for longer in lengths
-    ]
+    added = [length * longer[passage].sum(axis=1) + 0.1 * rng.standard_normal(n) for longer in lengths]
+    changes = [one - damage * weights for one in added]
     changes[0] += signs * preference
     changes[1] = np.where((rng.random(passages) < covered)[passage], changes[1], np.nan)
     made = Changes(query, passage, changes[0], changes[1], lengths[0][passage], lengths[1][passage])
@@ -61,9 +65,8 @@ def slow_estimate(rows):
 def slow_preference(changes, signs):
     """The estimate, κ, and the largest of the errors of leaving out passages, queries, and by both."""
     rows, query, passage = [], [], []
-    for version, (values, lengths) in enumerate(
-        ((changes.own, changes.lengths), (changes.placebo, changes.placebo_lengths))
-    ):
+    both = (changes.own, changes.lengths), (changes.placebo, changes.placebo_lengths)
+    for version, (values, lengths) in enumerate(both):
         for i, value in enumerate(values):
             if not np.isnan(value):
                 rows.append((value, version, signs[i], *lengths[i]))
@@ -78,19 +81,13 @@ def slow_preference(changes, signs):
     slope = np.array([0.5 - part, -0.5 - part, -0.5 * kappa + kappa * part, 0.5 * kappa + kappa * part])
 
     def variance(units):
-        names = set(units)
-        by_side = {}
-        for name in names:
+        total = 0.0
+        for name in set(units):
             kept = [row for row, unit in zip(rows, units, strict=True) if unit != name]
-            sign = next(row[2] for row, unit in zip(rows, units, strict=True) if unit == name)
-            by_side.setdefault(sign, []).append(slope @ (slow_estimate(kept) - whole))
-        return by_side
+            total += (slope @ (slow_estimate(kept) - whole)) ** 2
+        return total
 
-    def total(by_side):
-        return sum(x**2 for s in by_side.values() for x in s)
-
-    by_passage, by_pair = total(variance(passage)), total(variance(list(zip(query, passage, strict=True))))
-    by_query = total(variance(query))
+    by_query, by_passage, by_pair = map(variance, (query, passage, list(zip(query, passage, strict=True))))
     return value, kappa, max(by_query, by_passage, by_query + by_passage - by_pair) ** 0.5
 
 
@@ -102,11 +99,9 @@ def test_a_preference_is_its_definition(seed):
     assume(swap.ratio not in (None, 1.0))
     # Where the placebo's lengths do not reach the variant's mean, slopes are those of both: the loop knows one way.
     for sign in (1, -1):
-        own, other = (
-            changes.lengths[signs == sign],
-            changes.placebo_lengths[(signs == sign) & ~np.isnan(changes.placebo)],
-        )
-        assume(((other.min(axis=0) <= own.mean(axis=0)) & (own.mean(axis=0) <= other.max(axis=0))).all())
+        mean = changes.lengths[signs == sign].mean(axis=0)
+        other = changes.placebo_lengths[(signs == sign) & ~np.isnan(changes.placebo)]
+        assume(((other.min(axis=0) <= mean) & (mean <= other.max(axis=0))).all())
     value, kappa, error = slow_preference(changes, signs)
     assert swap.ratio == pytest.approx(kappa, rel=1e-9)
     assert swap.finding.mean == pytest.approx(value, rel=1e-9)
@@ -136,14 +131,11 @@ def test_length_and_damage_are_no_preference():
     assert abs(found.mean) < 0.05
 
 
-def test_where_no_score_changes_no_difference_is_shown():
-    """Whatever the placebo does."""
+def test_no_preference_is_shown():
+    """Where no score changes, whatever the placebo does, and where the placebo alone damages."""
     changes, signs = drawn(3)
     found = preference(replace(changes, own=np.zeros(len(signs))), signs).finding
     assert (found.mean, found.p, found.mde, found.verdict) == (0.0, 1.0, 0.0, "no difference shown")
-
-
-def test_a_placebo_alone_that_damages_is_no_preference():
     changes, signs = drawn(4, 100)
     still = replace(changes, own=changes.own + 0.3, placebo=changes.placebo - 0.4 * (signs < 0))
     swap = preference(still, signs)
@@ -151,50 +143,37 @@ def test_a_placebo_alone_that_damages_is_no_preference():
     assert swap.finding.verdict == "no difference shown"
 
 
-def why(changes, signs):
-    finding = preference(changes, signs).finding
-    assert finding.verdict == "cannot be told"
-    return finding.reason
+def without_placebo(changes, where):
+    return replace(changes, placebo=np.where(where, np.nan, changes.placebo))
 
 
-def test_too_few_passages_in_a_direction():
-    assert why(*drawn(5, 30, towards=0.3)) == "only 9 passages are swapped in one direction, where 10 are needed"
+def untold():
+    """Changes of a swap and their directions, and why no preference can be told of them."""
+    yield drawn(5, 30, towards=0.3), "only 9 passages are swapped in one direction, where 10 are needed"
     changes, signs = drawn(5, 30, towards=1.0)
-    assert why(changes, signs) == "the swap changes passages in one direction only"
-    assert why(changes, np.full(len(signs), np.nan)) == "no pair is left to compare"
-
-
-def test_too_few_placebos_in_a_direction():
+    yield (changes, signs), "the swap changes passages in one direction only"
+    yield (changes, np.full(len(signs), np.nan)), "no pair is left to compare"
     changes, signs = drawn(6, 60)
-    few = replace(changes, placebo=np.where((signs > 0) & (changes.passage > 3), np.nan, changes.placebo))
-    wanted = "the placebo changes only 4 of the passages swapped in one direction, where 5 are needed"
-    assert why(few, signs) == wanted
-    none = replace(changes, placebo=np.where(signs > 0, np.nan, changes.placebo))
-    assert why(none, signs).startswith("the placebo changes only 0 of the passages")
-
-
-def test_too_few_queries():
+    few = "the placebo changes only 4 of the passages swapped in one direction, where 5 are needed"
+    yield (without_placebo(changes, (signs > 0) & (changes.passage > 3)), signs), few
+    yield (without_placebo(changes, signs > 0), signs), "the placebo changes only 0 of the passages"
     changes, signs = drawn(7)
-    assert (
-        why(replace(changes, query=changes.query % 14), signs) == "only 14 queries differ from 0, where 15 are needed"
-    )
-
-
-def test_a_placebo_that_does_not_damage():
+    few = "only 14 queries differ from 0, where 15 are needed"
+    yield (replace(changes, query=changes.query % 14), signs), few
     changes, signs = drawn(8)
-    assert why(replace(changes, placebo=changes.placebo + 0.3), signs) == "the swap damages and its placebo does not"
-
-
-@pytest.mark.parametrize(("more", "times"), [(0.6, "2.9"), (-0.2, "0.3")])
-def test_a_placebo_that_damages_more_or_less(more, times):
+    yield (replace(changes, placebo=changes.placebo + 0.3), signs), "the swap damages and its placebo does not"
     changes, signs = drawn(9, 400)
-    reason = why(replace(changes, own=changes.own - more), signs)
-    assert reason.startswith(f"the swap damages {times}")
-    assert reason.endswith("times as much as its placebo")
+    for more, times in ((0.6, "2.9"), (-0.2, "0.3")):
+        yield (replace(changes, own=changes.own - more), signs), f"the swap damages {times}"
+    yield drawn(10, tied=1.0), ALIKE
 
 
-def test_length_that_goes_with_direction():
-    assert why(*drawn(10, tied=1.0)) == ALIKE
+def test_what_cannot_be_told_of_a_swap():
+    for (changes, signs), reason in untold():
+        finding = preference(changes, signs).finding
+        assert finding.verdict == "cannot be told"
+        assert finding.reason.startswith(reason)
+        assert finding.reason.endswith("times as much as its placebo") == reason.endswith(("2.9", "0.3"))
 
 
 # --- a swap without a placebo -----------------------------------------------------------------------------------------
@@ -227,22 +206,30 @@ def test_an_edit_is_compared_with_its_placebo_at_equal_length():
 
 def test_the_difference_is_that_of_the_means():
     pairs = np.arange(20)
-    own, placebo = np.random.default_rng(13).standard_normal((2, 20))
-    placebo[:8] = np.nan
-    found = beyond(Changes(pairs, pairs, own, placebo))
-    assert found.mean == pytest.approx(own.mean() - np.nanmean(placebo))
-    assert found.mde < beyond(Changes(pairs, pairs, own, placebo), tests=3).mde
     whole = np.random.default_rng(13).standard_normal((2, 20))
     paired, alone = beyond(Changes(pairs, pairs, *whole)), effect(whole[0] - whole[1], pairs, pairs)
-    assert paired.mean == pytest.approx(alone.mean)
-    assert paired.ci95 == pytest.approx(alone.ci95, rel=0.05)
+    assert paired.mde < beyond(Changes(pairs, pairs, *whole), tests=3).mde
+    assert (paired.mean, paired.ci95) == (pytest.approx(alone.mean), pytest.approx(alone.ci95, rel=0.05))
 
 
-def test_without_any_placebo_it_is_the_effect():
-    changes, _ = drawn(14)
-    bare = replace(changes, placebo=None, placebo_lengths=None)
-    wanted = effect(changes.own, changes.query, changes.passage)
-    assert beyond(bare) == beyond(replace(changes, placebo=np.full(len(changes.own), np.nan))) == wanted
+QUERY, PASSAGE = np.array([0, 0, 1, 1, 2, 2]), np.arange(6)
+OWN = np.array([1.0, 2.0, 3.0, 6.0, 4.0, np.nan])
+SOME = np.array([0.5, np.nan, np.nan, 1.5, np.nan, np.nan])
+
+
+def test_what_the_verdict_is_of():
+    found = Means.of(Changes(QUERY, PASSAGE, OWN, SOME), None)
+    assert (found.effect.mean, found.placebo.mean, found.finding.mean) == pytest.approx((3.2, 1.0, 2.2))
+    assert (found.effect.n, found.placebo.n, found.finding.n) == (5, 2, 5)
+    assert (found.beyond_placebo, found.swap) == (True, None)
+    # Without any placebo it is the effect.
+    for changes in (Changes(QUERY, PASSAGE, OWN), Changes(QUERY, PASSAGE, OWN, np.full(6, np.nan))):
+        found = Means.of(changes, None)
+        assert (found.finding, found.beyond_placebo) == (effect(OWN, QUERY, PASSAGE), False)
+    # A swap weighs its directions alike.
+    found = Means.of(Changes(QUERY, PASSAGE, OWN), np.array([1.0, 1.0, 1.0, -1.0, np.nan, 1.0]))
+    assert found.effect.mean == pytest.approx((2 - 6) / 2)
+    assert (found.swap.direction, found.swap.passages) == ((2.0, 6.0), (3, 1))
 
 
 def test_too_little_to_tell():
@@ -266,3 +253,125 @@ def test_sizes_have_intervals_of_two_queries_or_more():
     assert size(values[:0], query[:0], passage[:0]).mean is None
     # Each direction weighs alike.
     assert size(values, query, passage, np.array([1.0, 1.0, -1.0])).mean == pytest.approx((1.5 - 4) / 2)
+
+
+# --- least squares over pairs that share queries and passages, against leaving each out in a loop -------------------
+
+
+def slow_variance(values, columns, weights, units):
+    """Σ (estimate without a unit − estimate)²."""
+    whole = weights @ np.linalg.lstsq(columns, values, rcond=None)[0]
+    names = sorted(set(units))
+    total = 0.0
+    for name in names:
+        kept = np.array([unit != name for unit in units])
+        total += (weights @ np.linalg.lstsq(columns[kept], values[kept], rcond=None)[0] - whole) ** 2
+    return total
+
+
+@given(st.integers(0, 10**6))
+def test_the_error_is_the_largest_of_three(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(20, 40))
+    first, second = rng.integers(0, 6, n), rng.integers(0, 9, n)
+    columns = np.stack([np.ones(n), rng.standard_normal(n)], axis=1)
+    values, weights = rng.standard_normal(n) + 0.5 * rng.standard_normal(6)[first], np.array([1.0, 0.3])
+    found = clustered(values, first, second, columns).mean(weights)
+    pairs = list(zip(first, second, strict=True))
+    by_first, by_second, both = (slow_variance(values, columns, weights, list(u)) for u in (first, second, pairs))
+    assert found.se**2 == pytest.approx(max(by_first, by_second, by_first + by_second - both), rel=1e-6)
+    assert found.value == pytest.approx(weights @ np.linalg.lstsq(columns, values, rcond=None)[0])
+
+    def worth(units):
+        sizes = np.unique(units, return_counts=True)[1]
+        return max(sizes.sum() ** 2 / (sizes**2).sum() - 1, 1)
+
+    wanted = worth(second) if found.se**2 <= by_second * (1 + 1e-9) else min(worth(first), worth(second))
+    assert found.df == pytest.approx(wanted)
+
+
+def test_each_value_of_its_own_is_the_t_test():
+    values, own = np.random.default_rng(3).standard_normal(40), np.arange(40)
+    found = clustered(values, own, own).mean(np.ones(1))
+    # G/(G − 1) for caution.
+    assert (found.se, found.df) == pytest.approx((stats.sem(values) * (40 / 39) ** 0.5, 39))
+    # The skewness that Hall's transformation takes out.
+    apart = values - values.mean()
+    skew = (1 + 6 / 40) * (apart**3).mean() / (apart**2).mean() ** 1.5 / np.sqrt(40)
+    assert found.skewness == pytest.approx(skew)
+    assert compare_estimate(found, 40, "pairs").ci95 == confidence_interval(found)
+
+
+def test_two_samples_are_welchs_test():
+    rng = np.random.default_rng(4)
+    values, own = rng.standard_normal(40) * np.repeat([1, 3], 20), np.arange(40)
+    part = np.repeat([0, 1], 20)
+    columns = np.stack([part == 0, part == 1], axis=1).astype(float)
+    found = clustered(values, own, own, columns, part=part).mean(np.array([1.0, -1.0]))
+    welch = stats.ttest_ind(values[:20], values[20:], equal_var=False)
+    assert found.value / found.se == pytest.approx(welch.statistic * (19 / 20) ** 0.5)
+    assert found.df == pytest.approx(welch.df)
+
+
+def test_values_that_do_not_differ_leave_no_error():
+    own = np.arange(7)
+    found = clustered(np.full(7, 0.1), own, own).mean(np.ones(1))
+    assert (found.se, found.df) == (0.0, 6.0)
+    assert compare_estimate(found, 7, "pairs").reason == "every value is the same"
+    # Every query and every passage sums to 0, and no pair is 0.
+    apart = clustered(np.array([1.0, -1, -1, 1]), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])).mean(np.ones(1))
+    assert apart.se > 0
+
+
+def test_columns_that_are_lost_with_a_unit():
+    """Where a unit alone has a column, the rest is fitted without it."""
+    columns = np.array([[1.0, 0], [1, 0], [1, 0], [1, 1]])
+    found = clustered(np.array([1.0, 2, 3, 9]), np.arange(4), np.arange(4), columns)
+    assert found.coefficients == pytest.approx([2, 7])
+    assert np.isfinite(found.mean(np.array([1.0, 0])).se)
+
+
+# --- where a passage would rank if its variant stood in for it ------------------------------------------------------
+
+
+def slow_place(score, others):
+    """The mean rank over the orders of ties, and the chance of each rank from 1."""
+    above, tied = sum(other > score for other in others), sum(other == score for other in others)
+    ranks = range(above + 1, above + tied + 2)
+    return sum(ranks) / len(ranks), {rank: 1 / len(ranks) for rank in ranks}
+
+
+def slow_shifts(scores, query, replaced, k):
+    rows = []
+    for row, new in enumerate(replaced):
+        others = [s for at, (s, q) in enumerate(zip(scores, query, strict=True)) if q == query[row] and at != row]
+        if np.isnan(new):
+            rows.append((np.nan, np.nan, np.nan))
+            continue
+        (rank, chances), (new_rank, new_chances) = slow_place(scores[row], others), slow_place(new, others)
+        before, after = (sum(one for at, one in c.items() if at <= k) for c in (chances, new_chances))
+        rows.append((rank - new_rank, max(after - before, 0), max(before - after, 0)))
+    return np.array(rows).reshape(-1, 3).T
+
+
+SCORES = st.sampled_from([-1.0, 0.0, 0.5, 0.75, 2.0])
+
+
+@given(
+    st.lists(st.tuples(SCORES, st.integers(-1, 2), st.one_of(SCORES, st.just(np.nan))), max_size=20),
+    st.integers(1, 4),
+)
+def test_shifts_are_the_definition(rows, k):
+    scores, query, replaced = np.array(rows).reshape(-1, 3).T
+    found = rank_shifts(scores, query.astype(int), replaced, k)
+    np.testing.assert_allclose(np.array(found), slow_shifts(scores, query, replaced, k), atol=1e-12)
+
+
+def test_a_whole_list_up_and_down():
+    scores = np.arange(30.0, 0, -1)
+    replaced = np.full(30, np.nan)
+    replaced[[29, 0]] = [99.0, -1.0]
+    found = rank_shifts(scores, np.zeros(30, int), replaced)
+    assert found.shifts[[29, 0]].tolist() == [29.0, -29.0]
+    assert found.enters[[29, 0]].tolist() == [1.0, 0.0]
+    assert found.leaves[[29, 0]].tolist() == [0.0, 1.0]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import re
 from collections import Counter
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -13,7 +16,8 @@ from hypothesis import strategies as st
 from evenrank.files import EvenrankError
 from evenrank.files.tokens import tokenize
 from evenrank.groups import Lexicon, Scoring, load_lexicon, score_texts
-from evenrank.probes.group_wording import in_case_of, neutralised, swapped
+from evenrank.probes.group_wording import POSSESSIVE, in_case_of, language_notes, neutralised, swapped
+from evenrank.probes.variants import variants
 from slow_groups import slow_words
 
 GENDER = load_lexicon("gender-en")
@@ -43,12 +47,10 @@ def neutral(text: str) -> str:
         ("she-wolf, he/she", "he-wolf, she/he"),
         # pronouns, by what follows
         ("her house; I saw her. Tell her that.", "his house; I saw him. Tell him that."),
-        ("HER HOUSE, HER", "HIS HOUSE, HIM"),
-        ("Hers is hers, herself", "His is his, himself"),
+        ("HER HOUSE, HER; Hers is hers, herself", "HIS HOUSE, HIM; His is his, himself"),
         ("his house; a friend of his. His was new", "her house; a friend of hers. Hers was new"),
         ("his or her job, with him or her", "her or his job, with her or him"),
         ("her (late) husband called her Anna", "his (late) wife called him Anna"),
-        ("a friend of his came", "a friend of hers came"),
         # possessives of many, and the end of a quotation
         ("Ladies' shoes, LADIES’ NIGHT, ladies'", "Gentlemen's shoes, GENTLEMEN’S NIGHT, gentlemen'"),
         ("the brides' mothers' day, his wives' aunts", "the bridegrooms' fathers' day, her husbands' uncles"),
@@ -57,12 +59,9 @@ def neutral(text: str) -> str:
         ("bride and groom, the groom or his Bride; a bride", "bride and groom, the groom or her Bride; a bridegroom"),
         # one way, and a title only before a name
         ("guys and gals", "girls and dudes"),
-        ("Miss Marple, Miss  Lee", "Mr Marple, Mr  Lee"),
-        ("I miss you. Miss out", "I miss you. Miss out"),
+        ("Miss Marple, Miss  Lee. Miss out", "Mr Marple, Mr  Lee. Miss out"),
         # left, and untouched
-        ("the midwife and the actress", "the midwife and the actress"),
         ("Sheila, manual,\tthe  mankind\n", "Sheila, manual,\tthe  mankind\n"),
-        ("", ""),
     ],
 )
 def test_swap(text: str, expected: str) -> None:
@@ -100,22 +99,18 @@ def test_edits_what_is_left_and_verbs() -> None:
     assert found.left == Counter(midwife=2)
     assert found.verbs == 2
 
-
-def test_texts_without_group_words_are_passed_on() -> None:
+    # Texts without group words are passed on, and what is given is left.
     texts = pl.Series("text", ["nothing", "here"])
     assert swapped(texts, GENDER).texts is texts
-    given = pl.Series(["she"])
-    assert swapped(given, GENDER).texts.to_list() == ["he"]
-    assert given.to_list() == ["she"]
     assert swapped(texts.clear(), GENDER).edits.shape == (0,)
-    assert swapped(pl.Series("text", ["she", "x"]), GENDER).texts.name == "text"
+    given = pl.Series("text", ["she", "x"])
+    made = swapped(given, GENDER).texts
+    assert (made.name, made.to_list(), given.to_list()) == ("text", ["he", "x"], ["she", "x"])
 
 
 def test_case_of_another_word() -> None:
-    assert in_case_of("She", "he") == "He"
-    assert in_case_of("I", "you") == "You"
-    assert in_case_of("sHe", "he") == "he"
-    assert in_case_of("FRAU", "Mann") == "MANN"
+    words = (("She", "he"), ("I", "you"), ("sHe", "he"), ("FRAU", "Mann"))
+    assert [in_case_of(*pair) for pair in words] == ["He", "You", "he", "MANN"]
 
 
 AGES = Lexicon(
@@ -129,28 +124,29 @@ AGES = Lexicon(
 
 
 def test_only_words_of_the_poles_are_swapped() -> None:
-    assert (
-        swap("A kid, an elder, an adult, a teen, a grown-up", AGES) == "A elder, an kid, an adult, a teen, a grown-up"
-    )
+    assert swap("A kid, an elder, an adult, a grown-up", AGES) == "A elder, an kid, an adult, a grown-up"
     found = swapped(pl.Series(["teen adult grown up kid"]), AGES)
     assert (found.edits.tolist(), found.left) == ([1], Counter({"teen": 1, "adult": 1, "grown up": 1}))
-
-
-def test_the_second_pole_may_be_the_rest() -> None:
+    # The second pole may be the rest.
     rest = AGES.with_poles("young,rest")
     assert swap("kid, elder, adult, teen, grown up", rest) == "elder, kid, teen, adult, grown up"
     assert swap("kid, elder, adult, teen", AGES.with_poles("old,middle")) == "kid, elder, adult, teen"
 
 
-def test_lexicons_that_cannot() -> None:
-    texts = pl.Series(["she"])
-    with pytest.raises(EvenrankError, match=r"^`lexicon`: age-en has no \[pairs\], the counterparts of its words$"):
-        swapped(texts, load_lexicon("age-en"))
-    with pytest.raises(EvenrankError, match=r"^`lexicon`: ages has no \[neutral\], the neutral counterparts"):
-        neutralised(texts, AGES)
-    no_poles = Lexicon("ages", AGES.groups, AGES.words, AGES.shares, None, pairs=AGES.pairs)
-    with pytest.raises(EvenrankError, match=r"^`lexicon`: ages names no poles, between which words are swapped$"):
-        swapped(texts, no_poles)
+NO_POLES = Lexicon("ages", AGES.groups, AGES.words, AGES.shares, None, pairs=AGES.pairs)
+
+
+@pytest.mark.parametrize(
+    ("made", "lexicon", "message"),
+    [
+        (swapped, load_lexicon("age-en"), r"age-en has no \[pairs\], the counterparts of its words$"),
+        (neutralised, AGES, r"ages has no \[neutral\], the neutral counterparts"),
+        (swapped, NO_POLES, r"ages names no poles, between which words are swapped$"),
+    ],
+)
+def test_lexicons_that_cannot(made, lexicon, message) -> None:
+    with pytest.raises(EvenrankError, match=f"^`lexicon`: {message}"):
+        made(pl.Series(["she"]), lexicon)
 
 
 PLAIN = ("she", "He", "WOMAN", "men", "boy", "girls", "Father", "mom", "queen", "WIFE", "himself", "sister", "guy")
@@ -199,12 +195,8 @@ def test_a_swap_of_a_swap_is_the_text_again(parts: list[tuple[str, object, str, 
     text = "".join(f"{as_(word)} {after}{gap}" for word, as_, after, gap in parts if callable(as_))  # type: ignore[operator]
     once = swapped(pl.Series([text]), GENDER)
     assert swap(str(once.texts[0])) == text
-    counts = [
-        score_texts(pl.DataFrame({"doc_id": ["d"], "text": [each]}), Scoring(GENDER))
-        .select("count_f", "count_m")
-        .row(0)
-        for each in (text, str(once.texts[0]))
-    ]
+    both = pl.DataFrame({"doc_id": ["d", "e"], "text": [text, once.texts[0]]})
+    counts = score_texts(both, Scoring(GENDER)).select("count_f", "count_m").rows()
     assert counts[0] == counts[1][::-1]
     assert once.edits[0] == sum(counts[0])
 
@@ -216,3 +208,76 @@ def test_a_neutral_text_has_only_the_words_left(text: str) -> None:
     again = [word for word in tokenize(str(made.texts[0])) if (word,) in GENDER.entries("word")]
     assert Counter(again) == made.left
     assert re.sub(r"\w", "", text) == re.sub(r"\w", "", str(made.texts[0]))
+
+
+# --- beside what people wrote, and in other languages -----------------------------------------------------------------
+
+PRONOUNS = {word for pair in POSSESSIVE for word in pair if word not in ("them", "theirs")}
+PAIRED = {tuple(tokenize(word)) for word, _ in GENDER.pairs}
+
+
+def one_for_one(words: list[str], others: list[str]) -> bool:
+    """Whether people exchanged words and did nothing else: each word always for one and the same other word, and the
+    reverse (*her*, *his*, *him* and *hers* count as one), and none is left that has a counterpart."""
+    if len(words) != len(others):
+        return False
+    pairs = {tuple("her" if word in PRONOUNS else word for word in pair) for pair in zip(words, others, strict=True)}
+    kept = any(word == other and (word,) in PAIRED for word, other in zip(words, others, strict=True))
+    return len(pairs) == len({first for first, _ in pairs}) == len({second for _, second in pairs}) and not kept
+
+
+def test_swaps_are_what_people_wrote(shared_data: Path) -> None:
+    """All pairs of a male and a female text that differ word for word: in the direction to *guy* people wrote less
+    often what the swap writes, which is *boy*, as it should be of children."""
+    folder = shared_data / "grepbiasir"
+    texts = dict(line.split("\t", 1) for line in (folder / "collection.tsv").read_text().splitlines())
+    wordings: dict[tuple[str, str], dict[str, str]] = {}
+    with open(folder / "documents.csv", newline="") as file:
+        for row in csv.DictReader(file):
+            wordings.setdefault((row["query_id"], row["relevance"]), {})[row["content_gender"]] = row["doc_id"]
+    pairs = [(of["M"], of["F"]) for of in wordings.values() if {"M", "F"} <= of.keys()]
+    equal = {}
+    for side in (0, 1):
+        given = pl.Series([texts[pair[side]] for pair in pairs])
+        swaps = map(tokenize, swapped(given, GENDER).texts)
+        people = [tokenize(texts[pair[1 - side]]) for pair in pairs]
+        known = zip(map(tokenize, given), swaps, people, strict=True)
+        clean = [(swap, theirs) for words, swap, theirs in known if one_for_one(words, theirs)]
+        equal[side] = sum(swap == theirs for swap, theirs in clean), len(clean)
+    assert equal == {0: (181, 201), 1: (170, 201)}
+
+
+def notes(*texts: list[str]) -> tuple[str, ...]:
+    return language_notes([pl.DataFrame({"text": each}) for each in texts], GENDER)
+
+
+def test_texts_in_another_language_by_hand() -> None:
+    note = "The texts hardly look English (9% of the words of the first documents are English stop words), but the "
+    note += "lexicon gender-en is: its words may mean other things here."
+    assert notes(["der " * 182], ["the " * 18]) == (note,)
+    assert notes(["der " * 180 + "the " * 20]) == ()
+    # Few words say nothing, and a thousand documents suffice.
+    assert notes(["der " * 199]) == notes() == ()
+    assert notes(["the"] * 999 + ["der"], ["der " * 10**6]) == ()
+    assert language_notes([pl.DataFrame({"text": ["she " * 300]})], load_lexicon("gender-de")) == ()
+
+
+def test_variants_have_the_note() -> None:
+    german = {"d": "Nun fragt man sie. " * 60}
+    for kind in ("swap", "neutral"):
+        assert [note for note in variants(german, kind=kind).notes if "hardly look English" in note]
+    assert not [note for note in variants(german, kind="rotate").notes if "English" in note]
+    assert variants({"d": "She told him that he was in the house. " * 60}, kind="swap").notes == ()
+
+
+def test_real_texts_in_another_language(shared_data: Path) -> None:
+    def squad(name: str) -> list[str]:
+        data = json.loads((shared_data / "xquad" / f"xquad.{name}.json").read_text())["data"]
+        return [paragraph["context"] for article in data for paragraph in article["paragraphs"]]
+
+    assert notes(squad("de"))
+    assert notes(squad("es"))
+    assert not notes(squad("en"))
+    lines = (shared_data / "grepbiasir" / "collection.tsv").read_text().splitlines()
+    assert not notes([line.partition("\t")[2] for line in lines])
+    assert not notes(pl.read_ndjson(shared_data / "nq_utd" / "human.jsonl")["text"].to_list())

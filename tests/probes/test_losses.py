@@ -32,17 +32,13 @@ from evenrank.stats.shares import clustered_error, wilson_lower
 N, K = 100, 20
 
 
-def nobody_alike(some: Array, _: Array) -> Array:
-    return np.zeros(len(some), np.bool_)
-
-
 def collection(size: int = N, **more: Any) -> Documents:
     given: dict[str, Any] = {
         "ids": pl.Series([f"d{row}" for row in range(size + 50)]),
         "lengths": np.full(size, 100),
         "group": np.full(size, -1),
         "groups": (),
-        "alike": nobody_alike,
+        "alike": lambda some, _: np.zeros(len(some), np.bool_),
         "have_query": lambda numbers: np.ones(len(numbers), np.bool_),
         "missing": np.zeros(size, np.bool_),
         "zero": np.zeros(size, np.bool_),
@@ -80,12 +76,9 @@ def changed(found: Results, missed: Array) -> Results:
 # --- figures ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_rank_to_find() -> None:
+def test_figures_by_hand() -> None:
     assert [rank_to_find(size) for size in (99, 100, 999, 1000)] == [1, 3, 3, 10]
-
-
-def test_wilsons_lower_limit_by_hand() -> None:
-    # 30 of 100 at z = 2: (.3 + .02 − 2·√(.0021 + .0001)) / 1.04.
+    # Wilson's lower limit of 30 of 100 at z = 2: (.3 + .02 − 2·√(.0021 + .0001)) / 1.04.
     expected = (0.3 + 0.02 - 2 * np.sqrt(0.3 * 0.7 / 100 + 4 / 40000)) / 1.04
     assert wilson_lower(np.array([30]), 100, 2.0)[0] == pytest.approx(expected)
 
@@ -123,6 +116,8 @@ def test_ids_that_are_shifted() -> None:
     assert (loss.named, loss.share, loss.count, taken.all()) == (True, 1.0, N, True)
     assert loss.evidence["pairs"][:2] == [("d0", "d1"), ("d1", "d2")]
     assert loss.evidence["distance"] == 1
+    # What BM25 brings first is no other id.
+    assert another_id(collection(), replace(found, bm25_lists=found.lists), EVERY)[0].count == 0
 
 
 @pytest.mark.parametrize(
@@ -152,15 +147,8 @@ def test_ids_of_no_document_are_not_in_place() -> None:
     first = np.repeat(np.arange(N), 3)
     first[:30] = np.repeat(N + np.arange(10), 3)
     loss, taken = another_id(collection(), answers(first), EVERY)
-    assert (loss.named, loss.count, taken.sum()) == (True, 10, 30)
-    assert loss.evidence["of_no_document"] == 10
+    assert (loss.named, loss.count, taken.sum(), loss.evidence["of_no_document"]) == (True, 10, 30, 10)
     assert loss.share == pytest.approx(0.1)
-
-
-def test_what_bm25_brings_first_is_no_other_id() -> None:
-    found = answers(np.repeat((np.arange(N) + 1) % N, 3))
-    same = replace(found, bm25_lists=found.lists)
-    assert another_id(collection(), same, EVERY)[0].count == 0
 
 
 # --- not in the index -------------------------------------------------------------------------------------------------
@@ -204,14 +192,20 @@ def test_a_folder_of_four_is_missing_as_a_whole() -> None:
     assert (weak.evidence["f0"], weak.evidence["f1"], weak.named) == (34, 30, False)
 
 
-def test_what_stands_in_other_lists_has_a_wrong_vector() -> None:
+def test_a_wrong_vector_and_an_index_at_hand() -> None:
     documents, found = missing(12)
     lists = found.lists.copy()
+    # It stands in other lists.
     lists[60:63, 1] = [0, 1, 2]
-    stray = replace(found, lists=lists)
-    assert not_in_the_index(documents, stray, EVERY, 10)[0].cause == "wrong vector"
+    assert not_in_the_index(documents, replace(found, lists=lists), EVERY, 10)[0].cause == "wrong vector"
     lists[62, 1] = -1
     assert not_in_the_index(documents, replace(found, lists=lists), EVERY, 10)[0].cause == "not in the index"
+    # An index at hand makes it certain.
+    documents, found = missing(1)
+    loss, _ = not_in_the_index(replace(documents, missing=np.arange(N) == 0), found, EVERY, 10)
+    assert (loss.named, loss.count, loss.evidence["certain"]) == (True, 1, 1)
+    zero = replace(documents, zero=np.arange(N) == 0)
+    assert not_in_the_index(zero, found, EVERY, 10)[0].cause == "wrong vector"
 
 
 def test_documents_that_were_not_drawn_are_named_with_those_that_were() -> None:
@@ -224,15 +218,6 @@ def test_documents_that_were_not_drawn_are_named_with_those_that_were() -> None:
     loss, _ = not_in_the_index(without, found.part(drawn), np.ones(drawn.sum(), np.bool_), 10)
     assert "d5" not in loss.documents
     assert loss.evidence["untested"] == 1
-
-
-def test_an_index_at_hand_makes_it_certain() -> None:
-    documents, found = missing(1)
-    certain = replace(documents, missing=np.arange(N) == 0)
-    loss, _ = not_in_the_index(certain, found, EVERY, 10)
-    assert (loss.named, loss.count, loss.evidence["certain"]) == (True, 1, 1)
-    zero = replace(documents, zero=np.arange(N) == 0)
-    assert not_in_the_index(zero, found, EVERY, 10)[0].cause == "wrong vector"
 
 
 # --- late and groups --------------------------------------------------------------------------------------------------
@@ -252,10 +237,7 @@ def test_late_is_what_is_missed_more_than_in_the_first_third() -> None:
     both = replace(changed(found, missed), bm25_ranks=np.where(missed, np.inf, 1.0))
     loss, _ = late(collection(), both, found, EVERY, 10)
     assert (loss.named, loss.share) == (False, 0.0)
-
-
-def test_cut_off_where_the_model_says_so_or_word_queries_halve() -> None:
-    found = answers()
+    # Cut off where the model says so, or queries of words find half as much.
     missed = found.place > 0.4
     cut = changed(found, missed)
     known = replace(cut, read=found.place < 0.4)
@@ -275,9 +257,9 @@ def test_a_group_is_compared_with_all_others_beside_bm25() -> None:
     found = answers()
     missed = (np.repeat(of == 2, 3)) & (rng.random(3 * N) < 0.4)
     losses, taken = groups(documents, changed(found, missed), EVERY, 10)
-    named = [loss for loss in losses if loss.named]
-    assert [loss.where for loss in named] == ["c"]
-    assert named[0].share == pytest.approx(missed[np.repeat(of == 2, 3)].mean() / 4)
+    [own] = [loss for loss in losses if loss.named]
+    assert own.where == "c"
+    assert own.share == pytest.approx(missed[np.repeat(of == 2, 3)].mean() / 4)
     assert taken.sum() == 75
     both = replace(changed(found, missed), bm25_ranks=np.where(missed, np.inf, 1.0))
     assert not any(loss.named for loss in groups(documents, both, EVERY, 10)[0])
@@ -315,15 +297,11 @@ def test_each_place_is_counted_once() -> None:
     lists[1::2, 1:3] = 8, 9
     losses = by_cause(collection(alike=alike), places_of(lists, spread()))
     assert losses["no documents"].share == pytest.approx(0.05)
-    assert losses["no documents"].documents == ("d103",)
-    repeated = losses["repeats"]
-    assert repeated.share == pytest.approx((200 + 40) / 4000)
-    assert (repeated.documents, repeated.evidence["above"]) == (("d9",), [("d9", "d8")])
-    assert [losses[cause].named for cause in ("no documents", "repeats", "hubs")] == [True, True, True]
-    assert losses["hubs"].documents == ("d8",)
-
-
-def test_repeats_name_the_document_above() -> None:
+    assert losses["repeats"].share == pytest.approx((200 + 40) / 4000)
+    assert losses["repeats"].evidence["above"] == [("d9", "d8")]
+    for cause, document in (("no documents", "d103"), ("repeats", "d9"), ("hubs", "d8")):
+        assert (losses[cause].named, losses[cause].documents) == (True, (document,))
+    # Repeats name the document above.
     lists = np.array([[4, 5, 6], [6, 5, 4], [4, -1, -1], [7, 107, 4]])
     found = repeats(lists, N, lambda some, others: some % 2 == others % 2)
     assert found.tolist() == [[-1, -1, 4], [-1, -1, 6], [-1, -1, -1], [-1, -1, -1]]
@@ -347,10 +325,8 @@ def test_short_documents_take_places_that_are_not_theirs() -> None:
     lists[:, :4] = np.arange(400)[:, None] % 20
     losses = by_cause(collection(lengths=lengths), places_of(lists, spread()))
     short = losses["short"]
-    held = (lists < 20).mean()
-    assert (short.named, short.where) == (True, "under 10 words")
-    assert short.share == pytest.approx(held - 0.2)
-    assert short.evidence["collection"] == 0.2
+    assert (short.named, short.where, short.evidence["collection"]) == (True, "under 10 words", 0.2)
+    assert short.share == pytest.approx((lists < 20).mean() - 0.2)
     assert not losses["hubs"].named
     # BM25 does the same: it is the queries' own.
     assert not by_cause(collection(lengths=lengths), places_of(lists, lists))["short"].named
@@ -364,6 +340,10 @@ def test_short_documents_take_places_that_are_not_theirs() -> None:
 # --- all rules --------------------------------------------------------------------------------------------------------
 
 
+def named(losses: Any) -> list[str]:
+    return [loss.cause for loss in losses if loss.named]
+
+
 def test_losses_stand_in_order_of_share_and_the_rest_is_told() -> None:
     documents, found = missing(20)
     lists = spread()
@@ -371,8 +351,8 @@ def test_losses_stand_in_order_of_share_and_the_rest_is_told() -> None:
     missed = np.zeros(3 * N, np.bool_)
     missed[290:] = True
     losses, share = find_losses(documents, changed(found, missed), places_of(lists, spread()), K)
-    named = [(loss.cause, loss.first) for loss in losses if loss.named]
-    assert named == [("not in the index", True), ("no documents", False)]
+    assert [loss.first for loss in losses if loss.named] == [True, False]
+    assert named(losses) == ["not in the index", "no documents"]
     assert share == pytest.approx(1 - 0.2 - 10 / 300)
     rest = next(loss for loss in losses if loss.cause == "not found otherwise")
     assert rest.share == pytest.approx(10 / 300)
@@ -383,11 +363,11 @@ def test_what_has_no_cause_is_named_only_if_it_is_the_largest() -> None:
     rng = np.random.default_rng(8)
     missed = rng.random(3 * N) < 0.2
     losses, _ = find_losses(collection(), changed(answers(), missed), places_of(spread()), K)
-    assert [loss.cause for loss in losses if loss.named] == ["not found otherwise"]
+    assert named(losses) == ["not found otherwise"]
     lists = spread()
     lists[:, :5] = N + np.arange(5)
     losses, _ = find_losses(collection(), changed(answers(), missed), places_of(lists, spread()), K)
-    assert [loss.cause for loss in losses if loss.named] == ["no documents"]
+    assert named(losses) == ["no documents"]
 
 
 def test_below_forty_passages_only_what_is_certain_is_named() -> None:
@@ -396,7 +376,7 @@ def test_below_forty_passages_only_what_is_certain_is_named() -> None:
     found = answers(first, size)
     small = collection(size)
     losses, _ = find_losses(small, found, places_of(np.arange(size)[:, None] + np.zeros((1, 10), int)), K)
-    assert [loss.cause for loss in losses if loss.named] == []
+    assert named(losses) == []
     certain = replace(small, missing=np.arange(size) < 15)
     losses, _ = find_losses(certain, found, places_of(np.arange(size)[:, None]), K)
     assert [(loss.cause, loss.count) for loss in losses if loss.named] == [("not in the index", 15)]

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import evenrank
 from evenrank.probes.probe_result import ProbeResult
 from evenrank.stats.estimate import Estimate
-from slow_probe import MEN, WOMEN, Found, slow_probe
+from slow_probe import MEN, WOMEN, slow_probe
 
 SWAPPED = {"he": "she", "his": "her", "she": "he", "her": "his"}
 WORDS = [*SWAPPED, "tea", "milk", "old", "new", "sea", "hill"]
@@ -55,18 +54,17 @@ class Case:
                   for query, of in lists.items()}  # fmt: skip
         return cls(lists, queries, texts, swap, placebo, {q: of for q, of in grades.items() if of})
 
-    def can_be_probed(self, variant: Callable[[str, str], str | None]) -> bool:
+    def can_be_probed(self, variant: dict[str, str]) -> bool:
         """Whether a query's scores vary, and a text of the list is changed."""
         scores = [{score_of(self.queries[q], self.texts[d]) for d in docs} for q, docs in self.lists.items()]
-        changed = any(variant(q, d) not in (None, self.texts[d]) for q, docs in self.lists.items() for d in docs)
+        changed = any(variant[doc] != self.texts[doc] for docs in self.lists.values() for doc in docs)
         return changed and any(len(found) > 1 for found in scores)
 
-    def probe(self, variant: object, *, placebo: object = None, **options: object) -> ProbeResult:
+    def probe(self, name: str, variant: dict[str, str]) -> ProbeResult:
         run = {query: {doc: float(-i) for i, doc in enumerate(docs)} for query, docs in self.lists.items()}
-        name = str(options.pop("name", "swap"))
         return evenrank.probe(
-            model, variants={name: variant}, placebos={} if placebo is None else {name: placebo}, collection=self.texts,
-            queries=self.queries, run=run, qrels=self.grades or None, lexicon=LEXICON, **options,
+            model, variants={name: variant}, placebos={name: self.placebo}, collection=self.texts,
+            queries=self.queries, run=run, qrels=self.grades or None, lexicon=LEXICON,
         )  # fmt: skip
 
 
@@ -82,44 +80,25 @@ def same(found: Estimate, wanted: tuple[float | None, int]) -> None:
     assert found.mean == (None if mean is None else pytest.approx(mean, abs=1e-9))
 
 
-def check(case: Case, result: ProbeResult, name: str, wanted: Found, *, placebo: bool) -> None:
-    one = result[name]
-    same(one.means.effect, wanted.mean("effect"))
-    if placebo:
-        assert one.means.placebo is not None
-        same(one.means.placebo, wanted.mean("placebo"))
-        assert one.counts.placebo == len(wanted.placebo)
-    assert one.means.beyond_placebo == bool(wanted.placebo)
-    assert one.finding.n == len(wanted.effect)
-    assert (one.counts.still, one.counts.unoriented) == (wanted.still, wanted.unoriented)
-    assert one.counts.compared == len(wanted.effect)
-    same(one.shift, wanted.mean("shift"))
-    for share, of in ((one.enters, wanted.enters), (one.leaves, wanted.leaves)):
-        assert share == (pytest.approx(of.mean, abs=1e-9) if of.values else None)
-
-
-@given(st.integers(0, 10**6))
-def test_a_swap_with_a_placebo_as_its_definition_says(seed: int) -> None:
-    case = Case.drawn(seed)
-    wanted = slow_probe(score_of, case.lists, case.queries, case.texts, lambda q, d: case.swap[d],
-                        lambda q, d: case.placebo[d], oriented=True)  # fmt: skip
-    if not case.can_be_probed(lambda q, d: case.swap[d]):
-        return
-    result = case.probe(case.swap, placebo=case.placebo)
-    check(case, result, "swap", wanted, placebo=True)
-
-
-@given(st.integers(0, 10**6))
-def test_a_variant_of_ones_own_as_its_definition_says(seed: int) -> None:
+@given(st.integers(0, 10**6), st.sampled_from(["swap", "mine"]))
+def test_a_variant_with_a_placebo_as_its_definition_says(seed: int, name: str) -> None:
     case = Case.drawn(seed)
     draw = random.Random(seed)
-    texts = {doc: draw.choice([text, f"tea {text}"]) for doc, text in case.texts.items()}
+    mine = {doc: draw.choice([text, f"tea {text}"]) for doc, text in case.texts.items()}
+    texts = case.swap if name == "swap" else mine
+    assume(case.can_be_probed(texts))
     wanted = slow_probe(score_of, case.lists, case.queries, case.texts, lambda q, d: texts[d],
-                        lambda q, d: case.placebo[d], oriented=False)  # fmt: skip
-    if not case.can_be_probed(lambda q, d: texts[d]):
-        return
-    result = case.probe(texts, name="mine", placebo=case.placebo)
-    check(case, result, "mine", wanted, placebo=True)
+                        lambda q, d: case.placebo[d], oriented=name == "swap")  # fmt: skip
+    one = case.probe(name, texts)[name]
+    same(one.means.effect, wanted.mean("effect"))
+    same(one.means.placebo, wanted.mean("placebo"))
+    same(one.shift, wanted.mean("shift"))
+    assert one.means.beyond_placebo == bool(wanted.placebo)
+    assert one.finding.n == one.counts.compared == len(wanted.effect)
+    counts = one.counts.placebo, one.counts.still, one.counts.unoriented
+    assert counts == (len(wanted.placebo), wanted.still, wanted.unoriented)
+    for share, of in ((one.enters, wanted.enters), (one.leaves, wanted.leaves)):
+        assert share == (pytest.approx(of.mean, abs=1e-9) if of.values else None)
 
 
 # --- worked by hand ---------------------------------------------------------------------------------------------------
@@ -145,18 +124,13 @@ def test_a_case_worked_by_hand() -> None:
     adds ½ to each, towards men −½/√½ for a and +½/√½ for b, so that its mean is 0."""
     one = by_hand()["swap"]
     root = math.sqrt(2)
-    assert one.poles == ("m", "f")
-    assert one.means.effect.mean == pytest.approx(2 * root)
-    assert one.means.placebo is not None
+    assert (one.poles, one.means.effect.mean) == (("m", "f"), pytest.approx(2 * root))
     assert one.means.placebo.mean == pytest.approx(0)
     # Two queries and two passages show nothing.
-    assert (one.finding.verdict, one.finding.reason) == (
-        "cannot be told",
-        "only 2 queries differ from 0, where 15 are needed",
-    )
+    why = "only 2 queries differ from 0, where 15 are needed"
+    assert (one.finding.verdict, one.finding.reason) == ("cannot be told", why)
     # Of one score there is no error, so the placebo's damage counts: κ is 0.
     assert one.finding.mean == pytest.approx(2 * root)
-    assert one.means.swap is not None
     assert one.means.swap.direction == pytest.approx((2 * root, -2 * root))
     assert one.means.swap.placebo == pytest.approx((root / 2, root / 2))
     # a falls from the first place to share the last two with b; b rises from the last to share the first two.
@@ -164,9 +138,7 @@ def test_a_case_worked_by_hand() -> None:
     counts = one.counts
     assert (counts.pairs, counts.changed, counts.unchanged, counts.compared) == (8, 4, 4, 4)
     assert (counts.queries, counts.passages, counts.placebo) == (2, 2, 4)
-
-
-def test_effects_are_not_oriented_without_a_lexicon() -> None:
+    # Effects are not oriented without a lexicon.
     found = by_hand(lexicon=None)
     one = found["swap"]
     assert (one.poles, one.means.effect.mean) == (None, pytest.approx(0))
@@ -179,13 +151,9 @@ def test_the_replaced_run_is_audited() -> None:
     # a is the first of its list, and the last of the replaced one, behind three.
     assert found.original["nDCG@10"].mean == pytest.approx(1)
     assert found["swap"].replaced["nDCG@10"].mean == pytest.approx(1 / math.log2(5))
-    runs = {
-        "original": {query: {doc: SCORES[text] for doc, text in TEXTS.items()} for query in RUN},
-        "replaced": {query: {doc: SCORES[text] for doc, text in SWAP.items()} for query in RUN},
-    }
-    for name, texts in (("original", TEXTS), ("replaced", SWAP)):
-        audited = evenrank.audit({name: runs[name]}, collection=texts, qrels=judged, lexicon="gender-en")
-        figures = found.original if name == "original" else found["swap"].replaced
+    for texts, figures in ((TEXTS, found.original), (SWAP, found["swap"].replaced)):
+        run = {query: {doc: SCORES[text] for doc, text in texts.items()} for query in RUN}
+        audited = evenrank.audit({"run": run}, collection=texts, qrels=judged, lexicon="gender-en")
         for measure in ("nDCG@10", "NFaiRR@10", "ARaB@10"):
             wanted = audited.runs[0][measure]
             assert (figures[measure].mean, figures[measure].ci95) == (wanted.mean, wanted.ci95)
@@ -228,8 +196,7 @@ def test_holm_over_the_variants() -> None:
         run={query: dict.fromkeys(texts, 1.0) for query in queries}, collection=texts, queries=queries,
     )  # fmt: skip
     low, high = sorted(one.finding.p for one in found.variants)  # type: ignore[type-var]
-    assert low is not None
-    assert high is not None
+    assert None not in (low, high)
     corrected = sorted(one.finding.holm_p for one in found.variants)  # type: ignore[type-var]
     assert corrected == pytest.approx([min(1, 2 * low), max(min(1, 2 * low), high)])
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import evenrank
-from evenrank.files import EvenrankError
-from evenrank.probes.variant_files import read_variant
+from evenrank.files import EvenrankError, as_qrels, as_run
+from evenrank.probes.variant_figures import run_figures
+from evenrank.probes.variant_files import ProbedList, edits_by_passage, read_variant, spread
 from evenrank.probes.variants import Varied
-from loopback import Server, score_of, serving
+from loopback import score_of, serving
 
 TEXTS = {f"d{i}": f"{'he' if i % 2 else 'she'} wrote it {i}" for i in range(8)}
 SWAP = {doc: text.replace("she", "x").replace("he", "she").replace("x", "he") for doc, text in TEXTS.items()}
@@ -26,7 +31,7 @@ def lengths(query: str, passages: list[str]) -> list[float]:
     return [float(len(passage) + passage.count(query) + ord(passage[-1]) / 70) for passage in passages]
 
 
-def probe(variants: object = None, model: object = lengths, **options: object) -> object:
+def probe(variants: object = None, model: object = lengths, **options: object) -> Any:
     given = {"collection": TEXTS, "queries": QUERIES, "run": RUN}
     chosen = {"swap": SWAP} if variants is None else variants
     return evenrank.probe(model, variants=chosen, **{**given, **options})  # type: ignore[arg-type]
@@ -83,33 +88,24 @@ def test_one_line_for_what_cannot_be_probed(variants: object, options: dict[str,
     assert "\n" not in str(caught.value)
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving() as made:
-        yield made
-
-
-def test_an_endpoint(server: Server, tmp_path: Path) -> None:
-    endpoint = evenrank.Endpoint(server.url, "cohere", model="m")
-    found = probe(model=endpoint, keep=tmp_path / "out.json")
-    assert isinstance(found, evenrank.ProbeResult)
+def test_an_endpoint(tmp_path: Path) -> None:
     scores = np.array([[score_of(query, text) for text in TEXTS.values()] for query in QUERIES.values()])
     then = np.array([[score_of(query, text) for text in SWAP.values()] for query in QUERIES.values()])
     signs = np.array([-1.0 if i % 2 else 1.0 for i in range(8)])
     wanted = (signs * (then - scores) / scores.std(axis=1, keepdims=True)).mean()
-    assert found["swap"].means.effect.mean == pytest.approx(wanted)
-    # What was asked is kept.
-    asked = len(server.bodies)
-    assert (tmp_path / "out.json.answers.sqlite").exists()
-    probe(model=endpoint, keep=tmp_path / "out.json")
-    assert len(server.bodies) == asked
-
-
-def test_an_endpoint_that_refuses_a_text(server: Server) -> None:
-    server.behave = lambda number, body: (413, {}, {"error": "too long"})
-    with pytest.raises(EvenrankError, match=r"^.*413") as caught:
-        probe(model=evenrank.Endpoint(server.url, "tei"))
-    assert "\n" not in str(caught.value)
+    with serving() as server:
+        endpoint = evenrank.Endpoint(server.url, "cohere", model="m")
+        found = probe(model=endpoint, keep=tmp_path / "out.json")
+        assert found["swap"].means.effect.mean == pytest.approx(wanted)
+        # What was asked is kept.
+        asked = len(server.bodies)
+        assert (tmp_path / "out.json.answers.sqlite").exists()
+        probe(model=endpoint, keep=tmp_path / "out.json")
+        assert len(server.bodies) == asked
+        server.behave = lambda number, body: (413, {}, {"error": "too long"})
+        with pytest.raises(EvenrankError, match=r"^.*413") as caught:
+            probe(model=evenrank.Endpoint(server.url, "tei"))
+        assert "\n" not in str(caught.value)
 
 
 # --- files and manifests ----------------------------------------------------------------------------------------------
@@ -122,29 +118,20 @@ def write(path: Path, texts: dict[str, str], **manifest: object) -> Path:
     return path
 
 
-def figures(found: object, name: str) -> evenrank.probes.variant_figures.VariantFigures:
-    assert isinstance(found, evenrank.ProbeResult)
-    return found[name]
-
-
 def test_a_manifest_says_the_kind_and_whose_placebo_it_is(tmp_path: Path) -> None:
     mine = write(tmp_path / "a.tsv", SWAP, kind="swap", of=None, lexicon="gender-en")
     other = write(tmp_path / "b.tsv", PLACEBO, kind="placebo", of="swap", form="synonym")
-    one = figures(probe({"mine": mine, "p": other}), "mine")
-    named = figures(probe({"swap": SWAP}, placebos={"swap": PLACEBO}), "swap")
+    one = probe({"mine": mine, "p": other})["mine"]
+    named = probe({"swap": SWAP}, placebos={"swap": PLACEBO})["swap"]
     assert (one.kind, one.placebo, one.poles) == ("swap", "p", ("m", "f"))
     assert one.means == named.means
-    assert [variant.name for variant in probe({"mine": mine, "p": other}).variants] == ["mine"]  # type: ignore[attr-defined]
+    assert [variant.name for variant in probe({"mine": mine, "p": other}).variants] == ["mine"]
     # Alone, it is a variant as any other.
-    assert figures(probe({"p": other}), "p").kind == "placebo"
+    assert probe({"p": other})["p"].kind == "placebo"
     with pytest.raises(EvenrankError, match=r"^`variants`: p and p2 are both placebos of swap; expected one$"):
         probe({"mine": mine, "p": other, "p2": other})
-
-
-def test_another_lexicon_is_noted(tmp_path: Path) -> None:
     mine = write(tmp_path / "a.tsv", SWAP, kind="swap", lexicon="other")
-    found = probe({"mine": mine})
-    assert "mine: made with the lexicon other, oriented by gender-en" in found.notes  # type: ignore[attr-defined]
+    assert "mine: made with the lexicon other, oriented by gender-en" in probe({"mine": mine}).notes
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"kind": "shout"}', "", '{"kind": 3}', "\udcff", "[" * 100_000])
@@ -152,14 +139,11 @@ def test_a_damaged_manifest_is_ignored(tmp_path: Path, content: str) -> None:
     mine = write(tmp_path / "a.tsv", SWAP)
     Path(f"{mine}.manifest.json").write_text(content, errors="surrogateescape")
     found = probe({"mine": mine})
-    assert figures(found, "mine").kind is None
-    assert "mine: its manifest a.tsv.manifest.json is damaged and was ignored" in found.notes  # type: ignore[attr-defined]
+    assert found["mine"].kind is None
+    assert "mine: its manifest a.tsv.manifest.json is damaged and was ignored" in found.notes
 
 
 def test_only_texts_of_the_list_are_read(tmp_path: Path) -> None:
-    from evenrank.files import as_run
-    from evenrank.probes.variant_files import ProbedList
-
     listed = ProbedList.of(as_run(RUN), None, 3, TEXTS, QUERIES)
     assert listed.table["doc_id"].to_list() == ["d0", "d1", "d2"] * 3
     mine = write(tmp_path / "c.tsv", {doc: text for doc, text in SWAP.items() if doc in ("d2", "d0", "d1")})
@@ -169,16 +153,16 @@ def test_only_texts_of_the_list_are_read(tmp_path: Path) -> None:
 
 def test_kinds_are_made_in_memory_with_their_placebos() -> None:
     found = probe(["swap"])
-    one = figures(found, "swap")
+    one = found["swap"]
     # "wrote it" has no function word with a synonym.
     assert (one.kind, one.placebo, one.counts.changed) == ("swap", None, 24)
-    assert any(note.startswith("placebo of swap: no passage could be changed") for note in found.notes)  # type: ignore[attr-defined]
+    assert any(note.startswith("placebo of swap: no passage could be changed") for note in found.notes)
     texts = {doc: f"{text}, but the tea was big" for doc, text in TEXTS.items()}
-    assert figures(probe(["swap"], collection=texts), "swap").placebo == "placebo of swap"
-    by_file = figures(probe({"swap": SWAP}), "swap")
+    assert probe(["swap"], collection=texts)["swap"].placebo == "placebo of swap"
+    by_file = probe({"swap": SWAP})["swap"]
     assert one.means.effect == by_file.means.effect
     found = probe({"neutral": None, "mine": SWAP})
-    assert [(one.name, one.kind, one.counts.changed) for one in found.variants] == [  # type: ignore[attr-defined]
+    assert [(one.name, one.kind, one.counts.changed) for one in found.variants] == [
         ("neutral", "neutral", 24),
         ("mine", None, 24),
     ]
@@ -190,7 +174,173 @@ def test_variants_that_were_written_are_as_those_made_in_memory(tmp_path: Path) 
         evenrank.variants(texts, kind="swap", out=tmp_path / name)
     evenrank.variants(texts, kind="placebo", out=tmp_path / "placebo.parquet", of="swap")
     placebo = tmp_path / "placebo.parquet"
-    made = figures(probe(["swap"], collection=texts), "swap")
+    made = probe(["swap"], collection=texts)["swap"]
     for name in ("swap.tsv", "swap.jsonl"):
-        one = figures(probe({"mine": tmp_path / name, "other": placebo}, collection=texts), "mine")
+        one = probe({"mine": tmp_path / name, "other": placebo}, collection=texts)["mine"]
         assert (one.kind, one.placebo, one.means) == ("swap", "other", made.means)
+
+
+# --- what is said of variants and of the list -----------------------------------------------------------------------
+
+
+EIGHT = {f"d{i}": f"{'he and his uncle' if i % 2 else 'she'} wrote it, but the tea was big {i}" for i in range(8)}
+SWAPPED = {doc: re.sub("she|he|his|uncle", lambda m: {"she": "he", "his": "her"}.get(m[0], "she"), text)
+        for doc, text in EIGHT.items()}  # fmt: skip
+LARGE = {doc: text.replace("big", "large") for doc, text in EIGHT.items()}
+
+
+def told(variants: object, **options: object) -> Any:
+    return probe(variants, **{"collection": EIGHT, **options})
+
+
+def test_the_notes_of_a_manifest_are_kept(tmp_path: Path) -> None:
+    texts = {doc: f"{text}, Madam" for doc, text in EIGHT.items()}
+    evenrank.variants(texts, kind="swap", out=tmp_path / "a.jsonl", lexicon=LEXICON)
+    noted = json.loads((tmp_path / "a.jsonl.manifest.json").read_text())["notes"]
+    assert len(noted) == 1
+    found = told({"mine": tmp_path / "a.jsonl"}, collection=texts, lexicon=LEXICON)
+    assert f"mine: {noted[0]}" in found.notes
+    made = told("swap", collection=texts, lexicon=LEXICON)
+    assert f"swap: {noted[0]}" in made.notes
+    # Notes that are no texts are nobody's notes.
+    manifest = tmp_path / "a.jsonl.manifest.json"
+    for notes in ("odd", [1, None], None):
+        manifest.write_text(json.dumps({"kind": "swap", "notes": notes}))
+        found = told({"mine": tmp_path / "a.jsonl"}, collection=texts)
+        assert not any(note.startswith("mine") for note in found.notes)
+
+
+LEXICON = evenrank.Lexicon(
+    "two", ("m", "f"), (("he", "m"), ("she", "f"), ("madam", "f")), (0.5, 0.5), ("m", "f"),
+    pairs=(("he", "she"),),
+)  # fmt: skip
+
+
+def test_what_was_made_and_fewer_edits_are_told_once() -> None:
+    found = told(["swap", "neutral"])
+    made = [note for note in found.notes if "made of the listed passages" in note]
+    names = "swap, placebo of swap, neutral, placebo of neutral"
+    assert made == [f"{names}: made of the listed passages (8 passages), seed 0"]
+    # Two of nine places have a synonym.
+    texts = {doc: text.replace("uncle", "uncle, his son, his father") for doc, text in EIGHT.items()}
+    notes = [note for note in told("swap", collection=texts).notes if "ewer" in note]
+    assert notes == ["swap: in 4 of 8 passages placebo of swap changes fewer places"]
+
+
+def test_a_placebo_with_fewer_edits(tmp_path: Path) -> None:
+    def table(texts: dict[str, str], edits: list[int]) -> pl.DataFrame:
+        return pl.DataFrame({"doc_id": list(texts), "text": list(texts.values()), "edits": edits})
+
+    swap, placebo = table(SWAPPED, [1, 3] * 4), table(LARGE, [1] * 8)
+    said = "swap: in 4 of 8 passages placebo of swap changes fewer places"
+    assert said in told({"swap": swap}, placebos={"swap": placebo}).notes
+    files = {}
+    for name, one in (("s", swap), ("p", placebo)):
+        one.write_parquet(tmp_path / f"{name}.parquet")
+        one.write_ndjson(tmp_path / f"{name}.jsonl")
+        one.drop("edits").write_csv(tmp_path / f"{name}.tsv", include_header=False, separator="\t")
+        one.drop("text").write_csv(tmp_path / f"{name}.tsv.edits.tsv", include_header=False, separator="\t")
+        files[name] = [tmp_path / f"{name}.{form}" for form in ("parquet", "jsonl", "tsv")]
+    for first, second in zip(files["s"], reversed(files["p"]), strict=True):
+        assert said in told({"swap": first}, placebos={"swap": second}).notes
+    for first, second in ((SWAPPED, placebo), (swap, LARGE), (swap, swap)):
+        assert not any("fewer" in note for note in told({"swap": first}, placebos={"swap": second}).notes)
+
+
+@pytest.mark.parametrize("counts", ["d0\tmany\n", "d0\n", "\udcff\n", ""])
+def test_odd_counts_of_edits_are_left_out(tmp_path: Path, counts: str) -> None:
+    listed = ProbedList.of(as_run(RUN), None, 8, EIGHT, QUERIES)
+    path = tmp_path / "a.tsv"
+    path.write_text("d0\ttext\n")
+    assert edits_by_passage(path, listed) is None
+    Path(f"{path}.edits.tsv").write_text(counts, errors="surrogateescape")
+    assert edits_by_passage(path, listed) is None
+    Path(f"{path}.edits.tsv").write_text("d1\t3\n")
+    found = edits_by_passage(path, listed)
+    assert found.to_list() == [None, 3, *[None] * 6] * 3
+
+
+def test_a_variant_in_memory() -> None:
+    swap, placebo = evenrank.variants(EIGHT, kind="swap"), evenrank.variants(EIGHT, kind="placebo", of="swap")
+    found, made = told({"mine": swap, "p": placebo}), told("swap")
+    one = found["mine"]
+    assert (one.kind, one.placebo, one.poles, one.means) == ("swap", "p", ("m", "f"), made["swap"].means)
+    assert told({"swap": SWAPPED}, placebos={"swap": placebo})["swap"].placebo == "placebo of swap"
+
+
+# --- samples ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_sample_of_queries() -> None:
+    judged = {query: {"d0": 1} for query in QUERIES}
+    asked: set[str] = set()
+
+    def model(query: str, passages: list[str]) -> list[float]:
+        asked.add(query)
+        return lengths(query, passages)
+
+    given = {"collection": EIGHT, "queries": QUERIES, "run": RUN, "qrels": judged}
+    found = evenrank.probe(model, variants={"swap": SWAPPED}, sample=2, **given)  # type: ignore[arg-type]
+    assert len(asked) == 2
+    assert (found.queries, found.pairs) == (2, 16)
+    assert "A sample: 2 of 3 queries, drawn with seed 0" in found.notes
+    assert ("queries", "2 of 3") in found.page().facts
+    assert (found.settings["sample"], found.settings["sampled_from"]) == (2, 3)
+    # Queries that were not drawn do not count as 0.
+    whole = evenrank.probe(lengths, variants={"swap": SWAPPED}, sample=3, **given)  # type: ignore[arg-type]
+    assert (whole.queries, whole.settings["sampled_from"], whole.notes) == (3, None, ())
+    assert found.original["nDCG@10"].mean == pytest.approx(whole.original["nDCG@10"].mean)
+    run, qrels = as_run(RUN), as_qrels(judged)
+    lists = [ProbedList.of(run, qrels, 8, EIGHT, QUERIES, 1, seed).table["query_id"].unique() for seed in range(20)]
+    assert {tuple(drawn) for drawn in lists} == {("q1",), ("q2",), ("q3",)}
+    assert ProbedList.of(None, qrels, 8, EIGHT, QUERIES, 2, 0).size == 2
+
+
+# --- scores that do not vary ------------------------------------------------------------------------------------------
+
+
+def test_scores_that_differ_by_rounding_alone_do_not_vary() -> None:
+    query = np.array([0, 0, 1, 1, 2, 2, 3, 3])
+    # As much as 64-bit sums differ in another order; a little more; around 0; nothing but 0.
+    scores = np.array([1e6, 1e6 + 1e-4, 1e6, 1e6 + 1e-2, -1e-12, 1e-12, 0.0, 0.0])
+    assert np.isnan(spread(scores, query)).tolist() == [True, False, False, True]
+    assert spread(scores, query)[1] == pytest.approx(5e-3, rel=1e-6)
+
+    # Such a query is left out.
+    def model(query: str, passages: list[str]) -> list[float]:
+        return [0.3, 0.1 + 0.2] * (len(passages) // 2) if query == "it" else lengths(query, passages)
+
+    found = evenrank.probe(model, variants={"swap": SWAPPED}, collection=EIGHT, queries=QUERIES, run=RUN)
+    assert (found.still, found["swap"].counts.still, found["swap"].counts.compared) == (1, 8, 16)
+
+
+def test_a_list_tells_its_file(tmp_path: Path) -> None:
+    qrels, same = tmp_path / "odd.txt", tmp_path / "same.tsv"
+    qrels.write_text("q8 0 d0 1\n")
+    with pytest.raises(EvenrankError, match=r"^run run: none of its .* is judged in .*odd\.txt: the run has "):
+        told({"swap": SWAPPED}, qrels=qrels)
+    same.write_text("".join(f"{doc}\t{text}\n" for doc, text in EIGHT.items()))
+    with pytest.raises(EvenrankError, match=r"^swap: no passage of the list was changed in .*same\.tsv$"):
+        told({"swap": same})
+
+
+def test_progress_says_what_is_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, bool]] = []
+
+    @contextmanager
+    def noting(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+        seen.append((what, quiet))
+        yield lambda _: None
+
+    monkeypatch.setattr("evenrank.models.rerank.progress", noting)
+    told({"swap": SWAPPED}, quiet=False)
+    told({"swap": SWAPPED})
+    assert seen == [("probing lengths", False), ("probing lengths", True)]
+
+
+def test_one_group_word_alone_is_neutral() -> None:
+    """Of the list he-and-his, she only the second passage is neutral: 1/log2(3), where the best order would have 1."""
+    texts = pl.DataFrame({"doc_id": ["a", "b"], "text": ["he and his tea", "she wrote"]})
+    run = as_run({"q": {"a": 2.0, "b": 1.0}})
+    found = run_figures(run, texts, None, evenrank.load_lexicon("gender-en"), 0)
+    assert found["NFaiRR@10"].mean == pytest.approx(1 / np.log2(3))

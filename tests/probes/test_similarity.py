@@ -1,8 +1,9 @@
-"""ATS and MATS: hand-worked, planted, and against the obvious loop."""
+"""ATS and MATS: hand-worked, and against the obvious loop."""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 from pathlib import Path
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from evenrank.files import EvenrankError
 from evenrank.files.json_values import json_values
-from evenrank.probes.similarity import TermSimilarity, term_similarity
+from evenrank.probes.similarity import TermSimilarity, different_terms, position_similarity, term_similarity
 
 
 def similarity(rows: list[tuple[str, int, int, list[float]]], **options: int) -> TermSimilarity:
@@ -52,37 +53,13 @@ def test_by_hand() -> None:
     # No term has pairs at every Δ.
     assert found.common_terms == 0
     assert math.isnan(found.mats_common)
-    assert similarity(rows, min_terms=2).delta_max == 2
-    assert similarity(rows, min_terms=3).delta_max == -1
+    assert [similarity(rows, min_terms=least).delta_max for least in (2, 3)] == [2, -1]
     assert math.isnan(similarity(rows, min_terms=3).mats)
     assert similarity(rows, min_pairs=2).terms.tolist() == [0, 0, 1]
-
-
-def test_mats_is_undefined_below_two() -> None:
+    # MATS is undefined below Δmax 2.
     found = similarity([("a", 0, 0, [1.0]), ("a", 1, 1, [1.0]), ("a", 0, 2, [1.0])])
     assert found.delta_max == 1
-    assert math.isnan(found.mats)
     assert json_values(found)["mats"] is None
-
-
-def test_a_planted_share_of_position_gives_the_known_curve() -> None:
-    # A vector of √(1 − s) · e_term + √s · (cos ωp, sin ωp): the cosine at distance Δ is (1 − s) + s · cos ωΔ.
-    share, omega, width, terms = 0.4, 0.2, 10, 6
-    rows = []
-    for passage in range(8):
-        for place in range(width):
-            term = (place * 3 + passage) % terms
-            vector = np.zeros(terms + 2)
-            vector[term] = math.sqrt(1 - share)
-            vector[terms:] = math.sqrt(share) * np.array([math.cos(omega * place), math.sin(omega * place)])
-            rows.append((str(term), place, passage, (vector * (1 + passage)).tolist()))
-    found = similarity(rows)
-    known = [(1 - share) + share * math.cos(omega * delta) for delta in range(width)]
-    there = ~np.isnan(found.ats)
-    assert there.sum() > 5
-    assert found.ats[there] == pytest.approx(np.array(known[: len(there)])[there], abs=1e-6)
-    no_place = similarity([(t, p, q, [*v[:terms], 0, 0]) for t, p, q, v in rows])
-    assert no_place.mats == pytest.approx(0, abs=1e-6)
 
 
 row = st.tuples(
@@ -138,6 +115,29 @@ def test_bad_settings(name: str) -> None:
         similarity([("a", 0, 0, [1.0])], **{name: 0})
 
 
+def test_the_sampled_level_is_that_of_all_pairs() -> None:
+    rng = np.random.default_rng(0)
+    size = 60
+    vectors = rng.normal(size=(size, 4)).astype(np.float32) + 1
+    terms, places, passages = rng.integers(-1, 8, size), rng.integers(0, 4, size), rng.integers(0, 9, size)
+    sums: dict[int, list[float]] = {}
+    for i, j in itertools.combinations(range(size), 2):
+        if min(terms[i], terms[j]) < 0 or terms[i] == terms[j] or passages[i] == passages[j]:
+            continue
+        one, other = vectors[i].astype(float), vectors[j].astype(float)
+        cosine = float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+        sums.setdefault(abs(int(places[i] - places[j])), []).append(cosine)
+    found = different_terms(vectors, terms, places, passages)
+    assert len(found) == max(sums) + 1
+    for distance, values in sums.items():
+        assert abs(found[distance] - np.mean(values)) < 0.01
+    # Collapsed vectors have a level of one, and no words none.
+    found = different_terms(np.ones((50, 3), np.float32), np.arange(50) % 5, np.arange(50) % 7, np.arange(50) % 10)
+    assert np.nanmin(found) > 0.999
+    nothing = np.empty(0, np.int64)
+    assert np.isnan(different_terms(np.empty((0, 3), np.float32), nothing, nothing, nothing)).all()
+
+
 # --- models ----------------------------------------------------------------------------------------------------------
 
 
@@ -182,7 +182,7 @@ def test_word_pieces_are_averaged_to_words(bert: Path) -> None:
 def test_tks_vectors_are_its_gated_ones(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     from evenrank.models.word_encoders import word_encoder
-    from ranker_factories import tk
+    from ranker_factories import knrm, tk
 
     ranker = tk().eval()
     ranker.save(tmp_path / "tk")
@@ -192,20 +192,12 @@ def test_tks_vectors_are_its_gated_ones(tmp_path: Path) -> None:
     with torch.no_grad():
         expected = ranker.contextualise(ids, ids > 0, 500)[0].numpy()
     assert vectors == pytest.approx(expected, abs=1e-5)
-
-
-def test_a_ranker_without_contextual_vectors(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="PyTorch is not installed")
-    from evenrank.models.word_encoders import word_encoder
-    from ranker_factories import knrm
-
     knrm().save(tmp_path / "knrm")
     with pytest.raises(EvenrankError, match="a knrm ranker has no contextual vectors"):
         word_encoder(str(tmp_path / "knrm"))
 
 
 def test_the_whole_way_depends_on_neither_batches_nor_order(bert: Path) -> None:
-    from evenrank.probes.similarity import position_similarity
     from tiny_models import texts
 
     table = pl.DataFrame({"doc_id": [str(i) for i in range(12)], "text": texts(12, 9)})
@@ -224,10 +216,14 @@ def test_the_whole_way_depends_on_neither_batches_nor_order(bert: Path) -> None:
     lines = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n" for name, path in names)
     assert (model["files"], model["sha256"]) == (len(names), hashlib.sha256(lines.encode()).hexdigest())
     assert collection == {"role": "collection", "path": None, "rows": 12, "note": "in memory"}
-    with pytest.raises(EvenrankError, match="`device`: 'gpu9' cannot be used"):
-        position_similarity(str(bert), collection=table, device="gpu9")
-    with pytest.raises(EvenrankError, match="`passages`: expected 1 or more"):
-        position_similarity(str(bert), collection=table, passages=0)
+    none = pl.DataFrame({"doc_id": [], "text": []}, {"doc_id": pl.String, "text": pl.String})
+    for given_, message in (
+        ({"device": "gpu9"}, "`device`: 'gpu9' cannot be used"),
+        ({"passages": 0}, "`passages`: expected 1 or more"),
+        ({"collection": none}, "`collection`: expected at least one row, found none$"),
+    ):
+        with pytest.raises(EvenrankError, match=f"^{message}"):
+            position_similarity(str(bert), **{"collection": table, **given_})
 
 
 def test_passages_longer_than_the_model_has_places_for(tmp_path: Path) -> None:
@@ -250,12 +246,3 @@ def test_passages_longer_than_the_model_has_places_for(tmp_path: Path) -> None:
     RobertaModel(RobertaConfig(vocab_size=6, max_position_embeddings=12, **size)).save_pretrained(tmp_path)
     words, vectors = word_encoder(str(tmp_path)).encode(["she runs " * 20])[0]
     assert (len(words), vectors.shape) == (8, (8, 8))
-
-
-def test_a_collection_without_documents(bert: Path) -> None:
-    from evenrank.probes.similarity import position_similarity
-
-    with pytest.raises(EvenrankError, match=r"^`collection`: expected at least one row, found none$"):
-        position_similarity(
-            str(bert), collection=pl.DataFrame({"doc_id": [], "text": []}, {"doc_id": pl.String, "text": pl.String})
-        )

@@ -29,36 +29,24 @@ def probed() -> Callable[[str], Finding]:
         return [float(score) + 0.5 * own for score, own in zip(scores, male, strict=True)]
 
     models = {"bm25": bm25, "male": planted, "short": lambda _, passages: [-float(len(text)) for text in passages]}
+    given = {"collection": made.collection, "queries": made.queries, "run": run, "depth": 20}
 
     def said(name: str) -> Finding:
-        model = models[name]
-        found = evenrank.probe(
-            model, variants="swap", collection=made.collection, queries=made.queries, run=run, depth=20
-        )
+        found = evenrank.probe(models[name], variants="swap", **given)
         return next(one for one in found.findings if one.place == "answer")
 
     return said
 
 
-def test_scores_that_do_not_change_show_no_preference(probed: Callable[[str], Finding]) -> None:
+def test_a_preference_is_found_where_one_is_planted(probed: Callable[[str], Finding]) -> None:
     """Whose wording most passages have, and what the placebo does to them, is none of the ranker's doing."""
     found = probed("bm25")
     assert (found.key, found.subject, found.level) == ("unchanged", "swap", "no difference shown")
-    assert found.estimate is not None
     assert found.estimate.n == 385
-
-
-def test_a_taste_for_short_texts_is_no_preference(probed: Callable[[str], Finding]) -> None:
-    found = probed("short")
-    assert (found.key, found.level) == ("no_preference", "no difference shown")
-
-
-def test_a_planted_preference_is_found(probed: Callable[[str], Finding]) -> None:
+    # A taste for short texts is no preference either, and a planted one is found.
+    assert (probed("short").key, probed("short").level) == ("no_preference", "no difference shown")
     found = probed("male")
     assert (found.key, found.level) == ("prefers", "shown")
-    assert found.estimate is not None
-    assert found.estimate.mean is not None
-    assert found.estimate.mean > 0
     assert " prefers the male wording: +." in found.text
 
 

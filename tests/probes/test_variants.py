@@ -60,13 +60,11 @@ def test_the_bytes_do_not_depend_on_cores_and_blocks(
 def test_every_form_and_way_in_gives_the_same_rows(folder: Path, kind: str) -> None:
     in_memory = make(TEXTS, kind)
     table = in_memory.table
-    assert table is not None
     assert table.columns == ["doc_id", "text", "edits"]
     assert table["doc_id"].to_list() == list(TEXTS)
     for given in (pl.DataFrame({"docno": list(TEXTS), "text": list(TEXTS.values())}), folder / "c.tsv"):
         other = make(given, kind)
         assert other == in_memory
-        assert other.table is not None
         assert other.table.equals(table)
     for form in ("jsonl", "parquet"):
         done = make(folder / "c.tsv", kind, folder / f"v.{form}")
@@ -93,8 +91,8 @@ def test_the_manifest_says_what_a_recount_finds(folder: Path, kind: str) -> None
     assert {name: manifest[name] for name in expected} == expected
     assert {name: value for name, value in manifest.items() if name not in ("evenrank", "provenance")} == done.to_dict()
     name, _, form = kind.partition(" ")
-    of_words = None if name == "rotate" else "gender-en"
-    settings = (name, "swap" if form else None, form or None, of_words, "sentence" if name == "rotate" else None, 3)
+    of_words, mode = (None, "sentence") if name == "rotate" else ("gender-en", None)
+    settings = (name, "swap" if form else None, form or None, of_words, mode, 3)
     assert tuple(manifest[key] for key in ("kind", "of", "form", "lexicon", "mode", "seed")) == settings
     roles = [file["role"] for file in manifest["provenance"]["files"]]
     assert roles == ["collection", "lexicon"] if of_words else ["collection"]
@@ -106,7 +104,6 @@ def test_the_edits_are_those_of_their_functions() -> None:
 
     def texts(kind: str, **more: Any) -> list[str]:
         table = make(TEXTS, kind, **more).table
-        assert table is not None
         return table["text"].to_list()
 
     swap = swapped(frame["text"], lexicon)
@@ -121,19 +118,12 @@ def test_the_edits_are_those_of_their_functions() -> None:
     assert made.to_dict()["left"] == {"total": 1, "words": {"midwife": 1}}
     assert made.notes == ("Left, as the lexicon has no counterpart: 1 group word (midwife 1).",)
     made = make({"d": "She ran."}, "neutral")
-    assert (made.verbs_left, made.notes) == (
-        1,
-        ("1 verb after *they* stays as it is, which may not agree (*they is*).",),
-    )
-
-
-def test_a_passage_cut_before_its_first_word_is_unchanged() -> None:
-    table = variants(
-        {"a": "One  sentence only.", "b": "It is one. It is two. It is three."}, kind="rotate", seed=1
-    ).table
-    assert table is not None
-    assert table.row(0) == ("a", "One  sentence only.", 0)
-    assert table["edits"][1] == 1
+    note = "1 verb after *they* stays as it is, which may not agree (*they is*)."
+    assert (made.verbs_left, made.notes) == (1, (note,))
+    # A passage cut before its first word is unchanged.
+    one = {"a": "One  sentence only.", "b": "It is one. It is two. It is three."}
+    table = variants(one, kind="rotate", seed=1).table
+    assert (table.row(0), table["edits"][1]) == (("a", "One  sentence only.", 0), 1)
 
 
 def test_an_error_half_way_leaves_nothing(
@@ -144,3 +134,65 @@ def test_an_error_half_way_leaves_nothing(
     with pytest.raises(EvenrankError, match=r"c\.tsv, line 40: expected an id, a tab and a text"):
         make(folder / "c.tsv", "swap", folder / "v.tsv")
     assert [path.name for path in folder.iterdir()] == ["c.tsv"]
+
+
+# --- what is refused, and printed -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("c.tsv").write_text("a\tShe ran. He did not.\nb\tIt rained.\n")
+    Path("l.csv").write_text("word,group\nshe,f\nhe,m\n")
+    Path("rain.tsv").write_text("b\tIt rained.\n")
+    Path("empty.tsv").write_text("")
+    Path("lines.jsonl").write_text('{"id": "a", "text": "She ran.\\nHe did not."}\n')
+    Path("tab.jsonl").write_text('{"id": "a\\tb", "text": "She ran."}\n')
+    return tmp_path
+
+
+CASES = [
+    ("--kind swop", "--kind: expected swap, neutral, rotate or placebo, found 'swop'"),
+    ("--kind placebo --of rotate", "--of: expected swap or neutral, found 'rotate'"),
+    ("--kind placebo --form word", "--form: expected synonym, name, spacing or any, found 'word'"),
+    ("--kind swap --form any", "--form needs --kind placebo"),
+    ("--kind swap --of swap", "--of needs --kind placebo"),
+    ("--kind swap --mode word", "--mode needs --kind rotate"),
+    ("--kind rotate --mode letter", "--mode: expected word or sentence, found 'letter'"),
+    ("--kind swap --seed -1", "--seed: expected 0 to 18446744073709551615, found -1"),
+    ("--kind swap --lexicon l.csv", "--lexicon: l has no [pairs], the counterparts of its words"),
+    ("--kind neutral --lexicon l.csv", "--lexicon: l has no [neutral], the neutral counterparts of its words"),
+    ("--kind swap --lexicon none.toml", "--lexicon: no file and no built-in lexicon 'none.toml'"),
+    ("--kind swap --out v.jsonl.gz", "v.jsonl.gz: expected a TSV, .jsonl or .parquet to write, found .gz"),
+    ("--kind swap --out c.tsv", "c.tsv: cannot be written: it is an input"),
+    ("--kind swap --out no/v.tsv", "no/v.tsv: cannot be written: No such file or directory"),
+    ("--kind swap --out -", "expected a file as output, found '-'"),
+    ("rain.tsv --kind swap", "no passage could be changed, so there is no variant"),
+    ("empty.tsv --kind swap", "empty.tsv: the file is empty"),
+    ("none.tsv --kind swap", "none.tsv: no such file"),
+    ("lines.jsonl --kind swap --out v.tsv", "v.tsv: a TSV cannot hold the text of 'a', which has several lines: write"),
+    ("tab.jsonl --kind swap --out v.tsv", "v.tsv: a TSV cannot hold the id 'a\\tb': write .jsonl or .parquet"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), CASES)
+def test_a_mistake_is_one_line_and_writes_nothing(
+    small: Path, evenrank: Callable[..., Any], options: str, message: str
+) -> None:
+    before = {path.name: path.read_bytes() for path in small.iterdir()}
+    words = options.split()
+    collection = [] if words[0].endswith(("tsv", "jsonl")) else ["c.tsv"]
+    done = evenrank("variants", *collection, *words, *(() if "--out" in words else ("--out", "v.jsonl")))
+    assert done.status == 2
+    assert done.err.startswith(f"evenrank: {message}"), done.err
+    assert done.err.count("\n") == 1
+    assert done.out == ""
+    assert {path.name: path.read_bytes() for path in small.iterdir()} == before
+
+
+def test_what_is_printed(small: Path, evenrank: Callable[..., Any]) -> None:
+    done = evenrank("variants", "c.tsv", "--kind", "swap", "--out", "v.tsv")
+    assert (done.status, done.out) == (0, "")
+    assert done.err == "2 documents: 1 changed (2 edits), 1 unchanged: v.tsv\n"
+    assert Path("v.tsv").read_text() == "a\tHe ran. She did not.\nb\tIt rained.\n"
+    assert Path("v.tsv.edits.tsv").read_text() == "a\t2\nb\t0\n"

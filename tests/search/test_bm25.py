@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from evenrank.files import EvenrankError, InputError
+from evenrank.files import EvenrankError, InputError, Run, read_queries, read_texts
+from evenrank.files.synthetic import SyntheticConfig, generate
+from evenrank.models.scorers import TextPairs
 from evenrank.search.analysis import LANGUAGES, STOP_WORD, UNKNOWN, Analyzer, stop_list
-from evenrank.search.bm25 import Index
+from evenrank.search.bm25 import BM25Scorer, Index
 from evenrank.search.expansion import RM3
 from evenrank.search.indexes import retrieve
 
@@ -26,6 +31,10 @@ def questions(*texts: str) -> pl.DataFrame:
     return pl.DataFrame({"query_id": [f"q{i}" for i in range(1, len(texts) + 1)], "text": list(texts)})
 
 
+def search(collection: pl.DataFrame, *texts: str, **settings: object) -> Run:
+    return retrieve(collection, questions(*texts), **settings)  # type: ignore[arg-type]
+
+
 def random_texts(rng: np.random.Generator, count: int, words: int, most: int) -> list[str]:
     names = np.array([f"w{i:03d}" for i in range(words)])
     weights = 1 / np.arange(1, words + 1)
@@ -34,31 +43,23 @@ def random_texts(rng: np.random.Generator, count: int, words: int, most: int) ->
 
 def test_scores_by_hand() -> None:
     # After the analysis: d1 = cat sat (2), d2 = cat dog cat (3), d3 = dog (1); average length 2.
-    table = retrieve(
-        documents("The cat sat", "Cats and dogs, cat!", "A dog"), questions("cats", "dog cat cat"), k1=0.9, b=0.4
-    ).table
+    collection = documents("The cat sat", "Cats and dogs, cat!", "A dog")
+    table = search(collection, "cats", "dog cat cat", k1=0.9, b=0.4).table
     idf = math.log(1 + (3 - 2 + 0.5) / (2 + 0.5))
     cat_d1 = idf * 1 / (1 + 0.9 * (1 - 0.4 + 0.4 * 2 / 2))
     cat_d2 = idf * 2 / (2 + 0.9 * (1 - 0.4 + 0.4 * 3 / 2))
     dog_d2 = idf * 1 / (1 + 0.9 * (1 - 0.4 + 0.4 * 3 / 2))
     dog_d3 = idf * 1 / (1 + 0.9 * (1 - 0.4 + 0.4 * 1 / 2))
-    assert table.select("query_id", "doc_id", "rank").rows() == [
-        ("q1", "d2", 1),
-        ("q1", "d1", 2),
-        ("q2", "d2", 1),
-        ("q2", "d1", 2),
-        ("q2", "d3", 3),
-    ]
+    assert table["query_id"].to_list() == ["q1"] * 2 + ["q2"] * 3
+    assert table["doc_id"].to_list() == ["d2", "d1", "d2", "d1", "d3"]
+    assert table["rank"].to_list() == [1, 2, 1, 2, 3]
     expected = [cat_d2, cat_d1, dog_d2 + 2 * cat_d2, 2 * cat_d1, dog_d3]
     assert table["score"].to_list() == pytest.approx(expected, rel=1e-6)
-
-
-def test_settings_count() -> None:
-    collection, query = documents("cat cat", "cat cat cat cat mouse"), questions("cat")
     # k1 = 0 ignores how often, b = 0 how long.
-    assert retrieve(collection, query, k1=0).table["score"].to_list() == pytest.approx([math.log(1.2)] * 2, rel=1e-6)
-    flat = retrieve(collection, query, b=0).table
-    assert flat["score"].to_list() == pytest.approx([math.log(1.2) * 4 / 4.9, math.log(1.2) * 2 / 2.9], rel=1e-6)
+    collection = documents("cat cat", "cat cat cat cat mouse")
+    assert search(collection, "cat", k1=0).table["score"].to_list() == pytest.approx([math.log(1.2)] * 2, rel=1e-6)
+    flat = search(collection, "cat", b=0).table["score"].to_list()
+    assert flat == pytest.approx([math.log(1.2) * 4 / 4.9, math.log(1.2) * 2 / 2.9], rel=1e-6)
 
 
 def test_agrees_with_bm25s() -> None:
@@ -75,7 +76,7 @@ def test_agrees_with_bm25s() -> None:
     engine = bm25s.BM25(k1=1.1, b=0.6, method="lucene", backend="numpy")
     engine.index(bm25s.tokenize(texts, stopwords="en", stemmer=stemmer, show_progress=False), show_progress=False)
     split = bm25s.tokenize(asked, stopwords="en", stemmer=stemmer, return_ids=False, show_progress=False)
-    run = retrieve(documents(*texts), questions(*asked), k1=1.1, b=0.6)
+    run = search(documents(*texts), *asked, k1=1.1, b=0.6)
     for i, tokens in enumerate(split):
         scores = engine.get_scores(tokens)
         mine = run.table.filter(pl.col("query_id") == f"q{i + 1}")
@@ -84,60 +85,53 @@ def test_agrees_with_bm25s() -> None:
         np.testing.assert_allclose(mine["score"].to_numpy(), scores[rows], rtol=2e-6)
 
 
-@pytest.mark.parametrize("k", [1, 3, 7, 50])
+@pytest.mark.parametrize("k", [1, 7, 50])
 def test_batches_agree_and_the_cut_is_exact(k: int) -> None:
     """Many equal scores: the run is the same however the collection is cut, and equal to the whole list's beginning."""
     rng = np.random.default_rng(2)
     texts = random_texts(rng, 400, 12, 4)
-    ids = [f"x{i}" for i in rng.permutation(400)]
-    collection, asked = documents(*texts, ids=ids), questions(*random_texts(rng, 30, 12, 4), "w001")
-    runs = [
-        retrieve(collection, asked, k=k),
-        retrieve(collection.iter_slices(37), asked, k=k),
-        # Equal scores come from the counts alone, so the order of the documents changes nothing either.
-        retrieve(collection.sample(fraction=1, shuffle=True, seed=3), asked, k=k),
-    ]
-    for run in runs[1:]:
-        assert run.table.equals(runs[0].table)
-    whole = retrieve(collection, asked, k=400).table
-    assert runs[0].table.equals(whole.filter(pl.col("rank") <= k))
-
-
-def test_ties_at_the_cut_go_by_falling_id() -> None:
-    collection = documents(*["cat"] * 5, "dog", ids=["b", "e", "10", "9", "a", "z"])
-    table = retrieve(collection, questions("cat"), k=3).table
-    assert table["doc_id"].to_list() == ["e", "b", "a"]
-    assert table["score"].n_unique() == 1
+    collection = documents(*texts, ids=[f"x{i}" for i in rng.permutation(400)])
+    asked = questions(*random_texts(rng, 30, 12, 4), "w001")
+    found = retrieve(collection, asked, k=k).table
+    assert retrieve(collection.iter_slices(37), asked, k=k).table.equals(found)
+    # Equal scores come from the counts alone, so the order of the documents changes nothing either.
+    assert retrieve(collection.sample(fraction=1, shuffle=True, seed=3), asked, k=k).table.equals(found)
+    assert found.equals(retrieve(collection, asked, k=400).table.filter(pl.col("rank") <= k))
+    ties = search(documents(*["cat"] * 5, "dog", ids=["b", "e", "10", "9", "a", "z"]), "cat", k=3).table
+    assert ties["doc_id"].to_list() == ["e", "b", "a"]
 
 
 def test_queries_without_rows_are_counted() -> None:
-    run = retrieve(documents("a cat", "a dog"), questions("cat", "the of", "", "zebra"), k=5)
-    assert run.name == "bm25"
-    assert run.queries.to_list() == ["q1"]
+    run = search(documents("a cat", "a dog"), "cat", "the of", "", "zebra", k=5)
+    assert (run.name, run.queries.to_list()) == ("bm25", ["q1"])
     assert run.notes == (
         "bm25: BM25 (Lucene's form), k1 0.9, b 0.4, stop words english (33), stemmer english",
         "bm25: 2 queries have no word left after stop words and no documents",
         "bm25: 1 query has no word of the collection and no documents",
     )
-    with pytest.raises(EvenrankError, match=r"^none of the 2 queries has a word of the collection$"):
-        retrieve(documents("a cat"), questions("the", "zebra"))
 
 
-def test_analysis_can_be_set() -> None:
-    collection, query = documents("the cats ran", "a running cat"), questions("the cat running")
-    plain = retrieve(collection, query, stopwords=None, stemmer=None)
-    assert plain.notes == ("bm25: BM25 (Lucene's form), k1 0.9, b 0.4, no stop words, no stemmer",)
-    assert plain.table["doc_id"].to_list() == ["d2", "d1"]
-    mine = retrieve(collection, questions("The cat"), stopwords=["CAT", "cats"], stemmer="porter")
-    assert mine.notes[0].endswith("stop words given (2), stemmer porter")
-    assert mine.table["doc_id"].to_list() == ["d1"]
-    with pytest.raises(EvenrankError, match=r"^`stemmer`: expected one of arabic, .* or none, found 'klingon'$"):
-        Analyzer(stemmer="klingon")
-    with pytest.raises(
-        EvenrankError,
-        match=r"^`stopwords`: no such file and no list 'dutsh' \(the lists are english, danish, .* and none\)$",
-    ):
-        Analyzer(stopwords="dutsh")
+GERMAN = documents("die Krankenschwestern auf der Station", "der Pilot und die Flüge", "das ist nicht so")
+CATS = documents("the cats ran", "a running cat")
+
+
+@pytest.mark.parametrize(
+    ("collection", "query", "settings", "ids", "note"),
+    [
+        (CATS, "the cat running", {"stopwords": None, "stemmer": None}, ["d2", "d1"], ", no stop words, no stemmer"),
+        (CATS, "The cat", {"stopwords": ["CAT", "cats"], "stemmer": "porter"}, ["d1"], "given (2), stemmer porter"),
+        # Only the noun counts, in the singular too; with English stop words "die" and "ist" find every document.
+        (GERMAN, "Wer ist die Krankenschwester?", {"stopwords": "german", "stemmer": "german"}, ["d1"], "german"),
+        (GERMAN, "Wer ist die Krankenschwester?", {"stemmer": "german"}, ["d1", "d3", "d2"], "german"),
+        (documents("kissa ja koira", "kissa"), "kissa koira", {"stopwords": "words.txt"}, ["d1"], "txt (2), stemmer"),
+    ],
+)
+def test_analysis_can_be_set(collection, query, settings, ids, note, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("words.txt").write_text("Kissa\n\nJA\n", encoding="utf-8")
+    found = search(collection, query, **settings)
+    assert found.table["doc_id"].to_list() == ids
+    assert note in found.notes[0]
 
 
 @pytest.mark.parametrize("language", sorted(LANGUAGES))
@@ -150,47 +144,20 @@ def test_stop_words_of_a_language(language: str) -> None:
     assert stop_list(language) == set(getattr(stopwords, f"STOPWORDS_{name}"))
 
 
-def test_german() -> None:
-    collection = documents("die Krankenschwestern auf der Station", "der Pilot und die Flüge", "das ist nicht so")
-    found = retrieve(collection, questions("Wer ist die Krankenschwester?"), stopwords="german", stemmer="german")
-    # Only the noun counts, in the singular too; with English stop words "die" and "ist" find every document.
-    assert found.table["doc_id"].to_list() == ["d1"]
-    assert found.notes[0].endswith("stop words german (232), stemmer german")
-    english = retrieve(collection, questions("Wer ist die Krankenschwester?"), stemmer="german")
-    assert set(english.table["doc_id"]) == {"d1", "d2", "d3"}
-
-
-def test_stop_words_from_a_file(tmp_path: Path) -> None:
-    (tmp_path / "words.txt").write_text("Kissa\n\nJA\n", encoding="utf-8")
-    found = retrieve(documents("kissa ja koira", "kissa"), questions("kissa koira"), stopwords=f"{tmp_path}/words.txt")
-    assert found.table["doc_id"].to_list() == ["d1"]
-
-
 # --- numbers at the ends of their ranges ----------------------------------------------------------------------------
 
 
-def test_weights_that_scores_underflow_with() -> None:
+def test_weights_at_the_ends_of_their_range() -> None:
     # A word of such weight counts for nothing, or its documents have a score of 0; each is found once in any case.
     collection = documents(*["cat dog bird"] * 3, "fish")
-    tiny = questions("cat^1e-19 dog^1e-19 bird^1e-19 cat^1e-19 dog^1e-19")
-    found = retrieve(collection, tiny, k1=1e6, weighted=True)
-    assert sorted(found.table["doc_id"]) == ["d1", "d2", "d3"]
-    assert found.table["score"].is_finite().all()
-    enriched = retrieve(collection, tiny, k1=1e6, weighted=True, rm3=RM3())
-    assert sorted(enriched.table["doc_id"]) == ["d1", "d2", "d3"]
-
-
-def test_heavy_words() -> None:
-    collection = documents("cat", "dog")
-    heavy = retrieve(collection, questions("cat^1e9 dog^1"), weighted=True).table
+    tiny = "cat^1e-19 dog^1e-19 bird^1e-19 cat^1e-19 dog^1e-19"
+    for rm3 in (None, RM3()):
+        found = search(collection, tiny, k1=1e6, weighted=True, rm3=rm3).table
+        assert sorted(found["doc_id"]) == ["d1", "d2", "d3"]
+        assert found["score"].is_finite().all()
+    heavy = search(documents("cat", "dog"), "cat^1e9 dog^1", weighted=True).table
     assert heavy["doc_id"].to_list() == ["d1", "d2"]
     assert heavy["score"].is_finite().all()
-    for weight in ("1e300", "1.0000001e9", "inf", "nan", "-1", "1e999"):
-        with pytest.raises(EvenrankError, match=r"^query q1: expected a weight from 0 to 1000000000 after \^, found"):
-            retrieve(collection, questions(f"cat^{weight}"), weighted=True)
-
-
-def test_scores_that_are_not_finite_are_refused() -> None:
     index = Index.build([documents("cat", "dog")], Analyzer())
     infinite = replace(index, _postings=replace(index._postings, data=np.full(2, 3e38, np.float32)))
     with pytest.raises(EvenrankError, match=r"^the scores of a query are not finite: the weights of its words are too"):
@@ -198,7 +165,7 @@ def test_scores_that_are_not_finite_are_refused() -> None:
 
 
 def test_a_list_is_no_longer_than_the_collection() -> None:
-    found = retrieve(documents("cat", "cat dog"), questions("cat"), k=2**31 - 1, rm3=RM3(2**31 - 1, 2**31 - 1))
+    found = search(documents("cat", "cat dog"), "cat", k=2**31 - 1, rm3=RM3(2**31 - 1, 2**31 - 1))
     assert sorted(found.table["doc_id"]) == ["d1", "d2"]
 
 
@@ -213,35 +180,42 @@ def test_a_query_teaches_nothing() -> None:
 
 
 def test_documents_without_terms() -> None:
-    index = Index.build([documents("the", "", "cat")], Analyzer())
-    table = index.search(questions("cat"), 10).table
+    table = search(documents("the", "", "cat"), "cat").table
     assert table["doc_id"].to_list() == ["d3"]
     # N = 3, one document with the term, lengths 0, 0, 1.
     expected = math.log(1 + 2.5 / 1.5) / (1 + 0.9 * (0.6 + 0.4 * 3))
     assert table["score"].item() == pytest.approx(expected, rel=1e-6)
-    with pytest.raises(EvenrankError, match=r"^none of the 1 queries"):
-        retrieve(documents("the", ""), questions("cat"))
-    with pytest.raises(EvenrankError, match=r"^the collection has no document$"):
-        retrieve([], questions("cat"))
+
+
+WEIGHT = "query q1: expected a weight from 0 to 1000000000 after ^, found"
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("collection", "query", "settings", "message"),
     [
-        ({"k": 0}, "`k`: expected 1 or more, found 0"),
-        ({"k1": -0.1}, "`k1`: expected a number from 0 to 1000000, found -0.1"),
-        ({"k1": math.nan}, "`k1`: expected a number from 0 to 1000000, found nan"),
-        ({"b": 1.5}, "`b`: expected a number from 0 to 1, found 1.5"),
-        ({"b": math.nan}, "`b`: expected a number from 0 to 1, found nan"),
+        (documents("a cat"), "zebra", {}, "none of the 1 queries has a word of the collection"),
+        (documents("the", ""), "cat", {}, "none of the 1 queries has a word of the collection"),
+        # Too light to count.
+        (documents("a man"), "man^1e-25", {"weighted": True}, "none of the 1 queries has a word of the collection"),
+        ([], "cat", {}, "the collection has no document"),
+        ("none.tsv", "cat", {"k": 0}, "`k`: expected 1 or more, found 0"),
+        ("none.tsv", "cat", {"k1": -0.1}, "`k1`: expected a number from 0 to 1000000, found -0.1"),
+        ("none.tsv", "cat", {"k1": math.nan}, "`k1`: expected a number from 0 to 1000000, found nan"),
+        ("none.tsv", "cat", {"b": 1.5}, "`b`: expected a number from 0 to 1, found 1.5"),
+        ("none.tsv", "cat", {"stemmer": "klingon"}, "`stemmer`: expected one of arabic, "),
+        ("none.tsv", "cat", {"stopwords": "dutsh"}, "`stopwords`: no such file and no list 'dutsh' (the lists are eng"),
+        *(
+            (documents("cat"), f"cat^{weight}", {"weighted": True}, WEIGHT)
+            for weight in ("x", "", "1e300", "1.0000001e9", "inf", "nan", "-1", "1e999")
+        ),
     ],
 )
-def test_settings_out_of_range(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(EvenrankError) as caught:
-        retrieve("no-such-file.tsv", questions("cat"), **settings)  # type: ignore[arg-type]
-    assert str(caught.value) == message
+def test_mistakes_are_told(collection, query, settings, message) -> None:
+    with pytest.raises(EvenrankError, match=f"^{re.escape(message)}"):
+        search(collection, query, **settings)
 
 
-def test_reads_a_file(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_reads_a_file(tmp_path: Path) -> None:
     path = tmp_path / "collection.tsv"
     path.write_text("d1\ta cat\nd2\ta dog\n")
     assert retrieve(path, questions("dogs")).table["doc_id"].to_list() == ["d2"]
@@ -250,8 +224,101 @@ def test_reads_a_file(tmp_path) -> None:  # type: ignore[no-untyped-def]
         retrieve(path, questions("dogs"))
 
 
-def test_words_too_light_to_count_are_no_words():
-    collection = pl.DataFrame({"doc_id": ["a"], "text": ["a river and a man"]})
-    queries = pl.DataFrame({"query_id": ["q"], "text": ["river^1e-30 man^1e-25"]})
-    with pytest.raises(EvenrankError, match="none of the 1 queries has a word of the collection"):
-        retrieve(collection, queries, weighted=True, quiet=True)
+# --- a scorer -------------------------------------------------------------------------------------------------------
+
+
+def collection_of(*texts: str) -> dict[str, str]:
+    return {f"d{i}": text for i, text in enumerate(texts)}
+
+
+def by_loops(query: list[str], text: list[str], collection: list[list[str]], k1: float, b: float) -> float:
+    """The formula, word by word."""
+    average = sum(map(len, collection)) / len(collection)
+    often = Counter(text)
+    score = 0.0
+    for word in query:
+        frequency = sum(word in document for document in collection)
+        idf = math.log(1 + (len(collection) - frequency + 0.5) / (frequency + 0.5))
+        if often[word]:
+            score += idf * often[word] / (often[word] + k1 * (1 - b + b * len(text) / (average or 1)))
+    return score
+
+
+def test_scores_of_any_texts_by_hand() -> None:
+    # Two documents of 2 and 4 terms, average 3; "mouse" is in none of them, and a text of 3 terms has it twice.
+    scorer = BM25Scorer(collection_of("the cat sat", "cats, cats and dogs; a cat"))
+    cat = math.log(1 + (2 - 2 + 0.5) / (2 + 0.5))
+    mouse = math.log(1 + (2 - 0 + 0.5) / (0 + 0.5))
+    scores = scorer.score(["cats", "cat cat", "mouse", "the", "fish"], ["cat", *["mouse, a mouse: cat"] * 4])
+    one, three = (0.9 * (1 - 0.4 + 0.4 * length / 3) for length in (1, 3))
+    expected = [cat / (1 + one), 2 * cat / (1 + three), mouse * 2 / (2 + three), 0, 0]
+    assert scores == pytest.approx(expected, rel=1e-12)
+    # A collection without words.
+    assert BM25Scorer(collection_of("", "the")).score(["cat"], ["cat"]).tolist() == [pytest.approx(math.log(6) / 1.9)]
+
+
+WORDS = st.lists(st.sampled_from(["aa", "bb", "cc", "dd", "ee"]), max_size=6)
+PAIRS = st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=6)
+
+
+@given(st.lists(WORDS, min_size=1, max_size=5), PAIRS, st.floats(0, 3), st.floats(0, 1))
+def test_equals_the_slow_loop(collection, pairs, k1, b) -> None:
+    scorer = BM25Scorer(collection_of(*map(" ".join, collection)), k1=k1, b=b, stopwords=None, stemmer=None)
+    scores = scorer.score([" ".join(query) for query, _ in pairs], [" ".join(text) for _, text in pairs])
+    assert scores == pytest.approx([by_loops(query, text, collection, k1, b) for query, text in pairs], rel=1e-12)
+
+
+def agrees(folder: Path, **settings: float) -> int:
+    """Compares the scores with the first stage's, and returns how many there are."""
+    collection, queries = folder / "collection.tsv", read_queries(folder / "queries.tsv")
+    table = retrieve(collection, queries, k=50, **settings, quiet=True).table  # type: ignore[arg-type]
+    pairs = TextPairs.of_run("bm25", table, collection, queries)
+    scores = BM25Scorer(collection, **settings).bind(pairs, 32)(np.arange(pairs.size))  # type: ignore[arg-type]
+    # Those of the first stage are kept in single precision.
+    np.testing.assert_allclose(scores, table["score"], rtol=1e-6)
+    return len(scores)
+
+
+def test_the_first_stages_scores(tmp_path: Path) -> None:
+    generate(SyntheticConfig(passages=200, queries=20)).write(tmp_path)
+    assert agrees(tmp_path, k1=1.6, b=0.9) > 500
+
+
+def test_the_first_stages_scores_of_grep_biasir(shared_data: Path) -> None:
+    assert agrees(shared_data / "grepbiasir") == 5268
+
+
+def test_batches_and_files_give_the_same(tmp_path: Path) -> None:
+    texts = {f"d{i}": " ".join(f"w{j}" for j in range(i % 7, 12)) for i in range(40)}
+    frame = pl.DataFrame({"doc_id": list(texts), "text": list(texts.values())})
+    path = tmp_path / "c.tsv"
+    frame.write_csv(path, separator="\t", include_header=False)
+    passages = read_texts(path, frame["doc_id"])["text"].to_list()
+    whole = BM25Scorer(texts)
+    for other in (BM25Scorer(frame.iter_slices(7)), BM25Scorer(path)):
+        np.testing.assert_array_equal(
+            whole.score(["w3 w11 w0"] * 40, passages), other.score(["w3 w11 w0"] * 40, passages)
+        )
+        assert whole.facts() == other.facts()
+
+
+def test_facts_and_what_it_reads() -> None:
+    scorer = BM25Scorer(collection_of("the cat", "dog dog dog"), k1=1.2)
+    analysis = "stop words english (33), stemmer english"
+    assert scorer.facts() == {"kind": "bm25", "model": "bm25", "k1": 1.2, "b": 0.4, "analysis": analysis,
+                              "documents": 2, "average_length": 2.0}  # fmt: skip
+    assert scorer.reads_to(["a", "b"], ["four", ""]) == [4, 0]
+
+
+@pytest.mark.parametrize(
+    ("collection", "settings", "message"),
+    [
+        ({}, {}, "expected at least one row, found none"),
+        ({"d1": "a"}, {"k1": -1}, "`k1`: expected a number from 0 to 1000000, found -1"),
+        ({"d1": "a"}, {"b": 1.5}, "`b`: expected a number from 0 to 1, found 1.5"),
+        ({"d1": "a"}, {"stemmer": "klingon"}, "`stemmer`: expected one of"),
+    ],
+)
+def test_bad_settings_of_a_scorer(collection, settings, message) -> None:
+    with pytest.raises(EvenrankError, match=re.escape(message)):
+        BM25Scorer(collection, **settings)

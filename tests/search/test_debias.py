@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.files import EvenrankError
+from evenrank.files import EvenrankError, InputError
+from evenrank.files.json_values import json_values
 from evenrank.search.debias import case_forms
-from evenrank.search.embeddings import Vectors, bias_subspace, check_equality, hard_debias, specific_words
+from evenrank.search.embeddings import (
+    EvaluationSettings,
+    Vectors,
+    WordSets,
+    analogy,
+    bias_subspace,
+    check_equality,
+    evaluate_bias,
+    gender_en,
+    hard_debias,
+    load_word_sets,
+    most_biased,
+    read_sets,
+    read_word_list,
+    recovery,
+    specific_words,
+)
 
 
 def vectors_of(rows: dict[str, list[float]]) -> Vectors:
@@ -70,61 +90,54 @@ def slow_gaps(vectors: Vectors, neutral, sets) -> tuple[float, float]:
 NAMES = ["aa", "Aa", "AA", "bb", "Bb", "BB", "cc", "Cc", "dd", "ee", "ff", "gg", "hh", "nurse", "boss", "work"]
 
 
-CASES = st.fixed_dictionaries(
-    {
-        "dimensions": st.integers(6, 12),
-        "seed": st.integers(0, 10_000),
-        "k": st.integers(1, 4),
-        "definitional": st.sampled_from(
-            [
-                [["aa", "bb"]],
-                [["aa", "bb"], ["cc", "dd"], ["none", "ee"]],
-                [["aa", "bb", "cc"], ["dd", "ee", "ff"], ["gg", "hh"]],
-                [["aa", "bb"], ["aa", "none", "cc"]],
-            ]
-        ),
-        "equalize": st.sampled_from(
-            [[], [["aa", "bb"]], [["aa", "bb"], ["BB", "AA"], ["cc", "dd"]], [["aa", "bb", "cc"], ["dd", "none", "ee"]]]
-        ),
-        "specific": st.sampled_from([[], ["gg"], ["gg", "AA", "BB", "nothing", "Hh"]]),
-    }
-)
+DEFINITIONAL = [
+    [["aa", "bb"]],
+    [["aa", "bb"], ["cc", "dd"], ["none", "ee"]],
+    [["aa", "bb", "cc"], ["dd", "ee", "ff"], ["gg", "hh"]],
+    [["aa", "bb"], ["aa", "none", "cc"]],
+]
+EQUALIZE = [[], [["aa", "bb"]], [["aa", "bb"], ["BB", "AA"], ["cc", "dd"]], [["aa", "bb", "cc"], ["dd", "none", "ee"]]]
+SPECIFIC = [[], ["gg"], ["gg", "AA", "BB", "nothing", "Hh"]]
+SETS = st.tuples(st.sampled_from(DEFINITIONAL), st.sampled_from(EQUALIZE), st.sampled_from(SPECIFIC))
 
 
-@given(CASES)
-def test_a_loop_over_words_says_the_same(case):
-    vectors = random_vectors(NAMES, case["dimensions"], case["seed"])
-    sets = case["definitional"], case["equalize"], case["specific"]
-    found = hard_debias(vectors, *sets, components=case["k"])
-    np.testing.assert_allclose(found.vectors.matrix, slow(vectors, *sets, case["k"]), atol=1e-6)
+@given(SETS, st.integers(6, 12), st.integers(0, 10_000), st.integers(1, 4))
+def test_a_loop_over_words_says_the_same(sets, dimensions, seed, k):
+    vectors = random_vectors(NAMES, dimensions, seed)
+    found = hard_debias(vectors, *sets, components=k)
+    np.testing.assert_allclose(found.vectors.matrix, slow(vectors, *sets, k), atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(found.vectors.matrix, axis=1), 1, atol=1e-6)
     gaps = slow_gaps(found.vectors, found.neutral, found.equalized)
     assert (found.check.dot, found.check.distance) == pytest.approx(gaps, abs=1e-12)
     assert found.check.holds()
+    assert found.check.pairs == sum(len(of) * (len(of) - 1) // 2 for of in found.equalized)
     assert max(gaps) < 1e-6
     # What is neutral has nothing left in the subspace.
     assert np.abs(found.vectors.matrix[found.neutral].astype(np.float64) @ found.subspace.basis.T).max() < 1e-6
-    given_back = hard_debias(vectors, *sets, components=case["k"], in_place=True)
+    given_back = hard_debias(vectors, *sets, components=k, in_place=True)
     assert given_back.vectors.matrix is vectors.matrix
     np.testing.assert_array_equal(vectors.matrix, found.vectors.matrix)
 
 
-def test_pairs_are_equalised_as_written_too() -> None:
-    assert case_forms(("Catholic_priest", "nun"), {"Catholic_priest", "nun"}) == [
-        ("Catholic_priest", "nun"),
-        ("Catholic_Priest", "Nun"),
-        ("CATHOLIC_PRIEST", "NUN"),
-    ]
+def test_letter_cases() -> None:
+    assert case_forms(("he", "she")) == [("he", "she"), ("He", "She"), ("HE", "SHE")]
+    # One word in two spellings is no pair.
+    assert case_forms(("ß", "SS")) == [("ß", "ss")]
+    priest = ("Catholic_priest", "nun")
+    forms = [priest, ("Catholic_Priest", "Nun"), ("CATHOLIC_PRIEST", "NUN")]
+    assert case_forms(priest, {"Catholic_priest", "nun"}) == forms
+    words = ("he", "He", "MEN", "mens", "x")
+    np.testing.assert_array_equal(specific_words(words, ["HE", "men"]), [True, True, True, False, False])
+    # Pairs are equalised as written too.
     vectors = random_vectors(["she", "he", "Catholic_priest", "nun", "NUN", "CATHOLIC_PRIEST", "Nurse"], 6, 1)
-    found = hard_debias(vectors, [["she", "he"]], [["Catholic_priest", "nun"]], [])
-    assert found.equalized == ((2, 3), (5, 4))
-    assert found.missing["equalize"] == ()
+    found = hard_debias(vectors, [["she", "he"]], [priest], [])
+    assert (found.equalized, found.missing["equalize"]) == (((2, 3), (5, 4)), ())
     rows = found.vectors.matrix.astype(np.float64)
     for first, second in found.equalized:
         assert rows[6] @ rows[first] == pytest.approx(rows[6] @ rows[second], abs=1e-6)
     # Without a vector for the word as written, the form that has one counts.
     lower = random_vectors(["she", "he", "catholic_priest", "nun", "Nurse"], 6, 1)
-    assert hard_debias(lower, [["she", "he"]], [["Catholic_priest", "nun"]], []).equalized == ((2, 3),)
+    assert hard_debias(lower, [["she", "he"]], [priest], []).equalized == ((2, 3),)
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------
@@ -151,9 +164,7 @@ def test_equalising_by_hand() -> None:
     found = hard_debias(vectors, [["f", "m"]], [["b", "a"]], [])
     z = 0.66**0.5
     np.testing.assert_allclose(found.vectors.matrix[2:], [[0.5, 0.3, z], [0.5, 0.3, -z]], atol=1e-7)
-
-
-def test_a_pair_alike_in_the_subspace_is_told_apart() -> None:
+    # A pair alike in the subspace is told apart.
     vectors = vectors_of({"f": [0, 0, 1], "m": [0, 0, -1], "a": [1, 0, 0], "b": [0, 1, 0], "w": [1, 2, 3]})
     found = hard_debias(vectors, [["f", "m"]], [["a", "b"]], [])
     z = 0.5**0.5
@@ -161,41 +172,10 @@ def test_a_pair_alike_in_the_subspace_is_told_apart() -> None:
     assert found.check.holds()
 
 
-def test_three_groups() -> None:
-    rng = np.random.default_rng(0)
-    corners = np.array([[1, 0], [-0.5, 0.75**0.5], [-0.5, -(0.75**0.5)]])
-    rows = {}
-    for number in range(4):
-        base = rng.normal(size=8)
-        for group, corner in zip("xyz", corners, strict=True):
-            rows[f"{group}{number}"] = [*base, *(3 * corner)]
-    rows |= {f"w{i}": list(rng.normal(size=10)) for i in range(20)}
-    sets = [[f"{group}{number}" for group in "xyz"] for number in range(4)]
-    found = hard_debias(vectors_of(rows), sets, sets, [], components=2)
-    # The last two dimensions, and the same weight for all three groups.
-    np.testing.assert_allclose(found.vectors.matrix[12:, 8:], 0, atol=1e-6)
-    np.testing.assert_allclose(found.subspace.explained, [0.5, 0.5], atol=1e-6)
-    assert found.check.pairs == 4 * 3
-    assert found.check.holds()
-    for of in found.equalized:
-        inside = found.vectors.matrix[list(of), 8:]
-        np.testing.assert_allclose(inside / np.linalg.norm(inside, axis=1, keepdims=True), corners, atol=1e-6)
-
-
-def test_letter_cases() -> None:
-    assert case_forms(("he", "she")) == [("he", "she"), ("He", "She"), ("HE", "SHE")]
-    assert case_forms(("Twin_brother", "twin_sister"))[1] == ("Twin_Brother", "Twin_Sister")
-    # One word in two spellings is no pair.
-    assert case_forms(("ß", "SS")) == [("ß", "ss")]
-    words = ("he", "He", "MEN", "mens", "x")
-    np.testing.assert_array_equal(specific_words(words, ["HE", "men"]), [True, True, True, False, False])
-
-
 def test_fewer_pairs_than_components() -> None:
     vectors = random_vectors(NAMES, 10, 0)
-    assert bias_subspace(vectors, [["aa", "bb"]], 5).basis.shape == (1, 10)
-    assert bias_subspace(vectors, [["aa", "bb"], ["cc", "dd"]], 9).basis.shape == (2, 10)
-    assert bias_subspace(vectors, [["aa", "bb", "cc"]], 9).basis.shape == (2, 10)
+    two = bias_subspace(vectors, [["aa", "bb"], ["cc", "dd"]], 9)
+    assert (two.basis.shape, sum(two.explained)) == ((2, 10), pytest.approx(1))
     # The first word of a pair lies on the positive side.
     for pair in (["aa", "bb"], ["bb", "aa"]):
         first, second = (vectors.matrix[NAMES.index(word)] for word in pair)
@@ -203,7 +183,7 @@ def test_fewer_pairs_than_components() -> None:
         assert basis @ (first / np.linalg.norm(first)) > basis @ (second / np.linalg.norm(second))
 
 
-def test_a_subspace_of_few_sets_gets_a_warning() -> None:
+def test_few_sets_and_missing_words_are_told() -> None:
     vectors = random_vectors(NAMES, 10, 0)
     pairs = [NAMES[start : start + 2] for start in (0, 2, 4)]
     assert "Warning" not in hard_debias(vectors, pairs, [], []).text()
@@ -213,13 +193,9 @@ def test_a_subspace_of_few_sets_gets_a_warning() -> None:
     ):
         line = hard_debias(vectors, sets, [], []).text().splitlines()[1]
         assert line == f"Warning: the bias subspace {expected} and may not be that of the groups."
-
-
-def test_missing_words_are_told() -> None:
     vectors = random_vectors(["she", "he", "Aunt", "HIS", "nurse"], 6, 0)
-    found = hard_debias(
-        vectors, [["she", "he"], ["mary", "john"]], [["she", "he"], ["aunt", "uncle"]], ["his", "hers", "she"]
-    )
+    equalize, specific = [["she", "he"], ["aunt", "uncle"]], ["his", "hers", "she"]
+    found = hard_debias(vectors, [["she", "he"], ["mary", "john"]], equalize, specific)
     assert found.missing == {"definitional": ("mary", "john"), "equalize": ("uncle",), "specific": ("hers",)}
     assert found.equalized == ((0, 1),)
     np.testing.assert_array_equal(found.neutral, [False, False, True, False, True])
@@ -230,9 +206,7 @@ def test_words_within_the_subspace_and_empty_vectors() -> None:
     found = hard_debias(vectors, [["f", "m"]], [["f", "m"]], [])
     np.testing.assert_allclose(found.vectors.matrix[2:], [[0, 0, 0], [0, 0, 0], [1, 0, 0]], atol=1e-7)
     assert found.zeroed == 1
-
-
-def test_almost_within_the_subspace_is_still_orthogonal() -> None:
+    # What is almost within it is still orthogonal.
     rng = np.random.default_rng(0)
     direction = rng.normal(size=50)
     direction /= np.linalg.norm(direction)
@@ -256,7 +230,7 @@ def test_the_check_finds_what_is_wrong() -> None:
 
 @pytest.mark.parametrize(("pairs", "dimensions"), [(1, 3), (5, 50), (45, 50), (200, 2)])
 @pytest.mark.parametrize("block", [7, 2048])
-def test_the_check_of_any_vectors(pairs: int, dimensions: int, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_of_any_vectors(pairs, dimensions, block, monkeypatch) -> None:
     monkeypatch.setattr("evenrank.search.debias._WORDS", block)
     words = [f"w{i}" for i in range(2 * pairs + 60)]
     vectors = random_vectors(words, dimensions, pairs)
@@ -285,10 +259,224 @@ def test_what_cannot_be_done(change: dict, message: str) -> None:
     settings = {"definitional": [["aa", "bb"]], "equalize": [], "specific": [], **change}
     with pytest.raises(EvenrankError, match=message):
         hard_debias(vectors, **settings)
-
-
-def test_in_place_needs_a_matrix_that_can_be_written() -> None:
-    vectors = random_vectors(NAMES, 6, 0)
     vectors.matrix.flags.writeable = False
     with pytest.raises(EvenrankError, match="read-only matrix cannot be debiased in place"):
         hard_debias(vectors, [["aa", "bb"]], [], [], in_place=True)
+
+
+# --- the evaluation of bias: by hand, and planted bias that has to be found -----------------------------------------
+
+
+SETTINGS = EvaluationSettings(count=90, train=36)
+
+
+def cos(a: np.ndarray, b: np.ndarray) -> float:
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+# --- the figures by hand ---------------------------------------------------------------------------------------------
+
+
+def test_analogies_by_hand() -> None:
+    rows = {"man": [1, 0, 3], "woman": [-1, 0, 3], "king": [1, 5, 3], "queen": [-1, 5, 3], "cat": [0, -9, 0.5]}
+    vectors = vectors_of(rows)
+    found = analogy(vectors, "man", "woman", "king")
+    # The vectors' answer itself is king: unit vectors of 3 dimensions, so little is the gender's share.
+    u = {word: np.array(row) / np.linalg.norm(row) for word, row in rows.items()}
+    point = u["woman"] - u["man"] + u["king"]
+    order = sorted(rows, key=lambda word: -cos(u[word], point))
+    assert (found.free, found.constrained, found.robust) == (order[0], "queen", True)
+    unknown = analogy(vectors, "man", "woman", "nobody")
+    assert (unknown.free, unknown.constrained, unknown.robust) == (None, None, None)
+    # The way back from a word that is nearer to another: no robust answer.
+    lopsided = vectors_of({"a": [1, 0], "b": [0, 1], "c": [1, 0.1], "d": [0.1, 1], "e": [1, 0.05]})
+    there = analogy(lopsided, "a", "b", "c")
+    assert there.constrained == "d"
+    assert there.robust == (analogy(lopsided, "b", "a", "d").constrained == "c")
+
+    # No word is left.
+    for words in ("x", "xyz"):
+        left = Vectors(tuple(words), np.eye(3, dtype=np.float32)[: len(words)])
+        assert analogy(left, words[0], words[-1], words[len(words) // 2]).constrained is None
+
+
+def test_the_most_biased_words() -> None:
+    rows = {"he": [9, 0], "a": [5, 1], "b": [3, 4], "B": [4, 0], "c3": [4, 0], "d": [-1, 2], "e": [-7, 1], "f": [0, 1]}
+    rows |= {"g" * 21: [6, 0], "late": [8, 0]}
+    vectors = vectors_of(rows)
+    neutral = np.array([word != "he" for word in rows])
+    direction = np.array([1.0, 0.0])
+
+    def words(count: int) -> list[list[str]]:
+        return [[vectors.words[i] for i in side] for side in most_biased(vectors, direction, neutral, count, 9)]
+
+    assert words(1) == [["a"], ["e"]]
+    assert words(2) == [["a", "b"], ["e", "d"]]
+    assert words(500) == words(2)
+
+
+# --- recovery --------------------------------------------------------------------------------------------------------
+
+
+def test_recovery_of_what_is_there_and_what_is_not() -> None:
+    pytest.importorskip("sklearn")
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(400, 20)).astype(np.float32)
+    words = tuple(f"w{i}" for i in range(400))
+    sides = np.arange(200), np.arange(200, 400)
+    found = recovery(Vectors(words, matrix), sides, train=80)
+    assert found.kmeans < 0.62
+    assert 0.4 < found.linear < 0.6
+    assert 0.4 < found.rbf < 0.6
+    matrix[:200, 0] += 8
+    found = recovery(Vectors(words, matrix), sides, train=80)
+    assert min(found.kmeans, found.linear, found.rbf) > 0.95
+    assert found == recovery(Vectors(words, matrix), sides, train=80)
+    assert found.of_word["kmeans"].mean() == found.kmeans
+    # Every word is tested in six of ten splits or thereabouts.
+    assert found.of_word["rbf"].mean() == pytest.approx(found.rbf, abs=0.02)
+    # A ring around a ball: no line, no two clusters, but a radial kernel tells them apart.
+    angle = rng.uniform(0, 2 * np.pi, 200)
+    ring = np.c_[np.cos(angle), np.sin(angle), np.zeros(200)]
+    ball = np.c_[0.2 * rng.normal(size=(200, 2)), np.ones(200)]
+    ball[::2, 2] = -1
+    found = recovery(Vectors(words, np.concatenate([ring, ball]).astype(np.float32)), sides, train=80)
+    assert found.rbf > 0.95
+    assert found.linear < 0.75
+    with pytest.raises(EvenrankError, match="5 words or more of each side, found 4"):
+        recovery(Vectors(words, matrix), (np.arange(4), np.arange(100)))
+
+
+# --- all together ----------------------------------------------------------------------------------------------------
+
+
+def planted(seed: int = 0) -> tuple[Vectors, WordSets]:
+    """Female and male words, and neutral ones that lean to a side in one dimension and, as strongly, in another."""
+    rng = np.random.default_rng(seed)
+    letters = "abcdefghij"
+    rows: dict[str, np.ndarray] = {}
+    for i in range(5):
+        base = 0.3 * rng.normal(size=30)
+        for group, sign in (("f", 1), ("m", -1)):
+            rows[group + letters[i]] = base + sign * 3 * np.eye(30)[0]
+    for side, sign in (("x", 1), ("y", -1)):
+        for i in range(100):
+            word = side + letters[i // 10] + letters[i % 10]
+            rows[word] = rng.normal(size=30) + sign * (2 * np.eye(30)[0] + 4 * np.eye(30)[1])
+    pairs = tuple((f"f{c}", f"m{c}") for c in "abcde")
+    specific = tuple(word for pair in pairs for word in pair)
+    analogies = (("fa", "xaa", "ma"), ("fa", "none", "ma"))
+    sets = WordSets("planted", pairs, pairs, specific, ("xaa", "yaa"), analogies)
+    return Vectors(tuple(rows), np.array(list(rows.values()), np.float32)), sets
+
+
+def test_hard_debiasing_hides_the_bias_of_words() -> None:
+    pytest.importorskip("sklearn")
+    vectors, sets = planted()
+    hard = hard_debias(vectors, sets.definitional, sets.equalize, sets.specific)
+    found = evaluate_bias(vectors, hard.vectors, sets, settings=SETTINGS)
+    after = found.after
+    assert found.before.recovery is not None
+    assert found.settings["most_biased"] == 90
+    assert {word[0] for word in found.most[0]} == {"x"}
+    assert {word[0] for word in found.most[1]} == {"y"}
+    # The lean of the second dimension is all still there.
+    assert min(after.recovery.kmeans, after.recovery.linear, after.recovery.rbf) > 0.9
+    assert [three.a for three in after.analogies] == ["fa"]
+    assert json_values(evaluate_bias(vectors, hard.vectors, sets, settings=SETTINGS)) == json_values(found)
+
+
+def test_few_words_are_said() -> None:
+    pytest.importorskip("sklearn")
+    vectors, sets = planted()
+    found = evaluate_bias(vectors, None, sets)
+    assert found.after is None
+    assert found.settings["most_biased"] < 500
+    assert found.settings["train"] == found.settings["most_biased"] * 2 // 5
+    assert any("not 500" in note for note in found.notes)
+    tiny = vectors.keep(["fa", "ma", "xaa"])
+    few = evaluate_bias(tiny, None, sets)
+    assert few.before.recovery is None
+    assert any("fb" in note for note in few.notes)
+
+
+@pytest.mark.parametrize(
+    ("words", "first", "settings", "message"),
+    [
+        (slice(None, None, -1), 0, {}, "their order differs"),
+        (slice(1, None), 0, {}, "'fa' is in one of them only"),
+        (slice(None), 1, {}, "30 and 29 dimensions"),
+        (slice(None), 0, {"count": 0}, "`count`: expected 1 or more, found 0"),
+    ],
+)
+def test_before_and_after_have_to_fit(words, first, settings, message) -> None:
+    vectors, sets = planted()
+    other = Vectors(vectors.words[words], np.ascontiguousarray(vectors.matrix[words, first:]))
+    with pytest.raises(EvenrankError, match=message):
+        evaluate_bias(vectors, other, sets, settings=EvaluationSettings(**settings))
+
+
+# --- word sets ------------------------------------------------------------------------------------------------------
+
+
+def test_built_in_sets() -> None:
+    sets = gender_en()
+    of_pairs = [word for pair in (*sets.definitional, *sets.equalize) for word in pair]
+    assert set(of_pairs) <= set(sets.specific)
+    assert all(len(set(pair)) == 2 for pair in (*sets.definitional, *sets.equalize))
+    # A word stands in one pair, so that all can be equalised at once.
+    equalized = [word for pair in sets.equalize for word in pair]
+    assert len(set(equalized)) == len(equalized)
+    assert set(sets.occupations).isdisjoint(sets.specific)
+
+
+def test_public_sets(shared_data: Path) -> None:
+    folder = shared_data / "embeddings"
+    definitional, equalize = (read_sets(folder / f"{name}_pairs.json") for name in ("definitional", "equalize"))
+    specific = read_word_list(folder / "gender_specific_seed.json")
+    assert (len(definitional), len(equalize), len(specific)) == (10, 52, 218)
+    words = sorted({form(word) for of in (*definitional, *equalize) for word in of for form in (str, str.title)})
+    words += ["nurse", "Men", "actress"]
+    vectors = Vectors(tuple(words), np.random.default_rng(0).normal(size=(len(words), 20)).astype(np.float32))
+    found = hard_debias(vectors, definitional, equalize, specific)
+    assert found.check.holds()
+    assert not found.neutral[-1]
+    equalized = {tuple(vectors.words[row] for row in of) for of in found.equalized}
+    assert {("he", "she"), ("He", "She"), ("Men", "Women")} <= equalized
+
+
+@pytest.mark.parametrize(
+    ("read", "content", "message"),
+    [
+        (read_sets, '[["a", "b"],\n["c", ]]', "line 2: invalid JSON"),
+        (read_sets, '{"a": 1}', "expected a list of lists of words, found"),
+        (read_sets, "[]", "found an empty list"),
+        (read_sets, '[["a", "b"], ["c"]]', "set 2: expected two words or more, found 1"),
+        (read_sets, '["ab", "cd"]', "set 1: expected a list of words"),
+        (read_sets, '[["a", 1]]', "set 1: expected a list of words"),
+        (read_sets, '[["a", "a"]]', "set 1: a word is repeated"),
+        (read_word_list, '["a", ["b"]]', "entry 2: expected a word"),
+        (read_word_list, "", "the file is empty"),
+    ],
+)
+def test_bad_word_files(read: Callable[[Path], object], content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "f.json").write_text(content)
+    with pytest.raises(InputError) as error:
+        read(tmp_path / "f.json")
+    assert str(error.value).startswith(str(tmp_path / "f.json"))
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_pairs_take_the_order_of_the_definitional_sets(tmp_path: Path) -> None:
+    """Which group a list names first, it says by the pairs that are definitional too."""
+    file = tmp_path / "pairs.json"
+    file.write_text(json.dumps([["she", "he"], ["a", "b", "ç"]]))
+    assert read_sets(file) == (("she", "he"), ("a", "b", "ç"))
+    file.write_text(json.dumps([["Man", "Woman"], ["monk", "nun"], ["a", "b", "c"]]), encoding="utf-8")
+    assert load_word_sets(equalize=file).equalize == (("Woman", "Man"), ("nun", "monk"), ("a", "b", "c"))
+    file.write_text(json.dumps([["woman", "man"], ["nun", "monk"]]), encoding="utf-8")
+    assert load_word_sets(equalize=file).equalize == (("woman", "man"), ("nun", "monk"))
+    file.write_text(json.dumps([["woman", "man"], ["he", "she"]]), encoding="utf-8")
+    with pytest.raises(InputError, match="the same group first in every pair, found 'woman, man' and 'he, she'"):
+        load_word_sets(equalize=file)

@@ -25,10 +25,12 @@ def turns(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]
     return np.argsort(by_turn).astype(np.int32), by_turn
 
 
-@given(
-    st.integers(1, 40), st.integers(1, 5), st.integers(1, 6), st.integers(1, 50), st.integers(1, 7), st.integers(0, 999)
-)
-def test_equals_a_slow_search_with_ties(count: int, width: int, queries: int, k: int, block: int, seed: int) -> None:
+SIZES = st.tuples(*(st.integers(1, most) for most in (40, 5, 6, 50, 7)))
+
+
+@given(SIZES, st.integers(0, 999))
+def test_equals_a_slow_search_with_ties(sizes: tuple[int, ...], seed: int) -> None:
+    count, width, queries, k, block = sizes
     # Whole numbers: every product is exact, and many scores tie.
     rng = np.random.default_rng(seed)
     vectors = rng.integers(-2, 3, (count, width)).astype(np.float16)
@@ -56,12 +58,10 @@ def test_scores_depend_neither_on_k_nor_on_the_other_queries(monkeypatch: pytest
     queries = rng.normal(size=(100, 96)).astype(np.float32)
     turn, by_turn = turns(9_000, rng)
     documents, scores = search_exact(vectors, turn, by_turn, queries, 50)
-    again = search_exact(vectors, turn, by_turn, queries, 50)
-    assert np.array_equal(documents, again[0])
-    assert np.array_equal(scores, again[1])
-    shorter = search_exact(vectors, turn, by_turn, queries, 7)
-    assert np.array_equal(documents[:, :7], shorter[0])
-    assert np.array_equal(scores[:, :7], shorter[1])
+    for k in (50, 7):
+        again = search_exact(vectors, turn, by_turn, queries, k)
+        assert np.array_equal(documents[:, :k], again[0])
+        assert np.array_equal(scores[:, :k], again[1])
     for start, end in pairwise((0, 1, 40, 100)):
         some = search_exact(vectors, turn, by_turn, queries[start:end], 50)
         np.testing.assert_allclose(some[1], scores[start:end], rtol=1e-5)
@@ -74,11 +74,7 @@ def test_scores_depend_neither_on_k_nor_on_the_other_queries(monkeypatch: pytest
 
 def test_turns_that_are_no_order_are_refused() -> None:
     vectors, query = np.ones((3, 2), np.float16), np.ones((1, 2), np.float32)
-    sound = np.arange(3, dtype=np.int32)
-    for turn, by_turn in (
-        (np.array([0, 1, 7], np.int32), sound),
-        (np.array([0, -1, 2], np.int32), sound),
-        (sound, np.array([0, 99, -5], np.int32)),
-    ):
+    sound = [0, 1, 2]
+    for turns_ in (([0, 1, 7], sound), ([0, -1, 2], sound), (sound, [0, 99, -5])):
         with pytest.raises(ValueError, match="turns"):
-            search_exact(vectors, turn, by_turn, query, 3)
+            search_exact(vectors, *(np.array(one, np.int32) for one in turns_), query, 3)

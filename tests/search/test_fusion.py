@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,20 +13,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from evenrank.files import EvenrankError, Run, read_run
+from evenrank.files import EvenrankError, Run, as_run, as_runs, read_run
+from evenrank.measures import Evaluation, parse_measure
 from evenrank.search.fusion import Candidates, _hundredths, _moved, interpolate, min_max, reachable, tune
+from given_data import FRAMES, JUDGED, ROWS, RUN, TEXTS, frame
 
 Lists = dict[str, dict[str, float]]
 
 
+def table(cells: dict[str, dict[str, float]], value: str) -> pl.DataFrame:
+    rows = [(query, doc, number) for query, docs in cells.items() for doc, number in docs.items()]
+    return pl.DataFrame(rows, ["query_id", "doc_id", value], orient="row")
+
+
 def run(name: str, lists: Lists) -> Run:
-    rows = [(query, doc, score) for query, docs in lists.items() for doc, score in docs.items()]
-    return Run.from_table(pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row"), name)
-
-
-def qrels(judged: dict[str, dict[str, int]]) -> pl.DataFrame:
-    rows = [(query, doc, grade) for query, docs in judged.items() for doc, grade in docs.items()]
-    return pl.DataFrame(rows, ["query_id", "doc_id", "relevance"], orient="row")
+    return Run.from_table(table(lists, "score"), name)
 
 
 def scores(found: Run) -> Lists:
@@ -54,9 +57,7 @@ def test_by_hand() -> None:
     found = scores(interpolate([first, second], weights=[0.8, 0.2]))["0"]
     assert found == pytest.approx({"a": 0.8, "b": 0.4, "c": 0.1, "d": 0.1})
     assert scores(interpolate([first, second], weights=[4, 1]))["0"] == pytest.approx(found)
-
-
-def test_a_constant_list_and_a_huge_range() -> None:
+    # A constant list and a huge range.
     found = min_max(run("a", {"0": {"a": 7.0}, "1": {"b": 1.7e308, "c": -1.7e308, "d": 0.0}}))
     assert dict(zip(found["doc_id"], found["scaled"], strict=True)) == {"a": 0.5, "b": 1.0, "d": 0.5, "c": 0.0}
 
@@ -76,49 +77,37 @@ def test_against_the_slow_version(first: Lists, second: Lists, weight: float) ->
 def made(queries: int, lean: float, seed: int = 0) -> tuple[Run, Run, pl.DataFrame]:
     """Two runs of noise around relevance; the second is ``lean`` times as clear as the first."""
     rng = np.random.default_rng(seed)
-    first: Lists = {}
-    second: Lists = {}
-    judged: dict[str, dict[str, int]] = {}
+    first, second, judged = {}, {}, {}
     for query in map(str, range(queries)):
         relevant = rng.permutation(20) < 4
         for scores_, clear in ((first, 1.0), (second, lean)):
             values = clear * relevant + rng.normal(size=20)
             scores_[query] = {f"d{i}": float(value) for i, value in enumerate(values)}
         judged[query] = {f"d{i}": 1 for i in np.flatnonzero(relevant)}
-    return run("first", first), run("second", second), qrels(judged)
+    return run("first", first), run("second", second), table(judged, "relevance")
 
 
-def test_a_clearer_run_gets_the_larger_weight() -> None:
-    first, second, judged = made(60, 2.5)
-    found = tune([first, second], qrels=judged, measure="nDCG@10")
-    assert all(weights[0] < 0.5 for weights in (fold.weights for fold in found.folds))
-    assert found.mean[0] + found.mean[1] == pytest.approx(1)
-    assert found.value > max(found.alone) - 0.02
-    assert sum(fold.queries for fold in found.folds) == 60
-    # The value is that of the run that is given.
-    from evenrank.measures import Evaluation, parse_measure
-
-    values = Evaluation(found.run, qrels=judged).values(parse_measure("nDCG@10"))
-    assert values.mean() == pytest.approx(found.value, abs=1e-12)
-
-
-def test_ties_go_to_the_larger_weight() -> None:
-    first, _, judged = made(10, 1.0)
-    same = Run(name="same", table=first.table)
-    assert [fold.weights for fold in tune([first, same], qrels=judged, folds=2).folds] == [(1.0, 0.0)] * 2
+def test_ties_go_to_the_larger_weight_and_queries_without_judgements_are_ranked_too() -> None:
+    first, _, judged = made(6, 1.0)
+    found = tune([first, Run(name="same", table=first.table)], qrels=judged.filter(pl.col("query_id") != "3"), folds=2)
+    assert [fold.weights for fold in found.folds] == [(1.0, 0.0)] * 2
+    assert (found.run.queries.n_unique(), sum(fold.queries for fold in found.folds)) == (6, 5)
 
 
 def test_two_runs_take_the_best_of_a_hundred_steps() -> None:
     first, second, judged = made(12, 1.3, seed=3)
     found = tune([first, second], qrels=judged, measure="AP", folds=2)
-    from evenrank.measures import Evaluation, parse_measure
-
     candidates = Candidates.of([first, second])
     by_weight = {}
     for part in range(101):
         evaluation = Evaluation(candidates.fused([part / 100, 1 - part / 100]), qrels=judged)
         order = evaluation.judged.arg_sort().to_numpy()
         by_weight[part] = evaluation.values(parse_measure("AP"))[order]
+    assert found.alone == pytest.approx((by_weight[100].mean(), by_weight[0].mean()))
+    # The value is that of the run that is given.
+    assert Evaluation(found.run, qrels=judged).values(parse_measure("AP")).mean() == pytest.approx(
+        found.value, abs=1e-12
+    )
     fold_of = np.random.default_rng([0, 2]).permutation(np.arange(12) % 2)
     for number, fold in enumerate(found.folds):
         train = [values[fold_of != number].mean() for values in by_weight.values()]
@@ -153,93 +142,73 @@ def test_moves_stay_among_the_hundredths(parts: list[int], i: int, part: int) ->
     assert min(moved) >= 0
 
 
-def test_queries_without_judgements_are_ranked_too() -> None:
-    first, second, judged = made(6, 1.0)
-    found = tune([first, second], qrels=judged.filter(pl.col("query_id") != "3"), folds=2)
-    assert found.run.queries.n_unique() == 6
-    assert sum(fold.queries for fold in found.folds) == 5
+TWO = made(6, 1.0)
 
 
 @pytest.mark.parametrize(
-    ("settings_", "message"),
+    ("call", "message"),
     [
-        ({"measure": "NFaiRR@10"}, "`measure`: expected one of effectiveness, found NFaiRR@10"),
-        ({"folds": 1}, "`folds`: expected 2 or more, found 1"),
-        ({"folds": 7}, "`folds`: expected 2 to 6"),
+        (
+            lambda: tune(TWO[:2], qrels=TWO[2], measure="NFaiRR@10"),
+            "`measure`: expected one of effectiveness, found NF",
+        ),
+        (lambda: tune(TWO[:2], qrels=TWO[2], folds=1), "`folds`: expected 2 or more, found 1"),
+        (lambda: tune(TWO[:2], qrels=TWO[2], folds=7), "`folds`: expected 2 to 6"),
+        (lambda: interpolate(TWO[:2], weights=[1, 1, 1]), "expected one for each of the 2 runs, found 3"),
+        (lambda: interpolate(TWO[:2], weights=[-1.0, 1.0]), "expected numbers from 0, not all 0"),
+        (lambda: interpolate(TWO[:2], weights=[0.0, 0.0]), "expected numbers from 0, not all 0"),
+        (lambda: interpolate(TWO[:2], weights=[float("nan"), 1.0]), "expected numbers from 0, not all 0"),
+        (lambda: interpolate(TWO[:1], weights=[1]), "expected two runs or more, found 1"),
     ],
 )
-def test_bad_settings(settings_: dict[str, object], message: str) -> None:
-    first, second, judged = made(6, 1.0)
+def test_what_cannot_be_fused(call, message: str) -> None:
     with pytest.raises(EvenrankError, match=message):
-        tune([first, second], qrels=judged, **settings_)  # type: ignore[arg-type]
-
-
-def test_bad_weights_and_too_few_runs() -> None:
-    first, second, _ = made(2, 1.0)
-    with pytest.raises(EvenrankError, match="expected one for each of the 2 runs, found 3"):
-        interpolate([first, second], weights=[1, 1, 1])
-    for weights in ([-1.0, 1.0], [0.0, 0.0], [float("nan"), 1.0]):
-        with pytest.raises(EvenrankError, match="expected numbers from 0, not all 0"):
-            interpolate([first, second], weights=weights)
-    with pytest.raises(EvenrankError, match="expected two runs or more, found 1"):
-        interpolate([first], weights=[1])
+        call()
 
 
 @pytest.fixture
-def files(tmp_path):
-    (tmp_path / "a.run").write_text("0 Q0 x 1 2 a\n0 Q0 y 2 1 a\n1 Q0 y 1 2 a\n1 Q0 x 2 1 a\n", encoding="utf-8")
-    (tmp_path / "b.run").write_text("0 Q0 y 1 2 b\n0 Q0 x 2 1 b\n1 Q0 y 1 2 b\n", encoding="utf-8")
-    (tmp_path / "qrels").write_text("0 0 x 1\n1 0 x 1\n", encoding="utf-8")
-    return tmp_path
-
-
-def fuse(*arguments: object):
+def fuse(tmp_path, monkeypatch):
     from evenrank.cli import app
 
-    return CliRunner().invoke(app, ["fuse", *map(str, arguments)])
+    monkeypatch.chdir(tmp_path)
+    Path("a.run").write_text("0 Q0 x 1 2 a\n0 Q0 y 2 1 a\n1 Q0 y 1 2 a\n1 Q0 x 2 1 a\n", encoding="utf-8")
+    Path("b.run").write_text("0 Q0 y 1 2 b\n0 Q0 x 2 1 b\n1 Q0 y 1 2 b\n", encoding="utf-8")
+    Path("qrels").write_text("0 0 x 1\n1 0 x 1\n", encoding="utf-8")
+    return lambda *options, second="b.run": CliRunner().invoke(app, ["fuse", "a.run", second, "--out", "o", *options])
 
 
-def test_the_command(files) -> None:
-    out, weights = files / "fused.run", files / "weights.json"
-    assert fuse(files / "a.run", files / "b.run", "--out", out, "--weight", "0.9").exit_code == 0
-    assert scores(read_run(out))["0"] == pytest.approx({"x": 0.9, "y": 0.1})
-    done = fuse(
-        files / "a.run", f"second={files / 'b.run'}", "--out", out, "--tune", "RR@10", "--qrels", files / "qrels",
-        "--folds", 2, "--json", weights,
-    )  # fmt: skip
+def test_the_command(fuse) -> None:
+    assert fuse("--weight", "0.9").exit_code == 0
+    assert scores(read_run("o"))["0"] == pytest.approx({"x": 0.9, "y": 0.1})
+    tuned = ("--tune", "RR@10", "--qrels", "qrels", "--folds", "2", "--json", "weights.json")
+    done = fuse(*tuned, second="second=b.run")
     assert done.exit_code == 0, done.output
     assert "weight of second: mean 0.000, standard deviation 0.000 over the folds" in done.output
-    found = json.loads(weights.read_text(encoding="utf-8"))
-    assert found["runs"] == ["a", "second"]
-    assert found["weights"]["mean"] == [1.0, 0.0]
-    assert found["value"] == 0.75
-
-
-def test_weights_of_any_size(files) -> None:
-    huge, plain = files / "huge.run", files / "plain.run"
-    assert not fuse(files / "a.run", files / "b.run", "--out", huge, "--weight", "1e308,1e308").exit_code
-    assert not fuse(files / "a.run", files / "b.run", "--out", plain, "--weight", "1,1").exit_code
-    scores = [[line.split(" ")[:5] for line in path.read_text(encoding="utf-8").splitlines()] for path in (huge, plain)]
-    assert scores[0] == scores[1]
-    assert any(float(row[4]) > 0 for row in scores[0])
+    found = json.loads(Path("weights.json").read_text(encoding="utf-8"))
+    assert (found["runs"], found["weights"]["mean"], found["value"]) == (["a", "second"], [1.0, 0.0], 0.75)
+    # Weights of any size.
+    assert not fuse("--weight", "1,1").exit_code
+    plain = scores(read_run("o"))
+    assert not fuse("--weight", "1e308,1e308").exit_code
+    assert scores(read_run("o")) == plain
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "expected --weight or --tune"),
-        (["--weight", "0.5", "--tune", "AP"], "--weight: not with --tune"),
-        (["--tune", "AP"], "--tune needs --qrels"),
-        (["--weight", "x"], "expected a number, or one per run separated by commas, found x"),
-        (["--weight", "1.5"], "expected a number from 0 to 1, found 1.5"),
-        (["--weight", ".5,.2,.3"], "expected one for each of the 2 runs, found 3"),
+        ("", "expected --weight or --tune"),
+        ("--weight 0.5 --tune AP", "--weight: not with --tune"),
+        ("--tune AP", "--tune needs --qrels"),
+        ("--weight x", "expected a number, or one per run separated by commas, found x"),
+        ("--weight 1.5", "expected a number from 0 to 1, found 1.5"),
+        ("--weight .5,.2,.3", "expected one for each of the 2 runs, found 3"),
     ],
 )
-def test_mistakes_are_told(files, options, message) -> None:
-    done = fuse(files / "a.run", files / "b.run", "--out", files / "o", *options)
+def test_mistakes_are_told(fuse, options, message) -> None:
+    done = fuse(*options.split())
     assert isinstance(done.exception, EvenrankError)
     assert message in str(done.exception)
-    assert not (files / "o").exists()
+    assert not Path("o").exists()
 
 
 @settings(max_examples=60, deadline=None)
@@ -263,3 +232,28 @@ def test_only_reachable_documents_are_needed(seed: int, depth: int) -> None:
             assert of[1]["score"].to_list() == pytest.approx(of[0]["score"].to_list())
         if part in (0, 100):
             assert first[0]["doc_id"].to_list() == first[1]["doc_id"].to_list()
+
+
+# --- of whatever Python callers give --------------------------------------------------------------------------------
+
+
+@FRAMES
+def test_the_first_stage_and_fusion(make: Any) -> None:
+    from evenrank.search.fusion import interpolate, tune
+    from evenrank.search.indexes import retrieve
+
+    asked = {"q1": "she", "q2": "nothing he"}
+    found = retrieve(TEXTS, asked, k=5, stopwords=None, quiet=True)
+    assert found.table["doc_id"].to_list() == ["d1", "d2", "d3"]
+    collection = frame(list(TEXTS.items()), "docno text", make)
+    queries = frame(list(asked.items()), "qid query", make)
+    assert retrieve(collection, queries, k=5, stopwords=None, quiet=True).table.equals(found.table)
+    with pytest.raises(EvenrankError, match=r"^`queries`: the table has no column query_id, text"):
+        retrieve(TEXTS, frame([(1,)], "a", make), quiet=True)
+    rows = frame(ROWS, "qid docno score", make)
+    fused = interpolate([as_run(found, "bm25"), RUN], weights=[0.5, 0.5])
+    assert interpolate({"bm25": found, "b": rows}, weights=[0.5, 0.5]).table.equals(fused.table)
+    judged = frame(JUDGED, "qid docno label", make)
+    assert tune([found, rows], qrels=judged, folds=2).names == ("bm25", "run 2")
+    with pytest.raises(EvenrankError, match=r"^`runs`, number 2: the table has no column score"):
+        as_runs([RUN, frame(JUDGED, "qid docno label", make)])

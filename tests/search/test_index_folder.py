@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evenrank import EvenrankError, InputError, build_index, open_index, retrieve
+from evenrank import Encoding, EvenrankError, InputError, build_index, open_index, retrieve
 from evenrank._version import __version__
 from evenrank.files import scan_collection
 from evenrank.files.reading import is_index
@@ -30,37 +31,40 @@ def index(tmp_path: Path) -> Path:
 
 
 def test_a_manifest_says_what_was_indexed(tmp_path: Path) -> None:
-    import hashlib
-
     path = tmp_path / "c.tsv"
     path.write_text("d1\tThe cat sat\nd2\tdogs\n")
     built = build_index(path, out=tmp_path / "index", k1=1.5, stopwords=None, quiet=True)
     manifest = read_manifest(tmp_path / "index")
     assert manifest == built
     assert (manifest.kind, manifest.documents, manifest.evenrank) == ("bm25", 2, __version__)
-    assert manifest.collection == {
-        "role": "collection",
-        "path": str(path),
-        "bytes": path.stat().st_size,
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-    }
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert manifest.collection == {"role": "collection", "path": str(path), "bytes": 23, "sha256": sha256}
     assert begin_digest(path)() == manifest.collection
-    assert {"k1": 1.5, "b": 0.4, "stopwords": None, "stemmer": "english", "rm3": False}.items() <= dict(
-        manifest.settings
-    ).items()
+    own = {"k1": 1.5, "b": 0.4, "stopwords": None, "stemmer": "english", "rm3": False}
+    assert own.items() <= dict(manifest.settings).items()
     assert manifest.versions.keys() == {"numpy", "polars", "PyStemmer"}
     assert {*os.listdir(tmp_path / "index")} == {"index.json", *manifest.files}
     assert open_index(tmp_path / "index", check=True).manifest == built
 
 
-def test_a_collection_of_several_files_and_one_in_memory(tmp_path: Path) -> None:
+@pytest.fixture
+def parts(tmp_path: Path) -> Path:
+    """A collection of two files."""
     (tmp_path / "parts").mkdir()
     for i in (1, 2):
-        (tmp_path / "parts" / f"{i}.tsv").write_text(f"d{i}\tcat\n")
-    digest = build_index(tmp_path / "parts", out=tmp_path / "index", quiet=True).collection
+        (tmp_path / "parts" / f"{i}.tsv").write_text(f"d{i}\tdog\n")
+    return tmp_path / "parts"
+
+
+def test_a_collection_of_several_files_or_in_memory(tmp_path: Path, parts: Path) -> None:
+    digest = build_index(parts, out=tmp_path / "index", quiet=True).collection
     assert (digest["files"], digest["bytes"]) == (2, 14)
     assert isinstance(digest["sha256"], str)
     assert begin_digest(COLLECTION)()["sha256"] is None
+    run = retrieve(tmp_path / "index", QUERIES, quiet=True)
+    (parts / "2.tsv").write_text("a\tdogs\nb\tdogs\n")
+    note = f"bm25: the collection {parts} has changed since the index was made"
+    assert retrieve(tmp_path / "index", QUERIES, quiet=True).notes == (*run.notes, note)
 
 
 # --- files that change ------------------------------------------------------------------------------------------------
@@ -83,19 +87,15 @@ def test_files_that_are_cut_while_they_are_open(index: Path, when: str, monkeypa
     """A search that reads beyond their end would end the process."""
     opened, search = open_index(index), Index.search
 
-    def cut() -> None:
+    def cut(found: Any = None) -> Any:
         for name in opened.manifest.files:
             os.truncate(index / name, 0)
-
-    def cutting(*arguments: Any, **settings: Any) -> Any:
-        found = search(*arguments, **settings)
-        cut()
         return found
 
     if when == "before":
         cut()
     else:
-        monkeypatch.setattr(Index, "search", cutting)
+        monkeypatch.setattr(Index, "search", lambda *given, **settings: cut(search(*given, **settings)))
     with pytest.raises(InputError, match=r"index: the index is damaged: by-turn.npy has 0 bytes, expected 136$"):
         opened.search(QUERIES, quiet=True)
 
@@ -103,66 +103,51 @@ def test_files_that_are_cut_while_they_are_open(index: Path, when: str, monkeypa
 # --- a folder that is no index, or a damaged one --------------------------------------------------------------------
 
 
-def test_folders_that_are_no_index(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"absent: expected an index, found no index.json$"):
-        open_index(tmp_path / "absent")
+def test_folders_that_are_no_index(tmp_path: Path, index: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"file: expected an index, found no index.json$"):
-        open_index(tmp_path / "file")
-    (tmp_path / "index.json").mkdir()
+    for name in ("absent", "file"):
+        with pytest.raises(InputError, match=rf"{name}: expected an index, found no index.json$"):
+            open_index(tmp_path / name)
+    odd = tmp_path / "odd"
+    (odd / "index.json").mkdir(parents=True)
     with pytest.raises(InputError, match=r"index.json cannot be read: Is a directory$"):
-        open_index(tmp_path)
-
-
-def test_a_folder_of_parts_is_still_a_collection(tmp_path: Path) -> None:
-    (tmp_path / "index.json").write_text('{"id": "d1", "text": "a cat"}\n')
-    (tmp_path / "part-000000.tsv").write_text("d2\ta dog\n")
-    assert not is_index(tmp_path)
-    assert retrieve(tmp_path, QUERIES, quiet=True).table["doc_id"].to_list() == ["d2"]
+        open_index(odd)
+    # A folder of parts is still a collection, and an index is none.
+    (odd / "index.json").rmdir()
+    (odd / "index.json").write_text('{"id": "d1", "text": "a cat"}\n')
+    (odd / "part-000000.tsv").write_text("d2\ta dog\n")
+    assert not is_index(odd)
+    assert retrieve(odd, QUERIES, quiet=True).table["doc_id"].to_list() == ["d2"]
     with pytest.raises(InputError, match=r"expected an index, found an index.json of something else$"):
-        open_index(tmp_path)
-
-
-def test_an_index_is_no_collection(index: Path) -> None:
+        open_index(odd)
     with pytest.raises(InputError, match=r"index: is an index; expected a collection$"):
         list(scan_collection(index))
 
 
-def changed(**values: object) -> Callable[[dict[str, Any]], object]:
-    return lambda manifest: manifest | values
+NOT_VALID = "the index is damaged: index.json has no valid "
+MANIFESTS: list[tuple[dict[str, object], str]] = [
+    ({"format": "evenrank index 9"}, "the index has the format 'evenrank index 9', expected 'ev"),
+    ({"format": None}, "expected an index, found an index.json of something else"),
+    ({"kind": "magic"}, NOT_VALID + "'kind'"),
+    ({"kind": []}, NOT_VALID + "'kind'"),
+    ({"documents": 0}, NOT_VALID + "'documents'"),
+    ({"documents": True}, NOT_VALID + "'documents'"),
+    ({"documents": 2**40}, NOT_VALID + "'documents'"),
+    ({"documents": 3}, "the index is damaged: ids-starts.npy does not fit the other files"),
+    ({"settings": "k1"}, NOT_VALID + "'settings'"),
+    ({"model": "m"}, NOT_VALID + "'model'"),
+    ({"evenrank": 1}, NOT_VALID + "'evenrank'"),
+    ({"files": None}, NOT_VALID + "'files'"),
+    ({"files": {"../x.npy": {"bytes": 1, "sha256": ""}}}, NOT_VALID + "'files'"),
+    ({"files": {"x.npy": {"bytes": "1", "sha256": ""}}}, NOT_VALID + "'files'"),
+    ({"settings": {}}, "the index is damaged: "),
+]
 
 
-MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
-    "another format": (changed(format="evenrank index 9"), "the index has the format 'evenrank index 9', expected 'ev"),
-    "no format": (changed(format=None), "expected an index, found an index.json of something else"),
-    "a list": (lambda manifest: [manifest], "expected an index, found an index.json of something else"),
-    "another kind": (changed(kind="magic"), "the index is damaged: index.json has no valid 'kind'"),
-    "a kind that is none": (changed(kind=[]), "the index is damaged: index.json has no valid 'kind'"),
-    "no documents": (changed(documents=0), "the index is damaged: index.json has no valid 'documents'"),
-    "true documents": (changed(documents=True), "the index is damaged: index.json has no valid 'documents'"),
-    "too many": (changed(documents=2**40), "the index is damaged: index.json has no valid 'documents'"),
-    "more documents": (changed(documents=3), "the index is damaged: ids-starts.npy does not fit the other files"),
-    "settings as text": (changed(settings="k1"), "the index is damaged: index.json has no valid 'settings'"),
-    "a model as text": (changed(model="m"), "the index is damaged: index.json has no valid 'model'"),
-    "no version": (changed(evenrank=1), "the index is damaged: index.json has no valid 'evenrank'"),
-    "no files": (changed(files=None), "the index is damaged: index.json has no valid 'files'"),
-    "another file": (
-        changed(files={"../x.npy": {"bytes": 1, "sha256": ""}}),
-        "the index is damaged: index.json has no valid 'files'",
-    ),
-    "a size as text": (
-        changed(files={"x.npy": {"bytes": "1", "sha256": ""}}),
-        "the index is damaged: index.json has no valid 'files'",
-    ),
-    "no settings": (changed(settings={}), "the index is damaged: "),
-}
-
-
-@pytest.mark.parametrize("name", MANIFESTS)
-def test_a_damaged_manifest(index: Path, name: str) -> None:
-    change, message = MANIFESTS[name]
+@pytest.mark.parametrize(("changes", "message"), MANIFESTS, ids=str)
+def test_a_damaged_manifest(index: Path, changes: dict[str, object], message: str) -> None:
     values = json.loads((index / "index.json").read_text())
-    (index / "index.json").write_text(json.dumps(change(values)))
+    (index / "index.json").write_text(json.dumps(values | changes))
     with pytest.raises(InputError) as caught:
         retrieve(open_index(index), QUERIES)
     assert str(caught.value).startswith(f"{index}: {message}")
@@ -172,6 +157,9 @@ def test_a_damaged_manifest(index: Path, name: str) -> None:
     "content", [b"", b"{", b"[" * 100_000, b'{"a":' * 100_000, b"\xff\xfe", b'{"format": ' + b"9" * 5000 + b"}"]
 )
 def test_a_manifest_that_is_not_json(index: Path, content: bytes) -> None:
+    (index / "index.json").write_text("[{}]")
+    with pytest.raises(InputError, match=r": expected an index, found an index.json of something else$"):
+        open_index(index)
     (index / "index.json").write_bytes(content)
     # Told by its other files.
     assert is_index(index)
@@ -228,22 +216,13 @@ def test_where_no_index_is_built(tmp_path: Path, index: Path) -> None:
         build_index(COLLECTION, out="memory://index")
 
 
-def test_an_index_in_an_empty_folder(tmp_path: Path) -> None:
-    (tmp_path / "index").mkdir()
-    build_index(COLLECTION, out=tmp_path / "index", quiet=True)
-    assert retrieve(tmp_path / "index", QUERIES, quiet=True).table.height == 1
-
-
-def interrupted(folder: Path, *names: str) -> None:
-    """What a killed build leaves."""
-    with IndexWriter(folder, "bm25", {}) as writer:
-        for name in names:
-            writer.file(name).write_text("half")
-
-
 def test_an_unfinished_index_is_refused_and_built_again(tmp_path: Path) -> None:
+    """A killed build left it; an empty folder is built in too."""
     folder = tmp_path / "index"
-    interrupted(folder, "scores.npy", "counts.part")
+    folder.mkdir()
+    with IndexWriter(folder, "bm25", {}) as writer:
+        for name in ("scores.npy", "counts.part"):
+            writer.file(name).write_text("half")
     assert is_index(folder)
     with pytest.raises(InputError, match=r": the index was not finished: run the command that builds it again$"):
         retrieve(folder, QUERIES)
@@ -278,6 +257,8 @@ def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match=r"index: cannot be written: No space left on device$"):
         build_index(batches(), out=tmp_path / "index", quiet=True)
+    with pytest.raises(EvenrankError, match=r"^BM25 has no model: "):
+        build_index(COLLECTION, out=tmp_path / "index", encoding=Encoding(device="cuda"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -288,23 +269,3 @@ def test_a_collection_that_changes_is_no_index(tmp_path: Path) -> None:
     path.write_text("d1\tcat and dog\n")
     with pytest.raises(EvenrankError, match=r"c.tsv: changed while it was read$"):
         digest()
-
-
-def test_bm25_needs_no_device(tmp_path: Path) -> None:
-    from evenrank import Encoding
-
-    with pytest.raises(EvenrankError, match=r"^BM25 has no model: "):
-        build_index(COLLECTION, out=tmp_path / "index", encoding=Encoding(device="cuda"))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_collection_that_changed_later_is_noted(tmp_path: Path) -> None:
-    for name in ("one.tsv", "two.tsv"):
-        (tmp_path / "parts").mkdir(exist_ok=True)
-        (tmp_path / "parts" / name).write_text(f"{name}\tdogs\n")
-    build_index(tmp_path / "parts", out=tmp_path / "index", quiet=True)
-    run = retrieve(tmp_path / "index", QUERIES, quiet=True)
-    (tmp_path / "parts" / "two.tsv").write_text("a\tdogs\nb\tdogs\n")
-    again = retrieve(tmp_path / "index", QUERIES, quiet=True)
-    note = f"bm25: the collection {tmp_path / 'parts'} has changed since the index was made"
-    assert again.notes == (*run.notes, note)

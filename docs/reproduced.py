@@ -48,8 +48,8 @@ WORDS = {
     " Eq. 7). A lower MATS (Eqs. 8 and 9) means less position bias. Differences are rotated minus original passages, or"
     " in the claim's order.",
     "sampling": "At *real*, rankers have two towers, counsel-chat replaces dev and QS1, and Grep-BiasIR replaces QS2.",
-    "ibbr": "*None* is trained without IBBR. Clicks are planted, 80 % male. At *real* TS with its sign turned lowers"
-    " |ΔA-PRF| too.",
+    "ibbr": "Rows called *none* are trained without IBBR. Clicks are planted, 80 % male. At *real*, TS with its sign"
+    " reversed lowers |ΔA-PRF| too.",
     "expansion": "At *real*, SQuAD replaces Robust04: each question has one relevant paragraph.",
 }
 """What a reader of a paper's table has to know."""
@@ -262,8 +262,8 @@ def _ran(run: Run) -> str:
     """What ran, and where its values are."""
     command = f"`evenrank experiment {run['experiment']} --scale {run['scale']}`, {run['date'][:10]}"
     stand_ins = "; ".join(f"{name}: {here}" for name, here in {**run["models"], **run["stand_ins"]}.items())
-    text = f"{command}, seeds {', '.join(map(str, run['seeds']))}. {_cell(stand_ins)}."
-    return text + (f" [Its values](../reproduced/{run['values']}) decide the claims." if "values" in run else "")
+    text = f"{command}, seeds {', '.join(map(str, run['seeds']))}. Stand-ins: {_cell(stand_ins)}."
+    return text + (f" [These values](../reproduced/{run['values']}) decide the claims." if "values" in run else "")
 
 
 def _cell(text: str) -> str:

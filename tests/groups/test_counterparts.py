@@ -36,54 +36,48 @@ def test_pairs_and_neutral_words_of_toml(tmp_path: Path) -> None:
     assert load_lexicon(path) != lexicon
 
 
+A_LIST = "with a word or a list of words for each"
+MISTAKES = [
+    ("[pairs]\nhe = 1\n", f"expected a table [pairs] {A_LIST} word"),
+    ("[pairs]\nhe = []\n", f"expected a table [pairs] {A_LIST} word"),
+    ("[pairs]\nhe = ['she', 1]\n", f"expected a table [pairs] {A_LIST} word"),
+    ("[neutral]\nthey = 1\n", f"expected a table [neutral] {A_LIST} neutral word"),
+    ("[pairs]\nhe = 'actor'\n", "[pairs]: 'actor' is no word of the lexicon"),
+    ("[pairs]\nactor = 'she'\n", "[pairs]: 'actor' is no word of the lexicon"),
+    ("[pairs]\ndad = ['mom', 'he']\n", "[pairs]: 'he' and 'dad' are both of the group m"),
+    ("[pairs]\nhe = 'she'\nHe = 'mom'\n", "[pairs]: 'He' is there twice"),
+    ("[pairs]\nhe = 'she'\nshe = 'he'\n", "[pairs]: 'she' is there twice"),
+    ("[pairs]\nhe = ['she', 'she']\n", "[pairs]: 'she' is there twice"),
+    ("[neutral]\nthey = 'actor'\n", "[neutral]: 'actor' is no word of the lexicon"),
+    ("[neutral]\nthey = ['she', 'SHE']\n", "[neutral]: 'SHE' is there twice"),
+    (
+        "[neutral]\n'the first lady' = 'she'\n",
+        "[neutral]: 'the first lady' is not neutral, first lady is of the group f",
+    ),
+    ("[neutral]\n'-' = 'she'\n", "[neutral]: '-' contains no word"),
+    (f"[neutral]\n'{'a ' * 33}' = 'she'\n", f"[neutral]: expected at most 32 words, found 33: {quoted('a ' * 33)}"),
+]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
-    [
-        ("[pairs]\nhe = 1\n", "expected a table [pairs] with a word or a list of words for each word"),
-        ("[pairs]\nhe = []\n", "expected a table [pairs] with a word or a list of words for each word"),
-        ("[pairs]\nhe = ['she', 1]\n", "expected a table [pairs] with a word or a list of words for each word"),
-        ("[neutral]\nthey = 1\n", "expected a table [neutral] with a word or a list of words for each neutral word"),
-        ("[pairs]\nhe = 'actor'\n", "[pairs]: 'actor' is no word of the lexicon"),
-        ("[pairs]\nactor = 'she'\n", "[pairs]: 'actor' is no word of the lexicon"),
-        ("[pairs]\nhe = 'dad'\n", "[pairs]: 'he' and 'dad' are both of the group m"),
-        ("[pairs]\ndad = ['mom', 'he']\n", "[pairs]: 'he' and 'dad' are both of the group m"),
-        ("[pairs]\nhe = 'she'\nHe = 'mom'\n", "[pairs]: 'He' is there twice"),
-        ("[pairs]\nhe = 'she'\nshe = 'he'\n", "[pairs]: 'she' is there twice"),
-        ("[pairs]\nhe = ['she', 'she']\n", "[pairs]: 'she' is there twice"),
-        ("[neutral]\nthey = 'actor'\n", "[neutral]: 'actor' is no word of the lexicon"),
-        ("[neutral]\nthey = ['she', 'SHE']\n", "[neutral]: 'SHE' is there twice"),
-        ("[neutral]\nhe = 'she'\n", "[neutral]: 'he' is not neutral, he is of the group m"),
-        (
-            "[neutral]\n'the first lady' = 'she'\n",
-            "[neutral]: 'the first lady' is not neutral, first lady is of the group f",
-        ),
-        ("[neutral]\n'-' = 'she'\n", "[neutral]: '-' contains no word"),
-        (f"[neutral]\n'{'a ' * 33}' = 'she'\n", f"[neutral]: expected at most 32 words, found 33: {quoted('a ' * 33)}"),
-    ],
+    [(WORDS + content, message) for content, message in MISTAKES]
+    + [(f"pairs = 1\n{WORDS}", f"expected a table [pairs] {A_LIST} word")],
 )
 def test_mistakes(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "words.toml"
-    path.write_text(WORDS + content)
+    path.write_text(content)
     with pytest.raises(InputError) as caught:
         load_lexicon(path)
     assert str(caught.value) == f"{path}: {message}"
 
 
-def test_pairs_that_are_no_table(tmp_path: Path) -> None:
-    path = tmp_path / "words.toml"
-    path.write_text(f"pairs = 1\n{WORDS}")
-    with pytest.raises(InputError, match=r"expected a table \[pairs\]"):
-        load_lexicon(path)
-
-
 def test_pairs_of_a_lexicon_made_by_hand() -> None:
-    words = (("she", "f"), ("he", "m"))
-    lexicon = Lexicon("mine", ("f", "m"), words, (0.5, 0.5), ("m", "f"), pairs=(("she", "he"),))
-    assert lexicon.pairs == (("she", "he"),)
-    with pytest.raises(EvenrankError, match=r"\[pairs\]: 'her' is no word of the lexicon"):
-        Lexicon("mine", ("f", "m"), words, (0.5, 0.5), ("m", "f"), pairs=(("she", "her"),))
-    with pytest.raises(EvenrankError, match=r"\[neutral\]: 'her' is no word of the lexicon"):
-        Lexicon("mine", ("f", "m"), words, (0.5, 0.5), ("m", "f"), neutral=(("her", "they"),))
+    by_hand = ("mine", ("f", "m"), (("she", "f"), ("he", "m")), (0.5, 0.5), ("m", "f"))
+    assert Lexicon(*by_hand, pairs=(("she", "he"),)).pairs == (("she", "he"),)
+    for table, pair in (("pairs", ("she", "her")), ("neutral", ("her", "they"))):
+        with pytest.raises(EvenrankError, match=rf"\[{table}\]: 'her' is no word of the lexicon"):
+            Lexicon(*by_hand, **{table: (pair,)})  # type: ignore[arg-type]
 
 
 def test_built_in_counterparts() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ import polars as pl
 
 from evenrank.files import Run
 from evenrank.groups import GroupTable
+from evenrank.measures import Evaluation, parse_measure, resolve
 
 Docs = list[str]
 
@@ -166,6 +168,19 @@ def rankings(run: Run) -> dict[str, list[tuple[str, float]]]:
     for query, doc, score in run.table.select("query_id", "doc_id", "score").iter_rows():
         table.setdefault(query, []).append((doc, score))
     return table
+
+
+def check_over_orders(run: Evaluation, name: str, value: Callable[[str, Docs], float]) -> None:
+    """A measure's values, mean and ends over ties, and mean over any order are those of all orders one by one."""
+    measure, lists = parse_measure(name), rankings(run.run)
+    how = resolve(measure)
+    columns = run.values(measure), how.expected(run), *how.bounds(run), run.random_values(measure)
+    for query, *found in zip(run.queries_of(measure), *columns, strict=True):
+        ranking = lists.get(query, [])
+        of = functools.partial(value, query)
+        own, anyhow = over_orders(ranking, of), over_orders([(doc, 0.0) for doc, _ in ranking], of)
+        wanted = [of([doc for doc, _ in ranking]), *own, anyhow[0]]
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9, err_msg=f"{name}, query {query}")
 
 
 Rows = Sequence[Sequence[float]]

@@ -106,40 +106,32 @@ def test_the_sorted_lists_keep_the_candidates(seed: int) -> None:
     assert relevance_first(run) is sorted_
 
 
-def test_measures_that_are_not_linear() -> None:
-    for seed in range(6):
-        run, judged, magnitude = case(seed)
-        found = resolve(parse_measure("AbsARaB@4")).by_relevance(run)
-        wanted = expected(run, judged, lambda _, docs, m=magnitude: abs(slow.arab([m[doc] for doc in docs], 4)))  # type: ignore[misc]
-        # 200 draws.
-        assert found.tolist() == pytest.approx(wanted, abs=0.2)
-        # By falling grade every clicked document wins all of its pairs.
-        parts = resolve(parse_measure("DeltaAPRF")).parts_by_relevance(run)
-        assert all(set(part[~np.isnan(part)]) <= {1.0} for part in parts)
-        shares = resolve(parse_measure("APRF(group='m')")).by_relevance(run)
-        own = run.values(parse_measure("APRF(group='m')"))
-        assert (np.isnan(shares) == np.isnan(own)).all()
-        assert set(shares[~np.isnan(shares)]) <= {1.0}
-        whole = resolve(parse_measure("|ARaB|@4"))
-        signed = resolve(parse_measure("ARaB@4")).by_relevance(run)
-        figure = whole.figure_by_relevance(run)
-        assert figure is not None
-        assert figure >= abs(np.nanmean(signed)) - 0.1
-        assert resolve(parse_measure("|DeltaAPRF|")).figure_by_relevance(run) is None
+@pytest.mark.parametrize("seed", range(6))
+def test_measures_that_are_not_linear(seed: int) -> None:
+    run, judged, magnitude = case(seed)
+    found = resolve(parse_measure("AbsARaB@4")).by_relevance(run)
+    wanted = expected(run, judged, lambda _, docs: abs(slow.arab([magnitude[doc] for doc in docs], 4)))
+    # 200 draws.
+    assert found.tolist() == pytest.approx(wanted, abs=0.2)
+    # By falling grade every clicked document wins all of its pairs.
+    parts = resolve(parse_measure("DeltaAPRF")).parts_by_relevance(run)
+    assert all(set(part[~np.isnan(part)]) <= {1.0} for part in parts)
+    shares = resolve(parse_measure("APRF(group='m')")).by_relevance(run)
+    assert (np.isnan(shares) == np.isnan(run.values(parse_measure("APRF(group='m')")))).all()
+    assert set(shares[~np.isnan(shares)]) <= {1.0}
+    figure = resolve(parse_measure("|ARaB|@4")).figure_by_relevance(run)
+    assert figure is not None
+    assert figure >= abs(np.nanmean(resolve(parse_measure("ARaB@4")).by_relevance(run))) - 0.1
+    assert resolve(parse_measure("|DeltaAPRF|")).figure_by_relevance(run) is None
 
 
 def test_measures_of_ir_measures_alone() -> None:
     run, judged, _ = case(3)
-    found = resolve(parse_measure("Judged@2")).by_relevance(run)
+    measured = dict(zip(run.judged, resolve(parse_measure("Judged@2")).by_relevance(run).tolist(), strict=True))
+    # trec_eval's cutoff, whatever the length of the list.
+    shares = expected(run, judged, lambda query, docs: sum(doc in judged.get(query, {}) for doc in docs[:2]) / 2)
     lists = slow.rankings(run.run)
-
-    def share(query: str, docs: Docs) -> float:
-        # trec_eval's cutoff, whatever the length of the list.
-        return sum(doc in judged.get(query, {}) for doc in docs[:2]) / 2
-
-    by_query = dict(zip(run.queries, expected(run, judged, share), strict=True))
-    measured = dict(zip(run.judged, found.tolist(), strict=True))
-    for query, value in by_query.items():
+    for query, value in zip(run.queries, shares, strict=True):
         if query in measured and len(lists[query]) > 1:
             assert measured[query] == pytest.approx(value, abs=0.15)
 

@@ -33,10 +33,7 @@ def evaluation(seed: int, **kwargs) -> tuple[Evaluation, dict, dict]:
     found = Evaluation(Run.from_table(rows), scores, qrels)
     found.background = found.as_background("run", 200)
     columns = {row["doc_id"]: row for row in scores.table.iter_rows(named=True)}
-    grades: dict[str, dict[str, int]] = {}
-    for query, doc, grade in qrels.iter_rows():
-        grades.setdefault(query, {})[doc] = grade
-    return found, columns, grades
+    return found, columns, slow.graded(found)
 
 
 def table(**columns: list) -> GroupTable:

@@ -19,23 +19,18 @@ NAMES = "nDCG@1 nDCG@3 nDCG RR RR@2 RR@10 AP AP@3 AP(rel=2) P@3 P(rel=2)@2 R@2 R
 seeds = st.integers(0, 10_000)
 
 
-def dicts(run: Run, qrels) -> tuple[dict, dict]:
-    as_run: dict = {}
-    for query, doc, score in run.table.select("query_id", "doc_id", "score").iter_rows():
-        as_run.setdefault(query, {})[doc] = score
-    as_qrels: dict = {}
-    for query, doc, grade in qrels.iter_rows():
-        as_qrels.setdefault(query, {})[doc] = grade
-    return as_run, as_qrels
+def dicts(found):
+    """The run and the judgements as ir_measures takes them."""
+    ranked = {query: dict(docs) for query, docs in slow.rankings(found.run).items()}
+    return slow.graded(found), ranked
 
 
 @given(seeds)
 @settings(max_examples=30, deadline=None)
 def test_every_query_equals_ir_measures(seed):
     table, _, qrels = slow.random_case(seed, longest=9)
-    run = Run.from_table(table)
-    found = Evaluation(run, qrels=qrels)
-    as_run, as_qrels = dicts(run, qrels)
+    found = Evaluation(Run.from_table(table), qrels=qrels)
+    as_qrels, as_run = dicts(found)
     measures = parse_measures(NAMES)
     # Without ties all measures are theirs; with them RR@k is not, which they take by rising id.
     strict = {q: {doc: -float(place) for place, doc in enumerate(docs)} for q, docs in as_run.items()}
@@ -52,12 +47,12 @@ def test_every_query_equals_ir_measures(seed):
             assert value == pytest.approx(theirs[measure, query], abs=1e-9), (measure, query)
 
 
-@given(seeds, st.sampled_from([1, 2, 3, 10]))
+@given(seeds, st.sampled_from([1, 2, 3, 10]), st.sampled_from([0, 1]))
 @settings(max_examples=30, deadline=None)
-def test_values_and_ties_equal_the_slow_versions(seed, k):
+def test_values_and_orders_equal_the_slow_versions(seed, k, below):
     table, _, qrels = slow.random_case(seed, queries=2, longest=5, levels=2)
-    found = Evaluation(Run.from_table(table), qrels=qrels)
-    _, judged = dicts(found.run, qrels)
+    found = Evaluation(Run.from_table(table), qrels=qrels.with_columns(pl.col("relevance") - below))
+    judged = {query: {doc: max(0, g) for doc, g in of.items()} for query, of in slow.graded(found).items()}
     forms = {
         f"nDCG@{k}": lambda grades, all_: slow.ndcg(grades, k, all_),
         f"AP@{k}": lambda grades, all_: slow.ap(grades, k, all_),
@@ -73,7 +68,9 @@ def test_values_and_ties_equal_the_slow_versions(seed, k):
     for text, value in forms.items():
 
         def of(query, docs, value=value):
-            return value([judged[query].get(doc, 0) for doc in docs], list(judged[query].values()))
+            return value(
+                [max(0, judged[query].get(doc, 0)) for doc in docs], [max(0, g) for g in judged[query].values()]
+            )
 
         slow.check_over_orders(found, text, of)
 
@@ -124,33 +121,27 @@ def test_judged_query_outside_the_run_counts_zero_and_an_unjudged_one_nothing():
 
 def test_a_measure_that_only_ir_measures_has_is_passed_through():
     table, _, qrels = slow.random_case(5, longest=9)
-    run = Run.from_table(table)
-    found = Evaluation(run, qrels=qrels)
-    as_run, as_qrels = dicts(run, qrels)
+    found = Evaluation(Run.from_table(table), qrels=qrels)
     measure = parse_measure("Bpref")
-    theirs = {v.query_id: v.value for v in ir_measures.iter_calc([measure], as_qrels, as_run)}
+    theirs = {v.query_id: v.value for v in ir_measures.iter_calc([measure], *dicts(found))}
     assert found.values(measure).tolist() == [theirs[query] for query in found.judged]
     # Which order of ties is best is not known for it; the mean over 200 of them is.
     assert np.isnan(resolve(measure).bounds(found)).all()
     other = resolve(measure).expected(found)
     assert ((other >= 0) & (other <= 1)).all()
-    in_order = Evaluation(Run.from_table(run.table, order="file"), qrels=qrels)
+    in_order = Evaluation(Run.from_table(found.run.table, order="file"), qrels=qrels)
     np.testing.assert_array_equal(resolve(measure).bounds(in_order)[0], in_order.values(measure))
     np.testing.assert_array_equal(resolve(measure).expected(in_order), in_order.values(measure))
 
 
 def test_a_passed_through_measure_sees_the_order_of_the_reference_ranking():
     table, scores, qrels = slow.random_case(8, longest=9)
-    run = Run.from_table(table)
-    found = Evaluation(run, scores, qrels)
-    ideal = found.neutral_first()
-    measure = parse_measure("AP(judged_only=True)")
-    first = ideal.first(100)
+    found = Evaluation(Run.from_table(table), scores, qrels)
+    ideal, measure = found.neutral_first(), parse_measure("AP(judged_only=True)")
     expected = {}
-    for query, doc, rank in first.select("query_id", "doc_id", "rank").iter_rows():
+    for query, doc, rank in ideal.first(100).select("query_id", "doc_id", "rank").iter_rows():
         expected.setdefault(query, {})[doc] = -float(rank)
-    _, as_qrels = dicts(run, qrels)
-    theirs = {v.query_id: v.value for v in ir_measures.iter_calc([measure], as_qrels, expected)}
+    theirs = {v.query_id: v.value for v in ir_measures.iter_calc([measure], slow.graded(found), expected)}
     assert ideal.values(measure).tolist() == [theirs[query] for query in ideal.judged]
     assert ideal.values(measure).tolist() != found.values(measure).tolist()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import re
 import string
-import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -162,14 +162,6 @@ def test_a_finding_has_the_sentence_of_its_template() -> None:
     assert words.finding("leans", "{pole}", pole="{x}").text == "{pole} leans {x}: –."
 
 
-def test_templates_are_valid_toml_texts() -> None:
-    for path in FILES:
-        assert all(isinstance(text, str) for text in tomllib.loads(path.read_text(encoding="utf-8")).values())
-
-
-# --- the screen -------------------------------------------------------------------------------------------------------
-
-
 def said(place: str, text: str, subject: str = "") -> Finding:
     return Finding("key", subject, "shown", None, text, place)  # type: ignore[arg-type]
 
@@ -181,29 +173,41 @@ def page(*findings: Finding, **more: object) -> Page:
     return Page("kind", "title", findings, **{"table": FIGURES, **more})  # type: ignore[arg-type]
 
 
-def test_answer_warnings_table_findings_and_notes_in_this_order() -> None:
-    found = page(
+LONG = "word " * 15 + "words"
+OTHER = Table("All figures", (Column("name"), Column("n")), [("a", "12")])
+MARKED = Table("", (Column("name", TEXT, ""), Column("mean", shorts(3), mark=lambda row: "●")), [("a", 0.25)])
+LEGEND = ("● differs from 0", "~ ties decide", "in standard deviations")
+SIMILAR = [f"the-same-beginning-of-a-name-{one}" for one in "12"]
+ALIKE_AT_BOTH_ENDS = [f"the-same-beginning-{one}-and-the-same-end" for one in "12"]
+PAGES = {
+    "answer, warnings, table, findings and notes": page(
         said("note", "It has ties."), said("finding", "a leans.", "a"), said("finding", "And more.", "a"),
         said("warning", "Few queries."), said("answer", "A is better."), said("answer", "No bias."),
         said("finding", "longer leans.", "longer"), said("detail", "Nowhere."), aside="40 queries",
-    )  # fmt: skip
-    assert found.text() == (
-        f"A is better. No bias.{'40 queries':>59}\nFew queries.\n\n"
-        "   mean\na  .250\nb  .500\n\n"
-        # What is said of something reads on from its name.
-        "a       leans. And more.\n"
-        "longer  leans.\n"
-        "Note    It has ties."
-    )
+    ),
+    "what stands beside the answer": page(said("answer", f"{LONG} and one"), aside="40 queries", table=None),
+    "sections and facts": page(said("answer", "A."), sections=(Section("More", (OTHER,)),),
+                               facts=(("queries", "1"), ("mean", "0.5"))),
+    "names that are cut": page(*(said("finding", f"{name} leans.", name) for name in SIMILAR)),
+    "names that are not": page(*(said("finding", f"{name} leans.", name) for name in ALIKE_AT_BOTH_ENDS)),
+    "the legend has the marks of the table": page(table=MARKED, legend=LEGEND),
+    "the legend of a table without marks": page(legend=LEGEND),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_screens(name: str, snapshot: Any) -> None:
+    assert PAGES[name].text() == snapshot
+    assert PAGES[name].text(full=True) == snapshot(name="full")
 
 
 def test_what_stands_beside_the_answer_has_a_line_of_its_own_where_there_is_no_room() -> None:
-    long = "word " * 15 + "words"
-    assert page(said("answer", long), aside="40 queries", table=None).text() == f"{long}\n{'40 queries':>80}"
-    two = page(said("answer", f"{long} and one"), aside="40 queries", table=None).text().split("\n")
-    assert two == [long, f"and one{'40 queries':>73}"]
-    assert page(said("answer", "x" * 69), aside="40 queries", table=None).text() == f"{'x' * 69}\n{'40 queries':>80}"
-    assert page(said("answer", "x" * 68), aside="40 queries", table=None).text() == f"{'x' * 68}  40 queries"
+    for text, beside in (
+        (LONG, f"\n{'40 queries':>80}"),
+        ("x" * 69, f"\n{'40 queries':>80}"),
+        ("x" * 68, "  40 queries"),
+    ):
+        assert page(said("answer", text), aside="40 queries", table=None).text() == text + beside
 
 
 def test_three_notes_and_the_others_with_full() -> None:
@@ -212,32 +216,8 @@ def test_three_notes_and_the_others_with_full() -> None:
     assert [number for number in range(5) if f"Note {number}." in screen] == [0, 1, 2]
     assert "Remark" not in screen
     assert "Notes:\n  Note 3.\n  Note 4.\n  Remark.\n\nFindings (evenrank explain KEY): key" in found.text(full=True)
-
-
-def test_sections_and_facts_are_for_the_full_view() -> None:
-    other = Table("All figures", (Column("name"), Column("n")), [("a", "12")])
-    found = page(said("answer", "A."), sections=(Section("More", (other,)),), facts=(("queries", "1"), ("mean", "0.5")))
-    assert "All figures" not in found.text()
-    assert "1 query, mean 0.5\n\nAll figures\n" in found.text(full=True)
-    assert [table.title for table in found.tables] == ["Figures", "All figures"]
-
-
-def test_long_labels_are_cut_where_they_can_be_told_apart() -> None:
-    first, second = "the-same-beginning-of-a-name-1", "the-same-beginning-of-a-name-2"
-    lines = page(said("finding", f"{first} leans.", first), said("finding", f"{second} too.", second)).text()
-    assert lines.split("\n\n")[-1].split("\n") == ["the-same…-name-1  leans.", "the-same…-name-2  too."]
-    middle = [f"the-same-beginning-{one}-and-the-same-end" for one in "12"]
-    lines = page(*(said("finding", f"{name} leans.", name) for name in middle)).text()
-    assert all(f"  {name} leans." in lines for name in middle)
-
-
-def test_the_legend_has_the_marks_of_the_table() -> None:
-    marked = Table("", (Column("name", TEXT, ""), Column("mean", shorts(3), mark=lambda row: "●")), [("a", 0.25)])
-    parts = ("● differs from 0", "~ ties decide", "in standard deviations")
-    # A part stays in one line.
-    assert page(table=marked, legend=parts).key == "●\xa0differs\xa0from\xa00   in\xa0standard\xa0deviations"
-    assert page(table=marked, legend=parts).text().endswith("\n● differs from 0   in standard deviations")
-    assert page(legend=parts).key == "in\xa0standard\xa0deviations"
+    # A part of a legend stays in one line.
+    assert PAGES["the legend of a table without marks"].key == "in\xa0standard\xa0deviations"
 
 
 def test_no_text_of_a_screen_steers_the_terminal() -> None:
@@ -250,18 +230,10 @@ def test_no_text_of_a_screen_steers_the_terminal() -> None:
     assert "\x1b" not in found.text(full=True)
 
 
-# --- tables that are too wide -----------------------------------------------------------------------------------------
-
-
 def wide(columns: int, *, second: bool = False) -> Table:
     names = [Column("name", TEXT, "")] + [Column("more", TEXT, "", lambda row: "kept")] * second
     figures = [Column(f"figure {place}", shorts(3), of=lambda row, place=place: place / 10) for place in range(columns)]
     return Table("", (*names, *figures), [("a-name",), ("b",)], below=lambda row: "below a" * (row[0] == "a-name"))
-
-
-def test_a_table_that_fits_stays_one() -> None:
-    table = wide(5)
-    assert table.packed(80) == [table]
 
 
 @pytest.mark.parametrize("second", [False, True])
@@ -295,13 +267,10 @@ def test_a_column_without_a_heading_stays_with_the_one_before() -> None:
         assert max(map(len, text.splitlines())) <= 80
 
 
-def test_a_row_whose_last_text_is_empty_is_there() -> None:
-    table = Table(
-        "", (Column("name"), Column("n", shorts(1)), Column("last", TEXT, "")), [("a", 0.5, ""), ("b", 0.5, "x")]
-    )
-    assert table.text(80) == "name   n\na     .5\nb     .5  x"
-
-
-def test_a_wide_table_without_any_heading_is_one() -> None:
-    table = Table("", tuple(Column(f"{place}", TEXT, "", lambda row: "x" * 30) for place in range(4)), [0])
-    assert table.packed(80) == [table]
+def test_tables_that_stay_one() -> None:
+    bare = Table("", tuple(Column(f"{place}", TEXT, "", lambda row: "x" * 30) for place in range(4)), [0])
+    assert bare.packed(80) == [bare]  # without any heading
+    fitting = wide(5)
+    assert fitting.packed(80) == [fitting]
+    columns = (Column("name"), Column("n", shorts(1)), Column("last", TEXT, ""))
+    assert Table("", columns, [("a", 0.5, ""), ("b", 0.5, "x")]).text(80) == "name   n\na     .5\nb     .5  x"

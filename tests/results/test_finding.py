@@ -22,80 +22,33 @@ SOURCE = Path(evenrank.__file__).parent
 FILES = sorted((SOURCE / "phrases").glob("*.toml"))
 
 
-class Keys:
-    """The keys of templates that a module names: first arguments of ``text`` and ``finding``."""
-
-    def __init__(self, tree: ast.Module) -> None:
-        self.tree = tree
-        self.functions = {one.name: one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)}
-        self.seen: set[str] = set()
-        self.sentences, self.parts = set(self.named("finding")), set(self.named("text"))
-
-    def named(self, method: str) -> Iterator[str]:
-        for function in (self.tree, *self.functions.values()):
-            own = [a.arg for a in function.args.args] if isinstance(function, ast.FunctionDef) else []
-            for one in ast.walk(function):
-                if not (isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.args):
-                    continue
-                if one.func.attr == method and self.says(one.func.value):
-                    key = one.args[0]
-                    yield from filter(None, self.texts(key))
-                    # A function that hands its first argument on: what it is called with.
-                    if isinstance(function, ast.FunctionDef) and own and ast.unparse(key) == own[0]:
-                        yield from filter(None, self.handed_to(function.name))
-
-    def handed_to(self, function: str) -> Iterator[str]:
-        for one in ast.walk(self.tree):
-            if isinstance(one, ast.Call) and ast.unparse(one.func) == function and one.args:
-                yield from self.texts(one.args[0])
-
-    @staticmethod
-    def says(of: ast.expr) -> bool:
-        return ast.unparse(of) == "_PHRASES" or ast.unparse(of).startswith("phrases(")
-
-    def texts(self, node: ast.expr | None) -> Iterator[str]:
-        """The keys, as regular expressions, that an expression can be."""
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield re.escape(node.value)
-        elif isinstance(node, ast.JoinedStr):
-            yield "".join(re.escape(p.value) if isinstance(p, ast.Constant) else ".+" for p in node.values)
-        elif isinstance(node, ast.IfExp):
-            yield from (*self.texts(node.body), *self.texts(node.orelse))
-        elif isinstance(node, ast.Tuple):
-            yield from self.texts(node.elts[0])
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self.functions:
-            if node.func.id not in self.seen:
-                self.seen.add(node.func.id)
-                for one in ast.walk(self.functions[node.func.id]):
-                    yield from self.texts(one.value) if isinstance(one, ast.Return) else ()
-        elif isinstance(node, ast.Call) and ast.unparse(node).endswith(".replace(' ', '_')"):
-            yield "holds|violated|not_shown"
-        elif isinstance(node, ast.Name):
-            yield from self.assigned(node.id)
-
-    def assigned(self, name: str) -> Iterator[str]:
-        if name in self.seen:
-            return
-        self.seen.add(name)
-        for one in ast.walk(self.tree):
-            if isinstance(one, ast.NamedExpr) and one.target.id == name:
-                yield from self.texts(one.value)
-            if isinstance(one, ast.AugAssign) and ast.unparse(one.target) == name:
-                yield from (f".+{text}" for text in self.texts(one.value))
-            if isinstance(one, ast.Assign):
-                for target in one.targets:
-                    first = target.elts[0] if isinstance(target, ast.Tuple) else target
-                    if ast.unparse(first) == name:
-                        yield from self.texts(one.value)
-        self.seen.discard(name)
+def patterns(node: ast.expr) -> Iterator[str]:
+    """The texts, as regular expressions, that an expression can be; none of those that it does not name itself."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield re.escape(node.value)
+    elif isinstance(node, ast.JoinedStr):
+        yield "".join(re.escape(p.value) if isinstance(p, ast.Constant) else ".+" for p in node.values)  # type: ignore[arg-type]
+    elif isinstance(node, ast.IfExp):
+        yield from (*patterns(node.body), *patterns(node.orelse))
 
 
 @cache
-def named(command: str) -> tuple[set[str], set[str]]:
-    """The keys that the modules of a command name, as regular expressions: of sentences, and of their parts."""
+def named(command: str) -> dict[str, set[str]]:
+    """The texts in the modules of a command: the keys of its sentences and of their parts, and any text."""
+    found: dict[str, set[str]] = {"finding": set(), "text": set(), "any": set()}
     modules = [path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")]
-    found = [Keys(ast.parse(text)) for text in modules if f'phrases("{command}")' in text]
-    return {key for one in found for key in one.sentences}, {key for one in found for key in one.parts}
+    for node in (node for text in modules if f'phrases("{command}")' in text for node in ast.walk(ast.parse(text))):
+        if isinstance(node, ast.Constant | ast.JoinedStr):
+            found["any"].update(patterns(node))
+        elif (
+            isinstance(node, ast.Call) and re.match(r"(_PHRASES|phrases\(.+\))\.", ast.unparse(node.func)) and node.args
+        ):
+            found[ast.unparse(node.func).rpartition(".")[2]].update(patterns(node.args[0]))
+    return found
+
+
+def matched(key: str, some: set[str]) -> bool:
+    return any(re.fullmatch(pattern, key) for pattern in some)
 
 
 def test_there_are_phrases() -> None:
@@ -105,28 +58,26 @@ def test_there_are_phrases() -> None:
 
 
 @pytest.mark.parametrize("command", [path.stem for path in FILES])
-def test_every_key_is_used_and_every_key_that_is_used_is_there(command: str) -> None:
-    keys, used = set(phrases(command).templates), set.union(*named(command))
-    assert used
-    assert [key for key in sorted(keys) if not any(re.fullmatch(one, key) for one in used)] == []
-    assert [one for one in sorted(used) if not any(re.fullmatch(one, key) for key in keys)] == []
-
-
-@pytest.mark.parametrize("command", [path.stem for path in FILES])
-def test_every_template_can_be_filled_and_is_a_sentence(command: str) -> None:
-    sentences, _ = named(command)
-    for key, template in phrases(command).templates.items():
+def test_templates_are_used_and_are_sentences(command: str) -> None:
+    templates, used = phrases(command).templates, named(command)
+    assert used["finding"] | used["text"]
+    assert [key for key in templates if not matched(key, used["any"])] == []
+    keys = used["finding"] | used["text"]
+    assert [one for one in keys if not any(re.fullmatch(one, key) for key in templates)] == []
+    for key, template in templates.items():
         fields = {name for _, name, _, _ in string.Formatter().parse(template) if name is not None}
         assert all(name.isidentifier() for name in fields), key
         said = phrases(command).text(key, **dict.fromkeys(fields, 0.25))
         assert not set(said) & set("{}"), key
         # But for the indentation of commands.
         assert "  " not in re.sub("(?m)^ +", "", re.sub("^[A-Z ]+  ", "", said)), key
-        if not any(re.fullmatch(one, key) for one in sentences):
-            continue
-        # It begins with a capital, or with what it is about.
-        assert re.match(r"[A-Z0-9.`]", said), key
-        assert said.endswith(".") or template.endswith("{misses}"), key
+        # A sentence begins with a capital, or with what it is about, and ends; a reason does neither.
+        begins = re.match(r"[A-Z0-9.`]", said) is not None
+        ends = said.endswith(".") or template.endswith("{misses}")
+        if matched(key, used["finding"]):
+            assert begins, key
+            assert ends, key
+        assert begins == ends or template.startswith("{") or matched(key, used["text"]), key
 
 
 def test_a_template_without_its_value_is_a_mistake() -> None:

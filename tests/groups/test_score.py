@@ -1,10 +1,11 @@
-"""Counting and magnitudes: by hand, and against a slow version."""
+"""Tokens, counts, magnitudes and neutrality: by hand, and against slow versions."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import example, given
@@ -19,6 +20,7 @@ from evenrank.groups import (
     Tokens,
     gendered_spans,
     load_lexicon,
+    neutrality,
     score_in_memory,
     score_texts,
     scoring_of,
@@ -58,6 +60,112 @@ def slow_score(text: str, lexicon: Lexicon, tokens: Tokens, threshold: float) ->
         row[f"magnitude_tf_literal_{group}"] = sum(math.log(n) for n in occurrences)
     row["neutrality"] = slow_neutrality([row[f"count_{group}"] for group in lexicon.groups], lexicon.shares, threshold)
     return row
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("  ...  ", ""),
+        ('She, said "she!" (SHE)', "she said she she"),
+        ("The woman's friend; the women's", "the woman friend the women"),
+        ("don't can't o'clock", "don't can't o'clock"),
+        ("She'll he'd I'm they're we've it's", "she he i they we it"),
+        ("the boys' toys and 'quoted' words'", "the boys toys and quoted words"),
+        ("woman’s don’t womanʼs don＇t", "woman don't woman don't"),
+        ("rock'n'roll's fo'c's'le", "rock'n'roll fo'c's'le"),
+        ("two''words a' 'b", "two words a b"),
+        ("ex-wife mother-in-law snake_case a/b c.d", "ex wife mother in law snake case a b c d"),
+        ("em—dash en–dash ellipsis…end", "em dash en dash ellipsis end"),
+        ("3rd 2024 x² ½", "3rd 2024 x² ½"),
+        ("Straße GROẞ ﬁancée ŒUVRE", "strasse gross fiancée œuvre"),
+        ("ΣΊΣΥΦΟΣ σίσυφος", "σίσυφοσ σίσυφοσ"),
+        ("İstanbul ŉ", "i̇stanbul 'n"),
+        ("cafe\u0301 नमस्ते 東京 она́", "cafe\u0301 नमस्ते 東京 она́"),
+        ("she\u00a0he\u200bhers\u2028his😀him", "she he hers his him"),
+        ("s 's x's 's's", "s s x s"),
+        # A variation selector is a mark; private use and an unassigned plane are not.
+        ("a\U000e0100b c\U000f0000d e\U00040000f", "a\U000e0100b c d e f"),
+    ],
+)
+def test_words(text: str, tokens: str) -> None:
+    assert tokenize(text) == tokens.split() == slow_tokens(text, "word")
+    assert scored([text], lexicon_of({"a": "x", "b": "y"}))["tokens"].to_list() == [len(tokens.split())]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("   ", []),
+        ("She, said  she", ["she,", "said", "she"]),
+        ("woman's don’t ex-wife", ["woman's", "don’t", "ex-wife"]),
+        ("tab\tand\nnewline stay", ["tab\tand\nnewline", "stay"]),
+        ("she\u00a0he", ["she\u00a0he"]),
+        ("Straße İ ΟΔΟΣ", ["straße", "i̇", "οδοσ"]),
+    ],
+)
+def test_whitespace_tokens(text: str, tokens: list[str]) -> None:
+    assert tokenize(text, "whitespace") == tokens == slow_tokens(text, "whitespace")
+    assert scored([text], lexicon_of({"a": "x", "b": "y"}), "whitespace")["tokens"].to_list() == [len(tokens)]
+
+
+@given(TEXTS)
+def test_any_words(text: str) -> None:
+    assert tokenize(text) == slow_tokens(text, "word")
+
+
+@pytest.mark.parametrize(
+    ("counts", "shares", "threshold", "expected"),
+    [
+        ([1, 0], [0.5, 0.5], 1, 1),
+        ([2, 0], [0.5, 0.5], 1, 0),
+        ([3, 1], [0.5, 0.5], 1, 0.5),
+        ([1, 2], [0.5, 0.5], 1, 2 / 3),
+        # The threshold.
+        ([1, 0], [0.5, 0.5], 0, 0),
+        ([0, 0], [0.5, 0.5], 0, 1),
+        ([2, 0], [0.5, 0.5], 1.5, 0),
+        # Unequal shares: 1 − Σ|c/n − J| / (2 · 0.7).
+        ([7, 3], [0.7, 0.3], 1, 1),
+        ([9, 0], [0.7, 0.3], 1, 1 - 0.6 / 1.4),
+        ([1, 1], [0.7, 0.3], 1, 1 - 0.4 / 1.4),
+        ([0, 2], [1.0, 0.0], 1, 0),
+        # Three groups: 1 − Σ|c/n − J| / (2 · 2/3), then / (2 · 0.8).
+        ([2, 1, 0], [1 / 3, 1 / 3, 1 / 3], 1, 0.5),
+        ([0, 9, 0], [0.5, 0.3, 0.2], 1, 1 - 1.4 / 1.6),
+        ([5, 3, 2], [0.5, 0.3, 0.2], 1, 1),
+    ],
+)
+def test_neutrality_by_hand(counts: list[int], shares: list[float], threshold: float, expected: float) -> None:
+    assert neutrality(np.array([counts]), shares, threshold).tolist() == pytest.approx([expected], abs=1e-12)
+    assert slow_neutrality(counts, tuple(shares), threshold) == pytest.approx(expected, abs=1e-12)
+
+
+@given(
+    st.integers(2, 4).flatmap(
+        lambda groups: st.tuples(
+            st.lists(st.lists(st.integers(0, 9), min_size=groups, max_size=groups), min_size=1, max_size=8),
+            st.lists(st.integers(1, 9), min_size=groups, max_size=groups),
+        )
+    ),
+    st.sampled_from([0, 1, 3]),
+)
+def test_any_neutrality(data: tuple[list[list[int]], list[int]], threshold: float) -> None:
+    counts, parts = data
+    shares = tuple(part / sum(parts) for part in parts)
+    found = neutrality(np.array(counts), shares, threshold)
+    assert found.tolist() == pytest.approx([slow_neutrality(row, shares, threshold) for row in counts], abs=1e-12)
+    assert found.min() >= 0
+    assert found.max() <= 1
+    # A text of the rarest group alone is the least neutral there is.
+    alone = np.zeros((1, len(shares)), dtype=int)
+    alone[0, int(np.argmin(shares))] = 5
+    assert neutrality(alone, shares, threshold).tolist() == pytest.approx([0], abs=1e-12)
+
+
+def test_two_equal_shares_give_the_published_form() -> None:
+    counts = np.array([[f, m] for f in range(8) for m in range(8) if f + m > 1])
+    share = counts / counts.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(neutrality(counts, [0.5, 0.5]), 1 - np.abs(share - 0.5).sum(axis=1), rtol=0, atol=1e-15)
 
 
 def test_counts_by_hand() -> None:

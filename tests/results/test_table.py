@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import polars as pl
@@ -25,6 +24,7 @@ from evenrank.results.table import (
     percents,
     with_interval,
 )
+from page_parts import cells as cells_of
 
 NAMES = st.text(st.characters(exclude_categories=("C", "Z", "M"), exclude_characters="−"), max_size=12)
 NUMBERS = st.none() | st.floats(-1e6, 1e6)
@@ -51,31 +51,12 @@ def slow_cells(row: tuple[object, ...]) -> list[str]:
     return [str(name), "–" if mean is None else digits(3).read(mean), "–" if n is None else f"{n:,}", str(last)]
 
 
-class Cells(HTMLParser):
-    """The texts of a table's cells, by row."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.rows: list[list[str]] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "tr":
-            self.rows.append([])
-        elif tag in ("th", "td"):
-            self.rows[-1].append("")
-
-    def handle_data(self, data: str) -> None:
-        if self.rows and self.rows[-1]:
-            self.rows[-1][-1] += data.strip("\n")
-
-
 @given(ROWS)
 def test_text_html_and_frame_say_the_same(rows: list[tuple[object, ...]]) -> None:
     table = Table("Title", COLUMNS, rows)
     cells = [slow_cells(row) for row in rows]
     assert table.text() == slow_text("Title", ["name", "Mean", "n", "表"], cells, {0, 3})
-    shown = Cells(table.html()).rows
+    shown = cells_of(table.html())
     assert shown[0] == ["name", "Mean", "n", "表"]
     for found, wanted in zip(shown[1:], cells, strict=True):
         assert found == [wanted[0], wanted[1].replace("-", "−").replace("e−", "e-"), *wanted[2:]]

@@ -114,14 +114,6 @@ def test_known_by_name_to_the_audit_and_to_ir_measures() -> None:
         add_measure(_SignedExposure())
 
 
-def test_a_document_without_scores_counts_as_unknown() -> None:
-    run = pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "lost"], "score": [2.0, 1.0]})
-    scores = GroupTable.of(pl.DataFrame({"doc_id": ["a"], "count_f": [0], "count_m": [2], "neutrality": [0.0]}))
-    evaluation = Evaluation(Run.from_table(run), scores, missing="neutral")
-    expected = 1 / (1 + 1 / math.log2(3))
-    assert evaluation.values(_SignedExposure() @ 2).tolist() == pytest.approx([expected])
-
-
 @given(st.integers(0, 10_000), st.integers(1, 7))
 def test_values_alone_say_what_ties_and_random_orders_do(seed: int, k: int) -> None:
     evaluation, sign = case(seed, 4)

@@ -95,6 +95,32 @@ def test_the_side_of_a_document_is_that_of_the_pole_with_more_words() -> None:
     assert sides_of_texts(texts, Scoring(load_lexicon("gender-en"))).tolist() == [1, -1, 0, 0]
 
 
+WORDS = """\
+[words]
+f = ["she", "mom", "mum", "ex-wife", "first lady"]
+m = ["he", "dad", "ex-husband"]
+"""
+A_LIST = "with a word or a list of words for each"
+IN_PAIRS = [
+    ("[pairs]\nhe = 1\n", f"expected a table [pairs] {A_LIST} word"),
+    ("[pairs]\nhe = []\n", f"expected a table [pairs] {A_LIST} word"),
+    ("[pairs]\nhe = ['she', 1]\n", f"expected a table [pairs] {A_LIST} word"),
+    ("[neutral]\nthey = 1\n", f"expected a table [neutral] {A_LIST} neutral word"),
+    ("[pairs]\nhe = 'actor'\n", "[pairs]: 'actor' is no word of the lexicon"),
+    ("[pairs]\nactor = 'she'\n", "[pairs]: 'actor' is no word of the lexicon"),
+    ("[pairs]\ndad = ['mom', 'he']\n", "[pairs]: 'he' and 'dad' are both of the group m"),
+    ("[pairs]\nhe = 'she'\nHe = 'mom'\n", "[pairs]: 'He' is there twice"),
+    ("[pairs]\nhe = 'she'\nshe = 'he'\n", "[pairs]: 'she' is there twice"),
+    ("[pairs]\nhe = ['she', 'she']\n", "[pairs]: 'she' is there twice"),
+    ("[neutral]\nthey = 'actor'\n", "[neutral]: 'actor' is no word of the lexicon"),
+    ("[neutral]\nthey = ['she', 'SHE']\n", "[neutral]: 'SHE' is there twice"),
+    (
+        "[neutral]\n'the first lady' = 'she'\n",
+        "[neutral]: 'the first lady' is not neutral, first lady is of the group f",
+    ),
+    ("[neutral]\n'-' = 'she'\n", "[neutral]: '-' contains no word"),
+    (f"[neutral]\n'{'a ' * 33}' = 'she'\n", f"[neutral]: expected at most 32 words, found 33: {quoted('a ' * 33)}"),
+]
 TWO = '[words]\nf = ["she"]\nm = ["he"]\n'
 LINES, LISTS = "expected word,group, found ", "expected a table [words] with a list of words for each group"
 SHARES, ONE_TABLE = "the target shares must sum to 1", "cannot be in one group table: both "
@@ -140,6 +166,8 @@ MISTAKES: list[tuple[str, str, str]] = [
         (f'poles = ["m", "x"]\n{TWO}', ": `poles`: expected two of f, m, rest (rest second), found 'm,x'"),
         (f"name = 1\n{TWO}", ": expected a text as name, found '1'"),
         ("", ": the file is empty"),
+        (f"pairs = 1\n{WORDS}", f": expected a table [pairs] {A_LIST} word"),
+        *((WORDS + content, f": {message}") for content, message in IN_PAIRS),
     ]),
 ]  # fmt: skip
 
@@ -166,13 +194,6 @@ def test_no_such_lexicon(tmp_path: Path) -> None:
         score_texts(pl.DataFrame({"doc_id": ["1"], "text": ["she"]}), Scoring(by_hand))
 
 
-WORDS = """\
-[words]
-f = ["she", "mom", "mum", "ex-wife", "first lady"]
-m = ["he", "dad", "ex-husband"]
-"""
-
-
 def test_pairs_and_neutral_words_of_toml(tmp_path: Path) -> None:
     path = tmp_path / "words.toml"
     path.write_text(
@@ -189,42 +210,6 @@ def test_pairs_and_neutral_words_of_toml(tmp_path: Path) -> None:
     path.write_text(WORDS)
     assert load_lexicon(path).pairs == load_lexicon(path).neutral == ()
     assert load_lexicon(path) != lexicon
-
-
-A_LIST = "with a word or a list of words for each"
-IN_PAIRS = [
-    ("[pairs]\nhe = 1\n", f"expected a table [pairs] {A_LIST} word"),
-    ("[pairs]\nhe = []\n", f"expected a table [pairs] {A_LIST} word"),
-    ("[pairs]\nhe = ['she', 1]\n", f"expected a table [pairs] {A_LIST} word"),
-    ("[neutral]\nthey = 1\n", f"expected a table [neutral] {A_LIST} neutral word"),
-    ("[pairs]\nhe = 'actor'\n", "[pairs]: 'actor' is no word of the lexicon"),
-    ("[pairs]\nactor = 'she'\n", "[pairs]: 'actor' is no word of the lexicon"),
-    ("[pairs]\ndad = ['mom', 'he']\n", "[pairs]: 'he' and 'dad' are both of the group m"),
-    ("[pairs]\nhe = 'she'\nHe = 'mom'\n", "[pairs]: 'He' is there twice"),
-    ("[pairs]\nhe = 'she'\nshe = 'he'\n", "[pairs]: 'she' is there twice"),
-    ("[pairs]\nhe = ['she', 'she']\n", "[pairs]: 'she' is there twice"),
-    ("[neutral]\nthey = 'actor'\n", "[neutral]: 'actor' is no word of the lexicon"),
-    ("[neutral]\nthey = ['she', 'SHE']\n", "[neutral]: 'SHE' is there twice"),
-    (
-        "[neutral]\n'the first lady' = 'she'\n",
-        "[neutral]: 'the first lady' is not neutral, first lady is of the group f",
-    ),
-    ("[neutral]\n'-' = 'she'\n", "[neutral]: '-' contains no word"),
-    (f"[neutral]\n'{'a ' * 33}' = 'she'\n", f"[neutral]: expected at most 32 words, found 33: {quoted('a ' * 33)}"),
-]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [(WORDS + content, message) for content, message in IN_PAIRS]
-    + [(f"pairs = 1\n{WORDS}", f"expected a table [pairs] {A_LIST} word")],
-)
-def test_mistakes_in_counterparts(tmp_path: Path, content: str, message: str) -> None:
-    path = tmp_path / "words.toml"
-    path.write_text(content)
-    with pytest.raises(InputError) as caught:
-        load_lexicon(path)
-    assert str(caught.value) == f"{path}: {message}"
 
 
 def test_pairs_of_a_lexicon_made_by_hand() -> None:

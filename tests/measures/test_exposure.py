@@ -107,7 +107,7 @@ def test_values_equal_the_slow_versions(seed: int, k: int, parameters: str) -> N
 
 
 @given(seeds, cutoffs, discounts)
-def test_ends_over_ties_equal_those_of_all_orders(seed: int, k: int, parameters: str) -> None:
+def test_ties_and_random_orders_equal_all_orders(seed: int, k: int, parameters: str) -> None:
     case = plain.Case(seed, longest=5, levels=2)
     found, how = evaluation(case), arguments(parameters)
     slow.check_over_orders(found, f"Share(group='a')@{k}", lambda _, docs: plain.share(case.of(docs), k, 0))
@@ -116,7 +116,10 @@ def test_ends_over_ties_equal_those_of_all_orders(seed: int, k: int, parameters:
         written("ExposureGap", k, "poles='c,rest'", parameters): lambda e: e[2] - (e[0] + e[1]) / 2,
     }
     bounds = {measure: resolve(measure).bounds(found) for measure in shares_of}
+    awrf = resolve(written("AWRF", k, parameters)).expected(found)
     for i, (_, ranking) in enumerate(slow.rankings(case.run).items()):
+        each = [plain.awrf(plain.exposures(case.of(docs), k, **how), [1 / 3] * 3) for docs in slow.orders(ranking)]
+        close(awrf[i], plain.mean_of_defined(each), 0.06)
         every = [plain.normalised(plain.exposures(case.of(docs), k, **how)) for docs in slow.orders(ranking)]
         for measure, of in shares_of.items():
             defined = [of(shares) for shares in every if not math.isnan(shares[0])] or [math.nan]
@@ -130,6 +133,39 @@ def test_a_ratio_of_documents_with_equal_sums_is_exact_over_ties(seed: int, k: i
     slow.check_over_orders(
         evaluation(case), text, lambda _, docs: plain.normalised(plain.exposures(case.of(docs), k))[0]
     )
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_drawn_means_and_ranges_come_near_those_of_all_orders(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenrank.measures.exposure.TIE_DRAWS", 1000)
+    case, uniform = plain.Case(seed, longest=5, levels=2), [1 / 3] * 3
+    found = evaluation(case)
+    for text, value in {
+        "Exposure(group='b')@3": lambda docs: plain.normalised(plain.exposures(docs, 3))[1],
+        "NDKL@3": lambda docs: plain.ndkl(docs, 3, uniform),
+        "AWRF@3": lambda docs: plain.awrf(plain.exposures(docs, 3), uniform),
+    }.items():
+        measure = parse_measure(text)
+        how = resolve(measure)
+        mean, (low, high), random = how.expected(found), how.bounds(found), found.random_values(measure)
+        for i, (_, ranking) in enumerate(slow.rankings(case.run).items()):
+            every = [value(case.of(docs)) for docs in slow.orders(ranking)]
+            defined = [one for one in every if not math.isnan(one)] or [math.nan]
+            close([low[i], high[i]], [min(defined), max(defined)])
+            close(mean[i], plain.mean_of_defined(defined), 0.04)
+            anyhow = [value(case.of(docs)) for docs in itertools.permutations(doc for doc, _ in ranking)]
+            close(random[i], plain.mean_of_defined(anyhow), 0.04)
+
+
+def test_a_ratio_is_averaged_over_orders_where_sums_differ() -> None:
+    # f or half of m at the first rank: 1 or 0, though f has 2/3 of the expected exposure. In r, exactly 1 or 0.
+    table = plain.labels({"f": (1, 0), "half": (0, 0.5), "m": (0, 1)}, "fm")
+    run = pl.DataFrame({"query_id": [*"qqrr"], "doc_id": ["f", "half", "f", "m"], "score": [1.0] * 4})
+    found = Evaluation(Run.from_table(run), table)
+    for values in (lambda m: resolve(m).expected(found), found.random_values):
+        drawn, exact = values(parse_measure("Exposure(group='f')@1"))
+        assert 0.4 < drawn < 0.6
+        assert exact == 0.5
 
 
 def test_what_ties_do_to_a_figure() -> None:

@@ -103,6 +103,8 @@ def test_formats_and_paths_by_hand(tmp_path: Path) -> None:
         "b     +0.50              –       –     50%",
         "c         –              –       –    none",
     ]
+    # A value too small for its digits is not 0.
+    assert [digits(3).read(value) for value in (0.0004, 0.00003, 1e-10)] == ["0.0004", "3e-05", "0.000"]
     frame = table.frame()
     assert frame.columns == ["name", "mean", "mean_low", "mean_high", "p", "share", "secret"]
     assert frame.rows()[0] == ("a", -0.25, -0.5, 0.125, 0.0001, 0.5, -0.25)

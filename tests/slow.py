@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ import polars as pl
 
 from evenrank.files import Run
 from evenrank.groups import GroupTable
+from evenrank.measures import Evaluation, parse_measure, resolve
 
 Docs = list[str]
 
@@ -166,6 +168,31 @@ def rankings(run: Run) -> dict[str, list[tuple[str, float]]]:
     for query, doc, score in run.table.select("query_id", "doc_id", "score").iter_rows():
         table.setdefault(query, []).append((doc, score))
     return table
+
+
+def check_over_orders(run: Evaluation, name: str, value: Callable[[str, Docs], float]) -> None:
+    """A measure's values, mean and ends over ties, and means over all other orders are those of the orders one by one.
+
+    Other orders: any, and those by falling grade, of which no grade, 0 and less are one.
+    """
+    measure, lists, grades = parse_measure(name), rankings(run.run), graded(run)
+    how = resolve(measure)
+    columns = [run.values(measure), how.expected(run), *how.bounds(run), run.random_values(measure)]
+    columns += [] if run.qrels is None else [how.by_relevance(run)]
+    for query, *found in zip(run.queries_of(measure), *columns, strict=True):
+        docs, of = [doc for doc, _ in lists.get(query, [])], functools.partial(value, query)
+        anyhow = over_orders([(doc, 0.0) for doc in docs], of)[0]
+        by_grade = over_orders([(doc, max(0.0, grades.get(query, {}).get(doc, 0))) for doc in docs], of)[0]
+        wanted = [of(docs), *over_orders(lists.get(query, []), of), anyhow, by_grade][: len(found)]
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9, err_msg=f"{name}, query {query}")
+
+
+def graded(run: Evaluation) -> dict[str, dict[str, int]]:
+    """The grades of each query's documents."""
+    grades: dict[str, dict[str, int]] = {}
+    for query, doc, grade in () if run.qrels is None else run.qrels.iter_rows():
+        grades.setdefault(query, {})[doc] = grade
+    return grades
 
 
 Rows = Sequence[Sequence[float]]

@@ -1,4 +1,4 @@
-"""Lexicons: their two forms, their mistakes, and those that are built in."""
+"""Lexicons: their two forms, read as they stand or refused, their poles, counterparts and mistakes."""
 
 from __future__ import annotations
 
@@ -6,26 +6,24 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from as_they_stand import BLANK, FIELDS, PACKED, Packing, Wrong, check_against, filled, lines_of_text
 from evenrank.files import EvenrankError, InputError
-from evenrank.groups import Lexicon, Scoring, Tokens, builtin_lexicons, load_lexicon, score_texts
-from slow_groups import lexicon_of, scored, slow_tokens
+from evenrank.files.errors import quoted
+from evenrank.files.tokens import tokenize
+from evenrank.groups import Lexicon, Scoring, builtin_lexicons, load_lexicon, score_texts
+from evenrank.groups.scoring import sides_of_texts
+from slow_groups import lexicon_of
 
 
 def test_lexicon_of_lines(tmp_path: Path) -> None:
     path = tmp_path / "words.csv"
     path.write_text("\ufeffWord,Group\r\nshe,f\r\n\r\n Her Majesty , f\nhe,m\nshe,f\nhe, too,m")
     lexicon = load_lexicon(path)
-    assert lexicon.name == "words"
-    assert lexicon.groups == ("f", "m")
-    assert lexicon.shares == (0.5, 0.5)
-    assert lexicon.poles == ("m", "f")
-    assert lexicon.entries("word") == {
-        ("she",): "f",
-        ("her", "majesty"): "f",
-        ("he",): "m",
-        ("he", "too"): "m",
-    }
+    assert (lexicon.name, lexicon.groups, lexicon.shares) == ("words", ("f", "m"), (0.5, 0.5))
+    assert lexicon.entries("word") == {("she",): "f", ("her", "majesty"): "f", ("he",): "m", ("he", "too"): "m"}
     assert lexicon.entries("whitespace") == {("she",): "f", ("he",): "m"}
 
 
@@ -45,163 +43,224 @@ other = ["adult"]
 
 
 def test_lexicon_of_toml(tmp_path: Path) -> None:
-    path = tmp_path / "ages.toml"
+    path = tmp_path / "words.toml"
     path.write_text(TOML)
     lexicon = load_lexicon(path)
-    assert lexicon.name == "ages"
-    assert lexicon.groups == ("young", "old", "other")
-    assert lexicon.shares == (0.5, 0.25, 0.25)
-    assert lexicon.poles == ("young", "old")
+    assert (lexicon.name, lexicon.groups) == ("ages", ("young", "old", "other"))
+    assert (lexicon.shares, lexicon.poles) == ((0.5, 0.25, 0.25), ("young", "old"))
     assert lexicon.words[0] == ("young", "young")
     assert lexicon.entries("word")[("grandparent",)] == "old"
     assert load_lexicon(path, poles="other,rest").poles == ("other", "rest")
     path.write_text('[words]\nb = ["x"]\na = ["y"]\nc = []\n')
     plain = load_lexicon(path)
-    assert (plain.name, plain.groups, plain.poles) == ("ages", ("a", "b", "c"), None)
+    assert (plain.name, plain.groups, plain.poles) == ("words", ("a", "b", "c"), None)
     assert plain.shares == (1 / 3, 1 / 3, 1 / 3)
 
 
 @pytest.mark.parametrize(
-    ("poles", "expected"),
-    [(None, None), ("a,b", ("a", "b")), (" c , a ", ("c", "a")), ("b,rest", ("b", "rest"))],
+    ("name", "text", "poles", "assumed"),
+    [
+        ("l.csv", "she,f\nhe,m\n", ("m", "f"), False),
+        # Other groups take the order of the file.
+        ("l.csv", "word,group\nyoung,young\nteenager,young\nold,old\n", ("young", "old"), True),
+        ("l.csv", "old,old\nteenager,young\nyoung,young\n", ("old", "young"), True),
+        ("l.toml", '[words]\nyoung = ["young"]\nold = ["old"]\n', ("young", "old"), True),
+        ("l.toml", 'groups = ["old", "young"]\n[words]\nyoung = ["young"]\nold = ["old"]\n', ("old", "young"), True),
+    ],
 )
-def test_poles(poles: str | None, expected: tuple[str, str] | None) -> None:
-    lexicon = lexicon_of({"x": "a", "y": "b", "z": "c"})
-    assert lexicon.with_poles(poles).poles == expected
-    assert lexicon.with_poles(poles).words == lexicon.words
+def test_poles_of_two_groups(tmp_path: Path, name: str, text: str, poles: tuple[str, str], assumed: bool) -> None:
+    (tmp_path / name).write_text(text)
+    lexicon = load_lexicon(tmp_path / name)
+    assert (lexicon.poles, lexicon.poles_assumed) == (poles, assumed)
+    assert lexicon.with_poles(f"{poles[1]},rest").poles_assumed is False
+
+
+THREE = lexicon_of({"x": "a", "y": "b", "z": "c"})
+
+
+def test_poles() -> None:
+    for poles, expected in ((None, None), ("a,b", ("a", "b")), (" c , a ", ("c", "a")), ("b,rest", ("b", "rest"))):
+        assert (THREE.with_poles(poles).poles, THREE.with_poles(poles).words) == (expected, THREE.words)
 
 
 @pytest.mark.parametrize("poles", ["a", "a,b,c", "a,a", "a,d", "d,a", "rest,a", "rest,rest", ",", ""])
 def test_poles_that_are_none(poles: str) -> None:
     with pytest.raises(EvenrankError) as caught:
-        lexicon_of({"x": "a", "y": "b", "z": "c"}).with_poles(poles)
+        THREE.with_poles(poles)
     assert str(caught.value) == f"`poles`: expected two of a, b, c, rest (rest second), found {poles!r}"
 
 
-@pytest.mark.parametrize(
-    ("content", "line", "message"),
-    [
-        ("she,f\nhe,m\nthey\n", 3, "expected word,group, found 'they'"),
-        ("query_id,doc_id,score\nq1,d1,2\n", 1, "expected word,group, found 3 columns: 'query_id,doc_id,score'"),
-        ("she,f\nhe,\n", 2, "expected word,group, found 'he,'"),
-        ("she,f\n,m\n", 2, "expected word,group, found ',m'"),
-        ("she,f\n\nhe,m\nShe,m\n", 4, "'She' is in two groups, f (line 1) and m"),
-        ("she,f\nshe's,m\n", 2, '"she\'s" is in two groups, f (line 1) and m'),
-        ("she,f\n...,m\n", 2, "the entry '...' contains no word"),
-        (f"she,f\n{'a ' * 33},m\n", None, "lexicon words: expected entries of at most 32 words, found 33: 'a a "),
-        ("she,f\nher,f\n", None, "expected at least two groups, found f"),
-        ("word,group\n", None, "expected at least two groups, found none"),
-        ("she,f\nthey,rest\n", None, "no group may be named 'rest'"),
-        ("she,f\nh\udcffe,m\n", 2, "expected UTF-8, found the byte 0xff"),
-        ("", None, "the file is empty"),
-    ],
-)
-def test_mistakes_in_lines(tmp_path: Path, content: str, line: int | None, message: str) -> None:
-    path = tmp_path / "words.csv"
+def test_the_side_of_a_document_is_that_of_the_pole_with_more_words() -> None:
+    texts = pl.Series(["he and his brother", "she met him and her aunt", "nobody", "he or she"])
+    assert sides_of_texts(texts, Scoring(load_lexicon("gender-en"))).tolist() == [1, -1, 0, 0]
+
+
+WORDS = """\
+[words]
+f = ["she", "mom", "mum", "ex-wife", "first lady"]
+m = ["he", "dad", "ex-husband"]
+"""
+A_LIST = "with a word or a list of words for each"
+IN_PAIRS = [
+    ("[pairs]\nhe = 1\n", f"expected a table [pairs] {A_LIST} word"),
+    ("[pairs]\nhe = []\n", f"expected a table [pairs] {A_LIST} word"),
+    ("[pairs]\nhe = ['she', 1]\n", f"expected a table [pairs] {A_LIST} word"),
+    ("[neutral]\nthey = 1\n", f"expected a table [neutral] {A_LIST} neutral word"),
+    ("[pairs]\nhe = 'actor'\n", "[pairs]: 'actor' is no word of the lexicon"),
+    ("[pairs]\nactor = 'she'\n", "[pairs]: 'actor' is no word of the lexicon"),
+    ("[pairs]\ndad = ['mom', 'he']\n", "[pairs]: 'he' and 'dad' are both of the group m"),
+    ("[pairs]\nhe = 'she'\nHe = 'mom'\n", "[pairs]: 'He' is there twice"),
+    ("[pairs]\nhe = 'she'\nshe = 'he'\n", "[pairs]: 'she' is there twice"),
+    ("[pairs]\nhe = ['she', 'she']\n", "[pairs]: 'she' is there twice"),
+    ("[neutral]\nthey = 'actor'\n", "[neutral]: 'actor' is no word of the lexicon"),
+    ("[neutral]\nthey = ['she', 'SHE']\n", "[neutral]: 'SHE' is there twice"),
+    (
+        "[neutral]\n'the first lady' = 'she'\n",
+        "[neutral]: 'the first lady' is not neutral, first lady is of the group f",
+    ),
+    ("[neutral]\n'-' = 'she'\n", "[neutral]: '-' contains no word"),
+    (f"[neutral]\n'{'a ' * 33}' = 'she'\n", f"[neutral]: expected at most 32 words, found 33: {quoted('a ' * 33)}"),
+]
+TWO = '[words]\nf = ["she"]\nm = ["he"]\n'
+LINES, LISTS = "expected word,group, found ", "expected a table [words] with a list of words for each group"
+SHARES, ONE_TABLE = "the target shares must sum to 1", "cannot be in one group table: both "
+MISTAKES: list[tuple[str, str, str]] = [
+    *((".csv", content, message) for content, message in [
+        ("she,f\nhe,m\nthey\n", f", line 3: {LINES}'they'"),
+        ("query_id,doc_id,score\nq1,d1,2\n", f", line 1: {LINES}3 columns: 'query_id,doc_id,score'"),
+        ("she,f\nhe,\n", f", line 2: {LINES}'he,'"),
+        ("she,f\n,m\n", f", line 2: {LINES}',m'"),
+        ("she,f\n\nhe,m\nShe,m\n", ", line 4: 'She' is in two groups, f (line 1) and m"),
+        ("she,f\nshe's,m\n", ", line 2: \"she's\" is in two groups, f (line 1) and m"),
+        ("she,f\n...,m\n", ", line 2: the entry '...' contains no word"),
+        (f"she,f\n{'a ' * 33},m\n", ": lexicon words: expected entries of at most 32 words, found 33: 'a a "),
+        ("she,f\nher,f\n", ": expected at least two groups, found f"),
+        ("word,group\n", ": expected at least two groups, found none"),
+        ("she,f\nthey,rest\n", ": no group may be named 'rest'"),
+        ("she,f\nh\udcffe,m\n", ", line 2: expected UTF-8, found the byte 0xff"),
+        ("", ": the file is empty"),
+    ]),
+    *((".toml", content, message) for content, message in [
+        ('[words]\nf = ["she", "x"]\nm = ["X"]\n', ": lexicon words: 'X' is in two groups, f and m"),
+        ('[words]\nf = ["she"]\nm = ["-"]\n', ": lexicon words: the entry '-' contains no word"),
+        ('[words]\nf = ["she"]\n', ": expected at least two groups, found f"),
+        ('name = "x"\n', f": {LISTS}"),
+        ('[words]\nf = "she"\nm = ["he"]\n', f": {LISTS}"),
+        ("[words]\nf = [1]\nm = []\n", f": {LISTS}"),
+        ("words = [\n", ": no valid TOML: "),
+        ('[words]\nf = ["\udce4"]\n', ", line 2: expected UTF-8, found the byte 0xe4 (save the file as UTF-8)"),
+        (f"colour = 1\n{TWO}", ": unknown key 'colour' (allowed: name, groups, poles, shares, words, pairs, neutral, "
+         "language, about, misses)"),
+        (f"[shares]\nf = 0.5\nm = 0.4\n{TWO}", f": {SHARES}, they sum to 0.9"),
+        (f"[shares]\nf = -0.5\nm = 1.5\n{TWO}", f": {SHARES}"),
+        (f"[shares]\nf = nan\nm = 1.0\n{TWO}", f": {SHARES}, they sum to nan"),
+        (f"[shares]\nf = 1{'0' * 400}\nm = 1.0\n{TWO}", f": {SHARES}, one of them is too large"),
+        (f"[shares]\nf = 1.0\n{TWO}", ": [shares] names f, the groups are f, m"),
+        (f"[shares]\nf = 'half'\nm = 0.5\n{TWO}", ": expected a table [shares] with a number for each group"),
+        (f"shares = 1\n{TWO}", ": expected a table [shares] with a number for each group"),
+        ('[words]\nx = ["she"]\nliteral_x = ["he"]\n', f": the groups 'literal_x' and 'x' {ONE_TABLE}"),
+        (f'groups = ["f", "m", "x"]\n{TWO}', ": groups names f, m, x, [words] has f, m"),
+        (f'groups = ["f", "f", "m"]\n{TWO}', ": groups names f, f, m, [words] has f, m"),
+        (f'groups = "fm"\n{TWO}', ": expected a list of texts as groups, found 'fm'"),
+        (f"groups = [1, 2]\n{TWO}", ": expected a list of texts as groups, found '[1, 2]'"),
+        (f'poles = ["m", "x"]\n{TWO}', ": `poles`: expected two of f, m, rest (rest second), found 'm,x'"),
+        (f"name = 1\n{TWO}", ": expected a text as name, found '1'"),
+        ("", ": the file is empty"),
+        (f"pairs = 1\n{WORDS}", f": expected a table [pairs] {A_LIST} word"),
+        *((WORDS + content, f": {message}") for content, message in IN_PAIRS),
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("suffix", "content", "message"), MISTAKES)
+def test_mistakes(tmp_path: Path, suffix: str, content: str, message: str) -> None:
+    path = tmp_path / f"words{suffix}"
     path.write_bytes(content.encode("utf-8", "surrogateescape"))
     with pytest.raises(InputError) as caught:
         load_lexicon(path)
-    place = str(path) if line is None else f"{path}, line {line}"
-    assert str(caught.value).startswith(f"{place}: {message}")
-
-
-TWO = '[words]\nf = ["she"]\nm = ["he"]\n'
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('[words]\nf = ["she", "x"]\nm = ["X"]\n', "lexicon words: 'X' is in two groups, f and m"),
-        ('[words]\nf = ["she"]\nm = ["-"]\n', "lexicon words: the entry '-' contains no word"),
-        ('[words]\nf = ["she"]\n', "expected at least two groups, found f"),
-        ('[words]\nf = ["she"]\nrest = ["he"]\n', "no group may be named 'rest'"),
-        ("[words]\n", "expected at least two groups, found none"),
-        ('name = "x"\n', "expected a table [words] with a list of words for each group"),
-        ('[words]\nf = "she"\nm = ["he"]\n', "expected a table [words] with a list of words for each group"),
-        ("[words]\nf = [1]\nm = []\n", "expected a table [words] with a list of words for each group"),
-        ("words = [\n", "no valid TOML: "),
-        (
-            f"colour = 1\n{TWO}",
-            "unknown key 'colour' (allowed: name, groups, poles, shares, words, pairs, neutral, language, "
-            "about, misses)",
-        ),
-        (f"[shares]\nf = 0.5\nm = 0.4\n{TWO}", "the target shares must sum to 1, they sum to 0.9"),
-        (f"[shares]\nf = -0.5\nm = 1.5\n{TWO}", "the target shares must sum to 1"),
-        (f"[shares]\nf = nan\nm = 1.0\n{TWO}", "the target shares must sum to 1, they sum to nan"),
-        (f"[shares]\nf = 1{'0' * 400}\nm = 1.0\n{TWO}", "the target shares must sum to 1, one of them is too large"),
-        (
-            '[words]\nx = ["she"]\nwords_x = ["he"]\n',
-            "the groups 'words_x' and 'x' cannot be in one group table: both ",
-        ),
-        ('[words]\nx = ["she"]\nliteral_x = ["he"]\n', "the groups 'literal_x' and 'x' cannot be in one group table: "),
-        (f"[shares]\nf = 1.0\n{TWO}", "[shares] names f, the groups are f, m"),
-        (f"[shares]\nf = 'half'\nm = 0.5\n{TWO}", "expected a table [shares] with a number for each group"),
-        (f"shares = 1\n{TWO}", "expected a table [shares] with a number for each group"),
-        (f'groups = ["f", "m", "x"]\n{TWO}', "groups names f, m, x, [words] has f, m"),
-        (f'groups = ["f", "f", "m"]\n{TWO}', "groups names f, f, m, [words] has f, m"),
-        (f'groups = "fm"\n{TWO}', "expected a list of texts as groups, found 'fm'"),
-        (f"groups = [1, 2]\n{TWO}", "expected a list of texts as groups, found '[1, 2]'"),
-        (f'poles = ["m", "x"]\n{TWO}', "`poles`: expected two of f, m, rest (rest second), found 'm,x'"),
-        (f'poles = "m,f"\n{TWO}', "expected a list of texts as poles, found 'm,f'"),
-        (f"name = 1\n{TWO}", "expected a text as name, found '1'"),
-        (f"about = 1\n{TWO}", "expected a text as about, found '1'"),
-        (f'misses = ["x"]\n{TWO}', "expected a text as misses, found \"['x']\""),
-        ("", "the file is empty"),
-    ],
-)
-def test_mistakes_in_toml(tmp_path: Path, content: str, message: str) -> None:
-    path = tmp_path / "words.toml"
-    path.write_text(content)
-    with pytest.raises(InputError) as caught:
-        load_lexicon(path)
-    assert str(caught.value).startswith(f"{path}: {message}")
+    assert str(caught.value).startswith(f"{path}{message}")
     assert "\n" not in str(caught.value)
-
-
-def test_toml_that_is_not_utf8(tmp_path: Path) -> None:
-    path = tmp_path / "words.toml"
-    path.write_bytes(b'[words]\nf = ["\xe4"]\n')
-    with pytest.raises(InputError) as caught:
-        load_lexicon(path)
-    assert str(caught.value) == f"{path}, line 2: expected UTF-8, found the byte 0xe4 (save the file as UTF-8)"
 
 
 def test_no_such_lexicon(tmp_path: Path) -> None:
     with pytest.raises(EvenrankError, match=r"no file and no built-in lexicon 'gender-xx' \(built in: .*gender-en"):
         load_lexicon("gender-xx")
-    with pytest.raises(InputError, match="Is a directory"):
-        load_lexicon(tmp_path)
     (tmp_path / "x.toml").mkdir()
-    with pytest.raises(InputError, match="Is a directory"):
-        load_lexicon(tmp_path / "x.toml")
-
-
-def test_a_word_in_two_groups_of_a_lexicon_made_by_hand() -> None:
-    lexicon = Lexicon("mine", ("f", "m"), (("she", "f"), ("SHE", "m")), (0.5, 0.5), None)
+    for folder in (tmp_path, tmp_path / "x.toml"):
+        with pytest.raises(InputError, match="Is a directory"):
+            load_lexicon(folder)
+    by_hand = Lexicon("mine", ("f", "m"), (("she", "f"), ("SHE", "m")), (0.5, 0.5), None)
     with pytest.raises(EvenrankError, match="lexicon mine: 'SHE' is in two groups, f and m"):
-        score_texts(pl.DataFrame({"doc_id": ["1"], "text": ["she"]}), Scoring(lexicon))
+        score_texts(pl.DataFrame({"doc_id": ["1"], "text": ["she"]}), Scoring(by_hand))
 
 
-@pytest.mark.parametrize("name", builtin_lexicons())
-@pytest.mark.parametrize("tokens", ["word", "whitespace"])
-def test_built_in_lexicons(name: str, tokens: Tokens) -> None:
-    lexicon = load_lexicon(name)
-    assert lexicon.name == name
-    groups: dict[tuple[str, ...], set[str]] = {}
-    for word, group in lexicon.words:
-        groups.setdefault(tuple(slow_tokens(word, tokens)), set()).add(group)
-    assert [entry for entry, of_entry in groups.items() if len(of_entry) > 1] == []
-    assert set(lexicon.entries(tokens).values()) == set(lexicon.groups)
-    assert sum(lexicon.shares) == pytest.approx(1)
+def test_pairs_and_neutral_words_of_toml(tmp_path: Path) -> None:
+    path = tmp_path / "words.toml"
+    path.write_text(
+        f'{WORDS}[pairs]\nhe = "she"\ndad = ["mom", "mum"]\n"ex husband" = "Ex-Wife"\n'
+        '[neutral]\nthey = ["she", "he"]\n"some one" = "first lady"\n'
+    )
+    lexicon = load_lexicon(path)
+    assert lexicon.pairs == (
+        ("he", "she"), ("she", "he"), ("dad", "mom"), ("mom", "dad"), ("mum", "dad"),
+        ("ex husband", "Ex-Wife"), ("Ex-Wife", "ex husband"),
+    )  # fmt: skip
+    assert lexicon.neutral == (("she", "they"), ("he", "they"), ("first lady", "some one"))
+    assert hash(lexicon) == hash(load_lexicon(path))
+    path.write_text(WORDS)
+    assert load_lexicon(path).pairs == load_lexicon(path).neutral == ()
+    assert load_lexicon(path) != lexicon
 
 
-def test_gender_en() -> None:
-    lexicon = load_lexicon()
-    assert (lexicon.name, lexicon.groups, lexicon.shares) == ("gender-en", ("f", "m"), (0.5, 0.5))
-    assert lexicon.poles == ("m", "f")
-    entries = lexicon.entries("word")
-    for female, male in [("she", "he"), ("her", "his"), ("woman", "man"), ("mother", "father"), ("wives", "husbands")]:
-        assert (entries[(female,)], entries[(male,)]) == ("f", "m")
-    texts = ["The woman's friend, she said, is her mother-in-law.", "He is his own man; don't ask him."]
-    table = scored(texts, lexicon)
-    assert table.select("count_f", "count_m").rows() == [(4, 0), (0, 4)]
+def test_pairs_of_a_lexicon_made_by_hand() -> None:
+    by_hand = ("mine", ("f", "m"), (("she", "f"), ("he", "m")), (0.5, 0.5), ("m", "f"))
+    assert Lexicon(*by_hand, pairs=(("she", "he"),)).pairs == (("she", "he"),)
+    for table, pair in (("pairs", ("she", "her")), ("neutral", ("her", "they"))):
+        with pytest.raises(EvenrankError, match=rf"\[{table}\]: 'her' is no word of the lexicon"):
+            Lexicon(*by_hand, **{table: (pair,)})  # type: ignore[arg-type]
+
+
+def test_built_in_counterparts() -> None:
+    """Only gender-en has them: other languages need more than words (die Lehrerin), other groups have no pairs."""
+    assert [name for name in builtin_lexicons() if load_lexicon(name).pairs] == ["gender-en"]
+    assert [name for name in builtin_lexicons() if load_lexicon(name).neutral] == ["gender-en"]
+    lexicon = load_lexicon("gender-en")
+    pairs, neutral, groups = dict(lexicon.pairs), dict(lexicon.neutral), lexicon.entries("word")
+    assert all(groups[tuple(tokenize(a))] != groups[tuple(tokenize(b))] for a, b in pairs.items())
+    one_way = [word for word, other in pairs.items() if pairs[other] != word]
+    assert sorted(one_way) == [
+        "auntie", "aunties", "bloke", "blokes", "chap", "chaps", "fiancee", "friar", "friars", "grandad", "guy", "guys",
+        "lord", "lords", "ma'am", "mademoiselle", "miss", "ms", "mum", "mummy", "mums", "nana",
+    ]  # fmt: skip
+    # What both words of a pair become is the same, so that a swap does not change it.
+    apart = {word for word, other in pairs.items() if neutral.get(word) != neutral.get(other)}
+    assert apart == {"bloke", "blokes", "chap", "chaps", "guy", "guys", "lord", "lords"}
+
+
+def slow_lexicon(content: bytes) -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    groups: dict[tuple[str, ...], str] = {}
+    for line in filled(lines_of_text(content)):
+        word, _, group = (part.strip() for part in line.rpartition(","))
+        key = tuple(tokenize(word))
+        if not key or not group or group == "rest" or groups.setdefault(key, group) != group:
+            raise Wrong
+        rows.append((word, group))
+    if len({group for _, group in rows}) < 2:
+        raise Wrong
+    return rows
+
+
+entries = st.lists(
+    st.one_of(
+        st.builds("{}{}{}".format, FIELDS, st.sampled_from([",", ",", " , ", ""]), st.sampled_from(["f", "m", "é"])),
+        st.builds("w{},{}".format, st.integers(0, 99), st.sampled_from(["f", "m", "x", "rest", "<b>", ""])),
+        BLANK,
+    ),
+    max_size=6,
+)
+
+
+@given(entries, PACKED)
+def test_lexicons_as_they_stand(place: Path, lines: list[str], packing: Packing) -> None:
+    check_against(slow_lexicon, lambda path: list(load_lexicon(path).words), place / "lexicon", lines, packing)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import runpy
+import tomllib
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,13 +27,7 @@ def test_form(name: str) -> None:
     assert lexicon.about.startswith(("Gendered words", "English words"))
     assert lexicon.misses.endswith(".")
     assert lexicon.shares == pytest.approx([1 / len(lexicon.groups)] * len(lexicon.groups))
-    head = (ROOT / "src" / "evenrank" / "groups" / "lexicons" / f"{name}.toml").read_text(encoding="utf-8")
-    assert head.startswith("# ")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_no_word_twice(name: str) -> None:
-    times = Counter(tuple(slow_tokens(word, "word")) for word, _ in load_lexicon(name).words)
+    times = Counter(tuple(slow_tokens(word, "word")) for word, _ in lexicon.words)
     assert [key for key, count in times.items() if count > 1] == []
 
 
@@ -50,14 +46,13 @@ def test_every_word_is_matched(name: str, tokens: Tokens) -> None:
 
 
 def test_groups_and_poles() -> None:
+    assert load_lexicon().name == "gender-en"
     for name in ("gender-de", "gender-en", "gender-es", "gender-fr"):
         assert (load_lexicon(name).groups, load_lexicon(name).poles) == (("f", "m"), ("m", "f"))
-    assert load_lexicon("age-en").poles == ("young", "old")
-    assert load_lexicon("age-en").poles_assumed is False
-    assert load_lexicon("religion-en").groups == ("christian", "muslim", "jewish", "hindu", "buddhist", "sikh")
-    assert load_lexicon("religion-en").poles is None
-    chosen = load_lexicon("religion-en", poles="sikh,rest")
-    assert (chosen.poles, chosen.language) == (("sikh", "rest"), "en")
+    assert (load_lexicon("age-en").poles, load_lexicon("age-en").poles_assumed) == (("young", "old"), False)
+    religion = load_lexicon("religion-en")
+    assert religion.groups == ("christian", "muslim", "jewish", "hindu", "buddhist", "sikh")
+    assert (religion.poles, religion.with_poles("sikh,rest").language) == (None, "en")
 
 
 SENTENCES = {
@@ -71,6 +66,10 @@ SENTENCES = {
         ("Später war sie krank; sie wurde Ärztin, und SIE STARB 1903.", "sie wurde/f Ärztin/f SIE STARB/f"),
         ("Der junge Staat und die Jungen", ""),
         ("Eine Kauffrau, ein Kaufmann, die Kaufleute", "Kauffrau/f Kaufmann/m"),
+    ],
+    "gender-en": [
+        ("The woman's friend, she said, is her mother-in-law.", "woman/f she/f her/f mother-in-law/f"),
+        ("He is his own man; don't ask him.", "He/m his/m man/m him/m"),
     ],
     "gender-es": [
         ("La profesora habló con él y con sus hijas.", "profesora/f él/m hijas/f"),
@@ -113,33 +112,20 @@ def test_sentences(name: str, text: str, expected: str) -> None:
     assert {group: table[f"count_{group}"][0] for group in lexicon.groups if table[f"count_{group}"][0]} == counts
 
 
-# --- the page of figures ----------------------------------------------------------------------------------------------
-
-
-def kept() -> dict[str, object]:
-    found: dict[str, object] = json.loads(made["KEPT"].read_text(encoding="utf-8"))
-    return found
+KEPT: Any = json.loads(made["KEPT"].read_text(encoding="utf-8"))
 
 
 def test_the_page_is_that_of_the_kept_figures() -> None:
-    assert made["PAGE"].read_text(encoding="utf-8") == made["page"](kept()), "python docs/lexicons.py makes it anew"
-
-
-def test_the_kept_figures_are_of_todays_lexicons() -> None:
+    assert made["PAGE"].read_text(encoding="utf-8") == made["page"](KEPT), "python docs/lexicons.py makes it anew"
     found = made["described"]()
-    assert json.loads(json.dumps(found)) == kept()["lexicons"], "python docs/lexicons.py counts anew"
-
-
-def test_a_new_lexicon_is_on_the_page_without_being_measured() -> None:
-    found = kept()
-    new = {**found["lexicons"], "age-fr": {**found["lexicons"]["age-en"], "language": "fr"}}  # type: ignore[dict-item]
-    page = made["page"]({**found, "lexicons": new})
+    assert json.loads(json.dumps(found)) == KEPT["lexicons"], "python docs/lexicons.py counts anew"
+    # A new lexicon is on the page without being measured.
+    new = {**KEPT["lexicons"], "age-fr": {**KEPT["lexicons"]["age-en"], "language": "fr"}}
+    page = made["page"]({**KEPT, "lexicons": new})
     assert "No labelled text was at hand for `age-en`, `gender-fr`, `religion-en` and `age-fr`." in page
 
 
 def test_tried_words_are_not_in_the_lexicons() -> None:
-    import tomllib
-
     for name, trials in tomllib.loads(made["TRIED"].read_text(encoding="utf-8")).items():
         words = {word.casefold() for word, _ in load_lexicon(name).words}
         for trial in trials:
@@ -149,7 +135,7 @@ def test_tried_words_are_not_in_the_lexicons() -> None:
 
 def test_agreement_with_the_labels(shared_data: Path) -> None:
     found = json.loads(json.dumps(made["_against_labels"](shared_data / "grepbiasir")))
-    assert found == kept()["grepbiasir"]
+    assert found == KEPT["grepbiasir"]
     assert found["confusion"]["documents"][:3] == [[203, 9, 14, 6], [8, 201, 15, 8], [8, 5, 4, 216]]
     assert found["groups"]["f"]["precision"]["value"] == pytest.approx(203 / 219)
     assert found["groups"]["m"]["recall"]["value"] == pytest.approx(201 / 232)
@@ -159,7 +145,7 @@ def test_agreement_with_the_labels(shared_data: Path) -> None:
 def test_agreement_on_parallel_passages(shared_data: Path, name: str, agree: tuple[int, int]) -> None:
     for half, count in zip(made["HALVES"], agree, strict=True):
         found = json.loads(json.dumps(made["parallel"](shared_data / "xquad", name, half)))
-        assert found == kept()["xquad"][name][half]  # type: ignore[index]
+        assert found == KEPT["xquad"][name][half]
         assert (found["agree"], found["passages"], found["articles"]) == (count, 120, 24)
         assert found["ci95"][0] < count / 120 < found["ci95"][1]
 

@@ -1,17 +1,17 @@
-"""Counting and magnitudes: by hand, and against a slow version."""
+"""Tokens, counts, magnitudes and neutrality: by hand, and against slow versions."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evenrank.files import EvenrankError, scan_collection
+from evenrank.files import EvenrankError
 from evenrank.groups import (
     GroupTable,
     Lexicon,
@@ -20,6 +20,7 @@ from evenrank.groups import (
     Tokens,
     gendered_spans,
     load_lexicon,
+    neutrality,
     score_in_memory,
     score_texts,
     scoring_of,
@@ -41,9 +42,7 @@ def slow_matches(text: str, lexicon: Lexicon, tokens: Tokens) -> list[tuple[int,
         if here:
             longest = max(here, key=len)
             matches.append((place, longest, entries[longest]))
-            place += len(longest)
-        else:
-            place += 1
+        place += len(longest) if here else 1
     return matches
 
 
@@ -63,115 +62,161 @@ def slow_score(text: str, lexicon: Lexicon, tokens: Tokens, threshold: float) ->
     return row
 
 
-# --- counts and magnitudes -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("  ...  ", ""),
+        ('She, said "she!" (SHE)', "she said she she"),
+        ("The woman's friend; the women's", "the woman friend the women"),
+        ("don't can't o'clock", "don't can't o'clock"),
+        ("She'll he'd I'm they're we've it's", "she he i they we it"),
+        ("the boys' toys and 'quoted' words'", "the boys toys and quoted words"),
+        ("woman’s don’t womanʼs don＇t", "woman don't woman don't"),
+        ("rock'n'roll's fo'c's'le", "rock'n'roll fo'c's'le"),
+        ("two''words a' 'b", "two words a b"),
+        ("ex-wife mother-in-law snake_case a/b c.d", "ex wife mother in law snake case a b c d"),
+        ("em—dash en–dash ellipsis…end", "em dash en dash ellipsis end"),
+        ("3rd 2024 x² ½", "3rd 2024 x² ½"),
+        ("Straße GROẞ ﬁancée ŒUVRE", "strasse gross fiancée œuvre"),
+        ("ΣΊΣΥΦΟΣ σίσυφος", "σίσυφοσ σίσυφοσ"),
+        ("İstanbul ŉ", "i̇stanbul 'n"),
+        ("cafe\u0301 नमस्ते 東京 она́", "cafe\u0301 नमस्ते 東京 она́"),
+        ("she\u00a0he\u200bhers\u2028his😀him", "she he hers his him"),
+        ("s 's x's 's's", "s s x s"),
+        # A variation selector is a mark; private use and an unassigned plane are not.
+        ("a\U000e0100b c\U000f0000d e\U00040000f", "a\U000e0100b c d e f"),
+    ],
+)
+def test_words(text: str, tokens: str) -> None:
+    assert tokenize(text) == tokens.split() == slow_tokens(text, "word")
+    assert scored([text], lexicon_of({"a": "x", "b": "y"}))["tokens"].to_list() == [len(tokens.split())]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("   ", []),
+        ("She, said  she", ["she,", "said", "she"]),
+        ("woman's don’t ex-wife", ["woman's", "don’t", "ex-wife"]),
+        ("tab\tand\nnewline stay", ["tab\tand\nnewline", "stay"]),
+        ("she\u00a0he", ["she\u00a0he"]),
+        ("Straße İ ΟΔΟΣ", ["straße", "i̇", "οδοσ"]),
+    ],
+)
+def test_whitespace_tokens(text: str, tokens: list[str]) -> None:
+    assert tokenize(text, "whitespace") == tokens == slow_tokens(text, "whitespace")
+    assert scored([text], lexicon_of({"a": "x", "b": "y"}), "whitespace")["tokens"].to_list() == [len(tokens)]
+
+
+@given(TEXTS)
+def test_any_words(text: str) -> None:
+    assert tokenize(text) == slow_tokens(text, "word")
+
+
+@pytest.mark.parametrize(
+    ("counts", "shares", "threshold", "expected"),
+    [
+        ([1, 0], [0.5, 0.5], 1, 1),
+        ([2, 0], [0.5, 0.5], 1, 0),
+        ([3, 1], [0.5, 0.5], 1, 0.5),
+        ([1, 2], [0.5, 0.5], 1, 2 / 3),
+        # The threshold.
+        ([1, 0], [0.5, 0.5], 0, 0),
+        ([0, 0], [0.5, 0.5], 0, 1),
+        ([2, 0], [0.5, 0.5], 1.5, 0),
+        # Unequal shares: 1 − Σ|c/n − J| / (2 · 0.7).
+        ([7, 3], [0.7, 0.3], 1, 1),
+        ([9, 0], [0.7, 0.3], 1, 1 - 0.6 / 1.4),
+        ([1, 1], [0.7, 0.3], 1, 1 - 0.4 / 1.4),
+        ([0, 2], [1.0, 0.0], 1, 0),
+        # Three groups: 1 − Σ|c/n − J| / (2 · 2/3), then / (2 · 0.8).
+        ([2, 1, 0], [1 / 3, 1 / 3, 1 / 3], 1, 0.5),
+        ([0, 9, 0], [0.5, 0.3, 0.2], 1, 1 - 1.4 / 1.6),
+        ([5, 3, 2], [0.5, 0.3, 0.2], 1, 1),
+    ],
+)
+def test_neutrality_by_hand(counts: list[int], shares: list[float], threshold: float, expected: float) -> None:
+    assert neutrality(np.array([counts]), shares, threshold).tolist() == pytest.approx([expected], abs=1e-12)
+    assert slow_neutrality(counts, tuple(shares), threshold) == pytest.approx(expected, abs=1e-12)
+
+
+@given(
+    st.integers(2, 4).flatmap(
+        lambda groups: st.tuples(
+            st.lists(st.lists(st.integers(0, 9), min_size=groups, max_size=groups), min_size=1, max_size=8),
+            st.lists(st.integers(1, 9), min_size=groups, max_size=groups),
+        )
+    ),
+    st.sampled_from([0, 1, 3]),
+)
+def test_any_neutrality(data: tuple[list[list[int]], list[int]], threshold: float) -> None:
+    counts, parts = data
+    shares = tuple(part / sum(parts) for part in parts)
+    found = neutrality(np.array(counts), shares, threshold)
+    assert found.tolist() == pytest.approx([slow_neutrality(row, shares, threshold) for row in counts], abs=1e-12)
+    assert found.min() >= 0
+    assert found.max() <= 1
+    # A text of the rarest group alone is the least neutral there is.
+    alone = np.zeros((1, len(shares)), dtype=int)
+    alone[0, int(np.argmin(shares))] = 5
+    assert neutrality(alone, shares, threshold).tolist() == pytest.approx([0], abs=1e-12)
+
+
+def test_two_equal_shares_give_the_published_form() -> None:
+    counts = np.array([[f, m] for f in range(8) for m in range(8) if f + m > 1])
+    share = counts / counts.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(neutrality(counts, [0.5, 0.5]), 1 - np.abs(share - 0.5).sum(axis=1), rtol=0, atol=1e-15)
 
 
 def test_counts_by_hand() -> None:
     lexicon = lexicon_of({"she": "f", "her": "f", "woman": "f", "he": "m", "his": "m"}, poles=("m", "f"))
-    table = scored(
-        [
-            "She, said \"she\"; her woman's hat — he didn't.",
-            "he HE he he",
-            "Her sheep. The hero. There.",
-            "",
-        ],
-        lexicon,
-    )
-    assert table.columns == [
-        "doc_id",
-        "tokens",
-        *[f"count_{group}" for group in "fm"],
-        *[f"magnitude_{kind}_{group}" for kind in ("count", "bool", "tf", "tf_words", "tf_literal") for group in "fm"],
-        "neutrality",
-    ]
-    assert table["tokens"].to_list() == [8, 4, 5, 0]
-    assert table["count_f"].to_list() == table["magnitude_count_f"].to_list() == [4, 0, 1, 0]
-    assert table["count_m"].to_list() == [1, 4, 0, 0]
-    assert table["magnitude_bool_f"].to_list() == [1, 0, 1, 0]
-    assert table["magnitude_bool_m"].to_list() == [1, 1, 0, 0]
-    # she twice, her once, woman once.
-    assert table["magnitude_tf_f"].to_list() == pytest.approx([math.log(5), 0, math.log(2), 0], abs=1e-15)
-    assert table["magnitude_tf_words_f"].to_list() == pytest.approx(
-        [math.log(3) + 2 * math.log(2), 0, math.log(2), 0], abs=1e-15
-    )
-    assert table["magnitude_tf_literal_f"].to_list() == pytest.approx([math.log(2), 0, 0, 0], abs=1e-15)
-    assert table["magnitude_tf_literal_m"].to_list() == pytest.approx([0, math.log(4), 0, 0], abs=1e-15)
-    # 4 of 5 against a half: 1 − (0.3 + 0.3); one word alone is neutral at the threshold 1.
-    assert table["neutrality"].to_list() == pytest.approx([0.4, 0, 1, 1])
+    texts = ["She, said \"she\"; her woman's hat — he didn't.", "he HE he he", "Her sheep. The hero. There.", ""]
+    two = math.log(2)
+    by_hand = {
+        "tokens": [8, 4, 5, 0],
+        "count_f": [4, 0, 1, 0],
+        "count_m": [1, 4, 0, 0],
+        "magnitude_count_f": [4, 0, 1, 0],
+        "magnitude_count_m": [1, 4, 0, 0],
+        "magnitude_bool_f": [1, 0, 1, 0],
+        "magnitude_bool_m": [1, 1, 0, 0],
+        # She twice, her once, woman once.
+        "magnitude_tf_f": [math.log(5), 0, two, 0],
+        "magnitude_tf_m": [two, math.log(5), 0, 0],
+        "magnitude_tf_words_f": [math.log(3) + 2 * two, 0, two, 0],
+        "magnitude_tf_words_m": [two, math.log(5), 0, 0],
+        "magnitude_tf_literal_f": [two, 0, 0, 0],
+        "magnitude_tf_literal_m": [0, math.log(4), 0, 0],
+        # 4 of 5 against a half: 1 − (0.3 + 0.3); one word alone is neutral at the threshold 1.
+        "neutrality": [0.4, 0, 1, 1],
+    }
+    found = scored(texts, lexicon).to_dict(as_series=False)
+    assert [*found] == ["doc_id", *by_hand]
+    assert {name: found[name] for name in by_hand} == {
+        name: pytest.approx(values, abs=1e-15) for name, values in by_hand.items()
+    }
 
 
 @pytest.mark.parametrize("apostrophe", APOSTROPHES)
 def test_what_may_follow_an_apostrophe(apostrophe: str) -> None:
     lexicon = lexicon_of({"she": "f", "rock'n'roll": "m", "o'donnell": "m"})
 
-    def counts(*texts: str) -> list[int]:
-        return (
-            scored([text.replace("'", apostrophe) for text in texts], lexicon)
-            .select(pl.sum_horizontal("count_f", "count_m").alias("n"))["n"]
-            .to_list()
-        )
+    def counts(texts: str) -> list[int]:
+        table = scored([text.replace("'", apostrophe) for text in texts.split()], lexicon)
+        return (table["count_f"] + table["count_m"]).to_list()
 
-    assert counts("she's", "she'd", "she'm", "she'll", "she're", "she've", "SHE'LL", "she'ſ", "she'") == [1] * 9
-    assert counts("she't", "she'n", "she'ss", "she'l", "she'es", "she'lle", "she'er", "she'vet", "she'9") == [0] * 9
-    assert counts("she's's", "she'x's", "x's'she", "shes") == [0] * 4
-    assert counts("Rock'n'Roll", "rock'n'roll's", "rock'n", "rock'n's'roll") == [1, 1, 0, 0]
+    assert counts("she's she'd she'm she'll she're she've SHE'LL she'ſ she'") == [1] * 9
+    assert counts("she't she'n she'ss she'l she'es she'lle she'er she'vet she'9 she's's she'x's x's'she") == [0] * 12
+    assert counts("Rock'n'Roll rock'n'roll's rock'n rock'n's'roll") == [1, 1, 0, 0]
     # ß folds to two letters.
-    assert counts("o'donnell", "o'donnell'd", "o'donnell'ß", "o'donnell'ﬁ") == [1, 1, 0, 0]
-
-
-def test_whitespace_counts_by_hand() -> None:
-    lexicon = lexicon_of({"she": "f", "woman": "f", "ma'am": "f", "he": "m", "best man": "m"})
-    table = scored(["She, she she. woman's woman", "ma'am Ma’am HE best man"], lexicon, "whitespace")
-    assert table["tokens"].to_list() == [5, 5]
-    assert table["count_f"].to_list() == [2, 1]
-    # A phrase is no whole token between single spaces.
-    assert table["count_m"].to_list() == [0, 1]
-
-
-def test_the_longest_phrase_first() -> None:
-    lexicon = lexicon_of(
-        {"man": "m", "best man": "x", "best man ever": "y", "ever after": "z", "after": "w", "no one else": "v"}
-    )
-    texts = [
-        "The best man. Best-man, best man's",
-        "best man ever after",
-        "best man everywhere",
-        "best best man",
-        "best of man after",
-        "man ever after after all",
-        "no one no one else",
-    ]
-    expected = ["xxx", "yw", "x", "x", "mw", "mzw", "v"]
-    table = scored(texts, lexicon)
-    for row, text, groups in zip(table.iter_rows(named=True), texts, expected, strict=True):
-        assert {group: row[f"count_{group}"] for group in lexicon.groups if row[f"count_{group}"]} == Counter(groups)
-        assert [group for _, _, group in slow_matches(text, lexicon, "word")] == list(groups)
-        assert [group for _, _, group in gendered_spans(text, lexicon)] == list(groups)
+    assert counts("o'donnell o'donnell'd o'donnell'ß o'donnell'ﬁ") == [1, 1, 0, 0]
 
 
 WORDS = {
-    "she": "a",
-    "woman": "a",
-    "ex-wife": "a",
-    "ma'am": "a",
-    "fiancée": "a",
-    "straße": "a",
-    "he": "b",
-    "he said": "b",
-    "he said so": "a",
-    "don't": "b",
-    "ŉ": "b",
-    "İ": "b",
-    "ﬁ": "b",
-    "Σ": "b",
-    "they": "c",
-    "said so": "c",
-    "she and they": "c",
-    "東京": "c",
-    "é": "c",
+    **dict.fromkeys(["she", "woman", "ex-wife", "ma'am", "fiancée", "straße", "he said so"], "a"),
+    **dict.fromkeys(["he", "he said", "don't", "ŉ", "İ", "ﬁ", "Σ"], "b"),
+    **dict.fromkeys(["they", "said so", "she and they", "東京", "é"], "c"),
 }
-
-
 SCORED_TEXTS = st.one_of(
     st.lists(
         st.sampled_from([*WORDS, *map(str.upper, WORDS), "so", "said", "and", *PIECES, *GAPS, *[" "] * 40]), max_size=25
@@ -199,6 +244,7 @@ ENTRIES = st.lists(st.sampled_from(["x", "y", "z", "é", "x's", "x'y"]), min_siz
     st.lists(st.sampled_from(["x", "y", "z", "É", " ", " ", " ", "'", "-"]), max_size=25).map("".join),
     st.sampled_from(["word", "whitespace"]),
 )
+@example({"x": "a", "y x": "b", "y x z": "c", "z é": "a", "é": "b"}, "y x. Y-x, y x's y x z é x z É", "word")
 def test_any_lexicon(words: dict[str, str], text: str, tokens: Tokens) -> None:
     # One group for each entry: "x's" and "x" are the same.
     unique = {tuple(slow_tokens(word, "word")): word for word in words}
@@ -209,6 +255,7 @@ def test_any_lexicon(words: dict[str, str], text: str, tokens: Tokens) -> None:
 
 
 @given(SCORED_TEXTS)
+@example("“Ma’am,” said the ex-wife's man. He SAID so!")
 def test_spans_are_what_the_kernel_counts(text: str) -> None:
     lexicon = lexicon_of(WORDS)
     spans = gendered_spans(text, lexicon)
@@ -225,87 +272,35 @@ def test_spans_are_what_the_kernel_counts(text: str) -> None:
     assert all(entries[tuple(tokenize(text[start:end]))] == group for start, end, group in spans)
 
 
-def test_spans_by_hand() -> None:
-    text = "“Ma’am,” said the ex-wife's man. He SAID so!"
-    spans = gendered_spans(text, lexicon_of(WORDS))
-    assert [(text[start:end], group) for start, end, group in spans] == [
-        ("Ma’am", "a"),
-        ("ex-wife", "a"),
-        ("He SAID so", "a"),
-    ]
-
-
 def test_a_slice_of_a_table_is_scored_alone() -> None:
-    lexicon = lexicon_of({"she": "f", "he": "m"})
+    scoring = Scoring(lexicon_of({"she": "f", "he": "m"}))
     table = pl.DataFrame({"doc_id": list("abcdef"), "text": ["she", "he he", "ä she", "", "he she", "she she she"]})
-    whole = score_texts(table, Scoring(lexicon))
+    whole = score_texts(table, scoring)
     for start in range(6):
         for length in range(1, 7 - start):
-            assert score_texts(table[start : start + length], Scoring(lexicon)).equals(whole[start : start + length])
-    assert score_texts(pl.concat([table[:2], table[2:]], rechunk=False), Scoring(lexicon)).equals(whole)
-    assert score_texts(table[:0], Scoring(lexicon)).schema == whole.schema
+            assert score_texts(table[start : start + length], scoring).equals(whole[start : start + length])
+    assert score_texts(pl.concat([table[:2], table[2:]], rechunk=False), scoring).equals(whole)
+    assert score_texts(table[:0], scoring).schema == whole.schema
 
 
 def test_in_memory_is_the_same_as_by_table() -> None:
-    lexicon = load_lexicon()
+    scoring = Scoring(load_lexicon())
     texts = pl.DataFrame({"doc_id": ["b", "a"], "text": ["She and he.", "The woman and her wife"]})
-    result = score_in_memory(texts, Scoring(lexicon))
+    result = score_in_memory(texts, scoring)
     assert isinstance(result, GroupTable)
-    assert result.table.equals(score_texts(texts, Scoring(lexicon)))
+    assert result.table.equals(score_texts(texts, scoring))
     assert (result.groups, result.shares, result.poles) == (("f", "m"), (0.5, 0.5), ("m", "f"))
     assert result.signed_magnitude("count").tolist() == [0, -3]
     with pytest.raises(EvenrankError, match=r"^`texts`: expected at least one row, found none$"):
-        score_in_memory(texts[:0], Scoring(lexicon))
+        score_in_memory(texts[:0], scoring)
 
 
 def test_the_magnitude_against_the_rest() -> None:
     lexicon = lexicon_of({"x": "a", "y": "b", "z": "c"}, poles=("a", "rest"))
-    texts = pl.DataFrame({"doc_id": ["1", "2"], "text": ["x x x y y z", "y"]})
-    scores = score_in_memory(texts, Scoring(lexicon))
+    scores = score_in_memory(pl.DataFrame({"doc_id": ["1", "2"], "text": ["x x x y y z", "y"]}), Scoring(lexicon))
     assert scores.signed_magnitude("count").tolist() == [1.5, -0.5]
     assert scores.signed_magnitude("count", ("c", "b")).tolist() == [-1, -1]
     assert scores.signed_magnitude("bool", ("b", "rest")).tolist() == [0, 1]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"tokens": "words"}, "`tokens`: expected word or whitespace, found 'words'"),
-        (
-            {"magnitudes": ("tf", "idf")},
-            "`magnitudes`: expected some of count, bool, tf, tf_words, tf_literal, found ('tf', 'idf')",
-        ),
-        ({"threshold": -1}, "`threshold`: expected a number from 0, found -1"),
-        ({"threshold": math.nan}, "`threshold`: expected a number from 0, found nan"),
-    ],
-)
-def test_settings_that_do_not_exist(options: dict[str, object], message: str) -> None:
-    with pytest.raises(EvenrankError) as caught:
-        Scoring(load_lexicon(), **options)  # type: ignore[arg-type]
-    assert str(caught.value) == message
-
-
-# --- real texts ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("tokens", ["word", "whitespace"])
-def test_real_texts(shared_data: Path, tokens: Tokens) -> None:
-    lexicon = load_lexicon(shared_data / "lexicons" / "gender_representative.csv")
-    documents = pl.concat(list(scan_collection(shared_data / "grepbiasir" / "collection.clean.tsv")))
-    table = scored(documents["text"].to_list(), lexicon, tokens)
-    groups = {word.lower(): group for word, group in lexicon.words}
-    assert len(groups) == 326
-    assert all(word.isalpha() for word in groups)
-    for text, row in zip(documents["text"], table.iter_rows(named=True), strict=True):
-        found = text.lower().split(" ") if tokens == "whitespace" else slow_tokens(text, "word")
-        words = Counter(token for token in found if token in groups)
-        assert row["tokens"] == sum(map(bool, found))
-        for group in "fm":
-            own = {word: n for word, n in words.items() if groups[word] == group}
-            assert row[f"count_{group}"] == sum(own.values())
-            assert row[f"magnitude_tf_words_{group}"] == pytest.approx(sum(math.log(1 + n) for n in own.values()))
-    assert table["count_f"].sum() > 400
-    assert table["count_m"].sum() > 400
 
 
 def test_the_scoring_of_options() -> None:

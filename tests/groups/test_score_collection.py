@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
+import evenrank as package
 from evenrank.files import EvenrankError, InputError, scan_collection
 from evenrank.groups import (
     MAGNITUDES,
     GroupTable,
     Lexicon,
     Scoring,
+    as_group_table,
     builtin_lexicons,
     load_lexicon,
     read_group_table,
@@ -26,9 +26,11 @@ from evenrank.groups import (
     score_collection,
     score_texts,
 )
+from given_data import FRAMES, TEXTS, frame
 
 BUILT_IN = ", ".join(builtin_lexicons())
 LINES = "9\tShe and he.\n10\tThe woman's her own, she said; she!\na\tnothing\nb\t\n0\tHe, his\n"
+GENDER = Scoring(load_lexicon())
 
 
 def written(tmp_path: Path, content: str | bytes, name: str = "c.tsv") -> Path:
@@ -37,34 +39,12 @@ def written(tmp_path: Path, content: str | bytes, name: str = "c.tsv") -> Path:
     return path
 
 
-def test_columns_and_figures(tmp_path: Path) -> None:
-    out = tmp_path / "scores.parquet"
-    assert score_collection(written(tmp_path, LINES), out, Scoring(load_lexicon(), magnitudes=MAGNITUDES)) == 5
-    table = pl.read_parquet(out)
-    kinds = ["count", "bool", "tf", "tf_words", "tf_literal"]
-    expected = {"doc_id": pl.String, "tokens": pl.Int32, "count_f": pl.Int32, "count_m": pl.Int32}
-    expected |= {f"magnitude_{kind}_{group}": pl.Float64 for kind in kinds for group in "fm"}
-    assert table.schema == expected | {"neutrality": pl.Float64}
-    assert table["doc_id"].to_list() == ["9", "10", "a", "b", "0"]
-    assert table["tokens"].to_list() == [3, 7, 1, 0, 2]
-    assert table["count_f"].to_list() == [1, 4, 0, 0, 0]
-    assert table["count_m"].to_list() == [1, 0, 0, 0, 2]
-    assert table["magnitude_tf_words_f"].to_list() == pytest.approx(
-        [math.log(2), 2 * math.log(2) + math.log(3), 0, 0, 0], abs=1e-15
-    )
-    assert table["magnitude_tf_m"].to_list() == pytest.approx([math.log(2), 0, 0, 0, math.log(3)], abs=1e-15)
-    assert table["neutrality"].to_list() == [1, 0, 1, 1, 0]
-    assert sorted(os.listdir(tmp_path)) == ["c.tsv", "scores.parquet"]
-
-
 def test_settings_come_back(tmp_path: Path) -> None:
     lexicon = Lexicon("mine", ("b", "a", "c"), (("x", "a"), ("y", "b"), ("z", "c")), (0.25, 0.5, 0.25), ("c", "rest"))
     out = tmp_path / "scores.parquet"
     score_collection(written(tmp_path, "1\tx y y\n"), out, Scoring(lexicon, "whitespace", ("bool",), 2.5))
     scores = read_group_table(out)
-    assert scores.groups == ("b", "a", "c")
-    assert scores.shares == (0.25, 0.5, 0.25)
-    assert scores.poles == ("c", "rest")
+    assert (scores.groups, scores.shares, scores.poles) == (("b", "a", "c"), (0.25, 0.5, 0.25), ("c", "rest"))
     assert scores.settings == {
         "lexicon": "mine",
         "groups": ["b", "a", "c"],
@@ -73,12 +53,22 @@ def test_settings_come_back(tmp_path: Path) -> None:
         "tokens": "whitespace",
         "threshold": 2.5,
     }
-    assert [column for column in scores.table.columns if column.startswith("magnitude")] == [
-        "magnitude_bool_b",
-        "magnitude_bool_a",
-        "magnitude_bool_c",
-    ]
+    magnitudes = [column for column in scores.table.columns if column.startswith("magnitude")]
+    assert magnitudes == ["magnitude_bool_b", "magnitude_bool_a", "magnitude_bool_c"]
     assert scores.table.equals(pl.read_parquet(out))
+
+
+@FRAMES
+def test_texts_in_memory(tmp_path: Path, make: Any) -> None:
+    for number, given in enumerate((TEXTS, frame(list(TEXTS.items()), "docno text", make))):
+        assert score_collection(given, tmp_path / str(number), GENDER) == 3
+    scored = read_group_table(tmp_path / "0").table
+    assert scored.equals(read_group_table(tmp_path / "1").table)
+    assert scored["doc_id"].to_list() == ["d1", "d2", "d3"]
+    as_frame = make({name: scored[name].to_list() for name in scored.columns})
+    assert as_group_table(as_frame).table.drop("tokens").equals(scored.drop("tokens"))
+    with pytest.raises(EvenrankError, match=r"^`engine='ray'` reads files"):
+        package.score(TEXTS, out=tmp_path / "2", engine="ray")
 
 
 def test_every_way_gives_the_same_table(
@@ -86,15 +76,14 @@ def test_every_way_gives_the_same_table(
 ) -> None:
     lines = "".join(f"d{i}\t{'she ' * (i % 4)}and {'he ' * (i % 3)}\n" for i in range(300))
     path = written(tmp_path, lines)
-    scoring = Scoring(load_lexicon())
-    expected = score_texts(pl.concat(list(scan_collection(path))), scoring)
+    expected = score_texts(pl.concat(list(scan_collection(path))), GENDER)
     assert expected["count_f"].to_list() == [i % 4 for i in range(300)]
     for size in (1 << 24, 1000, 50):
         block_bytes(size)
         for cores in (1, 2, 7, None):
             monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
-            assert pl.concat(list(score_batches(scan_collection(path), scoring))).equals(expected)
-        score_collection(path, tmp_path / "scores.parquet", scoring)
+            assert pl.concat(list(score_batches(scan_collection(path), GENDER))).equals(expected)
+        score_collection(path, tmp_path / "scores.parquet", GENDER)
         assert read_group_table(tmp_path / "scores.parquet").table.equals(expected)
 
 
@@ -107,7 +96,7 @@ def test_the_reader_does_not_run_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
         for read in range(1, 21):
             yield pl.DataFrame({"doc_id": [str(read)], "text": ["she"]})
 
-    scored = score_batches(batches(), Scoring(load_lexicon()))
+    scored = score_batches(batches(), GENDER)
     for count, table in enumerate(scored, start=1):
         assert table["doc_id"].to_list() == [str(count)]
         assert read <= count + 2
@@ -132,7 +121,7 @@ def test_a_mistake_leaves_nothing(
     if old:
         out.write_text(old)
     with pytest.raises(InputError, match=message) as caught:
-        score_collection(path, out, Scoring(load_lexicon()))
+        score_collection(path, out, GENDER)
     assert caught.value.path == str(path)
     assert os.listdir(out.parent) == ["scores.parquet"] * bool(old)
     assert old is None or out.read_text() == old
@@ -144,20 +133,17 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("evenrank.groups.scoring.score_texts", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        score_collection(written(tmp_path, LINES), tmp_path / "scores.parquet", Scoring(load_lexicon()))
+        score_collection(written(tmp_path, LINES), tmp_path / "scores.parquet", GENDER)
     assert os.listdir(tmp_path) == ["c.tsv"]
-
-
-# --- reading a score file --------------------------------------------------------------------------------------------
 
 
 def test_only_the_documents_that_are_wanted(tmp_path: Path) -> None:
     out = tmp_path / "scores.parquet"
-    score_collection(written(tmp_path, LINES), out, Scoring(load_lexicon()))
+    score_collection(written(tmp_path, LINES), out, GENDER)
     scores = read_group_table(out, ids=[pl.Series(["0", "none"]), pl.Series(["10"])])
     assert scores.table.select("doc_id", "count_f").rows() == [("10", 4), ("0", 0)]
     assert scores.poles == ("m", "f")
-    assert read_group_table(out, ids=[pl.Series(["0"] * 9)]).table.filter(pl.col("doc_id") == "0").height == 1
+    assert read_group_table(out, ids=[pl.Series(["0"] * 9)]).table["doc_id"].to_list().count("0") == 1
     assert read_group_table(out, ids=[pl.Series(["none"])]).table.height == 0
 
 
@@ -170,9 +156,7 @@ def test_a_score_file_made_elsewhere(tmp_path: Path) -> None:
     assert scores.table["doc_id"].to_list() == ["1", "2"]
     assert scores.signed_magnitude("count").tolist() == [2, 0]
     assert scores.signed_magnitude("tf").tolist() == pytest.approx([math.log(4) - math.log(2), 0])
-    with pytest.raises(
-        EvenrankError, match="no column magnitude_tf_words_f: score the collection with the magnitude tf_words"
-    ):
+    with pytest.raises(EvenrankError, match="no column magnitude_tf_words_f: score the collection with the magnitude"):
         scores.signed_magnitude("tf_words")
     other = GroupTable.of(table.rename({"count_m": "count_a"}))
     # Two groups whose poles nobody named: their order decides, and the settings say so.
@@ -185,28 +169,33 @@ def test_a_score_file_made_elsewhere(tmp_path: Path) -> None:
         other.signed_magnitude("count", ("m", "f"))
 
 
+TABLE: dict[str, list[Any]] = {"doc_id": [*"ab"], "count_f": [1, 0], "count_m": [0, 1], "neutrality": [1.0, 1.0]}
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
         ({"doc_id": ["1"], "neutrality": [1.0]}, "no group table: it has no column count_<group>"),
         ({"doc_id": ["1"], "count_f": [1]}, "no group table: it has no column neutrality"),
         ({"id": ["1"], "count_f": [1], "neutrality": [1.0]}, "no group table: it has no column doc_id"),
-        (
-            {"doc_id": ["1", "2", "1"], "count_f": [1, 1, 1], "neutrality": [1.0] * 3},
-            "the document '1' is repeated",
-        ),
         ({"doc_id": [], "count_f": [], "neutrality": []}, "no group table: it has no rows"),
+        (TABLE | {"doc_id": ["a", "a"]}, "the document 'a' is repeated"),
+        (TABLE | {"neutrality": [1.0, None]}, "the document 'b' has no finite number in neutrality"),
+        (TABLE | {"neutrality": [math.nan, 1.0]}, "the document 'a' has no finite number in neutrality"),
+        (TABLE | {"count_f": [1, None]}, "the document 'b' has no finite number in count_f"),
+        (TABLE | {"count_m": ["one", "two"]}, "expected numbers in count_m, found String"),
+        (TABLE | {"doc_id": [None, "b"]}, "row 1: the doc_id is missing"),
     ],
 )
-def test_tables_that_are_no_scores(tmp_path: Path, columns: dict[str, list[object]], message: str) -> None:
+def test_tables_that_are_no_scores(tmp_path: Path, columns: dict[str, list[Any]], message: str) -> None:
     path = tmp_path / "scores.parquet"
-    pq.write_table(pa.table(columns), path)
+    pl.DataFrame(columns).write_parquet(path)
     with pytest.raises(InputError) as caught:
         read_group_table(path)
     assert str(caught.value) == f"{path}: {message}"
 
 
-def test_files_that_are_no_parquet(tmp_path: Path) -> None:
+def test_files_that_are_no_scores(tmp_path: Path) -> None:
     for content in (b"", b"doc_id\tscore\n", b"PAR1"):
         path = written(tmp_path, content, "scores.parquet")
         with pytest.raises(InputError) as caught:
@@ -214,91 +203,53 @@ def test_files_that_are_no_parquet(tmp_path: Path) -> None:
         assert str(caught.value).startswith(f"{path}: no Parquet file that can be read (")
     with pytest.raises(InputError, match=r"none\.parquet: no such file"):
         read_group_table(tmp_path / "none.parquet")
-
-
-# --- the command -----------------------------------------------------------------------------------------------------
+    for settings in ("{", "[1]"):
+        pl.DataFrame(TABLE).write_parquet(path, metadata={"evenrank": settings})
+        with pytest.raises(InputError, match="damaged: its settings are no JSON object"):
+            read_group_table(path)
 
 
 def test_the_command(tmp_path: Path, evenrank: Callable[..., Any]) -> None:
     path, out = written(tmp_path, LINES), tmp_path / "scores.parquet"
     ended = evenrank("score", path, "--out", out, "--magnitudes", " ".join(MAGNITUDES), "--threshold", "2")
-    assert (ended.status, ended.out) == (0, "")
-    assert ended.err == f"5 documents scored: {out}\n"
+    assert (ended.status, ended.out, ended.err) == (0, "", f"5 documents scored: {out}\n")
     scores = read_group_table(out)
-    assert scores.table["neutrality"].to_list() == [1, 0, 1, 1, 1]
+    table = scores.table
+    expected = {"doc_id": pl.String, "tokens": pl.Int32, "count_f": pl.Int32, "count_m": pl.Int32}
+    kinds = ["count", "bool", "tf", "tf_words", "tf_literal"]
+    expected |= {f"magnitude_{kind}_{group}": pl.Float64 for kind in kinds for group in "fm"}
+    assert table.schema == expected | {"neutrality": pl.Float64}
+    assert table.select("doc_id", "tokens", "count_f", "count_m", "neutrality").rows() == [
+        ("9", 3, 1, 1, 1), ("10", 7, 4, 0, 0), ("a", 1, 0, 0, 1), ("b", 0, 0, 0, 1), ("0", 2, 0, 2, 1),
+    ]  # fmt: skip
     assert scores.settings["lexicon"] == "gender-en"
     for kind in MAGNITUDES:
-        assert scores.magnitude(kind, "f").tolist() == scores.table[f"magnitude_{kind}_f"].to_list()
-    assert scores.signed_magnitude("count").tolist() == [0, -4, 0, 0, 2]
-
-
-def test_the_command_with_a_lexicon_of_ones_own(tmp_path: Path, evenrank: Callable[..., Any]) -> None:
+        assert scores.magnitude(kind, "f").tolist() == table[f"magnitude_{kind}_f"].to_list()
+    assert sorted(os.listdir(tmp_path)) == ["c.tsv", "scores.parquet"]
     lexicon = written(tmp_path, "Nothing,none\nhe,m\nwoman's,f\n", "words.csv")
-    path, out = written(tmp_path, LINES), tmp_path / "scores.parquet"
-    ended = evenrank(
-        "score", path, "--out", out, "--lexicon", lexicon, "--tokens", "whitespace", "--poles", "none,rest"
-    )
-    assert ended.status == 0
+    of_ones_own = ("--lexicon", lexicon, "--tokens", "whitespace", "--poles", "none,rest")
+    assert evenrank("score", path, "--out", out, *of_ones_own).status == 0
     scores = read_group_table(out)
-    assert scores.groups == ("f", "m", "none")
-    assert scores.poles == ("none", "rest")
-    assert scores.table.select("tokens", "count_f", "count_m", "count_none").rows() == [
-        (3, 0, 0, 0),
-        (7, 1, 0, 0),
-        (1, 0, 0, 1),
-        (0, 0, 0, 0),
-        (2, 0, 0, 0),
-    ]
+    assert (scores.groups, scores.poles) == (("f", "m", "none"), ("none", "rest"))
+    counts = scores.table.select("tokens", "count_f", "count_m", "count_none").rows()
+    assert counts == [(3, 0, 0, 0), (7, 1, 0, 0), (1, 0, 0, 1), (0, 0, 0, 0), (2, 0, 0, 0)]
+
+
+KINDS = "count, bool, tf, tf_words, tf_literal"
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("option", "value", "message"),
     [
-        (
-            ["--magnitudes", "tf log"],
-            "--magnitudes: expected some of count, bool, tf, tf_words, tf_literal, found ('tf', 'log')",
-        ),
-        (["--threshold", "-1"], "--threshold: expected a number from 0, found -1.0"),
-        (["--threshold", "nan"], "--threshold: expected a number from 0, found nan"),
-        (["--tokens", "letters"], "--tokens: expected word or whitespace, found 'letters'"),
-        (["--poles", "m,x"], "--poles: expected two of f, m, rest (rest second), found 'm,x'"),
-        (["--lexicon", "gender-xx"], f"--lexicon: no file and no built-in lexicon 'gender-xx' (built in: {BUILT_IN})"),
+        ("--magnitudes", "tf log", f"expected some of {KINDS}, found ('tf', 'log')"),
+        ("--threshold", "-1", "expected a number from 0, found -1.0"),
+        ("--threshold", "nan", "expected a number from 0, found nan"),
+        ("--tokens", "letters", "expected word or whitespace, found 'letters'"),
+        ("--poles", "m,x", "expected two of f, m, rest (rest second), found 'm,x'"),
+        ("--lexicon", "gender-xx", f"no file and no built-in lexicon 'gender-xx' (built in: {BUILT_IN})"),
     ],
 )
-def test_options_that_do_not_exist(
-    tmp_path: Path, evenrank: Callable[..., Any], options: list[str], message: str
-) -> None:
-    path = written(tmp_path, LINES)
-    ended = evenrank("score", path, "--out", tmp_path / "scores.parquet", *options)
-    assert (ended.status, ended.out) == (2, "")
-    assert ended.err == f"evenrank: {message}\n"
+def test_options_that_do_not_exist(tmp_path: Path, evenrank: Any, option: str, value: str, message: str) -> None:
+    ended = evenrank("score", written(tmp_path, LINES), "--out", tmp_path / "scores.parquet", option, value)
+    assert (ended.status, ended.out, ended.err) == (2, "", f"evenrank: {option}: {message}\n")
     assert os.listdir(tmp_path) == ["c.tsv"]
-
-
-@pytest.mark.parametrize(
-    ("column", "values", "message"),
-    [
-        ("neutrality", [1.0, None], "the document 'b' has no finite number in neutrality"),
-        ("neutrality", [float("nan"), 1.0], "the document 'a' has no finite number in neutrality"),
-        ("count_f", [1, None], "the document 'b' has no finite number in count_f"),
-        ("count_m", ["one", "two"], "expected numbers in count_m, found String"),
-        ("doc_id", [None, "b"], "row 1: the doc_id is missing"),
-    ],
-)
-def test_a_score_table_with_holes_is_refused(tmp_path: Path, column: str, values: list, message: str) -> None:
-    table = {"doc_id": ["a", "b"], "count_f": [1, 0], "count_m": [0, 1], "neutrality": [1.0, 1.0]}
-    pl.DataFrame(table | {column: values}).write_parquet(tmp_path / "s.parquet")
-    with pytest.raises(InputError) as error:
-        read_group_table(tmp_path / "s.parquet")
-    assert str(error.value) == f"{tmp_path / 's.parquet'}: {message}"
-
-
-@pytest.mark.parametrize("stored", [b"{", b"[1]"])
-def test_damaged_settings_are_refused(tmp_path: Path, stored: bytes) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    table = pa.table({"doc_id": ["a"], "count_f": [1], "count_m": [0], "neutrality": [1.0]})
-    pq.write_table(table.replace_schema_metadata({b"evenrank": stored}), tmp_path / "s.parquet")
-    with pytest.raises(InputError, match="damaged: its settings are no JSON object"):
-        read_group_table(tmp_path / "s.parquet")

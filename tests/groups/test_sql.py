@@ -81,41 +81,10 @@ def test_the_result_is_a_score_table(tmp_path: Path) -> None:
 LEXICON = {"f": ["she", "ex wife"], "m": ["he"]}
 
 
-@pytest.mark.parametrize(
-    ("dialect", "parts"),
-    [
-        (
-            "duckdb",
-            (
-                """regexp_replace(' ' || array_to_string(words, '  ') || ' ', '''(?:s|d|m|ll|re|ve) ', ' ', 'g')""",
-                """len(regexp_extract_all('/' || array_to_string(found, '//') || '/', '/ (?:he) /')) AS "count_m\"""",
-                'SELECT "a""b"."id" AS doc_id',
-                'FROM "web"."pages"',
-            ),
-        ),
-        (
-            "bigquery",
-            (
-                r"""regexp_replace(' ' || array_to_string(words, '  ') || ' ', '\'(?:s|d|m|ll|re|ve) ', ' ')""",
-                r"(?:\'[\\p{L}\\p{M}\\p{N}]+)*') AS words",
-                "array_length(regexp_extract_all('/' || array_to_string(found, '//') || '/', '/ (?:ex  wife|she) /'))",
-                "FROM `web`.`pages`",
-            ),
-        ),
-        (
-            "spark",
-            (
-                "size(regexp_extract_all('/' || array_join(found, '//') || '/', '/ (?:he) /', 0)) AS `count_m`",
-                'SELECT `a"b`.`id` AS doc_id',
-                "FROM `web`.`pages`",
-            ),
-        ),
-    ],
-)
-def test_each_database_in_its_own_words(dialect: Any, parts: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("dialect", ["duckdb", "bigquery", "spark"])
+def test_each_database_in_its_own_words(dialect: Any, snapshot: Any) -> None:
     query = lexicon_sql(LEXICON, dialect=dialect, table="web.pages", id_column='a"b.id')
-    for part in parts:
-        assert part in query
+    assert query.replace(evenrank.__version__, "X") == snapshot
 
 
 @pytest.mark.parametrize(

@@ -29,29 +29,33 @@ def close(a, b) -> None:
 
 
 def evaluation(seed: int, **kwargs) -> tuple[Evaluation, dict, dict]:
-    table, scores, qrels = slow.random_case(seed, **kwargs)
-    run = Run.from_table(table)
-    found = Evaluation(run, scores, qrels)
+    rows, scores, qrels = slow.random_case(seed, **kwargs)
+    found = Evaluation(Run.from_table(rows), scores, qrels)
     found.background = found.as_background("run", 200)
     columns = {row["doc_id"]: row for row in scores.table.iter_rows(named=True)}
-    grades: dict[str, dict[str, int]] = {}
-    for query, doc, grade in qrels.iter_rows():
-        grades.setdefault(query, {})[doc] = grade
-    return found, columns, grades
+    return found, columns, slow.graded(found)
 
 
-def counted(counts: dict[str, tuple[int, int]]) -> GroupTable:
-    """Scores of documents with so many female and male words."""
-    rows = [(doc, f, m, slow.neutrality([f, m], [0.5, 0.5], 1)) for doc, (f, m) in counts.items()]
-    return GroupTable.of(pl.DataFrame(rows, ["doc_id", "count_f", "count_m", "neutrality"], orient="row"))
+def table(**columns: list) -> GroupTable:
+    return GroupTable.of(pl.DataFrame(columns))
 
 
-def tf(row: dict) -> float:
-    return math.log1p(row["count_m"]) - math.log1p(row["count_f"])
+def one_run(**scores: float) -> Run:
+    """A query's documents with their scores."""
+    rows = {"query_id": ["q"] * len(scores), "doc_id": [*scores], "score": [*scores.values()]}
+    return Run.from_table(pl.DataFrame(rows), "bm25")
 
 
 def words(row: dict) -> float:
     return row["magnitude_tf_words_m"] - row["magnitude_tf_words_f"]
+
+
+SIGNED = {
+    "tf": lambda row: math.log1p(row["count_m"]) - math.log1p(row["count_f"]),
+    "count": lambda row: row["count_m"] - row["count_f"],
+    "bool": lambda row: float(row["count_m"] > 0) - float(row["count_f"] > 0),
+    "tf_words": words,
+}
 
 
 def test_hand_worked():
@@ -64,13 +68,9 @@ def test_hand_worked():
     ideal = ideal_fairr(np.array([[1.0, 0, 0.5]]), np.array([3]), 3)
     close(ideal, [1 + 0.5 / math.log2(3)])
     close(nfairr(np.array([1.25]), ideal), [1.25 / (1 + 0.5 / math.log2(3))])
-
-
-def test_empty_list_and_no_neutral_background_are_undefined_not_zero():
-    empty = np.array([0])
-    close(rab(np.zeros((1, 3)), empty, 3), [np.nan])
-    close(arab(np.zeros((1, 3)), empty, 3), [np.nan])
-    close(fairr(np.zeros((1, 3)), empty, 3), [np.nan])
+    # An empty list, and a background without a neutral document, have no value.
+    for value in (rab, arab, fairr):
+        close(value(np.zeros((1, 3)), np.array([0]), 3), [np.nan])
     close(nfairr(np.array([0.0]), np.array([0.0])), [np.nan])
 
 
@@ -81,64 +81,36 @@ def test_arab_weights_never_grow_and_sum_to_one(lengths):
     close(weights.sum(), 1.0)
 
 
-@given(seeds, st.sampled_from([1, 2, 3, 5, 10]))
-def test_values_equal_the_slow_versions(seed, k):
-    found, row, _ = evaluation(seed)
-    for i, (_, ranking) in enumerate(slow.rankings(found.run).items()):
-        docs = [doc for doc, _ in ranking]
-        for kind, of in {
-            "tf": tf,
-            "count": lambda r: r["count_m"] - r["count_f"],
-            "bool": lambda r: float(r["count_m"] > 0) - float(r["count_f"] > 0),
-            "tf_words": words,
-        }.items():
-            signed = [of(row[doc]) for doc in docs]
-            close(found.values(parse_measure(f"RaB(magnitude='{kind}')@{k}"))[i], slow.rab(signed, k))
-            close(found.values(parse_measure(f"ARaB(magnitude='{kind}')@{k}"))[i], slow.arab(signed, k))
-            close(found.values(parse_measure(f"AbsARaB(magnitude='{kind}')@{k}"))[i], abs(slow.arab(signed, k)))
-        neutral = [row[doc]["neutrality"] for doc in docs]
-        ideal = slow.fairr(sorted(neutral, reverse=True), k)
-        close(found.values(parse_measure(f"FaiRR@{k}"))[i], slow.fairr(neutral, k))
-        expected = slow.fairr(neutral, k) / ideal if ideal else np.nan
-        close(found.values(parse_measure(f"NFaiRR@{k}"))[i], expected)
-
-
 @given(seeds, st.sampled_from([1, 2, 4, 10]))
 @settings(max_examples=25, deadline=None)
-def test_ties_and_random_orders_equal_the_mean_over_all_orders(seed, k):
+def test_values_ties_and_random_orders_equal_the_slow_versions(seed, k):
     found, row, _ = evaluation(seed, queries=2, longest=5, levels=2)
-    forms = {
-        f"ARaB@{k}": lambda docs: slow.arab([tf(row[doc]) for doc in docs], k),
-        f"RaB@{k}": lambda docs: slow.rab([tf(row[doc]) for doc in docs], k),
-        f"FaiRR@{k}": lambda docs: slow.fairr([row[doc]["neutrality"] for doc in docs], k),
-    }
-    for text, value in forms.items():
-        measure = parse_measure(text)
-        means, (low, high) = resolve(measure).expected(found), resolve(measure).bounds(found)
-        random = found.random_values(measure)
-        for i, (_, ranking) in enumerate(slow.rankings(found.run).items()):
-            mean, smallest, largest = slow.over_orders(ranking, value)
-            close([means[i], low[i], high[i]], [mean, smallest, largest])
-            close(random[i], slow.over_orders([(doc, 0.0) for doc, _ in ranking], value)[0])
-    absolute = parse_measure(f"AbsARaB@{k}")
+    for kind, of in SIGNED.items():
+        signed = {doc: of(columns) for doc, columns in row.items()}
+        for name, value in (("RaB", slow.rab), ("ARaB", slow.arab)):
+            slow.check_over_orders(
+                found, f"{name}(magnitude='{kind}')@{k}", lambda _, docs, f=value, m=signed: f([m[d] for d in docs], k)
+            )
+    slow.check_over_orders(found, f"FaiRR@{k}", lambda _, docs: slow.fairr([row[d]["neutrality"] for d in docs], k))
+    absolute, nfairr_ = parse_measure(f"AbsARaB@{k}"), parse_measure(f"NFaiRR@{k}")
     low, high = resolve(absolute).bounds(found)
     for i, (_, ranking) in enumerate(slow.rankings(found.run).items()):
-        values = [slow.arab([tf(row[doc]) for doc in docs], k) for docs in slow.orders(ranking)]
-        assert low[i] <= min(map(abs, values)) + 1e-9
-        close(high[i], max(map(abs, values)))
+        every = [abs(slow.arab([SIGNED["tf"](row[doc]) for doc in docs], k)) for docs in slow.orders(ranking)]
+        assert low[i] <= min(every) + 1e-9
+        close(high[i], max(every))
+        close(found.values(absolute)[i], abs(slow.arab([SIGNED["tf"](row[doc]) for doc, _ in ranking], k)))
+        neutral = [row[doc]["neutrality"] for doc, _ in ranking]
+        ideal = slow.fairr(sorted(neutral, reverse=True), k)
+        close(found.values(nfairr_)[i], slow.fairr(neutral, k) / ideal if ideal else np.nan)
 
 
 def test_drawn_tie_mean_of_an_absolute_value_comes_near_the_exact_one():
     # Two tied documents of magnitude ±ln 2: ARaB@1 is ±ln 2, its absolute value ln 2 in either order.
-    table = pl.DataFrame({"query_id": ["0", "0"], "doc_id": ["a", "b"], "score": [1.0, 1.0]})
-    scores = GroupTable.of(
-        pl.DataFrame({"doc_id": ["a", "b"], "count_f": [0, 1], "count_m": [1, 0], "neutrality": [1.0, 1.0]})
-    )
-    found = Evaluation(Run.from_table(table), scores)
+    scores = table(doc_id=["a", "b"], count_f=[0, 1], count_m=[1, 0], neutrality=[1.0, 1.0])
+    found = Evaluation(one_run(a=1.0, b=1.0), scores)
     close(resolve(parse_measure("AbsARaB@1")).expected(found), [math.log(2)])
     close(resolve(parse_measure("ARaB@1")).expected(found), [0.0])
     draws = parse_measure("|ARaB|@1").figure_draws(found)
-    assert len(draws) == 200
     close(np.abs(draws), np.full(200, math.log(2)))
     assert 0.3 < (draws > 0).mean() < 0.7
 
@@ -199,11 +171,12 @@ def test_pairwise_hand_worked_and_ties():
 
 
 def test_constant_scorer_gets_one_and_its_tie_mean_a_half():
-    table = pl.DataFrame({"query_id": ["q"] * 4, "doc_id": list("abcd"), "score": [0.0] * 4})
-    counts = {"doc_id": list("abcd"), "count_f": [0, 2, 0, 0], "count_m": [2, 0, 0, 0], "neutrality": [0.0, 0, 1, 1]}
-    words_of = {"magnitude_tf_words_f": [0.0, 1, 0, 0], "magnitude_tf_words_m": [1.0, 0, 0, 0]}
-    qrels = pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "relevance": [1, 1]})
-    found = Evaluation(Run.from_table(table), GroupTable.of(pl.DataFrame(counts | words_of)), qrels)
+    found = Evaluation(
+        one_run(a=0.0, b=0.0, c=0.0, d=0.0),
+        table(doc_id=list("abcd"), count_f=[0, 2, 0, 0], count_m=[2, 0, 0, 0], neutrality=[0.0, 0, 1, 1],
+              magnitude_tf_words_f=[0.0, 1, 0, 0], magnitude_tf_words_m=[1.0, 0, 0, 0]),
+        pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "relevance": [1, 1]}),
+    )  # fmt: skip
     measure = parse_measure("APRF(group='m')")
     close(found.values(measure), [1.0])
     close(resolve(measure).expected(found), [0.5])
@@ -228,11 +201,8 @@ def test_neutral_first_is_by_falling_neutrality_then_the_runs_order():
 
 
 def test_documents_without_scores():
-    table = pl.DataFrame({"query_id": ["0"] * 3, "doc_id": ["x", "a", "b"], "score": [3.0, 2.0, 1.0]})
-    scores = GroupTable.of(
-        pl.DataFrame({"doc_id": ["a", "b"], "count_f": [0, 3], "count_m": [3, 0], "neutrality": [0.0, 0.0]})
-    )
-    run = Run.from_table(table, "bm25")
+    scores = table(doc_id=["a", "b"], count_f=[0, 3], count_m=[3, 0], neutrality=[0.0, 0.0])
+    run = one_run(x=3.0, a=2.0, b=1.0)
     with pytest.raises(EvenrankError, match="run bm25: 1 of its 3 documents are not in the collection: 'x'"):
         Evaluation(run, scores).values(parse_measure("RaB(magnitude='count')@2"))
     skipped = Evaluation(run, scores, missing="skip")
@@ -255,10 +225,8 @@ def test_background_lacking_a_query_names_it():
 
 
 def test_more_than_two_groups_pairwise_and_against_the_rest():
-    counts = {"count_a": [2, 0, 1], "count_b": [0, 1, 1], "count_c": [0, 3, 1]}
-    scores = GroupTable.of(pl.DataFrame({"doc_id": list("xyz"), "neutrality": [0.0, 0.0, 1.0]} | counts))
-    run = Run.from_table(pl.DataFrame({"query_id": ["q"] * 3, "doc_id": list("xyz"), "score": [3.0, 2.0, 1.0]}))
-    found = Evaluation(run, scores)
+    scores = table(doc_id=[*"xyz"], neutrality=[0.0, 0, 1], count_a=[2, 0, 1], count_b=[0, 1, 1], count_c=[0, 3, 1])
+    found = Evaluation(one_run(x=3.0, y=2.0, z=1.0), scores)
     with pytest.raises(EvenrankError, match="which groups to compare"):
         found.values(parse_measure("RaB@3"))
     close(found.values(parse_measure("RaB(magnitude='count',poles='a,b')@3")), [(2 - 1 + 0) / 3])
@@ -275,31 +243,12 @@ def test_public_programs_figures(shared_data: Path):
     found = Evaluation(read_run(folder / "bm25.run", order="file"), scores, read_qrels(folder / "qrels.txt"))
     found.background = found.as_background("bm25")
     expected = json.loads((folder / "expected.json").read_text())["measures"]
-    assert len(expected) == 38, len(expected)
+    assert len(expected) == 38
     for text, value in expected.items():
         assert abs(np.nanmean(found.values(parse_measure(text))) - value) < 1e-6, text
-
-
-def test_ties_of_the_public_run(shared_data: Path):
     # ARaB@10 is −.041 in file order, −.069 by falling id and −.039 on average; 71% of rows are tied.
-    folder = shared_data / "grepbiasir"
-    texts = pl.concat(list(scan_collection(folder / "collection.clean.tsv")))
-    lexicon = load_lexicon(shared_data / "lexicons" / "gender_representative.csv")
-    found = Evaluation(read_run(folder / "bm25.run"), score_in_memory(texts, Scoring(lexicon, "whitespace")))
+    found = Evaluation(read_run(folder / "bm25.run"), scores)
     measure = parse_measure("ARaB@10")
     assert round(float(found.values(measure).mean()), 3) == -0.069
     assert round(float(resolve(measure).expected(found).mean()), 3) == -0.039
     assert round(found.lists.tie_share(10), 2) == 0.71
-
-
-@given(st.lists(st.lists(st.integers(0, 5), max_size=6), min_size=1, max_size=5))
-def test_falling_order_equals_sorting_each_list(codes):
-    offsets = np.cumsum([0, *map(len, codes)])
-    flat = np.array([code for row in codes for code in row], dtype=np.int64)
-    found = RankedLists(offsets, np.zeros(len(flat))).falling(flat)
-    expected = [
-        start + i
-        for start, row in zip(offsets, codes, strict=False)
-        for i in sorted(range(len(row)), key=lambda i, row=row: -row[i])
-    ]
-    assert found.tolist() == expected

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import slow
 import slow_exposure as plain
-from evenrank.files import EvenrankError, InputError, Run, read_qrels, read_run
+from evenrank.files import EvenrankError, Run, read_qrels, read_run
 from evenrank.groups import GroupTable
 from evenrank.measures import (
     AWRF,
@@ -41,20 +41,20 @@ def close(a: Any, b: Any, atol: float = 1e-9) -> None:
     np.testing.assert_allclose(a, b, rtol=0, atol=atol, equal_nan=True)
 
 
+def run_of(lists: dict[str, dict[str, float]]) -> Run:
+    rows = [(query, doc, score) for query, of in lists.items() for doc, score in of.items()]
+    return Run.from_table(pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row"), "mine")
+
+
 def evaluation(**more: Any) -> Evaluation:
-    rows = [(query, doc, score) for query, of in RUN.items() for doc, score in of.items()]
-    run = Run.from_table(pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row"), "mine")
     judged = [(query, doc, grade) for query, of in QRELS.items() for doc, grade in of.items()]
-    return Evaluation(run, TABLE, pl.DataFrame(judged, ["query_id", "doc_id", "relevance"], orient="row"), **more)
-
-
-# --- what a target is -------------------------------------------------------------------------------------------------
+    qrels = pl.DataFrame(judged, ["query_id", "doc_id", "relevance"], orient="row")
+    return Evaluation(run_of(RUN), TABLE, qrels, **more)
 
 
 def test_targets_that_are_computed() -> None:
     found = evaluation()
     close(found.target_shares(), [[0.5, 0.5]] * 2)
-    close(found.target_shares("uniform"), [[0.5, 0.5]] * 2)
     # Without a background, the run's own documents.
     close(found.target_shares("candidates"), [[0.5, 0.5], [1, 0]])
     # m and o are relevant and known; nothing is for r.
@@ -63,13 +63,14 @@ def test_targets_that_are_computed() -> None:
     close(found.target_shares(), [[0.5, 0.5], [math.nan] * 2])
     close(found.target_shares("uniform"), [[0.5, 0.5]] * 2)
     assert found.neutral_first().target is found.target
+    assert Target("candidates").described == "the groups' shares of the candidates"
+    assert Target("uniform").described == "equal shares of all groups"
 
 
 def test_candidates_are_those_of_the_background() -> None:
     found = evaluation()
     background = {"q": {"o": 3.0, "m": 2.0, "f": 1.0}, "r": {"n": 2.0, "m": 1.0}, "s": {"m": 1.0}}
-    rows = [(query, doc, score) for query, of in background.items() for doc, score in of.items()]
-    other = Evaluation(Run.from_table(pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row")), TABLE)
+    other = Evaluation(run_of(background), TABLE)
     found.background = other.as_background("other")
     close(found.target_shares("candidates"), [[2 / 3, 1 / 3], [0, 1]])
     # Another background is looked at anew.
@@ -80,9 +81,8 @@ def test_candidates_are_those_of_the_background() -> None:
 
 
 def test_candidates_that_the_labels_lack_have_no_share() -> None:
-    run = pl.DataFrame({"query_id": ["q"] * 3, "doc_id": ["lost", "m", "f"], "score": [3.0, 2.0, 1.0]})
     for missing in ("neutral", "skip"):
-        found = Evaluation(Run.from_table(run), TABLE, missing=missing)
+        found = Evaluation(run_of({"q": {"lost": 3.0, "m": 2.0, "f": 1.0}}), TABLE, missing=missing)
         close(found.target_shares("candidates"), [[0.5, 0.5]])
 
 
@@ -90,24 +90,22 @@ LONG = "query_id,group,share\nq,m,.75\nq,f,.25\nr,f,1\n"
 WIDE = "query_id,m,f\nq,.75,.25\n\nr,0,1\n"
 
 
-@pytest.mark.parametrize("text", [LONG, WIDE, WIDE.replace(",", "\t"), LONG.replace("\n", "\r\n")])
-def test_shares_from_a_file(text: str, tmp_path: Path) -> None:
-    (tmp_path / "shares.csv").write_text(text)
-    target = as_target(tmp_path / "shares.csv", TABLE.groups)
-    close(evaluation(target=target).target_shares("file"), [[0.25, 0.75], [1, 0]])
-    assert target.described == f"the shares in {tmp_path / 'shares.csv'}"
-
-
 @pytest.mark.parametrize(
     "given",
     [
+        *(LONG, WIDE, WIDE.replace(",", "\t"), LONG.replace("\n", "\r\n")),
         SHARES,
         pl.DataFrame({"query_id": ["q", "q", "r"], "group": ["m", "f", "f"], "share": [0.75, 0.25, 1.0]}),
         pl.DataFrame({"query_id": ["r", "q"], "f": [1.0, 0.25], "m": [0.0, 0.75]}),
     ],
 )
-def test_shares_from_memory(given: Any) -> None:
-    close(evaluation(target=as_target(given, "fm")).target_shares(), [[0.25, 0.75], [1, 0]])
+def test_shares_of_each_query(given: Any, tmp_path: Path) -> None:
+    path = tmp_path / "shares.csv"
+    if isinstance(given, str):
+        path.write_text(given)
+    target = as_target(path if isinstance(given, str) else given, TABLE.groups)
+    close(evaluation(target=target).target_shares("file"), [[0.25, 0.75], [1, 0]])
+    assert not isinstance(given, str) or target.described == f"the shares in {path}"
 
 
 def test_shares_for_all_queries(tmp_path: Path) -> None:
@@ -117,114 +115,67 @@ def test_shares_for_all_queries(tmp_path: Path) -> None:
     same = as_target({"m": 1}, "fm")
     assert as_target(same, "fm") is same
     close(evaluation(target=same).target_shares(), [[0, 1]] * 2)
-
-
-def test_numbers_as_query_ids() -> None:
+    # Numbers are ids of queries.
     assert as_target({7: {"m": 1.0}}, "fm").queries.to_list() == ["7"]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("group,share\nx,1\n", "line 2: no group 'x' in the labels, which have f, m"),
-        ("query_id,m,x\nq,1,0\n", "line 1: no group 'x' in the labels, which have f, m"),
-        ("query_id,m,f\nq,.5,.4\n", "line 2: the shares of the query 'q' sum to 0.9, expected 1"),
-        ("group,share\nm,.5\nf,.6\n", "line 2: the shares sum to 1.1, expected 1"),
-        ("query_id,group,share\nq,m,1\nr,f,.1\n", "line 3: the shares of the query 'r' sum to 0.1, expected 1"),
-        (
-            "query_id,m,f\nq,1.5,-.5\n",
-            "line 2: expected a share from 0 to 1 of the group 'f', found '-.5'",
-        ),
-        ("group,share\nm,many\n", "line 2: expected a share from 0 to 1 of the group 'm', found 'many'"),
-        ("group,share\nm,nan\n", "line 2: expected a share from 0 to 1 of the group 'm', found 'nan'"),
-        ("query_id,m,f\nq,1,0\nr,1,0\nq,1,0\n", "line 4: the query 'q' is repeated"),
-        ("query_id,group,share\nq,m,1\nq,m,1\n", "line 3: the group 'm' of the query 'q' is repeated"),
-        ("group,share\nm,1\nm,1\n", "line 3: the group 'm' is repeated"),
-        ("query_id,m,m\nq,1,0\n", "line 1: two columns are named 'm'"),
-        ("query_id,m,f\nq,1\n", "line 2: expected 3 values (query_id, m, f), found 2"),
-        ("query_id,m,f\n,1,0\n", "line 2: expected a string or a whole number as query_id, found ''"),
-        ("m,f\n1,0\n", "line 1: expected group,share or query_id,group,share or query_id and a column for each group"),
-        ("group,share\n", "expected at least one share, found none"),
-        ("\n", "the file contains no rows"),
-    ],
-)
-def test_what_is_wrong_with_a_file(text: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "shares.csv").write_text(text)
-    with pytest.raises(InputError) as error:
-        as_target(tmp_path / "shares.csv", ("f", "m"))
-    assert str(error.value).startswith(f"{tmp_path / 'shares.csv'}")
-    assert message in str(error.value)
+NO_X = "no group 'x' in the labels, which have f, m"
+A_SHARE = "expected a share from 0 to 1 of the group"
+MISTAKES: list[tuple[Any, str]] = [
+    ("group,share\nx,1\n", f", line 2: {NO_X}"),
+    ("query_id,m,x\nq,1,0\n", f", line 1: {NO_X}"),
+    ("query_id,m,f\nq,.5,.4\n", ", line 2: the shares of the query 'q' sum to 0.9, expected 1"),
+    ("group,share\nm,.5\nf,.6\n", ", line 2: the shares sum to 1.1, expected 1"),
+    ("query_id,group,share\nq,m,1\nr,f,.1\n", ", line 3: the shares of the query 'r' sum to 0.1, expected 1"),
+    ("query_id,m,f\nq,1.5,-.5\n", f", line 2: {A_SHARE} 'f', found '-.5'"),
+    ("group,share\nm,many\n", f", line 2: {A_SHARE} 'm', found 'many'"),
+    ("group,share\nm,nan\n", f", line 2: {A_SHARE} 'm', found 'nan'"),
+    ("query_id,m,f\nq,1,0\nr,1,0\nq,1,0\n", ", line 4: the query 'q' is repeated"),
+    ("query_id,group,share\nq,m,1\nq,m,1\n", ", line 3: the group 'm' of the query 'q' is repeated"),
+    ("group,share\nm,1\nm,1\n", ", line 3: the group 'm' is repeated"),
+    ("query_id,m,m\nq,1,0\n", ", line 1: two columns are named 'm'"),
+    ("query_id,m,f\nq,1\n", ", line 2: expected 3 values (query_id, m, f), found 2"),
+    ("query_id,m,f\n,1,0\n", ", line 2: expected a string or a whole number as query_id, found ''"),
+    ("m,f\n1,0\n", ", line 1: expected group,share or query_id,group,share or query_id and a column for each group"),
+    ("group,share\n", ": expected at least one share, found none"),
+    ("\n", ": the file contains no rows"),
+    (5, "expected uniform, candidates, relevant, a file, {group: share}"),
+    ({"m": 0.5, "q": {"m": 1}}, "expected a share for each group or for each group of each query"),
+    ({"m": 0.5}, "the shares sum to 0.5, expected 1"),
+    ({"x": 1.0}, NO_X),
+    ({"m": None}, f"{A_SHARE} 'm', found 'None'"),
+    ({1.5: {"m": 1.0}}, "expected a string or a whole number as query_id, found '1.5'"),
+    ({}, "expected at least one share, found none"),
+    (Path("nowhere.csv"), "expected uniform, candidates, relevant or a file, found 'nowhere.csv'"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), MISTAKES)
+def test_what_is_no_target(given: Any, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "shares.csv"
+    if isinstance(given, str):
+        path.write_text(given)
+    with pytest.raises(EvenrankError) as error:
+        as_target(path if isinstance(given, str) else given, ("f", "m"))
+    assert str(error.value).startswith(f"{path}{message}" if isinstance(given, str) else f"`target`: {message}")
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (5, "`target`: expected uniform, candidates, relevant, a file, {group: share}"),
-        ({"m": 0.5, "q": {"m": 1}}, "`target`: expected a share for each group or for each group of each query"),
-        ({"m": 0.5}, "`target`: the shares sum to 0.5, expected 1"),
-        ({"x": 1.0}, "`target`: no group 'x' in the labels, which have f, m"),
-        ({"m": None}, "`target`: expected a share from 0 to 1 of the group 'm', found 'None'"),
-        ({1.5: {"m": 1.0}}, "`target`: expected a string or a whole number as query_id, found '1.5'"),
-        ({}, "`target`: expected at least one share, found none"),
-        ("nowhere.csv", "`target`: expected uniform, candidates, relevant or a file, found 'nowhere.csv'"),
-    ],
-)
-def test_what_is_wrong_with_a_target(given: Any, message: str) -> None:
-    with pytest.raises(EvenrankError) as error:
-        as_target(given, "fm")
-    assert str(error.value).startswith(message)
-
-
 def test_what_a_run_lacks() -> None:
-    with pytest.raises(EvenrankError, match=r"`target`: no shares for the query 'r' \(1 of 2 queries are missing\)"):
-        evaluation(target=as_target({"q": {"m": 1}}, "fm")).values(AWRF @ 2)
-    with pytest.raises(EvenrankError, match="target='file' needs the shares of the groups: give `target`"):
-        evaluation().values(AWRF(target="file") @ 2)
-    with pytest.raises(EvenrankError, match="the target 'relevant' needs `qrels`"):
-        Evaluation(evaluation().run, TABLE).values(AWRF(target="relevant") @ 2)
-    with pytest.raises(EvenrankError, match="no group 'x' in the group table, which has f, m"):
-        evaluation().values(Share(group="x") @ 2)
-    with pytest.raises(EvenrankError, match="no group 'x' in the group table, which has f, m"):
-        evaluation().values(ExposureGap(poles="m,x") @ 2)
-    other = as_target({"z": 1.0}, "xyz")
-    with pytest.raises(EvenrankError, match="`target`: no group 'x' in the labels, which have f, m"):
-        evaluation(target=other).values(AWRF @ 2)
-
-
-# --- inside ir_measures -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "written"),
-    [
-        ("AWRF(discount='trec',target='file')@20", "AWRF(discount='trec',target='file')@20"),
-        ("AWRF(base=2, discount='log') @ 5", "AWRF(base=2)@5"),
-        ("NDKL(discount='rbp',gamma=0.5)@5", "NDKL(discount='rbp',gamma=0.5)@5"),
-        ("ExposureGap(poles='a,rest')@5", "ExposureGap(poles='a,rest')@5"),
-    ],
-)
-def test_names(text: str, written: str) -> None:
-    assert str(parse_measure(text)) == written
-    assert parse_measure(written) == parse_measure(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("Share@10", "'Share@10' needs a group, such as Share(group='m')@10"),
-        ("Exposure(group='f')", "needs a cutoff, such as Exposure(group='f')@10"),
-        ("AWRF(target='half')@10", "invalid param target='half'"),
-        ("AWRF(base=10)@10", "invalid param base=10"),
-        ("AWRF(discount='rbp',gamma=1.5)@10", "invalid param gamma=1.5"),
-        ("AWRF(discount='rbp',gamma=0)@10", "invalid param gamma=0"),
-        ("Share(group='f',discount='log')@10", "unsupported params found: ['discount']"),
-    ],
-)
-def test_what_is_no_measure(text: str, message: str) -> None:
-    with pytest.raises(EvenrankError) as error:
-        parse_measure(text)
-    assert message in str(error.value)
+    no_shares = r"`target`: no shares for the query 'r' \(1 of 2 queries are missing\)"
+    other_groups = "no group 'x' in the group table, which has f, m"
+    for found, measure, message in (
+        (evaluation(target=as_target({"q": {"m": 1}}, "fm")), AWRF @ 2, no_shares),
+        (evaluation(), AWRF(target="file") @ 2, "target='file' needs the shares of the groups: give `target`"),
+        (Evaluation(run_of(RUN), TABLE), AWRF(target="relevant") @ 2, "the target 'relevant' needs `qrels`"),
+        (evaluation(), Share(group="x") @ 2, other_groups),
+        (evaluation(), ExposureGap(poles="m,x") @ 2, other_groups),
+        (evaluation(target=as_target({"z": 1.0}, "xyz")), AWRF @ 2, f"`target`: {NO_X}"),
+    ):
+        with pytest.raises(EvenrankError, match=message):
+            found.values(measure)
+    with pytest.raises(EvenrankError, match=f"`target`: {NO_X}"):
+        provider(TABLE, target={"x": 1.0})
 
 
 ALL = [Share(group="f"), Exposure(group="f"), ExposureGap, AWRF, NDKL]
@@ -252,14 +203,6 @@ def test_the_providers_background_has_the_candidates(how: dict[str, str]) -> Non
     measure = (AWRF(base=2) if how else AWRF(base=2, target="candidates")) @ 1
     found = provider(TABLE, background=background, **how).calc_aggregate([measure], {}, RUN)
     assert found == {measure: 1.0}
-
-
-def test_an_unknown_group_in_the_providers_target() -> None:
-    with pytest.raises(EvenrankError, match="`target`: no group 'x' in the labels, which have f, m"):
-        provider(TABLE, target={"x": 1.0})
-
-
-# --- other programs ---------------------------------------------------------------------------------------------------
 
 
 def test_figures_of_the_trec_program(shared_data: Path) -> None:
@@ -297,8 +240,3 @@ def test_figures_of_fairranktune(seed: int) -> None:
                 value = found.values(parse_measure(text.format(name)))[i]
                 close(value, mean * many[name] / total, 1e-9)
         close(found.values(NDKL(target="candidates") @ 12)[i], theirs.NDKL(frame, group), 1e-4)
-
-
-def test_kinds_of_targets_say_what_they_are() -> None:
-    assert Target("candidates").described == "the groups' shares of the candidates"
-    assert Target("uniform").described == "equal shares of all groups"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import evenrank
 import slow
 import slow_exposure as plain
-from evenrank.files import EvenrankError, Run
+from evenrank.files import Run
 from evenrank.measures import Evaluation, parse_measure, resolve
 from evenrank.measures.impact import pooled_terms
 from evenrank.stats.ratios import Selection, rate_ratios
@@ -22,14 +22,12 @@ from evenrank.stats.ratios import Selection, rate_ratios
 seeds = st.integers(0, 10_000)
 
 
-def ratio(text: str, *lists: str) -> float:
-    """Lists of people of the groups f, m and n (none), written in their order."""
+def evaluation(*lists: list[str]) -> Evaluation:
+    """Lists of people of the groups f, m and n (none), which is the first letter of each."""
     known = {"f": (1, 0), "m": (0, 1), "n": (0, 0)}
-    rows = [(f"q{q}", f"{group}{q}{place}", -place) for q, docs in enumerate(lists) for place, group in enumerate(docs)]
+    rows = [(f"q{q}", doc, -float(rank)) for q, docs in enumerate(lists) for rank, doc in enumerate(docs)]
     run = pl.DataFrame(rows, {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}, orient="row")
-    table = plain.labels({doc: known[doc[0]] for _, doc, _ in rows}, "fm")
-    found = Evaluation(Run.from_table(run), table)
-    return found.figure(parse_measure(text))
+    return Evaluation(Run.from_table(run), plain.labels({doc: known[doc[0]] for _, doc, _ in rows}, "fm"))
 
 
 # Of 4 f 2 are among the first 3, of 4 m 1: the rates are .5 and .25.
@@ -52,10 +50,12 @@ FIRST, SECOND, THIRD = (1 / math.log2(1 + rank) for rank in (1, 2, 3))
         # Nobody of any group is selected: that list has no value.
         ("ImpactRatio(group='m')@2", ["nnfm", "fm"], 1.0),
         ("ImpactRatio(group='f')@2", ["mm", "fm"], 1.0),
+        ("ImpactRatio(group='f',pooled=True)@2", ["nnfm"], math.nan),
     ],
 )
 def test_hand_worked(text: str, lists: list[str], value: float) -> None:
-    assert ratio(text, *lists) == pytest.approx(value)
+    people = [[f"{group}{q}{rank}" for rank, group in enumerate(docs)] for q, docs in enumerate(lists)]
+    assert evaluation(*people).figure(parse_measure(text)) == pytest.approx(value, nan_ok=True)
 
 
 def slow_ratio(selected: list[list[float]], rows: list[list[float]], people: list[float], group: int) -> float:
@@ -110,14 +110,6 @@ def test_terms_are_what_leaving_a_query_out_changes() -> None:
         assert 200 * whole - 199 * rest == pytest.approx(terms[q], abs=0.02)
 
 
-def test_written_and_parsed_alike() -> None:
-    for text in ("ImpactRatio(group='f × yes',pooled=True)@10", "ImpactRatio(discount='dcg',group='f')@5"):
-        assert str(parse_measure(text)) == text
-    for text in ("ImpactRatio@10", "ImpactRatio(group='f')", "ImpactRatio(group='f',discount='rbp')@3"):
-        with pytest.raises(EvenrankError, match="ImpactRatio"):
-            parse_measure(text)
-
-
 def test_ties_move_a_pooled_ratio() -> None:
     # One of two tied people is the first of each list: f twice, m twice, or one each.
     run = {f"q{n}": {f"f{n}": 1.0, f"m{n}": 1.0} for n in range(2)}
@@ -139,13 +131,7 @@ def test_documents_are_the_people_of_a_run() -> None:
     rng = np.random.default_rng(4)
     docs = [f"{group}{number}" for group in "fm" for number in range(30)]
     lists = [rng.permutation(docs)[: rng.integers(10, 60)].tolist() for _ in range(8)]
-    run = pl.DataFrame(
-        [(f"q{q}", doc, -float(rank)) for q, own in enumerate(lists) for rank, doc in enumerate(own)],
-        {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64},
-        orient="row",
-    )
-    table = plain.labels({doc: (doc[0] == "f", doc[0] == "m") for doc in docs}, "fm")
-    found = Evaluation(Run.from_table(run), table)
+    found = evaluation(*lists)
     rows = [(rank < 5, doc, q) for q, own in enumerate(lists) for rank, doc in enumerate(own)]
     taken, of, query = (np.array(column) for column in zip(*rows, strict=True))
     person = np.array([docs.index(doc) for doc in of])

@@ -16,12 +16,15 @@ from evenrank.measures import bias_measures, describe, parse_measure, parse_meas
         ("ARaB(magnitude='bool')@10", "ARaB(magnitude='bool')@10"),
         ("|ARaB|@10", "|ARaB|@10"),
         ("|ARaB(magnitude='bool')|@10", "|ARaB|(magnitude='bool')@10"),
-        ("|ARaB|(magnitude='bool')@10", "|ARaB|(magnitude='bool')@10"),
         ("|DeltaAPRF|", "|DeltaAPRF|"),
         ("APRF(group='m')", "APRF(group='m')"),
         ("MRR@10", "RR@10"),
         ("Recall@1000", "R@1000"),
         ("MAP", "AP"),
+        ("AWRF(base=2, discount='log') @ 5", "AWRF(base=2)@5"),
+        ("NDKL(discount='rbp',gamma=0.5)@5", "NDKL(discount='rbp',gamma=0.5)@5"),
+        ("ExposureGap(poles='a,rest')@5", "ExposureGap(poles='a,rest')@5"),
+        ("ImpactRatio(group='f × yes',pooled=True)@10", "ImpactRatio(group='f × yes',pooled=True)@10"),
     ],
 )
 def test_measures_are_written_as_ir_measures_writes_them(text, written):
@@ -52,6 +55,14 @@ def test_a_list_is_split_at_spaces_outside_brackets():
         ("ARaB@10,nDCG@10", "'ARaB@10,nDCG@10' has a comma: separate measures with spaces"),
         ("ARaB@10, nDCG@10", "'ARaB@10,' has a comma: separate measures with spaces"),
         ("", "expected at least one measure"),
+        ("Share@10", "'Share@10' needs a group, such as Share(group='m')@10"),
+        ("Exposure(group='f')", "needs a cutoff, such as Exposure(group='f')@10"),
+        ("AWRF(target='half')@10", "invalid param target='half'"),
+        ("AWRF(base=10)@10", "invalid param base=10"),
+        ("AWRF(discount='rbp',gamma=1.5)@10", "invalid param gamma=1.5"),
+        ("AWRF(discount='rbp',gamma=0)@10", "invalid param gamma=0"),
+        ("Share(group='f',discount='log')@10", "unsupported params found: ['discount']"),
+        ("ImpactRatio(group='f',discount='rbp')@3", "invalid param discount='rbp'"),
     ],
 )
 def test_what_is_no_measure_is_said_in_one_line(text, message):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import evenrank
 from evenrank.files import EvenrankError, Run
-from evenrank.groups import GroupTable
+from evenrank.groups import GroupTable, score_in_memory
 from evenrank.measures import (
     CUTOFF,
     BiasMeasure,
@@ -30,7 +30,7 @@ from evenrank.measures import (
     resolve,
     spelled,
 )
-from slow import over_orders, random_case, rankings
+from slow import check_over_orders, over_orders, random_case, rankings
 
 
 class _SignedExposure(LinearMeasure):
@@ -80,64 +80,44 @@ def measure() -> Iterator[Any]:
     del ir_measures.measures.registry["SignedExposure"], ir_measures.measures.registry["FirstGap"]
 
 
+def case(seed: int, longest: int = 6) -> tuple[Evaluation, dict[str, float]]:
+    """An evaluation, and which pole has more words in each document: 1, −1 or 0."""
+    run, scores, _ = random_case(seed, longest=longest)
+    signs = scores.table.select("doc_id", (pl.col("count_m") - pl.col("count_f")).sign().cast(pl.Float64))
+    return Evaluation(Run.from_table(run), scores), dict(signs.iter_rows())
+
+
 @given(st.integers(0, 10_000), st.integers(1, 7))
 def test_values_and_ties_are_those_over_all_orders(seed: int, k: int) -> None:
-    run, scores, _ = random_case(seed)
-    measure = _SignedExposure() @ k
-    table = scores.table.select("doc_id", pl.col("count_m").sub(pl.col("count_f")).sign())
-    sign = {doc: float(value) for doc, value in table.iter_rows()}
-    evaluation = Evaluation(Run.from_table(run), scores)
-    lists = rankings(evaluation.run)
-    value = [slow([sign[doc] for doc, _ in lists[query]], k) for query in evaluation.queries]
-    orders = [over_orders(lists[q], lambda docs: slow([sign[d] for d in docs], k)) for q in evaluation.queries]
-    np.testing.assert_allclose(evaluation.values(measure), value, atol=1e-12)
-    np.testing.assert_allclose(resolve(measure).expected(evaluation), [mean for mean, _, _ in orders], atol=1e-12)
-    low, high = resolve(measure).bounds(evaluation)
-    np.testing.assert_allclose(low, [least for _, least, _ in orders], atol=1e-12)
-    np.testing.assert_allclose(high, [most for _, _, most in orders], atol=1e-12)
+    evaluation, sign = case(seed, 5)
+    check_over_orders(evaluation, f"SignedExposure@{k}", lambda _, docs: slow([sign[doc] for doc in docs], k))
+
+
+TEXTS = {"a": "He met his brother.", "b": "It rained.", "c": "She met her sister."}
 
 
 def test_known_by_name_to_the_audit_and_to_ir_measures() -> None:
-    assert is_bias(parse_measure("SignedExposure@2"))
-    texts = {"a": "He met his brother.", "b": "It rained.", "c": "She met her sister."}
-    collection = pl.DataFrame({"doc_id": list(texts), "text": list(texts.values())})
-    run = pl.DataFrame({"query_id": ["q"] * 3, "doc_id": ["a", "b", "c"], "score": [2.0, 1.0, 1.0]})
-    result = evenrank.audit({"mine": run}, collection=collection, measures="SignedExposure@2")
+    measure = parse_measure("SignedExposure@2")
+    assert is_bias(measure)
+    run = {"q": {"a": 2.0, "b": 1.0, "c": 1.0}}
+    result = evenrank.audit({"mine": run}, collection=TEXTS, measures="SignedExposure@2")
     figure = result["mine"].measures["SignedExposure@2"]
     # Ties by falling id: a, c; or a, b.
     second = 1 / math.log2(3)
     assert figure.mean == pytest.approx((1 - second) / (1 + second))
     assert figure.tie_range == pytest.approx(((1 - second) / (1 + second), 1 / (1 + second)))
     assert result["random"].measures["SignedExposure@2"].mean == pytest.approx(0)
-    from evenrank.groups import score_in_memory
-
+    collection = pl.DataFrame({"doc_id": [*TEXTS], "text": [*TEXTS.values()]})
     bound = provider(score_in_memory(collection, evenrank.Scoring(evenrank.load_lexicon())))
-    measures = [parse_measure("SignedExposure@2")]
-    found = bound.calc_aggregate(measures, {}, {"q": {"a": 2.0, "b": 1.0, "c": 1.0}})
-    assert found[measures[0]] == pytest.approx(figure.mean)
-
-
-def test_a_document_without_scores_counts_as_unknown() -> None:
-    run = pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "lost"], "score": [2.0, 1.0]})
-    scores = GroupTable.of(pl.DataFrame({"doc_id": ["a"], "count_f": [0], "count_m": [2], "neutrality": [0.0]}))
-    evaluation = Evaluation(Run.from_table(run), scores, missing="neutral")
-    expected = 1 / (1 + 1 / math.log2(3))
-    assert evaluation.values(_SignedExposure() @ 2).tolist() == pytest.approx([expected])
-
-
-def test_a_name_that_is_taken() -> None:
+    assert bound.calc_aggregate([measure], {}, run)[measure] == pytest.approx(figure.mean)
     with pytest.raises(EvenrankError, match="a measure named SignedExposure already"):
         add_measure(_SignedExposure())
 
 
 @given(st.integers(0, 10_000), st.integers(1, 7))
 def test_values_alone_say_what_ties_and_random_orders_do(seed: int, k: int) -> None:
-    run, scores, _ = random_case(seed, longest=4)
-    measure = _FirstGap() @ k
-    table = scores.table.select("doc_id", pl.col("count_m").sub(pl.col("count_f")).sign())
-    sign = {doc: float(value) for doc, value in table.iter_rows()}
-    evaluation = Evaluation(Run.from_table(run), scores)
-    lists = rankings(evaluation.run)
+    evaluation, sign = case(seed, 4)
+    measure, lists = _FirstGap() @ k, rankings(evaluation.run)
 
     def gap(docs: Any) -> float:
         return first_gap([sign[doc] for doc in docs], k)
@@ -175,17 +155,15 @@ def test_drawn_orders_are_a_second_way_to_every_expectation(name: str) -> None:
 
 
 def test_bounds_hold_whatever_the_unknown_labels_are() -> None:
-    run = pl.DataFrame({"query_id": ["q"] * 3 + ["r"], "doc_id": ["a", "b", "c", "a"], "score": [3.0, 2.0, 1.0, 1.0]})
-    labels = pl.DataFrame({"doc_id": ["a", "c"], "group": ["m", "f"]})
-    result = evenrank.audit({"mine": run}, labels=labels, measures="FirstGap@2", poles="m,f")
+    run = {"q": {"a": 3.0, "b": 2.0, "c": 1.0}, "r": {"a": 1.0}}
+    result = evenrank.audit({"mine": run}, labels={"a": "m", "c": "f"}, measures="FirstGap@2", poles="m,f")
     figure = result["mine"].measures["FirstGap@2"]
     assert figure.mean is None
     assert figure.bounds == pytest.approx(((-1 + 1) / 2, (1 + 1) / 2))  # q: anything; r: its one document is a man's
 
 
 def test_a_measure_of_values_alone_is_said_and_shown() -> None:
-    texts = {"a": "He met his brother.", "b": "It rained.", "c": "She met her sister."}
     run = {f"q{n}": {"a": 3.0, "b": 2.0, "c": 1.0} for n in range(20)}
-    result = evenrank.audit({"mine": run}, collection=texts, measures="FirstGap@3")
+    result = evenrank.audit({"mine": run}, collection=TEXTS, measures="FirstGap@3")
     assert [one.text for one in result.findings if one.key == "leans"] == ["mine leans male (+.667)."]
     assert "FirstGap@3" in result.page().html()

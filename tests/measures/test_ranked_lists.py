@@ -42,10 +42,6 @@ def test_each_list_by_falling_code(lengths: list[int], most: int, seed: int) -> 
         for place in sorted(range(start, end), key=lambda place: -int(code[place]))
     ]
     assert lists_of(lengths).falling(code).tolist() == slow
-
-
-@given(LENGTHS)
-def test_places_in_each_list(lengths: list[int]) -> None:
     assert lists_of(lengths).places().tolist() == [place for length in lengths for place in range(length)]
 
 

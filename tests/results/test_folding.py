@@ -27,12 +27,7 @@ def test_each_figure_says_its_heading() -> None:
 
 @pytest.mark.parametrize(
     ("cells", "wanted"),
-    [
-        (["1.5"] * 2, STEPS[0]),
-        (["1.5"] * 10, 30),
-        (["[0.1234, 0.5678]"] * 4, 27),
-        (["1.5"] * 40, None),
-    ],
+    [(["1.5"] * 2, STEPS[0]), (["1.5"] * 10, 30), (["[0.1234, 0.5678]"] * 4, 27), (["1.5"] * 40, None)],
 )
 def test_the_width_is_that_of_the_longest_words(cells: list[str], wanted: int | None) -> None:
     page = make_foldable(table(["x"] * len(cells), "".join(f"<td>{cell}</td>" for cell in cells)))
@@ -40,14 +35,11 @@ def test_the_width_is_that_of_the_longest_words(cells: list[str], wanted: int | 
     assert name == [f"fold-{wanted}" if wanted else "fold"]
 
 
-def test_long_names_may_be_broken_and_figures_not() -> None:
+def test_long_names_may_be_broken_and_figures_and_scripts_not() -> None:
     page = make_foldable(table(["Run", "x"], f"<th>{'n' * 80}</th><td>1</td>"))
     assert '<th role="rowheader" data-long>' in page
     assert 'class="fold-18 plain"' in page
     assert 'class="fold plain"' in make_foldable(table(["x"], f"<td>{'1' * 200}</td>"))
-
-
-def test_scripts_are_left_alone() -> None:
     code = "<script>'<table><tr><td>1</td></tr></table>'</script>"
     assert make_foldable(code) == code
 

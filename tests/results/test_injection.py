@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
+import pytest
 
 import evenrank
 from evenrank.groups import load_lexicon
@@ -104,21 +105,19 @@ WITHOUT_GROUPS = """all => all.map(one => {
 def test_audit(browser: Any, tmp_path: Path) -> None:
     documents = {f"{evil} {kind}": f"{who} said {evil}" for evil in EVIL for kind, who in (("1", "he"), ("2", "she"))}
     names = [EVIL[0], EVIL[3], EVIL[15], "__proto__"]
-    rows = [(query, doc) for query in EVIL for doc in documents if doc.startswith(query)]
+    of_query = {query: [doc for doc in documents if doc.startswith(query)] for query in EVIL}
     runs = {
-        name: pl.DataFrame([(q, d, float((i + n) % 2)) for i, (q, d) in enumerate(rows)],
-                           ["query_id", "doc_id", "score"], orient="row")
+        name: {query: {doc: float((i + n) % 2) for i, doc in enumerate(docs)} for query, docs in of_query.items()}
         for n, name in enumerate(names)
-    }  # fmt: skip
+    }
     result = evenrank.audit(
         runs,
-        collection=pl.DataFrame({"doc_id": list(documents), "text": list(documents.values())}),
-        queries=pl.DataFrame({"query_id": EVIL, "text": [f"text {evil}" for evil in EVIL]}),
-        qrels=pl.DataFrame([(q, d, 1) for q, d in rows if d.endswith("1")], ["query_id", "doc_id", "relevance"],
-                           orient="row"),
+        collection=documents,
+        queries={query: f"text {query}" for query in EVIL},
+        qrels={query: {f"{query} 1": 1} for query in EVIL},
         baseline=EVIL[0],
         lexicon=load_lexicon(lexicon(tmp_path)),
-    )  # fmt: skip
+    )
     result.report(tmp_path / "report.html")
     opened = open_page(browser, tmp_path / "report.html")
     found = shown(opened)
@@ -153,24 +152,21 @@ def drawings() -> tuple[Drawing, ...]:
     )
 
 
-def test_plain_page(browser: Any, tmp_path: Path) -> None:
+def plain_page() -> Page:
     """The page of the position commands and of the audit of word vectors."""
     columns = tuple(Column(f"{place}", heading=evil) for place, evil in enumerate(EVIL))
     tables = (Table(ALL, columns, (EVIL, EVIL), (ALL,)),)
     said = tuple(Finding(ALL, evil, "shown", None, evil, place) for evil in EVIL for place in ("answer", "finding"))
     verdicts = Verdicts(EVIL, ((ALL, tuple(Chip(evil) for evil in EVIL)),))
-    Page(
+    return Page(
         ALL, ALL, said, tables[0], EVIL, ALL, tuple((evil, evil) for evil in EVIL), verdicts,
         sections=(Section(ALL, tables, drawings, ALL),), facts=tuple(zip(EVIL, EVIL, strict=True)), notes=EVIL,
-    ).write(tmp_path / "p.html")  # fmt: skip
-    opened = open_page(browser, tmp_path / "p.html")
-    found = shown(opened)
-    assert [evil for evil in EVIL if found.count(readable(evil)) < 5] == []
-    check(opened)
+    )  # fmt: skip
 
 
-def test_experiment(browser: Any, tmp_path: Path) -> None:
-    small_experiment(ALL, drawings()).report(tmp_path / "p.html")
+@pytest.mark.parametrize("make", [plain_page, lambda: small_experiment(ALL, drawings()).page()], ids=["plain", "study"])
+def test_pages(browser: Any, tmp_path: Path, make: Callable[[], Page]) -> None:
+    make().write(tmp_path / "p.html")
     opened = open_page(browser, tmp_path / "p.html")
     found = shown(opened)
     assert [evil for evil in EVIL if found.count(readable(evil)) < 5] == []

@@ -49,19 +49,21 @@ def test_a_damaged_file_is_made_again(bundled: list[str], tmp_path: Path, damage
     assert len(bundled) == 4
 
 
+def no_home() -> Path:
+    raise RuntimeError("Could not determine home directory.")
+
+
 @pytest.mark.parametrize("home", ["a file", "a file where the folder should be", "no home", "a device"])
 def test_without_a_cache(bundled: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str) -> None:
-    cache = tmp_path / "cache"
-    if home == "a file":
-        cache.write_text("")
-    elif home == "a file where the folder should be":
-        cache.mkdir()
-        (cache / "evenrank").write_text("")
-    elif home == "a device":
+    if home == "a device":
         monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
-    else:
+    elif home == "no home":
         monkeypatch.delenv("XDG_CACHE_HOME")
         monkeypatch.setattr(Path, "home", no_home)
+    else:
+        file = tmp_path / "cache" / ("evenrank" if "folder" in home else "")
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("")
     assert [chart_libraries(), chart_libraries()] == bundled
     assert len(bundled) == 2
 
@@ -72,10 +74,6 @@ def test_a_relative_cache_is_ignored(bundled: list[str], tmp_path: Path, monkeyp
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
     chart_libraries()
     assert [path.name for path in tmp_path.iterdir()] == ["home"]
-
-
-def no_home() -> Path:
-    raise RuntimeError("Could not determine home directory.")
 
 
 def test_the_charts_are_vega_lite() -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 
 import evenrank
@@ -39,19 +38,19 @@ LONG = "x" * 90
 def audit(names: list[str], *, long: str = "", judged: bool = True, groups: int = 2, **options: Any) -> Any:
     """An audit of as many runs as there are names, each with another order of the same passages."""
     words = ["he", "she", "cat"][:groups]
-    docs = [(f"q{q}{long}-{i}", f"{word} {LONG if long else 'runs'} {i}") for q in range(QUERIES)
-            for i, word in enumerate([*words, "it", "stone"])]  # fmt: skip
-    runs = {}
-    for n, name in enumerate(names):
-        rows = [(doc.split("-")[0], doc, float((7 * i + 3 * n * (i + 1)) % 5)) for i, (doc, _) in enumerate(docs)]
-        runs[name] = pl.DataFrame(rows, schema=["query_id", "doc_id", "score"], orient="row")
+    queries = {f"q{q}{long}": [f"q{q}{long}-{i}" for i in range(groups + 2)] for q in range(QUERIES)}
+    texts = [f"{word} {LONG if long else 'runs'} {i}" for i, word in enumerate([*words, "it", "stone"])]
+    runs = {
+        name: {query: {doc: float((7 * i + 3 * n * (i + 1)) % 5) for i, doc in enumerate(docs)}
+               for query, docs in queries.items()}
+        for n, name in enumerate(names)
+    }  # fmt: skip
     if groups == 3:
         pairs = tuple((word, word) for word in words)
         options["lexicon"] = Lexicon("three", tuple(words), pairs, (1 / 3,) * 3, ("he", "she"))
     if judged:
-        ids = [f"q{q}{long}" for q in range(QUERIES)]
-        options["qrels"] = pl.DataFrame({"query_id": ids, "doc_id": [f"{one}-1" for one in ids], "relevance": [1] * 3})
-    collection = pl.DataFrame(docs, schema=["doc_id", "text"], orient="row")
+        options["qrels"] = {query: {f"{query}-1": 1} for query in queries}
+    collection = {doc: text for docs in queries.values() for doc, text in zip(docs, texts, strict=True)}
     return evenrank.audit(runs, collection=collection, **options)
 
 
@@ -114,10 +113,8 @@ def any_table(folder: Path) -> Any:
     columns = tuple(Column(f"heading {i} of many", digits(0)) for i in range(17))
     rows = (tuple(f"[−{i}.1234, {i}.5678]" for i in range(17)), (LONG, *("1,234,567",) * 16))
     table = PageTable(LONG, columns, rows, (LONG,))
-    said = tuple(
-        Finding("key", LONG, "shown", None, f"{LONG} {LONG}", place)
-        for place in ("answer", "warning", "finding", "note")
-    )
+    places = ("answer", "warning", "finding", "note")
+    said = tuple(Finding("key", LONG, "shown", None, f"{LONG} {LONG}", place) for place in places)  # type: ignore[arg-type]
     sections = (Section(LONG, (table, table), hint=LONG),)
     return Page("kind", LONG, said, None, sections=sections, facts=((LONG, "1"),), notes=(LONG,), next=((LONG, LONG),))
 
@@ -126,22 +123,15 @@ def experiment(folder: Path) -> Any:
     """What the pages of experiments have: long names, figures with intervals, changes and published ones, charts."""
     names = tuple(f"{name} on {part}" for name, part in product(["nDCG@10", "|ARaB@10|"], "abcde"))
     value = Estimate(-0.1234, (-0.1334, -0.1134), 1234, "queries")
-    changed = dict.fromkeys(names, (-0.1234, 0.01))
+    published, changed = dict.fromkeys(names, 0.12), dict.fromkeys(names, (-0.1234, 0.01))
     systems = [f"BERT-base bias-aware {i}" for i in range(6)]
-    rows = tuple(
-        Row(one, f"MiniLM {LONG}", dict.fromkeys(names, value), dict.fromkeys(names, 0.12), changed, LONG)
-        for one in systems
-    )
+    rows = tuple(Row(one, f"MiniLM {LONG}", dict.fromkeys(names, value), published, changed, LONG) for one in systems)
     layout = Layout("Table 1", "What it costs", names, digits=4, notes=(LONG,))
     figures = Figures(True)
-    for place, one in enumerate(systems):
-        for name in ("nDCG@10", "bias"):
-            figures.add(name, one, 0, ["q1", "q2", "q3"], np.array([0.1, 0.2, 0.4]) * place)
-    shares = [
-        {"x": x / 5, "measure": f"measure {m}", "value": 0.5, "low": 0.4, "high": 0.6}
-        for x in range(5)
-        for m in range(4)
-    ]
+    for (place, one), name in product(enumerate(systems), ("nDCG@10", "bias")):
+        figures.add(name, one, 0, ["q1", "q2", "q3"], np.array([0.1, 0.2, 0.4]) * place)
+    around = {"value": 0.5, "low": 0.4, "high": 0.6}
+    shares = [{"x": x / 5, "measure": f"measure {m}", **around} for x, m in product(range(5), range(4))]
     drawings = (
         curve("Figure 1", "Over the share", shares, "share λ"),
         *Chart("Effectiveness against position bias", tuple(systems), "nDCG@10", "bias").drawings(figures, []),
@@ -152,15 +142,13 @@ def experiment(folder: Path) -> Any:
     return ExperimentPage("position", LONG, LONG, "tiny", (0,), {LONG: LONG}, {}, (claim,), laid, (), drawings, (LONG,))
 
 
+LONG_NAMES = [f"bert-base-uncased.msmarco-passage.run-{i}.{'long-' * 4}name" for i in range(9)]
 Made = Callable[[Path], Any]
 PAGES: dict[str, Made] = {
     "a run": lambda _: audit(["run"]),
     "a baseline": lambda _: audit(["old", "new"], baseline="old"),
     "no qrels, long ids": lambda _: audit(["run"], judged=False, long=LONG),
-    "many runs with long names": lambda _: audit(
-        [f"bert-base-uncased.msmarco-passage.run-{i}.{'long-' * 4}name" for i in range(9)],
-        baseline="bert-base-uncased.msmarco-passage.run-0.long-long-long-long-name",
-    ),
+    "many runs with long names": lambda _: audit(LONG_NAMES, baseline=LONG_NAMES[0]),
     "three groups": lambda _: audit(["old", "new"], groups=3, baseline="new"),
     "labels": lambda _: labelled_audit(),
     "labels, bounds alone": lambda _: labelled_audit("bounds"),

@@ -106,6 +106,7 @@ runs = st.lists(
 @given(runs, PACKED)
 @settings(max_examples=150)
 @example(["q Q0 d 1 1 t\rq Q0 e 2 1 t"], LINES_ALONE)
+@example(["\u00a0", "q Q0 a 1 2 t", " \t ", "q\tQ0\tb 2 1 t", ""], Packing(b"\n", True, False, False, 9))
 def test_runs_as_they_stand(place: Path, lines: list[str], packing: Packing) -> None:
     def read(path: Path) -> list[Any]:
         return read_run(path).table.select("query_id", "doc_id", "score").rows()
@@ -126,6 +127,7 @@ judgements = st.lists(
 
 @given(judgements, PACKED)
 @settings(max_examples=150)
+@example(["\u3000", "q 0 a 1", " \t", "q\t0\tb 0"], Packing(b"\n", True, False, False, 9))
 def test_judgements_as_they_stand(place: Path, lines: list[str], packing: Packing) -> None:
     check_against(slow_qrels, lambda path: read_qrels(path).rows(), place / "qrels", lines, packing)
 

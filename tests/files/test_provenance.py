@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,32 +19,22 @@ import pytest
 
 import evenrank
 from evenrank.files import EvenrankError, Provenance
+from evenrank.files.squad_collection import squad_collection
+from evenrank.search.embeddings import Vectors, write_vectors
 from page_parts import section as part_of
 from small_reports import small_experiment
 
 Command = Callable[..., Any]
 RUN = "0 Q0 a 1 3 x\n0 Q0 b 2 2 x\n0 Q0 c 3 1 x\n1 Q0 b 1 3 x\n1 Q0 c 2 2 x\n1 Q0 a 3 1 x\n"
 OTHER = "0 Q0 c 1 3 y\n0 Q0 b 2 2 y\n0 Q0 a 3 1 y\n1 Q0 c 1 3 y\n1 Q0 b 2 2 y\n1 Q0 a 3 1 y\n"
-SQUAD = {
-    "version": "1.1",
-    "data": [
-        {
-            "title": "t",
-            "paragraphs": [
-                {
-                    "context": "the sea is calm and wide",
-                    "qas": [{"id": "q1", "question": "what is calm", "answers": [{"text": "sea", "answer_start": 4}]}],
-                },
-                {
-                    "context": "a stone bridge stands over it",
-                    "qas": [
-                        {"id": "q2", "question": "what stands", "answers": [{"text": "bridge", "answer_start": 8}]}
-                    ],
-                },
-            ],
-        }
-    ],
-}
+ANSWERED = [
+    ("q1", "the sea is calm and wide", "what is calm", "sea", 4),
+    ("q2", "a stone bridge stands over it", "what stands", "bridge", 8),
+]
+PARAGRAPHS = [
+    {"context": text, "qas": [{"id": i, "question": q, "answers": [{"text": answer, "answer_start": start}]}]}
+    for i, text, q, answer, start in ANSWERED
+]
 FILES = {
     "c.tsv": "a\the and his father\nb\tshe and her mother\nc\ta stone bridge\n",
     "one & two.run": RUN,
@@ -51,7 +42,8 @@ FILES = {
     "q.tsv": "0\twho met\n1\twhat is built\n",
     "qrels": "0 0 a 1\n1 0 c 1\n",
     "own.csv": "he,m\nshe,f\nhis,m\nher,f\n",
-    "squad.json": json.dumps(SQUAD),
+    "squad.json": json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": PARAGRAPHS}]}),
+    "d.json": '[["she", "he"]]',
 }
 
 
@@ -59,6 +51,11 @@ FILES = {
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
+    sides = {"she": 3.0, "he": -3.0, "woman": 2.5, "man": -2.0}
+    sides |= {f"{x}{a}{b}": side for x, side in (("x", 2.0), ("y", -2.0)) for a in "abcd" for b in "abcdefghij"}
+    matrix = np.random.default_rng(0).normal(size=(len(sides), 8)).astype(np.float32)
+    matrix[:, 0] = list(sides.values())
+    write_vectors(Vectors(tuple(sides), matrix), tmp_path / "v.txt")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -89,52 +86,67 @@ def assert_files(found: dict[str, Any], expected: dict[str, str], *, extra: tupl
 
 # --- what each command writes ----------------------------------------------------------------------------------------
 
+RUNS = {"run one": "one & two.run", "run two": "two.run"}
+TEXTS = {"collection": "c.tsv", "qrels": "qrels"}
+DEMO = {"run BM25": "d/bm25.run", "collection": "d/collection.tsv", "queries": "d/queries.test.tsv"}
+BUILT_IN = {"role": "lexicon", "path": "gender-en", "note": "built in"}
+COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
+    "audit 'one=one & two.run' two.run --collection c.tsv --qrels qrels --queries q.tsv --lexicon own.csv"
+    " --json a.json --report r.html": ("a.json", {**RUNS, **TEXTS, "queries": "q.tsv", "lexicon": "own.csv"}),
+    "audit two.run --collection c.tsv --json a.json": ("a.json", {"run two": "two.run", "collection": "c.tsv"}),
+    "position answers squad.json --json a.json --report r.html": ("a.json", {"answers": "squad.json"}),
+    "embeddings audit v.txt --definitional d.json --most 20 --train 10 --splits 2 --json a.json --report r.html": (
+        "a.json",
+        {"vectors": "v.txt", "definitional": "d.json"},
+    ),
+    "embeddings debias v.txt --out v2.txt --definitional d.json --json a.json": (
+        "a.json",
+        {"vectors": "v.txt", "definitional": "d.json"},
+    ),
+    "fuse 'one=one & two.run' two.run --tune RR --qrels qrels --folds 2 --out three.run --json a.json": (
+        "a.json",
+        {**RUNS, "qrels": "qrels"},
+    ),
+    "negatives two.run --collection c.tsv --qrels qrels --n 1 --quiet --out n.jsonl": (
+        "n.jsonl.manifest.json",
+        {"run": "two.run", **TEXTS},
+    ),
+    "rotate c.tsv --out r.tsv --seed 1 --quiet": ("r.tsv.manifest.json", {"collection": "c.tsv"}),
+    "demo --out d --passages 200 --model none --quiet": ("d/audit.json", {**DEMO, "qrels": "d/qrels.txt"}),
+}
 
-def test_an_audit(folder: Path, evenrank: Command) -> None:
-    arguments = ["audit", "one=one & two.run", "two.run", "--collection", "c.tsv", "--qrels", "qrels"]
-    arguments += ["--queries", "q.tsv", "--lexicon", "own.csv", "--json", "a.json", "--report", "r.html"]
-    assert evenrank(*arguments).status == 0
-    found = provenance("a.json")
-    assert found["command"] == (
-        "evenrank audit 'one=one & two.run' two.run --collection c.tsv --qrels qrels --queries q.tsv"
-        " --lexicon own.csv --json a.json --report r.html"
-    )
-    expected = {"run one": "one & two.run", "run two": "two.run", "collection": "c.tsv", "qrels": "qrels"}
-    expected |= {"queries": "q.tsv", "lexicon": "own.csv"}
-    assert_files(found, expected)
-    page = Path("r.html").read_text(encoding="utf-8")
-    section = part_of(page, "provenance")
-    for path in expected.values():
-        assert sha(path) in section
-    # The texts are escaped.
-    assert "&#39;one=one &amp; two.run&#39;" in section
-    assert "one & two.run" not in section
-    # Made again at the same time: the same bytes.
-    first = Path("a.json").read_bytes(), Path("r.html").read_bytes()
-    assert evenrank(*arguments).status == 0
-    assert (Path("a.json").read_bytes(), Path("r.html").read_bytes()) == first
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands(folder: Path, evenrank: Command, line: str) -> None:
+    written, expected = COMMANDS[line]
+    ended = evenrank(*shlex.split(line))
+    assert ended.status == 0, ended.err
+    made = provenance(written)
+    assert made["command"] == f"evenrank {line}"
+    built_in = BUILT_IN in made["files"]
+    assert built_in == ("collection" in expected and "lexicon" not in expected and not line.startswith("rotate"))
+    assert_files(made, expected, extra=("lexicon",) if built_in else ())
+    if "--report" in line:
+        section = part_of(Path("r.html").read_text(encoding="utf-8"), "provenance")
+        assert all(sha(path) in section for path in expected.values())
+        # The texts are escaped.
+        assert "one & two.run" not in section
+        assert ("&#39;one=one &amp; two.run&#39;" in section) == ("run one" in expected)
+    if not line.startswith("demo"):
+        # Made again at the same time: the same bytes.
+        first = {path: Path(path).read_bytes() for path in (written, "r.html") if Path(path).exists()}
+        assert evenrank(*shlex.split(line)).status == 0
+        assert {path: Path(path).read_bytes() for path in first} == first
 
 
-def test_an_audit_of_scores_with_a_background_and_a_built_in_lexicon(folder: Path, evenrank: Command) -> None:
+def test_an_audit_of_scores_with_a_background(folder: Path, evenrank: Command) -> None:
     assert evenrank("score", "c.tsv", "--out", "s.parquet").status == 0
     arguments = ["audit", "two.run", "--scores", "s.parquet", "--background", "one & two.run", "--json", "a.json"]
     assert evenrank(*arguments).status == 0
     assert_files(provenance("a.json"), {"run two": "two.run", "scores": "s.parquet", "background": "one & two.run"})
-    assert evenrank("audit", "two.run", "--collection", "c.tsv", "--json", "a.json").status == 0
-    assert provenance("a.json")["files"][-1] == {"role": "lexicon", "path": "gender-en", "note": "built in"}
-
-
-def test_position_answers(folder: Path, evenrank: Command) -> None:
-    assert evenrank("position", "answers", "squad.json", "--json", "a.json", "--report", "r.html").status == 0
-    found = provenance("a.json")
-    assert found["command"] == "evenrank position answers squad.json --json a.json --report r.html"
-    assert_files(found, {"answers": "squad.json"})
-    assert sha("squad.json") in Path("r.html").read_text(encoding="utf-8")
 
 
 def test_position_sensitivity(folder: Path) -> None:
-    from evenrank.files.squad_collection import squad_collection
-
     ids = squad_collection(["squad.json"], shares=(1, 0, 0)).collection["doc_id"]
     lines = [f"{query} Q0 {doc} 1 {score} x\n" for query in ("q1", "q2") for score, doc in enumerate(ids)]
     (folder / "s.run").write_text("".join(lines), encoding="utf-8")
@@ -145,57 +157,6 @@ def test_position_sensitivity(folder: Path) -> None:
     result.report("r.html")
     assert_files(provenance("a.json"), {"squad": "squad.json", "run": "s.run"}, extra=("model",))
     assert sha("s.run") in Path("r.html").read_text(encoding="utf-8")
-
-
-def test_embeddings(folder: Path, evenrank: Command) -> None:
-    from evenrank.search.embeddings import Vectors, write_vectors
-
-    rng = np.random.default_rng(0)
-    rows = {"she": 3.0, "he": -3.0, "woman": 2.5, "man": -2.0}
-    rows |= {f"x{a}{b}": 2.0 for a in "abcd" for b in "abcdefghij"} | {
-        f"y{a}{b}": -2.0 for a in "abcd" for b in "abcdefghij"
-    }
-    matrix = rng.normal(size=(len(rows), 8)).astype(np.float32)
-    matrix[:, 0] = list(rows.values())
-    write_vectors(Vectors(tuple(rows), matrix), folder / "v.txt")
-    Path("d.json").write_text(json.dumps([["she", "he"]]), encoding="utf-8")
-    before = sha("v.txt"), os.path.getsize("v.txt")
-    sets = ("--definitional", "d.json")
-    small = ("--most", 20, "--train", 10, "--splits", 2)
-    ended = evenrank("embeddings", "audit", "v.txt", *sets, *small, "--json", "a.json", "--report", "r.html")
-    assert ended.status == 0, ended.err
-    assert_files(provenance("a.json"), {"vectors": "v.txt", "definitional": "d.json"})
-    assert sha("d.json") in Path("r.html").read_text(encoding="utf-8")
-    assert evenrank("embeddings", "debias", "v.txt", "--out", "v2.txt", *sets, "--json", "d2.json").status == 0
-    vectors = provenance("d2.json")["files"][0]
-    assert vectors == {"role": "vectors", "path": "v.txt", "bytes": before[1], "sha256": before[0]}
-
-
-def test_fusion(folder: Path, evenrank: Command) -> None:
-    digest = sha("two.run")
-    arguments = ("--tune", "RR", "--qrels", "qrels", "--folds", 2, "--out", "three.run", "--json", "a.json")
-    ended = evenrank("fuse", "one=one & two.run", "two.run", *arguments)
-    assert ended.status == 0, ended.err
-    one, two, qrels = provenance("a.json")["files"]
-    assert (one["role"], one["sha256"]) == ("run one", sha("one & two.run"))
-    assert (two["role"], two["sha256"]) == ("run two", digest)
-    assert (qrels["role"], qrels["sha256"]) == ("qrels", sha("qrels"))
-
-
-def test_negatives(folder: Path, evenrank: Command) -> None:
-    arguments = ("negatives", "two.run", "--collection", "c.tsv", "--qrels", "qrels", "--n", 1, "--quiet")
-    assert evenrank(*arguments, "--out", "n.jsonl").status == 0
-    expected = {"run": "two.run", "collection": "c.tsv", "qrels": "qrels"}
-    assert_files(provenance("n.jsonl.manifest.json"), expected, extra=("lexicon",))
-    first = Path("n.jsonl.manifest.json").read_bytes()
-    assert evenrank(*arguments, "--out", "n.jsonl").status == 0
-    assert Path("n.jsonl.manifest.json").read_bytes() == first
-
-
-def test_rotation(folder: Path, evenrank: Command) -> None:
-    assert evenrank("rotate", "c.tsv", "--out", "r.tsv", "--seed", 1, "--quiet").status == 0
-    (collection,) = provenance("r.tsv.manifest.json")["files"]
-    assert (collection["sha256"], "changed" in collection) == (sha("c.tsv"), False)
 
 
 def test_an_experiment(folder: Path) -> None:
@@ -221,14 +182,6 @@ def test_an_experiment(folder: Path) -> None:
     lines = "".join(f"{sha(name)}  {name}\n" for name in names)
     assert (files["files"], files["sha256"]) == (5, hashlib.sha256(lines.encode()).hexdigest())
     assert files["sha256"] in Path("report.html").read_text(encoding="utf-8")
-
-
-def test_the_demo(folder: Path, evenrank: Command) -> None:
-    assert evenrank("demo", "--out", "d", "--passages", 200, "--model", "none", "--quiet").status == 0
-    found = provenance("d/audit.json")
-    assert found["command"] == "evenrank demo --out d --passages 200 --model none --quiet"
-    expected = {"collection": "d/collection.tsv", "queries": "d/queries.test.tsv", "qrels": "d/qrels.txt"}
-    assert_files(found, expected | {"run BM25": "d/bm25.run"}, extra=("lexicon",))
 
 
 # --- from Python -----------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.server
 import itertools
-import sys
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from evenrank.files import EvenrankError, InputError
+from evenrank.files import EvenrankError
 from evenrank.files import public as public_data
 from evenrank.files.public import PublicData, PublicFile, fetch
 
+EXPECTED = "expected one of words, gone, away, moved, other"
 FILES = {"lists/words one&2.txt": b"she,f\nhe,m\n", "lists/more.txt": b"queen,f\n"}
 
 
@@ -66,11 +67,11 @@ def server() -> Iterator[Served]:
         def do_GET(self) -> None:
             served.asked.append(self.path)
             if "/redirect/" in self.path or "/moved/" in self.path:
+                away = "ftp://127.0.0.1/words.txt"
                 self.send_response(302)
-                away = (
-                    self.path.replace("/moved/", "/lists/") if "/moved/" in self.path else "ftp://127.0.0.1/words.txt"
+                self.send_header(
+                    "Location", self.path.replace("/moved/", "/lists/") if "/moved/" in self.path else away
                 )
-                self.send_header("Location", away)
                 self.end_headers()
                 return
             content = served.content.get(self.path)
@@ -87,11 +88,9 @@ def server() -> Iterator[Served]:
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
         served.url = f"http://127.0.0.1:{listening.server_address[1]}"
-        thread = threading.Thread(target=listening.serve_forever, daemon=True)
-        thread.start()
+        threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         yield served
         listening.shutdown()
-        thread.join()
 
 
 def refused(name: str, to: Path, **settings: Any) -> str:
@@ -106,7 +105,7 @@ def names(folder: Path) -> list[str]:
 
 
 @pytest.mark.usefixtures("known")
-def test_fetches_all_files_once(server: Served, tmp_path: Path) -> None:
+def test_fetches_all_files_once(server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "new" / "folder"
     paths = fetch("words", out=folder, base_url=server.url + "/")
     assert paths == [folder / "words one&2.txt", folder / "more.txt"]
@@ -114,17 +113,11 @@ def test_fetches_all_files_once(server: Served, tmp_path: Path) -> None:
     assert server.asked == list(server.content)
     # What is there and right is not fetched again; only the file that is missing is.
     paths[1].unlink()
-    assert fetch("words", out=folder, base_url=server.url) == paths
+    monkeypatch.setenv("EVENRANK_DATA_URL", server.url)
+    assert fetch("words", out=folder) == paths
     assert server.asked[2:] == [list(server.content)[1]]
     assert names(folder) == ["more.txt", "words one&2.txt"]
-
-
-@pytest.mark.usefixtures("known")
-def test_the_environment_names_the_server(server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EVENRANK_DATA_URL", server.url)
-    assert len(fetch("words", out=tmp_path)) == 2
-    monkeypatch.setenv("EVENRANK_DATA_URL", "file:///etc")
-    assert refused("words", tmp_path) == "expected an address with http or https, found 'file:///etc'"
+    assert fetch("moved", out=tmp_path)[0].read_bytes() == b"queen,f\n"
 
 
 @pytest.mark.usefixtures("known")
@@ -140,28 +133,26 @@ def test_a_tampered_file_is_not_kept(server: Served, tmp_path: Path) -> None:
         assert refused("words", tmp_path, base_url=server.url).startswith(f"{server.url}{path}: {message}")
         # The other file had been fetched and checked before.
         assert names(tmp_path) == ["words one&2.txt"]
-
-
-@pytest.mark.usefixtures("known")
-def test_an_answer_cut_short_is_not_kept(server: Served, tmp_path: Path) -> None:
     server.cut = True
-    assert refused("words", tmp_path, base_url=server.url, timeout=5).endswith("expected 11 bytes, found 10: not kept")
-    assert names(tmp_path) == []
+    said = refused("words", tmp_path / "new", base_url=server.url, timeout=5)
+    assert said.endswith("expected 11 bytes, found 10: not kept")
+    assert names(tmp_path / "new") == []
 
 
 @pytest.mark.usefixtures("known")
 def test_what_cannot_be_fetched(server: Served, tmp_path: Path) -> None:
-    message = refused("gone", tmp_path, base_url=server.url)
-    assert message == f"{server.url}/owner/repository/c0ffee/lists/none.txt: cannot be fetched: status 404 Not Found"
-    message = refused("away", tmp_path, base_url=server.url)
-    assert message.endswith("redirect/away.txt: cannot be fetched: redirected to ftp://127.0.0.1/words.txt")
-    message = refused("words", tmp_path, base_url="http://127.0.0.1:1")
-    assert message.endswith("words%20one%262.txt: cannot be fetched: Connection refused")
-    assert refused("nothing", tmp_path) == (
-        "no public data named 'nothing': expected one of words, gone, away, moved, other"
-    )
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silence = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        for name, url, message in (
+            ("gone", server.url, "c0ffee/lists/none.txt: cannot be fetched: status 404 Not Found"),
+            ("away", server.url, "redirect/away.txt: cannot be fetched: redirected to ftp://127.0.0.1/words.txt"),
+            ("words", "http://127.0.0.1:1", "words%20one%262.txt: cannot be fetched: Connection refused"),
+            ("words", "file:///etc", "expected an address with http or https, found 'file:///etc'"),
+            ("words", silence, "cannot be fetched: timed out"),
+            ("nothing", None, f"no public data named 'nothing': {EXPECTED}"),
+        ):
+            assert refused(name, tmp_path, base_url=url, timeout=0.5).endswith(message)
     assert names(tmp_path) == []
-    assert fetch("moved", out=tmp_path, base_url=server.url)[0].read_bytes() == b"queen,f\n"
 
 
 @pytest.mark.usefixtures("known")
@@ -172,44 +163,19 @@ def test_another_file_in_the_way_stays(server: Served, tmp_path: Path) -> None:
     assert message == f"{tmp_path}/more.txt: another file of this name exists: choose another folder for other"
     assert (tmp_path / "more.txt").read_bytes() == b"queen,f\n"
     assert len(server.asked) == asked
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="the folder cannot be made: File exists"):
-        fetch("words", out=tmp_path / "file", base_url=server.url)
-
-
-def test_a_server_that_does_not_answer(tmp_path: Path, known: None) -> None:
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        message = refused("words", tmp_path, base_url=f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.2)
-    assert message.endswith("cannot be fetched: timed out")
+    assert refused("words", tmp_path / "more.txt").endswith("more.txt: the folder cannot be made: File exists")
 
 
 def test_the_packaged_list() -> None:
     sets = public_data.public_data()
     assert list(sets) == [
-        "gender-representative",
-        "gender-specific",
-        "queries-gender-annotated",
-        "queries-fairness-sensitive",
-        "queries-fairness-sensitive-dl19",
-        "debias-definitional-pairs",
-        "debias-equalize-pairs",
-        "debias-gender-specific-full",
-        "debias-gender-specific-seed",
-        "debias-professions",
-        "xquad-en",
-        "grepbiasir",
-        "runs-dev",
-        "runs-dl19",
-        "counsel-chat",
-        "policyqa",
+        *("gender-representative", "gender-specific", "queries-gender-annotated", "queries-fairness-sensitive"),
+        *("queries-fairness-sensitive-dl19", "debias-definitional-pairs", "debias-equalize-pairs"),
+        *("debias-gender-specific-full", "debias-gender-specific-seed", "debias-professions", "xquad-en"),
+        *("grepbiasir", "runs-dev", "runs-dl19", "counsel-chat", "policyqa"),
     ]
-    assert (len(sets["grepbiasir"].files), sets["grepbiasir"].bytes, sets["grepbiasir"].licence) == (
-        8,
-        233624,
-        "CC0-1.0",
-    )
+    words = sets["grepbiasir"]
+    assert (len(words.files), words.bytes, words.licence) == (8, 233624, "CC0-1.0")
     assert sets["xquad-en"].source == "github.com/deepmind/xquad"
     for data in sets.values():
         inside = [file.file_name for file in data.files]
@@ -217,34 +183,25 @@ def test_the_packaged_list() -> None:
         for file in data.files:
             assert file.file_name not in ("", ".", "..")
             assert "/" not in file.file_name
-            assert len(file.sha256) == 64
-            assert len(file.commit) == 40
-    url = sets["grepbiasir"].files[2].url(public_data.BASE_URL)
+            assert (len(file.sha256), len(file.commit)) == (64, 40)
+    url = words.files[2].url(public_data.BASE_URL)
     assert url == (
         "https://raw.githubusercontent.com/KlaraKrieg/GrepBiasIR/ed44a461054bd4fa506049ad29c44ef405c53fec/"
         "queries-documents_Child%20Care.csv"
     )
 
 
-def test_the_command(server: Served, tmp_path: Path, known: None, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    from evenrank.cli import main
-
-    def run(*arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["evenrank", "data", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        return int(stop.value.code or 0)
-
+def test_the_command(
+    server: Served, tmp_path: Path, known: None, monkeypatch: pytest.MonkeyPatch, evenrank: Any
+) -> None:
     monkeypatch.setenv("EVENRANK_DATA_URL", server.url)
-    assert run("list") == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = evenrank("data", "list").out.splitlines()
     assert lines[0].split() == ["name", "files", "bytes", "licence", "source"]
     assert lines[1].split() == ["words", "2", "19", "MIT", "github.com/owner/repository"]
-    assert run("fetch", "words", "--out", str(tmp_path)) == 0
-    assert capsys.readouterr().out == f"{tmp_path}/words one&2.txt\n{tmp_path}/more.txt\n"
-    assert run("fetch", "nothing", "--out", str(tmp_path)) == 2
-    message = "evenrank: no public data named 'nothing': expected one of words, gone, away, moved, other\n"
-    assert capsys.readouterr().err == message
+    done = evenrank("data", "fetch", "words", "--out", tmp_path)
+    assert (done.status, done.out) == (0, f"{tmp_path}/words one&2.txt\n{tmp_path}/more.txt\n")
+    done = evenrank("data", "fetch", "nothing", "--out", tmp_path)
+    assert (done.status, done.err) == (2, f"evenrank: no public data named 'nothing': {EXPECTED}\n")
 
 
 def test_a_path_that_climbs_out_of_its_folder(

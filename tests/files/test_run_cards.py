@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 import evenrank
 from evenrank.files import Provenance, Run, read_run, write_run
@@ -55,26 +56,16 @@ def test_a_card_of_another_run_is_ignored_with_a_note(tmp_path: Path) -> None:
     path = written(tmp_path)
     # Of the same size.
     path.write_text(path.read_text().replace("d1", "d3"))
-    run = read_run(path)
-    assert run.card is None
-    assert run.notes == ("a.run: its card a.run.card.json is of another run and was ignored",)
-    assert read_run(path, name="B").notes == ("B: its card a.run.card.json is of another run and was ignored",)
+    assert read_run(path).card is None
+    for name in (None, "B"):
+        note = f"{name or 'a.run'}: its card a.run.card.json is of another run and was ignored"
+        assert read_run(path, name=name).notes == (note,)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        b"",
-        b"{",
-        b"\xff\xfe",
-        b"[" * 100_000,
-        b"[]",
-        b"{}",
-        b'{"made_by": 3}',
-        b'{"made_by": {"stage": 1}, "run_bytes": 0}',
-        b" " * (1 << 22) + b"{}",
-    ],
-)
+NOT_MADE = [b'{"made_by": 3}', b'{"made_by": {"stage": 1}, "run_bytes": 0}', b" " * (1 << 22) + b"{}"]
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[]", b"{}", *NOT_MADE], ids=len)
 def test_a_damaged_card_is_ignored_with_a_note(tmp_path: Path, damage: bytes) -> None:
     path = written(tmp_path)
     Path(f"{path}.card.json").write_bytes(damage)
@@ -91,50 +82,37 @@ def test_what_is_no_local_file_has_no_card(tmp_path: Path) -> None:
     write_card(MADE, "/dev/null", Provenance("f"))
 
 
-def test_made_by_in_words() -> None:
-    ranker = {"kind": "bi-encoder", "model": "all-MiniLM-L6-v2", "precision": "float32", "reads": 256}
-    ranker |= {"query_prompt": "query: ", "document_prompt": None}
-    card = {"stage": "rerank", "ranker": ranker, "truncated": {"cut": 12, "of": 702, "unit": "passage"}}
-    words = "re-ranked by bi-encoder all-MiniLM-L6-v2 (float32, reads 256 tokens, query prompt 'query: ')"
-    assert made_by_text(card) == f"{words}; 12 of 702 passages truncated"
-    assert made_by_text({**card, "truncated": {"cut": 0, "of": 702}}) == words
-    index = {"kind": "bm25", "settings": {"k1": 0.9, "rm3": False, "more": {"x": 1}}}
-    assert made_by_text({"stage": "retrieve", "index": index}) == "retrieved by bm25 (k1 0.9)"
-    found = {"stage": "retrieve", "index": {"kind": "bm25", "settings": {"weighted": True}}}
-    assert made_by_text({**found, "rm3": {"fb_docs": 5, "fb_terms": 20}}) == (
-        "retrieved by bm25 (weighted words, RM3 of 20 terms of 5 documents)"
-    )
-    assert made_by_text({**found, "rm3": None}) == "retrieved by bm25 (weighted words)"
+def test_made_by_in_words(snapshot: SnapshotAssertion) -> None:
+    ranker = {"kind": "bi-encoder", "model": "MiniLM", "precision": "float32", "reads": 256, "document_prompt": None}
+    ranker |= {"query_prompt": "query: "}
     endpoint = {"kind": "endpoint", "model": None, "api": "tei", "url": "http://127.0.0.1:8080/rerank"}
-    words = "endpoint (tei, http://127.0.0.1:8080/rerank)"
-    assert made_by_text({"stage": "rerank", "ranker": endpoint}) == f"re-ranked by {words}"
-    assert ranker_note("127.0.0.1", endpoint) == f"127.0.0.1: endpoint, {words[10:-1]}"
     named = {**endpoint, "model": "org/m", "query_prompt": "q: "}
-    assert ranker_note("m", named) == f"m: endpoint org/m, {words[10:-1]}, query prompt 'q: '"
-    said = "my-encoder: bi-encoder, float32, reads 256 tokens, query prompt 'query: '"
-    assert ranker_note("my-encoder", {**ranker, "model": "my-encoder"}) == said
-    assert ranker_note("knrm", {"kind": "knrm", "model": "knrm", "precision": "float32"}) == "knrm: float32"
-    assert ranker_note("f", {"kind": "function", "model": "f"}) is None
-    assert made_by_text({"stage": "?"}) == "re-ranked by an unknown model"
-    hostile = made_by_text({"stage": "rerank", "ranker": {"kind": ["x\n"] * 1000, "model": "a\x1b[31m"}})
-    assert "\n" not in hostile
-    assert "\x1b" not in hostile
-    assert len(hostile) < 200
-
-
-def test_a_retrieval_in_words() -> None:
-    model = {"model": "MiniLM", "precision": "float32", "reads": 256, "query_prompt": "INDEXQ: "}
-    model |= {"document_prompt": "D: "}
-    encoder = {**model, "query_prompt": "SEARCHQ: ", "document_prompt": None}
-    card = {"stage": "retrieve", "index": {"kind": "dense", "model": model}, "query_encoder": encoder}
-    start = "retrieved by dense MiniLM (float32, reads 256 tokens, "
-    assert made_by_text(card) == f"{start}query prompt 'SEARCHQ: ', document prompt 'D: ')"
-    # A prompt of the index that the search did not have.
-    none = {**card, "query_encoder": {**encoder, "query_prompt": None}}
-    assert made_by_text(none) == f"{start}document prompt 'D: ')"
-    other = {**card, "query_encoder": {**encoder, "precision": "bfloat16"}}
-    assert "(float32, queries in bfloat16, reads 256 tokens, " in made_by_text(other)
-    assert made_by_text({**card, "index": {"kind": ["x\n"]}, "query_encoder": 3}).count("\n") == 0
+    reranked = {"stage": "rerank", "ranker": ranker}
+    weighted = {"stage": "retrieve", "index": {"kind": "bm25", "settings": {"weighted": True}}}
+    of_index = {**ranker, "kind": "dense", "query_prompt": "INDEXQ: ", "document_prompt": "D: "}
+    encoder = {**ranker, "query_prompt": "SEARCHQ: "}
+    dense = {"stage": "retrieve", "index": {"kind": "dense", "model": of_index}, "query_encoder": encoder}
+    cards: list[dict[str, object]] = [
+        {**reranked, "truncated": {"cut": 12, "of": 702, "unit": "passage"}},
+        {**reranked, "truncated": {"cut": 0, "of": 702}},
+        {"stage": "rerank", "ranker": endpoint},
+        {"stage": "?"},
+        {"stage": "retrieve", "index": {"kind": "bm25", "settings": {"k1": 0.9, "rm3": False, "more": {"x": 1}}}},
+        {**weighted, "rm3": {"fb_docs": 5, "fb_terms": 20}},
+        {**weighted, "rm3": None},
+        dense,
+        # A prompt of the index that the search did not have.
+        {**dense, "query_encoder": {**encoder, "query_prompt": None}},
+        {**dense, "query_encoder": {**encoder, "precision": "bfloat16"}},
+        {**dense, "index": {"kind": ["x\n"]}, "query_encoder": 3},
+        {"stage": "rerank", "ranker": {"kind": ["x\n"] * 1000, "model": "a\x1b[31m"}},
+    ]
+    texts = [made_by_text(card) for card in cards]
+    assert texts == snapshot
+    assert all(text.isprintable() and len(text) < 200 for text in texts)
+    rankers = {"127.0.0.1": endpoint, "m": named, "MiniLM": ranker, "f": {"kind": "function", "model": "f"}}
+    rankers["knrm"] = {"kind": "knrm", "model": "knrm", "precision": "float32"}
+    assert [ranker_note(name, of) for name, of in rankers.items()] == snapshot
 
 
 def test_an_audit_names_the_prompt_of_the_search(tmp_path: Path) -> None:

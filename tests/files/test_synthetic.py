@@ -7,6 +7,7 @@ import json
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -102,24 +103,12 @@ def test_rate_and_male_share_are_recovered(rate: float, share: float) -> None:
 
 
 def test_amounts_for_relevant_and_clicked_passages_are_recovered() -> None:
-    planted = SyntheticConfig(
-        passages=4_000,
-        queries=400,
-        gender_rate=0.6,
-        relevance_gender_rate=0.5,
-        relevance_male_share=0.6,
-        click_male_share=0.8,
-    )
-    made = generate(planted)
+    of_relevant = {"relevance_gender_rate": 0.5, "relevance_male_share": 0.6, "click_male_share": 0.8}
+    made = generate(SyntheticConfig(passages=4_000, queries=400, gender_rate=0.6, **of_relevant))
     group = pl.DataFrame({"doc_id": made.collection["doc_id"], "found": labels(made)})
-    relevant = made.qrels.join(group, on="doc_id")["found"].to_list()
-    clicked = made.clicks.join(group, on="doc_id")["found"].to_list()
-    assert len(relevant) == 800
-    assert (relevant.count("m"), relevant.count("f")) == (240, 160)
-    assert len(clicked) == 400
-    assert (clicked.count("m"), clicked.count("f")) == (160, 40)
-    everything = group["found"].to_list()
-    assert (everything.count("m"), everything.count("f")) == (1_200, 1_200)
+    for part, amounts in ((made.qrels, (800, 240, 160)), (made.clicks, (400, 160, 40)), (group, (4_000, 1_200, 1_200))):
+        found = part.join(group, on="doc_id")["found"].to_list()
+        assert (len(found), found.count("m"), found.count("f")) == amounts
 
 
 def test_wording_is_independent_of_topic_place_and_split_unless_asked() -> None:
@@ -191,7 +180,7 @@ def test_every_question_is_answered_by_its_passages_alone(passages: int, relevan
         assert entity in made.queries["text"][int(query)]
 
 
-def test_an_entity_has_passages_that_answer_another_question() -> None:
+def test_entities_vary_and_have_passages_that_answer_another_question() -> None:
     made = default()
     entity = made.truth.filter(pl.col("query_id") == "0")["entity"][0]
     passages = made.collection.join(made.truth.filter(pl.col("entity") == entity), on="doc_id")
@@ -200,6 +189,11 @@ def test_an_entity_has_passages_that_answer_another_question() -> None:
     assert passages["answer"].n_unique() >= 3
     others = made.truth.filter(pl.col("topic") == passages["topic"][0])["entity"].n_unique()
     assert others > 10
+    assert 50 < made.truth["tokens"].mean() < 60
+    assert made.collection["text"].n_unique() == 5_000
+    assert (made.truth["entity"].n_unique(), made.truth["topic"].n_unique()) == (625, 28)
+    names = np.array([name.split() for name in made.truth["entity"].unique()])
+    assert min(len(set(names[:, 0])), len(set(names[:, 1]))) > 40
 
 
 def test_most_queries_ask_several_times_about_an_entity_in_one_split() -> None:
@@ -233,6 +227,9 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     assert digests("b", 7) == first
     other = digests("c", 8)
     assert all(other[name] != first[name] for name in first)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="file: the folder cannot be made: File exists"):
+        default().write(tmp_path / "file")
 
 
 def test_what_is_written_reads_back(tmp_path: Path) -> None:
@@ -261,12 +258,6 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
     assert sorted(pairs) == sorted(expected.select("query_id", "doc_id", "question").iter_rows())
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="file: the folder cannot be made: File exists"):
-        default().write(tmp_path / "file")
-
-
 def test_batches_meet_at_their_borders(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collection, "_BATCH", 64)
     parts = list(batches(SyntheticConfig(passages=200)))
@@ -278,14 +269,35 @@ def test_batches_meet_at_their_borders(monkeypatch: pytest.MonkeyPatch) -> None:
     assert table["text"].n_unique() == 200
 
 
-def test_passages_have_the_length_and_variety_of_a_collection() -> None:
-    made = default()
-    assert 50 < made.truth["tokens"].mean() < 60
-    assert made.collection["text"].n_unique() == 5_000
-    assert made.truth["entity"].n_unique() == 625
-    assert made.truth["topic"].n_unique() == 28
-    names = np.array([name.split() for name in made.truth["entity"].unique()])
-    assert min(len(set(names[:, 0])), len(set(names[:, 1]))) > 40
+def decoy_places(config: SyntheticConfig) -> list[float]:
+    """Where each decoy stands among the sentences other than the fact, 0 to 1, found by its own words."""
+    known = templates()
+    pieces = [known.all[n].pieces for n in known.tease.ravel()]
+    forms = [[r"[\w ]+?" if i % 2 else re.escape(piece) for i, piece in enumerate(of)] for of in pieces]
+    patterns = [re.compile("".join(form)) for form in forms]
+    made = generate(config)
+    places = []
+    rows = made.collection.join(made.truth.filter("decoy"), on="doc_id", how="inner")
+    for text, fact in rows.select("text", "answer_sentence").iter_rows():
+        sentences = [one for i, one in enumerate(re.split(r"(?<=\.) ", text)) if i != fact]
+        at = next(i for i, one in enumerate(sentences) if any(pattern.fullmatch(one) for pattern in patterns))
+        places.append(at / (len(sentences) - 1))
+    return places
+
+
+@pytest.mark.parametrize(("position", "low"), [("uniform", 0.4), ("early", 0.05), ("late", 0.65)])
+def test_decoys_stand_where_they_are_planted(position: Any, low: float) -> None:
+    config = SyntheticConfig(passages=400, decoy_rate=1.0, sentences=6, decoy_position=position)
+    assert low < np.mean(decoy_places(config)) < low + 0.3
+
+
+def test_a_collection_of_some_kinds_is_about_nothing_else(tmp_path: Path) -> None:
+    known = templates()
+    made = generate(SyntheticConfig(passages=400, kinds=("ship", "dish"), decoy_position="late"))
+    wanted = {topic.noun for topic in known.topics if known.kinds[topic.kind] in ("ship", "dish")}
+    assert set(made.truth["topic"]) <= wanted < set(default().truth["topic"])
+    written = made.write(tmp_path) / "planted.json"
+    assert SyntheticConfig(**json.loads(written.read_text(encoding="utf-8"))) == made.config
 
 
 @pytest.mark.parametrize(
@@ -307,6 +319,9 @@ def test_passages_have_the_length_and_variety_of_a_collection() -> None:
         ({"answer_position": "middle"}, "`answer_position`: expected uniform, early, late or a number"),
         ({"relevance_answer_position": 0.05}, "`relevance_answer_position`: expected uniform, early, late or a number"),
         ({"relevant": 1, "click_male_share": 0.8}, "the planted amounts contradict each other"),
+        ({"kinds": ("boat",)}, "`kinds`: expected some of craft, building"),
+        ({"kinds": ("ship", "ship")}, "`kinds`: expected some of craft, building"),
+        ({"decoy_position": 0.95}, "`decoy_position`: expected uniform, early, late or a number"),
         ({"queries": 2_000, "relevance_male_share": 0.8}, "they need -350 with male wording among the 500 gendered"),
     ],
 )  # fmt: skip

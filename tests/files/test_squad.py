@@ -1,14 +1,19 @@
-"""Answer spans in SQuAD's form."""
+"""Answer spans in SQuAD's form, and answers found in passages as a regular expression finds them."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 
 from evenrank.files.errors import InputError
-from evenrank.files.squad import load_squad, locate_answer
+from evenrank.files.squad import load_squad, locate_answer, match_answers
 from evenrank.files.synthetic import SyntheticConfig, generate
 
 
@@ -103,53 +108,90 @@ def test_an_answer_is_put_in_its_place(
 LONG = "".join(f"Sentence {i} of a long paper. " for i in range(1500))
 
 
-def test_answers_off_by_a_space_are_realigned_counted_and_told(tmp_path: Path) -> None:
+def test_answers_off_by_a_space_are_realigned_counted_and_told(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     # As COVID-QA has them: thousands of words, no title, answers one off, some that are nowhere.
-    def answer(text: str, start: int | None) -> dict:
-        return {"text": text} if start is None else {"text": text, "answer_start": start}
-
     late = LONG.index("Sentence 1400 of")
-    answers = [
-        answer("Sentence 1400", late),
-        answer("Sentence 1400", late - 1),
-        answer(" Sentence 1400 of", late),
-        answer("Sentence 3 of", None),
-        *(answer(f"nowhere {i}", 5) for i in range(7)),
+    texts: list[tuple[str, int | None]] = [
+        *[("Sentence 1400", late), ("Sentence 1400", late - 1), (" Sentence 1400 of", late), ("Sentence 3 of", None)],
+        *((f"nowhere {i}", 5) for i in range(7)),
     ]
+    answers = [{"text": text} if start is None else {"text": text, "answer_start": start} for text, start in texts]
     qas = [{"id": i, "question": "?", "answers": [one]} for i, one in enumerate(answers)]
     data = {"data": [{"paragraphs": [{"document_id": 630, "context": LONG, "qas": qas}]}]}
     (tmp_path / "a.json").write_text(json.dumps(data), encoding="utf-8")
     found = load_squad(tmp_path / "a.json")
+    third = LONG.index("Sentence 3 of")
     assert found.answers().rows() == [
         ("0", "0", "Sentence 1400", late, late + 13),
         ("1", "0", "Sentence 1400", late, late + 13),
         ("2", "0", " Sentence 1400 of", late - 1, late + 16),
-        ("3", "0", "Sentence 3 of", LONG.index("Sentence 3 of"), LONG.index("Sentence 3 of") + 13),
+        ("3", "0", "Sentence 3 of", third, third + 13),
     ]
-    assert found.alignment.notes() == (
-        "Answers not at the position stated in the file, moved to the nearest match of their text: 2 of 11.",
-        "Answers without a position in the file, placed at the first match of their text: 1 of 11.",
-        "Answers whose text is not in their passage, left out: 7 of 11: 'nowhere 0' (question 4), 'nowhere 1'"
-        " (question 5), 'nowhere 2' (question 6), 'nowhere 3' (question 7), 'nowhere 4' (question 8), ….",
-    )
-    told = found.alignment.to_dict()
-    assert {name: told[name] for name in ("read", "realigned", "without_place", "left_out")} == {
-        "read": 11, "realigned": 2, "without_place": 1, "left_out": 7,
-    }  # fmt: skip
-    assert told["first_left_out"][0] == {"query_id": "4", "doc_id": "0", "answer": "nowhere 0"}
-    assert len(told["first_left_out"]) == 5
+    counts = {"read": 11, "realigned": 2, "without_place": 1, "left_out": 7}
+    assert found.alignment.to_dict() | counts == found.alignment.to_dict()
+    assert len(found.alignment.to_dict()["first_left_out"]) == 5
+    assert (found.alignment.notes(), found.alignment.to_dict()["first_left_out"][0]) == snapshot
     assert load_squad(tmp_path / "a.json").alignment.notes() == found.alignment.notes()
 
 
-def test_what_stands_where_it_should_is_not_noted(tmp_path: Path) -> None:
-    question = {"id": "q", "answers": [{"text": "bee", "answer_start": 2}], "plausible_answers": None}
-    (tmp_path / "a.json").write_text(squad({"context": "A bee.", "qas": [question]}), encoding="utf-8")
-    assert load_squad(tmp_path / "a.json").alignment.notes() == ()
+@pytest.mark.parametrize(
+    ("text", "start", "answer", "rows"),
+    [
+        ("A bee.", 2, "bee", [(2, 5)]),
+        # Outside their passage.
+        ("Rome x", -4, "me", [(2, 4)]),
+        ("Rome x", 10**30, "", []),
+        ("Rome x", 7, "", []),
+    ],
+)
+def test_places(tmp_path: Path, text: str, start: int, answer: str, rows: list[tuple[int, int]]) -> None:
+    question = {"id": "q", "answers": [{"text": answer, "answer_start": start}], "plausible_answers": None}
+    (tmp_path / "a.json").write_text(squad({"context": text, "qas": [question]}))
+    found = load_squad(tmp_path / "a.json")
+    assert found.answers().select("answer_start", "answer_end").rows() == rows
+    # What stands where it should is not noted.
+    assert bool(found.alignment.notes()) == (start != 2)
 
 
-@pytest.mark.parametrize(("start", "answer", "rows"), [(-4, "me", [(2, 4)]), (10**30, "", []), (7, "", [])])
-def test_answers_outside_their_passage(tmp_path: Path, start: int, answer: str, rows: list[tuple[int, int]]) -> None:
-    question = {"id": "q", "answers": [{"text": answer, "answer_start": start}]}
-    data = {"data": [{"paragraphs": [{"context": "Rome x", "qas": [question]}]}]}
-    (tmp_path / "squad").write_text(json.dumps(data))
-    assert load_squad(tmp_path / "squad").answers().select("answer_start", "answer_end").rows() == rows
+# --- answers found in passages ---------------------------------------------------------------------------------------
+
+
+def passages(*texts: str) -> pl.DataFrame:
+    columns = {"doc_id": [str(i) for i in range(len(texts))], "text": list(texts)}
+    return pl.DataFrame(columns, {"doc_id": pl.String, "text": pl.String})
+
+
+def wanted(*rows: tuple[str, str, str]) -> pl.DataFrame:
+    return pl.DataFrame(list(rows), ["query_id", "doc_id", "answer"], orient="row")
+
+
+def test_matches_by_hand() -> None:
+    texts = passages("The bee, a Bee and beehives. Bee", "Straße, STRASSE", "aa aa aa", "cost $5 or 5")
+    asked = [("q2", "1", "straße"), ("q1", "0", " bee "), ("q1", "0", "wasp"), ("q1", "0", ""), ("q3", "2", "aa aa")]
+    found, unmatched = match_answers(wanted(*asked, ("q4", "3", "$5"), ("q4", "9", "5"), ("q1", "0", " bee ")), texts)
+    assert found.rows() == [
+        ("q2", "1", "Straße", 0, 6),
+        ("q1", "0", "bee", 4, 7),
+        ("q1", "0", "Bee", 11, 14),
+        ("q1", "0", "Bee", 29, 32),
+        ("q3", "2", "aa aa", 0, 5),
+        ("q3", "2", "aa aa", 3, 8),
+        ("q4", "3", "$5", 5, 7),
+    ]
+    assert unmatched.rows() == [("q1", "0", "wasp"), ("q1", "0", ""), ("q4", "9", "5")]
+
+
+@given(st.text("aB1_ .é", max_size=16), st.text("aB1_ .é", max_size=3))
+def test_matches_as_a_regular_expression_finds_them(text: str, answer: str) -> None:
+    found, unmatched = match_answers(wanted(("q", "0", answer)), passages(text))
+    needle = answer.strip()
+    expected = []
+    for start in range(len(text)) if needle else []:
+        end = start + len(needle)
+        left = needle[0:1] if re.match(r"\w", needle) else ""
+        right = needle[-1:] if re.match(r"\w", needle[-1]) else ""
+        cut = (left and re.match(r"\w", text[max(start - 1, 0) : start])) or (right and re.match(r"\w", text[end:]))
+        if text[start:end].casefold() == needle.casefold() and not cut:
+            expected.append((start, end))
+    assert [row[3:] for row in found.rows()] == expected
+    assert unmatched.height == (not expected)

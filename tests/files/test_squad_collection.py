@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.files import EvenrankError, InputError, read_qrels, read_queries, scan_collection
+from evenrank.files import InputError, read_qrels, read_queries, scan_collection
 from evenrank.files.squad import load_squad
 from evenrank.files.squad_collection import squad_collection
 from evenrank.files.synthetic import SyntheticConfig, generate
@@ -23,19 +23,29 @@ def ask(number: object, answer: str | None, start: int = 0, **more: Any) -> dict
 
 
 def save(path: Path, *articles: list[tuple[str, list[dict[str, Any]]]]) -> Path:
-    data = [
-        {"title": f"article {i}", "paragraphs": [{"context": text, "qas": questions} for text, questions in article]}
-        for i, article in enumerate(articles)
-    ]
+    paragraphs = [[{"context": text, "qas": questions} for text, questions in article] for article in articles]
+    data = [{"title": f"article {i}", "paragraphs": of} for i, of in enumerate(paragraphs)]
     path.write_text(json.dumps({"version": "v2.0", "data": data}), encoding="utf-8")
     return path
 
 
 def many(path: Path, articles: int, questions: int, name: str) -> Path:
-    return save(
-        path,
-        *([(f"{name} {a}", [ask(f"{name}{a}-{q}", name) for q in range(questions)])] for a in range(articles)),
-    )
+    """Articles of one passage with so many questions."""
+    of = [(f"{name} {a}", [ask(f"{name}{a}-{q}", name) for q in range(questions)]) for a in range(articles)]
+    return save(path, *([one] for one in of))
+
+
+def passages(path: Path, *articles: list[int]) -> Path:
+    """Articles of passages with so many questions."""
+    of = [
+        [(f"text {a}-{p}", [ask(f"{a}-{p}-{q}", "text") for q in range(n)]) for p, n in enumerate(one)]
+        for a, one in enumerate(articles)
+    ]
+    return save(path, *of)
+
+
+def counts_in(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "counts.json").read_text(encoding="utf-8")))
 
 
 def test_by_hand(tmp_path: Path) -> None:
@@ -48,31 +58,23 @@ def test_by_hand(tmp_path: Path) -> None:
     made = squad_collection([first, second], validation=0)
     # Numbers over both files; what was met before has its first number.
     assert made.collection.rows() == [("0", "A bee flew home."), ("1", "A cat."), ("3", "A dog."), ("5", "Rain.")]
-    assert made.queries.rows() == [
-        ("q1", "What is 1?", "train"),
-        ("q4", "What is 4?", "train"),
-        ("q5", "What is 5?", "train"),
-        ("q6", "What is 6?", "test"),
-        ("q7", "What is 7?", "test"),
-    ]
+    splits = {1: "train", 4: "train", 5: "train", 6: "test", 7: "test"}
+    assert made.queries.rows() == [(f"q{i}", f"What is {i}?", split) for i, split in splits.items()]
     assert made.qrels.rows() == [("q1", "0", 1), ("q4", "1", 1), ("q5", "0", 1), ("q6", "3", 1), ("q7", "1", 1)]
-    assert made.counts == {
-        "paragraphs": 6,
-        "repeated_paragraphs": 2,
-        "questions": 7,
-        "unanswerable": 2,
-        "realigned_answers": 0,
-        "unmatched_answers": 0,
-        "unmatched_questions": 0,
-        "without_text": 0,
-        "left_out_of_splits": 0,
-        "documents": 4,
-        "queries": 5,
-        "articles": 3,
-        "train": 3,
-        "valid": 0,
-        "test": 2,
+    assert {name: count for name, count in made.counts.items() if count} == {
+        **{"paragraphs": 6, "repeated_paragraphs": 2, "questions": 7, "unanswerable": 2, "documents": 4},
+        **{"queries": 5, "articles": 3, "train": 3, "test": 2},
     }
+    assert [name for name, count in made.counts.items() if not count] == [
+        *(
+            "realigned_answers",
+            "unmatched_answers",
+            "unmatched_questions",
+            "without_text",
+            "left_out_of_splits",
+            "valid",
+        ),
+    ]
     folder = made.write(tmp_path / "out")
     assert load_squad(folder / "answers.json").answers().rows() == [
         ("q1", "0", "bee flew home", 2, 15),
@@ -141,69 +143,56 @@ def test_public_questions(shared_data: Path, tmp_path: Path) -> None:
     assert pl.concat(list(scan_collection(folder / "collection.tsv"))).height == 240
 
 
+A_BEE = [("A bee.", [ask(1, "bee", 2)])]
+TWICE = [ask(1, "bee", 2), {**ask(1, "A"), "question": "Who?"}]
+NONE = [[("Nothing.", [ask("n", None)])]]
+TWO, MORE = ([[(f"{x} {a}", [ask(f"{x}{a}-{q}", x) for q in range(3)])] for a in range(2)] for x in "ab")
+ALONE = [[("e", [ask(q, "e") for q in range(5)])]]
+VALIDATION = ("--validation", 3)
+
+
 @pytest.mark.parametrize(
-    ("articles", "message"),
+    ("files", "options", "message"),
     [
-        ([[("A bee.", [ask(1, "wasp", 1)])]], "no answer was found in its passage"),
-        ([[("A bee.", [ask(1, "bee", 2)])]], "expected 3 passages with questions or more to divide into 3 splits"),
-        ([[("A bee.", [ask("1 2", "bee", 2)])]], "expected an id without white space, found 'q1 2'"),
-        ([[("A bee.", [ask(1, "bee", 2), {**ask(1, "A"), "question": "Who?"}])]], "two questions have the id 'q1'"),
-        ([[("A bee.", [ask(1, None)])]], "no question has an answer"),
-        ([[("A \ud800.", [ask(1, "A")])]], "half a surrogate pair"),
+        ([[[("A bee.", [ask(1, "wasp", 1)])]]], (), "a0.json: no answer was found in its passage"),
+        ([[A_BEE]], (), "expected 3 passages with questions or more to divide into 3 splits"),
+        ([[[("A bee.", [ask("1 2", "bee", 2)])]]], (), "expected an id without white space, found 'q1 2'"),
+        ([[[("A bee.", TWICE)]]], (), "two questions have the id 'q1'"),
+        ([NONE], (), "no question has an answer"),
+        ([[[("A \ud800.", [ask(1, "A")])]]], (), "half a surrogate pair"),
+        ([TWO, TWO], (), "a1.json: the question 'qa0-0' is in two files"),
+        ([TWO, MORE], (), "--validation: 5000 of 6 questions for training leave none"),
+        ([TWO], ("--shares", "0.9 0.1 0.1"), "--shares: expected three numbers"),
+        ([TWO], ("--shares", "a b"), ": expected three numbers, found 'a b'\n"),
+        ([TWO, NONE], VALIDATION, "a1.json: no question has an answer, but the last file is the test"),
+        ([NONE, TWO], VALIDATION, "a0.json: no question has an answer: nothing to train on"),
+        ([ALONE, MORE], VALIDATION, "--validation: drawing 3 of 5 questions by passage leaves none to train"),
     ],
+    ids=lambda value: value[:40] if isinstance(value, str) else "",
 )
-def test_what_is_refused(evenrank: Any, tmp_path: Path, articles: Any, message: str) -> None:
-    path = save(tmp_path / "a.json", *articles)
-    done = evenrank("data", "squad", path, "--out", tmp_path / "out")
+def test_what_is_refused(evenrank: Any, tmp_path: Path, files: Any, options: tuple[object], message: str) -> None:
+    paths = [save(tmp_path / f"a{i}.json", *articles) for i, articles in enumerate(files)]
+    done = evenrank("data", "squad", *paths, "--out", tmp_path / "out", *options)
     assert done.status == 2
     assert message in done.err
     assert done.err.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 
-def test_more_that_is_refused(tmp_path: Path) -> None:
-    one = many(tmp_path / "a.json", 2, 3, "a")
-    with pytest.raises(InputError, match="the question 'qa0-0' is in two files"):
-        squad_collection([one, one])
-    two = many(tmp_path / "b.json", 2, 3, "b")
-    with pytest.raises(EvenrankError, match="`validation`: 5000 of 6 questions for training leave none"):
-        squad_collection([one, two])
-    with pytest.raises(EvenrankError, match="`shares`: expected three numbers"):
-        squad_collection([one], shares=(0.9, 0.1, 0.1))
+def test_two_texts_of_one_id(tmp_path: Path) -> None:
     data = {"data": [{"paragraphs": [{"doc_id": "x", "context": c, "qas": []} for c in "ab"]}]}
     (tmp_path / "c.json").write_text(json.dumps(data), encoding="utf-8")
     with pytest.raises(InputError, match="two passages have the document id 'x' and different texts"):
         squad_collection([tmp_path / "c.json"])
 
 
-def test_the_command(evenrank: Any, tmp_path: Path) -> None:
-    files = [many(tmp_path / "t.json", 4, 2, "t"), many(tmp_path / "d.json", 1, 2, "d")]
-    done = evenrank("data", "squad", *files, "--out", tmp_path / "out", "--validation", 2)
-    assert done.status == 0
-    assert "6  train" in done.out
-    assert json.loads((tmp_path / "out" / "counts.json").read_text(encoding="utf-8"))["valid"] == 2
-    done = evenrank("data", "squad", files[0], "--out", tmp_path / "out", "--shares", "a b")
-    assert done.status == 2
-    assert done.err.endswith(": expected three numbers, found 'a b'\n")
-
-
-def test_a_split_that_has_no_query_any_more_leaves_no_file(tmp_path: Path) -> None:
-    file = many(tmp_path / "t.json", 10, 2, "t")
-    squad_collection([file], shares=(0.4, 0.3, 0.3)).write(tmp_path / "out")
-    assert (tmp_path / "out" / "queries.valid.tsv").is_file()
-    squad_collection([file], shares=(0.7, 0.0, 0.3)).write(tmp_path / "out")
-    assert not (tmp_path / "out" / "queries.valid.tsv").exists()
-
-
-def passages(path: Path, *articles: list[int]) -> Path:
-    """Articles of passages with so many questions."""
-    return save(
-        path,
-        *(
-            [(f"text {a}-{p}", [ask(f"{a}-{p}-{q}", "text") for q in range(n)]) for p, n in enumerate(one)]
-            for a, one in enumerate(articles)
-        ),
-    )
+def test_a_split_that_has_no_query_any_more_leaves_no_file(evenrank: Any, tmp_path: Path) -> None:
+    file, out = many(tmp_path / "t.json", 10, 2, "t"), tmp_path / "out"
+    for shares, valid in (("0.4 0.3 0.3", 6), ("0.7 0 0.3", 0)):
+        done = evenrank("data", "squad", file, "--out", out, "--shares", shares)
+        assert f"{counts_in(out)['train']}  train" in done.out
+        assert counts_in(out)["valid"] == valid
+        assert (out / "queries.valid.tsv").is_file() == bool(valid)
 
 
 @pytest.mark.parametrize("articles", [[[2] * 30], [[2] * 15, [2] * 15], [[2] * 10, [2] * 10, [2] * 10]])
@@ -211,7 +200,7 @@ def test_few_articles_are_divided_by_passage(evenrank: Any, tmp_path: Path, arti
     done = evenrank("data", "squad", passages(tmp_path / "a.json", *articles), "--out", tmp_path / "out")
     assert done.status == 0
     assert f"Too few articles with questions ({len(articles)}) for these splits: divided by passage" in done.err
-    counts = json.loads((tmp_path / "out" / "counts.json").read_text(encoding="utf-8"))
+    counts = counts_in(tmp_path / "out")
     assert [counts[split] for split in ("train", "valid", "test")] == [42, 6, 12]
     assert len(counts["notes"]) == 1
     splits = squad_collection([tmp_path / "a.json"]).queries
@@ -237,14 +226,6 @@ def test_no_split_is_empty_of_several_files(tmp_path: Path) -> None:
     # One article alone: validation takes three questions of its passages, and their rest is left out.
     assert (made.counts["valid"], made.counts["left_out_of_splits"], made.counts["train"]) == (3, 1, 16)
     assert "divided by passage" in made.notes[0]
-    none = save(tmp_path / "none.json", [("Nothing.", [ask("n", None)])])
-    with pytest.raises(InputError, match=r"none\.json: no question has an answer, but the last file is the test"):
-        squad_collection([one, none], validation=3)
-    with pytest.raises(InputError, match=r"none\.json: no question has an answer: nothing to train on"):
-        squad_collection([none, one], validation=3)
-    alone = many(tmp_path / "e.json", 1, 5, "e")
-    with pytest.raises(EvenrankError, match="`validation`: drawing 3 of 5 questions by passage leaves none to train"):
-        squad_collection([alone, two], validation=3)
 
 
 def test_answers_off_by_a_space_are_taken(evenrank: Any, tmp_path: Path) -> None:
@@ -254,12 +235,8 @@ def test_answers_off_by_a_space_are_taken(evenrank: Any, tmp_path: Path) -> None
     assert done.status == 0
     assert "moved to the nearest match of their text: 1 of 3." in done.err
     assert "left out: 1 of 3: 'wasp' (question q2)." in done.err
-    assert load_squad(tmp_path / "out" / "answers.json").answers().select(
-        "query_id", "answer", "answer_start"
-    ).rows() == [
-        ("q1", "bee flew", 2),
-        ("q3", "cat", 2),
-    ]
-    counts = json.loads((tmp_path / "out" / "counts.json").read_text(encoding="utf-8"))
+    found = load_squad(tmp_path / "out" / "answers.json").answers()
+    assert found.select("query_id", "answer", "answer_start").rows() == [("q1", "bee flew", 2), ("q3", "cat", 2)]
+    counts = counts_in(tmp_path / "out")
     names = ("questions", "realigned_answers", "unmatched_answers", "unmatched_questions", "queries")
     assert [counts[name] for name in names] == [3, 1, 1, 1, 2]

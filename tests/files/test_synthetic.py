@@ -15,36 +15,22 @@ import pytest
 from scipy import stats
 
 from evenrank.files import EvenrankError, InputError, read_qrels, read_queries, scan_collection
-from evenrank.files import synthetic as collection
-from evenrank.files.synthetic import (
-    FEMALE_WORDS,
-    MALE_WORDS,
-    SPLIT_SHARES,
-    SyntheticCollection,
-    SyntheticConfig,
-    batches,
-    generate,
-    templates,
-)
+from evenrank.files import synthetic
+from evenrank.files.synthetic import SyntheticCollection, SyntheticConfig, generate, templates
 
 # Words that lexicons of gender hold, whether or not the collection uses them.
-GENDERED = frozenset(
-    re.findall(
-        r"\w+",
-        """
-        he him his himself she her hers herself man men woman women boy boys girl girls lad lads lass lasses guy
-        guys gal gals male males female females father fathers mother mothers dad dads mom moms mum mums papa
-        mama daddy mommy son sons daughter daughters brother brothers sister sisters grandfather grandmother
-        grandpa grandma grandson grandsons granddaughter granddaughters uncle uncles aunt aunts nephew niece
-        husband husbands wife wives fiance fiancee bride groom widow widower bachelor maiden maid king queen
-        prince princess duke duchess baron baroness lord lady ladies gentleman gentlemen sir madam mr mrs ms
-        miss mister master mistress actor actress waiter waitress steward stewardess host hostess hero heroine
-        heir heiress monk nun priest priestess knight dame businessman businesswoman chairman chairwoman
-        spokesman spokeswoman fisherman craftsman craftswoman policeman stallion mare bull cow ram ewe rooster
-        hen stepfather stepmother stepson stepdaughter godfather godmother
-        """,
-    )
-)
+WORDS = """
+    he him his himself she her hers herself man men woman women boy boys girl girls lad lads lass lasses guy guys
+    gal gals male males female females father fathers mother mothers dad dads mom moms mum mums papa mama daddy
+    mommy son sons daughter daughters brother brothers sister sisters grandfather grandmother grandpa grandma
+    grandson grandsons granddaughter granddaughters uncle uncles aunt aunts nephew niece husband husbands wife wives
+    fiance fiancee bride groom widow widower bachelor maiden maid king queen prince princess duke duchess baron
+    baroness lord lady ladies gentleman gentlemen sir madam mr mrs ms miss mister master mistress actor actress
+    waiter waitress steward stewardess host hostess hero heroine heir heiress monk nun priest priestess knight dame
+    businessman businesswoman chairman chairwoman spokesman spokeswoman fisherman craftsman craftswoman policeman
+    stallion mare bull cow ram ewe rooster hen stepfather stepmother stepson stepdaughter godfather godmother
+"""
+GENDERED = frozenset(WORDS.split())
 
 
 @cache
@@ -58,7 +44,9 @@ def counted(text: str, words: frozenset[str]) -> int:
 
 def labels(made: SyntheticCollection) -> list[str]:
     """The group of each passage, from its text alone."""
-    both = [(counted(text, MALE_WORDS), counted(text, FEMALE_WORDS)) for text in made.collection["text"]]
+    both = [
+        (counted(text, synthetic.MALE_WORDS), counted(text, synthetic.FEMALE_WORDS)) for text in made.collection["text"]
+    ]
     assert not [pair for pair in both if pair[0] and pair[1]]
     return ["m" if male else "f" if female else "n" for male, female in both]
 
@@ -66,8 +54,8 @@ def labels(made: SyntheticCollection) -> list[str]:
 def test_the_truth_about_wording_is_what_the_texts_say() -> None:
     made = default()
     texts = made.collection["text"]
-    assert made.truth["count_m"].to_list() == [counted(text, MALE_WORDS) for text in texts]
-    assert made.truth["count_f"].to_list() == [counted(text, FEMALE_WORDS) for text in texts]
+    assert made.truth["count_m"].to_list() == [counted(text, synthetic.MALE_WORDS) for text in texts]
+    assert made.truth["count_f"].to_list() == [counted(text, synthetic.FEMALE_WORDS) for text in texts]
     assert made.truth["group"].to_list() == labels(made)
     gendered = made.truth.filter(pl.col("group") != "n")
     assert set((gendered["count_m"] + gendered["count_f"]).to_list()) <= set(range(2, 10))
@@ -80,18 +68,18 @@ def test_neutral_texts_and_questions_hold_no_gendered_word_of_any_lexicon() -> N
     for text in [*neutral, *made.queries["text"]]:
         assert not GENDERED & set(re.findall(r"\w+", text.lower())), text
     gendered = made.collection.filter(made.truth["group"] == "m")["text"]
-    assert {word for text in gendered for word in re.findall(r"\w+", text.lower())} & GENDERED == MALE_WORDS
+    assert {word for text in gendered for word in re.findall(r"\w+", text.lower())} & GENDERED == synthetic.MALE_WORDS
 
 
 def test_male_and_female_wording_differ_in_nothing_else() -> None:
-    assert not MALE_WORDS & FEMALE_WORDS
-    assert MALE_WORDS | FEMALE_WORDS <= GENDERED
+    assert not synthetic.MALE_WORDS & synthetic.FEMALE_WORDS
+    assert synthetic.MALE_WORDS | synthetic.FEMALE_WORDS <= GENDERED
     for number, (male, female, _) in enumerate(templates().voices):
         words = [re.findall(r"\w+", " ".join(templates().all[i].pieces).lower()) for i in (male, female)]
         swapped = [(a, b) for a, b in zip(*words, strict=True) if a != b]
         assert len(swapped) == templates().voice_words[number] >= 2
-        assert {a for a, _ in swapped} <= MALE_WORDS
-        assert {b for _, b in swapped} <= FEMALE_WORDS
+        assert {a for a, _ in swapped} <= synthetic.MALE_WORDS
+        assert {b for _, b in swapped} <= synthetic.FEMALE_WORDS
 
 
 @pytest.mark.parametrize(("rate", "share"), [(0.5, 0.5), (0.9, 0.7), (0.04, 0.25), (1.0, 1.0), (0.0, 0.5)])
@@ -205,7 +193,7 @@ def test_most_queries_ask_several_times_about_an_entity_in_one_split() -> None:
     assert per_entity["len"].to_list() == [4] * 100
     assert per_entity["splits"].to_list() == [1] * 100
     assert dict(made.queries["split"].value_counts().iter_rows()) == {"train": 280, "valid": 40, "test": 80}
-    assert set(SPLIT_SHARES) == {"train", "valid", "test"}
+    assert set(synthetic.SPLIT_SHARES) == {"train", "valid", "test"}
 
 
 def test_decoys_repeat_the_words_of_another_question() -> None:
@@ -259,8 +247,8 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
 
 
 def test_batches_meet_at_their_borders(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collection, "_BATCH", 64)
-    parts = list(batches(SyntheticConfig(passages=200)))
+    monkeypatch.setattr(synthetic, "_BATCH", 64)
+    parts = list(synthetic.batches(SyntheticConfig(passages=200)))
     assert [part.height for part in parts] == [64, 64, 64, 8]
     table = pl.concat(parts)
     assert table["doc_id"].to_list() == [str(number) for number in range(200)]

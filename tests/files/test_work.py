@@ -54,23 +54,19 @@ def test_only_what_is_missing_is_done_again(tmp_path: Path, where: str) -> None:
         begin(f"{where}{folder}", 1)
 
 
-@WHERE
-@pytest.mark.parametrize("content", [None, b"", b'{"file": null', b"[4]", b"[" * 9999, b"\xff", b'{"report": 1}'])
-def test_a_part_without_a_mark_is_done_again(tmp_path: Path, content: bytes | None, where: str) -> None:
-    folder = tmp_path / "out"
-    begin(folder, 2)
-    mark = folder / "_done-000001.json"
-    mark.unlink() if content is None else mark.write_bytes(content)
-    assert begin(f"{where}{folder}", 3) == [1, 2]
+NO_MARKS = (None, b"", b'{"file": null', b"[4]", b"[" * 9999, b"\xff", b'{"report": 1}')
 
 
 @WHERE
-@pytest.mark.parametrize("content", [None, b"of another size"])
-def test_a_part_that_is_not_whole_is_done_again(tmp_path: Path, content: bytes | None, where: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [*(("_done-000001.json", mark) for mark in NO_MARKS), ("part-1.txt", None), ("part-1.txt", b"of another size")],
+)
+def test_a_part_that_is_not_whole_is_done_again(tmp_path: Path, name: str, content: bytes | None, where: str) -> None:
     folder = tmp_path / "out"
     begin(folder, 3)
-    part = folder / "part-1.txt"
-    part.unlink() if content is None else part.write_bytes(content)
+    damaged = folder / name
+    damaged.unlink() if content is None else damaged.write_bytes(content)
     assert begin(f"{where}{folder}", 3) == [1]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import ir_datasets
 import polars as pl
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.files import EvenrankError, InputError, atomic_path, irds, read_run, reading, scan_collection
@@ -184,56 +184,6 @@ def test_too_little_memory_is_one_line(
     ended = evenrank("score", tmp_path / "c", "--out", tmp_path / "out")
     assert (ended.status, ended.err) == (2, "evenrank: not enough memory\n")
     assert os.listdir(tmp_path) == ["c"]
-
-
-# --- What a line says depends on the line alone ----------------------------------------------------------------------
-
-PIECES = ["a", "b", "\t", "\t", " ", "\u00a0", "\u3000", "\x1c", "\r", "\n", "\n", "\n", '"', "\u2028", "id\ttext\n"]
-
-
-_WHITE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000"
-
-
-def slowly(content: str) -> list[tuple[str, str]] | int:
-    """The documents of a TSV, or the number of the first line that is none."""
-    rows = []
-    # The last line needs no end.
-    content = f"{content.removesuffix(chr(10))}\n".replace("\r\n", "\n")
-    for number, line in enumerate(content.split("\n"), 1):
-        if not line.strip(_WHITE):
-            continue
-        name, tab, text = line.partition("\t")
-        if not tab or not name:
-            return number
-        rows.append((name, text))
-    return rows[1:] if rows and rows[0] == ("id", "text") else rows
-
-
-@given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=40).map("".join), st.integers(1, 30))
-@example("a\tb\n \t \na\tb\n", 4)
-@example(" \t \n", 100)
-@example("\u00a0\nid\ttext\na\tb\n", 3)
-@example("\n\nid\ttext\na\tb\n", 1)
-def test_a_line_is_read_the_same_wherever_a_block_ends(
-    tmp_path_factory: pytest.TempPathFactory, content: str, size: int
-) -> None:
-    # One line with carriage returns is refused as a file without line feeds.
-    assume("\n" in content.rstrip("\n") or "\r" not in content)
-    # More names than two are a heading.
-    first = [name.strip() for name in content.strip(_WHITE).partition("\n")[0].split("\t")]
-    assume(len(first) < 3 or not {"id", "text"} <= {*first})
-    path = tmp_path_factory.mktemp("c") / "c.tsv"
-    path.write_bytes(content.encode())
-    expected = slowly(content)
-    found = []
-    for block in (size, 1 << 24):
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setitem(reading.line_blocks.__kwdefaults__, "block_bytes", block)
-            try:
-                found.append(pl.concat(list(scan_collection(path, unique=False))).rows())
-            except InputError as error:
-                found.append(error.line or [])
-    assert found == [expected, expected]
 
 
 # --- What is no file that can be read --------------------------------------------------------------------------------

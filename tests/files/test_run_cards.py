@@ -115,21 +115,6 @@ def test_made_by_in_words(snapshot: SnapshotAssertion) -> None:
     assert [ranker_note(name, of) for name, of in rankers.items()] == snapshot
 
 
-def test_an_audit_names_the_prompt_of_the_search(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="needs the extra [neural]")
-    from kind_factories import saved
-
-    (tmp_path / "m").mkdir()
-    model = saved("bi", tmp_path / "m")
-    texts = {"d1": "he said", "d2": "she said"}
-    first, second = (evenrank.Encoding(query_prompt=prompt, device="cpu") for prompt in ("INDEXQ: ", "SEARCHQ: "))
-    evenrank.build_index(texts, out=tmp_path / "i", model=model, encoding=first, quiet=True)
-    found = evenrank.retrieve(tmp_path / "i", {"q1": "he"}, quiet=True, encoding=second)
-    [note] = [note for note in evenrank.audit({"A": found}, collection=texts).notes if note.startswith("A: retrieved")]
-    assert "query prompt 'SEARCHQ: '" in note
-    assert "INDEXQ" not in note
-
-
 def test_an_audit_shows_cards(tmp_path: Path) -> None:
     path = tmp_path / "a.run"
     write_run(RUN, path)

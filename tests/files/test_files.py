@@ -200,33 +200,31 @@ def test_names_that_are_no_text(tmp_path: Path, evenrank: Command, monkeypatch: 
     folder = tmp_path / os.fsdecode(b"f\xff")
     folder.mkdir()
     monkeypatch.chdir(folder)
-    names = {name: os.fsdecode(b"\xe9\xff" + name.encode()) for name in ("c", "q", "r", "s", "l", "v", "a")}
-    (folder / names["c"]).write_text("d1\tShe and her\nd2\tHe said\n")
-    (folder / names["q"]).write_text("q1\tshe said\n")
-    (folder / names["r"]).write_text("q1 Q0 d1 1 3 t\nq1 Q0 d2 2 2 t\n")
+    names = {name: os.fsdecode(b"\xe9\xff" + name.encode()) for name in "cqrlv"}
+    for name, text in {
+        "c": "d1\tShe and her\nd2\tHe said\n",
+        "q": "q1\tshe said\n",
+        "r": "q1 Q0 d1 1 3 t\nq1 Q0 d2 2 2 t\n",
+        "l": "she,f\nhe,m\n",
+        "v": "she 1 0\nhe 0 1\nher 1 1\n",
+    }.items():
+        (folder / names[name]).write_text(text)
     (folder / "qrels").write_text("q1 0 d1 1\n")
-    (folder / names["l"]).write_text("she,f\nhe,m\n")
-    (folder / names["v"]).write_text("she 1 0\nhe 0 1\nher 1 1\n")
     out = os.fsdecode(b"\xffout")
-    c, q, r, lexicon = (names[name] for name in "cqrl")
-    commands = {
-        "score": [c, "--out", out, "--lexicon", lexicon],
-        "audit": [r, "--scores", out, "--qrels", "qrels", "--queries", q, "--json", f"{out}.json"],
-        "retrieve": [c, q, "--out", f"{out}.run"],
-        "fuse": [r, f"{out}.run", "--weight", "0.5", "--out", f"{out}.fused"],
-        "negatives": [r, "--collection", c, "--qrels", "qrels", "--n", "1", "--out", f"{out}.parquet"],
-        "rotate": [c, "--out", f"{out}.parquet2"],
-        "expand": [q, "--vectors", names["v"], "--k", "1", "--stopwords", "none", "--out", f"{out}.q"],
-    }
-    commands["audit"] += ["--report", f"{out}.html", "--per-query", f"{out}.csv"]
-    for name, arguments in commands.items():
-        ended = evenrank(name, *arguments)
-        assert ended.status == 0, (name, ended.err)
+    for line in (
+        "score {c} --out {o} --lexicon {l}",
+        "audit {r} --scores {o} --qrels qrels --queries {q} --json {o}.json --report {o}.html --per-query {o}.csv",
+        "retrieve {c} {q} --out {o}.run",
+        "fuse {r} {o}.run --weight 0.5 --out {o}.fused",
+        "negatives {r} --collection {c} --qrels qrels --n 1 --out {o}.parquet",
+        "rotate {c} --out {o}.parquet2",
+        "expand {q} --vectors {v} --k 1 --stopwords none --out {o}.q",
+    ):
+        ended = evenrank(*line.format(**names, o=out).split())
+        assert ended.status == 0, (line, ended.err)
     made = {path.name for path in folder.iterdir()}
-    assert {
-        out,
-        *(out + end for end in (".run", ".fused", ".parquet", ".parquet2", ".q", ".json", ".html", ".csv")),
-    } <= made
+    endings = ("", ".run", ".fused", ".parquet", ".parquet2", ".q", ".json", ".html", ".csv")
+    assert {out + end for end in endings} <= made
     assert not any(name.endswith(".part") for name in made)
     assert read_group_table(folder / out).table.height == 2
     assert next(iter(json.loads((folder / f"{out}.json").read_text())["runs"])) == "\\udce9\\udcffr"
@@ -239,14 +237,12 @@ def test_an_input_that_cannot_be_read_is_blamed(tmp_path: Path) -> None:
     loop = tmp_path / "c"
     loop.mkdir()
     (loop / "loop").symlink_to("loop")
-    memory = "/proc/self/mem"
+    memory = Path("/proc/self/mem")
     for path, message in (
         (loop / "loop", "Too many levels of symbolic links"),
         (loop, "contains no files|Too many levels of symbolic links"),
-        (memory, "cannot be read: Input/output error"),
+        *([(memory, "cannot be read: Input/output error")] if memory.exists() else []),
     ):
-        if path == memory and not os.path.exists(memory):
-            continue
         with pytest.raises(InputError, match=rf"^{path}.*: .*({message})$"):
             score_collection(path, tmp_path / "out", scoring)
     assert not (tmp_path / "out").exists()

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
+import evenrank
 from evenrank.files import EvenrankError, Run
 from evenrank.files.synthetic import SyntheticCollection, SyntheticConfig, generate
 from evenrank.groups import Scoring, load_lexicon, score_in_memory
-from evenrank.measures import Evaluation, parse_measure
+from evenrank.measures import Evaluation, parse_measure, resolve
 from evenrank.mitigation.blind import blind, mask_texts
 
 PLANTED = SyntheticConfig(
@@ -63,24 +66,6 @@ def test_clicks_are_skewed_in_training_alone() -> None:
     skewed = generate(replace(PLANTED, click_male_share=0.9))
     of_test = clicked_groups(skewed).filter((pl.col("asks") == "n") & (pl.col("split") == "test"))
     assert (of_test["side"] == 1).mean() == pytest.approx(0.9, abs=0.01)
-
-
-def test_the_measures_find_the_skew_of_the_clicks() -> None:
-    """A ranking with a planted preference wins with skewed clicks and not with even ones."""
-    scoring = Scoring(load_lexicon())
-    table = score_in_memory(made().collection, scoring)
-    side = dict(zip(made().truth["doc_id"], made().truth["group"].replace_strict(SIDES), strict=True))
-    rows = made().qrels.with_columns(score=pl.col("doc_id").replace_strict(side).cast(pl.Float64))
-    run = Run.from_table(rows.select("query_id", "doc_id", "score"))
-    found = {}
-    for split in ("train", "test"):
-        neutral = made().queries.filter((pl.col("split") == split) & (pl.col("group") == "n"))
-        clicks = made().clicks.join(neutral, on="query_id", how="semi")
-        own = Run.from_table(run.table.join(neutral, on="query_id", how="semi").select("query_id", "doc_id", "score"))
-        found[split] = Evaluation(own, table, clicks).figure(parse_measure("RR"))
-    # Of each pair the male one comes first: RR is 1 for a male click and 1/2 for a female one.
-    assert found["train"] == pytest.approx(0.8 + 0.2 / 2, abs=0.002)
-    assert found["test"] == pytest.approx(0.75)
 
 
 def test_relevant_passages_of_other_questions_are_in_both_wordings() -> None:
@@ -133,12 +118,80 @@ def test_masking_group_words_makes_them_undecidable() -> None:
     assert len(forms[True]) == 12
 
 
-def test_the_totals_are_met_too() -> None:
-    groups = dict(made().truth["group"].value_counts().iter_rows())
-    assert groups == {"m": 1080, "f": 1080, "n": 240}
-    table = score_in_memory(made().collection, Scoring(load_lexicon())).table
-    assert table["count_m"].to_list() == made().truth["count_m"].to_list()
-    assert table["count_f"].to_list() == made().truth["count_f"].to_list()
+# --- found again by the lexicon and by measures ----------------------------------------------------------------------
+
+UNEVEN = SyntheticConfig(
+    passages=1000, queries=100, seed=5, gender_rate=0.6, male_share=0.7, relevant=1, relevance_male_share=0.9
+)
+
+
+@cache
+def uneven() -> SyntheticCollection:
+    return generate(UNEVEN)
+
+
+@pytest.mark.parametrize(
+    ("collection", "counts"), [(made, {"m": 1080, "f": 1080, "n": 240}), (uneven, {"m": 420, "f": 180, "n": 400})]
+)
+def test_the_built_in_lexicon_labels_every_passage_as_planted(
+    collection: Callable[[], SyntheticCollection], counts: dict[str, int]
+) -> None:
+    truth = collection().truth
+    assert dict(truth["group"].value_counts().iter_rows()) == counts
+    table = score_in_memory(collection().collection, Scoring(load_lexicon())).table
+    assert table["count_m"].to_list() == truth["count_m"].to_list()
+    assert table["count_f"].to_list() == truth["count_f"].to_list()
+    assert (table["neutrality"] == (truth["group"] == "n")).all()
+    # With whitespace tokens a word before a comma or a full stop is missed, as by the public programs.
+    table = score_in_memory(collection().collection, Scoring(load_lexicon(), "whitespace")).table
+    sign = np.sign(table["count_m"].to_numpy() - table["count_f"].to_numpy())
+    assert (sign != truth["group"].replace_strict(SIDES).to_numpy()).mean() < 0.1
+
+
+def test_a_random_order_of_everything_shows_the_planted_skew() -> None:
+    made = uneven()
+    scores = score_in_memory(made.collection, Scoring(load_lexicon()))
+    everything = made.collection.select(pl.lit("0").alias("query_id"), "doc_id", pl.lit(0.0).alias("score"))
+    found = Evaluation(Run.from_table(everything), scores)
+    # 42% male minus 18% female, and 40% neutral.
+    skew = UNEVEN.gender_rate * (2 * UNEVEN.male_share - 1)
+    assert found.random_values(parse_measure("ARaB(magnitude='bool')@10"))[0] == pytest.approx(skew)
+    assert resolve(parse_measure("RaB(magnitude='bool')@50")).expected(found)[0] == pytest.approx(skew)
+    discounts = (1 / np.log2(np.arange(2, 12))).sum()
+    assert found.random_values(parse_measure("FaiRR@10"))[0] == pytest.approx((1 - UNEVEN.gender_rate) * discounts)
+
+
+def test_rankings_with_a_planted_preference() -> None:
+    made, rng = uneven(), np.random.default_rng(0)
+    group = made.truth["group"].replace_strict(SIDES).to_numpy()
+    relevant = dict(zip(made.qrels["query_id"], made.qrels["doc_id"], strict=True))
+    frames = {}
+    for name, preference in {"fair": 0.0, "male": 2.0}.items():
+        rows = []
+        for query in made.queries["query_id"]:
+            chosen = rng.choice(1000, 60, replace=False)
+            chosen[0] = int(relevant[query])
+            docs = np.unique(chosen)
+            score = rng.normal(size=len(docs)) + preference * group[docs] + 1.5 * (docs == int(relevant[query]))
+            rows.append(pl.DataFrame({"query_id": query, "doc_id": docs.astype(str), "score": score}))
+        frames[name] = pl.concat(rows)
+    found = evenrank.audit(
+        frames, collection=made.collection, qrels=made.qrels, baseline="fair", measures="nDCG@10 ARaB@10 DeltaAPRF"
+    )
+    fair, male = found["fair"].measures, found["male"].measures
+    low, high = fair["DeltaAPRF"].ci95
+    assert low <= 0 <= high
+    assert male["DeltaAPRF"].ci95[0] > 0.3
+    assert male["DeltaAPRF"].vs_baseline.difference > 0.3
+    assert male["ARaB@10"].vs_baseline.significant
+    assert male["ARaB@10"].vs_baseline.worse > 90
+    # 90% of the gendered relevant passages are male-worded, as planted.
+    labels = made.truth.join(made.qrels, on="doc_id", how="semi")["group"].value_counts()
+    counts = dict(labels.iter_rows())
+    assert counts["m"] / (counts["m"] + counts["f"]) == pytest.approx(0.9, abs=0.02)
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

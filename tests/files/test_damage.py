@@ -188,22 +188,24 @@ def test_values_that_no_scoring_gives(tmp_path: Path, column: str, values: list[
         assert str(of_file.value) == f"{tmp_path}/s: {caught.value}"
 
 
-UNFIT = "its settings do not fit its groups"
+UNFIT, SHARES = "its settings do not fit its groups", "expected numbers from 0 to 1 as shares"
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("name", "value", "message"),
     [
-        *((f'{{"shares": {value}}}', UNFIT) for value in ("[1]", "[0.5, 0.25, 0.25]")),
-        *((f'{{"shares": {value}}}', "expected numbers from 0 to 1 as shares") for value in ("[NaN, 0.5]", "[2, -1]", "1", '["x", "y"]')),
-        ('{"poles": ["m", "x"]}', UNFIT),
-        *((f'{{"poles": {value}}}', ".* and two groups as poles") for value in ('["f", "f"]', '["rest", "f"]', '["m"]', '"mf"')),
-        ('{"shares": ' + "[" * 100_000 + "]" * 100_000 + "}", "its settings are no JSON object"),
+        *(("shares", value, UNFIT) for value in ("[1]", "[0.5, 0.25, 0.25]")),
+        *(("shares", value, SHARES) for value in ("[NaN, 0.5]", "[2, -1]", "1", '["x", "y"]')),
+        *(("poles", value, f"{SHARES} and two groups as poles") for value in ('["f", "f"]', '["rest", "f"]', '"mf"')),
+        ("poles", '["m", "x"]', UNFIT),
+        ("poles", '["m"]', SHARES),
+        ("shares", "[" * 100_000 + "]" * 100_000, "its settings are no JSON object"),
     ],
     ids=lambda value: value[:24],
 )
-def test_settings_of_scores(tmp_path: Path, settings: str, message: str) -> None:
-    pq.write_table(SCORES.to_arrow().replace_schema_metadata({b"evenrank": settings.encode()}), tmp_path / "s")
+def test_settings_of_scores(tmp_path: Path, name: str, value: str, message: str) -> None:
+    settings = {"evenrank": f'{{"{name}": {value}}}'}
+    pq.write_table(SCORES.to_arrow().replace_schema_metadata(settings), tmp_path / "s")
     said = told(read_group_table, tmp_path / "s")[1]
     assert re.match(rf"{tmp_path}/s: damaged: {message}", said), said
 

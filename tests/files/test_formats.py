@@ -298,12 +298,6 @@ def test_other_names_of_columns_of_runs(tmp_path: Path, files: dict[str, Path], 
         assert evenrank(*command, "--run-columns", odd).err == f"evenrank: {message}\n"
 
 
-def test_predictions_of_several_parts(tmp_path: Path) -> None:
-    (tmp_path / "p.json").write_text(json.dumps({"mteb_model_meta": {}, "en": {"test": RUN}, "de": {"test": RUN}}))
-    with pytest.raises(InputError, match="expected predictions of one subset and split, found en/test, de/test"):
-        read_run(tmp_path / "p.json")
-
-
 HALVES = [dict(list(TEXTS.items())[:2]), dict(list(TEXTS.items())[2:])]
 
 
@@ -501,6 +495,8 @@ BAD_RUNS = {
     '{"q1": {"d1": 1}': "expected a JSON object, found",
     ",,,\n": "expected 6 fields (query_id, Q0, doc_id, rank, score, tag) of a TREC run, found 1: ',,,'",
     "query-id\tcorpus-id\tscore\nq1\td1\t1\n": "expected a run, found BEIR's judgements (query-id, corpus-id, score)",
+    json.dumps({"mteb_model_meta": {}, **{part: {"test": RUN} for part in ("en", "de")}}): "expected predictions of one"
+    " subset and split, found en/test, de/test",
     '[{"query_id": "q1"}]': "line 1: expected a TREC run, CSV, TSV, JSONL or Parquet with named columns, or a"
     " JSON object, found a list: ",
 }
@@ -527,13 +523,11 @@ def test_unknown_names_of_columns(form: str, where: str, tmp_path: Path, evenran
     assert done.err == f"evenrank: {tmp_path / f'c{form}'}{message}\n"
 
 
-@pytest.mark.parametrize("output", ["audit {run} --labels x --per-query", "labels sample {run} --collection c --out"])
-def test_csv_is_not_written_under_another_name(
-    output: str, files: dict[str, Path], tmp_path: Path, evenrank: Any
-) -> None:
-    done = evenrank(*output.format(**files).split(), tmp_path / "todo.parquet")
+def test_csv_is_not_written_under_another_name(files: dict[str, Path], tmp_path: Path, evenrank: Any) -> None:
     message = f"evenrank: {tmp_path / 'todo.parquet'}: cannot be written: expected a name that ends in .csv\n"
-    assert (done.status, done.err) == (2, message)
+    for line in ("audit {run} --labels x --per-query", "labels sample {run} --collection c --out"):
+        done = evenrank(*line.format(**files).split(), tmp_path / "todo.parquet")
+        assert (done.status, done.err) == (2, message)
 
 
 @pytest.mark.parametrize("text", [*BAD_RUNS, *BAD_TEXTS], ids=lambda text: repr(text)[:24])

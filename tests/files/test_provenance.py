@@ -123,6 +123,8 @@ def test_commands(folder: Path, evenrank: Command, line: str) -> None:
     assert ended.status == 0, ended.err
     made = provenance(written)
     assert made["command"] == f"evenrank {line}"
+    # What was typed is forgotten after the command.
+    assert Provenance("a function").command == "a function"
     built_in = BUILT_IN in made["files"]
     assert built_in == ("collection" in expected and "lexicon" not in expected and not line.startswith("rotate"))
     assert_files(made, expected, extra=("lexicon",) if built_in else ())
@@ -217,7 +219,7 @@ def test_a_file_that_changed_meanwhile_is_said_to_have(folder: Path) -> None:
     assert made_of.to_dict()["files"][0]["changed"] is True
 
 
-def test_what_has_no_digest(folder: Path) -> None:
+def test_what_has_no_digest(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo("pipe")
     made = Provenance("f").add("run", "pipe").add("collection", "/dev/stdin").add("queries", "irds:nowhere/at/all")
     made.add("qrels", "s3://bucket/qrels").add("scores", "lacking").add("none", None).add_model("model", "owner/name")
@@ -229,9 +231,7 @@ def test_what_has_no_digest(folder: Path) -> None:
         ("scores", "not found", None),
         ("model", "on the hub, by name", None),
     ]
-
-
-def test_the_commit_of_a_model_on_the_hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The commit of a model on the hub.
     refs = folder / "hub" / "models--owner--name" / "refs"
     refs.mkdir(parents=True)
     (refs / "main").write_text("0123abc")
@@ -265,8 +265,3 @@ def test_the_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "soon")
     with pytest.raises(EvenrankError, match="SOURCE_DATE_EPOCH: expected a number of seconds, found 'soon'"):
         Provenance("f")
-
-
-def test_what_was_typed_is_forgotten_after_the_command(folder: Path, evenrank: Command) -> None:
-    assert evenrank("audit", "two.run", "--collection", "c.tsv").status == 0
-    assert Provenance("a function").command == "a function"

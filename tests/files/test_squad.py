@@ -14,7 +14,6 @@ from syrupy.assertion import SnapshotAssertion
 
 from evenrank.files.errors import InputError
 from evenrank.files.squad import load_squad, locate_answer, match_answers
-from evenrank.files.synthetic import SyntheticConfig, generate
 
 
 def squad(*paragraphs: dict) -> str:
@@ -36,20 +35,6 @@ def test_questions_and_paragraphs_get_their_ids(tmp_path: Path) -> None:
         ("q1", "0", "A bee", 0, 5),
         ("3", "x7", "Zürich", 0, 6),
     ]
-
-
-def test_the_built_in_collections_answers(tmp_path: Path) -> None:
-    made = generate(SyntheticConfig(passages=200))
-    made.write(tmp_path)
-    found = load_squad(tmp_path / "answers.json").answers()
-    expected = made.answers.select(found.columns)
-    assert sorted(found.rows()) == sorted(expected.rows())
-
-
-def test_public_questions(shared_data: Path) -> None:
-    found = load_squad(shared_data / "xquad" / "xquad.en.json").answers()
-    assert found["query_id"].n_unique() == 1190
-    assert found["doc_id"].n_unique() == 240
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,7 @@ def test_the_built_in_collection_comes_back(tmp_path: Path) -> None:
     folder = made.write(tmp_path / "out")
     again = load_squad(folder / "answers.json").answers()
     assert sorted(again.rows()) == sorted(load_squad(tmp_path / "answers.json").answers().rows())
+    assert sorted(again.rows()) == sorted(source.answers.select(again.columns).rows())
 
 
 def test_public_questions(shared_data: Path, tmp_path: Path) -> None:

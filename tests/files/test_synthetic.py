@@ -14,8 +14,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from evenrank.files import EvenrankError, InputError, read_qrels, read_queries, scan_collection
-from evenrank.files import synthetic
+from evenrank.files import EvenrankError, InputError, read_qrels, read_queries, scan_collection, synthetic
 from evenrank.files.synthetic import SyntheticCollection, SyntheticConfig, generate, templates
 
 # Words that lexicons of gender hold, whether or not the collection uses them.
@@ -168,22 +167,6 @@ def test_every_question_is_answered_by_its_passages_alone(passages: int, relevan
         assert entity in made.queries["text"][int(query)]
 
 
-def test_entities_vary_and_have_passages_that_answer_another_question() -> None:
-    made = default()
-    entity = made.truth.filter(pl.col("query_id") == "0")["entity"][0]
-    passages = made.collection.join(made.truth.filter(pl.col("entity") == entity), on="doc_id")
-    assert passages.height == 8
-    assert passages["text"].str.contains(entity, literal=True).all()
-    assert passages["answer"].n_unique() >= 3
-    others = made.truth.filter(pl.col("topic") == passages["topic"][0])["entity"].n_unique()
-    assert others > 10
-    assert 50 < made.truth["tokens"].mean() < 60
-    assert made.collection["text"].n_unique() == 5_000
-    assert (made.truth["entity"].n_unique(), made.truth["topic"].n_unique()) == (625, 28)
-    names = np.array([name.split() for name in made.truth["entity"].unique()])
-    assert min(len(set(names[:, 0])), len(set(names[:, 1]))) > 40
-
-
 def test_most_queries_ask_several_times_about_an_entity_in_one_split() -> None:
     planted = SyntheticConfig(passages=800, queries=400)
     assert planted.most_queries == 400
@@ -194,12 +177,6 @@ def test_most_queries_ask_several_times_about_an_entity_in_one_split() -> None:
     assert per_entity["splits"].to_list() == [1] * 100
     assert dict(made.queries["split"].value_counts().iter_rows()) == {"train": 280, "valid": 40, "test": 80}
     assert set(synthetic.SPLIT_SHARES) == {"train", "valid", "test"}
-
-
-def test_decoys_repeat_the_words_of_another_question() -> None:
-    assert default().truth["decoy"].mean() == pytest.approx(0.3, abs=0.03)
-    for rate in (0.0, 1.0):
-        assert generate(SyntheticConfig(passages=200, decoy_rate=rate)).truth["decoy"].to_list() == [bool(rate)] * 200
 
 
 def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:

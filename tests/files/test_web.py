@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import itertools
 import json
@@ -301,6 +302,7 @@ def test_what_cannot_be_fetched(server: Web, tmp_path: Path) -> None:
         ):
             assert refused(name, tmp_path, base_url=url, timeout=0.5).endswith(message)
     assert names(tmp_path) == []
+    gc.collect()  # what was left open warns
 
 
 @pytest.mark.usefixtures("known")

@@ -25,10 +25,14 @@ from mutant_maker import Maker, Mutant, drawn
 
 ROOT = Path(__file__).parents[1]
 PLUGIN = """
-import inspect, os, sys
+import inspect, os, resource, sys
 def log(event, what, *more):
+    # A test may have set a limit on the size of files.
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limits[1], limits[1]))
     with open(os.environ["MUTANTS_LOG"], "a") as file:
         print(event, what.split("[")[0], *more, sep="\\t", file=file)
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 def pytest_collection_finish(session):
     for item in session.items:
         log("lines", item.nodeid, len(inspect.getsourcelines(item.function)[0]))

@@ -90,7 +90,7 @@ PACKED = st.builds(
     st.booleans(),
     st.booleans(),
     st.booleans(),
-    st.sampled_from([16, 1 << 20]),
+    st.sampled_from([1, 5, 16, 1 << 20]),
 )
 
 

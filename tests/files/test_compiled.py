@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
 import evenrank
 from evenrank.files.tokens import Alphabet, alphabet
@@ -46,62 +48,69 @@ def loaded(path: Path) -> Any:
 
 
 @pytest.fixture
-def unwritable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A module beside which, and a home in which, not even root can make a folder: files stand in their places."""
-    (tmp_path / "__pycache__").write_text("no folder")
-    for name in ("HOME", "XDG_CACHE_HOME"):
-        monkeypatch.setenv(name, "/dev/null/nowhere")
-    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr("numba.config.CACHE_DIR", "")
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    path = tmp_path / "kernel_without_a_cache.py"
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A module with a loop, and an empty cache."""
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "kernel_of_a_test.py"
     path.write_text(SOURCE)
     yield path
     sys.modules.pop(path.stem, None)
 
 
-def test_without_a_place_for_the_cache_loops_are_compiled_in_memory(unwritable: Path) -> None:
-    from numba import njit
-
+def test_without_a_place_for_the_cache_loops_are_compiled_in_memory(
+    kernel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Beside the module, and in a home, not even root can make a folder: files stand in their places.
+    (kernel.parent / "__pycache__").write_text("no folder")
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, "/dev/null/nowhere")
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr("numba.config.CACHE_DIR", "")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     # As numba has it, there is no way on.
     with pytest.raises(RuntimeError, match="no locator available"):
-        njit(cache=True)(loaded(unwritable).twice.py_func)
-    assert loaded(unwritable).twice(21) == 42
+        njit(cache=True)(loaded(kernel).twice.py_func)
+    assert loaded(kernel).twice(21) == 42
 
 
-def test_a_loop_is_kept_and_a_damaged_cache_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path / "cache"))
-    path = tmp_path / "kernel_with_a_cache.py"
-    path.write_text(SOURCE)
-    try:
-        first = loaded(path).twice
-        assert first(21) == 42
-        kept = list((tmp_path / "cache").rglob("*.nb?"))
-        assert len(kept) == 2
-        again = loaded(path).twice
-        assert again(21) == 42
-        assert sum(again.stats.cache_hits.values()) == 1
-        for file in kept:
-            file.write_bytes(b"damaged")
-        damaged = loaded(path).twice
-        assert damaged(21) == 42
-        assert not damaged.stats.cache_hits
-    finally:
-        sys.modules.pop(path.stem, None)
+def test_a_loop_is_kept_and_a_damaged_cache_compiled_again(kernel: Path) -> None:
+    assert loaded(kernel).twice(21) == 42
+    kept = list((kernel.parent / "cache").rglob("*.nb?"))
+    assert len(kept) == 2
+    again = loaded(kernel).twice
+    assert again(21) == 42
+    assert sum(again.stats.cache_hits.values()) == 1
+    for file in kept:
+        file.write_bytes(b"damaged")
+    damaged = loaded(kernel).twice
+    assert damaged(21) == 42
+    assert not damaged.stats.cache_hits
 
 
-def test_a_full_disk_stops_no_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_stops_no_loop(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr("numba.core.caching.IndexDataCacheFile.save", full)
-    path = tmp_path / "kernel_on_a_full_disk.py"
-    path.write_text(SOURCE)
-    try:
-        assert loaded(path).twice(21) == 42
-    finally:
-        sys.modules.pop(path.stem, None)
+    assert loaded(kernel).twice(21) == 42
+
+
+# With NUMBA_DISABLE_JIT, for debuggers, loops run as they are written. Hashes wrap around.
+AS_WRITTEN = """
+import warnings
+import polars as pl
+from evenrank.groups import Scoring, load_lexicon, score_texts, _plain_counting
+warnings.simplefilter('ignore', RuntimeWarning)
+_plain_counting.Room.left = -1
+table = pl.DataFrame({'doc_id': ['a'], 'text': ['She said that he is it. ' * 9]})
+print(score_texts(table, Scoring(load_lexicon())).select('tokens', 'count_f', 'count_m').row(0))
+"""
+
+
+def test_without_compiling_loops_run_as_they_are_written() -> None:
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    ended = subprocess.run([sys.executable, "-c", AS_WRITTEN], capture_output=True, text=True, env=environment)
+    assert ended.stdout == "(54, 9, 9)\n", ended.stderr
 
 
 def test_every_loop_is_declared_so() -> None:

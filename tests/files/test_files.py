@@ -1,28 +1,38 @@
-"""Reading text in blocks of lines, and writing whole or not at all."""
+"""Reading text in blocks of lines: long lines, little memory, pipes, names that are no text, errors of the system."""
 
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import os
 import threading
+import tracemalloc
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
-import numpy as np
+import ir_datasets
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.files import InputError, Run, atomic_path, read_run, scan_collection, write_run, write_text
-from evenrank.files.json_values import json_text
+from evenrank.files import EvenrankError, InputError, atomic_path, irds, read_run, reading, scan_collection
 from evenrank.files.reading import line_blocks
-from evenrank.groups import Scoring, load_lexicon, score_collection
+from evenrank.groups import Scoring, load_lexicon, read_group_table, score_collection
 
-# --- lines ---------------------------------------------------------------------------------------------------------
+Command = Callable[..., Any]
+
+
+def groups(path: Path) -> Any:
+    pytest.importorskip("torch")
+    from evenrank.training.lists import read_list_file
+
+    return read_list_file(path)
+
+
+def texts(path: Path | str) -> pl.DataFrame:
+    return pl.concat(list(scan_collection(path)))
 
 
 def read(path: Path, size: int = 1 << 24) -> list[str]:
@@ -41,8 +51,6 @@ def read(path: Path, size: int = 1 << 24) -> list[str]:
 @pytest.mark.parametrize(
     ("content", "lines"),
     [
-        (b"one\ntwo\n", ["one", "two"]),
-        (b"one\ntwo", ["one", "two"]),
         (b"one\r\ntwo\r\n", ["one", "two"]),
         (b"one\r\ntwo\r", ["one", "two"]),
         (b"\xef\xbb\xbfone\n", ["one"]),
@@ -79,14 +87,6 @@ def test_a_pipe_can_be_read(tmp_path: Path) -> None:
     writer.join()
 
 
-def test_texts_are_not_read_from_a_pipe(tmp_path: Path) -> None:
-    # Half of it would be gone after the look at its first bytes.
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    with pytest.raises(InputError, match="expected a file, found a pipe"):
-        list(scan_collection(path))
-
-
 @pytest.mark.parametrize(
     ("content", "message", "line"),
     [
@@ -94,7 +94,6 @@ def test_texts_are_not_read_from_a_pipe(tmp_path: Path) -> None:
         (gzip.compress(b"", mtime=0), "the file is empty", None),
         (b"1\tgood\n2\tbad \xe4 byte\n", "expected UTF-8, found the byte 0xe4", 2),
         (b"1\ta\n2\tb\n3\tc\n4\tcut \xc3", "expected UTF-8, found the byte 0xc3", 4),
-        (b"1\ta\xff\n2\tb\xfe\n", "expected UTF-8, found the byte 0xff", 1),
         (gzip.compress(b"a line\n" * 1000, mtime=0)[:-12], "damaged gzip file (Compressed file ended", None),
         (gzip.compress(b"a line\n", mtime=0)[:11], "damaged gzip file (Compressed file ended", None),
         (b"\x1f\x8bno gzip at all", "damaged gzip file (Unknown compression method)", None),
@@ -124,132 +123,152 @@ def test_a_bad_byte_has_the_same_line_in_any_block(tmp_path: Path, size: int) ->
         read(path, size)
 
 
-def test_missing_file_and_folder(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        read(tmp_path / "none")
-    assert str(caught.value) == f"{tmp_path / 'none'}: no such file"
-    with pytest.raises(InputError) as caught:
-        read(tmp_path)
-    assert str(caught.value) == f"{tmp_path}: Is a directory"
+# --- Long lines and little memory ------------------------------------------------------------------------------------
 
 
-# --- writing -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("block", [1, 7, 50, 1 << 20])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_line_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, packed: bool) -> None:
+    monkeypatch.setenv(reading.LINE_LIMIT_VARIABLE, "20")
+    path = tmp_path / "c"
+
+    def read(content: bytes) -> list[bytes]:
+        path.write_bytes(gzip.compress(content) if packed else content)
+        return b"".join(part.data for part in line_blocks(path, block_bytes=block)).split(b"\n")
+
+    assert read(b"x" * 20 + b"\n" + b"y" * 20) == [b"x" * 20, b"y" * 20, b""]
+    for content, line in ((b"a\nb\n" + b"x" * 21 + b"\nc\n", 3), (b"x" * 21, 1), (b"a\n" + b"x" * 500, 2)):
+        with pytest.raises(InputError) as caught:
+            read(content)
+        assert str(caught.value) == (
+            f"{path}, line {line}: expected lines of at most 20 bytes (EVENRANK_MAX_LINE_BYTES sets it), found a "
+            "longer one"
+        )
 
 
-class Boom(Exception):
-    pass
+def test_the_limit_is_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert reading.line_limit() == 64 << 20
+    (tmp_path / "c").write_text("a\tb\n")
+    for text in ("0", "-1", "many", ""):
+        monkeypatch.setenv(reading.LINE_LIMIT_VARIABLE, text)
+        with pytest.raises(EvenrankError, match="EVENRANK_MAX_LINE_BYTES: expected a number of bytes"):
+            texts(tmp_path / "c")
 
 
-@pytest.mark.parametrize("error", [Boom, KeyboardInterrupt, SystemExit, OSError("cut off")])
-def test_an_error_leaves_nothing_and_the_old_file(tmp_path: Path, error: BaseException | type[BaseException]) -> None:
-    target = tmp_path / "out.txt"
-    target.write_text("old")
-    expected = InputError if isinstance(error, OSError) else error
-
-    def fail() -> None:
-        with atomic_path(target) as part:
-            part.write_text("half of the ne")
-            raise error
-
-    with pytest.raises(expected):  # type: ignore[arg-type]
-        fail()
-    assert os.listdir(tmp_path) == ["out.txt"]
-    assert target.read_text() == "old"
-
-
-def test_the_new_file_stands_beside_until_it_is_whole(tmp_path: Path) -> None:
-    target = tmp_path / "out.txt"
-    target.write_text("old")
-    with atomic_path(target) as part:
-        part.write_text("new")
-        assert part.parent == tmp_path
-        assert target.read_text() == "old"
-    assert target.read_text() == "new"
-    assert os.listdir(tmp_path) == ["out.txt"]
-
-
-@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
-def test_a_result_has_the_rights_of_any_new_file(tmp_path: Path, mask: int) -> None:
-    before = os.umask(mask)
+def test_a_small_file_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gzip file of some hundred kilobytes that unpacks to one line of 64 megabytes."""
+    monkeypatch.setenv(reading.LINE_LIMIT_VARIABLE, str(1 << 20))
+    with gzip.open(tmp_path / "c.gz", "wb", compresslevel=1) as stream:
+        for _ in range(64):
+            stream.write(b"x" * (1 << 20))
+    assert (tmp_path / "c.gz").stat().st_size < 1 << 19
+    tracemalloc.start()
     try:
-        write_text(tmp_path / "out.txt", "text")
-        assert os.umask(mask) == mask
+        with pytest.raises(InputError, match=r"c\.gz, line 1: expected lines of at most 1048576 bytes"):
+            list(line_blocks(tmp_path / "c.gz", block_bytes=1 << 16))
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
     finally:
-        os.umask(before)
-    assert (tmp_path / "out.txt").stat().st_mode & 0o777 == 0o666 & ~mask
+        tracemalloc.stop()
 
 
-def test_a_link_keeps_pointing_to_its_file(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link.txt").symlink_to(tmp_path / "real" / "out.txt")
-    write_text(tmp_path / "link.txt", "new")
-    assert (tmp_path / "link.txt").is_symlink()
-    assert (tmp_path / "real" / "out.txt").read_text() == "new"
+@pytest.mark.parametrize("error", [MemoryError(), type("OutOfMemoryError", (RuntimeError,), {})("CUDA: no\nmemory")])
+def test_too_little_memory_is_one_line(
+    tmp_path: Path, evenrank: Command, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    (tmp_path / "c").write_text("a\tshe\n")
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("evenrank.groups.scoring.score_texts", fail)
+    ended = evenrank("score", tmp_path / "c", "--out", tmp_path / "out")
+    assert (ended.status, ended.err) == (2, "evenrank: not enough memory\n")
+    assert os.listdir(tmp_path) == ["c"]
 
 
-def test_a_device_is_not_replaced_by_a_file(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    with ThreadPoolExecutor(1) as pool:
-        read = pool.submit(pipe.read_text)
-        write_text(pipe, "text")
-        assert read.result() == "text"
-    assert pipe.is_fifo()
-    assert os.listdir(tmp_path) == ["pipe"]
+# --- What is no file that can be read --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("path", "reason"),
-    [("none/out.txt", "No such file or directory"), ("file/out.txt", "Not a directory"), ("folder", "Is a directory")],
-)
-def test_a_place_that_cannot_be_written(tmp_path: Path, path: str, reason: str) -> None:
-    (tmp_path / "file").write_text("x")
-    (tmp_path / "folder").mkdir()
+def test_what_cannot_be_read_from_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for read in (texts, read_group_table, groups):
+        with pytest.raises(InputError, match=f"{tmp_path}/pipe: expected a file, found a pipe"):
+            read(tmp_path / "pipe")
+
+
+def test_names_that_are_no_text(tmp_path: Path, evenrank: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / os.fsdecode(b"f\xff")
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    names = {name: os.fsdecode(b"\xe9\xff" + name.encode()) for name in "cqrlv"}
+    for name, text in {
+        "c": "d1\tShe and her\nd2\tHe said\n",
+        "q": "q1\tshe said\n",
+        "r": "q1 Q0 d1 1 3 t\nq1 Q0 d2 2 2 t\n",
+        "l": "she,f\nhe,m\n",
+        "v": "she 1 0\nhe 0 1\nher 1 1\n",
+    }.items():
+        (folder / names[name]).write_text(text)
+    (folder / "qrels").write_text("q1 0 d1 1\n")
+    out = os.fsdecode(b"\xffout")
+    for line in (
+        "score {c} --out {o} --lexicon {l}",
+        "audit {r} --scores {o} --qrels qrels --queries {q} --json {o}.json --report {o}.html --per-query {o}.csv",
+        "retrieve {c} {q} --out {o}.run",
+        "fuse {r} {o}.run --weight 0.5 --out {o}.fused",
+        "negatives {r} --collection {c} --qrels qrels --n 1 --out {o}.parquet",
+        "rotate {c} --out {o}.parquet2",
+        "expand {q} --vectors {v} --k 1 --stopwords none --out {o}.q",
+    ):
+        ended = evenrank(*line.format(**names, o=out).split())
+        assert ended.status == 0, (line, ended.err)
+    made = {path.name for path in folder.iterdir()}
+    endings = ("", ".run", ".fused", ".parquet", ".parquet2", ".q", ".json", ".html", ".csv")
+    assert {out + end for end in endings} <= made
+    assert not any(name.endswith(".part") for name in made)
+    assert read_group_table(folder / out).table.height == 2
+    assert next(iter(json.loads((folder / f"{out}.json").read_text())["runs"])) == "\\udce9\\udcffr"
+    ended = evenrank("score", "none" + out, "--out", out)
+    assert (ended.status, ended.err) == (2, "evenrank: none\\udcffout: no such file\n")
+
+
+def test_an_input_that_cannot_be_read_is_blamed(tmp_path: Path) -> None:
+    scoring = Scoring(load_lexicon())
+    loop = tmp_path / "c"
+    loop.mkdir()
+    (loop / "loop").symlink_to("loop")
+    memory = Path("/proc/self/mem")
+    for path, message in (
+        (loop / "loop", "Too many levels of symbolic links"),
+        (loop, "contains no files|Too many levels of symbolic links"),
+        *([(memory, "cannot be read: Input/output error")] if memory.exists() else []),
+    ):
+        with pytest.raises(InputError, match=rf"^{path}.*: .*({message})$"):
+            score_collection(path, tmp_path / "out", scoring)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("where", ["load", "store"])
+def test_a_home_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    def full(*_: object) -> Any:
+        raise OSError(28, "No space left on device")
+
+    class Set:
+        docs_store = full
+
+        def has_docs(self) -> bool:
+            return True
+
+    monkeypatch.setattr(ir_datasets, "load", full if where == "load" else lambda _: Set())
+    with pytest.raises(InputError, match=r"^irds:x: cannot be downloaded or read: .*No space left on device"):
+        irds.texts("irds:x", pl.Series("doc_id", ["a"]))
+
+
+def test_an_error_of_another_file_names_it(tmp_path: Path) -> None:
+    def write() -> None:
+        with atomic_path(tmp_path / "out"):
+            (tmp_path / "none" / "cache").open("w")
+
     with pytest.raises(InputError) as caught:
-        write_text(tmp_path / path, "text")
-    assert str(caught.value) == f"{tmp_path / path}: cannot be written: {reason}"
-    assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
-
-
-def ids(count: int) -> list[str]:
-    """Ids that no compression makes small."""
-    return [hashlib.sha256(str(number).encode()).hexdigest() for number in range(count)]
-
-
-@pytest.fixture(scope="module")
-def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("collection") / "c.tsv"
-    path.write_text("".join(f"{name}\tshe\n" for name in ids(3000)))
-    return path
-
-
-def write_a_run(source: Path, target: Path) -> None:
-    many = ids(2000)
-    write_run(Run.from_table(pl.DataFrame({"query_id": ["1"] * 2000, "doc_id": many, "score": [1.0] * 2000})), target)
-
-
-def write_scores(source: Path, target: Path) -> None:
-    score_collection(source, target, Scoring(load_lexicon()))
-
-
-def write_some_text(source: Path, target: Path) -> None:
-    write_text(target, "x" * 100_000)
-
-
-@pytest.mark.parametrize("write", [write_a_run, write_scores, write_some_text])
-def test_a_full_disk(collection: Path, no_room: tuple[Path, str], write: Callable[[Path, Path], None]) -> None:
-    folder, reason = no_room
-    target = folder / "out"
-    target.write_text("old")
-    with pytest.raises(InputError) as caught:
-        write(collection, target)
-    assert str(caught.value) == f"{target}: cannot be written: {reason}"
-    assert target.read_text() == "old"
-    assert os.listdir(folder) == ["out"]
-
-
-def test_json_of_figures() -> None:
-    value = {"a": float("nan"), "b": np.float32("inf"), "c": (1, np.int64(2), [None, "é"]), "d": {"e": 0.5}}
-    assert json_text(value, lines=False) == '{"a": null, "b": null, "c": [1, 2, [null, "é"]], "d": {"e": 0.5}}'
-    assert json.loads(json_text(value)) == json.loads(json_text(value, lines=False))
-    assert json_text([1]) == "[\n 1\n]"
+        write()
+    assert str(caught.value) == f"{tmp_path}/none/cache: No such file or directory"

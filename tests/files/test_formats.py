@@ -32,12 +32,12 @@ TEXTS = {
 QUERIES = {"q1": "who knew, and when", "q2": "who said nothing", "q3": "said, not judged"}
 RUN = {"q2": {"d4": 1.5, "d2": 1.5, "d1": 0.1 + 0.2}, "q1": {"d1": 3.25, "d3": 1e-17, "d2": 1e-17}}
 QRELS = {"q1": {"d1": 1, "d3": 2}, "q2": {"d2": 0, "d4": 1}}
-# A zst frame without compression: magic, descriptor of a frame with four bytes of size, one raw block.
 Write = Callable[[Path], object]
 
 
 def zst(data: bytes) -> bytes:
-    """Behind a frame that is to be skipped, as parallel compressors write it."""
+    """A zst frame without compression (magic, descriptor of a frame with four bytes of size, one raw block), behind
+    one that is to be skipped, as parallel compressors write it."""
     blocks = (1 | len(data) << 3).to_bytes(3, "little") + data
     return b"\x50\x2a\x4d\x18\x01\0\0\0x" + b"\x28\xb5\x2f\xfd\xa0" + len(data).to_bytes(4, "little") + blocks
 
@@ -298,38 +298,33 @@ def test_other_names_of_columns_of_runs(tmp_path: Path, files: dict[str, Path], 
         assert evenrank(*command, "--run-columns", odd).err == f"evenrank: {message}\n"
 
 
-def test_predictions_of_several_parts(tmp_path: Path) -> None:
-    (tmp_path / "p.json").write_text(json.dumps({"mteb_model_meta": {}, "en": {"test": RUN}, "de": {"test": RUN}}))
-    with pytest.raises(InputError, match="expected predictions of one subset and split, found en/test, de/test"):
-        read_run(tmp_path / "p.json")
+HALVES = [dict(list(TEXTS.items())[:2]), dict(list(TEXTS.items())[2:])]
 
 
-def test_shards_of_the_hub(home: Path, files: dict[str, Path], tmp_path: Path, evenrank: Any) -> None:
+def test_shards_of_the_hub(home: Path, tmp_path: Path) -> None:
     """``data/train-00000-of-00002.parquet`` beside a README; judgements of BEIR as ``data/test-…``."""
-    hub = tmp_path / "hub"
-    for name, part in (("corpus", "corpus"), ("queries", "queries"), ("qrels/test.tsv", "data")):
-        (hub / part).mkdir(parents=True)
-        made = {"corpus": COLLECTIONS["titled.parquet"], "queries": ASKED["named.parquet"]}
-        write = made.get(name, JUDGED["beir.parquet"])
-        write(hub / part / f"{'test' if part == 'data' else part}-00000-of-00001.parquet")
+    hub, whole = tmp_path / "hub", tmp_path / "whole"
+    for file, write in {
+        "corpus/corpus": COLLECTIONS["titled.parquet"],
+        "queries/queries": ASKED["named.parquet"],
+        "data/test": JUDGED["beir.parquet"],
+    }.items():
+        (hub / file).parent.mkdir(parents=True)
+        write(hub / f"{file}-00000-of-00001.parquet")
     (hub / "README.md").write_text("# A data set\n")
     assert beir(hub).keys() == beir(home).keys()
-    assert (
-        read_qrels(beir(hub)["qrels"])
-        .sort("query_id", "doc_id")
-        .equals(read_qrels(beir(home)["qrels"]).sort("query_id", "doc_id"))
-    )
-    whole = tmp_path / "whole"
+    first, second = (read_qrels(beir(folder)["qrels"]).sort("query_id", "doc_id") for folder in (hub, home))
+    assert first.equals(second)
     (whole / "data").mkdir(parents=True)
     (whole / "README.md").write_text("# A data set\n")
-    for number, half in enumerate((dict(list(TEXTS.items())[:2]), dict(list(TEXTS.items())[2:]))):
+    for number, half in enumerate(HALVES):
         texts(half)["named.parquet"](whole / "data" / f"train-{number:05}-of-00002.parquet")
     assert pl.concat(scan_collection(whole)).rows() == list(TEXTS.items())
 
 
 @pytest.mark.parametrize("form", COLLECTIONS)
 def test_parts_and_partitions(form: str, tmp_path: Path) -> None:
-    for year, half in enumerate((dict(list(TEXTS.items())[:2]), dict(list(TEXTS.items())[2:]))):
+    for year, half in enumerate(HALVES):
         folder = tmp_path / "all" / f"year=202{year}" / "lang=en"
         folder.mkdir(parents=True)
         texts(half)[form](folder / "part")
@@ -341,37 +336,13 @@ def test_parts_and_partitions(form: str, tmp_path: Path) -> None:
     assert read_texts(tmp_path / "all", pl.Series(["d3"])).equals(whole[2:3])
 
 
-@pytest.mark.parametrize("form", [".csv", ".tsv", ".jsonl", ".parquet"])
-def test_other_names_of_columns(form: str, files: dict[str, Path], tmp_path: Path, evenrank: Any) -> None:
-    frame = pl.DataFrame(
-        {"text": ["x"] * 4, "key": list(TEXTS), "abstract": [one.replace("\t", " ") for one in TEXTS.values()]}
-    )
-    tables(frame, "")[form](tmp_path / "given")
-    given = TextFile(tmp_path / "given", "key", "abstract")
-    assert [row for batch in scan_collection(given) for row in batch.rows()] == frame.select("key", "abstract").rows()
-    command = ["retrieve", tmp_path / "given", files["queries"], "--id-column", "key", "--out", "-", "--quiet"]
-    done = evenrank(*command, "--text-column", "abstract")
-    usual = evenrank("retrieve", files["collection"], files["queries"], "--out", "-", "--quiet")
-    assert done.out == usual.out != ""
-    done = evenrank(*command, "--text-column", "abstrct")
-    assert (done.status, done.err.count("\n")) == (2, 1)
-    assert "abstrct" in done.err
+ENDINGS = pytest.mark.parametrize("form", [".csv", ".tsv", ".jsonl", ".parquet"])
 
 
-@pytest.mark.parametrize("form", [".csv", ".tsv", ".jsonl", ".parquet"])
-def test_titles_alone(form: str, tmp_path: Path, evenrank: Any) -> None:
-    tables(pl.DataFrame({"id": ["d1", "d2"], "title": ["A", "He"], "text": ["x", "y"]}), "")[form](tmp_path / "c")
-    found = [batch.rows() for batch in scan_collection(TextFile(tmp_path / "c", text_column="title"))]
-    assert found == [[("d1", "A"), ("d2", "He")]]
-    done = evenrank("score", tmp_path / "c", "--text-column", "title", "--out", tmp_path / "s")
-    assert done.status == 0
-    assert pl.read_parquet(tmp_path / "s")["tokens"].to_list() == [1, 1]
-
-
-@pytest.mark.parametrize("form", [".csv", ".tsv", ".jsonl", ".parquet"])
-def test_columns_of_collection_and_queries_are_named_apart(form: str, tmp_path: Path, evenrank: Any) -> None:
-    """Several columns of texts are joined; what is empty or missing is left out."""
-    parts = {"key": ["d1", "d2"], "body": ["a ship", ""], "head": ["", "his"], "foot": ["sails", "end"]}
+@ENDINGS
+def test_other_names_of_columns(form: str, tmp_path: Path, evenrank: Any) -> None:
+    """Those of a collection and of queries are named apart; several are joined, without what is empty or missing."""
+    parts = {"key": ["d1", "d2"], "body": ["a ship", ""], "head": ["", "his"], "foot": ["sails", "end"], "text": "x"}
     tables(pl.DataFrame(parts), "")[form](tmp_path / "c")
     found = [batch.rows() for batch in scan_collection(TextFile(tmp_path / "c", "key", "head,body,foot"))]
     assert found == [[("d1", "a ship sails"), ("d2", "his end")]]
@@ -384,6 +355,15 @@ def test_columns_of_collection_and_queries_are_named_apart(form: str, tmp_path: 
     assert "none" in done.err
     done = evenrank("audit", tmp_path / "c", "--query-text-column", "ask")
     assert done.err == "evenrank: --query-text-column needs --queries\n"
+
+
+@ENDINGS
+def test_titles_alone(form: str, tmp_path: Path, evenrank: Any) -> None:
+    tables(pl.DataFrame({"id": ["d1", "d2"], "title": ["A", "He"], "text": ["x", "y"]}), "")[form](tmp_path / "c")
+    found = [batch.rows() for batch in scan_collection(TextFile(tmp_path / "c", text_column="title"))]
+    assert found == [[("d1", "A"), ("d2", "He")]]
+    assert evenrank("score", tmp_path / "c", "--text-column", "title", "--out", tmp_path / "s").status == 0
+    assert pl.read_parquet(tmp_path / "s")["tokens"].to_list() == [1, 1]
 
 
 @pytest.fixture
@@ -515,6 +495,8 @@ BAD_RUNS = {
     '{"q1": {"d1": 1}': "expected a JSON object, found",
     ",,,\n": "expected 6 fields (query_id, Q0, doc_id, rank, score, tag) of a TREC run, found 1: ',,,'",
     "query-id\tcorpus-id\tscore\nq1\td1\t1\n": "expected a run, found BEIR's judgements (query-id, corpus-id, score)",
+    json.dumps({"mteb_model_meta": {}, **{part: {"test": RUN} for part in ("en", "de")}}): "expected predictions of one"
+    " subset and split, found en/test, de/test",
     '[{"query_id": "q1"}]': "line 1: expected a TREC run, CSV, TSV, JSONL or Parquet with named columns, or a"
     " JSON object, found a list: ",
 }
@@ -526,47 +508,63 @@ BAD_TEXTS = {
     "id,text\n": "the file contains no texts",
     "query-id\tcorpus-id\tscore\nq1\td1\t1\n": "line 1: expected a column of doc_id, docno, docid, corpus-id, pid,",
 }
+
+
 NAMES = "expected a column of doc_id, docno, docid, corpus-id, pid, id, _id and one of text, contents, body, passage"
-OTHERS = "(--id-column and --text-column name others)"
 
 
-@pytest.mark.parametrize("form", [".csv", ".parquet"])
-def test_unknown_names_of_columns(form: str, tmp_path: Path, evenrank: Any) -> None:
+@pytest.mark.parametrize(
+    ("form", "where"), [(".csv", ", line 1: {}, found 'key,abstract'"), (".parquet", ": {}, found key, abstract")]
+)
+def test_unknown_names_of_columns(form: str, where: str, tmp_path: Path, evenrank: Any) -> None:
     tables(pl.DataFrame({"key": ["d1"], "abstract": ["he"]}), "")[form](tmp_path / f"c{form}")
     done = evenrank("score", tmp_path / f"c{form}", "--out", tmp_path / "s")
-    line, found = (", line 1", "'key,abstract'") if form == ".csv" else ("", "key, abstract")
-    assert done.err == f"evenrank: {tmp_path / f'c{form}'}{line}: {NAMES} {OTHERS}, found {found}\n"
+    message = where.format(f"{NAMES} (--id-column and --text-column name others)")
+    assert done.err == f"evenrank: {tmp_path / f'c{form}'}{message}\n"
 
 
-@pytest.mark.parametrize("output", ["audit {run} --labels x --per-query", "labels sample {run} --collection c --out"])
-def test_csv_is_not_written_under_another_name(
-    output: str, files: dict[str, Path], tmp_path: Path, evenrank: Any
-) -> None:
-    done = evenrank(*output.format(**files).split(), tmp_path / "todo.parquet")
+def test_csv_is_not_written_under_another_name(files: dict[str, Path], tmp_path: Path, evenrank: Any) -> None:
     message = f"evenrank: {tmp_path / 'todo.parquet'}: cannot be written: expected a name that ends in .csv\n"
-    assert (done.status, done.err) == (2, message)
+    for line in ("audit {run} --labels x --per-query", "labels sample {run} --collection c --out"):
+        done = evenrank(*line.format(**files).split(), tmp_path / "todo.parquet")
+        assert (done.status, done.err) == (2, message)
 
 
-@pytest.mark.parametrize("text", [*BAD_RUNS, *BAD_TEXTS])
+@pytest.mark.parametrize("text", [*BAD_RUNS, *BAD_TEXTS], ids=lambda text: repr(text)[:24])
 def test_bad_forms_are_one_line(text: str, files: dict[str, Path], tmp_path: Path, evenrank: Any) -> None:
     path = tmp_path / "bad"
     path.write_text(text)
-    for message, line in (
-        (BAD_RUNS.get(text), f"audit {path} --qrels {files['qrels']} --measures nDCG@2"),
-        (BAD_TEXTS.get(text), f"score {path} --out {tmp_path / 'out'}"),
+    for messages, line in (
+        (BAD_RUNS, f"audit {path} --qrels {files['qrels']} --measures nDCG@2"),
+        (BAD_TEXTS, f"score {path} --out {tmp_path / 'out'}"),
     ):
-        if message is not None:
+        if text in messages:
             done = evenrank(*line.split())
             assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
-            assert message in done.err
+            assert messages[text] in done.err
             assert str(path) in done.err
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[:-3], lambda data: data[:9] + b"\xff" + data[10:]])
-def test_damaged_zst(damage: Any, tmp_path: Path) -> None:
-    (tmp_path / "run").write_bytes(damage(packed("q1 Q0 d1 1 1.0 t\n")["zst"]))
-    with pytest.raises(InputError):
-        evenrank.read_run(tmp_path / "run")
+def test_damaged_zst(tmp_path: Path) -> None:
+    whole = packed("q1 Q0 d1 1 1.0 t\n")["zst"]
+    for data in (whole[:-3], whole[:9] + b"\xff" + whole[10:]):
+        (tmp_path / "run").write_bytes(data)
+        with pytest.raises(InputError):
+            read_run(tmp_path / "run")
+
+
+def raising(error: BaseException, log: str = "") -> Any:
+    def fail(*_: object, **__: object) -> None:
+        if log:
+            logging.getLogger(log).error("a traceback")
+        raise error
+
+    return fail
+
+
+ABSENT = FileNotFoundError("http://h/x")
+ABSENT.__cause__ = type("Answer", (RuntimeError,), {"status": 404})("404, message='Not Found', url='http://h/x'")
+EXTRA = 'reading or writing a URL needs the extra [remote]: pip install "evenrank[remote]"'
 
 
 def test_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -575,38 +573,19 @@ def test_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pyte
     with memory.open("/c/year=2025/a.tsv", "wb") as stream:
         stream.write(b"d1\tshe\n")
     assert pl.concat(scan_collection("memory://c")).rows() == [("d1", "she")]
-
-    def broken(*_: object, **__: object) -> None:
-        raise RuntimeError("(MaxRetryError) no route\nand much more " * 50)
-
-    monkeypatch.setattr(type(memory), "_open", broken)
-    with pytest.raises(InputError, match=r"^memory://c/x: cannot be reached: \(MaxRetryError\) no route$"):
-        list(scan_collection("memory://c/x"))
-
-    def nameless(*_: object, **__: object) -> None:
-        logging.getLogger("gcsfs").error("a traceback")
-        raise OSError(-2, "Name or service not known")
-
-    monkeypatch.setattr(type(memory), "_open", nameless)
-    with pytest.raises(InputError, match=r"^memory://c/x: cannot be read: .*Name or service not known$"):
-        list(scan_collection("memory://c/x"))
+    for fail, message in (
+        (raising(RuntimeError("(Max) no route\nand much more " * 50)), r"cannot be reached: \(Max\) no route$"),
+        (raising(OSError(-2, "Name not known"), "gcsfs"), r"cannot be read: .*Name not known$"),
+        (raising(ABSENT), "no such file$"),
+    ):
+        monkeypatch.setattr(type(memory), "_open", fail)
+        with pytest.raises(InputError, match=rf"^memory://c/x: {message}"):
+            list(scan_collection("memory://c/x"))
     assert not caplog.records
-
-    def absent(*_: object, **__: object) -> None:
-        cause = RuntimeError("404, message='Not Found', url='http://h/x'")
-        cause.status = 404  # type: ignore[attr-defined]
-        raise FileNotFoundError("http://h/x") from cause
-
-    monkeypatch.setattr(type(memory), "_open", absent)
-    with pytest.raises(InputError, match=r"^memory://c/x: no such file$"):
-        list(scan_collection("memory://c/x"))
     monkeypatch.undo()
-    monkeypatch.setattr("fsspec.core.url_to_fs", lambda _: (_ for _ in ()).throw(ImportError("Install s3fs")))
-    with pytest.raises(EvenrankError) as error:
+    monkeypatch.setattr("fsspec.core.url_to_fs", raising(ImportError("Install s3fs")))
+    with pytest.raises(EvenrankError, match=f"^{re.escape(f's3://bucket/c.tsv: {EXTRA}')}$"):
         list(scan_collection("s3://bucket/c.tsv"))
-    assert str(error.value) == (
-        's3://bucket/c.tsv: reading or writing a URL needs the extra [remote]: pip install "evenrank[remote]"'
-    )
 
 
 def test_what_is_secret_in_addresses_is_not_shown(files: dict[str, Path], tmp_path: Path, evenrank: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -59,19 +60,18 @@ def test_the_forms_of_a_run(tmp_path: Path) -> None:
 
 @FRAMES
 def test_frames_as_others_name_their_columns(make: Any) -> None:
-    for names in ("query_id doc_id score", "qid docno score", "qid docid score"):
-        assert as_run(frame(ROWS, names, make)).table.equals(SAME)
-    same = as_qrels(QRELS)
-    assert same.rows() == [("q1", "d1", 1), ("q2", "d3", 2)]
-    for names in ("query_id doc_id relevance", "qid docno label", "query_id docid rel"):
-        assert as_qrels(frame(JUDGED, names, make)).equals(same)
-        floats = [(query, document, float(grade)) for query, document, grade in JUDGED]
-        assert as_qrels(frame(floats, names, make)).equals(same)
-    assert as_qrels([ir_measures.Qrel(*row) for row in JUDGED]).equals(same)
-    for names in ("doc_id text", "docno text", "docid contents", "_id text", "id body"):
-        assert as_collection(frame(list(TEXTS.items()), names, make)).equals(as_collection(TEXTS))
-    for names in ("query_id text", "qid query", "_id text", "id query"):
-        assert as_queries(frame(list(QUERIES.items()), names, make)).equals(as_queries(QUERIES))
+    qrels, floats = as_qrels(QRELS), [(query, document, float(grade)) for query, document, grade in JUDGED]
+    assert qrels.rows() == [("q1", "d1", 1), ("q2", "d3", 2)]
+    for read, rows, same, names in (
+        (lambda given: as_run(given).table, ROWS, SAME, "query_id doc_id score|qid docno score|qid docid score"),
+        (as_qrels, JUDGED, qrels, "query_id doc_id relevance|qid docno label|query_id docid rel"),
+        (as_qrels, floats, qrels, "query_id doc_id relevance"),
+        (as_collection, TEXTS.items(), as_collection(TEXTS), "doc_id text|docno text|docid contents|_id text|id body"),
+        (as_queries, QUERIES.items(), as_queries(QUERIES), "query_id text|qid query|_id text|id query"),
+    ):
+        for of in names.split("|"):
+            assert read(frame(list(rows), of, make)).equals(same), of
+    assert as_qrels([ir_measures.Qrel(*row) for row in JUDGED]).equals(qrels)
     # A ranking of PyTerrier has both texts, and a query for each of its documents.
     rows = [(query, QUERIES[query], document, TEXTS[document], score) for query, document, score in ROWS]
     ranking = frame(rows, "qid query docno text score", make)
@@ -106,18 +106,32 @@ def test_columns_of_pandas_without_a_common_type(values: list[Any]) -> None:
 
 def test_columns_of_pandas() -> None:
     pandas = pytest.importorskip("pandas")
-    table = pandas.DataFrame({"docno": [1, "x", 3.0], "text": ["a", "b", "c"]})
-    assert as_collection(table)["doc_id"].to_list() == ["1", "x", "3"]
+    assert as_collection(pandas.DataFrame({"docno": [1, "x", 3.0], "text": list("abc")}))["doc_id"].to_list() == [
+        "1",
+        "x",
+        "3",
+    ]
     table = pandas.DataFrame({"docno": ["a", "b"], "text": ["x", "y"]}, index=[7, 7])
-    assert as_collection(table).rows() == [("a", "x"), ("b", "y")]
-    table["docno"] = table["docno"].astype("category")
-    assert as_collection(table).rows() == [("a", "x"), ("b", "y")]
-    with pytest.raises(EvenrankError, match=r"^`collection`: the table has two columns 'text'$"):
-        as_collection(pandas.concat([table, table[["text"]]], axis=1))
-    with pytest.raises(EvenrankError, match=r"^`run`: expected a finite number as score, found nan \(query 'q', doc"):
-        as_run(pandas.DataFrame({"qid": ["q"], "docno": ["d"], "score": [math.nan]}))
-    with pytest.raises(EvenrankError, match=r"^`run`: expected a string or a whole number as doc_id, found None$"):
-        as_run(pandas.DataFrame({"qid": ["q"], "docno": [None], "score": [1.0]}))
+    for ids in (table["docno"], table["docno"].astype("category")):
+        assert as_collection(table.assign(docno=ids)).rows() == [("a", "x"), ("b", "y")]
+    assert as_collection(pandas.Series(TEXTS)).equals(as_collection(TEXTS))
+    for read, given, message in (
+        (
+            as_collection,
+            pandas.concat([table, table[["text"]]], axis=1),
+            "`collection`: the table has two columns 'text'",
+        ),
+        (
+            as_run,
+            pandas.DataFrame({"qid": ["q"], "docno": ["d"], "score": [math.nan]}),
+            f"{NUMBER}, found nan (query 'q', doc",
+        ),
+        (as_run, pandas.DataFrame({"qid": ["q"], "docno": [None], "score": [1.0]}), f"{NAME} as doc_id, found None"),
+        (as_run, pandas.Series({"a": 1}), "`run`: expected a table, found a Series"),
+        (as_qrels, pandas.Series({"a": 1}), "`qrels`: expected a table, found a Series"),
+    ):
+        with pytest.raises(EvenrankError, match=f"^{re.escape(message)}"):
+            read(given)
 
 
 def test_documents_of_ir_datasets_and_batches() -> None:
@@ -130,50 +144,63 @@ def test_documents_of_ir_datasets_and_batches() -> None:
     assert list(as_batches([])) == []
 
 
+NUMBER = "`run`: expected a finite number as score"
+NAME = "`run`: expected a string or a whole number"
+GRADE = "`qrels`: expected a whole number as relevance"
+EMPTY = ": expected at least one row, found none"
+TWICE = {"doc_id": ["d", "d"]}
+
+
 @pytest.mark.parametrize(
     ("read", "given", "message"),
     [
         (as_run, None, "`run`: expected a path, a Run, {query: {document: score}}, {query: documents"),
         (as_run, 3, "found 3"),
-        (as_run, {}, "`run`: expected at least one row, found none"),
-        (as_run, {"q": {}}, "`run`: expected at least one row, found none"),
-        (as_run, [], "`run`: expected at least one row, found none"),
+        (as_run, {}, f"`run`{EMPTY}"),
+        (as_run, {"q": {}}, f"`run`{EMPTY}"),
+        (as_run, [], f"`run`{EMPTY}"),
+        (as_run, pl.DataFrame(), f"`run`{EMPTY}"),
         (as_run, {"q": {"d"}}, "found a set for 'q'"),
         (as_run, {"q": ["d", "d"]}, "`run`: the document 'd' appears twice for the query 'q'"),
         (as_run, ["r.run"], "found a list that contains 'r.run'"),
-        (as_run, {"q": {"d": math.nan}}, "expected a finite number as score, found nan (query 'q', document 'd')"),
-        (as_run, {"q": {"d": math.inf}}, "expected a finite number as score, found inf (query 'q', document 'd')"),
-        (as_run, {"q": {"d": None}}, "expected a finite number as score, found None (query 'q', document 'd')"),
+        (as_run, {"q": {"d": math.nan}}, f"{NUMBER}, found nan (query 'q', document 'd')"),
+        (as_run, {"q": {"d": math.inf}}, f"{NUMBER}, found inf (query 'q', document 'd')"),
+        (as_run, {"q": {"d": None}}, f"{NUMBER}, found None (query 'q', document 'd')"),
         (as_run, {"q": {"c": 1.0, "d": "high"}}, "found 'high' (query 'q', document 'd')"),
-        (as_run, {"q": {None: 1.0}}, "expected a string or a whole number as doc_id, found None"),
-        (as_collection, {"": "a"}, "expected a string or a whole number as doc_id, found ''"),
-        (as_run, {"q": {"\ud800": 1.0}}, "expected a string or a whole number as doc_id, found '\\ud800'"),
-        (as_run, {1.5: {"d": 1.0}}, "expected a string or a whole number as query_id, found 1.5"),
-        (as_run, {True: {"d": 1.0}}, "expected a string or a whole number as query_id, found True"),
+        (as_run, {"q": {None: 1.0}}, f"{NAME} as doc_id, found None"),
+        (as_run, {"q": {"\ud800": 1.0}}, f"{NAME} as doc_id, found '\\ud800'"),
+        (as_run, {1.5: {"d": 1.0}}, f"{NAME} as query_id, found 1.5"),
+        (as_run, {True: {"d": 1.0}}, f"{NAME} as query_id, found True"),
         (as_run, {"q": {1: 1.0, "1": 2.0}}, "`run`: the document '1' appears twice for the query 'q'"),
         (as_run, pl.DataFrame({"asked": ["q"], "doc_id": ["d"]}),
          "`run`: the table has no column query_id, score (its columns are asked, doc_id)"),
-        (as_run, pl.DataFrame(), "`run`: expected at least one row, found none"),
         (as_run, [ir_measures.Qrel("q", "d", 1)], "the table has no column score (its columns are query_id, doc_id,"),
-        (as_qrels, {"q": {"d": 0.5}}, "`qrels`: expected a whole number as relevance, found 0.5 (query 'q', document"),
-        (as_qrels, {"q": {"d": "x"}}, "`qrels`: expected a whole number as relevance, found 'x' (query 'q', document"),
-        (as_qrels, {"q": {"d": math.nan}}, "`qrels`: expected a whole number as relevance, found nan"),
+        (as_run, pl.Series([1]), "`run`: expected a table, found a Series"),
+        (as_qrels, {"q": {"d": 0.5}}, f"{GRADE}, found 0.5 (query 'q', document"),
+        (as_qrels, {"q": {"d": "x"}}, f"{GRADE}, found 'x' (query 'q', document"),
+        (as_qrels, {"q": {"d": math.nan}}, f"{GRADE}, found nan"),
         (as_qrels, {"q": "d"}, "`qrels`: expected a path, {query: {document: grade}} or a table with query_id, doc_id"),
-        (as_qrels, pl.DataFrame({"query_id": ["q"] * 2, "doc_id": ["d"] * 2, "relevance": [1, 2]}),
+        (as_qrels, pl.DataFrame({"query_id": ["q"] * 2, **TWICE, "relevance": [1, 2]}),
          "`qrels`: the document 'd' is judged twice, with different grades, for the query 'q'"),
+        (as_qrels, pl.Series([1]), "`qrels`: expected a table, found a Series"),
+        (as_collection, {"": "a"}, "expected a string or a whole number as doc_id, found ''"),
         (as_collection, {"d": None}, "`collection`: expected a string as text, found None (document 'd')"),
         (as_collection, {"d": 5}, "`collection`: expected a string as text, found 5 (document 'd')"),
-        (as_collection, {}, "`collection`: expected at least one row, found none"),
+        (as_collection, {}, f"`collection`{EMPTY}"),
         (as_collection, None, "`collection`: expected a path, {document: text} or a table with doc_id and text, found"),
-        (as_collection, pl.DataFrame({"doc_id": ["d", "d"], "text": ["a", "b"]}),
+        (as_collection, pl.DataFrame({**TWICE, "text": ["a", "b"]}),
          "`collection`: the id 'd' appears twice, with different texts"),
+        (as_collection, [{"doc_id": "a", "text": "he"}, {"doc_id": "b"}],
+         "`collection`: expected a string as text, found None (document 'b')"),
+        (as_collection, [{"doc_id": "a", "text": "he"}, 3], "found a list that contains 3"),
+        (as_collection, pl.Series(["she"]), "`collection`: expected a table, found a Series, which is a single"),
         (as_queries, pl.DataFrame({"qid": ["q"], "words": ["a"]}),
          "`queries`: the table has no column text (its columns are qid, words)"),
         (as_group_table, 5, "`scores`: expected a path, a GroupTable or a frame, found 5"),
         (as_group_table, pl.DataFrame({"doc_id": ["d"]}), "`scores`: no group table: it has no column neutrality"),
         (as_group_table, pl.DataFrame({"doc_id": [None], "count_f": [1], "neutrality": [1.0]}),
          "`scores`: expected a string or a whole number as doc_id, found None"),
-        (as_group_table, pl.DataFrame({"doc_id": ["d", "d"], "count_f": [1, 1], "neutrality": [1.0, 1.0]}),
+        (as_group_table, pl.DataFrame({**TWICE, "count_f": [1, 1], "neutrality": [1.0, 1.0]}),
          "`scores`: the document 'd' is repeated"),
     ],
 )  # fmt: skip
@@ -185,11 +212,6 @@ def test_what_is_wrong_is_said_in_the_callers_words(read: Callable[..., Any], gi
     assert "\n" not in str(caught.value)
 
 
-def test_a_judgement_twice_and_a_text_twice_count_once() -> None:
-    assert as_qrels(pl.DataFrame({"qid": ["q"] * 2, "docno": ["d"] * 2, "label": [1, 1]})).height == 1
-    assert as_collection(pl.DataFrame({"docno": ["d"] * 2, "text": ["a", "a"]})).height == 1
-
-
 def test_records_are_dicts_named_tuples_or_dataclasses() -> None:
     @dataclass
     class Passage:
@@ -197,28 +219,15 @@ def test_records_are_dicts_named_tuples_or_dataclasses() -> None:
         text: str
 
     texts = as_collection(TEXTS)
+    # What is given twice counts once.
+    assert as_qrels(pl.DataFrame({"qid": ["q"] * 2, "docno": ["d"] * 2, "label": [1, 1]})).height == 1
+    assert as_collection(pl.DataFrame({"docno": ["d"] * 2, "text": ["a", "a"]})).height == 1
     assert as_collection([{"_id": key, "title": "no", "text": text} for key, text in TEXTS.items()]).equals(texts)
     assert as_collection([Passage(key, text) for key, text in TEXTS.items()]).equals(texts)
     run = [dict(zip(("qid", "docno", "score"), row, strict=True)) for row in ROWS]
     assert as_run(run).table.equals(SAME)
     judged = [dict(zip(("query_id", "doc_id", "relevance"), row, strict=True)) for row in JUDGED]
     assert as_qrels(judged).equals(as_qrels(QRELS))
-    with pytest.raises(EvenrankError, match=r"^`collection`: expected a string as text, found None \(document 'b'\)$"):
-        as_collection([{"doc_id": "a", "text": "he"}, {"doc_id": "b"}])
-    with pytest.raises(EvenrankError, match=r"^`collection`: expected .*, found a list that contains 3$"):
-        as_collection([{"doc_id": "a", "text": "he"}, 3])
-
-
-def test_a_series_is_texts_by_id_and_no_other_table() -> None:
-    pandas = pytest.importorskip("pandas")
-    assert as_collection(pandas.Series(TEXTS)).equals(as_collection(TEXTS))
-    with pytest.raises(EvenrankError, match=r"^`collection`: expected a table, found a Series, which is a single"):
-        as_collection(pl.Series(["she"]))
-    for series in (pandas.Series({"a": 1}), pl.Series([1])):
-        with pytest.raises(EvenrankError, match=r"^`qrels`: expected a table, found a Series"):
-            as_qrels(series)
-        with pytest.raises(EvenrankError, match=r"^`run`: expected a table, found a Series"):
-            as_run(series)
 
 
 def test_a_run_goes_back_into_a_dict_and_a_file(tmp_path: Path) -> None:

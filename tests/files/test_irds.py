@@ -1,22 +1,29 @@
-"""Collections, queries and qrels by an ir_datasets identifier, with data sets made here."""
+"""Collections, queries, qrels and answers by an ir_datasets identifier, with data sets made here."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import ir_datasets
 import polars as pl
 import pytest
+from ir_datasets.datasets import msmarco_qna
 from ir_datasets.datasets.base import Dataset
-from ir_datasets.formats import TrecQrels, TsvDocs, TsvQueries
+from ir_datasets.formats import BaseQueries, GenericDoc, TrecQrels, TsvDocs, TsvQueries
 from ir_datasets.util import LocalDownload
 
 from evenrank.files import EvenrankError, InputError, irds, read_qrels, read_queries, read_texts, scan_collection
+from evenrank.files.squad import load_squad
+from evenrank.files.squad_collection import squad_collection
 from evenrank.groups import Scoring, load_lexicon, read_group_table, score_collection
+from evenrank.probes.answers import load_answer_positions
 
 Register = Callable[..., str]
+Local = Callable[[str], LocalDownload]
+DOCS = "d1\tShe is here\nd2\tthe end\n10\tHe, ünd she\n"
 
 
 @pytest.fixture
@@ -34,7 +41,7 @@ def register(monkeypatch: pytest.MonkeyPatch) -> Iterator[Register]:
 @pytest.fixture
 def local(tmp_path: Path) -> Callable[[str], LocalDownload]:
     """A file of a data set with this content."""
-    count = iter(range(10))
+    count = iter(range(20))
 
     def write(content: str) -> LocalDownload:
         path = tmp_path / f"file{next(count)}"
@@ -42,10 +49,6 @@ def local(tmp_path: Path) -> Callable[[str], LocalDownload]:
         return LocalDownload(path)
 
     return write
-
-
-Local = Callable[[str], LocalDownload]
-DOCS = "d1\tShe is here\nd2\tthe end\n10\tHe, ünd she\n"
 
 
 def test_documents(register: Register, local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,39 +89,40 @@ def test_a_collection_is_scored(register: Register, local: Local, tmp_path: Path
     assert table.select("doc_id", "count_f", "count_m").rows() == [("d1", 1, 0), ("d2", 0, 0), ("10", 1, 1)]
 
 
-def test_a_repeated_id(register: Register, local: Local) -> None:
-    identifier = register(TsvQueries(local("1\ta\n2\tb\n1\tc\n")))
-    with pytest.raises(InputError) as caught:
-        read_queries(identifier)
-    assert str(caught.value) == "irds:evenrank-test: the id '1' appears twice: texts 1 and 3"
+def scan(identifier: str) -> list[pl.DataFrame]:
+    return list(scan_collection(identifier))
 
 
-def test_a_name_that_ir_datasets_does_not_know() -> None:
-    for reader in (read_queries, read_qrels, lambda name: read_texts(name, pl.Series(["1"])), _scan):
-        with pytest.raises(EvenrankError) as caught:
-            reader("irds:no-such/set")
-        assert str(caught.value) == "irds:no-such/set: ir_datasets has no data set 'no-such/set'"
+def one_text(identifier: str) -> pl.DataFrame:
+    return read_texts(identifier, pl.Series(["d1"]))
 
 
-def test_what_a_data_set_does_not_have(register: Register, local: Local) -> None:
+@pytest.mark.parametrize("reader", [read_queries, read_qrels, one_text, scan])
+def test_what_is_not_there(register: Register, local: Local, reader: Callable[[str], object]) -> None:
+    """A data set that ir_datasets does not know, and what one does not have."""
     documents = register(TsvDocs(local(DOCS)), name="evenrank-documents")
     queries = register(TsvQueries(local("1\ta\n")), name="evenrank-queries")
-    for reader, identifier, kind in (
-        (read_qrels, documents, "qrels"),
-        (read_queries, documents, "queries"),
-        (_scan, queries, "docs"),
-        (lambda name: read_texts(name, pl.Series(["1"])), queries, "docs"),
+    kind = {read_queries: "queries", read_qrels: "qrels"}.get(reader, "docs")
+    for identifier, message in (
+        ("irds:no-such/set", "ir_datasets has no data set 'no-such/set'"),
+        (queries if kind == "docs" else documents, f"this data set has no {kind}"),
     ):
         with pytest.raises(EvenrankError) as caught:
             reader(identifier)
-        assert str(caught.value) == f"{identifier}: this data set has no {kind}"
+        assert str(caught.value) == f"{identifier}: {message}"
 
 
-def test_a_broken_file_is_one_line(register: Register, local: Local) -> None:
-    identifier = register(TsvQueries(local("1\ta\n2\n")))
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("1\ta\n2\tb\n1\tc\n", "the id '1' appears twice: texts 1 and 3"),
+        ("1\ta\n2\n", "cannot be downloaded or read: expected 2 fields, got 1"),
+    ],
+)
+def test_bad_queries(register: Register, local: Local, content: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
-        read_queries(identifier)
-    assert str(caught.value) == f"{identifier}: cannot be downloaded or read: expected 2 fields, got 1"
+        read_queries(register(TsvQueries(local(content))))
+    assert str(caught.value) == f"irds:evenrank-test: {message}"
 
 
 @pytest.mark.parametrize(
@@ -135,11 +139,109 @@ def test_a_failed_download_is_one_line(register: Register, local: Local, error: 
             raise error
 
     identifier = register(Away(local(DOCS)))
-    for reader in (_scan, lambda name: read_texts(name, pl.Series(["d1"]))):
+    for reader in (scan, one_text):
         with pytest.raises(InputError) as caught:
             reader(identifier)
         assert str(caught.value) == f"{identifier}: cannot be downloaded or read: {reason}"
 
 
-def _scan(identifier: str) -> list[pl.DataFrame]:
-    return list(scan_collection(identifier))
+# --- answers ---------------------------------------------------------------------------------------------------------
+
+
+class Query(NamedTuple):
+    query_id: str
+    text: str
+    answers: tuple[str, ...]
+
+    def default_text(self) -> str:
+        return self.text
+
+
+class Plain(NamedTuple):
+    query_id: str
+    text: str
+
+
+class Asked(BaseQueries):  # type: ignore[misc]
+    """Queries as msmarco-qna has them."""
+
+    def __init__(self, answers: bool) -> None:
+        self._answers = answers
+
+    def queries_iter(self) -> Iterator[Any]:
+        rows = [("q1", "who flew", ("bee", "A Bee", "wasp")), ("q2", "why", ())]
+        return (Query(*row) if self._answers else Plain(*row[:2]) for row in rows)
+
+    def queries_cls(self) -> Any:
+        return GenericDoc
+
+    def queries_namespace(self) -> str:
+        return "evenrank-test"
+
+    def queries_lang(self) -> str:
+        return "en"
+
+
+def test_answers_of_a_data_set(
+    register: Register, local: Local, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    docs = TsvDocs(local("d1\tSo a bee flew\nd2\tThe bee\n"))
+    qrels = TrecQrels(local("q1 0 d1 1\nq1 0 d2 0\nq2 0 d2 1\n"), {})
+    monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "home"))
+    with pytest.raises(EvenrankError, match="the queries of this data set have no answers"):
+        load_answer_positions(register(docs, Asked(False), qrels, name="evenrank-plain"))
+    identifier = register(docs, Asked(True), qrels)
+    found = load_answer_positions(identifier)
+    assert found.table.select("answer", "token", "tokens").rows() == [("a bee", 1, 4), ("bee", 2, 4)]
+    assert found.unmatched.rows() == [("q1", "d1", "wasp")]
+    made = squad_collection([identifier], shares=(1, 0, 0))
+    assert made.queries.rows() == [("q1", "who flew", "train")]
+    assert made.qrels.rows() == [("q1", "d1", 1)]
+    assert (made.counts["unmatched_answers"], made.counts["documents"]) == (1, 1)
+    made.write(tmp_path / "out")
+    answers = load_squad(tmp_path / "out" / "answers.json").answers()
+    assert answers.select("answer", "answer_start").rows() == [("a bee", 3), ("bee", 5)]
+    with pytest.raises(EvenrankError, match="have no annotated spans"):
+        load_answer_positions(identifier, annotated=True)
+
+
+def test_a_data_set_that_lacks_a_package_says_so(evenrank: Callable[..., Any], register: Register) -> None:
+    said = "This dataset requires warc. Run 'pip install ir_datasets[warc]' to install it"
+
+    class Lacking(Asked):
+        def queries_iter(self) -> Iterator[Any]:
+            raise ImportError(said)
+
+    done = evenrank("position", "answers", register(Lacking(True)))
+    assert (done.status, done.err) == (2, f"evenrank: irds:evenrank-test: {said}\n")
+
+
+def test_msmarco_qna_is_read(register: Register, local: Local, tmp_path: Path) -> None:
+    # As ir_datasets makes it of the published files, from small ones of their form.
+    class Page(NamedTuple):
+        doc_id: str
+        text: str
+        url: str
+
+    documents = TsvDocs(local("7\tSo a bee flew\n8\tThe bee\n")), TsvDocs(local("D1\tA page\tu\n"), doc_cls=Page)
+    for name, of in zip(("msmarco-passage", "msmarco-document"), documents, strict=True):
+        ir_datasets.registry._registered.pop(name)
+        register(of, name=name)
+    one = [{"is_selected": n, "passage_text": t, "url": "u"} for n, t in ((1, "So a bee flew"), (0, "The bee"))]
+    parts = {
+        "answers": {"0": ["bee"], "1": ["No Answer Present."]},
+        "passages": {"0": one, "1": one},
+        "query": {"0": "who flew", "1": "why"},
+        "query_type": {"0": "ENTITY", "1": "ENTITY"},
+        "query_id": {"0": 3, "1": 4},
+    }
+    unanswered = {key: part for key, part in parts.items() if key != "answers"}
+    files = [local(json.dumps(part)) for part in (parts, parts, unanswered)]
+    (tmp_path / "home").mkdir()
+    manager = msmarco_qna.MsMarcoQnAManager(*files, tmp_path / "home")
+    documents = msmarco_qna.DocstoreBackedDocs(manager.docs_store, docs_cls=msmarco_qna.MsMarcoQnADoc)
+    queries = msmarco_qna.TsvQueries(manager.file_ref("dev.queries.tsv"), query_cls=msmarco_qna.MsMarcoQnAQuery)
+    qrels = TrecQrels(manager.file_ref("dev.qrels"), {})
+    found = load_answer_positions(register(documents, queries, qrels, name="evenrank-qna/dev"))
+    assert found.table.select("query_id", "doc_id", "token", "tokens").rows() == [("3", "7-0", 2, 4)]
+    manager.docs_store().lookup.close()

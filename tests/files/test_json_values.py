@@ -76,6 +76,12 @@ def test_values() -> None:
         json_values([object()])
 
 
+def test_text() -> None:
+    value = {"a": float("nan"), "b": np.float32("inf"), "c": (1, np.int64(2), [None, "é"]), "d": {"e": 0.5}}
+    assert json_text(value, lines=False) == '{"a": null, "b": null, "c": [1, 2, [null, "é"]], "d": {"e": 0.5}}'
+    assert json_text([1]) == "[\n 1\n]"
+
+
 def test_a_comparison_says_its_verdict() -> None:
     found = compare(np.linspace(0.5, 1.5, 40))
     written = json_values(found)

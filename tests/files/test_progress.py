@@ -28,9 +28,7 @@ def test_a_line_every_thirty_seconds_and_no_sooner():
         "re-ranking: 600 of 1,000 (60%), 0:01:01 so far, about 0:00:41 left",
         "re-ranking: 1,000 of 1,000 (100%), 0:06:40 so far",
     ]
-
-
-def test_without_a_total_and_with_a_note():
+    # Without a total, and with a note.
     assert lines(None, [(45, 1200)], "loss 0.31") == ["re-ranking: 1,200, loss 0.31, 0:00:45 so far"]
     assert lines(0, [(45, 0)]) == ["re-ranking: 0, 0:00:45 so far"]
 
@@ -38,16 +36,16 @@ def test_without_a_total_and_with_a_note():
 def test_off_a_terminal_long_work_is_told_and_short_or_quiet_work_is_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    with progress("documents", 4) as advance:
-        advance(4)
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(module, "EVERY", 0.0)
-    with progress("documents", 4) as advance:
-        advance(3)
-    assert capsys.readouterr().err.startswith("documents: 3 of 4 (75%), 0:00:00 so far")
-    with progress("documents", 4, quiet=True) as advance:
-        advance(3)
-    assert capsys.readouterr().err == ""
+    for every, quiet, said in (
+        (EVERY, False, ""),
+        (0.0, False, "documents: 3 of 4 (75%), 0:00:00 so far"),
+        (0.0, True, ""),
+    ):
+        monkeypatch.setattr(module, "EVERY", every)
+        with progress("documents", 4, quiet=quiet) as advance:
+            advance(3)
+        err = capsys.readouterr().err
+        assert err.startswith(said) if said else err == ""
 
 
 def test_a_closed_standard_error_does_not_end_the_work(monkeypatch: pytest.MonkeyPatch):

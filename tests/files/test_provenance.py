@@ -1,4 +1,4 @@
-"""How results say they were made: command, time, versions, and the files with their digests."""
+"""How results and runs say they were made: command, time, versions, and the files with their digests."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,35 +16,27 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 import evenrank
-from evenrank.files import EvenrankError, Provenance
+from evenrank.files import EvenrankError, Provenance, Run, read_run, write_run
+from evenrank.files.provenance import card_path, made_by_text, ranker_note, write_card
+from evenrank.files.squad_collection import squad_collection
+from evenrank.search.embeddings import Vectors, write_vectors
 from page_parts import section as part_of
 from small_reports import small_experiment
 
 Command = Callable[..., Any]
 RUN = "0 Q0 a 1 3 x\n0 Q0 b 2 2 x\n0 Q0 c 3 1 x\n1 Q0 b 1 3 x\n1 Q0 c 2 2 x\n1 Q0 a 3 1 x\n"
 OTHER = "0 Q0 c 1 3 y\n0 Q0 b 2 2 y\n0 Q0 a 3 1 y\n1 Q0 c 1 3 y\n1 Q0 b 2 2 y\n1 Q0 a 3 1 y\n"
-SQUAD = {
-    "version": "1.1",
-    "data": [
-        {
-            "title": "t",
-            "paragraphs": [
-                {
-                    "context": "the sea is calm and wide",
-                    "qas": [{"id": "q1", "question": "what is calm", "answers": [{"text": "sea", "answer_start": 4}]}],
-                },
-                {
-                    "context": "a stone bridge stands over it",
-                    "qas": [
-                        {"id": "q2", "question": "what stands", "answers": [{"text": "bridge", "answer_start": 8}]}
-                    ],
-                },
-            ],
-        }
-    ],
-}
+ANSWERED = [
+    ("q1", "the sea is calm and wide", "what is calm", "sea", 4),
+    ("q2", "a stone bridge stands over it", "what stands", "bridge", 8),
+]
+PARAGRAPHS = [
+    {"context": text, "qas": [{"id": i, "question": q, "answers": [{"text": answer, "answer_start": start}]}]}
+    for i, text, q, answer, start in ANSWERED
+]
 FILES = {
     "c.tsv": "a\the and his father\nb\tshe and her mother\nc\ta stone bridge\n",
     "one & two.run": RUN,
@@ -51,7 +44,8 @@ FILES = {
     "q.tsv": "0\twho met\n1\twhat is built\n",
     "qrels": "0 0 a 1\n1 0 c 1\n",
     "own.csv": "he,m\nshe,f\nhis,m\nher,f\n",
-    "squad.json": json.dumps(SQUAD),
+    "squad.json": json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": PARAGRAPHS}]}),
+    "d.json": '[["she", "he"]]',
 }
 
 
@@ -59,6 +53,11 @@ FILES = {
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
+    sides = {"she": 3.0, "he": -3.0, "woman": 2.5, "man": -2.0}
+    sides |= {f"{x}{a}{b}": side for x, side in (("x", 2.0), ("y", -2.0)) for a in "abcd" for b in "abcdefghij"}
+    matrix = np.random.default_rng(0).normal(size=(len(sides), 8)).astype(np.float32)
+    matrix[:, 0] = list(sides.values())
+    write_vectors(Vectors(tuple(sides), matrix), tmp_path / "v.txt")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -89,52 +88,69 @@ def assert_files(found: dict[str, Any], expected: dict[str, str], *, extra: tupl
 
 # --- what each command writes ----------------------------------------------------------------------------------------
 
+RUNS = {"run one": "one & two.run", "run two": "two.run"}
+TEXTS = {"collection": "c.tsv", "qrels": "qrels"}
+DEMO = {"run BM25": "d/bm25.run", "collection": "d/collection.tsv", "queries": "d/queries.test.tsv"}
+BUILT_IN = {"role": "lexicon", "path": "gender-en", "note": "built in"}
+COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
+    "audit 'one=one & two.run' two.run --collection c.tsv --qrels qrels --queries q.tsv --lexicon own.csv"
+    " --json a.json --report r.html": ("a.json", {**RUNS, **TEXTS, "queries": "q.tsv", "lexicon": "own.csv"}),
+    "audit two.run --collection c.tsv --json a.json": ("a.json", {"run two": "two.run", "collection": "c.tsv"}),
+    "position answers squad.json --json a.json --report r.html": ("a.json", {"answers": "squad.json"}),
+    "embeddings audit v.txt --definitional d.json --most 20 --train 10 --splits 2 --json a.json --report r.html": (
+        "a.json",
+        {"vectors": "v.txt", "definitional": "d.json"},
+    ),
+    "embeddings debias v.txt --out v2.txt --definitional d.json --json a.json": (
+        "a.json",
+        {"vectors": "v.txt", "definitional": "d.json"},
+    ),
+    "fuse 'one=one & two.run' two.run --tune RR --qrels qrels --folds 2 --out three.run --json a.json": (
+        "a.json",
+        {**RUNS, "qrels": "qrels"},
+    ),
+    "negatives two.run --collection c.tsv --qrels qrels --n 1 --quiet --out n.jsonl": (
+        "n.jsonl.manifest.json",
+        {"run": "two.run", **TEXTS},
+    ),
+    "rotate c.tsv --out r.tsv --seed 1 --quiet": ("r.tsv.manifest.json", {"collection": "c.tsv"}),
+    "demo --out d --passages 200 --model none --quiet": ("d/audit.json", {**DEMO, "qrels": "d/qrels.txt"}),
+}
 
-def test_an_audit(folder: Path, evenrank: Command) -> None:
-    arguments = ["audit", "one=one & two.run", "two.run", "--collection", "c.tsv", "--qrels", "qrels"]
-    arguments += ["--queries", "q.tsv", "--lexicon", "own.csv", "--json", "a.json", "--report", "r.html"]
-    assert evenrank(*arguments).status == 0
-    found = provenance("a.json")
-    assert found["command"] == (
-        "evenrank audit 'one=one & two.run' two.run --collection c.tsv --qrels qrels --queries q.tsv"
-        " --lexicon own.csv --json a.json --report r.html"
-    )
-    expected = {"run one": "one & two.run", "run two": "two.run", "collection": "c.tsv", "qrels": "qrels"}
-    expected |= {"queries": "q.tsv", "lexicon": "own.csv"}
-    assert_files(found, expected)
-    page = Path("r.html").read_text(encoding="utf-8")
-    section = part_of(page, "provenance")
-    for path in expected.values():
-        assert sha(path) in section
-    # The texts are escaped.
-    assert "&#39;one=one &amp; two.run&#39;" in section
-    assert "one & two.run" not in section
-    # Made again at the same time: the same bytes.
-    first = Path("a.json").read_bytes(), Path("r.html").read_bytes()
-    assert evenrank(*arguments).status == 0
-    assert (Path("a.json").read_bytes(), Path("r.html").read_bytes()) == first
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands(folder: Path, evenrank: Command, line: str) -> None:
+    written, expected = COMMANDS[line]
+    ended = evenrank(*shlex.split(line))
+    assert ended.status == 0, ended.err
+    made = provenance(written)
+    assert made["command"] == f"evenrank {line}"
+    # What was typed is forgotten after the command.
+    assert Provenance("a function").command == "a function"
+    built_in = BUILT_IN in made["files"]
+    assert built_in == ("collection" in expected and "lexicon" not in expected and not line.startswith("rotate"))
+    assert_files(made, expected, extra=("lexicon",) if built_in else ())
+    if "--report" in line:
+        section = part_of(Path("r.html").read_text(encoding="utf-8"), "provenance")
+        assert all(sha(path) in section for path in expected.values())
+        # The texts are escaped.
+        assert "one & two.run" not in section
+        assert ("&#39;one=one &amp; two.run&#39;" in section) == ("run one" in expected)
+    if not line.startswith("demo"):
+        # Made again at the same time: the same bytes.
+        first = {path: Path(path).read_bytes() for path in (written, "r.html") if Path(path).exists()}
+        assert evenrank(*shlex.split(line)).status == 0
+        assert {path: Path(path).read_bytes() for path in first} == first
 
 
-def test_an_audit_of_scores_with_a_background_and_a_built_in_lexicon(folder: Path, evenrank: Command) -> None:
+def test_an_audit_of_scores_with_a_background(folder: Path, evenrank: Command) -> None:
     assert evenrank("score", "c.tsv", "--out", "s.parquet").status == 0
     arguments = ["audit", "two.run", "--scores", "s.parquet", "--background", "one & two.run", "--json", "a.json"]
     assert evenrank(*arguments).status == 0
     assert_files(provenance("a.json"), {"run two": "two.run", "scores": "s.parquet", "background": "one & two.run"})
-    assert evenrank("audit", "two.run", "--collection", "c.tsv", "--json", "a.json").status == 0
-    assert provenance("a.json")["files"][-1] == {"role": "lexicon", "path": "gender-en", "note": "built in"}
-
-
-def test_position_answers(folder: Path, evenrank: Command) -> None:
-    assert evenrank("position", "answers", "squad.json", "--json", "a.json", "--report", "r.html").status == 0
-    found = provenance("a.json")
-    assert found["command"] == "evenrank position answers squad.json --json a.json --report r.html"
-    assert_files(found, {"answers": "squad.json"})
-    assert sha("squad.json") in Path("r.html").read_text(encoding="utf-8")
 
 
 def test_position_sensitivity(folder: Path) -> None:
-    from evenrank.files.squad_collection import squad_collection
-
     ids = squad_collection(["squad.json"], shares=(1, 0, 0)).collection["doc_id"]
     lines = [f"{query} Q0 {doc} 1 {score} x\n" for query in ("q1", "q2") for score, doc in enumerate(ids)]
     (folder / "s.run").write_text("".join(lines), encoding="utf-8")
@@ -145,57 +161,6 @@ def test_position_sensitivity(folder: Path) -> None:
     result.report("r.html")
     assert_files(provenance("a.json"), {"squad": "squad.json", "run": "s.run"}, extra=("model",))
     assert sha("s.run") in Path("r.html").read_text(encoding="utf-8")
-
-
-def test_embeddings(folder: Path, evenrank: Command) -> None:
-    from evenrank.search.embeddings import Vectors, write_vectors
-
-    rng = np.random.default_rng(0)
-    rows = {"she": 3.0, "he": -3.0, "woman": 2.5, "man": -2.0}
-    rows |= {f"x{a}{b}": 2.0 for a in "abcd" for b in "abcdefghij"} | {
-        f"y{a}{b}": -2.0 for a in "abcd" for b in "abcdefghij"
-    }
-    matrix = rng.normal(size=(len(rows), 8)).astype(np.float32)
-    matrix[:, 0] = list(rows.values())
-    write_vectors(Vectors(tuple(rows), matrix), folder / "v.txt")
-    Path("d.json").write_text(json.dumps([["she", "he"]]), encoding="utf-8")
-    before = sha("v.txt"), os.path.getsize("v.txt")
-    sets = ("--definitional", "d.json")
-    small = ("--most", 20, "--train", 10, "--splits", 2)
-    ended = evenrank("embeddings", "audit", "v.txt", *sets, *small, "--json", "a.json", "--report", "r.html")
-    assert ended.status == 0, ended.err
-    assert_files(provenance("a.json"), {"vectors": "v.txt", "definitional": "d.json"})
-    assert sha("d.json") in Path("r.html").read_text(encoding="utf-8")
-    assert evenrank("embeddings", "debias", "v.txt", "--out", "v2.txt", *sets, "--json", "d2.json").status == 0
-    vectors = provenance("d2.json")["files"][0]
-    assert vectors == {"role": "vectors", "path": "v.txt", "bytes": before[1], "sha256": before[0]}
-
-
-def test_fusion(folder: Path, evenrank: Command) -> None:
-    digest = sha("two.run")
-    arguments = ("--tune", "RR", "--qrels", "qrels", "--folds", 2, "--out", "three.run", "--json", "a.json")
-    ended = evenrank("fuse", "one=one & two.run", "two.run", *arguments)
-    assert ended.status == 0, ended.err
-    one, two, qrels = provenance("a.json")["files"]
-    assert (one["role"], one["sha256"]) == ("run one", sha("one & two.run"))
-    assert (two["role"], two["sha256"]) == ("run two", digest)
-    assert (qrels["role"], qrels["sha256"]) == ("qrels", sha("qrels"))
-
-
-def test_negatives(folder: Path, evenrank: Command) -> None:
-    arguments = ("negatives", "two.run", "--collection", "c.tsv", "--qrels", "qrels", "--n", 1, "--quiet")
-    assert evenrank(*arguments, "--out", "n.jsonl").status == 0
-    expected = {"run": "two.run", "collection": "c.tsv", "qrels": "qrels"}
-    assert_files(provenance("n.jsonl.manifest.json"), expected, extra=("lexicon",))
-    first = Path("n.jsonl.manifest.json").read_bytes()
-    assert evenrank(*arguments, "--out", "n.jsonl").status == 0
-    assert Path("n.jsonl.manifest.json").read_bytes() == first
-
-
-def test_rotation(folder: Path, evenrank: Command) -> None:
-    assert evenrank("rotate", "c.tsv", "--out", "r.tsv", "--seed", 1, "--quiet").status == 0
-    (collection,) = provenance("r.tsv.manifest.json")["files"]
-    assert (collection["sha256"], "changed" in collection) == (sha("c.tsv"), False)
 
 
 def test_an_experiment(folder: Path) -> None:
@@ -221,14 +186,6 @@ def test_an_experiment(folder: Path) -> None:
     lines = "".join(f"{sha(name)}  {name}\n" for name in names)
     assert (files["files"], files["sha256"]) == (5, hashlib.sha256(lines.encode()).hexdigest())
     assert files["sha256"] in Path("report.html").read_text(encoding="utf-8")
-
-
-def test_the_demo(folder: Path, evenrank: Command) -> None:
-    assert evenrank("demo", "--out", "d", "--passages", 200, "--model", "none", "--quiet").status == 0
-    found = provenance("d/audit.json")
-    assert found["command"] == "evenrank demo --out d --passages 200 --model none --quiet"
-    expected = {"collection": "d/collection.tsv", "queries": "d/queries.test.tsv", "qrels": "d/qrels.txt"}
-    assert_files(found, expected | {"run BM25": "d/bm25.run"}, extra=("lexicon",))
 
 
 # --- from Python -----------------------------------------------------------------------------------------------------
@@ -264,7 +221,7 @@ def test_a_file_that_changed_meanwhile_is_said_to_have(folder: Path) -> None:
     assert made_of.to_dict()["files"][0]["changed"] is True
 
 
-def test_what_has_no_digest(folder: Path) -> None:
+def test_what_has_no_digest(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo("pipe")
     made = Provenance("f").add("run", "pipe").add("collection", "/dev/stdin").add("queries", "irds:nowhere/at/all")
     made.add("qrels", "s3://bucket/qrels").add("scores", "lacking").add("none", None).add_model("model", "owner/name")
@@ -276,9 +233,7 @@ def test_what_has_no_digest(folder: Path) -> None:
         ("scores", "not found", None),
         ("model", "on the hub, by name", None),
     ]
-
-
-def test_the_commit_of_a_model_on_the_hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The commit of a model on the hub.
     refs = folder / "hub" / "models--owner--name" / "refs"
     refs.mkdir(parents=True)
     (refs / "main").write_text("0123abc")
@@ -314,6 +269,165 @@ def test_the_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Provenance("f")
 
 
-def test_what_was_typed_is_forgotten_after_the_command(folder: Path, evenrank: Command) -> None:
-    assert evenrank("audit", "two.run", "--collection", "c.tsv").status == 0
-    assert Provenance("a function").command == "a function"
+# --- cards beside runs ------------------------------------------------------------------------------------------------
+
+CARDED = Run.from_table({"q1": {"d1": 2.0, "d2": 1.0}, "q2": {"d2": 1.0}}, "a")
+MADE = {"stage": "rerank", "ranker": {"kind": "bi-encoder", "model": "MiniLM"}, "depth": 100}
+
+
+def carded(folder: Path) -> Path:
+    path = folder / "a.run"
+    write_run(CARDED, path)
+    write_card(MADE, path, Provenance("f").add("queries", {"q1": "x"}))
+    return path
+
+
+def test_a_card_says_what_made_the_run_and_is_read_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    path = carded(tmp_path)
+    saved = json.loads(Path(f"{path}.card.json").read_text())
+    assert list(saved) == [
+        *("evenrank", "command", "date", "versions", "run_bytes", "run_sha256", "made_by", "inputs"),
+    ]
+    assert saved["made_by"] == MADE
+    assert saved["run_bytes"] == path.stat().st_size
+    assert saved["date"] == "1970-01-01T00:00:00Z"
+    assert saved["inputs"] == [{"role": "queries", "path": None, "rows": 1, "note": "in memory"}]
+    run = read_run(path)
+    assert run.notes == ()
+    assert run.table.equals(CARDED.table)
+    outer = {key: saved[key] for key in ("evenrank", "command", "date", "versions", "inputs")}
+    assert run.card == {**MADE, **outer}
+    assert read_run(tmp_path / "a.run", name="other").card == run.card
+
+
+def test_a_run_without_a_card_is_not_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.run"
+    write_run(CARDED, path)
+    monkeypatch.setattr("evenrank.files.provenance.file_digest", lambda _: pytest.fail("hashed"))
+    assert read_run(path).card is None
+    # Nor one whose card is of a file of another size.
+    Path(f"{path}.card.json").write_text(json.dumps({"made_by": MADE, "run_bytes": 1, "run_sha256": "0" * 64}))
+    assert read_run(path).card is None
+
+
+def test_a_card_of_another_run_is_ignored_with_a_note(tmp_path: Path) -> None:
+    path = carded(tmp_path)
+    # Of the same size.
+    path.write_text(path.read_text().replace("d1", "d3"))
+    assert read_run(path).card is None
+    for name in (None, "B"):
+        note = f"{name or 'a.run'}: its card a.run.card.json is of another run and was ignored"
+        assert read_run(path, name=name).notes == (note,)
+
+
+NOT_MADE = [b'{"made_by": 3}', b'{"made_by": {"stage": 1}, "run_bytes": 0}', b" " * (1 << 22) + b"{}"]
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[]", b"{}", *NOT_MADE], ids=len)
+def test_a_damaged_card_is_ignored_with_a_note(tmp_path: Path, damage: bytes) -> None:
+    path = carded(tmp_path)
+    Path(f"{path}.card.json").write_bytes(damage)
+    run = read_run(path)
+    assert run.card is None
+    assert run.notes == ("a.run: its card a.run.card.json is damaged and was ignored",)
+
+
+def test_what_is_no_local_file_has_no_card(tmp_path: Path) -> None:
+    assert card_path(None) is None
+    assert card_path("/dev/stdout") is None
+    assert card_path("memory://a.run") is None
+    assert card_path(tmp_path / "a.run") == str(tmp_path / "a.run.card.json")
+    write_card(MADE, "/dev/null", Provenance("f"))
+
+
+def test_made_by_in_words(snapshot: SnapshotAssertion) -> None:
+    ranker = {"kind": "bi-encoder", "model": "MiniLM", "precision": "float32", "reads": 256, "document_prompt": None}
+    ranker |= {"query_prompt": "query: "}
+    endpoint = {"kind": "endpoint", "model": None, "api": "tei", "url": "http://127.0.0.1:8080/rerank"}
+    named = {**endpoint, "model": "org/m", "query_prompt": "q: "}
+    reranked = {"stage": "rerank", "ranker": ranker}
+    weighted = {"stage": "retrieve", "index": {"kind": "bm25", "settings": {"weighted": True}}}
+    of_index = {**ranker, "kind": "dense", "query_prompt": "INDEXQ: ", "document_prompt": "D: "}
+    encoder = {**ranker, "query_prompt": "SEARCHQ: "}
+    dense = {"stage": "retrieve", "index": {"kind": "dense", "model": of_index}, "query_encoder": encoder}
+    cards: list[dict[str, object]] = [
+        {**reranked, "truncated": {"cut": 12, "of": 702, "unit": "passage"}},
+        {**reranked, "truncated": {"cut": 0, "of": 702}},
+        {"stage": "rerank", "ranker": endpoint},
+        {"stage": "?"},
+        {"stage": "retrieve", "index": {"kind": "bm25", "settings": {"k1": 0.9, "rm3": False, "more": {"x": 1}}}},
+        {**weighted, "rm3": {"fb_docs": 5, "fb_terms": 20}},
+        {**weighted, "rm3": None},
+        dense,
+        # A prompt of the index that the search did not have.
+        {**dense, "query_encoder": {**encoder, "query_prompt": None}},
+        {**dense, "query_encoder": {**encoder, "precision": "bfloat16"}},
+        {**dense, "index": {"kind": ["x\n"]}, "query_encoder": 3},
+        {"stage": "rerank", "ranker": {"kind": ["x\n"] * 1000, "model": "a\x1b[31m"}},
+    ]
+    texts = [made_by_text(card) for card in cards]
+    assert texts == snapshot
+    assert all(text.isprintable() and len(text) < 200 for text in texts)
+    rankers = {"127.0.0.1": endpoint, "m": named, "MiniLM": ranker, "f": {"kind": "function", "model": "f"}}
+    rankers["knrm"] = {"kind": "knrm", "model": "knrm", "precision": "float32"}
+    assert [ranker_note(name, of) for name, of in rankers.items()] == snapshot
+
+
+def test_an_audit_shows_cards(tmp_path: Path) -> None:
+    path = tmp_path / "a.run"
+    write_run(CARDED, path)
+    write_card({"stage": "rerank", "ranker": {"kind": "<b>", "model": "m"}}, path, Provenance("made <i>"))
+    result = evenrank.audit({"A": path}, collection={"d1": "he", "d2": "she"})
+    assert "A: re-ranked by <b> m." in result.notes
+    [file, *_] = json.loads(result.to_json())["provenance"]["files"]
+    assert file["role"] == "run A"
+    assert file["card"]["ranker"] == {"kind": "<b>", "model": "m"}
+    assert file["card"]["command"] == "made <i>"
+    page = result.html()
+    assert "re-ranked by &lt;b&gt; m" in page
+    assert "made &lt;i&gt;" in page
+    assert "made <i>" not in page
+
+
+def test_commands_write_cards_and_never_over_an_input(
+    tmp_path: Path, evenrank: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("c.tsv").write_text("d1\tred fox\nd2\tblue fox\n")
+    Path("q.tsv").write_text("q1\tfox\n")
+    assert evenrank("retrieve", "c.tsv", "q.tsv", "--out", "-", "--quiet").status == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c.tsv", "q.tsv"]
+    assert evenrank("retrieve", "c.tsv", "q.tsv", "--out", "a.run", "--quiet").status == 0
+    card = read_run("a.run").card
+    assert card is not None
+    assert card["stage"] == "retrieve"
+    assert [entry["path"] for entry in card["inputs"]] == ["c.tsv", "q.tsv"]  # type: ignore[index]
+    assert str(card["command"]).endswith("--out a.run --quiet")
+    Path("b.run.card.json").write_text("q1\tfox\n")
+    ended = evenrank("retrieve", "c.tsv", "b.run.card.json", "--out", "b.run", "--quiet")
+    assert ended.status == 2
+    assert ended.err == "evenrank: b.run.card.json: cannot be written: it is an input\n"
+    assert not Path("b.run").exists()
+
+
+def test_a_run_that_was_re_ranked_passes_its_card_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch", reason="needs the extra [neural]")
+    path = carded(tmp_path)
+    out = tmp_path / "b.run"
+    texts = {"d1": "he", "d2": "she"}
+
+    def long(query: str, passages: list[str]) -> list[int]:
+        return list(map(len, passages))
+
+    result = evenrank.rerank(
+        path, model=long, collection=texts, queries={"q1": "x", "q2": "y"}, depth=1, out=out, quiet=True
+    )
+    assert result.card is not None
+    assert result.card["depth"] == 1
+    card = read_run(out).card
+    assert card is not None
+    assert card["ranker"] == result.card["ranker"]
+    [first, *_] = card["inputs"]  # type: ignore[misc]
+    assert first["role"] == "run"
+    assert first["card"]["ranker"] == MADE["ranker"]

@@ -156,8 +156,23 @@ def test_without_ray_the_extra_is_named(collection: Path, monkeypatch: pytest.Mo
         map_files(collection, evenrank.score_batch, tmp_path / "out")
 
 
-def test_without_a_cluster_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_gives_up() -> None:
+    with pytest.raises(EvenrankError, match=r"^`engine='ray'`: no memory on 3 machines$"), _explained():
+        raise ray.exceptions.OutOfMemoryError("first line\nno memory on 3 machines")
+
+
+@pytest.fixture
+def init(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Puts a function in the place of Ray's start, where nothing is started; SIGTERM's handler comes back."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    before = signal.getsignal(signal.SIGTERM)
+    yield lambda start: monkeypatch.setattr(ray, "init", lambda **_: start())
+    signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+
+
+@pytest.mark.usefixtures("init")
+def test_without_a_cluster_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:
         # Bound, but nobody listens.
         taken.bind(("127.0.0.1", 0))
@@ -168,58 +183,40 @@ def test_without_a_cluster_at_the_address(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("kind", [Exception, ray.exceptions.RaySystemError, OSError])
-def test_ray_that_does_not_start(kind: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(**_: object) -> None:
+def test_ray_that_does_not_start(kind: type[Exception], init: Any) -> None:
+    def failing() -> None:
         raise kind("first line\nThe current node timed out during startup.")
 
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    monkeypatch.setattr(ray, "init", failing)
+    init(failing)
     message = r"^`engine='ray'`: Ray does not start: (System error: )?The current node timed out during startup\.$"
     with pytest.raises(EvenrankError, match=message):
         _connect()
 
 
-def test_a_cluster_that_gives_up() -> None:
-    with pytest.raises(EvenrankError, match=r"^`engine='ray'`: no memory on 3 machines$"), _explained():
-        raise ray.exceptions.OutOfMemoryError("first line\nno memory on 3 machines")
+def own(number: int, _: object) -> None:
+    raise SystemExit(128 + number)
 
 
-def test_the_programs_own_handler_of_sigterm_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    monkeypatch.setattr(ray, "init", lambda **_: signal.signal(signal.SIGTERM, lambda *_: None))
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        signal.signal(signal.SIGTERM, own := lambda *_: None)
-        _connect()
-        assert signal.getsignal(signal.SIGTERM) is own
-        # Where there is none, Ray's ends its processes.
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        _connect()
-        assert callable(signal.getsignal(signal.SIGTERM))
-    finally:
-        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+def test_the_programs_own_handler_of_sigterm_stays(init: Any) -> None:
+    init(lambda: signal.signal(signal.SIGTERM, lambda *_: None))
+    signal.signal(signal.SIGTERM, own)
+    _connect()
+    assert signal.getsignal(signal.SIGTERM) is own
+    # Where there is none, Ray's ends its processes.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _connect()
+    assert callable(signal.getsignal(signal.SIGTERM))
 
 
-def test_sigterm_while_ray_starts_is_for_the_programs_own_handler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr(ray, "is_initialized", lambda: False)
-
-    def ended(**_: object) -> None:
+def test_sigterm_while_ray_starts_is_for_the_programs_own_handler(init: Any) -> None:
+    def ended() -> None:
         # As Ray's own.
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(number))
         os.kill(os.getpid(), signal.SIGTERM)
 
-    def own(number: int, _: object) -> None:
-        raise SystemExit(128 + number)
-
-    monkeypatch.setattr(ray, "init", ended)
-    before = signal.signal(signal.SIGTERM, own)
-    try:
-        with pytest.raises(SystemExit) as end:
-            _connect()
-        assert end.value.code == 143
-        assert signal.getsignal(signal.SIGTERM) is own
-    finally:
-        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+    init(ended)
+    signal.signal(signal.SIGTERM, own)
+    with pytest.raises(SystemExit) as end:
+        _connect()
+    assert end.value.code == 143
+    assert signal.getsignal(signal.SIGTERM) is own

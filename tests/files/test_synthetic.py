@@ -1,49 +1,41 @@
-"""The built-in collection holds exactly what was planted in it."""
+"""The built-in collection holds exactly what was planted in it, and measures find it again."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
 
-from evenrank.files import EvenrankError, InputError, read_qrels, read_queries, scan_collection
-from evenrank.files import synthetic as collection
-from evenrank.files.synthetic import (
-    FEMALE_WORDS,
-    MALE_WORDS,
-    SPLIT_SHARES,
-    SyntheticCollection,
-    SyntheticConfig,
-    batches,
-    generate,
-    templates,
-)
+import evenrank
+from evenrank.files import EvenrankError, InputError, Run, read_qrels, read_queries, scan_collection, synthetic
+from evenrank.files.synthetic import SyntheticCollection, SyntheticConfig, generate, templates
+from evenrank.groups import Scoring, load_lexicon, score_in_memory
+from evenrank.measures import Evaluation, parse_measure, resolve
+from evenrank.mitigation.blind import blind, mask_texts
 
 # Words that lexicons of gender hold, whether or not the collection uses them.
-GENDERED = frozenset(
-    re.findall(
-        r"\w+",
-        """
-        he him his himself she her hers herself man men woman women boy boys girl girls lad lads lass lasses guy
-        guys gal gals male males female females father fathers mother mothers dad dads mom moms mum mums papa
-        mama daddy mommy son sons daughter daughters brother brothers sister sisters grandfather grandmother
-        grandpa grandma grandson grandsons granddaughter granddaughters uncle uncles aunt aunts nephew niece
-        husband husbands wife wives fiance fiancee bride groom widow widower bachelor maiden maid king queen
-        prince princess duke duchess baron baroness lord lady ladies gentleman gentlemen sir madam mr mrs ms
-        miss mister master mistress actor actress waiter waitress steward stewardess host hostess hero heroine
-        heir heiress monk nun priest priestess knight dame businessman businesswoman chairman chairwoman
-        spokesman spokeswoman fisherman craftsman craftswoman policeman stallion mare bull cow ram ewe rooster
-        hen stepfather stepmother stepson stepdaughter godfather godmother
-        """,
-    )
-)
+WORDS = """
+    he him his himself she her hers herself man men woman women boy boys girl girls lad lads lass lasses guy guys
+    gal gals male males female females father fathers mother mothers dad dads mom moms mum mums papa mama daddy
+    mommy son sons daughter daughters brother brothers sister sisters grandfather grandmother grandpa grandma
+    grandson grandsons granddaughter granddaughters uncle uncles aunt aunts nephew niece husband husbands wife wives
+    fiance fiancee bride groom widow widower bachelor maiden maid king queen prince princess duke duchess baron
+    baroness lord lady ladies gentleman gentlemen sir madam mr mrs ms miss mister master mistress actor actress
+    waiter waitress steward stewardess host hostess hero heroine heir heiress monk nun priest priestess knight dame
+    businessman businesswoman chairman chairwoman spokesman spokeswoman fisherman craftsman craftswoman policeman
+    stallion mare bull cow ram ewe rooster hen stepfather stepmother stepson stepdaughter godfather godmother
+"""
+GENDERED = frozenset(WORDS.split())
 
 
 @cache
@@ -57,7 +49,9 @@ def counted(text: str, words: frozenset[str]) -> int:
 
 def labels(made: SyntheticCollection) -> list[str]:
     """The group of each passage, from its text alone."""
-    both = [(counted(text, MALE_WORDS), counted(text, FEMALE_WORDS)) for text in made.collection["text"]]
+    both = [
+        (counted(text, synthetic.MALE_WORDS), counted(text, synthetic.FEMALE_WORDS)) for text in made.collection["text"]
+    ]
     assert not [pair for pair in both if pair[0] and pair[1]]
     return ["m" if male else "f" if female else "n" for male, female in both]
 
@@ -65,8 +59,8 @@ def labels(made: SyntheticCollection) -> list[str]:
 def test_the_truth_about_wording_is_what_the_texts_say() -> None:
     made = default()
     texts = made.collection["text"]
-    assert made.truth["count_m"].to_list() == [counted(text, MALE_WORDS) for text in texts]
-    assert made.truth["count_f"].to_list() == [counted(text, FEMALE_WORDS) for text in texts]
+    assert made.truth["count_m"].to_list() == [counted(text, synthetic.MALE_WORDS) for text in texts]
+    assert made.truth["count_f"].to_list() == [counted(text, synthetic.FEMALE_WORDS) for text in texts]
     assert made.truth["group"].to_list() == labels(made)
     gendered = made.truth.filter(pl.col("group") != "n")
     assert set((gendered["count_m"] + gendered["count_f"]).to_list()) <= set(range(2, 10))
@@ -79,18 +73,18 @@ def test_neutral_texts_and_questions_hold_no_gendered_word_of_any_lexicon() -> N
     for text in [*neutral, *made.queries["text"]]:
         assert not GENDERED & set(re.findall(r"\w+", text.lower())), text
     gendered = made.collection.filter(made.truth["group"] == "m")["text"]
-    assert {word for text in gendered for word in re.findall(r"\w+", text.lower())} & GENDERED == MALE_WORDS
+    assert {word for text in gendered for word in re.findall(r"\w+", text.lower())} & GENDERED == synthetic.MALE_WORDS
 
 
 def test_male_and_female_wording_differ_in_nothing_else() -> None:
-    assert not MALE_WORDS & FEMALE_WORDS
-    assert MALE_WORDS | FEMALE_WORDS <= GENDERED
+    assert not synthetic.MALE_WORDS & synthetic.FEMALE_WORDS
+    assert synthetic.MALE_WORDS | synthetic.FEMALE_WORDS <= GENDERED
     for number, (male, female, _) in enumerate(templates().voices):
         words = [re.findall(r"\w+", " ".join(templates().all[i].pieces).lower()) for i in (male, female)]
         swapped = [(a, b) for a, b in zip(*words, strict=True) if a != b]
         assert len(swapped) == templates().voice_words[number] >= 2
-        assert {a for a, _ in swapped} <= MALE_WORDS
-        assert {b for _, b in swapped} <= FEMALE_WORDS
+        assert {a for a, _ in swapped} <= synthetic.MALE_WORDS
+        assert {b for _, b in swapped} <= synthetic.FEMALE_WORDS
 
 
 @pytest.mark.parametrize(("rate", "share"), [(0.5, 0.5), (0.9, 0.7), (0.04, 0.25), (1.0, 1.0), (0.0, 0.5)])
@@ -102,24 +96,12 @@ def test_rate_and_male_share_are_recovered(rate: float, share: float) -> None:
 
 
 def test_amounts_for_relevant_and_clicked_passages_are_recovered() -> None:
-    planted = SyntheticConfig(
-        passages=4_000,
-        queries=400,
-        gender_rate=0.6,
-        relevance_gender_rate=0.5,
-        relevance_male_share=0.6,
-        click_male_share=0.8,
-    )
-    made = generate(planted)
+    of_relevant = {"relevance_gender_rate": 0.5, "relevance_male_share": 0.6, "click_male_share": 0.8}
+    made = generate(SyntheticConfig(passages=4_000, queries=400, gender_rate=0.6, **of_relevant))
     group = pl.DataFrame({"doc_id": made.collection["doc_id"], "found": labels(made)})
-    relevant = made.qrels.join(group, on="doc_id")["found"].to_list()
-    clicked = made.clicks.join(group, on="doc_id")["found"].to_list()
-    assert len(relevant) == 800
-    assert (relevant.count("m"), relevant.count("f")) == (240, 160)
-    assert len(clicked) == 400
-    assert (clicked.count("m"), clicked.count("f")) == (160, 40)
-    everything = group["found"].to_list()
-    assert (everything.count("m"), everything.count("f")) == (1_200, 1_200)
+    for part, amounts in ((made.qrels, (800, 240, 160)), (made.clicks, (400, 160, 40)), (group, (4_000, 1_200, 1_200))):
+        found = part.join(group, on="doc_id")["found"].to_list()
+        assert (len(found), found.count("m"), found.count("f")) == amounts
 
 
 def test_wording_is_independent_of_topic_place_and_split_unless_asked() -> None:
@@ -191,17 +173,6 @@ def test_every_question_is_answered_by_its_passages_alone(passages: int, relevan
         assert entity in made.queries["text"][int(query)]
 
 
-def test_an_entity_has_passages_that_answer_another_question() -> None:
-    made = default()
-    entity = made.truth.filter(pl.col("query_id") == "0")["entity"][0]
-    passages = made.collection.join(made.truth.filter(pl.col("entity") == entity), on="doc_id")
-    assert passages.height == 8
-    assert passages["text"].str.contains(entity, literal=True).all()
-    assert passages["answer"].n_unique() >= 3
-    others = made.truth.filter(pl.col("topic") == passages["topic"][0])["entity"].n_unique()
-    assert others > 10
-
-
 def test_most_queries_ask_several_times_about_an_entity_in_one_split() -> None:
     planted = SyntheticConfig(passages=800, queries=400)
     assert planted.most_queries == 400
@@ -211,13 +182,7 @@ def test_most_queries_ask_several_times_about_an_entity_in_one_split() -> None:
     assert per_entity["len"].to_list() == [4] * 100
     assert per_entity["splits"].to_list() == [1] * 100
     assert dict(made.queries["split"].value_counts().iter_rows()) == {"train": 280, "valid": 40, "test": 80}
-    assert set(SPLIT_SHARES) == {"train", "valid", "test"}
-
-
-def test_decoys_repeat_the_words_of_another_question() -> None:
-    assert default().truth["decoy"].mean() == pytest.approx(0.3, abs=0.03)
-    for rate in (0.0, 1.0):
-        assert generate(SyntheticConfig(passages=200, decoy_rate=rate)).truth["decoy"].to_list() == [bool(rate)] * 200
+    assert set(synthetic.SPLIT_SHARES) == {"train", "valid", "test"}
 
 
 def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -233,6 +198,9 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     assert digests("b", 7) == first
     other = digests("c", 8)
     assert all(other[name] != first[name] for name in first)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="file: the folder cannot be made: File exists"):
+        default().write(tmp_path / "file")
 
 
 def test_what_is_written_reads_back(tmp_path: Path) -> None:
@@ -261,15 +229,9 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
     assert sorted(pairs) == sorted(expected.select("query_id", "doc_id", "question").iter_rows())
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="file: the folder cannot be made: File exists"):
-        default().write(tmp_path / "file")
-
-
 def test_batches_meet_at_their_borders(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collection, "_BATCH", 64)
-    parts = list(batches(SyntheticConfig(passages=200)))
+    monkeypatch.setattr(synthetic, "_BATCH", 64)
+    parts = list(synthetic.batches(SyntheticConfig(passages=200)))
     assert [part.height for part in parts] == [64, 64, 64, 8]
     table = pl.concat(parts)
     assert table["doc_id"].to_list() == [str(number) for number in range(200)]
@@ -278,14 +240,225 @@ def test_batches_meet_at_their_borders(monkeypatch: pytest.MonkeyPatch) -> None:
     assert table["text"].n_unique() == 200
 
 
-def test_passages_have_the_length_and_variety_of_a_collection() -> None:
-    made = default()
-    assert 50 < made.truth["tokens"].mean() < 60
-    assert made.collection["text"].n_unique() == 5_000
-    assert made.truth["entity"].n_unique() == 625
-    assert made.truth["topic"].n_unique() == 28
-    names = np.array([name.split() for name in made.truth["entity"].unique()])
-    assert min(len(set(names[:, 0])), len(set(names[:, 1]))) > 40
+def decoy_places(config: SyntheticConfig) -> list[float]:
+    """Where each decoy stands among the sentences other than the fact, 0 to 1, found by its own words."""
+    known = templates()
+    pieces = [known.all[n].pieces for n in known.tease.ravel()]
+    forms = [[r"[\w ]+?" if i % 2 else re.escape(piece) for i, piece in enumerate(of)] for of in pieces]
+    patterns = [re.compile("".join(form)) for form in forms]
+    made = generate(config)
+    places = []
+    rows = made.collection.join(made.truth.filter("decoy"), on="doc_id", how="inner")
+    for text, fact in rows.select("text", "answer_sentence").iter_rows():
+        sentences = [one for i, one in enumerate(re.split(r"(?<=\.) ", text)) if i != fact]
+        at = next(i for i, one in enumerate(sentences) if any(pattern.fullmatch(one) for pattern in patterns))
+        places.append(at / (len(sentences) - 1))
+    return places
+
+
+@pytest.mark.parametrize(("position", "low"), [("uniform", 0.4), ("early", 0.05), ("late", 0.65)])
+def test_decoys_stand_where_they_are_planted(position: Any, low: float) -> None:
+    config = SyntheticConfig(passages=400, decoy_rate=1.0, sentences=6, decoy_position=position)
+    assert low < np.mean(decoy_places(config)) < low + 0.3
+
+
+def test_a_collection_of_some_kinds_is_about_nothing_else(tmp_path: Path) -> None:
+    known = templates()
+    made = generate(SyntheticConfig(passages=400, kinds=("ship", "dish"), decoy_position="late"))
+    wanted = {topic.noun for topic in known.topics if known.kinds[topic.kind] in ("ship", "dish")}
+    assert set(made.truth["topic"]) <= wanted < set(default().truth["topic"])
+    written = made.write(tmp_path) / "planted.json"
+    assert SyntheticConfig(**json.loads(written.read_text(encoding="utf-8"))) == made.config
+
+
+# --- questions that group words decide, and clicks skewed in training alone -------------------------------------------
+
+PLANTED = SyntheticConfig(
+    passages=2_400,
+    queries=600,
+    seed=5,
+    sentences=3,
+    relevant=2,
+    gender_rate=0.9,
+    relevance_gender_rate=1.0,
+    train_click_male_share=0.8,
+    group_query_rate=0.3,
+)
+SIDES = {"m": 1, "f": -1, "n": 0}
+
+
+@cache
+def made() -> SyntheticCollection:
+    return generate(PLANTED)
+
+
+def clicked_groups(collection: SyntheticCollection) -> pl.DataFrame:
+    """``split``, ``asks`` and the ``group`` of the clicked passage, by the lexicon, one row a question."""
+    table = score_in_memory(collection.collection, Scoring(load_lexicon())).table
+    counted = table.select("doc_id", side=(pl.col("count_m").cast(pl.Int64) - pl.col("count_f").cast(pl.Int64)).sign())
+    asked = collection.queries.select("query_id", "split", asks="group")
+    return collection.clicks.join(counted, on="doc_id").join(asked, on="query_id")
+
+
+def test_the_share_of_questions_that_group_words_decide_is_met_in_every_split() -> None:
+    counts = made().queries.group_by("split", "group").len().sort("split", "group")
+    assert counts.rows() == [
+        ("test", "f", 18), ("test", "m", 18), ("test", "n", 84),
+        ("train", "f", 63), ("train", "m", 63), ("train", "n", 294),
+        ("valid", "f", 9), ("valid", "m", 9), ("valid", "n", 42),
+    ]  # fmt: skip
+
+
+def test_clicks_are_skewed_in_training_alone() -> None:
+    neutral = clicked_groups(made()).filter(pl.col("asks") == "n")
+    shares = dict(neutral.group_by("split").agg((pl.col("side") == 1).mean()).iter_rows())
+    assert shares["train"] == pytest.approx(0.8, abs=0.002)
+    assert shares["valid"] == shares["test"] == 0.5
+    decided = clicked_groups(made()).filter(pl.col("asks") != "n")
+    assert (decided["side"] == decided["asks"].replace_strict(SIDES, return_dtype=pl.Int64)).all()
+    skewed = generate(replace(PLANTED, click_male_share=0.9))
+    of_test = clicked_groups(skewed).filter((pl.col("asks") == "n") & (pl.col("split") == "test"))
+    assert (of_test["side"] == 1).mean() == pytest.approx(0.9, abs=0.01)
+
+
+def test_relevant_passages_of_other_questions_are_in_both_wordings() -> None:
+    rows = made().qrels.join(made().truth.select("doc_id", "group"), on="doc_id")
+    rows = rows.join(made().queries.select("query_id", asks="group"), on="query_id")
+    wordings = rows.group_by("query_id", "asks").agg(pl.col("group").sort().str.join(""))
+    assert set(wordings.filter(pl.col("asks") == "n")["group"]) == {"fm"}
+    assert set(wordings.filter(pl.col("asks") == "m")["group"]) == {"mm"}
+    assert set(wordings.filter(pl.col("asks") == "f")["group"]) == {"ff"}
+    half = generate(replace(PLANTED, relevance_gender_rate=0.5, gender_rate=0.6))
+    rows = half.qrels.join(half.truth.select("doc_id", "group"), on="doc_id")
+    kinds = rows.group_by("query_id").agg(pl.col("group").sort().str.join("")).group_by("group").len()
+    assert dict(kinds.iter_rows()) == {"fm": 210, "nn": 210, "mm": 90, "ff": 90}
+
+
+def test_the_counterpart_tells_the_same_fact_with_another_answer() -> None:
+    truth = made().truth.join(made().collection, on="doc_id")
+    decided = made().queries.filter(pl.col("group") != "n")
+    for query, asks in decided.select("query_id", "group").iter_rows():
+        own, other = truth.filter(pl.col("query_id") == query), truth.filter(pl.col("counterpart") == query)
+        assert own.height == other.height == 2
+        assert set(own["group"]) == {asks}
+        assert set(other["group"]) == {"m", "f"} - {asks}
+        assert own["entity"].n_unique() == 1
+        assert set(own["entity"]) == set(other["entity"])
+        assert len({*own["answer"]}) == len({*other["answer"]}) == 1
+        assert own["answer"][0] != other["answer"][0]
+    assert other["query_id"].null_count() == 2
+
+
+def test_masking_group_words_makes_them_undecidable() -> None:
+    """Masked, a question and its twin for the other group are the same words, and so are their facts."""
+    scoring = Scoring(load_lexicon())
+    asked = made().queries.filter(pl.col("group") != "n")
+    plain, masked = asked["text"].to_list(), mask_texts(asked["text"], scoring=scoring).to_list()
+    assert all("[MASK]" in text for text in masked)
+    swapped = [text.replace(" sister ", " brother ").replace(" daughter ", " son ") for text in plain]
+    swapped = [text.replace(" mother ", " father ").replace(" grandmother ", " grandfather ") for text in swapped]
+    assert mask_texts(pl.Series(swapped), scoring=scoring).to_list() == masked
+    # The facts, without names and answers, are of the same forms for a question and for its counterpart.
+    rows = made().truth.join(blind(made().collection, scoring), on="doc_id")
+    forms: dict[bool, set[str]] = {True: set(), False: set()}
+    for row in rows.iter_rows(named=True):
+        if row["counterpart"] is not None or row["query_id"] in set(asked["query_id"]):
+            fact = row["text"].split(". ")[row["answer_sentence"]].removesuffix(".")
+            assert "[MASK]" in fact
+            form = fact.replace(row["entity"], "X").replace(row["answer"], "Y")
+            forms[row["counterpart"] is None].add(form)
+    assert forms[True] == forms[False]
+    assert len(forms[True]) == 12
+
+
+# --- found again by the lexicon and by measures ----------------------------------------------------------------------
+
+UNEVEN = SyntheticConfig(
+    passages=1000, queries=100, seed=5, gender_rate=0.6, male_share=0.7, relevant=1, relevance_male_share=0.9
+)
+
+
+@cache
+def uneven() -> SyntheticCollection:
+    return generate(UNEVEN)
+
+
+@pytest.mark.parametrize(
+    ("collection", "counts"), [(made, {"m": 1080, "f": 1080, "n": 240}), (uneven, {"m": 420, "f": 180, "n": 400})]
+)
+def test_the_built_in_lexicon_labels_every_passage_as_planted(
+    collection: Callable[[], SyntheticCollection], counts: dict[str, int]
+) -> None:
+    truth = collection().truth
+    assert dict(truth["group"].value_counts().iter_rows()) == counts
+    table = score_in_memory(collection().collection, Scoring(load_lexicon())).table
+    assert table["count_m"].to_list() == truth["count_m"].to_list()
+    assert table["count_f"].to_list() == truth["count_f"].to_list()
+    assert (table["neutrality"] == (truth["group"] == "n")).all()
+    # With whitespace tokens a word before a comma or a full stop is missed, as by the public programs.
+    table = score_in_memory(collection().collection, Scoring(load_lexicon(), "whitespace")).table
+    sign = np.sign(table["count_m"].to_numpy() - table["count_f"].to_numpy())
+    assert (sign != truth["group"].replace_strict(SIDES).to_numpy()).mean() < 0.1
+
+
+def test_a_random_order_of_everything_shows_the_planted_skew() -> None:
+    made = uneven()
+    scores = score_in_memory(made.collection, Scoring(load_lexicon()))
+    everything = made.collection.select(pl.lit("0").alias("query_id"), "doc_id", pl.lit(0.0).alias("score"))
+    found = Evaluation(Run.from_table(everything), scores)
+    # 42% male minus 18% female, and 40% neutral.
+    skew = UNEVEN.gender_rate * (2 * UNEVEN.male_share - 1)
+    assert found.random_values(parse_measure("ARaB(magnitude='bool')@10"))[0] == pytest.approx(skew)
+    assert resolve(parse_measure("RaB(magnitude='bool')@50")).expected(found)[0] == pytest.approx(skew)
+    discounts = (1 / np.log2(np.arange(2, 12))).sum()
+    assert found.random_values(parse_measure("FaiRR@10"))[0] == pytest.approx((1 - UNEVEN.gender_rate) * discounts)
+
+
+def test_rankings_with_a_planted_preference() -> None:
+    made, rng = uneven(), np.random.default_rng(0)
+    group = made.truth["group"].replace_strict(SIDES).to_numpy()
+    relevant = dict(zip(made.qrels["query_id"], made.qrels["doc_id"], strict=True))
+    frames = {}
+    for name, preference in {"fair": 0.0, "male": 2.0}.items():
+        rows = []
+        for query in made.queries["query_id"]:
+            chosen = rng.choice(1000, 60, replace=False)
+            chosen[0] = int(relevant[query])
+            docs = np.unique(chosen)
+            score = rng.normal(size=len(docs)) + preference * group[docs] + 1.5 * (docs == int(relevant[query]))
+            rows.append(pl.DataFrame({"query_id": query, "doc_id": docs.astype(str), "score": score}))
+        frames[name] = pl.concat(rows)
+    found = evenrank.audit(
+        frames, collection=made.collection, qrels=made.qrels, baseline="fair", measures="nDCG@10 ARaB@10 DeltaAPRF"
+    )
+    fair, male = found["fair"].measures, found["male"].measures
+    low, high = fair["DeltaAPRF"].ci95
+    assert low <= 0 <= high
+    assert male["DeltaAPRF"].ci95[0] > 0.3
+    assert male["DeltaAPRF"].vs_baseline.difference > 0.3
+    assert male["ARaB@10"].vs_baseline.significant
+    assert male["ARaB@10"].vs_baseline.worse > 90
+    # 90% of the gendered relevant passages are male-worded, as planted.
+    labels = made.truth.join(made.qrels, on="doc_id", how="semi")["group"].value_counts()
+    counts = dict(labels.iter_rows())
+    assert counts["m"] / (counts["m"] + counts["f"]) == pytest.approx(0.9, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("config", "digests"),
+    [
+        (
+            SyntheticConfig(passages=1000),
+            "5cc19f2e7e06 280aa1c63987 dd1e30e7d004 56d031f1e4d1 abef3c749936 28957df02c20",
+        ),
+        (PLANTED, "7bb76098ac6a beef40a3b20e 755f719a37bd e27e54d68800 6a5b3d7dffaa 08c878d723aa"),
+    ],
+)
+def test_collections_keep_their_bytes(tmp_path: Path, config: SyntheticConfig, digests: str) -> None:
+    folder = generate(config).write(tmp_path)
+    names = ("answers.json", "clicks.txt", "collection.tsv", "planted.json", "qrels.txt", "queries.tsv")
+    found = [hashlib.sha256((folder / name).read_bytes()).hexdigest()[:12] for name in names]
+    assert found == digests.split()
 
 
 @pytest.mark.parametrize(
@@ -307,9 +480,26 @@ def test_passages_have_the_length_and_variety_of_a_collection() -> None:
         ({"answer_position": "middle"}, "`answer_position`: expected uniform, early, late or a number"),
         ({"relevance_answer_position": 0.05}, "`relevance_answer_position`: expected uniform, early, late or a number"),
         ({"relevant": 1, "click_male_share": 0.8}, "the planted amounts contradict each other"),
+        ({"kinds": ("boat",)}, "`kinds`: expected some of craft, building"),
+        ({"kinds": ("ship", "ship")}, "`kinds`: expected some of craft, building"),
+        ({"decoy_position": 0.95}, "`decoy_position`: expected uniform, early, late or a number"),
+        *(
+            ({**asdict(PLANTED), **values}, message)
+            for values, message in (
+                ({"relevant": 3, "queries": 200}, "`relevant` has to be even, not 3"),
+                ({"relevance_male_share": 0.7}, "`relevance_male_share` has to be 0.5"),
+                ({"relevant": 8, "queries": 30}, "`queries`: expected 10 to 0, found 30"),
+                ({"queries": 601}, "`queries`: expected 10 to 600, found 601"),
+                ({"gender_rate": 0.1}, "the planted amounts contradict each other"),
+                ({"male_share": 0.95}, "the planted amounts contradict each other"),
+                ({"group_query_rate": 1.5}, "`group_query_rate`: expected a number from 0 to 1"),
+                ({"group_query_rate": None}, "`group_query_rate`: expected a number"),
+                ({"train_click_male_share": -0.1}, "`train_click_male_share`: expected a number from 0 to 1"),
+            )
+        ),
         ({"queries": 2_000, "relevance_male_share": 0.8}, "they need -350 with male wording among the 500 gendered"),
     ],
 )  # fmt: skip
 def test_amounts_that_cannot_be_planted_are_refused(amounts: dict[str, object], message: str) -> None:
-    with pytest.raises(EvenrankError, match=message):
+    with pytest.raises(EvenrankError, match=re.escape(message)):
         SyntheticConfig(**amounts)  # type: ignore[arg-type]

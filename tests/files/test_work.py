@@ -1,19 +1,217 @@
-"""Work that is kept: what is there is not done again, what is not ours is left alone."""
+"""Files are written whole or not at all, also by several processes; work that is kept is not done again."""
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import os
 import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenrank.files import EvenrankError, InputError
+from evenrank.files import EvenrankError, InputError, Run, atomic_path, outputs, write_run, write_text
 from evenrank.files.work import Work, alone
+from evenrank.groups import Scoring, load_lexicon, score_collection
+
+
+class Boom(Exception):
+    pass
+
+
+@pytest.mark.parametrize("error", [Boom, KeyboardInterrupt, SystemExit, OSError("cut off")])
+def test_an_error_leaves_nothing_and_the_old_file(tmp_path: Path, error: BaseException | type[BaseException]) -> None:
+    target = tmp_path / "out.txt"
+    target.write_text("old")
+    expected = InputError if isinstance(error, OSError) else error
+
+    def fail() -> None:
+        with atomic_path(target) as part:
+            part.write_text("half of the ne")
+            assert (part.parent, target.read_text()) == (tmp_path, "old")
+            raise error
+
+    with pytest.raises(expected):  # type: ignore[arg-type]
+        fail()
+    assert os.listdir(tmp_path) == ["out.txt"]
+    assert target.read_text() == "old"
+
+
+@pytest.fixture(params=[0o022, 0o077, 0o002])
+def mask(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = os.umask(request.param)
+    yield request.param
+    assert os.umask(before) == request.param
+
+
+def rights(path: Path) -> int:
+    return path.stat().st_mode & 0o7777
+
+
+def test_a_result_has_the_rights_of_any_new_file_or_of_what_it_replaces(tmp_path: Path, mask: int) -> None:
+    write_text(tmp_path / "x", "new")
+    assert rights(tmp_path / "x") == 0o666 & ~mask
+    for mode in (0o600, 0o640, 0o444, 0o666):
+        (tmp_path / "x").chmod(0o600)
+        (tmp_path / "x").write_text("old")
+        (tmp_path / "x").chmod(mode)
+        write_text(tmp_path / "x", "new")
+        assert (rights(tmp_path / "x"), (tmp_path / "x").read_text()) == (mode, "new")
+
+
+def test_models_have_the_rights_of_any_file(tmp_path: Path, mask: int) -> None:
+    pytest.importorskip("torch", reason="needs the extra [neural]")
+    from ranker_factories import knrm
+
+    folder = tmp_path / "model"
+    knrm().save(folder)
+    made = {path.name: rights(path) for path in folder.iterdir()}
+    assert made == dict.fromkeys(("model.safetensors", "vocabulary.txt", "evenrank.json"), 0o666 & ~mask)
+    (folder / "model.safetensors").chmod(0o640)
+    knrm().save(folder)
+    assert rights(folder / "model.safetensors") == 0o640
+
+
+def test_a_link_keeps_pointing_to_its_file(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link.txt").symlink_to(tmp_path / "real" / "out.txt")
+    write_text(tmp_path / "link.txt", "new")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real" / "out.txt").read_text() == "new"
+
+
+def test_a_device_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(pipe.read_text)
+        write_text(pipe, "text")
+        assert read.result() == "text"
+    assert pipe.is_fifo()
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [("none/out.txt", "No such file or directory"), ("file/out.txt", "Not a directory"), ("folder", "Is a directory")],
+)
+def test_a_place_that_cannot_be_written(tmp_path: Path, path: str, reason: str) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError) as caught:
+        write_text(tmp_path / path, "text")
+    assert str(caught.value) == f"{tmp_path / path}: cannot be written: {reason}"
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
+
+
+def ids(count: int) -> list[str]:
+    """Ids that no compression makes small."""
+    return [hashlib.sha256(str(number).encode()).hexdigest() for number in range(count)]
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("collection") / "c.tsv"
+    path.write_text("".join(f"{name}\tshe\n" for name in ids(3000)))
+    return path
+
+
+def write_a_run(source: Path, target: Path) -> None:
+    many = ids(2000)
+    write_run(Run.from_table(pl.DataFrame({"query_id": ["1"] * 2000, "doc_id": many, "score": [1.0] * 2000})), target)
+
+
+def write_scores(source: Path, target: Path) -> None:
+    score_collection(source, target, Scoring(load_lexicon()))
+
+
+def write_some_text(source: Path, target: Path) -> None:
+    write_text(target, "x" * 100_000)
+
+
+@pytest.mark.parametrize("write", [write_a_run, write_scores, write_some_text])
+def test_a_full_disk(collection: Path, no_room: tuple[Path, str], write: Callable[[Path, Path], None]) -> None:
+    folder, reason = no_room
+    target = folder / "out"
+    target.write_text("old")
+    with pytest.raises(InputError) as caught:
+        write(collection, target)
+    assert str(caught.value) == f"{target}: cannot be written: {reason}"
+    assert target.read_text() == "old"
+    assert os.listdir(folder) == ["out"]
+
+
+def left_of(target: Path) -> str:
+    """The name of what a process leaves that is killed while it writes a file."""
+    with pytest.raises(KeyboardInterrupt), atomic_path(target) as part:
+        raise KeyboardInterrupt
+    assert not part.exists()
+    return part.name
+
+
+def test_what_a_killed_process_left_goes_and_what_another_writes_stays(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    orphan = tmp_path / left_of(target)
+    others = [".out.part", ".out.0123abcd-abcd1234.part", left_of(tmp_path / "out.x"), "out.part"]
+    for name in (orphan.name, *others):
+        (tmp_path / name).write_text("half")
+    with atomic_path(target) as part:
+        assert not orphan.exists()
+        part.write_text("first")
+        write_text(target, "second")
+        assert part.read_text() == "first"
+    assert target.read_text() == "first"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["out", *others])
+
+
+def test_a_name_as_long_as_names_may_be(tmp_path: Path) -> None:
+    target = tmp_path / ("é" * 127)
+    write_text(target, "all")
+    assert [path.name for path in tmp_path.iterdir()] == [target.name]
+
+
+def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object) -> None:
+        raise OSError("No locks available")
+
+    monkeypatch.setattr(outputs.fcntl, "flock", none)
+    orphan = tmp_path / left_of(tmp_path / "out")
+    orphan.write_text("whose?")
+    write_text(tmp_path / "out", "all")
+    assert (tmp_path / "out").read_text() == "all"
+    assert orphan.exists()
+
+
+def test_many_writers_of_one_file(tmp_path: Path) -> None:
+    """Each tidies up behind the others while they write: none loses its file, and the result is one of theirs."""
+    target = tmp_path / "out"
+    together = threading.Barrier(6)
+
+    def write(number: int) -> None:
+        together.wait()
+        for turn in range(30):
+            with atomic_path(target) as part, part.open("w") as stream:
+                for _ in range(20):
+                    stream.write(f"{number} {turn}\n")
+                    stream.flush()
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(write, range(6)))
+    lines = target.read_text().splitlines()
+    assert len(lines) == 20
+    assert len(set(lines)) == 1
+    assert lines[0].endswith(" 29")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+# --- work that is kept ------------------------------------------------------------------------------------------------
 
 MADE_FROM = {"model": "m", "settings": {"seed": 1}}
 DATA = r"part-\d\.txt"
@@ -54,23 +252,19 @@ def test_only_what_is_missing_is_done_again(tmp_path: Path, where: str) -> None:
         begin(f"{where}{folder}", 1)
 
 
-@WHERE
-@pytest.mark.parametrize("content", [None, b"", b'{"file": null', b"[4]", b"[" * 9999, b"\xff", b'{"report": 1}'])
-def test_a_part_without_a_mark_is_done_again(tmp_path: Path, content: bytes | None, where: str) -> None:
-    folder = tmp_path / "out"
-    begin(folder, 2)
-    mark = folder / "_done-000001.json"
-    mark.unlink() if content is None else mark.write_bytes(content)
-    assert begin(f"{where}{folder}", 3) == [1, 2]
+NO_MARKS = (None, b"", b'{"file": null', b"[4]", b"[" * 9999, b"\xff", b'{"report": 1}')
 
 
 @WHERE
-@pytest.mark.parametrize("content", [None, b"of another size"])
-def test_a_part_that_is_not_whole_is_done_again(tmp_path: Path, content: bytes | None, where: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [*(("_done-000001.json", mark) for mark in NO_MARKS), ("part-1.txt", None), ("part-1.txt", b"of another size")],
+)
+def test_a_part_that_is_not_whole_is_done_again(tmp_path: Path, name: str, content: bytes | None, where: str) -> None:
     folder = tmp_path / "out"
     begin(folder, 3)
-    part = folder / "part-1.txt"
-    part.unlink() if content is None else part.write_bytes(content)
+    damaged = folder / name
+    damaged.unlink() if content is None else damaged.write_bytes(content)
     assert begin(f"{where}{folder}", 3) == [1]
 
 

@@ -12,31 +12,20 @@ from scipy.stats import chi2_contingency, norm, t
 from scipy.stats.contingency import relative_risk
 from statsmodels.api import OLS
 from statsmodels.stats.contingency_tables import StratifiedTable
-from statsmodels.stats.proportion import (
-    confint_proportions_2indep,
-    proportion_confint,
-)
-from statsmodels.stats.proportion import (
-    test_proportions_2indep as proportions_test,
-)
+from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
+from statsmodels.stats.proportion import test_proportions_2indep as proportions_test
 
 from evenrank.files.types import Array
-from evenrank.stats.ratios import (
-    RateRatio,
-    Selection,
-    corrected_ratios,
-    mantel_haenszel_ratio,
-    proportion,
-    rate_ratios,
-)
+from evenrank.stats import ratios
+from evenrank.stats.ratios import RateRatio, Selection, corrected_ratios, rate_ratios
 
 seeds = st.integers(0, 10_000)
 
 
 def test_wilson_interval_of_statsmodels() -> None:
     for part, n in ((0, 5), (3, 7), (10, 10), (120, 400)):
-        assert proportion(part, n) == pytest.approx(proportion_confint(part, n, method="wilson"))
-    assert proportion(0, 0) is None
+        assert ratios.proportion(part, n) == pytest.approx(proportion_confint(part, n, method="wilson"))
+    assert ratios.proportion(0, 0) is None
 
 
 def of_counts(selected: list[float], candidates: list[int]) -> list[RateRatio]:
@@ -105,6 +94,10 @@ def test_small_groups_have_a_ratio_and_nobody_is_compared_with_them() -> None:
     assert of_counts([0, 9], [0, 30])[0].reason == "no candidates"
     none = "no group has 10 people and 2% of the candidates"
     assert [(ratio.reason, ratio.below) for ratio in of_counts([3, 5], [6, 6])] == [(none, False)] * 2
+    # Few people are few, however often they apply.
+    weights, person = np.repeat(np.eye(2), [90, 300], axis=0), np.append(np.arange(90) % 9, np.arange(9, 309))
+    ratio = rate_ratios(Selection.of_rows(np.tile([1.0, 0.0], 195), weights, person))[0]
+    assert (ratio.n, ratio.reason) == (9, few)
 
 
 def test_smallest_detectable_ratio_is_shown_in_four_of_five_samples() -> None:
@@ -240,12 +233,6 @@ def test_the_same_people_are_no_more_people() -> None:
         assert others.p_equal < repeated.p_equal / 100
 
 
-def test_groups_of_few_people_are_small_however_often_they_apply() -> None:
-    weights, person = np.repeat(np.eye(2), [90, 300], axis=0), np.append(np.arange(90) % 9, np.arange(9, 309))
-    ratio = rate_ratios(Selection.of_rows(np.tile([1.0, 0.0], 195), weights, person))[0]
-    assert (ratio.n, ratio.reason) == (9, "fewer than 10 people")
-
-
 def test_a_rate_that_is_hardly_known_gives_no_interval() -> None:
     # All that is selected of the second group is one of 15 people, in each of 40 lists.
     person = np.append(np.arange(15), np.tile(np.arange(15, 30), 40))
@@ -261,8 +248,8 @@ def test_ratio_within_lists_of_statsmodels(seed: int) -> None:
     candidates = rng.integers(1, 30, (4, 2)).astype(float)
     selected = np.maximum(1, np.floor(candidates * rng.random((4, 2))))
     tables = [np.stack([x, n - x], axis=1) for x, n in zip(selected, candidates, strict=True)]
-    assert mantel_haenszel_ratio(selected, candidates) == pytest.approx(StratifiedTable(tables).riskratio_pooled)
-    assert mantel_haenszel_ratio(selected[:1], candidates[:1]) is None
+    assert ratios.mantel_haenszel_ratio(selected, candidates) == pytest.approx(StratifiedTable(tables).riskratio_pooled)
+    assert ratios.mantel_haenszel_ratio(selected[:1], candidates[:1]) is None
 
 
 @given(seeds, st.integers(2, 4), st.booleans())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -112,3 +113,21 @@ def gendered(still: Path, home: Path) -> Path:
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tiny_bert(tmp_path_factory.mktemp("plain") / "bert", hidden=16, layers=1))
+
+
+@pytest.fixture
+def snapshots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Copies of a run's folder as it is after each checkpoint first saved: what a kill there would leave."""
+    from evenrank.training.trainer import CheckpointTrainer
+
+    plain = CheckpointTrainer._save_checkpoint
+
+    def save(self, model, trial):
+        plain(self, model, trial)
+        kept = tmp_path / "snapshots" / str(self.state.global_step)
+        if not kept.exists():
+            shutil.copytree(self.folder, kept)
+
+    monkeypatch.setattr(CheckpointTrainer, "_save_checkpoint", save)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    return tmp_path / "snapshots"

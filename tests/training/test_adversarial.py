@@ -142,9 +142,10 @@ def test_leakage_by_hand():
 
 def test_a_run_with_an_adversary_and_one_that_goes_on(home, tmp_path):
     settings = ("ranker.kind=cat", "adversary.label=any", "training.batch=5", "training.max_steps=8")
-    settings += ("training.optimizer=adam", "training.epsilon=1e-5", "training.keep=last", "validation.depths=")
+    settings += ("training.optimizer=adam", "training.epsilon=1e-5", "validation.depths=")
     done = fair(home / "r.toml", tmp_path / "a", *settings)
     result = result_of(done)
+    assert (result["checkpoint"]["rule"], result["checkpoint"]["step"]) == ("last", 8)
     for when in ("before", "after"):
         leakage = result["leakage"][when]
         assert leakage["ci95"][0] <= leakage["balanced_accuracy"] <= leakage["ci95"][1]

@@ -109,10 +109,10 @@ def rows(page: ExperimentPage, name: str) -> dict[str, Any]:
     return {row.system: row for layout, found in page.layouts if layout.name == name for row in found}
 
 
-def written(folder: Path) -> Path:
-    """The files that full reads, of a built-in collection: queries as annotated, words of gender."""
+def written(folder: Path, annotated: slice) -> Path:
+    """The files that full reads, of a built-in collection of 100 queries: those annotated, words of gender."""
     made = generate(SyntheticConfig(passages=800, queries=100, sentences=3, gender_rate=0.9)).write(folder)
-    annotated = "".join(f'{q},"{t}",n\n' for q, t in read_queries(made / "queries.tsv").iter_rows())
-    (made / "annotated.csv").write_text(annotated, encoding="utf-8")
+    rows = "".join(f'{q},"{t}",n\n' for q, t in read_queries(made / "queries.tsv")[annotated].iter_rows())
+    (made / "annotated.csv").write_text(rows, encoding="utf-8")
     (made / "words.txt").write_text("he,m\nhis,m\nbrother,m\nshe,f\nher,f\nsister,f\n", encoding="utf-8")
     return made

@@ -270,7 +270,7 @@ def test_full_settings_are_the_published_ones() -> None:
 @pytest.mark.slow
 def test_full_runs_on_stand_ins(done: Done, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The scale full with its own recipe; the grid of the base rankers chooses by validation."""
-    made = written(tmp_path / "made")
+    made = written(tmp_path / "made", slice(None))
     text = Text(str(made / "collection.tsv"), read_queries(made / "queries.tsv"), read_qrels(made / "clicks.txt"))
     monkeypatch.setattr(ibbr, "msmarco", lambda: text)
     files = {"queries-gender-annotated": "annotated.csv", "gender-representative": "words.txt"}

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 import torch
 from huggingface_hub.repocard_data import model_index_to_eval_results
@@ -18,7 +17,7 @@ from evenrank.models.encoders import DotRanker
 from evenrank.training import losses
 from evenrank.training.recipes import load_recipe
 from evenrank.training.run import last_checkpoint, train_recipe
-from training_runs import assert_same, card_of, fair, logged, recipe, result_of, two_processes, weights
+from training_runs import assert_same, card_of, fair, logged, recipe, result_of, weights
 
 
 def test_what_a_run_leaves(home, done):
@@ -83,31 +82,6 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not(home, done, t
     assert logged(other)[0]["loss"] != logged(done)[0]["loss"]
 
 
-def test_the_loss_falls(still, tmp_path):
-    found = fair(still, tmp_path / "l", "training.max_steps=32", "training.evaluate_every=32", "validation.depths=")
-    losses = [line["loss"] for line in logged(found) if "loss" in line]
-    assert np.mean(losses[-3:]) < 0.7 * np.mean(losses[:3])
-
-
-@pytest.mark.slow
-def test_two_processes_train_to_the_weights_of_one_with_the_doubled_batch(still, tmp_path):
-    two = two_processes(still, tmp_path)
-    # 16 queries: the last batch of an epoch has 4, and those that fill it up for the second process do not count.
-    one = fair(still, tmp_path / "one", "training.batch=6")
-    assert_same(one, two, tolerance=2e-5)
-    for first, second in zip(logged(one), logged(two), strict=True):
-        assert first.get("loss") == pytest.approx(second.get("loss"), abs=1e-5)
-
-
-def test_cached_gradients_train_to_the_same_weights(still, tmp_path):
-    # Two batches of two accumulated are one batch of four.
-    ways = [], ["training.cached=5"], ["training.batch=2", "training.accumulation=2"]
-    common = ("training.max_steps=4", "validation.depths=")
-    runs = [fair(still, tmp_path / str(i), *common, *way) for i, way in enumerate(ways)]
-    for other in runs[1:]:
-        assert_same(runs[0], other, tolerance=2e-5)
-
-
 def test_a_loss_that_is_no_number_stops_and_keeps_the_checkpoint(home, tmp_path, monkeypatch):
     calls = iter(range(1, 9))
     monkeypatch.setitem(
@@ -127,11 +101,6 @@ def test_a_loss_that_is_no_number_before_a_checkpoint_leaves_nothing(home, tmp_p
     with pytest.raises(EvenrankError, match=r"step 1: the loss is nan .*; there is no checkpoint yet$"):
         fair(home / "r.toml", tmp_path / "r")
     assert not (tmp_path / "r").exists()
-
-
-def test_training_stops_when_validation_no_longer_improves(home, tmp_path):
-    found = fair(home / "r.toml", tmp_path / "e", "training.learning_rate=1e-12", "training.patience=1")
-    assert result_of(found)["steps"] == 8
 
 
 def test_learning_rates_by_parameter_group(home, tmp_path):

@@ -143,6 +143,7 @@ def test_what_an_adversary_of_a_huge_factor_lost_is_named_first(gendered: Path, 
     base = fair(gendered, tmp_path / "base", "fairness=", "training.max_steps=40", "training.evaluate_every=20")
     before = result_of(base)
     assert "base" not in before
+    assert before["value"] > before["first_stage"] + 0.1
     further = [f'ranker.model="{base / "model"}"', "validation.depths=", "training.max_steps=1", "training.warmup=0"]
     further += ["training.schedule=constant", "training.learning_rate=1e-12", f"validation.depth={before['depth']}"]
     # Training further with a term measures the base; without one there is nothing to hold against it.

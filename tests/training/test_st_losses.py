@@ -152,6 +152,8 @@ def test_sides_of_passages_by_their_ids(checkpoint: str) -> None:
     with warnings.catch_warnings(action="error"):
         streamed = with_group_labels(identified().to_iterable_dataset(), labels=labels, id_columns=IDS)
         assert [row["label"] for row in streamed] == rows
+        known = as_labels({**LABELS, "d": "none"}, neutral=["none"])
+        assert with_group_labels(identified(), labels=known, id_columns=IDS)["label"][:] == rows
     assert set(next(iter(streamed))) == set(found.column_names)
     both = with_group_labels(datasets.DatasetDict(one=identified()), labels=labels, id_columns=IDS)
     swapped = with_group_labels(identified(), labels.with_poles("f,m"), id_columns=IDS)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from evenrank.files.synthetic import SyntheticConfig
+from evenrank.files import read_queries
+from evenrank.files.synthetic import SyntheticConfig, generate
 from evenrank.papers import expansion, ibbr, position, sampling
 from evenrank.papers.checks import Options
 from evenrank.papers.report import ExperimentPage
@@ -105,3 +107,12 @@ def micro_position(encoder: str) -> position.PositionSettings:
 def rows(page: ExperimentPage, name: str) -> dict[str, Any]:
     """The rows of a page's table by their systems."""
     return {row.system: row for layout, found in page.layouts if layout.name == name for row in found}
+
+
+def written(folder: Path, annotated: slice) -> Path:
+    """The files that full reads, of a built-in collection of 100 queries: those annotated, words of gender."""
+    made = generate(SyntheticConfig(passages=800, queries=100, sentences=3, gender_rate=0.9)).write(folder)
+    rows = "".join(f'{q},"{t}",n\n' for q, t in read_queries(made / "queries.tsv")[annotated].iter_rows())
+    (made / "annotated.csv").write_text(rows, encoding="utf-8")
+    (made / "words.txt").write_text("he,m\nhis,m\nbrother,m\nshe,f\nher,f\nsister,f\n", encoding="utf-8")
+    return made

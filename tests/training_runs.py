@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,6 @@ from safetensors.torch import load_file
 
 from evenrank.training.recipes import Recipe, load_recipe
 from evenrank.training.run import train_recipe as train
-
-# transformers and accelerate warn of what they do themselves.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 
 
 def recipe(home: Path, out: Path, *settings: str) -> Recipe:
@@ -84,3 +82,11 @@ def fair(recipe: Path, out: Path, *settings: str) -> Path:
 
 def logged(folder: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def result_of(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "result.json").read_text(encoding="utf-8"))
+
+
+def card_of(folder: Path) -> str:
+    return (folder / "model" / "README.md").read_text(encoding="utf-8")

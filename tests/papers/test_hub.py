@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,46 +21,24 @@ from tiny_models import tiny_bert
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
 
-def recipe_models() -> set[str]:
-    """The names on the hub in the shipped recipes; a path under runs/ is another recipe's result."""
+def models_of_all() -> list[str]:
+    """The names on the hub that a shipped recipe or an experiment at any scale looks up."""
     found = {load_recipe(name).ranker.model for name in shipped_recipes()}
-    return {name for name in found if name is not None and not name.startswith("runs/")}
-
-
-def experiment_models() -> set[str]:
-    """The names on the hub that an experiment looks up at any scale."""
-    found: set[str] = set()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checks, "model_bytes", lambda name: found.add(name) or 1)
-        for name in NAMES:
-            for scale in ("tiny", "real", "full"):
-                study_of(name, scale, out=Path("nowhere")).needs()
-    return {name for name in found if not Path(name).is_dir() and not name.startswith("real-data/")}
-
-
-@pytest.fixture(scope="module")
-def pickled(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("pickled")
-    (folder / "config.json").write_bytes((model / "config.json").read_bytes())
-    (folder / "pytorch_model.bin").write_bytes(b"never read")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_bert(tmp_path_factory.mktemp("model") / "tiny")
+        for name, scale in product(NAMES, ("tiny", "real", "full")):
+            study_of(name, scale, out=Path("nowhere")).needs()
+    # A path under runs/ is another recipe's result.
+    own = ("runs/", "real-data/")
+    return sorted(name for name in found if name and not name.startswith(own) and not Path(name).is_dir())
 
 
 def asked(script: str, names: Sequence[str], address: str, home: Path) -> list[Any]:
     """What a script prints as JSON, in a process whose hub is the stand-in; ``names`` are its ``names``."""
     environment = {**os.environ, "HF_ENDPOINT": address, "HF_HOME": str(home)}
-    head = "import json, sys\nnames, home = json.loads(sys.argv[1]), sys.argv[2]\n"
-    done = subprocess.run(
-        [sys.executable, "-c", head + script, json.dumps(names), str(home)],
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+    program = f"import json, sys\nnames, home = json.loads(sys.argv[1]), sys.argv[2]\n{script}"
+    command = [sys.executable, "-c", program, json.dumps(names), str(home)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -81,11 +60,13 @@ for name in names[:2]:
 """
 
 
-def test_every_model_of_every_recipe_and_experiment_is_found_and_loads(
-    model: Path, pickled: Path, tmp_path: Path
-) -> None:
+def test_every_model_of_every_recipe_and_experiment_is_found_and_loads(tmp_path: Path) -> None:
     """Each is looked up without its weights; two are loaded."""
-    names = sorted(recipe_models() | experiment_models())
+    model, pickled = tiny_bert(tmp_path / "tiny"), tmp_path / "pickled"
+    pickled.mkdir()
+    (pickled / "config.json").write_bytes((model / "config.json").read_bytes())
+    (pickled / "pytorch_model.bin").write_bytes(b"never read")
+    names = models_of_all()
     assert {*names} >= PUBLISHED
     # One of them as many on the hub are: pickled weights, and safe ones that the hub's converter offers.
     models = dict.fromkeys(names, model) | {names[0]: pickled, "older/model": pickled}
@@ -94,16 +75,14 @@ def test_every_model_of_every_recipe_and_experiment_is_found_and_loads(
     size = sum(file.stat().st_size for file in model.iterdir() if file.suffix in (".json", ".txt", ".safetensors"))
     assert found[: len(names)] == [[size, None]] * len(names)
     older, none, downloaded, *loaded = found[len(names) :]
-    assert [older[1], none[1]] == [
-        "older/model: the hub has no weights of it as model.safetensors, and pickled ones are not loaded"
-        " (`model`: an encoder=FOLDER names another)",
-        "owner/none: no such folder, and the hub has no public model of this name (`model`: an encoder=FOLDER names"
-        " another)",
-    ]
+    another = "(`model`: an encoder=FOLDER names another)"
+    unsafe = "the hub has no weights of it as model.safetensors, and pickled ones are not loaded"
+    assert older[1] == f"older/model: {unsafe} {another}"
+    assert none[1] == f"owner/none: no such folder, and the hub has no public model of this name {another}"
     assert downloaded == []
     assert len(loaded) == 2
     assert all("model.safetensors" in files for files in loaded)
-    assert not list(tmp_path.rglob("*.bin"))
+    assert not list((tmp_path / "home").rglob("*.bin"))
 
 
 PUBLISHED = {

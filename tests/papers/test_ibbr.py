@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 
 from evenrank.files import EvenrankError, Run, read_qrels, read_queries, read_run
-from evenrank.files.synthetic import SyntheticConfig, generate
 from evenrank.papers import ibbr
 from evenrank.papers.checks import Options
 from evenrank.papers.claims import claims_of, published_rows
@@ -19,7 +18,7 @@ from evenrank.papers.figures import Figures
 from evenrank.papers.ibbr import IBBRStudy, _agreement, _changes, least, offset_of, shifted
 from evenrank.papers.report import ExperimentPage, page_of
 from evenrank.papers.sources import Lists, Text
-from micro_studies import TRAINING, WORDS, micro_ibbr, rows
+from micro_studies import micro_ibbr, rows, written
 from slow_ibbr import slow_figures
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -122,20 +121,17 @@ def test_the_best_weight_keeps_the_utility(monkeypatch: pytest.MonkeyPatch, tmp_
 def rankers(**changed: tuple[float, float]) -> Figures:
     """Five seeds of 200 queries of a term that works: by row MRR and ΔA-PRF."""
     means = {
-        "BM25": (0.3, 0.0),
-        "BERT-L2 none": (0.5, 0.2),
-        "BERT-L2 none, even clicks": (0.5, 0.0),
-        "BERT-L2 TS best": (0.495, 0.01),
-        "BERT-L2 PD best": (0.48, 0.1),
-        "BERT-L2 TS auto": (0.49, 0.02),
-        "BERT-L2 PD auto": (0.48, 0.12),
+        "none": (0.5, 0.2),
+        "none, even clicks": (0.5, 0.0),
+        "TS best": (0.495, 0.01),
+        "PD best": (0.48, 0.1),
+        "TS auto": (0.49, 0.02),
+        "PD auto": (0.48, 0.12),
     }
+    means |= {key.replace("_", " "): one for key, one in changed.items()}
     rng = np.random.default_rng(0)
     found, ids = Figures(False), [str(one) for one in range(200)]
-    for name, (mrr, gap) in {
-        **means,
-        **{f"BERT-L2 {key}".replace("_", " "): one for key, one in changed.items()},
-    }.items():
+    for name, (mrr, gap) in {"BM25": (0.3, 0.0), **{f"BERT-L2 {row}": one for row, one in means.items()}}.items():
         for seed in range(5):
             same = ("MRR", "R@10", "nDCG@10", "MRR over all questions")
             for figure, mean, spread in (*((one, mrr, 0.05) for one in same), ("ΔA-PRF", gap, 0.02)):
@@ -149,9 +145,8 @@ def verdicts(figures: Figures) -> dict[str, str]:
 
 def test_the_claims_hold_where_they_hold() -> None:
     found = verdicts(rankers())
-    assert {key for key, state in found.items() if state == "supported"} == {
-        "gap", "ts_bias", "minimal_cost_l2", "ts_pd_bias", "over_bm25",
-    }  # fmt: skip
+    supported = {key for key, state in found.items() if state == "supported"}
+    assert supported == {"gap", "ts_bias", "minimal_cost_l2", "ts_pd_bias", "over_bm25"}
     assert found["signs"] == "undecided"
 
 
@@ -172,11 +167,9 @@ def test_each_claim_can_fail(changed: dict[str, tuple[float, float]], refuted: s
 
 
 def test_a_ranker_below_bm25_supports_nothing() -> None:
-    broken = {name: (mrr - 0.3, gap) for name, (mrr, gap) in {
-        "none": (0.5, 0.2), "TS_best": (0.495, 0.01), "PD_best": (0.48, 0.1), "TS_auto": (0.49, 0.02),
-        "PD_auto": (0.48, 0.12), "none,_even_clicks": (0.5, 0.1),
-    }.items()}  # fmt: skip
-    assert "supported" not in verdicts(rankers(**broken)).values()
+    gaps = {"none": 0.2, "TS_best": 0.01, "PD_best": 0.1, "TS_auto": 0.02, "PD_auto": 0.12, "none,_even_clicks": 0.1}
+    broken = rankers(**{name: (0.19, gap) for name, gap in gaps.items()})
+    assert "supported" not in verdicts(broken).values()
 
 
 # --- figures of two rows, and of all weights -------------------------------------------------------------------------
@@ -254,22 +247,18 @@ def test_the_offset_removes_the_gap_and_no_less_does(leaning: tuple[Run, pl.Data
 def test_full_settings_are_the_published_ones() -> None:
     full = IBBRStudy.settings_of("full", Options(vectors="glove.42B.300d.txt", model=("BERT-L4=here",)))
     assert set(full.weights.values()) == {(0.1, 0.5, 1.0, 5.0, 10.0)}
-    printed = {
-        (row["system"], row["figure"]): int(row["value"]) for row in published_rows("ibbr") if row["table"] == "Table 3"
-    }
-    assert full.sizes == {
-        "dpr": printed["DPR", "train"],
-        "dpr_dev": printed["DPR", "dev"],
-        **{part: printed["Fairness", part] for part in ("train", "dev", "test")},
-    }
+    third = [row for row in published_rows("ibbr") if row["table"] == "Table 3"]
+    names = {("DPR", "train"): "dpr", ("DPR", "dev"): "dpr_dev"}
+    names |= {("Fairness", part): part for part in ("train", "dev", "test")}
+    printed = {(row["system"], row["figure"]): int(row["value"]) for row in third}
+    assert full.sizes == {name: printed[place] for place, name in names.items()}
     base, ranker = full.base or {}, full.rankers["BERT-L2"]
     assert (full.listed, full.fair_data["negatives"], base["batch"], len(full.seeds)) == (200, 199, 150, 10)
     assert full.base_grid == {"learning_rate": (3e-6, 3e-5, 3e-4), "batch": (100, 120, 150)}
-    named = {"learning_rate": 3e-5, "schedule": "linear", "warmup": 0.1, "weight_decay": 0.01}
-    assert {name: base[name] for name in named} == named
+    assert {"learning_rate": 3e-5, "schedule": "linear", "warmup": 0.1, "weight_decay": 0.01}.items() <= base.items()
     assert full.fair["keep"] == "last"
     shape = {"pooling": "cls", "towers": "separate", "query_length": 100, "passage_length": 100}
-    assert {name: ranker[name] for name in shape} == shape
+    assert shape.items() <= ranker.items()
     # The vector is that of [CLS], of either size.
     assert "dimensions" not in ranker
     assert dict(full.models) == {"BERT-L2": "google/bert_uncased_L-2_H-128_A-2", "BERT-L4": "here"}
@@ -281,15 +270,12 @@ def test_full_settings_are_the_published_ones() -> None:
 @pytest.mark.slow
 def test_full_runs_on_stand_ins(done: Done, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The scale full with its own recipe; the grid of the base rankers chooses by validation."""
-    made = generate(SyntheticConfig(passages=800, queries=100, sentences=3, gender_rate=0.9)).write(tmp_path / "made")
-    queries = read_queries(made / "queries.tsv")
-    (made / "annotated.csv").write_text("".join(f'{q},"{t}",n\n' for q, t in queries.iter_rows()), encoding="utf-8")
-    (made / "words.txt").write_text("he,m\nhis,m\nbrother,m\nshe,f\nher,f\nsister,f\n", encoding="utf-8")
-    text = Text(str(made / "collection.tsv"), queries, read_qrels(made / "clicks.txt"))
+    made = written(tmp_path / "made", slice(None))
+    text = Text(str(made / "collection.tsv"), read_queries(made / "queries.tsv"), read_qrels(made / "clicks.txt"))
     monkeypatch.setattr(ibbr, "msmarco", lambda: text)
     files = {"queries-gender-annotated": "annotated.csv", "gender-representative": "words.txt"}
     monkeypatch.setattr("evenrank.fetch", lambda name, out: [made / files[name]])
-    encoder = done[0].data(0).encoder
+    encoder, micro = done[0].data(0).encoder, micro_ibbr()
     full = IBBRStudy.settings_of("full", Options(model=(f"BERT-L2={encoder}", f"BERT-L4={encoder}")))
     small = {"batch": 8, "epochs": 1.0, "cached": 16, "precision": "float32"}
     settings = replace(
@@ -306,7 +292,7 @@ def test_full_runs_on_stand_ins(done: Done, tmp_path: Path, monkeypatch: pytest.
         fair={**full.fair, **small, "evaluate_every": 2},
         weights={"PD": (0.1,), "TS": (0.1,)},
         scores=(),
-        baselines={"KNRM": {"ranker": {"kind": "knrm", **WORDS}, "training": {**TRAINING, "max_steps": 1}}},
+        baselines=micro.baselines,
     )
     study = IBBRStudy(settings, tmp_path / "full")
     figures = study.run(1)

@@ -61,21 +61,17 @@ def test_many_chunks_give_the_same_lists(
     assert read_run(again.run).table.equals(read_run(part.run).table)
 
 
-def test_an_interrupted_draw_leaves_no_file(
+def test_an_interrupted_draw_leaves_no_file_and_files_that_are_there_stay(
     monkeypatch: pytest.MonkeyPatch, text: Text, lists: Lists, tmp_path: Path
 ) -> None:
     part = lists.part("train", text.queries, text.qrels)
-    monkeypatch.setattr("evenrank.mitigation.negatives.manifest_of", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        lists.negatives(part, {tmp_path / "a.parquet": 0.0, tmp_path / "b.parquet": 0.6}, **DRAWN)
+    files = {tmp_path / "a.parquet": 0.0, tmp_path / "b.parquet": 0.6}
+    with monkeypatch.context() as patch:
+        patch.setattr("evenrank.mitigation.negatives.manifest_of", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            lists.negatives(part, files, **DRAWN)
     assert not list(tmp_path.glob("*.parquet"))
-
-
-def test_files_that_are_there_are_left_as_they_are(
-    monkeypatch: pytest.MonkeyPatch, text: Text, lists: Lists, tmp_path: Path
-) -> None:
-    part, file = lists.part("train", text.queries, text.qrels), tmp_path / "a.parquet"
-    lists.negatives(part, {file: 0.0}, **DRAWN)
+    lists.negatives(part, files, **DRAWN)
     monkeypatch.setattr(Lists, "searched", lambda *_: pytest.fail("searched again"))
-    lists.negatives(part, {file: 0.0}, **DRAWN)
+    lists.negatives(part, files, **DRAWN)
     assert lists.part("train", text.queries, text.qrels) == part

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
+import slow
 from evenrank.files import read_qrels, read_queries, read_run, write_run
-from evenrank.files.synthetic import SyntheticConfig, generate
 from evenrank.files.tokens import tokenize
 from evenrank.groups import load_lexicon
 from evenrank.mitigation.negatives import NegativeSettings
@@ -22,9 +23,8 @@ from evenrank.papers.claims import claims_of, published_rows
 from evenrank.papers.figures import Figures
 from evenrank.papers.report import ExperimentPage, page_of
 from evenrank.papers.sampling import SamplingStudy
-from evenrank.papers.sources import Text
-from evenrank.training.recipes import load_recipe
-from micro_studies import TRAINING, micro_sampling, rows
+from evenrank.papers.sources import Lists, Text
+from micro_studies import TRAINING, micro_sampling, rows, written
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 Done = tuple[SamplingStudy, Figures, ExperimentPage]
@@ -54,83 +54,69 @@ def test_tables_have_the_published_rows_and_the_yardsticks(done: Done) -> None:
     }  # fmt: skip
 
 
-class Words:
-    """Counts of male and female words by a loop over tokens."""
+Counts = dict[str, tuple[int, int]]
 
-    def __init__(self, collection: Path) -> None:
-        entries = load_lexicon().entries("word")
-        longest = max(map(len, entries))
-        self.counts = {}
-        for line in collection.read_text(encoding="utf-8").splitlines():
-            doc, text = line.split("\t", 1)
-            tokens, found, place = tokenize(text), {"m": 0, "f": 0}, 0
-            while place < len(tokens):
-                for size in range(longest, 0, -1):
-                    group = entries.get(tuple(tokens[place : place + size]))
-                    if group:
-                        found[group] += 1
-                        place += size - 1
-                        break
-                place += 1
-            self.counts[doc] = found["m"], found["f"]
 
-    def arab(self, docs: list[str], kind: str) -> float:
-        def magnitude(count: int) -> float:
-            return math.log(1 + count) if kind == "tf" else float(count > 0)
+def counted(collection: Path) -> Counts:
+    """Male and female words of each document, by a loop over its tokens."""
+    entries, found = load_lexicon().entries("word"), {}
+    for line in collection.read_text(encoding="utf-8").splitlines():
+        doc, text = line.split("\t", 1)
+        tokens, counts, place = tokenize(text), {"m": 0, "f": 0}, 0
+        while place < len(tokens):
+            for size in range(max(map(len, entries)), 0, -1):
+                group = entries.get(tuple(tokens[place : place + size]))
+                if group:
+                    counts[group] += 1
+                    place += size - 1
+                    break
+            place += 1
+        found[doc] = counts["m"], counts["f"]
+    return found
 
-        lean = [magnitude(m) - magnitude(f) for m, f in (self.counts[doc] for doc in docs)]
-        total = sum(sum(lean[:rank]) / rank for rank in range(1, min(10, len(docs)) + 1))
-        return total / min(10, len(docs))
 
-    def neutrality(self, doc: str) -> float:
-        m, f = self.counts[doc]
-        return 1.0 if m + f <= 1 else 1 - abs(m / (m + f) - 0.5) - abs(f / (m + f) - 0.5)
+def slow_bias(counts: Counts, docs: list[str], background: list[str]) -> dict[str, float]:
+    """The bias of a list at 10."""
 
-    def nfairr(self, docs: list[str], background: list[str]) -> float:
-        best = sorted(map(self.neutrality, background), reverse=True)
-        gain = [
-            sum(one / math.log2(2 + i) for i, one in enumerate(values[:10]))
-            for values in ([self.neutrality(doc) for doc in docs], best)
-        ]
-        return gain[0] / gain[1]
+    def gain(of: list[float]) -> float:
+        return slow.fairr(of, 10)
+
+    neutral, best = ([slow.neutrality([*counts[doc]], [0.5, 0.5], 1) for doc in of] for of in (docs, background))
+    tf, any_ = ([weight(m) - weight(f) for m, f in map(counts.get, docs)] for weight in (math.log1p, bool))
+    found = {"NFaiRR@10": gain(neutral) / gain(sorted(best, reverse=True))}
+    return found | {"ARaB tf@10": slow.arab(tf, 10), "ARaB bool@10": slow.arab(any_, 10)}
 
 
 def lists(path: Path | str) -> dict[str, list[str]]:
-    """A run file's documents, by falling score, ties by falling id."""
-    found: dict[str, list[tuple[float, str]]] = {}
-    for line in Path(path).read_text(encoding="utf-8").splitlines():
-        query, _, doc, _, score, _ = line.split()
-        found.setdefault(query, []).append((float(score), doc))
-    return {query: [doc for _, doc in sorted(one, reverse=True)] for query, one in found.items()}
+    """A run file's documents by query."""
+    return {query: [doc for doc, _ in ranked] for query, ranked in slow.rankings(read_run(path)).items()}
 
 
 @pytest.mark.parametrize("arm", ["random", "bias-aware"])
 def test_the_bias_of_a_row_by_plain_loops(done: Done, arm: str) -> None:
     study, figures, _ = done
-    found: dict[str, list[float]] = {"NFaiRR@10": [], "ARaB tf@10": [], "ARaB bool@10": []}
+    found = []
     for seed in (0, 1):
-        words, back = Words(study.folder / f"data-{seed}/collection.tsv"), lists(study.data(seed).parts["QS1"].run)
+        counts, back = counted(study.folder / f"data-{seed}/collection.tsv"), lists(study.data(seed).parts["QS1"].run)
         ranked = lists(study.home(seed) / f"BERT-base-{arm}" / "QS1.run")
         assert len(ranked) == 40
-        found["NFaiRR@10"].append(float(np.mean([words.nfairr(docs, back[query]) for query, docs in ranked.items()])))
-        for kind in ("tf", "bool"):
-            found[f"ARaB {kind}@10"].append(float(np.mean([words.arab(docs, kind) for docs in ranked.values()])))
-    for name, values in found.items():
-        assert figures.mean(f"{name} on QS1", f"BERT-base {arm}") == pytest.approx(np.mean(values), abs=1e-9)
+        found += [slow_bias(counts, docs, back[query]) for query, docs in ranked.items()]
+    for name in found[0]:
+        mean = np.mean([one[name] for one in found])
+        assert figures.mean(f"{name} on QS1", f"BERT-base {arm}") == pytest.approx(mean, abs=1e-9)
 
 
 def _biased_have_the_largest_beta(study: SamplingStudy) -> bool:
-    words = Words(study.folder / "data-0/collection.tsv")
+    counts = counted(study.folder / "data-0/collection.tsv")
 
-    def beta(doc: str) -> float:
-        m, f = words.counts[doc]
-        return abs(math.log(1 + m) - math.log(1 + f))
+    def betas(docs: list[str]) -> list[float]:
+        return sorted((abs(math.log1p(counts[doc][0]) - math.log1p(counts[doc][1])) for doc in docs), reverse=True)[:3]
 
     drawn, run = pl.read_parquet(study.negatives(0, 0, 0.6)), lists(study.data(0).parts["train"].run)
     for query, docs, labels in drawn.select("query_id", "doc_id", "label").iter_rows():
-        negatives = [doc for doc, label in zip(docs, labels, strict=True) if not label]
-        free = [beta(doc) for doc in run[query] if doc not in {d for d, one in zip(docs, labels, strict=True) if one}]
-        if sorted(map(beta, negatives), reverse=True)[:3] != pytest.approx(sorted(free, reverse=True)[:3]):
+        relevant = {doc for doc, label in zip(docs, labels, strict=True) if label}
+        negatives, free = ([doc for doc in of if doc not in relevant] for of in (docs, run[query]))
+        if betas(negatives) != pytest.approx(betas(free)):
             return False
     return True
 
@@ -153,16 +139,10 @@ def test_mutant_beta_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 def test_reordered_rows_are_of_the_untouched_rankers_runs(done: Done) -> None:
     study, figures, _ = done
-    docs = {
-        seed: {query: sorted(one) for query, one in lists(study.home(seed) / "BERT-base-random/QS1.run").items()}
-        for seed in (0, 1)
-    }
-    reordered = study._reordered(
-        read_run(study.home(0) / "BERT-base-random/QS1.run"), study.data(0).parts["QS1"], "BERT-base", study.data(0)
-    )
-    for run in reordered.values():
-        table = run.table.group_by("query_id").agg(pl.col("doc_id").sort())
-        assert dict(table.iter_rows()) == docs[0]
+    run, data = study.home(0) / "BERT-base-random/QS1.run", study.data(0)
+    docs = {query: sorted(one) for query, one in lists(run).items()}
+    for reordered in study._reordered(read_run(run), data.parts["QS1"], "BERT-base", data).values():
+        assert dict(reordered.table.group_by("query_id").agg(pl.col("doc_id").sort()).iter_rows()) == docs
     fair = [figures.mean("NFaiRR@10 on QS1", f"BERT-base {arm}") for arm in ("random", "reordered 0.5", "reordered 1")]
     assert fair == sorted(fair)
 
@@ -179,18 +159,13 @@ def rankers(**changed: dict[str, float]) -> Figures:
         "bias-aware": {"MRR@10": 0.4999, "NFaiRR@10": 0.9, "ARaB tf@10": 0.1, "ARaB bool@10": 0.07},
         "AdvBert": {"MRR@10": 0.44, "NFaiRR@10": 0.85, "ARaB tf@10": 0.14, "ARaB bool@10": 0.11},
     }
+    means |= {row: means[row] | one for name, one in changed.items() for row in [name.replace("_", "-")]}
     rng = np.random.default_rng(0)
-    found, ids = Figures(True), [str(one) for one in range(300)]
-    for row, values in {
-        **means,
-        **{name.replace("_", "-"): means[name.replace("_", "-")] | one for name, one in changed.items()},
-    }.items():
-        for model in ("BERT-base", "BERT-Tiny"):
-            for seed in range(5):
-                for measure, mean in values.items():
-                    for part in ("dev", "QS1", "QS2"):
-                        name = row if row == "BM25" else f"{model} {row}"
-                        found.add(f"{measure} on {part}", name, seed, ids, mean + rng.normal(0, 0.05, 300))
+    found, ids, models = Figures(True), [str(one) for one in range(300)], ("BERT-base", "BERT-Tiny")
+    for row, values in means.items():
+        for model, seed, (measure, mean), part in product(models, range(5), values.items(), ("dev", "QS1", "QS2")):
+            name = row if row == "BM25" else f"{model} {row}"
+            found.add(f"{measure} on {part}", name, seed, ids, mean + rng.normal(0, 0.05, 300))
     for when, accuracy in (("random", 0.9), ("AdvBert", 0.7)):
         for seed in range(5):
             found.add("attack", f"BERT-Tiny {when}", seed, ["d"], np.array([accuracy + 0.01 * seed]), "trainings")
@@ -214,6 +189,9 @@ def test_the_claims_hold_where_they_hold() -> None:
     assert {key for key, state in found.items() if state == "supported"} == WORKS
     assert found["tiny_drop"] == "not supported"
     assert found["mini_mrr"] == "undecided"
+    # A lean to the other side that is smaller is a reduction.
+    turned = rankers(bias_aware={"ARaB tf@10": -0.1, "ARaB bool@10": -0.07})
+    assert verdicts(turned)["arab_qs1"] == "supported"
 
 
 @pytest.mark.parametrize(
@@ -230,11 +208,6 @@ def test_the_claims_hold_where_they_hold() -> None:
 )  # fmt: skip
 def test_each_claim_can_fail(changed: dict[str, dict[str, float]], refuted: str) -> None:
     assert verdicts(rankers(**changed))[refuted] == "not supported"
-
-
-def test_a_lean_to_the_other_side_that_is_smaller_is_a_reduction() -> None:
-    turned = rankers(bias_aware={"ARaB tf@10": -0.1, "ARaB bool@10": -0.07})
-    assert verdicts(turned)["arab_qs1"] == "supported"
 
 
 def test_a_destroyed_ranker_is_named_and_supports_nothing() -> None:
@@ -287,64 +260,47 @@ def test_real_has_two_rankers_of_which_one_is_distilled() -> None:
     assert not {*real.seeds} & {*real.development}
 
 
-def test_advbert_is_trained_as_published() -> None:
-    recipe = load_recipe("sampling-advbert")
+@pytest.mark.parametrize("scale", ["tiny", "real", "full"])
+def test_advbert_is_trained_as_published(scale: str) -> None:
     published = {
         "batch": 32, "learning_rate": 3e-5, "optimizer": "adam", "epsilon": 1e-5, "schedule": "constant", "warmup": 0.0,
         "clip": 1.0, "epochs": 2, "keep": "last",
     }  # fmt: skip
-    assert {name: getattr(recipe.training, name) for name in published} == published
-    for scale in ("tiny", "real", "full"):
-        debias = SamplingStudy.settings_of(scale, Options()).debias
-        own = {name: debias["training"][name] for name in published}
-        # A relevant passage and another one in each of 32 lists, at real three others in each of 16: 64 pairs.
-        smaller = {"batch": 32, "epochs": 2} if scale == "real" else {}
-        assert {**own, "learning_rate": 3e-5, **smaller} == published
-        assert debias["training"]["batch"] * (1 + debias["data"]["negatives"]) == 64
-    adversary = SamplingStudy.settings_of("full", Options()).debias["adversary"]
-    assert (adversary["factor"], adversary["weight"], adversary["attack"]) == (1.0, 1.0, True)
+    debias = SamplingStudy.settings_of(scale, Options()).debias
+    own = {name: debias["training"][name] for name in published}
+    # A relevant passage and another one in each of 32 lists, at real three others in each of 16: 64 pairs.
+    smaller = {"batch": 32, "epochs": 2} if scale == "real" else {}
+    assert {**own, "learning_rate": 3e-5, **smaller} == published
+    assert debias["training"]["batch"] * (1 + debias["data"]["negatives"]) == 64
+    if scale == "full":
+        adversary = debias["adversary"]
+        assert (adversary["factor"], adversary["weight"], adversary["attack"]) == (1.0, 1.0, True)
 
 
 @pytest.mark.slow
 def test_full_runs_on_stand_ins(done: Done, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The scale full; the authors' runs measured as they are: one that is not as printed is seen."""
-    made = generate(SyntheticConfig(passages=800, queries=100, sentences=3, gender_rate=0.9)).write(tmp_path / "made")
-    queries = read_queries(made / "queries.tsv")
-    (made / "annotated.csv").write_text(
-        "".join(f'{q},"{t}",n\n' for q, t in queries[40:70].iter_rows()), encoding="utf-8"
-    )
-    (made / "words.txt").write_text("he,m\nhis,m\nbrother,m\nshe,f\nher,f\nsister,f\n", encoding="utf-8")
-    (made / "sensitive.tsv").write_text(
-        "".join(f"{q}\t{t}\n" for q, t in queries[70:100].iter_rows()), encoding="utf-8"
-    )
-    parts = {"train/judged": queries[:20], "dev/2": queries[20:40], "dev/small": queries[40:]}
+    made = written(tmp_path / "made", slice(40, 70))
+    collection, queries = str(made / "collection.tsv"), read_queries(made / "queries.tsv")
     qrels = read_qrels(made / "qrels.txt")
-    monkeypatch.setattr(sampling, "msmarco", lambda names: Text(str(made / "collection.tsv"), parts[names[0]], qrels))
+    sensitive = "".join(f"{q}\t{t}\n" for q, t in queries[70:100].iter_rows())
+    (made / "sensitive.tsv").write_text(sensitive, encoding="utf-8")
+    parts = {"train/judged": queries[:20], "dev/2": queries[20:40], "dev/small": queries[40:]}
+    monkeypatch.setattr(sampling, "msmarco", lambda names: Text(collection, parts[names[0]], qrels))
     monkeypatch.setattr(
         sampling, "read_qrels", lambda name: qrels if str(name).startswith("irds:") else read_qrels(name)
     )
-    study_lists = sampling.Lists
-    monkeypatch.setattr(
-        sampling, "Lists", lambda _, *rest, **more: study_lists(str(made / "collection.tsv"), *rest, **more)
-    )
-    public = made / "bert_L2.run"
-    files = {
-        "queries-gender-annotated": made / "annotated.csv",
-        "gender-representative": made / "words.txt",
-        "queries-fairness-sensitive": made / "sensitive.tsv",
-        "runs-dev": public,
-    }
-    monkeypatch.setattr("evenrank.fetch", lambda name, out: [files[name]])
-    write_run(
-        study_lists(str(made / "collection.tsv"), tmp_path / "first").searched(queries[70:100], 20).__next__(), public
-    )
+    monkeypatch.setattr(sampling, "Lists", lambda _, *rest, **more: Lists(collection, *rest, **more))
+    files = {"queries-gender-annotated": "annotated.csv", "gender-representative": "words.txt"}
+    files |= {"queries-fairness-sensitive": "sensitive.tsv", "runs-dev": "bert_L2.run"}
+    monkeypatch.setattr("evenrank.fetch", lambda name, out: [made / files[name]])
+    write_run(next(Lists(collection, tmp_path / "first").searched(queries[70:100], 20)), made / "bert_L2.run")
+    small = ("BERT-base", "BERT-Tiny")
     encoder = done[0].data(0).encoder
-    full = SamplingStudy.settings_of(
-        "full", Options(model=tuple(f"{name}={encoder}" for name in ("BERT-base", "BERT-Tiny")))
-    )
+    full = SamplingStudy.settings_of("full", Options(model=tuple(f"{name}={encoder}" for name in small)))
+    training = {**TRAINING, "precision": "float32"}
     rankers = {
-        name: {**full.rankers[name], "training": {**full.rankers[name]["training"], **TRAINING, "precision": "float32"}}
-        for name in ("BERT-base", "BERT-Tiny")
+        name: {**full.rankers[name], "training": {**full.rankers[name]["training"], **training}} for name in small
     }
     settings = replace(
         full,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +14,19 @@ import pytest
 from evenrank.files import Run, write_run
 from tiny_models import WORDS, texts, tiny_bert
 
+# Training needs the extra [neural].
+collect_ignore_glob = [] if find_spec("torch") and find_spec("sentence_transformers") else ["test_*.py"]
 
-@pytest.fixture(scope="module")
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """transformers, accelerate and datasets warn of what they do themselves."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            for category in ("DeprecationWarning", "FutureWarning", "UserWarning"):
+                item.add_marker(pytest.mark.filterwarnings(f"ignore::{category}"))
+
+
+@pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Files of a small task: the relevant passage of a query repeats its words."""
     folder = tmp_path_factory.mktemp("task")
@@ -61,15 +74,15 @@ evaluate_every = 4
     return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def done(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from evenrank.training.run import train_recipe as train
-    from training_runs import recipe
+    """The run of the recipe as it stands."""
+    from training_runs import fair
 
-    return train(recipe(home, tmp_path_factory.mktemp("run") / "a"))
+    return fair(home / "r.toml", tmp_path_factory.mktemp("run") / "a")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def still(home: Path) -> Path:
     """The same recipe for a model without dropout, whose draws depend on how a batch is split."""
     model = home / "still"
@@ -84,7 +97,7 @@ def still(home: Path) -> Path:
     return home / "still.toml"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def gendered(still: Path, home: Path) -> Path:
     """The task with gendered passages: every third relevant one male, every third female, the others as they fall."""
     rows = (home / "c.tsv").read_text(encoding="utf-8").splitlines()
@@ -97,6 +110,24 @@ def gendered(still: Path, home: Path) -> Path:
     return home / "gendered.toml"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tiny_bert(tmp_path_factory.mktemp("plain") / "bert", hidden=16, layers=1))
+
+
+@pytest.fixture
+def snapshots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Copies of a run's folder as it is after each checkpoint first saved: what a kill there would leave."""
+    from evenrank.training.trainer import CheckpointTrainer
+
+    plain = CheckpointTrainer._save_checkpoint
+
+    def save(self, model, trial):
+        plain(self, model, trial)
+        kept = tmp_path / "snapshots" / str(self.state.global_step)
+        if not kept.exists():
+            shutil.copytree(self.folder, kept)
+
+    monkeypatch.setattr(CheckpointTrainer, "_save_checkpoint", save)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    return tmp_path / "snapshots"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
-
+import torch
 from safetensors.torch import load_file
 
 from evenrank.files import EvenrankError
@@ -28,23 +25,16 @@ from evenrank.training.adversarial import (
     scores_and_vectors,
 )
 from evenrank.training.recipes import load_recipe
-from evenrank.training.run import train_recipe as train
-from tiny_models import tiny_bert
-
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+from evenrank.training.run import train_recipe
+from training_runs import fair, logged, result_of, weights
 
 SCORING = Scoring(load_lexicon("gender-en"))
 NEUTRAL = ["is", "a", "doctor", "the", "nurse", "runs", "home", "early", "software", "by", "night"]
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(tiny_bert(tmp_path_factory.mktemp("models") / "tiny", hidden=16, layers=1))
-
-
-def task(queries: int, each: int, seed: int = 0) -> tuple[list[str], list[str]]:
+def task(queries: int, each: int) -> tuple[list[str], list[str]]:
     """Queries and passages [pairs]; every other passage says she or he twice."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     asked, passages = [], []
     for query in range(queries):
         words = " ".join(rng.choice(NEUTRAL, 3)) + " query" * (1 + query % 3) + f" {query}"
@@ -71,8 +61,8 @@ def test_the_gradient_is_reversed():
 
 
 @pytest.mark.parametrize("kind", [CatRanker, DotRanker])
-def test_one_backward_pass_trains_the_adversary_and_misleads_it(kind, model):
-    ranker = kind.from_pretrained(model)
+def test_one_backward_pass_trains_the_adversary_and_misleads_it(kind, checkpoint):
+    ranker = kind.from_pretrained(checkpoint)
     both = AdversarialRanker(ranker, SCORING, label="any", factor=0.5)
     groups = CandidateLists(
         ["the doctor", "a nurse runs"], [["she runs home", "by night"], ["early", "he is", "software"]]
@@ -101,24 +91,18 @@ def test_one_backward_pass_trains_the_adversary_and_misleads_it(kind, model):
             torch.testing.assert_close(reversed_[name], -0.5 * value.grad, rtol=1e-4, atol=1e-7)
 
 
-def test_a_ranker_without_an_encoder(model):
-    class Other:
-        kind = "tk"
-
-    with pytest.raises(EvenrankError, match="a tk ranker has no encoder for an adversary"):
-        scores_and_vectors(Other(), {})
-
-
-def test_the_adversary_of_passages_sees_their_vectors_and_words_alone(model):
+def test_the_adversary_of_passages_sees_their_vectors_and_words_alone(checkpoint):
     lists = CandidateLists(["who is she", "a river"], [[NEUTRAL[0], "he and he"], [NEUTRAL[0]]])
-    ranker = DotRanker.from_pretrained(model, pooling="mean")
+    ranker = DotRanker.from_pretrained(checkpoint, pooling="mean")
     both = AdversarialRanker(ranker, SCORING, label="any", vector="passage")
     assert both.encode(lists)["gendered"].tolist() == [False, True, False]
     assert AdversarialRanker(ranker, SCORING, label="any").encode(lists)["gendered"].tolist() == [True, True, False]
     inputs = ranker.encode(lists)
     torch.testing.assert_close(scores_and_vectors(ranker, inputs, "passage")[1], ranker.embed_passages(**inputs))
     with pytest.raises(EvenrankError, match=r"adversary\.vector: a cat ranker has no vector of a passage alone"):
-        AdversarialRanker(CatRanker.from_pretrained(model), SCORING, vector="passage")
+        AdversarialRanker(CatRanker.from_pretrained(checkpoint), SCORING, vector="passage")
+    with pytest.raises(EvenrankError, match="a tk ranker has no encoder for an adversary"):
+        scores_and_vectors(type("Other", (), {"kind": "tk"})(), {})
 
 
 def test_the_same_seed_makes_the_same_adversary():
@@ -127,15 +111,14 @@ def test_the_same_seed_makes_the_same_adversary():
     assert not torch.equal(first, third)
 
 
-def test_an_attack_finds_what_is_there_and_nothing_else(model):
-    ranker = DotRanker.from_pretrained(model, pooling="mean")
+def test_an_attack_finds_what_is_there_and_nothing_else(checkpoint):
+    ranker = DotRanker.from_pretrained(checkpoint, pooling="mean")
     queries, passages = task(60, 10)
     found = attack(ranker, queries, passages, SCORING)
     assert found.balanced_accuracy > 0.75
     assert found.ci95[0] > 0.65
     assert (found.pairs, found.queries) == (300, 30)
     assert attack(ranker, queries, passages, SCORING) == found
-    blind = [passage.replace("she", "is").replace("he", "is") for passage in passages]
 
     # Vectors that say nothing of it: every passage is read as the same one.
     class Fixed(DotRanker):
@@ -144,6 +127,7 @@ def test_an_attack_finds_what_is_there_and_nothing_else(model):
 
     nothing = attack(Fixed(ranker.model), queries, passages, SCORING)
     assert nothing.ci95[0] < 0.5 < nothing.ci95[1] or nothing.balanced_accuracy == 0.5
+    blind = [passage.replace("she", "is").replace("he", "is") for passage in passages]
     with pytest.raises(EvenrankError, match="attack: one half of the queries has only gendered pairs, or none"):
         attack(ranker, queries, blind, SCORING)
 
@@ -156,95 +140,39 @@ def test_leakage_by_hand():
     assert leakage.ci95[0] <= leakage.balanced_accuracy <= leakage.ci95[1]
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory, model: str) -> Path:
-    """A task whose relevant passage repeats the query's words."""
-    folder = tmp_path_factory.mktemp("task")
-    queries, passages = task(20, 6)
-    names = list(dict.fromkeys(queries))
-    passages = [f"{q} {p}" if i % 6 < 2 else p for i, (q, p) in enumerate(zip(queries, passages, strict=True))]
-    (folder / "c.tsv").write_text("".join(f"{i}\t{text}\n" for i, text in enumerate(passages)), encoding="utf-8")
-    (folder / "q.tsv").write_text("".join(f"{i}\t{text}\n" for i, text in enumerate(names)), encoding="utf-8")
-    (folder / "qrels").write_text("".join(f"{i} 0 {6 * i} 1\n" for i in range(20)), encoding="utf-8")
-    rows = [f"{q} Q0 {6 * q + d} {d + 1} {6 - d} r\n" for q in range(20) for d in range(6)]
-    (folder / "r.run").write_text("".join(rows), encoding="utf-8")
-    (folder / "r.toml").write_text(
-        f"""
-name = "tiny"
-[ranker]
-kind = "cat"
-model = "{model}"
-query_length = 12
-passage_length = 24
-[data]
-collection = "{folder / "c.tsv"}"
-queries = "{folder / "q.tsv"}"
-qrels = "{folder / "qrels"}"
-run = "{folder / "r.run"}"
-negatives = 2
-[validation]
-queries = "{folder / "q.tsv"}"
-qrels = "{folder / "qrels"}"
-run = "{folder / "r.run"}"
-depth = 6
-[adversary]
-[training]
-batch = 5
-max_steps = 8
-learning_rate = 0.003
-optimizer = "adam"
-epsilon = 1e-5
-keep = "last"
-evaluate_every = 4
-""",
-        encoding="utf-8",
-    )
-    return folder
-
-
-@pytest.fixture(scope="module")
-def done(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return train(load_recipe(home / "r.toml", [f'out="{tmp_path_factory.mktemp("run") / "a"}"']))
-
-
-def test_a_run_with_an_adversary(done):
-    result = json.loads((done / "result.json").read_text(encoding="utf-8"))
+def test_a_run_with_an_adversary_and_one_that_goes_on(home, tmp_path):
+    settings = ("ranker.kind=cat", "adversary.label=any", "training.batch=5", "training.max_steps=8")
+    settings += ("training.optimizer=adam", "training.epsilon=1e-5", "validation.depths=")
+    done = fair(home / "r.toml", tmp_path / "a", *settings)
+    result = result_of(done)
+    assert (result["checkpoint"]["rule"], result["checkpoint"]["step"]) == ("last", 8)
     for when in ("before", "after"):
         leakage = result["leakage"][when]
         assert leakage["ci95"][0] <= leakage["balanced_accuracy"] <= leakage["ci95"][1]
-        assert leakage["queries"] == 10
-    lines = [json.loads(line) for line in (done / "log.jsonl").read_text(encoding="utf-8").splitlines()]
-    parts = [line for line in lines if "adversary_loss" in line]
+        assert leakage["queries"] == 4
+    parts = [line for line in logged(done) if "adversary_loss" in line]
     assert len(parts) == 8
     assert all(line["loss"] == pytest.approx(line["rank_loss"] + line["adversary_loss"], abs=1e-4) for line in parts)
     # The last checkpoint, and the ranker alone: an ordinary cross-encoder.
-    model = load_file(done / "model" / "model.safetensors")
-    last = load_file(done / "checkpoints" / "checkpoint-8" / "model.safetensors")
+    model, last = weights(done), load_file(done / "checkpoints" / "checkpoint-8" / "model.safetensors")
     assert not any("adversary" in name for name in model)
-    kept = CatRanker.load(done / "model").state_dict()
-    for name, value in kept.items():
+    for name, value in CatRanker.load(done / "model").state_dict().items():
         torch.testing.assert_close(value, last[f"ranker.{name}"], rtol=0, atol=0)
-
-
-def test_a_run_with_an_adversary_goes_on_to_the_same_weights(home, done, tmp_path):
-    settings = [f'out="{tmp_path / "k"}"']
-    stopped = train(load_recipe(home / "r.toml", settings))
     # As if killed after the first checkpoint.
-    import shutil
+    for gone in ("checkpoints/checkpoint-8", "model"):
+        shutil.rmtree(done / gone)
+    (done / "result.json").unlink()
+    train_recipe(load_recipe(home / "r.toml", [f'out="{done}"', *settings]), resume=True)
+    for name, value in model.items():
+        torch.testing.assert_close(weights(done)[name], value, rtol=0, atol=0)
+    assert result_of(done)["leakage"] == result["leakage"]
 
-    shutil.rmtree(stopped / "checkpoints" / "checkpoint-8")
-    shutil.rmtree(stopped / "model")
-    resumed = train(load_recipe(home / "r.toml", settings), resume=True)
-    first, second = (load_file(folder / "model" / "model.safetensors") for folder in (done, resumed))
-    for name, value in first.items():
-        torch.testing.assert_close(second[name], value, rtol=0, atol=0)
 
-
-def test_training_against_an_adversary_lowers_what_it_finds(model):
+def test_training_against_an_adversary_lowers_what_it_finds(checkpoint):
     queries, passages = task(60, 10)
     leakage = []
     for factor in (0.0, 1.0):
-        ranker = DotRanker.from_pretrained(model, pooling="mean")
+        ranker = DotRanker.from_pretrained(checkpoint, pooling="mean")
         both = AdversarialRanker(ranker, SCORING, factor=factor).train()
         groups = both.parameter_groups()
         fast = [{"params": groups.pop("adversary"), "lr": 1e-2}]
@@ -261,12 +189,14 @@ def test_training_against_an_adversary_lowers_what_it_finds(model):
     assert leakage[1] < leakage[0] - 0.05
 
 
-def test_recipes_with_an_adversary(home, tmp_path):
-    shipped = load_recipe("sampling-advbert")
-    assert (shipped.training.optimizer, shipped.training.epsilon, shipped.training.keep) == ("adam", 1e-5, "last")
-    with pytest.raises(EvenrankError, match="adversary: a knrm ranker has no encoder"):
-        load_recipe(home / "r.toml", ["ranker.kind=knrm"])
-    with pytest.raises(EvenrankError, match=r"training\.cached: not with an adversary"):
-        load_recipe(home / "r.toml", ["training.cached=4"])
-    with pytest.raises(EvenrankError, match="fairness or adversary, not both"):
-        load_recipe(home / "r.toml", ["fairness.weight=1"])
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("ranker.kind=knrm", "adversary: a knrm ranker has no encoder"),
+        ("training.cached=4", r"training\.cached: not with an adversary"),
+        ("fairness.weight=1", "fairness or adversary, not both"),
+    ],
+)
+def test_recipes_with_an_adversary_that_are_refused(home: Path, setting: str, message: str):
+    with pytest.raises(EvenrankError, match=message):
+        load_recipe(home / "r.toml", ["adversary.lexicon=gender-en", setting])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 from pathlib import Path
@@ -10,24 +9,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-pytest.importorskip("torch", reason="PyTorch is not installed")
-pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
-
 from safetensors.torch import load_file
 
 import evenrank
 from evenrank.files import EvenrankError, InputError
 from evenrank.mitigation.ibbr import IBBR
 from evenrank.models.encoders import DotRanker
-from evenrank.training import choice, trainer
 from evenrank.training.choice import CheckpointChooser, Rule, Validated, chosen, largest_gap, needed, rule_of, stale
 from evenrank.training.recipes import Recipe, load_recipe
 from evenrank.training.run import load_validation, train_recipe
-from training_runs import everything, fair, logged
-
-# transformers and accelerate warn of what they do themselves.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+from training_runs import card_of, everything, fair, logged, result_of
 
 # --- the rules alone --------------------------------------------------------------------------------------------------
 
@@ -110,62 +101,74 @@ def test_patience_counts_what_improves_neither(seen: list[Validated]) -> None:
     assert stale(seen, "joint") == since
 
 
+def chooser(rule: Rule, why: str, *seen: tuple[float, float]) -> CheckpointChooser:
+    made = CheckpointChooser(rule, why, "RR", 5)
+    for step, figures in enumerate(seen, 1):
+        made.note(step, *figures)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("rule", "seen", "why"),
+    [
+        ("joint", [], "step 7 of 7, the last, as no validation before it has figures"),
+        ("joint", [(0.5, 0.1)], "step 1 of 7, the only validation: |ΔA-PRF| 0.1000, RR 0.5000"),
+        (
+            "joint",
+            [(0.5, 0.1), (0.3, 0.05)],
+            "step 1 of 7, |ΔA-PRF| 0.1000, the only one of 2 validations with at least 95% of the best RR: it has"
+            " 0.5000, the best was 0.5000 after step 1",
+        ),
+        ("utility", [(0.4, 0.1), (0.6, 0.3)], "step 2 of 7, the best RR of 2 validations: 0.6000"),
+        (
+            "last",
+            [(0.4, 0.1)] * 6 + [(0.3, 0.1)],
+            "step 7 of 7, why: it has RR 0.3000, the best was 0.4000 after step 1",
+        ),
+    ],
+)
+def test_why_a_checkpoint_is_chosen(rule: Rule, seen: list[tuple[float, float]], why: str) -> None:
+    assert chooser(rule, "why" if rule == "last" else "", *seen).choice(7).why == why
+
+
 def test_figures_that_are_no_numbers_are_never_chosen() -> None:
-    seen = [Validated(1, math.nan, 0.1), Validated(2, 0.5, math.nan), Validated(3, 0.4, 0.0)]
+    seen = chooser("joint", "", (math.nan, 0.1), (0.5, math.nan), (0.4, 0.0)).seen
     assert chosen(seen[:2], "joint") is None
     assert chosen(seen, "utility") == seen[1]
     assert chosen(seen[:1], "utility") is None
-    chooser = CheckpointChooser("joint", "", "RR", 5)
-    assert chooser.choice(7).why == "step 7 of 7, the last, as no validation before it has figures"
     # A measure below 0 has a best one, too.
     assert chosen([Validated(1, -0.5, 0.2), Validated(2, -0.4, 0.3)], "joint") == Validated(2, -0.4, 0.3)
-
-
-def test_one_validation_and_one_that_is_useful_enough_are_said_plainly() -> None:
-    chooser = CheckpointChooser("joint", "", "RR", 3)
-    chooser.note(1, 0.5, 0.1)
-    assert chooser.choice(1).why == "step 1 of 1, the only validation: |ΔA-PRF| 0.1000, RR 0.5000"
-    chooser.note(2, 0.3, 0.05)
-    assert chooser.choice(2).why == (
-        "step 1 of 2, |ΔA-PRF| 0.1000, the only one of 2 validations with at least 95% of the best RR: it has 0.5000,"
-        " the best was 0.5000 after step 1"
-    )
 
 
 # --- what a recipe asks for -------------------------------------------------------------------------------------------
 
 
-def test_what_keep_stands_for(gendered: Path) -> None:
-    validation = load_validation(load_recipe(gendered))
-    bare = load_validation(load_recipe(gendered, ["fairness="]))
-
-    def rule(keep: choice.Keep, *, given: object = validation, term: bool = True, adversary: bool = False) -> Rule:
-        return rule_of(keep, given, term=term, adversary=adversary)[0]  # type: ignore[arg-type]
-
-    assert [rule(keep) for keep in ("best", "fair", "last")] == ["joint", "joint", "last"]
-    assert [rule("best", term=False), rule("fair", term=False), rule("last", term=False)] == [
-        "utility",
-        "joint",
-        "last",
-    ]
-    assert rule("best", term=False, adversary=True) == "last"
-    assert rule("best", given=None) == rule("last", given=None) == rule("best", given=bare) == "last"
+def test_what_keep_stands_for(gendered: Path, tmp_path: Path) -> None:
+    # Relevant passages 16, 19, 22 are female, 18, 21 male, the others neither.
+    (tmp_path / "qrels").write_text("".join(f"{i} 0 {i} 1\n" for i in (16, 17, 19, 20, 22, 23)), encoding="utf-8")
+    whole, bare, women = (
+        load_validation(load_recipe(gendered, settings))
+        for settings in ([], ["fairness="], [f'validation.qrels="{tmp_path / "qrels"}"'])
+    )
+    before = "the last, as utility alone would choose one from before"
+    for keep, validation, trains, *expected in (
+        ("best", whole, "term", "joint", ""),
+        ("fair", whole, "term", "joint", ""),
+        ("last", whole, "term", "last", "the last, as asked"),
+        ("best", whole, "", "utility", ""),
+        ("fair", whole, "", "joint", ""),
+        ("last", whole, "", "last", "the last, as asked"),
+        ("best", whole, "adversary", "last", f"{before} the adversary acts"),
+        ("best", None, "term", "last", "the last, as there is no validation"),
+        ("best", bare, "term", "last", f"{before} the term acts, and the validation has no attributes"),
+    ):
+        assert rule_of(keep, validation, term=trains == "term", adversary=trains == "adversary") == (*expected,)
+    assert "no clicked passages of both groups of gender" in rule_of("best", women, term=True, adversary=False)[1]
     for lacking, message in ((None, "there is no validation"), (bare, "the validation has no attributes")):
         with pytest.raises(EvenrankError, match=rf'^`keep`: "fair" needs \|ΔA-PRF\|, but {message}$'):
-            rule("fair", given=lacking)
+            rule_of("fair", lacking, term=True, adversary=False)
     with pytest.raises(InputError, match=r"training\.keep: fair needs \[fairness\]"):
         load_recipe(gendered, ["fairness=", "training.keep=fair"])
-
-
-def test_a_validation_without_clicks_of_a_group_keeps_the_last(gendered: Path, home: Path, tmp_path: Path) -> None:
-    # Relevant passages 16, 19, 22 are female, 18, 21 male, the others neither.
-    kept = "".join(f"{i} 0 {i} 1\n" for i in (16, 17, 19, 20, 22, 23))
-    (tmp_path / "qrels").write_text(kept, encoding="utf-8")
-    one_group = f'validation.qrels="{tmp_path / "qrels"}"'
-    done = fair(gendered, tmp_path / "r", one_group, "training.max_steps=4", "training.evaluate_every=2")
-    found = json.loads((done / "result.json").read_text(encoding="utf-8"))["checkpoint"]
-    assert (found["rule"], found["step"]) == ("last", 4)
-    assert "no clicked passages of both groups of gender" in found["why"]
 
 
 def test_python_keeps_the_last_without_attributes(gendered: Path) -> None:
@@ -203,24 +206,18 @@ def test_the_log_has_all_that_the_rule_saw(gendered: Path, home: Path, tmp_path:
 
 SCRIPT = {2: (0.60, 0.08), 4: (0.58, 0.05), 6: (0.575, 0.03), 8: (0.62, 0.2)}
 """By step: utility and bias. Step 8 takes what was chosen at 4 and 6 out of the running again."""
-LATER = (0.5, 0.0)
 
 
 @pytest.fixture
-def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def scripted(monkeypatch: pytest.MonkeyPatch, snapshots: Path) -> Path:
     """Validations as in the script; copies of the run's folder after each checkpoint."""
-    note, save = CheckpointChooser.note, trainer.RankingTrainer._save_checkpoint
+    note = CheckpointChooser.note
 
-    def copied(self, model, trial):
-        save(self, model, trial)
-        kept = tmp_path / "snapshots" / str(self.state.global_step)
-        if not kept.exists():
-            shutil.copytree(self.folder, kept)
+    def scripted(self: CheckpointChooser, step: int, *_: float) -> None:
+        note(self, step, *SCRIPT.get(step, (0.5, 0.0)))
 
-    monkeypatch.setattr(CheckpointChooser, "note", lambda self, step, *_: note(self, step, *SCRIPT.get(step, LATER)))
-    monkeypatch.setattr(trainer.RankingTrainer, "_save_checkpoint", copied)
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
-    return tmp_path / "snapshots"
+    monkeypatch.setattr(CheckpointChooser, "note", scripted)
+    return snapshots
 
 
 def the_recipe(gendered: Path, out: Path, *settings: str) -> Recipe:
@@ -228,22 +225,16 @@ def the_recipe(gendered: Path, out: Path, *settings: str) -> Recipe:
     return load_recipe(gendered, [f'out="{out}"', *common, *settings])
 
 
-def kept_files(folder: Path) -> dict[int, set[str]]:
-    found = {}
-    for path in (folder / "checkpoints").iterdir():
-        found[int(path.name.rpartition("-")[2])] = {file.name for file in path.iterdir()}
-    return found
-
-
-@pytest.mark.parametrize("weight", ["auto", "dual"])
-def test_a_checkpoint_that_comes_back_is_still_there(gendered, tmp_path, scripted, weight):
-    recipe = the_recipe(gendered, tmp_path / "r", f"fairness.weight={weight}")
+def test_a_checkpoint_that_comes_back_is_still_there(gendered, tmp_path, scripted):
+    recipe = the_recipe(gendered, tmp_path / "r", "fairness.weight=dual")
     folder = train_recipe(recipe)
-    whole = {name: content for name, (content, _) in everything(folder).items() if "checkpoint" not in name}
-    result = json.loads(whole["result.json"])
+
+    def files() -> dict[str, bytes]:
+        return {name: content for name, (content, _) in everything(folder).items() if "checkpoint" not in name}
+
+    whole, result = files(), result_of(folder)
     # Patience ends it at step 14: nothing after step 8 is more useful, or fair and useful enough.
-    assert result["steps"] == 14
-    assert result["best_checkpoint"] == "checkpoint-2"
+    assert (result["steps"], result["best_checkpoint"]) == (14, "checkpoint-2")
     why = (
         "step 2 of 14, |ΔA-PRF| 0.0800, the least of 2 of 7 validations with at least 95% of the best nDCG@10:"
         " it has 0.6000, the best was 0.6200 after step 8"
@@ -252,23 +243,23 @@ def test_a_checkpoint_that_comes_back_is_still_there(gendered, tmp_path, scripte
     assert result["checkpoint"] == {"step": 2, "rule": "joint", **figures, "why": why}
     last = logged(folder)[-1]
     assert (last["step"], last["kept_step"], last["rule"], last["why"]) == (14, 2, "joint", why)
-    assert f"- checkpoint: {why}" in (folder / "model" / "README.md").read_text(encoding="utf-8")
+    assert f"- checkpoint: {why}" in card_of(folder)
     best = load_file(folder / "checkpoints" / "checkpoint-2" / "model.safetensors")
     model = DotRanker.load(folder / "model").state_dict()
     assert all(bool((value == best[name]).all()) for name, value in model.items())
     # On the way: the newest as a whole, of the others the weights.
     on_disk = {2: {2}, 4: {2, 4}, 6: {2, 4, 6}, 8: {2, 8}, 10: {2, 8, 10}, 12: {2, 8, 12}, 14: {2, 8, 14}}
     for stop, steps in on_disk.items():
-        files = kept_files(scripted / str(stop))
-        assert files.keys() == steps
-        assert "optimizer.pt" in files.pop(stop)
-        assert all(names == {"model.safetensors"} for names in files.values())
+        checkpoints = (scripted / str(stop) / "checkpoints").iterdir()
+        kept = {int(path.name.rpartition("-")[2]): {file.name for file in path.iterdir()} for path in checkpoints}
+        assert kept.keys() == steps
+        assert "optimizer.pt" in kept.pop(stop)
+        assert all(names == {"model.safetensors"} for names in kept.values())
     for stop in (6, 14):
         shutil.rmtree(folder)
         shutil.copytree(scripted / str(stop), folder)
         train_recipe(recipe, resume=True)
-        again = {name: content for name, (content, _) in everything(folder).items() if "checkpoint" not in name}
-        assert again == whole, stop
+        assert files() == whole, stop
     # What may be chosen yet must be there.
     shutil.rmtree(folder)
     shutil.copytree(scripted / "6", folder)
@@ -277,41 +268,10 @@ def test_a_checkpoint_that_comes_back_is_still_there(gendered, tmp_path, scripte
         train_recipe(recipe, resume=True)
 
 
-def test_mutant_utility_alone_chooses_a_checkpoint_from_before_the_term_acted(
-    gendered, tmp_path, scripted, monkeypatch
-):
-    plain = choice.chosen
-    monkeypatch.setattr(choice, "chosen", lambda seen, rule: plain(seen, "utility"))
-    folder = train_recipe(the_recipe(gendered, tmp_path / "mutant"))
-    mutant = json.loads((folder / "result.json").read_text(encoding="utf-8"))["checkpoint"]
-    assert (mutant["step"], mutant["abs_delta_aprf"]) == (8, 0.2)
-    # The right one: test_a_checkpoint_that_comes_back_is_still_there. Without a term utility alone is right.
-    folder = train_recipe(the_recipe(gendered, tmp_path / "none", "fairness="))
-    found = json.loads((folder / "result.json").read_text(encoding="utf-8"))["checkpoint"]
-    assert (found["rule"], found["step"]) == ("utility", 8)
-    assert found["why"] == "step 8 of 14, the best nDCG@10 of 7 validations: 0.6200"
-
-
 def test_a_grid_compares_with_the_best_without_the_term(gendered, tmp_path, scripted):
     said: list[str] = []
     settings = ["fairness.weight=[0.1, 5]", "training.keep=fair", "training.max_steps=8"]
     folder = train_recipe(the_recipe(gendered, tmp_path / "grid", *settings), say=said.append)
-    rules = {}
-    for name in ("without", "weight-0.1", "weight-5"):
-        result = json.loads((folder / name / "result.json").read_text(encoding="utf-8"))
-        rules[name] = (result["checkpoint"]["rule"], result["checkpoint"]["step"])
-    assert rules == {"without": ("utility", 8), "weight-0.1": ("joint", 2), "weight-5": ("joint", 2)}
+    kept = [result_of(folder / name)["checkpoint"] for name in ("without", "weight-0.1", "weight-5")]
+    assert [(one["rule"], one["step"]) for one in kept] == [("utility", 8), ("joint", 2), ("joint", 2)]
     assert any(line.startswith("weight-5: kept the checkpoint of step 2 of 8, |ΔA-PRF| ") for line in said)
-
-
-def test_keep_last_and_adversaries(gendered, tmp_path, scripted):
-    last = train_recipe(the_recipe(gendered, tmp_path / "l", "training.keep=last", "training.max_steps=8"))
-    against = train_recipe(
-        the_recipe(gendered, tmp_path / "a", "fairness=", "adversary.attack=false", "training.max_steps=8")
-    )
-    found = [json.loads((one / "result.json").read_text(encoding="utf-8"))["checkpoint"] for one in (last, against)]
-    assert [(one["rule"], one["step"]) for one in found] == [("last", 8), ("last", 8)]
-    assert found[0]["why"] == "step 8 of 8, the last, as asked: it has nDCG@10 0.6200, the best was 0.6200 after step 8"
-    assert found[1]["why"].startswith(
-        "step 8 of 8, the last, as utility alone would choose one from before the adversary acts: it has"
-    )

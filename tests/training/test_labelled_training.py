@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
-
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
-
-from dataclasses import asdict
+import torch
 
 import evenrank
-from evenrank.files import EvenrankError, InputError, read_run, read_texts
+from evenrank.auditing import audit
+from evenrank.files import EvenrankError, InputError, read_qrels, read_queries, read_run, read_texts
 from evenrank.groups import Scoring, as_labels, load_lexicon, sides_of_texts
 from evenrank.mitigation.attributes import attributes_of, scorings_of, sides_by
-from evenrank.training.lists import TrainingLists, as_lists, collate
+from evenrank.mitigation.ibbr import IBBR
+from evenrank.training.adversarial import AdversarialRanker, attack, gendered_by_label, scores_and_vectors
+from evenrank.training.adversarial import gendered as gendered_texts
+from evenrank.training.card import training_summary
+from evenrank.training.lists import PassageGroups, TrainingLists, as_lists, build_lists, collate
 from evenrank.training.recipes import differing_keys, load_recipe, to_toml
-from training_runs import assert_same, everything, fair, logged
+from evenrank.training.run import build_ranker
+from evenrank.training.trainer import Collator
+from training_runs import assert_same, card_of, fair, logged, result_of
 
-# transformers and accelerate warn of what they do themselves.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
-
+GENDER = Scoring(load_lexicon("gender-en"))
+MODEL = "model/model.safetensors"
 SHORT = ("training.batch=8", "training.max_steps=4", "training.evaluate_every=2")
 
 
@@ -32,19 +37,25 @@ SHORT = ("training.batch=8", "training.max_steps=4", "training.evaluate_every=2"
 def sides(home: Path, gendered: Path) -> dict[str, int]:
     """The side of each passage by its words."""
     texts = read_texts(home / "g.tsv", pl.Series([str(i) for i in range(60)]))
-    found = sides_of_texts(texts["text"], Scoring(load_lexicon("gender-en")))
+    found = sides_of_texts(texts["text"], GENDER)
     return dict(zip(texts["doc_id"].to_list(), found.tolist(), strict=True))
+
+
+NAMES = {1: "M", -1: "F", 0: "N"}
+
+
+def in_memory(sides: dict[str, int]) -> Any:
+    return as_labels({i: NAMES[s] for i, s in sides.items()}, neutral=["N"], poles="M,F")
 
 
 def written(path: Path, sides: dict[str, int]) -> Path:
     """Labels M, F and N by side."""
-    names = {1: "M", -1: "F", 0: "N"}
-    path.write_text("doc_id,group\n" + "".join(f"{i},{names[s]}\n" for i, s in sides.items()), encoding="utf-8")
+    path.write_text("doc_id,group\n" + "".join(f"{i},{NAMES[s]}\n" for i, s in sides.items()), encoding="utf-8")
     return path
 
 
-def attributes(path: Path, poles: str = "M,F", name: str = "gender") -> str:
-    return f'fairness.attributes=[{{name = "{name}", labels = "{path}", neutral = ["N"], poles = "{poles}"}}]'
+def attributes(path: Path, poles: str = "M,F") -> str:
+    return f'fairness.attributes=[{{name = "gender", labels = "{path}", neutral = ["N"], poles = "{poles}"}}]'
 
 
 @pytest.fixture(scope="module")
@@ -52,32 +63,25 @@ def by_words(gendered: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return fair(gendered, tmp_path_factory.mktemp("words") / "w", *SHORT)
 
 
-def test_labels_that_say_what_the_words_say_train_the_same(gendered, sides, by_words, tmp_path, capsys):
+def test_labels_that_say_what_the_words_say_train_the_same(gendered, sides, by_words, tmp_path):
     assert sorted(set(sides.values())) == [-1, 0, 1]
     labels = written(tmp_path / "l.csv", sides)
     said: list[str] = []
     recipe = load_recipe(gendered, [f'out="{tmp_path / "l"}"', *SHORT, attributes(labels)])
     done = evenrank.train_recipe(recipe, say=said.append)
-    model = Path("model") / "model.safetensors"
-    assert (done / model).read_bytes() == (by_words / model).read_bytes()
+    assert (done / MODEL).read_bytes() == (by_words / MODEL).read_bytes()
     assert logged(done) == logged(by_words)
-    result, other = (json.loads((folder / "result.json").read_text(encoding="utf-8")) for folder in (done, by_words))
+    result, other = result_of(done), result_of(by_words)
     for key in ("value", "delta_aprf", "delta_aprf_first_stage", "checkpoint"):
         assert result[key] == other[key], key
     # The lists' passages, and those of the validation run, all known.
     run = read_run(recipe.validation.run).table["doc_id"].n_unique()
     known = result["labels"]["gender"]
-    assert (known["relevant"], known["known_relevant"], known["validated"], known["known_validated"]) == (
-        16,
-        16,
-        run,
-        run,
-    )
-    assert known["passages"] == known["known"]
-    assert result["groups"]["known_gender"] == known["known"]
-    assert said[1].startswith(
-        f"labels (gender): {known['known']} of {known['passages']} training passages have one (16 "
-    )
+    counts = [known[key] for key in ("relevant", "known_relevant", "validated", "known_validated")]
+    assert counts == [16, 16, run, run]
+    assert known["passages"] == known["known"] == result["groups"]["known_gender"]
+    line = f"labels (gender): {known['known']} of {known['passages']} training passages have one (16 "
+    assert said[1].startswith(line)
     assert "labels" not in other
     assert differing_keys(load_recipe(done / "recipe.toml"), recipe) == []
     files = {file["role"]: file for file in result["provenance"]["files"]}
@@ -86,16 +90,23 @@ def test_labels_that_say_what_the_words_say_train_the_same(gendered, sides, by_w
     assert "lexicon" not in files
 
 
-def test_the_card_audits_by_the_labels(gendered, sides, tmp_path):
+def test_the_command_says_what_is_known_and_the_card_audits_by_the_labels(gendered, sides, tmp_path, evenrank):
     labels = written(tmp_path / "l.csv", {i: s for i, s in sides.items() if int(i) % 2})
-    done = fair(gendered, tmp_path / "l", *SHORT, attributes(labels))
-    card = (done / "model" / "README.md").read_text(encoding="utf-8")
+    done = tmp_path / "out"
+    more = [*SHORT, f'out="{done}"', attributes(labels)]
+    ended = evenrank("train", gendered, *[part for setting in more for part in ("--set", setting)])
+    assert (ended.status, ended.out) == (0, f"{done / 'model'}\n")
+    # At the start; nothing is said twice.
+    (line,) = (line for line in ended.err.splitlines() if line.startswith("labels (gender): "))
+    ends = r" training passages have one \(8 of 16 relevant ones\), .* the others are unknown and on no side$"
+    assert re.search(ends, line)
+    card = card_of(done)
     assert "by their labels; those without one are left out of the measures of bias" in card
     assert "labels (gender): " in card
     assert "`--only-queries --unknown skip`" in card
     kept = json.loads((done / "audit.json").read_text(encoding="utf-8"))["runs"]
     recipe = load_recipe(done / "recipe.toml")
-    own = evenrank.audit(
+    own = audit(
         {"first stage": recipe.validation.run, "fair": str(done / "validation.run")},
         labels=labels,
         neutral=["N"],
@@ -108,55 +119,31 @@ def test_the_card_audits_by_the_labels(gendered, sides, tmp_path):
     )
     for figures, run in zip(kept.values(), own.runs, strict=True):
         assert {m: f["mean"] for m, f in figures["measures"].items()} == {m: f.mean for m, f in run.measures.items()}
-    measures = kept["first stage"]["measures"]
-    assert {"ARaB@10", "Share(group='M')@10", "nDCG@10"} <= set(measures)
-    result = json.loads((done / "result.json").read_text(encoding="utf-8"))
-    known = result["labels"]["gender"]
+    assert {"ARaB@10", "Share(group='M')@10", "nDCG@10"} <= set(kept["first stage"]["measures"])
+    known = result_of(done)["labels"]["gender"]
     assert 0 < known["known"] < known["passages"]
     assert 0 < known["known_relevant"] < known["relevant"]
-    assert any("ARaB" in line for line in evenrank.training_summary(done))
-
-
-def test_swapped_poles_turn_every_sign(gendered, sides, by_words, tmp_path):
-    labels = written(tmp_path / "l.csv", sides)
-    done = fair(gendered, tmp_path / "s", *SHORT, attributes(labels, "F,M"))
-    lists, other = (TrainingLists(folder / "groups", negatives=3) for folder in (done, by_words))
-    for i in range(len(lists)):
-        assert lists[i].passages == other[i].passages
-        assert lists[i].sides == [[-side for side in row] for row in other[i].sides or []]
-    one, two = (json.loads((folder / "result.json").read_text(encoding="utf-8")) for folder in (done, by_words))
-    assert one["delta_aprf_first_stage"]["gender"] == pytest.approx(-two["delta_aprf_first_stage"]["gender"])
-    # The squared term does not know which pole is the first.
-    assert_same(done, by_words, tolerance=1e-5)
+    assert any("ARaB" in line for line in training_summary(done))
 
 
 def test_a_passage_without_a_label_is_on_no_side_and_counted(gendered, sides, tmp_path):
     few = {i: s for i, s in sides.items() if int(i) % 2}
-    recipe = load_recipe(gendered)
-    data = recipe.data
-    lists = evenrank.training_lists(
-        data.run, qrels=data.qrels, collection=data.collection, queries=data.queries, out=tmp_path / "t",
-        negatives=100,
-        labels=as_labels({i: {1: "M", -1: "F", 0: "N"}[s] for i, s in few.items()}, neutral=["N"], poles="M,F"),
-    )  # fmt: skip
-    by_text = dict(zip(read_texts(data.collection, pl.Series(list(sides)))["text"], sides, strict=True))
+    lists = evenrank.training_lists(**data_of(gendered), out=tmp_path / "t", negatives=100, labels=in_memory(few))
+    by_text = dict(zip(read_texts(data_of(gendered)["collection"], pl.Series(list(sides)))["text"], sides, strict=True))
     seen, relevant = set(), set()
     for i in range(len(lists)):
-        item = lists[i]
-        ids = [by_text[text] for text in item.passages]
-        assert item.sides == [[few.get(id_, 0)] for id_ in ids]
+        ids = [by_text[text] for text in lists[i].passages]
+        assert lists[i].sides == [[few.get(id_, 0)] for id_ in ids]
         seen |= set(ids)
         relevant.add(ids[0])
     counts = json.loads((tmp_path / "t" / "counts.json").read_text(encoding="utf-8"))
-    assert counts == {
-        "queries": 16,
-        "without_positive": 0,
-        "without_negative": 0,
-        "passages": len(seen),
-        "relevant": len(relevant),
-        "known_": len(seen & set(few)),
-        "known_relevant_": len(relevant & set(few)),
-    }
+    known = {"known_": len(seen & set(few)), "known_relevant_": len(relevant & set(few))}
+    apart = {"queries": 16, "without_positive": 0, "without_negative": 0}
+    assert counts == {**apart, "passages": len(seen), "relevant": len(relevant), **known}
+
+
+def data_of(recipe: Path) -> dict[str, Any]:
+    return {name: getattr(load_recipe(recipe).data, name) for name in ("run", "qrels", "collection", "queries")}
 
 
 def test_a_file_of_lists_gets_its_sides_from_labels(gendered, sides, tmp_path):
@@ -174,36 +161,11 @@ def test_a_file_of_lists_gets_its_sides_from_labels(gendered, sides, tmp_path):
     assert [counts[key] for key in ("passages", "known_gender", "relevant", "known_relevant_gender")] == [4, 3, 2, 1]
 
 
-def test_the_command_says_what_is_known(gendered, sides, tmp_path, evenrank):
-    labels = written(tmp_path / "l.csv", {i: s for i, s in sides.items() if int(i) % 2})
-    more = [*SHORT, f'out="{tmp_path / "out"}"', attributes(labels)]
-    ended = evenrank("train", gendered, *[part for setting in more for part in ("--set", setting)])
-    assert ended.status == 0
-    assert ended.out == f"{tmp_path / 'out' / 'model'}\n"
-    lines = [line for line in ended.err.splitlines() if line.startswith("labels (gender): ")]
-    # At the start; nothing is said twice.
-    assert len(lines) == 1
-    assert re.search(
-        r" training passages have one \(8 of 16 relevant ones\), .* the others are unknown and on no side$", lines[0]
-    )
-    wrong = evenrank("train", gendered, "--set", 'fairness.attributes=[{labels = "l.csv", lexicon = "gender-en"}]')
-    assert wrong.status == 2
-    assert wrong.err.endswith(
-        "r.toml: fairness.attributes.0: expected either lexicon or labels\n".replace("r.toml", "gendered.toml")
-    )
-
-
 def test_python_trains_by_labels(gendered, sides, tmp_path):
-    from evenrank.mitigation.ibbr import IBBR
-
-    labels = as_labels({i: {1: "M", -1: "F", 0: "N"}[s] for i, s in sides.items()}, neutral=["N"], poles="M,F")
-    data = load_recipe(gendered).data
-    results = []
+    labels, results = in_memory(sides), []
     for given in ({"lexicon": "gender-en"}, {"labels": labels}):
-        lists = evenrank.training_lists(
-            data.run, qrels=data.qrels, collection=data.collection, queries=data.queries, negatives=3, **given
-        )
-        ranker = evenrank.training.run.build_ranker(load_recipe(gendered).ranker)
+        lists = evenrank.training_lists(**data_of(gendered), negatives=3, **given)
+        ranker = build_ranker(load_recipe(gendered).ranker)
         results.append(evenrank.train(ranker, lists, fairness=IBBR(weight=0.5), batch=8, max_steps=3, **given))
     one, other = (result.ranker.state_dict() for result in results)
     assert all(torch.equal(one[name], other[name]) for name in one)
@@ -211,8 +173,9 @@ def test_python_trains_by_labels(gendered, sides, tmp_path):
     with pytest.raises(EvenrankError, match=r"^`labels`: not with `lexicon`"):
         evenrank.train(ranker, lists, fairness=IBBR(), lexicon="gender-en", labels=labels)
     records = [{"query": "q", "passages": ["a", "b"], "relevance": [1, 0]}]
-    with pytest.raises(EvenrankError, match="labels in memory are by document, and these passages have no ids"):
-        as_lists(records, [labels])
+    for by_document in (lambda: as_lists(records, [labels]), lambda: scorings_of(labels)):
+        with pytest.raises(EvenrankError, match="labels in memory are by document, and these passages have no ids"):
+            by_document()
 
 
 # --- attributes -------------------------------------------------------------------------------------------------------
@@ -228,13 +191,10 @@ def test_sides_by_labels_by_hand():
     with pytest.raises(EvenrankError, match=message):
         sides_by(labels, pl.DataFrame({"doc_id": ["d"], "text": [""]}))
     three = as_labels({"a": "x", "b": "y", "c": "z"})
-    with pytest.raises(
-        EvenrankError, match=r"the labels in memory have the groups x, y, z: as_labels\(…, poles='a,b'\)"
-    ):
+    message = r"the labels in memory have the groups x, y, z: as_labels\(…, poles='a,b'\)"
+    with pytest.raises(EvenrankError, match=message):
         attributes_of(three)
     assert list(attributes_of(three.with_poles("z,rest"))) == [""]
-    with pytest.raises(EvenrankError, match="the labels in memory are by document, and these passages have no ids"):
-        scorings_of(labels)
 
 
 # --- mistakes ---------------------------------------------------------------------------------------------------------
@@ -247,10 +207,7 @@ def test_sides_by_labels_by_hand():
         ('neutral = ["N"]', "fairness.attributes.0: neutral needs labels"),
         ('group_column = "g"', "fairness.attributes.0: group_column needs labels"),
         ('labels = "L", tokens = "whitespace"', "fairness.attributes.0: tokens: labels have no words"),
-        (
-            'labels = "L", language = "en"',
-            "unknown key fairness.attributes.0.language (allowed: lexicon, labels, neutral",
-        ),
+        ('labels = "L", language = "en"', "unknown key fairness.attributes.0.language (allowed: lexicon, labels, neu"),
     ],
 )
 def test_a_recipe_names_either(gendered, attribute, message):
@@ -259,54 +216,35 @@ def test_a_recipe_names_either(gendered, attribute, message):
 
 
 def test_labels_survive_writing(gendered, tmp_path):
-    recipe = load_recipe(
-        gendered,
-        ['fairness.attributes=[{labels = "l.csv", neutral = ["N"], group_column = "g", poles = "M,F"}, {name = "x"}]'],
-    )
+    first = '{labels = "l.csv", neutral = ["N"], group_column = "g", poles = "M,F"}'
+    recipe = load_recipe(gendered, [f'fairness.attributes=[{first}, {{name = "x"}}]'])
     assert recipe.fairness is not None
-    first, second = recipe.fairness.attributes
-    assert (first.lexicon, first.labels, first.neutral, first.group_column) == (None, "l.csv", ("N",), "g")
-    assert (second.lexicon, second.labels) == ("gender-en", None)
+    one, other = recipe.fairness.attributes
+    assert (one.lexicon, one.labels, one.neutral, one.group_column) == (None, "l.csv", ("N",), "g")
+    assert (other.lexicon, other.labels) == ("gender-en", None)
     (tmp_path / "r.toml").write_text(to_toml(recipe), encoding="utf-8")
     assert load_recipe(tmp_path / "r.toml") == recipe
 
 
 @pytest.mark.parametrize(
-    ("text", "more", "message"),
+    ("rows", "more", "message"),
     [
-        ("doc_id,group\n1,M\n2,F\n", ', poles = "M,X"', r"^fairness\.attributes\.poles: expected two of F, M, rest"),
-        (
-            "doc_id,group\n1,a\n2,b\n3,c\n",
-            "",
-            r"^fairness\.attributes: the labels l\.csv have the groups a, b, c: poles",
-        ),
-        ("doc_id,group\nx,M\ny,F\n", "", r"^the labels \S*l\.csv know none of \d+ validated passages \('"),
-        (
-            "doc_id,group\n1,M\n2,F\n",
-            ', group_column = "g"',
-            r"l\.csv: there is no column 'g' \(fairness\.attributes\.group_column\)",
-        ),
-        ("doc_id,group\n1,M\n", "", r"l\.csv: expected at least two groups, found M"),
+        ("1,M 2,F", ', poles = "M,X"', r"^fairness\.attributes\.poles: expected two of F, M, rest"),
+        ("1,a 2,b 3,c", "", r"^fairness\.attributes: the labels l\.csv have the groups a, b, c: poles"),
+        ("x,M y,F", "", r"^the labels \S*l\.csv know none of \d+ validated passages \('"),
+        ("1,M 2,F", ', group_column = "g"', r"csv: there is no column 'g' \(fairness\.attributes\.group_column\)"),
+        ("1,M", "", r"l\.csv: expected at least two groups, found M"),
+        ("VALIDATION", "", r"know none of \d+ passages \("),
     ],
 )
-def test_labels_that_cannot_be_used_leave_nothing(gendered, tmp_path, text, more, message):
-    (tmp_path / "l.csv").write_text(text, encoding="utf-8")
-    setting = f'fairness.attributes=[{{labels = "{tmp_path / "l.csv"}"{more}}}]'
+def test_labels_that_cannot_be_used_leave_nothing(gendered, tmp_path, rows, more, message):
+    if rows == "VALIDATION":  # labels of its passages alone
+        recipe = load_recipe(gendered)
+        train, valid = (set(read_run(path).table["doc_id"]) for path in (recipe.data.run, recipe.validation.run))
+        rows = " ".join(f"{i},{'MF'[n % 2]}" for n, i in enumerate(valid - train - {str(i) for i in range(16)}))
+    (tmp_path / "l.csv").write_text("\n".join(["doc_id,group", *rows.split(), ""]), encoding="utf-8")
     with pytest.raises(EvenrankError, match=message):
-        fair(gendered, tmp_path / "out", setting)
-    assert not (tmp_path / "out").exists()
-
-
-def test_labels_of_the_validation_alone_leave_nothing(gendered, tmp_path):
-    recipe = load_recipe(gendered)
-    train, valid = (set(read_run(path).table["doc_id"]) for path in (recipe.data.run, recipe.validation.run))
-    only = sorted(valid - train - {str(i) for i in range(16)})
-    assert len(only) > 1
-    (tmp_path / "l.csv").write_text(
-        "doc_id,group\n" + "".join(f"{i},{'MF'[n % 2]}\n" for n, i in enumerate(only)), encoding="utf-8"
-    )
-    with pytest.raises(EvenrankError, match=r"know none of \d+ passages \("):
-        fair(gendered, tmp_path / "out", f'fairness.attributes=[{{labels = "{tmp_path / "l.csv"}"}}]')
+        fair(gendered, tmp_path / "out", f'fairness.attributes=[{{labels = "{tmp_path / "l.csv"}"{more}}}]')
     assert not (tmp_path / "out").exists()
 
 
@@ -315,12 +253,10 @@ def test_labels_of_the_validation_alone_leave_nothing(gendered, tmp_path):
 
 def test_an_adversary_by_labels_that_say_what_the_words_say(home, gendered, tmp_path):
     """Queries without a group word: the passages decide alone, as with labels."""
-    from evenrank.training.adversarial import gendered as gendered_texts
-
     neutral = re.sub(r"\b(she|he)\b", "is", (home / "q.tsv").read_text(encoding="utf-8"))
     (tmp_path / "q.tsv").write_text(neutral, encoding="utf-8")
     texts = read_texts(home / "g.tsv", pl.Series([str(i) for i in range(60)]))
-    found = gendered_texts(texts["text"], Scoring(load_lexicon("gender-en")))
+    found = gendered_texts(texts["text"], GENDER)
     assert set(found.tolist()) == {True, False}
     sides = {i: (-1) ** n if one else 0 for n, (i, one) in enumerate(zip(texts["doc_id"], found, strict=True))}
     labels = written(tmp_path / "l.csv", sides)
@@ -330,26 +266,17 @@ def test_an_adversary_by_labels_that_say_what_the_words_say(home, gendered, tmp_
     ]  # fmt: skip
     words = fair(gendered, tmp_path / "w", *common)
     done = fair(gendered, tmp_path / "l", *common, f'adversary.labels="{labels}"', 'adversary.neutral=["N"]')
-    model = Path("model") / "model.safetensors"
-    assert (done / model).read_bytes() == (words / model).read_bytes()
+    assert (done / MODEL).read_bytes() == (words / MODEL).read_bytes()
     assert logged(done) == logged(words)
-    assert json.loads((done / "result.json").read_text(encoding="utf-8"))["labels"]["adversary"]["known_relevant"] == 16
+    assert result_of(done)["labels"]["adversary"]["known_relevant"] == 16
 
 
-def test_an_attack_leaves_out_what_is_unknown(home, gendered, tmp_path):
-    import numpy as np
-
-    from evenrank.groups import Scoring
-    from evenrank.training.adversarial import attack
-    from evenrank.training.adversarial import gendered as gendered_texts
-    from evenrank.training.run import build_ranker
-
+def test_an_attack_leaves_out_what_is_unknown(home, gendered):
     ranker = build_ranker(load_recipe(gendered).ranker)
     passages = read_texts(home / "g.tsv", pl.Series([str(i) for i in range(60)]))["text"].to_list()
     queries = [f"query {'is' * (i // 3)}" for i in range(60)]
-    scoring = Scoring(load_lexicon("gender-en"))
-    known = gendered_texts(pl.Series(passages), scoring).astype(np.int8)
-    whole = attack(ranker, queries, passages, scoring, epochs=2)
+    known = gendered_texts(pl.Series(passages), GENDER).astype(np.int8)
+    whole = attack(ranker, queries, passages, GENDER, epochs=2)
     assert attack(ranker, queries, passages, known, epochs=2) == whole
     assert whole.unknown == 0
     # As if the unknown pairs were not there.
@@ -361,45 +288,31 @@ def test_an_attack_leaves_out_what_is_unknown(home, gendered, tmp_path):
 
 
 def test_an_adversary_learns_nothing_of_unknown_passages(gendered, sides, tmp_path):
-    from evenrank.files import read_qrels, read_queries
-    from evenrank.training.adversarial import AdversarialRanker, gendered_by_label
-    from evenrank.training.lists import PassageGroups, build_lists
-    from evenrank.training.run import build_ranker
-    from evenrank.training.trainer import Collator
-
-    recipe = load_recipe(gendered)
-    data = recipe.data
+    data = data_of(gendered)
     few = {i: s for i, s in sides.items() if int(i) % 3}
     labels = as_labels(written(tmp_path / "l.csv", few), neutral=["N"])
-    ids = pl.Series(["1", "0", "2"])
     expected = [int(sides["1"] != 0), -1, int(sides["2"] != 0)]
-    assert gendered_by_label(ids, labels).tolist() == expected
-    build_lists(
-        read_run(data.run), read_qrels(data.qrels), data.collection, read_queries(data.queries), tmp_path / "t",
-        groups=PassageGroups(target=labels),
-    )  # fmt: skip
+    assert gendered_by_label(pl.Series(["1", "0", "2"]), labels).tolist() == expected
+    read = read_run(data["run"]), read_qrels(data["qrels"]), data["collection"], read_queries(data["queries"])
+    build_lists(*read, tmp_path / "t", groups=PassageGroups(target=labels))
     lists = TrainingLists(tmp_path / "t", negatives=3)
     assert lists.attributes == 0
     batch = collate([lists[i] for i in range(4)])
     assert batch.gendered is not None
-    by_text = dict(zip(read_texts(data.collection, pl.Series(list(sides)))["text"], sides, strict=True))
+    by_text = dict(zip(read_texts(data["collection"], pl.Series(list(sides)))["text"], sides, strict=True))
     wanted = [int(few[i] != 0) if (i := by_text[text]) in few else -1 for row in batch.passages for text in row]
     assert batch.gendered[batch.mask].tolist() == wanted
     assert {-1, 0, 1} == set(wanted)
-    ranker = AdversarialRanker(build_ranker(recipe.ranker), None)
+    ranker = AdversarialRanker(build_ranker(load_recipe(gendered).ranker), None)
     ranker.train()
     inputs = Collator(ranker)([lists[i] for i in range(4)])
     index = {name: inputs[name] for name in inputs if name not in ("relevance", "sides", "index", "counted")}
     _, loss = ranker(**index)
-    known = index["gendered"] >= 0
     # The mean over the known pairs alone.
-    from torch.nn import functional
-
-    from evenrank.training.adversarial import scores_and_vectors
-
+    known = index["gendered"] >= 0
     plain = {name: value for name, value in index.items() if name != "gendered"}
     logits = ranker.adversary(scores_and_vectors(ranker.ranker, plain)[1])
-    expected_loss = functional.cross_entropy(logits[known], index["gendered"][known].long())
+    expected_loss = torch.nn.functional.cross_entropy(logits[known], index["gendered"][known].long())
     assert loss.item() == pytest.approx(expected_loss.item(), abs=1e-6)
     with pytest.raises(EvenrankError, match="an adversary by labels needs lists that say which passages are gendered"):
         ranker.encode(type(batch)(batch.queries, batch.passages))
@@ -409,11 +322,9 @@ def test_accumulated_pieces_weigh_known_pairs(gendered, sides, tmp_path):
     """With unknown passages the pieces of a batch differ in how many pairs the adversary sees."""
     labels = written(tmp_path / "l.csv", {i: s for i, s in sides.items() if int(i) % 3})
     common = [
-        "fairness=", "training.max_steps=3", "training.evaluate_every=3", 'training.keep="last"',
-        "adversary.factor=0.5",
-        "adversary.attack=false", f'adversary.labels="{labels}"', 'adversary.neutral=["N"]', "training.batch=8",
+        "fairness=", "training.max_steps=3", "training.evaluate_every=3", 'training.keep="last"', "validation.depths=",
+        "adversary.factor=0.5", "adversary.attack=false", f'adversary.labels="{labels}"', 'adversary.neutral=["N"]',
     ]  # fmt: skip
-    whole = fair(gendered, tmp_path / "whole", *common)
+    whole = fair(gendered, tmp_path / "whole", *common, "training.batch=8")
     pieces = fair(gendered, tmp_path / "pieces", *common, "training.batch=2", "training.accumulation=4")
     assert_same(whole, pieces, tolerance=2e-5)
-    assert everything(whole).keys() >= {"result.json"}

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import math
 import pickle
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-pytest.importorskip("torch", reason="PyTorch is not installed")
-
+from as_they_stand import PACKED, Packing, Wrong, check_against, filled, lines_of_text, values
 from evenrank.files import EvenrankError, InputError, Run
 from evenrank.groups import Scoring, load_lexicon
 from evenrank.training import lists as module
-from evenrank.training.lists import TrainingLists, as_lists, build_from_file, build_lists, collate
+from evenrank.training.lists import TrainingLists, as_lists, build_from_file, build_lists, collate, read_list_file
+
+
+def from_rows(rows: list[tuple[str, str, float]]) -> Run:
+    return Run.from_table(pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row"))
+
 
 COLLECTION = pl.DataFrame({"doc_id": [f"d{i}" for i in range(8)], "text": [f"text {i}" for i in range(8)]})
 QUERIES = pl.DataFrame({"query_id": ["0", "1", "2", "3"], "text": ["query 0", "query 1", "query 2", "query 3"]})
-RUN = Run.from_table(
-    pl.DataFrame(
-        {
-            "query_id": ["0"] * 4 + ["1"] * 3 + ["2"] * 2 + ["3"],
-            "doc_id": ["d0", "d1", "d2", "d3", "d4", "d5", "d6", "d1", "d2", "d7"],
-            "score": [4.0, 3, 2, 1, 3, 2, 1, 2, 1, 1],
-        }
-    )
-)
+LISTED = {"0": "d0 d1 d2 d3", "1": "d4 d5 d6", "2": "d1 d2", "3": "d7"}
+RUN = from_rows([(q, doc, -float(i)) for q, docs in LISTED.items() for i, doc in enumerate(docs.split())])
 # Query 0 has two positives (one below the depth, one not in the run at all), query 1 one; 2 has none, 3 no negative.
 QRELS = pl.DataFrame(
     {"query_id": ["0", "0", "1", "2", "3"], "doc_id": ["d1", "d7", "d6", "d1", "d7"], "relevance": [2, 1, 1, 0, 1]}
@@ -56,15 +59,17 @@ def test_one_item_for_each_positive(folder):
 
 
 def test_negatives_are_drawn_anew_each_epoch_and_the_same_again(tmp_path):
-    run = Run.from_table(
-        pl.DataFrame({"query_id": ["0"] * 100, "doc_id": [str(i) for i in range(100)], "score": range(100, 0, -1)})
-    )
     texts = pl.DataFrame({"doc_id": [str(i) for i in range(100)], "text": [f"t{i}" for i in range(100)]})
     qrels = pl.DataFrame({"query_id": ["0"], "doc_id": ["0"], "relevance": [1]})
-    build_lists(run, qrels, texts, QUERIES, tmp_path)
+    build_lists(from_rows([("0", str(i), -i) for i in range(100)]), qrels, texts, QUERIES, tmp_path)
     found = TrainingLists(tmp_path, negatives=5, seed=1)
     first = found[0].passages
-    assert first == TrainingLists(tmp_path, negatives=5, seed=1)[0].passages
+    # In a data-loading process too.
+    assert (
+        first
+        == TrainingLists(tmp_path, negatives=5, seed=1)[0].passages
+        == pickle.loads(pickle.dumps(found))[0].passages
+    )
     assert len(set(first)) == 6
     assert first[0] == "t0"
     found.set_epoch(1)
@@ -78,22 +83,14 @@ def test_negatives_are_drawn_anew_each_epoch_and_the_same_again(tmp_path):
 
 def test_pieces_of_the_files_do_not_matter(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_ROWS", 2)
-    texts = pl.DataFrame({"doc_id": [f"d{i}" for i in range(9)], "text": [f"text {i}" for i in range(9)]})
-    queries = [str(i) for i in range(5)]
-    rows = [(q, f"d{d}", float(-d)) for q in queries for d in range(9)]
-    run = Run.from_table(pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row"))
-    qrels = pl.DataFrame({"query_id": queries, "doc_id": [f"d{q}" for q in queries], "relevance": [1] * 5})
-    names = pl.DataFrame({"query_id": queries, "text": [f"query {q}" for q in queries]})
-    build_lists(run, qrels, texts, names, tmp_path)
+    queries = [str(i) for i in range(4)]
+    run = from_rows([(q, f"d{d}", -d) for q in queries for d in range(8)])
+    qrels = pl.DataFrame({"query_id": queries, "doc_id": [f"d{q}" for q in queries], "relevance": [1] * 4})
+    build_lists(run, qrels, COLLECTION, QUERIES, tmp_path)
     found = TrainingLists(tmp_path, negatives=20, sampling="first")
-    for i in range(5):
+    for i in range(4):
         assert found[i].query == f"query {i}"
-        assert found[i].passages == [f"text {i}", *[f"text {d}" for d in range(9) if d != i]]
-
-
-def test_a_set_travels_to_a_data_loading_process(folder):
-    found = TrainingLists(folder, negatives=2, seed=3)
-    assert pickle.loads(pickle.dumps(found))[1] == found[1]
+        assert found[i].passages == [f"text {i}", *[f"text {d}" for d in range(8) if d != i]]
 
 
 def test_ragged_items_as_a_batch(folder):
@@ -118,30 +115,73 @@ def test_groups_from_a_file(tmp_path):
         assert found[0].passages == ["text 2", "text 1", "text 3"]
 
 
-@pytest.mark.parametrize(
-    ("doc_id", "label", "message"),
-    [
-        (["d1", "d2"], [0.0, 0.5], "line 2: query '1': there is no positive"),
-        (["d1", "d2"], [1.0, 1.0], "line 2: query '1': all labels are equal: there is nothing to learn"),
-        (["d1", "d2"], [1.0], "line 2: query '1': the lists of doc_id and label differ in length"),
-    ],
-)
-def test_a_group_that_teaches_nothing_is_named(tmp_path, doc_id, label, message):
-    table = pl.DataFrame({"query_id": ["0", "1"], "doc_id": [["d4", "d5"], doc_id], "label": [[1.0, 0.0], label]})
-    table.write_parquet(tmp_path / "g.parquet")
-    with pytest.raises(InputError, match=r"g\.parquet") as error:
-        build_from_file(tmp_path / "g.parquet", COLLECTION, QUERIES, tmp_path / "out")
-    assert message in str(error.value)
-    assert not (tmp_path / "out").exists()
-
-
 def test_missing_texts_and_no_group_at_all(tmp_path):
-    with pytest.raises(EvenrankError, match="1 training passage is not in the collection: 'd7'"):
-        build_lists(RUN, QRELS, COLLECTION.filter(pl.col("doc_id") != "d7"), QUERIES, tmp_path, depth=3)
-    with pytest.raises(EvenrankError, match="1 training query without a text: '1'"):
-        build_lists(RUN, QRELS, COLLECTION, QUERIES.filter(pl.col("query_id") != "1"), tmp_path, depth=3)
-    with pytest.raises(EvenrankError, match="no query has both a relevant passage and another one"):
-        build_lists(RUN, QRELS.filter(pl.col("query_id") == "3"), COLLECTION, QUERIES, tmp_path)
+    for run, qrels, collection, queries, message in (
+        (RUN, QRELS, COLLECTION.filter(pl.col("doc_id") != "d7"), QUERIES, "1 training passage is not in the .*: 'd7'"),
+        (RUN, QRELS, COLLECTION, QUERIES.filter(pl.col("query_id") != "1"), "1 training query without a text: '1'"),
+        (RUN, QRELS[4:], COLLECTION, QUERIES, "no query has both a relevant passage and another one"),
+    ):
+        with pytest.raises(EvenrankError, match=message):
+            build_lists(run, qrels, collection, queries, tmp_path, depth=3)
     (tmp_path / "x").write_text("no parquet", encoding="utf-8")
     with pytest.raises(InputError, match="line 1: expected a JSON object with query_id"):
         build_from_file(tmp_path / "x", COLLECTION, QUERIES, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("doc_id", "label", "message"),
+    [
+        (["d1", "d2"], [0.0, 0.5], "there is no positive"),
+        (["d1", "d2"], [1.0, 1.0], "all labels are equal: there is nothing to learn"),
+        (["d1", "d2"], [1.0], "the lists of doc_id and label differ in length"),
+    ],
+)
+def test_a_list_that_teaches_nothing_is_named(tmp_path, doc_id, label, message):
+    table = pl.DataFrame({"query_id": ["0", "1"], "doc_id": [["d4", "d5"], doc_id], "label": [[1.0, 0.0], label]})
+    table.write_parquet(tmp_path / "g.parquet")
+    with pytest.raises(InputError, match=rf"g\.parquet, line 2: query '1': {message}"):
+        build_from_file(tmp_path / "g.parquet", COLLECTION, QUERIES, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+# --- as they stand or refused, against a slow, obvious reader ---------------------------------------------------------
+
+
+def slow_groups(content: bytes) -> list[tuple[str, list[str], list[float]]]:
+    rows = []
+    for line in filled(lines_of_text(content)):
+        group = json.loads(line)
+        query, docs, labels = group["query_id"], group["doc_id"], group["label"]
+        if type(query) not in (str, int) or not isinstance(docs, list) or not isinstance(labels, list):
+            raise Wrong
+        if any(type(doc) not in (str, int) for doc in docs) or any(type(label) not in (int, float) for label in labels):
+            raise Wrong
+        if len(docs) != len(labels) or not all(map(math.isfinite, labels)) or "\ud800" in str(query):
+            raise Wrong
+        if len(set(labels)) < 2 or max(labels) < 1:
+            raise Wrong
+        rows.append((str(query), [str(doc) for doc in docs], [float(label) for label in labels]))
+    return rows
+
+
+groups = st.lists(
+    st.fixed_dictionaries(
+        {
+            "query_id": values,
+            "doc_id": st.lists(st.sampled_from(["a", "b", 1, "é"]), min_size=1, max_size=3) | values,
+            "label": st.lists(st.sampled_from([0, 1, 2, 0.5, -1]), min_size=1, max_size=3) | values,
+        }
+    )
+    | st.builds(
+        lambda query, labels: {"query_id": query, "doc_id": [f"d{i}" for i in range(len(labels))], "label": labels},
+        st.integers(0, 9),
+        st.lists(st.sampled_from([0, 1, 2, 0.5, -1, math.nan, math.inf, None]), max_size=4),
+    ),
+    max_size=3,
+)
+
+
+@given(groups, PACKED)
+def test_groups_as_they_stand(place: Path, rows: list[Any], packing: Packing) -> None:
+    lines = [json.dumps(row) for row in rows]
+    check_against(slow_groups, lambda path: read_list_file(path).rows(), place / "groups", lines, packing)

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+import torch
+from transformers import BertForMaskedLM
 
 import evenrank
 from evenrank.files import EvenrankError, InputError
+from evenrank.groups import Scoring, load_lexicon
 from evenrank.mitigation.ibbr import IBBR, FunctionTerm, Pairwise
 from evenrank.models.encoders import CatRanker, DotRanker
 from evenrank.models.protocol import Ranker
+from evenrank.models.word_rankers import WordRanker
 from evenrank.training.adversarial import AdversarialRanker
 from evenrank.training.lists import as_lists, collate
-from evenrank.training.recipes import RankerRecipe, load_recipe
+from evenrank.training.recipes import RankerRecipe, load_recipe, parse_training
 from evenrank.training.run import train_recipe
 from evenrank.training.trainer import Objective, RankingTrainer
 from tiny_models import WORDS, tiny_bert
-from training_runs import logged
-
-# transformers and accelerate warn of what they do themselves.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
-
-SCORES = torch.tensor([[0.5, 0.25, 0.0]])
+from training_runs import fair, logged, result_of
 
 
 class Fixed(Ranker):
@@ -39,7 +36,7 @@ class Fixed(Ranker):
 
     def __init__(self, scale: float) -> None:
         super().__init__()
-        self.scores, self.own_scale = torch.nn.Parameter(SCORES), scale
+        self.scores, self.own_scale = torch.nn.Parameter(torch.tensor([[0.5, 0.25, 0.0]])), scale
 
     @property
     def loss_scale(self) -> float:
@@ -61,7 +58,7 @@ class Fixed(Ranker):
 )
 def test_scores_are_scaled_before_the_loss(tmp_path: Path, own: float, given: float | None, used: float) -> None:
     lists = as_lists([{"query": "q", "passages": ["a", "b", "c"], "relevance": [1, 0, 0]}])
-    settings = load_settings(max_steps=1)
+    settings = parse_training({"max_steps": 1})
     trainer = RankingTrainer(Fixed(own), lists, Objective("nll", scale=given), settings, tmp_path)
     batch = trainer.data_collator([lists[0]])
     # By hand: −log of exp(s·½) / (exp(s·½) + exp(s·¼) + 1).
@@ -69,18 +66,9 @@ def test_scores_are_scaled_before_the_loss(tmp_path: Path, own: float, given: fl
     assert float(trainer.compute_loss(trainer.ranker, batch)) == pytest.approx(expected, rel=1e-4)
 
 
-def load_settings(**settings: object) -> Any:
-    from evenrank.training.recipes import parse_training
-
-    return parse_training(settings)
-
-
 def test_the_cosine_is_scaled_by_20(checkpoint: str) -> None:
     assert DotRanker.from_pretrained(checkpoint, similarity="cosine").loss_scale == 20
     assert DotRanker.from_pretrained(checkpoint).loss_scale == 1
-    lists = [{"query": "a nurse", "passages": ["she is a nurse", "he runs home"], "relevance": [1, 0]}]
-    with pytest.raises(EvenrankError, match=r"^`scale`: expected more than 0, found 0$"):
-        evenrank.train("unread", lists, scale=0.0)
 
 
 def planted(count: int) -> list[dict[str, Any]]:
@@ -97,7 +85,7 @@ def planted(count: int) -> list[dict[str, Any]]:
 
 def gap(ranker: Ranker, lists: list[dict[str, Any]]) -> float:
     """|ΔA-PRF| of the scores of lists."""
-    found = as_lists(lists, list(evenrank_sides().values()))
+    found = as_lists(lists, [Scoring(load_lexicon("gender-en"))])
     batch = collate([found[i] for i in range(len(found))])
     with torch.no_grad():
         scores = ranker(**ranker.encode(batch))
@@ -106,12 +94,6 @@ def gap(ranker: Ranker, lists: list[dict[str, Any]]) -> float:
     pairs = Pairwise.of(scores, batch.relevance, batch.sides[0], batch.mask)
     first, second = (pairs.prf[side][pairs.defined[side]].mean() for side in (0, 1))
     return abs(float(first - second))
-
-
-def evenrank_sides() -> Any:
-    from evenrank.mitigation.attributes import attributes_of
-
-    return attributes_of("gender-en")
 
 
 def test_the_term_narrows_the_gap_and_its_negative_does_not(checkpoint: str) -> None:
@@ -132,28 +114,27 @@ def test_the_term_narrows_the_gap_and_its_negative_does_not(checkpoint: str) -> 
 
 
 def test_a_recipe_trains_a_map_and_resumes_it(home: Path, tmp_path: Path) -> None:
-    settings = ["ranker.map=true", "ranker.freeze=encoder", f'ranker.kept="{tmp_path / "kept"}"']
-    done = train_recipe(load_recipe(home / "r.toml", [f'out="{tmp_path / "a"}"', *settings]))
+    settings = ["ranker.map=true", "ranker.freeze=encoder", f'ranker.kept="{tmp_path / "kept"}"', "validation.depths="]
+    done = fair(home / "r.toml", tmp_path / "a", *settings)
     assert (done / "model" / "modules.json").is_file()
-    # The same without the last checkpoint, resumed: to the same bytes, as the vectors are the same ones.
-    again = load_recipe(home / "r.toml", [f'out="{tmp_path / "b"}"', *settings])
-    stopped = load_recipe(home / "r.toml", [f'out="{tmp_path / "b"}"', *settings])
-    train_recipe(stopped)
-    steps = sorted((again.folder / "checkpoints").iterdir(), key=lambda one: int(one.name.rpartition("-")[2]))
-    assert len(steps) > 1
-    for one in (steps[-1], again.folder / "model"):
-        shutil.rmtree(one)
-    (again.folder / "result.json").unlink()
-    train_recipe(again, resume=True)
-    for name in ("query_0_Dense", "document_0_Dense"):
-        first, second = (
-            next(one.rglob(f"{name}/model.safetensors")) for one in (done / "model", again.folder / "model")
-        )
-        assert first.read_bytes() == second.read_bytes()
-    assert logged(done) == logged(again.folder)
+
+    def maps() -> list[bytes]:
+        files = [next((done / "model").rglob(f"{of}_0_Dense/model.safetensors")) for of in ("query", "document")]
+        return [file.read_bytes() for file in files]
+
+    # Without the last checkpoint, resumed: to the same bytes, as the vectors are the same ones.
+    before = maps(), logged(done)
+    for gone in ("checkpoints/checkpoint-12", "model"):
+        shutil.rmtree(done / gone)
+    (done / "result.json").unlink()
+    train_recipe(load_recipe(home / "r.toml", [f'out="{done}"', *settings]), resume=True)
+    assert (maps(), logged(done)) == before
     # Trained further, as it is, the model of a run keeps its maps; frozen again.
-    further = ["ranker.freeze=encoder", f'ranker.model="{done / "model"}"', f'out="{tmp_path / "c"}"']
-    assert json.loads((train_recipe(load_recipe(home / "r.toml", further)) / "result.json").read_text())["value"] > 0
+    further = ["ranker.freeze=encoder", f'ranker.model="{done / "model"}"', "training.max_steps=4"]
+    assert result_of(fair(home / "r.toml", tmp_path / "c", *further))["value"] > 0
+
+
+MAP = ["ranker.map=true", "ranker.freeze=encoder"]
 
 
 @pytest.mark.parametrize(
@@ -162,41 +143,31 @@ def test_a_recipe_trains_a_map_and_resumes_it(home: Path, tmp_path: Path) -> Non
         (["ranker.map=true", "ranker.dimensions=8"], "ranker: map: not beside dimensions, whose projection is a map"),
         (["ranker.kind=cat", "ranker.map=true"], "ranker: map: a cat ranker has no vectors of a text alone"),
         (["ranker.kept=here"], 'ranker: kept: needs freeze = "encoder"'),
-        (
-            ["ranker.map=true", "ranker.freeze=encoder", "data.rotate=word"],
-            "data.rotate: not with ranker.freeze, which encodes each text once",
-        ),
-        (
-            ["ranker.map=true", "ranker.freeze=encoder", "training.cached=4"],
-            "training.cached: not with ranker.freeze, whose encoder needs no gradients",
-        ),
+        ([*MAP, "data.rotate=word"], "data.rotate: not with ranker.freeze, which encodes each text once"),
+        ([*MAP, "training.cached=4"], "training.cached: not with ranker.freeze, whose encoder needs no gradients"),
     ],
 )
 def test_recipes_that_are_refused(home: Path, settings: list[str], message: str) -> None:
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=re.escape(message)):
         load_recipe(home / "r.toml", settings)
-    assert message in str(error.value)
 
 
 def test_a_frozen_encoder_with_nothing_behind_it_is_refused(home: Path, tmp_path: Path) -> None:
-    wanted = load_recipe(home / "r.toml", ["ranker.freeze=encoder", f'out="{tmp_path / "run"}"'])
     with pytest.raises(EvenrankError, match=r"^ranker\.freeze: only the encoder has weights .*: add ranker\.map or"):
-        train_recipe(wanted)
+        fair(home / "r.toml", tmp_path / "run", "ranker.freeze=encoder")
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("kind", ["tk", "knrm"])
 def test_word_vectors_from_python(tmp_path: Path, kind: str) -> None:
-    from evenrank.models.word_rankers import WordRanker
-
     lists = planted(8) * 5
     rows = [f"{word} " + " ".join(str(i % 7 - j) for j in range(16)) for i, word in enumerate([*WORDS, "unread"])]
     (tmp_path / "v.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    result = evenrank.train(RankerRecipe(kind=kind, vectors=str(tmp_path / "v.txt")), lists, max_steps=2)
     # The words of the lists alone.
     read = {word for one in lists for text in (one["query"], *one["passages"]) for word in text.split()}
-    assert isinstance(result.ranker, WordRanker)
-    assert set(result.ranker.vocabulary) == read
+    ranker = evenrank.train(RankerRecipe(kind=kind, vectors=str(tmp_path / "v.txt")), lists, max_steps=2).ranker
+    assert isinstance(ranker, WordRanker)
+    assert set(ranker.vocabulary) == read
     pytest.importorskip("gensim", reason="needs the extra [embeddings]")
     trained = evenrank.train(RankerRecipe(kind=kind, vector_size=8), lists, max_steps=2).ranker
     assert isinstance(trained, WordRanker)
@@ -205,22 +176,17 @@ def test_word_vectors_from_python(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", [CatRanker, DotRanker])
 def test_a_masked_language_model_is_a_checkpoint(tmp_path: Path, kind: Any) -> None:
-    from transformers import BertForMaskedLM
-
     folder = tiny_bert(tmp_path / "bert", hidden=16, layers=1)
     BertForMaskedLM.from_pretrained(folder).save_pretrained(folder)
     assert json.loads((folder / "config.json").read_text())["architectures"] == ["BertForMaskedLM"]
     ranker = kind.from_pretrained(str(folder))
-    from evenrank.groups import Scoring, load_lexicon
-
+    pairs = ["a nurse"] * 2, ["she is a nurse", "he runs home"]
+    before = ranker.score(*pairs)
     adversarial = AdversarialRanker(ranker, Scoring(load_lexicon("gender-en")))
-    before = ranker.score(["a nurse"] * 2, ["she is a nurse", "he runs home"])
     evenrank.train(adversarial, planted(8), max_steps=2, learning_rate=0.01)
-    assert not torch.equal(ranker.score(["a nurse"] * 2, ["she is a nurse", "he runs home"]), before)
+    assert not torch.equal(ranker.score(*pairs), before)
     ranker.save(tmp_path / "saved")
-    assert torch.equal(
-        kind.load(tmp_path / "saved").score(["a nurse"], ["she runs"]), ranker.score(["a nurse"], ["she runs"])
-    )
+    assert torch.equal(kind.load(tmp_path / "saved").score(*pairs), ranker.score(*pairs))
 
 
 def test_the_shipped_recipe_trains_a_map(home: Path, tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import get_type_hints
 
 import pytest
 
-from evenrank.files import EvenrankError, InputError
-from evenrank.training.recipes import TrainingRecipe, TrainingSettings, load_recipe, shipped_recipes, to_toml
+from evenrank._command import arg
+from evenrank.files import EvenrankError
+from evenrank.groups import load_lexicon
+from evenrank.training.recipes import TrainingRecipe, TrainingSettings, load_recipe, named_as, shipped_recipes, to_toml
 
 
 @pytest.mark.parametrize("name", shipped_recipes())
@@ -20,20 +23,15 @@ def test_shipped_recipes_are_valid_and_survive_writing(name, tmp_path):
 
 
 def test_the_published_settings():
-    tk = load_recipe("position-tk")
+    tk, cat, dot = (load_recipe(name) for name in ("position-tk", "position-cat", "position-dot"))
     assert (tk.loss.name, tk.training.batch, tk.training.optimizer) == ("hinge", 32, "adam")
     assert tk.ranker.settings == {"kernels": "even"}
     assert tk.training.learning_rates == {"embeddings": 1e-4, "contextualisation": 1e-4, "kernels": 1e-3}
-    assert (
-        load_recipe("position-cat").training.learning_rate == load_recipe("position-dot").training.learning_rate == 7e-6
-    )
-    dot = load_recipe("ibbr-dot")
-    assert (dot.ranker.model, dot.ranker.dimensions, dot.training.batch) == (
-        "google/bert_uncased_L-2_H-128_A-2",
-        None,
-        150,
-    )
-    assert (dot.data.negatives, dot.training.learning_rate, dot.training.weight_decay) == (199, 3e-5, 0.01)
+    assert cat.training.learning_rate == dot.training.learning_rate == 7e-6
+    ibbr = load_recipe("ibbr-dot")
+    assert (ibbr.ranker.model, ibbr.ranker.dimensions) == ("google/bert_uncased_L-2_H-128_A-2", None)
+    assert (ibbr.training.batch, ibbr.data.negatives) == (150, 199)
+    assert (ibbr.training.learning_rate, ibbr.training.weight_decay) == (3e-5, 0.01)
     assert load_recipe("sampling-cat").data.negatives == 20
 
 
@@ -60,8 +58,7 @@ def test_the_settings_of_train_are_the_keys_of_a_recipe():
 
 def test_settings_over_a_recipe():
     recipe = load_recipe("position-tk", ["training.batch=8", "out=runs/mine", "training.learning_rates.kernels=0.1"])
-    assert recipe.training.batch == 8
-    assert str(recipe.folder) == "runs/mine"
+    assert (recipe.training.batch, str(recipe.folder)) == (8, "runs/mine")
     assert recipe.training.learning_rates["kernels"] == 0.1
     assert str(load_recipe("position-tk").folder) == "runs/position-tk"
 
@@ -73,10 +70,7 @@ def test_settings_over_a_recipe():
         ("colour=1", "unknown key colour (allowed: name, out, source, ranker, data,"),
         ("training.batch=0", "training.batch: expected 1 or more, found 0"),
         ("loss.name=rank", "loss.name: expected nll, hinge, bce, ranknet or margin-mse, found 'rank'"),
-        (
-            "ranker.kind=bert",
-            "ranker.kind: expected cat, dot, sparse, tk, knrm, conv-knrm or match-pyramid",
-        ),
+        ("ranker.kind=bert", "ranker.kind: expected cat, dot, sparse, tk, knrm, conv-knrm or match-pyramid"),
         ("training.epochs=0", "training.epochs: expected more than 0, found 0"),
         ("training.warmup=1.5", "training.warmup: expected 1 or less, found 1.5"),
         ("training.batch=2.5", "training.batch: expected a whole number, found 2.5"),
@@ -85,27 +79,29 @@ def test_settings_over_a_recipe():
         ("data.groups=g.parquet", "data: either groups, or run and qrels (a setting data.run= removes a key)"),
         ("training", "`settings`: expected key=value, found 'training'"),
         ("name.x=1", "`settings`: 'name.x': name is not a table"),
+        ("name=", "the key name is missing"),
     ],
 )
 def test_a_wrong_setting_names_the_key_and_what_is_allowed(setting, message):
-    with pytest.raises(EvenrankError) as error:
+    with pytest.raises(EvenrankError, match=re.escape(message)) as error:
         load_recipe("position-cat", [setting])
-    assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_what_is_missing_or_no_toml(tmp_path):
-    (tmp_path / "r.toml").write_text('name = "x"\n[ranker]\nkind = "cat"\n', encoding="utf-8")
-    with pytest.raises(InputError, match=r"r\.toml: ranker: model: a cat ranker needs one"):
-        load_recipe(tmp_path / "r.toml")
-    (tmp_path / "r.toml").write_text('name = "x"\n[ranker]\nkind = "tk"\n', encoding="utf-8")
-    with pytest.raises(InputError, match="the key data is missing"):
-        load_recipe(tmp_path / "r.toml")
-    (tmp_path / "r.toml").write_text("name = ", encoding="utf-8")
-    with pytest.raises(InputError, match="not valid TOML"):
-        load_recipe(tmp_path / "r.toml")
-    with pytest.raises(EvenrankError, match=r"nowhere: no such recipe \(shipped: distil, ibbr-dot, "):
-        load_recipe("nowhere")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('name = "x"\n[ranker]\nkind = "cat"\n', r"r\.toml: ranker: model: a cat ranker needs one"),
+        ('name = "x"\n[ranker]\nkind = "tk"\n', "the key data is missing"),
+        ("name = ", "not valid TOML"),
+        (None, r"nowhere: no such recipe \(shipped: distil, ibbr-dot, "),
+    ],
+)
+def test_what_is_missing_or_no_toml(tmp_path, text, message):
+    if text is not None:
+        (tmp_path / "r.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(EvenrankError, match=message):
+        load_recipe("nowhere" if text is None else tmp_path / "r.toml")
 
 
 def test_a_setting_without_a_value_takes_a_key_away():
@@ -117,15 +113,9 @@ def test_a_setting_without_a_value_takes_a_key_away():
     # What is not there can be taken away, too; an empty text is written as in TOML.
     assert load_recipe("position-cat", ["out="]).out is None
     assert load_recipe("position-cat", ['source=""']).source == ""
-    with pytest.raises(InputError, match="the key name is missing"):
-        load_recipe("position-cat", ["name="])
 
 
 def test_a_message_names_the_key_of_the_recipe():
-    from evenrank._command import arg
-    from evenrank.groups import load_lexicon
-    from evenrank.training.recipes import named_as
-
     message = r"^data\.blind: no file and no built-in lexicon 'none'"
     with pytest.raises(EvenrankError, match=message), named_as(lexicon="data.blind"):
         load_lexicon("none")

@@ -3,43 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
-
-from evenrank.files import InputError
+from evenrank.files import EvenrankError, InputError
 from evenrank.training import trainer
 from evenrank.training.choice import Validation
 from evenrank.training.recipes import Recipe, load_recipe
 from evenrank.training.run import train_recipe as train
-from training_runs import everything
-
-# transformers and accelerate warn of what they do themselves.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
-
-
-def gendered_recipe(gendered: Path, out: Path, *settings: str) -> Recipe:
-    return load_recipe(gendered, [f'out="{out}"', *settings])
-
-
-@pytest.fixture
-def snapshots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Copies of a run's folder as it is after each checkpoint first saved: what a kill there would leave."""
-    plain = trainer.RankingTrainer._save_checkpoint
-
-    def save(self, model, trial):
-        plain(self, model, trial)
-        kept = tmp_path / "snapshots" / str(self.state.global_step)
-        if not kept.exists():
-            shutil.copytree(self.folder, kept)
-
-    monkeypatch.setattr(trainer.RankingTrainer, "_save_checkpoint", save)
-    return tmp_path / "snapshots"
+from forked import in_forks
+from training_runs import assert_same, everything, fair, logged, result_of
 
 
 @pytest.mark.parametrize(
@@ -57,15 +36,17 @@ def test_a_run_stopped_at_any_checkpoint_resumes_to_the_same_end(
 ):
     monkeypatch.setattr(Validation, "value", lambda self, run: 0.5)
     monkeypatch.setattr(Validation, "delta_aprf", lambda self, run: {"gender": 0.1})
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     # With dropout, whose draws must go on where they were.
-    settings = [f'ranker.model="{home / "model"}"', "fairness.weight=auto", *settings]
-    recipe = gendered_recipe(gendered, tmp_path / "r", *settings)
+    settings = [f'out="{tmp_path / "r"}"', f'ranker.model="{home / "model"}"', "fairness.weight=auto", *settings]
+    recipe = load_recipe(gendered, settings)
     folder = train(recipe)
-    whole = {name: content for name, (content, _) in everything(folder).items() if "checkpoint" not in name}
-    steps = json.loads(whole["result.json"])["steps"]
+
+    def files() -> dict[str, bytes]:
+        return {name: content for name, (content, _) in everything(folder).items() if "checkpoint" not in name}
+
+    whole = files()
     assert [path.name for path in sorted(snapshots.iterdir(), key=lambda path: int(path.name))] == stops
-    assert steps == int(stops[-1])
+    assert result_of(folder)["steps"] == int(stops[-1])
     for stop in stops:
         shutil.rmtree(folder)
         shutil.copytree(snapshots / stop, folder)
@@ -74,21 +55,18 @@ def test_a_run_stopped_at_any_checkpoint_resumes_to_the_same_end(
         with (folder / "log.jsonl").open("a", encoding="utf-8") as stream:
             stream.write(f'{{"step": {int(stop) + 1}, "epoch": 0.1, "loss": 99}}\n{{"step": {int(stop) + 2}, "ep')
         train(recipe, resume=True)
-        again = {name: content for name, (content, _) in everything(folder).items() if "checkpoint" not in name}
-        assert again.keys() == whole.keys()
-        for name in whole:
-            assert again[name] == whole[name], (stop, name)
+        assert files() == whole, stop
         before = everything(folder)
         train(recipe, resume=True)
         assert everything(folder) == before
 
 
 @pytest.fixture(scope="module")
-def stopped(gendered: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Recipe, Path]:
+def interrupted(gendered: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Recipe, Path]:
     """A run that was stopped after its first checkpoint, at step 1 of 3, and a copy of its folder."""
     place = tmp_path_factory.mktemp("stopped")
-    settings = ["training.max_steps=3", "training.evaluate_every=1", "fairness.weight=auto"]
-    recipe = gendered_recipe(gendered, place / "r", *settings)
+    settings = [f'out="{place / "r"}"', "training.max_steps=3", "training.evaluate_every=1", "fairness.weight=auto"]
+    recipe = load_recipe(gendered, settings)
     plain, steps = trainer.RankingTrainer.training_step, iter(range(9))
 
     def step(self, *arguments, **named):
@@ -102,6 +80,15 @@ def stopped(gendered: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[R
             train(recipe)
     shutil.copytree(place / "r", place / "kept")
     return recipe, place / "kept"
+
+
+@pytest.fixture
+def stopped(interrupted: tuple[Recipe, Path]) -> tuple[Recipe, Path]:
+    """Its recipe, and its checkpoint as it was left."""
+    recipe, kept = interrupted
+    shutil.rmtree(recipe.folder, ignore_errors=True)
+    shutil.copytree(kept, recipe.folder)
+    return recipe, recipe.folder / "checkpoints" / "checkpoint-1"
 
 
 class Attack:
@@ -125,16 +112,12 @@ DAMAGE = ["missing", "cut", "empty", "text", "attack", "other"]
         *(("model.safetensors", damage) for damage in ("missing", "cut")),
         *(("fair_weight.json", damage) for damage in ("missing", "other")),
         ("trainer_state.json", "other"),
-        ("trainer_state.json", "step"),
-        ("optimizer.pt", "step"),
-        ("scheduler.pt", "step"),
+        *((name, "step") for name in ("trainer_state.json", "optimizer.pt", "scheduler.pt")),
     ],
 )
 def test_a_damaged_checkpoint_is_named_and_not_gone_on_with(stopped, tmp_path, name, damage):
-    recipe, kept = stopped
-    shutil.rmtree(recipe.folder, ignore_errors=True)
-    shutil.copytree(kept, recipe.folder)
-    path = recipe.folder / "checkpoints" / "checkpoint-1" / name
+    recipe, checkpoint = stopped
+    path = checkpoint / name
     content = path.read_bytes()
     if damage == "missing":
         path.unlink()
@@ -157,11 +140,10 @@ def test_a_damaged_checkpoint_is_named_and_not_gone_on_with(stopped, tmp_path, n
     with pytest.raises(InputError) as error:
         train(recipe, resume=True)
     said = {"missing": "the file is missing", "step": "expected the state after step 1, found that after step 2"}
-    own = {
-        # It is the best one, too.
-        ("model.safetensors", "missing"): "the best checkpoint so far is missing",
-    }
-    assert str(error.value).startswith(f"{path}: {own.get((name, damage), said.get(damage, 'the file is damaged'))}")
+    message = said.get(damage, "the file is damaged")
+    if (name, damage) == ("model.safetensors", "missing"):  # it is the best one, too
+        message = "the best checkpoint so far is missing"
+    assert str(error.value).startswith(f"{path}: {message}")
     assert "\n" not in str(error.value)
     assert not (tmp_path / "ran").exists()
     assert (recipe.folder / "recipe.toml").is_file()
@@ -169,10 +151,7 @@ def test_a_damaged_checkpoint_is_named_and_not_gone_on_with(stopped, tmp_path, n
 
 
 def test_a_checkpoint_of_other_processes_or_without_its_best_is_not_gone_on_with(stopped):
-    recipe, kept = stopped
-    shutil.rmtree(recipe.folder, ignore_errors=True)
-    shutil.copytree(kept, recipe.folder)
-    checkpoint = recipe.folder / "checkpoints" / "checkpoint-1"
+    recipe, checkpoint = stopped
     for number in (0, 1):
         shutil.copyfile(checkpoint / "rng_state.pth", checkpoint / f"rng_state_{number}.pth")
     with pytest.raises(InputError, match=r"checkpoint-1: saved by 2 processes, and cannot be resumed by 1$"):
@@ -181,3 +160,63 @@ def test_a_checkpoint_of_other_processes_or_without_its_best_is_not_gone_on_with
     (checkpoint / "trainer_state.json").write_text(json.dumps({**state, "best_global_step": 7}), encoding="utf-8")
     with pytest.raises(InputError, match=r"checkpoint-7/model\.safetensors: the best checkpoint so far is missing$"):
         train(recipe, resume=True)
+
+
+# --- kill -9 ----------------------------------------------------------------------------------------------------------
+
+KILLED = """
+import os, signal, sys
+from evenrank.training import trainer
+from evenrank.training.recipes import load_recipe
+from evenrank.training.run import train_recipe as train
+
+plain = trainer.RankingTrainer.training_step
+steps = iter(range(1, 99))
+
+def step(self, *arguments, **named):
+    if next(steps) == 10:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return plain(self, *arguments, **named)
+
+trainer.RankingTrainer.training_step = step
+train(load_recipe(sys.argv[1], sys.argv[2:]))
+"""
+WAYS = {name: [f"fairness.weight={name}", "training.batch=8", "fairness.rate=0.1"] for name in ("auto", "dual")}
+"""Settings of a weight that changes while training."""
+
+
+@pytest.fixture(scope="module")
+def killed(home: Path, gendered: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs that were killed in step 10 of 12: one of the plain recipe, and one for each weight that changes."""
+    place = tmp_path_factory.mktemp("killed")
+    programs: list[tuple[str, list[object]]] = [(KILLED, [home / "r.toml", f'out="{place / "plain"}"'])]
+    programs += [(KILLED, [gendered, f'out="{place / name}"', *settings]) for name, settings in WAYS.items()]
+    assert in_forks(["evenrank.training.run"], programs) == [-signal.SIGKILL] * 3
+    return place
+
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+@needs_fork
+@pytest.mark.slow
+def test_a_killed_run_resumes_to_the_same_weights(home, done, killed):
+    folder = killed / "plain"
+    assert not (folder / "model").exists()
+    assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == ["checkpoint-4", "checkpoint-8"]
+    with pytest.raises(EvenrankError, match="there is a run already"):
+        fair(home / "r.toml", folder)
+    assert_same(done, train(load_recipe(home / "r.toml", [f'out="{folder}"']), resume=True))
+
+
+@needs_fork
+@pytest.mark.slow
+@pytest.mark.parametrize("weight", WAYS)
+def test_a_weight_that_changes_goes_on_after_a_kill(gendered, killed, tmp_path, weight):
+    done = fair(gendered, tmp_path / "d", *WAYS[weight])
+    weights = [line["fair_weight_gender"] for line in logged(done) if "fair_weight_gender" in line]
+    assert len(set(weights)) > 2
+    resumed = train(load_recipe(gendered, [f'out="{killed / weight}"', *WAYS[weight]]), resume=True)
+    assert_same(done, resumed)
+    last = {line["step"]: line["fair_weight_gender"] for line in logged(resumed) if "fair_weight_gender" in line}
+    assert last[12] == weights[-1]

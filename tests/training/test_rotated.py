@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
-
-from safetensors.torch import load_file
-
-from evenrank.files import EvenrankError, Run, write_run
+from evenrank.files import EvenrankError, Run
 from evenrank.files.sentences import sentence_starts
 from evenrank.mitigation.rotation import cut_of, mixed_seed, rotated
 from evenrank.training.lists import TrainingLists, build_lists
 from evenrank.training.recipes import load_recipe
-from evenrank.training.run import train_recipe as train
+from evenrank.training.run import train_recipe
 from evenrank.training.trainer import RankingTrainer
-from tiny_models import texts, tiny_bert
+from training_runs import assert_same, fair, logged
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 PASSAGES = ["one two three four five", "She is here. He left. It rained", "six  seven\teight", "", " ", "nine"]
@@ -39,10 +33,14 @@ def groups(tmp_path: Path) -> Path:
     return tmp_path / "g"
 
 
-def seen(groups: Path, epoch: int, seed: int = 0, rotate: str | None = "word") -> list[str]:
+def lists(groups: Path, epoch: int, seed: int = 0, rotate: str | None = "word") -> TrainingLists:
     items = TrainingLists(groups, negatives=9, sampling="first", seed=seed, rotate=rotate)  # type: ignore[arg-type]
     items.set_epoch(epoch)
-    return items[0].passages
+    return items
+
+
+def seen(*given: Any, **named: Any) -> list[str]:
+    return lists(*given, **named)[0].passages
 
 
 def test_positives_and_negatives_are_turned_round_anew_each_epoch(groups: Path) -> None:
@@ -55,6 +53,8 @@ def test_positives_and_negatives_are_turned_round_anew_each_epoch(groups: Path) 
         assert found == expected == seen(groups, epoch)
         assert [sorted(text.split()) for text in found] == [sorted(text.split()) for text in PASSAGES]
         assert found[3:] == PASSAGES[3:]
+        # What a data-loading process is given.
+        assert pickle.loads(pickle.dumps(lists(groups, epoch)))[0].passages == found
     assert len(drawn) > 6
     assert {texts[0].split()[0] for texts in drawn} > {"one", "two"}
     assert {texts[2].split()[0] for texts in drawn} == {"six", "seven", "eight"}
@@ -71,65 +71,27 @@ def test_at_sentences_alone(groups: Path) -> None:
     assert sentence_starts(PASSAGES[1].split()) == [0, 3, 5]
 
 
-def test_another_process_draws_the_same(groups: Path) -> None:
-    items = TrainingLists(groups, negatives=9, sampling="first", rotate="word")
-    items.set_epoch(3)
-    # What a data-loading process is given.
-    assert pickle.loads(pickle.dumps(items))[0].passages == seen(groups, 3)
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("task")
-    tiny_bert(folder / "model", hidden=16, layers=1)
-    rng = np.random.default_rng(0)
-    (folder / "c.tsv").write_text("".join(f"{i}\t{t}\n" for i, t in enumerate(texts(40, 12, seed=1))), encoding="utf-8")
-    (folder / "q.tsv").write_text("".join(f"{i}\t{t}\n" for i, t in enumerate(texts(12, 4, seed=2))), encoding="utf-8")
-    (folder / "qrels").write_text("".join(f"{i} 0 {i} 1\n" for i in range(12)), encoding="utf-8")
-    rows = [(str(q), str(d), float(rng.random())) for q in range(12) for d in {q, *rng.choice(40, 6, replace=False)}]
-    write_run(Run.from_table(pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row"), "r"), folder / "run")
-    source = f'queries = "{folder / "q.tsv"}"\nqrels = "{folder / "qrels"}"\nrun = "{folder / "run"}"\n'
-    (folder / "r.toml").write_text(
-        f'name = "tiny"\n[ranker]\nkind = "dot"\nmodel = "{folder / "model"}"\nquery_length = 8\npassage_length = 16\n'
-        f'[data]\ncollection = "{folder / "c.tsv"}"\nnegatives = 3\nrotate = "word"\n{source}'
-        f"[validation]\n{source}depth = 5\n"
-        "[training]\nbatch = 4\nmax_steps = 8\nlearning_rate = 0.003\nevaluate_every = 2\n",
-        encoding="utf-8",
-    )
-    return folder
-
-
 def test_an_interrupted_run_resumes_to_the_same_weights(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Three steps an epoch: the end comes in the second, the resumed run goes on to the third.
-    whole = train(load_recipe(home / "r.toml", [f'out="{tmp_path / "a"}"']))
-    plain = RankingTrainer.training_step
-    steps = 0
+    # Four steps an epoch: the end comes in the second, the resumed run goes on to the third.
+    recipe = home / "r.toml"
+    settings = ('data.rotate="word"', "training.max_steps=10", "training.evaluate_every=2", "validation.depths=")
+    whole = fair(recipe, tmp_path / "a", *settings)
+    plain, steps = RankingTrainer.training_step, iter(range(9))
 
     def step(self, *arguments, **named):
-        nonlocal steps
-        steps += 1
-        if steps == 6:
+        if next(steps) == 5:
             raise KeyboardInterrupt
         return plain(self, *arguments, **named)
 
-    monkeypatch.setattr(RankingTrainer, "training_step", step)
-    with pytest.raises(KeyboardInterrupt):
-        train(load_recipe(home / "r.toml", [f'out="{tmp_path / "k"}"']))
-    monkeypatch.undo()
-    resumed = train(load_recipe(home / "r.toml", [f'out="{tmp_path / "k"}"']), resume=True)
-    other = train(load_recipe(home / "r.toml", [f'out="{tmp_path / "n"}"', 'data.rotate="sentence"']))
-    first, second, third = (load_file(folder / "model" / "model.safetensors") for folder in (whole, resumed, other))
-    assert all(torch.equal(first[name], second[name]) for name in first)
-    assert not all(torch.equal(first[name], third[name]) for name in first)
-    losses = [
-        [json.loads(line).get("loss") for line in (folder / "log.jsonl").read_text().splitlines()]
-        for folder in (whole, other)
-    ]
-    assert losses[0] != losses[1]
-
-
-def test_the_recipe_names_what_is_allowed(home: Path) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(RankingTrainer, "training_step", step)
+        with pytest.raises(KeyboardInterrupt):
+            fair(recipe, tmp_path / "k", *settings)
+    resumed = train_recipe(load_recipe(recipe, [f'out="{tmp_path / "k"}"', *settings]), resume=True)
+    assert_same(whole, resumed)
+    other = fair(recipe, tmp_path / "n", *settings, 'data.rotate="sentence"', "training.max_steps=2")
+    assert logged(whole)[0]["loss"] != logged(other)[0]["loss"]
     with pytest.raises(EvenrankError, match=r"data\.rotate: expected word or sentence, found 'line'"):
-        load_recipe(home / "r.toml", ['data.rotate="line"'])
+        load_recipe(recipe, ['data.rotate="line"'])

@@ -7,22 +7,17 @@ import json
 import subprocess
 import sys
 
-import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
-
+import torch
+from huggingface_hub.repocard_data import model_index_to_eval_results
 from safetensors.torch import load_file
 
 from evenrank.files import EvenrankError, read_run
 from evenrank.models.encoders import DotRanker
+from evenrank.training import losses
 from evenrank.training.recipes import load_recipe
-from evenrank.training.run import train_recipe as train
-from training_runs import assert_same, logged, recipe, two_processes, weights
-
-# transformers and accelerate warn of what they do themselves.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+from evenrank.training.run import last_checkpoint, train_recipe
+from training_runs import assert_same, card_of, fair, logged, recipe, result_of, weights
 
 
 def test_what_a_run_leaves(home, done):
@@ -30,18 +25,19 @@ def test_what_a_run_leaves(home, done):
     # The folder of a plain encoder states nothing, so that every default is written.
     written = begun.model_copy(update={"ranker": begun.ranker.with_defaults()})
     assert load_recipe(done / "recipe.toml") == written != begun
-    result = json.loads((done / "result.json").read_text(encoding="utf-8"))
+    result, audit = result_of(done), json.loads((done / "audit.json").read_text(encoding="utf-8"))
     assert result["steps"] == 12
     assert result["depth"] in (2, 10)
     assert result["groups"] == {"queries": 16, "without_positive": 0, "without_negative": 0}
     assert json.loads((done / "versions.json").read_text(encoding="utf-8"))["torch"] == torch.__version__
-    lines = [json.loads(line) for line in (done / "log.jsonl").read_text(encoding="utf-8").splitlines()]
-    validations = [line["eval_validation"] for line in lines if "eval_validation" in line]
+    validations = [line["eval_validation"] for line in logged(done) if "eval_validation" in line]
     assert len(validations) == 3
     assert result["value"] >= max(validations) - 1e-9
-    losses = [line["loss"] for line in lines if "loss" in line]
-    assert len(losses) == 12
-    card = (done / "model" / "README.md").read_text(encoding="utf-8")
+    assert sum("loss" in line for line in logged(done)) == 12
+    best = load_file(done / "checkpoints" / result["best_checkpoint"] / "model.safetensors")
+    for name, value in DotRanker.load(done / "model").state_dict().items():
+        torch.testing.assert_close(value, best[name], rtol=0, atol=0)
+    card = card_of(done)
     assert 'SentenceTransformer("PATH OF THIS FOLDER")' in card
     assert card.startswith(
         "---\nlibrary_name: sentence-transformers\npipeline_tag: sentence-similarity\nlicense: unknown\n"
@@ -50,19 +46,12 @@ def test_what_a_run_leaves(home, done):
     assert f"{result['value']:.4f}" in card
     (index,) = json.loads(card.partition("model-index: ")[2].partition("\n---\n")[0])
     (results,) = index["results"]
-    audited = json.loads((done / "audit.json").read_text())["runs"]["tiny"]["measures"]["nDCG@10"]
+    audited = audit["runs"]["tiny"]["measures"]["nDCG@10"]
     figures = {one["type"]: one["value"] for one in results["metrics"]}
     assert (index["name"], figures["nDCG@10"], figures["nDCG@10/low"]) == ("tiny", audited["mean"], audited["ci95"][0])
-    cards = pytest.importorskip("huggingface_hub.repocard_data")
-    name, metrics = cards.model_index_to_eval_results([index])
+    name, metrics = model_index_to_eval_results([index])
     assert (name, {one.metric_type: one.metric_value for one in metrics}) == ("tiny", figures)
-    assert set(json.loads((done / "audit.json").read_text())["runs"]) == {
-        "first stage",
-        "tiny",
-        "random",
-        "neutral-first",
-        "relevance-first",
-    }
+    assert list(audit["runs"]) == ["first stage", "tiny", "random", "neutral-first", "relevance-first"]
     assert read_run(done / "validation.run").queries.len() == 8
 
 
@@ -71,95 +60,52 @@ def test_a_run_says_what_it_was_made_from(home, done):
     assert result["files"] == audit["files"]
     assert result["command"] == "evenrank.train_recipe"
     assert result["versions"]["torch"] == torch.__version__
-    found = {file["role"]: file for file in result["files"]}
+
+    def sha256(path):
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    found = {file["role"]: file["sha256"] for file in result["files"]}
     read = {"collection": "c.tsv", "queries": "q.tsv", "qrels": "qrels", "run": "train.run"}
     read |= {"validation queries": "q.tsv", "validation qrels": "qrels", "validation run": "valid.run"}
-    for role, name in read.items():
-        assert found[role]["sha256"] == hashlib.sha256((home / name).read_bytes()).hexdigest(), role
     model = sorted(path for path in (home / "model").rglob("*") if path.is_file())
-    names = sorted((path.relative_to(home / "model").as_posix(), path) for path in model)
-    lines = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n" for name, path in names)
-    assert found["model"]["sha256"] == hashlib.sha256(lines.encode()).hexdigest()
-    assert found["model"]["files"] == len(model)
-    assert set(found) == {*read, "model"}
-    card = (done / "model" / "README.md").read_text(encoding="utf-8")
-    assert f"run: {home / 'train.run'} (sha256 {found['run']['sha256']})" in card
-
-
-def test_the_best_checkpoint_is_kept(home, done):
-    result = json.loads((done / "result.json").read_text(encoding="utf-8"))
-    best = load_file(done / "checkpoints" / result["best_checkpoint"] / "model.safetensors")
-    ranker = DotRanker.load(done / "model")
-    for name, value in ranker.state_dict().items():
-        torch.testing.assert_close(value, best[name], rtol=0, atol=0)
+    lines = "".join(f"{sha256(path)}  {path.relative_to(home / 'model').as_posix()}\n" for path in model)
+    of_model = hashlib.sha256(lines.encode()).hexdigest()
+    assert found == {role: sha256(home / name) for role, name in read.items()} | {"model": of_model}
+    assert [file["files"] for file in result["files"] if file["role"] == "model"] == [len(model)]
+    assert f"run: {home / 'train.run'} (sha256 {found['run']})" in card_of(done)
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(home, done, tmp_path):
-    assert_same(done, train(recipe(home, tmp_path / "b")))
-    other = train(recipe(home, tmp_path / "c", "training.seed=1"))
-    with pytest.raises(AssertionError):
-        assert_same(done, other)
-
-
-def test_the_loss_falls(still, tmp_path):
-    found = train(
-        load_recipe(still, [f'out="{tmp_path / "l"}"', "training.max_steps=32", "training.evaluate_every=32"])
-    )
-    lines = [json.loads(line) for line in (found / "log.jsonl").read_text(encoding="utf-8").splitlines()]
-    losses = [line["loss"] for line in lines if "loss" in line]
-    assert np.mean(losses[-3:]) < 0.7 * np.mean(losses[:3])
-
-
-@pytest.mark.slow
-def test_two_processes_train_to_the_weights_of_one_with_the_doubled_batch(still, tmp_path):
-    two = two_processes(still, tmp_path)
-    # 16 queries: the last batch of an epoch has 4, and those that fill it up for the second process do not count.
-    one = train(load_recipe(still, [f'out="{tmp_path / "one"}"', "training.batch=6"]))
-    assert_same(one, two, tolerance=2e-5)
-    for first, second in zip(logged(one), logged(two), strict=True):
-        assert first.get("loss") == pytest.approx(second.get("loss"), abs=1e-5)
-
-
-def test_cached_gradients_train_to_the_same_weights(still, tmp_path):
-    ways = [], ["training.cached=5"], ["training.batch=2", "training.accumulation=2"]
-    runs = [
-        train(load_recipe(still, [f'out="{tmp_path / str(i)}"', "training.max_steps=4", *way]))
-        for i, way in enumerate(ways)
-    ]
-    assert_same(runs[0], runs[1], tolerance=2e-5)
-    # Two batches of two accumulated are one batch of four.
-    assert_same(runs[0], runs[2], tolerance=2e-5)
+    assert_same(done, fair(home / "r.toml", tmp_path / "b"))
+    # From the first step.
+    other = fair(home / "r.toml", tmp_path / "c", "training.seed=1", "training.max_steps=1", "validation.depths=")
+    assert logged(other)[0]["loss"] != logged(done)[0]["loss"]
 
 
 def test_a_loss_that_is_no_number_stops_and_keeps_the_checkpoint(home, tmp_path, monkeypatch):
-    from evenrank.training import losses
-
-    calls = 0
-
-    def broken(scores, labels, mask):
-        nonlocal calls
-        calls += 1
-        return scores.sum() * (float("nan") if calls == 6 else 1.0)
-
-    monkeypatch.setitem(losses.LOSSES, "nll", broken)
+    calls = iter(range(1, 9))
+    monkeypatch.setitem(
+        losses.LOSSES, "nll", lambda scores, *_: scores.sum() * (float("nan") if next(calls) == 6 else 1)
+    )
     with pytest.raises(EvenrankError) as error:
-        train(recipe(home, tmp_path / "n"))
-    assert "step 6: the loss is nan (batch of the queries " in str(error.value)
-    assert str(error.value).endswith(f"; the last checkpoint in {tmp_path / 'n' / 'checkpoints'} is kept")
+        fair(home / "r.toml", tmp_path / "n")
     kept = tmp_path / "n" / "checkpoints"
+    assert "step 6: the loss is nan (batch of the queries " in str(error.value)
+    assert str(error.value).endswith(f"; the last checkpoint in {kept} is kept")
     assert [path.name for path in kept.iterdir()] == ["checkpoint-4"]
     assert (kept / "checkpoint-4" / "model.safetensors").is_file()
 
 
-def test_training_stops_when_validation_no_longer_improves(home, tmp_path):
-    found = train(recipe(home, tmp_path / "e", "training.learning_rate=1e-12", "training.patience=1"))
-    assert json.loads((found / "result.json").read_text(encoding="utf-8"))["steps"] == 8
+def test_a_loss_that_is_no_number_before_a_checkpoint_leaves_nothing(home, tmp_path, monkeypatch):
+    monkeypatch.setitem(losses.LOSSES, "nll", lambda scores, *_: scores.sum() * float("nan"))
+    with pytest.raises(EvenrankError, match=r"step 1: the loss is nan .*; there is no checkpoint yet$"):
+        fair(home / "r.toml", tmp_path / "r")
+    assert not (tmp_path / "r").exists()
 
 
 def test_learning_rates_by_parameter_group(home, tmp_path):
-    with pytest.raises(EvenrankError, match=r"training\.learning_rates: no parameter group kernels"):
-        train(recipe(home, tmp_path / "g", "training.learning_rates.kernels=0.1"))
-    made = train(recipe(home, tmp_path / "f", "training.learning_rates={embeddings = 0.0, encoder = 0.01}"))
+    rates = "training.learning_rates={embeddings = 0.0, encoder = 0.01}"
+    made = fair(home / "r.toml", tmp_path / "f", rates, "training.max_steps=2", "validation.depths=")
     before, after = load_file(home / "model" / "model.safetensors"), weights(made)
     frozen = [name for name in before if name in after and torch.equal(before[name], after[name])]
     changed = [name for name in before if name in after and name not in frozen]
@@ -170,51 +116,48 @@ def test_learning_rates_by_parameter_group(home, tmp_path):
 
 def test_resuming_needs_the_same_recipe(home, done, tmp_path):
     with pytest.raises(EvenrankError, match="there is no run to resume"):
-        train(recipe(home, tmp_path / "none"), resume=True)
+        train_recipe(recipe(home, tmp_path / "none"), resume=True)
     with pytest.raises(EvenrankError, match=r"this run was started with another recipe \("):
-        train(recipe(home, done, "training.batch=8"), resume=True)
+        train_recipe(recipe(home, done, "training.batch=8"), resume=True)
 
 
 def test_the_command(home, tmp_path, evenrank):
     ended = evenrank("train", home / "r.toml", "--set", f"out={tmp_path / 'r'}", "--set", "training.max_steps=4")
     assert ended.status == 0, ended.err
     assert ended.out == str(tmp_path / "r" / "model") + "\n"
-    result = json.loads((tmp_path / "r" / "result.json").read_text(encoding="utf-8"))
+    result = result_of(tmp_path / "r")
     figures = (
         f"nDCG@10: {result['value']:.4f} after re-ranking the first {result['depth']} passages,"
         f" {result['first_stage']:.4f} before; "
     )
     assert any(line.startswith(figures) for line in ended.err.splitlines())
     assert "16 training queries" in ended.err
-    assert figures in (tmp_path / "r" / "model" / "README.md").read_text(encoding="utf-8")
+    assert figures in card_of(tmp_path / "r")
     # Off a terminal there is no bar, and nothing for a training of a second.
     assert "\r" not in ended.err
     assert "training steps" not in ended.err
-    ended = evenrank("train", home / "r.toml", "--set", "training.batches=4")
-    assert ended.status == 2
-    assert "unknown key training.batches (allowed: epochs, " in ended.err
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    ended = evenrank("train", home / "r.toml", "--set", f"ranker.model={empty}", "--set", f"out={tmp_path / 'x'}")
-    assert ended.status == 2
-    assert ended.err == f"evenrank: {empty}: the folder has no weights: expected model.safetensors\n"
-    assert not (tmp_path / "x").exists()
+    (tmp_path / "empty").mkdir()
+    for setting, message in (
+        ("training.batches=4", "unknown key training.batches (allowed: epochs, "),
+        (f"ranker.model={tmp_path / 'empty'}", "empty: the folder has no weights: expected model.safetensors\n"),
+    ):
+        ended = evenrank("train", home / "r.toml", "--set", setting, "--set", f"out={tmp_path / 'x'}")
+        assert ended.status == 2
+        assert message in ended.err
+        assert not (tmp_path / "x").exists()
 
 
 def test_a_trained_ranker_is_gone_on_with(home, done, tmp_path):
     settings = [f'ranker.model="{done / "model"}"', "training.max_steps=1", "training.learning_rate=1e-12"]
     # What the recipe leaves open, the folder says.
-    further = train(recipe(home, tmp_path / "t", *settings, "ranker.query_length=", "ranker.passage_length="))
+    further = fair(home / "r.toml", tmp_path / "t", *settings, "ranker.query_length=", "ranker.passage_length=")
     assert_same(done, further, tolerance=1e-6)
-    limits = [DotRanker.load(folder / "model").model[0].document_length for folder in (done, further)]
-    assert limits == [16, 16]
+    assert [DotRanker.load(one / "model").model[0].document_length for one in (done, further)] == [16, 16]
     assert "passage_length" not in (further / "recipe.toml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("state", ["", "{", '{"epoch": 1'])
 def test_half_a_checkpoint_is_not_resumed(tmp_path, state):
-    from evenrank.training.run import last_checkpoint
-
     for step, content in ((4, "{}"), (8, state), (12, None)):
         (tmp_path / "checkpoints" / f"checkpoint-{step}").mkdir(parents=True)
         if content is not None:
@@ -222,22 +165,21 @@ def test_half_a_checkpoint_is_not_resumed(tmp_path, state):
     assert last_checkpoint(tmp_path).name == "checkpoint-4"
 
 
+NO_ROOM = """
+import resource, sys
+from evenrank.cli import main
+from evenrank.training import run
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)), resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+main()
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("bytes", [1 << 11, 1 << 13, 1 << 15])
 def test_no_room_for_a_checkpoint(home, tmp_path, bytes):
     """The first file that is longer than there is room for, whichever it is, is named in a line."""
-    program = (
-        "import resource, sys\n"
-        "from evenrank.cli import main\n"
-        "from evenrank.training import run\n"
-        "limit = int(sys.argv.pop(1)), resource.getrlimit(resource.RLIMIT_FSIZE)[1]\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, limit)\n"
-        "main()\n"
-    )
-    command = ["train", str(home / "r.toml"), "--set", f'out="{tmp_path / "a"}"']
-    ended = subprocess.run(
-        [sys.executable, "-c", program, str(bytes), *command], capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-c", NO_ROOM, str(bytes), "train", str(home / "r.toml"), "--set"]
+    ended = subprocess.run([*command, f'out="{tmp_path / "a"}"'], capture_output=True, text=True, check=False)
     assert ended.returncode == 2, ended.stderr
     assert "Traceback" not in ended.stderr
     assert ended.stderr.splitlines()[-1].startswith(f"evenrank: {tmp_path}")

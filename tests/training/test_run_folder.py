@@ -3,48 +3,36 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+import torch
 
 from evenrank.auditing import audit
 from evenrank.files import EvenrankError, Provenance, read_run, write_run
+from evenrank.models.encoders import DotRanker
 from evenrank.training import losses, trainer
-from evenrank.training.card import _inherited, audit_validation, summary_of, write_card
-from evenrank.training.recipes import Recipe, load_recipe
+from evenrank.training.card import _inherited, audit_validation, ruined, summary_of, training_summary, write_card
+from evenrank.training.lists import TrainingLists
+from evenrank.training.recipes import load_recipe
 from evenrank.training.run import load_validation, origin_of
-from evenrank.training.run import train_recipe as train
-from training_runs import logged
-
-# transformers and accelerate warn of what they do themselves.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
-
-
-def gendered_recipe(gendered: Path, out: Path, *settings: str) -> Recipe:
-    return load_recipe(gendered, [f'out="{out}"', *settings])
-
+from training_runs import card_of, fair, logged, result_of
 
 # --- figures ----------------------------------------------------------------------------------------------------------
 
 
-def judged(home: Path, folder: Path) -> Path:
-    """The judgements of the validation queries alone, as an audit averages utility over all that are judged."""
-    (folder / "valid.qrels").write_text("".join(f"{i} 0 {i} 1\n" for i in range(16, 24)), encoding="utf-8")
-    return folder / "valid.qrels"
-
-
 @pytest.mark.parametrize("depth", [2, 10, 50])
 def test_the_card_has_the_figures_of_an_audit_of_the_same_files(home, gendered, tmp_path, depth):
+    # The judgements of the validation queries alone, as an audit averages utility over all that are judged.
+    qrels = tmp_path / "valid.qrels"
+    qrels.write_text("".join(f"{i} 0 {i} 1\n" for i in range(16, 24)), encoding="utf-8")
     # Lists of about 10 passages: re-ranked in part, whole, and with room left.
-    qrels = judged(home, tmp_path)
     settings = [f"validation.depth={depth}", "validation.depths=", f'validation.qrels="{qrels}"']
-    recipe = gendered_recipe(gendered, tmp_path / "r", *settings)
+    recipe = load_recipe(gendered, [f'out="{tmp_path / "r"}"', *settings])
     validation = load_validation(recipe)
     assert validation.pairs["rank"].max() == min(depth, validation.run.table["rank"].max())
     run = validation.reranked(np.random.default_rng(0).normal(size=validation.pairs.height), depth, "tiny")
@@ -60,22 +48,15 @@ def test_the_card_has_the_figures_of_an_audit_of_the_same_files(home, gendered, 
     made = Provenance("test")
     audited = audit_validation("tiny", validation, run, made, tmp_path, recipe.validated_collection)
     write_card(origin_of(recipe), tmp_path, result | {"depth": depth, "steps": 0}, made, audited)
-    card = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
-    audit(
-        {"first stage": home / "valid.run", "tiny": tmp_path / "validation.run"},
-        collection=home / "g.tsv",
-        qrels=qrels,
-        baseline="first stage",
-    ).to_json(tmp_path / "own.json")
-    whole = json.loads((tmp_path / "own.json").read_text(encoding="utf-8"))
-    assert {**card, "provenance": None} == {**whole, "provenance": None}
-    own = whole["runs"]
-    assert list(own) == ["first stage", "tiny", "random", "neutral-first", "relevance-first"]
-    # So has what training watches.
+    runs = {"first stage": home / "valid.run", "tiny": tmp_path / "validation.run"}
+    whole = audit(runs, collection=home / "g.tsv", qrels=qrels, baseline="first stage")
+    whole.to_json(tmp_path / "own.json")
+    card, expected = (json.loads((tmp_path / name).read_text(encoding="utf-8")) for name in ("audit.json", "own.json"))
+    assert {**card, "provenance": None} == {**expected, "provenance": None}
+    own = expected["runs"]
+    # So has what training watches, and the test on which the card's verdict rests.
     for name, ranked in (("first stage", validation.run), ("tiny", run)):
-        measures = own[name]["measures"]
-        assert validation.value(ranked) == pytest.approx(measures["nDCG@10"]["mean"], abs=1e-12)
-    # And the test on which the card's verdict rests.
+        assert validation.value(ranked) == pytest.approx(own[name]["measures"]["nDCG@10"]["mean"], abs=1e-12)
     compared = own["tiny"]["measures"]["nDCG@10"]["vs_baseline"]
     assert validation.tested(run) == (compared["n"], compared["p"])
     # Some of what lies below the depth speaks of a group, or this would show nothing.
@@ -83,24 +64,15 @@ def test_the_card_has_the_figures_of_an_audit_of_the_same_files(home, gendered, 
 
 
 def test_every_passage_of_the_validation_run_needs_a_text(home, gendered, tmp_path):
-    lines = (home / "g.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
-    recipe = gendered_recipe(gendered, tmp_path / "r", "validation.depth=2", "validation.depths=")
-    table = read_run(recipe.validation.run).table
+    table = read_run(home / "valid.run").table
     deep = set(table.filter(rank=table["rank"].max())["doc_id"]) - set(table.filter(table["rank"] <= 2)["doc_id"])
     gone = sorted(deep)[0]
+    lines = (home / "g.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "c.tsv").write_text("".join(x for x in lines if x.split("\t")[0] != gone), encoding="utf-8")
-    recipe = gendered_recipe(
-        gendered,
-        tmp_path / "r",
-        "validation.depth=2",
-        "validation.depths=",
-        f'validation.collection="{tmp_path}/c.tsv"',
-    )
-    with pytest.raises(
-        EvenrankError,
-        match=rf"^validation: run validation.*: 1 of its documents are not in the collection .*: '{gone}'$",
-    ):
-        train(recipe)
+    settings = ("validation.depth=2", "validation.depths=", f'validation.collection="{tmp_path}/c.tsv"')
+    message = rf"^validation: run validation.*: 1 of its documents are not in the collection .*: '{gone}'$"
+    with pytest.raises(EvenrankError, match=message):
+        fair(gendered, tmp_path / "r", *settings)
     assert not (tmp_path / "r").exists()
 
 
@@ -118,37 +90,80 @@ def test_what_a_run_came_to_in_lines():
     ]
 
 
+WORSE = "This ranker ranks worse than no ranker: RR 0.2000, below the first stage (0.3800)."
+
+
 @pytest.mark.parametrize(
-    ("value", "queries", "p", "verdict"),
+    ("value", "queries", "p", "verdict", "warnings"),
     [
-        (0.41, 40, 0.0312, "significantly better than the first stage (p = 0.031, 40 queries)"),
-        (0.41, 4, 0.5, "not significantly different from the first stage (p = 0.500, 4 queries)"),
-        (0.20, 4, 0.05, "not significantly different from the first stage (p = 0.050, 4 queries)"),
-        (0.20, 1, None, "too few queries differ from the first stage for a test (1 query)"),
-        (0.20, 40, 1e-5, "significantly worse than the first stage (p < 0.001, 40 queries)"),
+        (0.41, 40, 0.0312, "significantly better than the first stage (p = 0.031, 40 queries)", []),
+        (0.41, 4, 0.5, "not significantly different from the first stage (p = 0.500, 4 queries)", []),
+        (0.20, 4, 0.05, "not significantly different from the first stage (p = 0.050, 4 queries)", []),
+        (0.20, 1, None, "too few queries differ from the first stage for a test (1 query)", []),
+        (0.20, 40, 1e-5, "significantly worse than the first stage (p < 0.001, 40 queries)", [WORSE]),
     ],
 )
-def test_a_verdict_is_that_of_the_paired_test(value, queries, p, verdict):
+def test_a_verdict_is_that_of_the_paired_test(tmp_path, home, value, queries, p, verdict, warnings):
+    """Only what the test shows is said to be worse, and is said first, in the card too."""
     result = {"measure": "RR", "value": value, "first_stage": 0.38, "depth": 50, "queries": queries, "p": p}
-    *warnings, line = summary_of(result)
-    assert line == f"RR: {value:.4f} after re-ranking the first 50 passages, 0.3800 before; {verdict}"
-    warning = "This ranker ranks worse than no ranker: RR 0.2000, below the first stage (0.3800)."
-    # Only what the test shows is said to be worse.
-    assert warnings == ([warning] if "significantly worse" in verdict and "not significantly" not in verdict else [])
-
-
-def test_a_card_says_first_that_the_model_ranks_worse_than_the_first_stage(home, gendered, tmp_path):
-    recipe = gendered_recipe(gendered, tmp_path / "r")
+    line = f"RR: {value:.4f} after re-ranking the first 50 passages, 0.3800 before; {verdict}"
+    assert summary_of(result) == [*warnings, line]
     (tmp_path / "model").mkdir()
-    for value, p, warned in ((0.1, 0.01, True), (0.1, 0.06, False), (0.9, 0.01, False)):
-        result = {"measure": "nDCG@10", "value": value, "first_stage": 0.5, "depth": 10, "steps": 3}
-        result |= {"queries": 8, "p": p}
-        write_card(origin_of(recipe), tmp_path, result, Provenance("test"))
-        card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
-        first = card.partition("# tiny\n\n")[2].splitlines()[0]
-        warning = "**This ranker ranks worse than no ranker: nDCG@10 0.1000, below the first stage (0.5000).**"
-        assert (first == warning) == warned
-        assert ("significantly worse than" in card) == (value < 0.5 and p < 0.05)
+    write_card(origin_of(load_recipe(home / "r.toml")), tmp_path, {**result, "steps": 3}, Provenance("test"))
+    first = card_of(tmp_path).partition("# tiny\n\n")[2].splitlines()[0]
+    assert (first == f"**{WORSE}**") == bool(warnings)
+    assert line in card_of(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("value", "first_stage", "base", "said"),
+    [
+        (0.963, 0.41, None, ""),
+        (0.535, 0.41, 0.963, "This ranker has lost 44% of its base's RR on these queries (0.9630 to 0.5350)."),
+        (0.30, 0.41, None, "This ranker ranks worse than no ranker: RR 0.3000, below the first stage (0.4100)."),
+        (
+            0.30,
+            0.41,
+            0.963,
+            "This ranker has lost 69% of its base's RR on these queries (0.9630 to 0.3000), and ranks worse than no"
+            " ranker (below the first stage, 0.4100).",
+        ),
+        # Exactly the first stage, exactly 80%, and more than both.
+        (0.41, 0.41, None, ""),
+        (0.4, None, 0.5, ""),
+        (0.6, 0.41, 0.0, ""),
+        (0.3, math.nan, math.nan, ""),
+    ],
+)
+def test_a_ranker_that_lost_its_effectiveness(value: float, first_stage: float | None, base: float | None, said: str):
+    assert ruined(value, first_stage, base, measure="RR") == said
+
+
+def test_what_an_adversary_of_a_huge_factor_lost_is_named_first(gendered: Path, tmp_path: Path) -> None:
+    base = fair(gendered, tmp_path / "base", "fairness=", "training.max_steps=40", "training.evaluate_every=20")
+    before = result_of(base)
+    assert "base" not in before
+    assert before["value"] > before["first_stage"] + 0.1
+    further = [f'ranker.model="{base / "model"}"', "validation.depths=", "training.max_steps=1", "training.warmup=0"]
+    further += ["training.schedule=constant", "training.learning_rate=1e-12", f"validation.depth={before['depth']}"]
+    # Training further with a term measures the base; without one there is nothing to hold against it.
+    assert result_of(fair(gendered, tmp_path / "t", *further))["base"] == pytest.approx(before["value"], abs=1e-12)
+    assert "base" not in result_of(fair(gendered, tmp_path / "p", "fairness=", *further))
+    against = ["fairness=", "adversary.attack=false"]
+    mild = fair(gendered, tmp_path / "mild", *further, *against)
+    assert card_of(mild).partition("# tiny\n\n")[2].startswith("A `dot` ranker trained with evenrank")
+    lines = training_summary(mild)
+    assert not any("has lost" in line for line in lines)
+    value = f"{result_of(mild)['base']:.4f}"
+    assert f"nDCG@10 of its base, the ranker that this training continued from: {value}" in lines
+    strong = ["validation.depth=10", "adversary.factor=1000", "training.learning_rate=0.01", "training.max_steps=30"]
+    folder = fair(gendered, tmp_path / "strong", *further, *against, *strong, "training.evaluate_every=30")
+    result, (first, *rest) = result_of(folder), training_summary(folder)
+    assert result["value"] < 0.8 * result["base"]
+    assert first.startswith("This ranker has lost ")
+    assert f"of its base's nDCG@10 on these queries ({result['base']:.4f} to {result['value']:.4f})" in first
+    assert card_of(folder).partition("# tiny\n\n")[2].splitlines()[0] == f"**{first}**"
+    assert not any("lost" in line for line in rest)
 
 
 def test_a_card_has_what_the_card_of_its_base_says(tmp_path, monkeypatch):
@@ -165,7 +180,6 @@ def test_a_card_has_what_the_card_of_its_base_says(tmp_path, monkeypatch):
 
 
 WAYS = {
-    "6": ["training.batch=6"],
     "3x2": ["training.batch=3", "training.accumulation=2"],
     "2x3": ["training.batch=2", "training.accumulation=3"],
     "3x2 cached": ["training.batch=3", "training.accumulation=2", "training.cached=4"],
@@ -173,38 +187,33 @@ WAYS = {
 
 
 @pytest.mark.parametrize(
-    ("own", "ways"),
+    ("own", "ways", "steps"),
     [
-        ([], ("3x2", "2x3", "3x2 cached")),
+        ([], ("3x2", "2x3", "3x2 cached"), 3),
         # Ragged lists, and two relevant passages for some queries.
-        (["loss.name=hinge", "data.negatives=20"], ("3x2",)),
-        (["adversary.attack=false"], ("3x2",)),
+        (["loss.name=hinge", "data.negatives=20"], ("3x2",), 4),
+        (["adversary.attack=false"], ("3x2",), 3),
     ],
     ids=["nll", "hinge", "adversary"],
 )
-def test_the_loss_does_not_depend_on_how_the_batch_is_split(home, gendered, tmp_path, own, ways):
+def test_the_loss_does_not_depend_on_how_the_batch_is_split(home, gendered, tmp_path, own, ways, steps):
     # 16 queries, 6 a step: the last step has 4, in pieces of 3 and 1, or of 2 and 2.
     settings = [*own, "fairness=", "training.epochs=1", "training.max_steps=", "training.learning_rate=1e-12"]
-    if own and own[0].startswith("loss"):
+    settings.append("validation.depths=")
+    if steps == 4:
         text = (home / "qrels").read_text(encoding="utf-8") + "".join(f"{i} 0 {i + 30} 1\n" for i in range(0, 16, 3))
         (tmp_path / "qrels").write_text(text, encoding="utf-8")
         settings.append(f'data.qrels="{tmp_path / "qrels"}"')
-    runs = {
-        way: logged(train(gendered_recipe(gendered, tmp_path / way, *settings, *WAYS[way]))) for way in ("6", *ways)
-    }
+    whole = logged(fair(gendered, tmp_path / "6", *settings, "training.batch=6"))
     for way in ways:
-        for first, second in zip(runs["6"], runs[way], strict=True):
+        for first, second in zip(whole, logged(fair(gendered, tmp_path / way, *settings, *WAYS[way])), strict=True):
             assert first.keys() == second.keys()
             for key in first.keys() & {"loss", "rank_loss", "adversary_loss", "grad_norm"}:
                 assert first[key] == pytest.approx(second[key], rel=1e-6, abs=1e-6), (way, key)
-    assert len([line for line in runs["6"] if "loss" in line]) == (3 if "loss.name=hinge" not in own else 4)
+    assert sum("loss" in line for line in whole) == steps
 
 
 def test_what_fills_a_batch_for_several_processes_does_not_count(done):
-    from evenrank.models.encoders import DotRanker
-    from evenrank.training.lists import TrainingLists
-    from evenrank.training.losses import LOSSES
-
     groups = TrainingLists(done / "groups", negatives=3)
     sampler = trainer.EpochSampler(groups, seed=0, multiple=6)
     order = list(sampler)
@@ -219,13 +228,11 @@ def test_what_fills_a_batch_for_several_processes_does_not_count(done):
     whole, real = collator(items), collator(items[:4])
     assert whole["counted"].sum(1).tolist() == [4, 4, 4, 4, 0, 0]
     scores = torch.randn(6, 4, requires_grad=True)
-    for name, loss in LOSSES.items():
+    for loss in losses.LOSSES.values():
         scores.grad = None
         found = loss(scores, whole["relevance"], whole["counted"])
         found.backward()
-        assert found.item() == pytest.approx(loss(scores[:4], real["relevance"], real["counted"]).item(), abs=1e-6), (
-            name
-        )
+        assert found.item() == pytest.approx(loss(scores[:4], real["relevance"], real["counted"]).item(), abs=1e-6)
         assert torch.isfinite(scores.grad).all()
         assert not scores.grad[4:].any()
 
@@ -234,25 +241,19 @@ def test_what_fills_a_batch_for_several_processes_does_not_count(done):
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("message", "settings"),
     [
-        (["data.blind=none"], r"^data\.blind: no file and no built-in lexicon 'none'"),
-        (['fairness.attributes=[{lexicon = "none"}]'], r"^fairness\.attributes\.lexicon: no file and no built-in"),
-        (['fairness.attributes=[{poles = "m,x"}]'], r"^fairness\.attributes\.poles: expected two of"),
-        (["fairness=", "adversary.lexicon=none"], r"^adversary\.lexicon: no file and no built-in lexicon 'none'"),
-        (
-            ["data.collection=FOLDER/part.tsv", "validation.collection=FOLDER/g.tsv"],
-            "passages are not in the collection",
-        ),
-        (["data.queries=FOLDER/part.tsv"], "training quer.* without a text"),
-        (["data.qrels=FOLDER/none.qrels"], r"^run .*: no query has both a relevant passage and another one$"),
-        (["data.groups=FOLDER/bad.jsonl", "data.run=", "data.qrels="], r"bad\.jsonl, line 1: "),
-        (
-            ["validation.queries=FOLDER/part.tsv"],
-            "^validation: run validation.*: . of its queries are not in the ",
-        ),
-        (["training.learning_rates.kernels=0.1"], "^training.learning_rates: no parameter group kernels"),
-        (["fairness.weight=[0.1]", "data.queries=FOLDER/part.tsv"], "training quer.* without a text"),
+        (r"^data\.blind: no file and no built-in lexicon 'none'", ["data.blind=none"]),
+        (r"^fairness\.attributes\.lexicon: no file and no", ['fairness.attributes=[{lexicon = "none"}]']),
+        (r"^fairness\.attributes\.poles: expected two of", ['fairness.attributes=[{poles = "m,x"}]']),
+        (r"^adversary\.lexicon: no file and no built-in lexicon", ["fairness=", "adversary.lexicon=none"]),
+        ("are not in the collection", ["data.collection=FOLDER/part.tsv", "validation.collection=FOLDER/g.tsv"]),
+        ("training quer.* without a text", ["data.queries=FOLDER/part.tsv"]),
+        (r"^run .*: no query has both a relevant passage and another one$", ["data.qrels=FOLDER/none.qrels"]),
+        (r"bad\.jsonl, line 1: ", ["data.groups=FOLDER/bad.jsonl", "data.run=", "data.qrels="]),
+        ("^validation: run validation.*: . of its queries are not in the ", ["validation.queries=FOLDER/part.tsv"]),
+        ("^training.learning_rates: no parameter group kernels", ["training.learning_rates.kernels=0.1"]),
+        ("training quer.* without a text", ["fairness.weight=[0.1]", "data.queries=FOLDER/part.tsv"]),
     ],
 )
 def test_a_start_that_fails_leaves_nothing(home, gendered, tmp_path, settings, message):
@@ -260,43 +261,31 @@ def test_a_start_that_fails_leaves_nothing(home, gendered, tmp_path, settings, m
     (tmp_path / "part.tsv").write_text("0\tone\n1\ttwo\n", encoding="utf-8")
     (tmp_path / "none.qrels").write_text("0 0 0 0\n", encoding="utf-8")
     (tmp_path / "bad.jsonl").write_text('{"query_id": "0", "doc_id": ["0"], "label": [1]}\n', encoding="utf-8")
-    settings = [setting.replace("FOLDER", str(tmp_path)) for setting in settings]
     with pytest.raises(EvenrankError, match=message):
-        train(gendered_recipe(gendered, tmp_path / "r", *settings))
-    assert not (tmp_path / "r").exists()
-
-
-def test_a_loss_that_is_no_number_before_a_checkpoint_leaves_nothing(gendered, tmp_path, monkeypatch):
-    monkeypatch.setitem(losses.LOSSES, "nll", lambda scores, labels, mask: scores.sum() * float("nan"))
-    with pytest.raises(EvenrankError, match=r"step 1: the loss is nan .*; there is no checkpoint yet$"):
-        train(gendered_recipe(gendered, tmp_path / "r"))
+        fair(gendered, tmp_path / "r", *(setting.replace("FOLDER", str(tmp_path)) for setting in settings))
     assert not (tmp_path / "r").exists()
 
 
 def test_what_a_killed_start_left_makes_room(gendered, tmp_path):
     folder = tmp_path / "r"
     (folder / "groups").mkdir(parents=True)
-    (folder / "notes.txt").write_text("mine", encoding="utf-8")
     # A start that was killed: another recipe, half of its groups, and a training of a grid.
-    (folder / ".evenrank-run").touch()
-    (folder / "recipe.toml").write_text('name = "other"', encoding="utf-8")
-    (folder / "groups" / "counts.json").write_text('{"queries": 3', encoding="utf-8")
-    (folder / "log.jsonl").write_text('{"step": 1}\n', encoding="utf-8")
+    left = {"notes.txt": "mine", ".evenrank-run": "", "recipe.toml": 'name = "other"', "log.jsonl": '{"step": 1}\n'}
+    left["groups/counts.json"] = '{"queries": 3'
     for name in ("without", "weight-1", "sub"):
         (folder / name).mkdir()
-        (folder / name / "recipe.toml").touch()
-    (folder / "without" / ".evenrank-run").touch()
-    done = train(gendered_recipe(gendered, folder, "training.max_steps=1"))
-    assert json.loads((done / "result.json").read_text(encoding="utf-8"))["groups"]["queries"] == 16
+        left[f"{name}/recipe.toml"] = ""
+    for name, text in {**left, "without/.evenrank-run": ""}.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    done = fair(gendered, folder, "training.max_steps=1")
+    assert result_of(done)["groups"]["queries"] == 16
     assert [line["step"] for line in logged(done)] == [1, 1, 1]
     assert (folder / "notes.txt").read_text(encoding="utf-8") == "mine"
-    assert not (folder / "without").exists()
-    # No training wrote these.
-    assert (folder / "weight-1" / "recipe.toml").exists()
-    assert (folder / "sub" / "recipe.toml").exists()
+    # The others no training wrote.
+    assert [(folder / name).exists() for name in ("without", "weight-1/recipe.toml", "sub/recipe.toml")] == [0, 1, 1]
     # A finished one is in nobody's way.
     with pytest.raises(EvenrankError, match="there is a run already"):
-        train(gendered_recipe(gendered, folder, "training.max_steps=2"))
+        fair(gendered, folder, "training.max_steps=2")
 
 
 @pytest.mark.parametrize("name", ["recipe.toml", "log.jsonl", "groups/mine.run", "checkpoints/mine.txt"])
@@ -305,22 +294,20 @@ def test_a_folder_with_files_that_no_training_wrote_is_left_as_it_is(gendered, t
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text("mine", encoding="utf-8")
     with pytest.raises(EvenrankError, match=f"there is a {name.partition('/')[0]} that no training wrote"):
-        train(gendered_recipe(gendered, folder))
+        fair(gendered, folder)
     assert [path for path in folder.rglob("*") if path.is_file()] == [folder / name]
     assert (folder / name).read_text(encoding="utf-8") == "mine"
 
 
 def test_two_processes_do_not_train_in_one_folder(gendered, tmp_path):
     fcntl = pytest.importorskip("fcntl")
-    folder = tmp_path / "r"
-    folder.mkdir()
-    (folder / "recipe.toml").touch()
-    handle = os.open(folder, os.O_RDONLY)
+    (tmp_path / "recipe.toml").touch()
+    handle = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
     with pytest.raises(EvenrankError, match=r"another process works in this folder$"):
-        train(gendered_recipe(gendered, folder))
+        fair(gendered, tmp_path)
     os.close(handle)
-    assert (folder / "recipe.toml").is_file()
+    assert (tmp_path / "recipe.toml").is_file()
 
 
 # --- progress ---------------------------------------------------------------------------------------------------------

@@ -2,46 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
-
-torch = pytest.importorskip("torch", reason="needs the extra [neural]")
-pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
-datasets = pytest.importorskip("datasets", reason="datasets is not installed")
-
 
 from evenrank.files import EvenrankError, Run
 from evenrank.groups import as_labels
 from evenrank.training.sentence_transformers import BiasEvaluator
 from st_models import CANDIDATES, CORPUS, MEASURES, QUERIES, RELEVANT, bi_encoder, cross_encoder, evaluator
 
-# transformers, accelerate and datasets warn of what they do themselves.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+KINDS = {id_: id_[0] for id_ in CORPUS}
+"""The label of each document: m, f or n."""
 
 
 def test_what_an_evaluator_takes(checkpoint: str) -> None:
     """Mappings and tables give the same; other queries are left out; the background is deeper than what is ranked."""
     model = bi_encoder(checkpoint)
     table = pl.DataFrame([(q, d) for q, of in CANDIDATES.items() for d in of], ["query_id", "doc_id"], orient="row")
-    table = table.with_columns(score=-pl.int_range(pl.len()).cast(pl.Float64))
+    judged = [(q, d, 1) for q, of in RELEVANT.items() for d in of]
     as_tables = BiasEvaluator(
         pl.DataFrame({"query_id": list(QUERIES), "text": list(QUERIES.values())}),
         pl.DataFrame({"doc_id": list(CORPUS), "text": list(CORPUS.values())}),
-        pl.DataFrame(
-            [(q, d, 1) for q, of in RELEVANT.items() for d in of], ["query_id", "doc_id", "relevance"], orient="row"
-        ),
-        Run.from_table(table),
+        pl.DataFrame(judged, ["query_id", "doc_id", "relevance"], orient="row"),
+        Run.from_table(table.with_columns(score=-pl.int_range(pl.len()).cast(pl.Float64))),
     )
     expected = evaluator()(model)
-    assert as_tables(model) == pytest.approx(expected)
     assert list(expected) == MEASURES
     sets = BiasEvaluator(QUERIES, CORPUS, {q: set(of) for q, of in RELEVANT.items()}, CANDIDATES)
-    assert sets(model) == pytest.approx(expected)
-
-    few = BiasEvaluator(
-        {q: QUERIES[q] for q in "01"}, CORPUS, RELEVANT, CANDIDATES, depth=4, measures="nDCG@10 P@4 |ARaB|@10 NFaiRR@4"
-    )
+    for other in (as_tables, sets):
+        assert other(model) == pytest.approx(expected)
+    measures = "nDCG@10 P@4 |ARaB|@10 NFaiRR@4"
+    few = BiasEvaluator({q: QUERIES[q] for q in "01"}, CORPUS, RELEVANT, CANDIDATES, depth=4, measures=measures)
     found = few(model)
     assert list(found) == ["nDCG@10", "P@4", "AbsoluteMeanARaB@10", "NFaiRR@4"]
     assert found["P@4"] == pytest.approx(np.mean([len({*CANDIDATES[q][:4]} & {*RELEVANT[q]}) / 4 for q in "01"]))
@@ -53,9 +46,8 @@ def test_what_an_evaluator_takes(checkpoint: str) -> None:
 def test_figures_with_intervals_and_values_of_each_query(checkpoint: str, labelled: bool) -> None:
     model = bi_encoder(checkpoint).train()
     # One document has no label.
-    labels = {name: {"m": "male", "f": "female"}.get(name[0], "none") for name in list(CORPUS)[:-1]}
-    more = {"labels": as_labels(labels, neutral=["none"], poles="female,male")} if labelled else {}
-    check = evaluator(name="toy", **more)
+    labels = as_labels(dict(list(KINDS.items())[:-1]), neutral=["n"], poles="f,m")
+    check = evaluator(name="toy", **({"labels": labels} if labelled else {}))
     result = check.audit(model)
     assert model.training
     assert list(result["toy"].measures) == ["nDCG@10", "NFaiRR@10", "ARaB@10", "|DeltaAPRF|"]
@@ -64,8 +56,7 @@ def test_figures_with_intervals_and_values_of_each_query(checkpoint: str, labell
     ndcg = result["toy"]["nDCG@10"]
     assert ndcg.mean == pytest.approx(np.mean(ndcg.values))
     assert len(ndcg.values) == len(QUERIES)
-    low, high = ndcg.ci95
-    assert low < ndcg.mean < high
+    assert ndcg.ci95[0] < ndcg.mean < ndcg.ci95[1]
     difference = ndcg.mean - result["first stage"]["nDCG@10"].mean
     assert ndcg.vs_baseline.difference == pytest.approx(difference)
 
@@ -80,18 +71,22 @@ def test_usual_measures_that_are_undefined_are_left_out(checkpoint: str) -> None
     assert np.isnan(asked(model)["AbsoluteDeltaAPRF"])
 
 
-def test_mistakes_in_an_evaluator() -> None:
-    with pytest.raises(EvenrankError, match="none is of effectiveness, and a ranking at random is fair"):
-        evaluator(measures="ARaB@10 |DeltaAPRF|")
-    with pytest.raises(EvenrankError, match="expected 1 or more"):
-        evaluator(depth=0)
-    with pytest.raises(EvenrankError, match="no measure 'NDCG10'"):
-        evaluator(measures="NDCG10")
-    some = dict(list(CORPUS.items())[:-2])
-    with pytest.raises(EvenrankError, match="2 documents without a text, such as 'n2'"):
-        BiasEvaluator(QUERIES, some, RELEVANT, CANDIDATES)
-    with pytest.raises(EvenrankError, match="none of the queries has any"):
-        BiasEvaluator({"other": "query"}, CORPUS, RELEVANT, CANDIDATES)
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"measures": "ARaB@10 |DeltaAPRF|"}, "none is of effectiveness, and a ranking at random is fair"),
+        ({"depth": 0}, "expected 1 or more"),
+        ({"measures": "NDCG10"}, "no measure 'NDCG10'"),
+        ({"corpus": dict(list(CORPUS.items())[:-2])}, "2 documents without a text, such as 'n2'"),
+        ({"queries": {"other": "query"}}, "none of the queries has any"),
+        ({"labels": {"x": "m", "y": "f"}}, "^`labels`: knows none of the documents: it has 'x', 'y'; asked for"),
+        ({"labels": as_labels({"a": "m", "b": "f"}), "scores": as_labels({"a": "m", "b": "f"})}, "^`labels`: not with"),
+    ],
+)
+def test_mistakes_in_an_evaluator(given: dict[str, Any], message: str) -> None:
+    data = given.pop("queries", QUERIES), given.pop("corpus", CORPUS)
+    with pytest.raises(EvenrankError, match=message):
+        BiasEvaluator(*data, RELEVANT, CANDIDATES, **given)
 
 
 def test_an_evaluator_leaves_the_model_as_it_was(checkpoint: str) -> None:
@@ -100,3 +95,35 @@ def test_an_evaluator_leaves_the_model_as_it_was(checkpoint: str) -> None:
         evaluator()(model)
         assert model.training == training
         assert getattr(model, "activation_fn", None) is activation
+
+
+# --- labels of documents ----------------------------------------------------------------------------------------------
+
+
+def test_an_evaluator_by_labels_that_say_what_the_words_say(checkpoint: str) -> None:
+    """Signs and neutrality of the corpus: his and her texts have two group words of their own or one (neutral)."""
+    model = bi_encoder(checkpoint)
+    by_words = evaluator(measures="nDCG@10 |DeltaAPRF|")
+    table = as_labels(KINDS, neutral=["n"])
+    by_labels = evaluator(labels=table, measures="nDCG@10 |DeltaAPRF|")
+    assert by_labels(model) == by_words(model)
+    assert by_labels.first_stage == by_words.first_stage
+    assert by_labels.known == (12, 12)
+    assert by_labels.get_config_dict()["candidates with a label"] == "12 of 12, others are left out"
+    # The usual measures take the weight as magnitude.
+    assert list(evaluator(labels=table)(model)) == MEASURES
+    # RaB@1 by hand: the first candidates are m0, m1, m2, m3, f0 and f1.
+    first = evaluator(labels=table, measures="nDCG@10 RaB@1 NFaiRR@1")
+    assert first.first_stage["RaB@1"] == pytest.approx((4 - 2) / 6)
+
+
+def test_documents_without_a_label_are_left_out_of_an_evaluator() -> None:
+    # Of m0 … f1, the first candidates, m1 … m3 are unknown: the lists close up. q0: m0; q1 … q4: f0; q5: f1.
+    table = as_labels({one: kind for one, kind in KINDS.items() if one not in ("m1", "m2", "m3")}, neutral=["n"])
+    found = evaluator(labels=table, measures="nDCG@10 RaB@1")
+    assert found.known == (9, 12)
+    assert found.get_config_dict()["candidates with a label"] == "9 of 12, others are left out"
+    assert found.get_config_dict()["labels"] == "in memory"
+    assert found.first_stage["RaB@1"] == pytest.approx((1 - 5) / 6)
+    # A group table of labels as scores is the same.
+    assert evaluator(scores=table, measures="nDCG@10 RaB@1").first_stage == found.first_stage

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="needs the extra [neural]")
-pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
 datasets = pytest.importorskip("datasets", reason="datasets is not installed")
 
-from sentence_transformers import (
-    CrossEncoder,
-)
+from sentence_transformers import CrossEncoder
 
 from evenrank.files import EvenrankError
+from evenrank.groups import as_labels
 from evenrank.mitigation.ibbr import IBBR
 from evenrank.training.losses import LOSSES, nll
 from evenrank.training.sentence_transformers import CrossEncoderIBBRLoss, IBBRLoss, with_group_labels
 from st_models import HERS, HIS, ITS, ROWS, bi_encoder, bi_inputs, cross_encoder, lists, tuples
-
-# transformers, accelerate and datasets warn of what they do themselves.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 
 
 def groups_of(passages: list[str]) -> list[int]:
@@ -109,39 +105,93 @@ def test_group_labels_of_every_kind_of_dataset() -> None:
     assert both["test"]["label"][:] == expected
     streamed = with_group_labels(data.to_iterable_dataset())
     assert [row["label"] for row in streamed] == expected
-    with pytest.raises(EvenrankError, match="has a column label, which"):
-        with_group_labels(both["train"])
-    with pytest.raises(
-        EvenrankError, match="expected the columns query, positive and negatives, found query, positive"
+    labels = as_labels(LABELS, neutral=["none"])
+    missing = "expected the columns query, positive and negatives, found query, positive"
+    by_document = r"^`id_columns`: labels are by document: expected 3 columns with the ids of"
+    no_column = r"^`id_columns`: the dataset has no column 'id' \(it has query, positive, n"
+    for given, more, message in (
+        (both["train"], {}, "has a column label, which"),
+        (data.select_columns(["query", "positive"]), {}, missing),
+        (data, {"labels": labels}, by_document),
+        (data, {"labels": labels, "id_columns": ["id"]}, no_column),
+        (identified(), {"lexicon": "gender-en", "labels": labels, "id_columns": IDS}, r"^`labels`: not with `lexicon`"),
+        (
+            identified(),
+            {"labels": {"x": "m", "y": "f"}, "id_columns": IDS},
+            "know none of 4 passages",
+        ),
     ):
-        with_group_labels(data.select_columns(["query", "positive"]))
+        with pytest.raises(EvenrankError, match=message):
+            with_group_labels(given, **more)
+
+
+IDS = ["positive_id", "negative_1_id", "negative_2_id"]
+LABELS = {"a": "m", "b": "f", "c": "none"}
+
+
+def identified() -> Any:
+    """The tuples with an id for each passage; nothing is known of d."""
+    data = tuples()
+    ids = {name: [("abcd", "bcda", "dabc")[column][i % 4] for i in range(len(data))] for column, name in enumerate(IDS)}
+    for name, values in ids.items():
+        data = data.add_column(name, values)
+    return data
+
+
+def test_sides_of_passages_by_their_ids(checkpoint: str) -> None:
+    labels = as_labels(LABELS, neutral=["none"])
+    with pytest.warns(UserWarning, match="^the labels know 3 of 4 passages: the others are on no side$"):
+        found = with_group_labels(identified(), labels=labels, id_columns=IDS)
+    assert found.column_names == ["query", "positive", "negative_1", "negative_2", "label"]
+    # a is m, b is f, c neutral, d unknown.
+    side = {"a": 1, "b": -1, "c": 0, "d": 0}
+    rows = [[side[row[name]] for name in IDS] for row in identified()]
+    assert rows[:4] == [[1, -1, 0], [-1, 0, 1], [0, 0, -1], [0, 1, 0]]
+    assert found["label"][:] == rows
+    # A stream, whose batches may know none; a dict; what as_labels takes; swapped poles.
+    with warnings.catch_warnings(action="error"):
+        streamed = with_group_labels(identified().to_iterable_dataset(), labels=labels, id_columns=IDS)
+        assert [row["label"] for row in streamed] == rows
+        known = as_labels({**LABELS, "d": "none"}, neutral=["none"])
+        assert with_group_labels(identified(), labels=known, id_columns=IDS)["label"][:] == rows
+    assert set(next(iter(streamed))) == set(found.column_names)
+    both = with_group_labels(datasets.DatasetDict(one=identified()), labels=labels, id_columns=IDS)
+    swapped = with_group_labels(identified(), labels.with_poles("f,m"), id_columns=IDS)
+    several = with_group_labels(identified(), {"label": labels, "words": "gender-en"}, id_columns=IDS)
+    assert both["one"]["label"][:] == rows
+    assert swapped["label"][:] == [[-side for side in row] for row in rows]
+    by_words = with_group_labels(tuples())["label"][:]
+    assert several["label"][:] == [list(pair) for pair in zip(rows, by_words, strict=True)]
+    # The loss takes them.
+    model = bi_encoder(checkpoint)
+    features = [model.preprocess(found[name][:]) for name in found.column_names[:-1]]
+    parts = IBBRLoss(model)(features, torch.tensor(found["label"][:]))
+    assert all(torch.isfinite(part) for part in parts.values())
 
 
 def test_mistakes_in_settings(checkpoint: str, tmp_path: Path) -> None:
     model, cross = bi_encoder(checkpoint), cross_encoder(checkpoint)
-    for wrong, match in [
-        ({"weight": -1}, "`weight`: expected 0 or more"),
-        ({"weight": "best"}, "`weight`: expected a number, auto, dual or a FixedWeight, found 'best'"),
-        ({"weight": float("nan")}, "`weight`: expected 0 or more"),
-        ({"term": "pd"}, "`term`: expected ibbr-pd or ibbr-ts"),
-        ({"score": "tanh"}, "`score`: expected"),
-        ({"rank_loss": "margin-mse"}, "`rank_loss`: expected nll"),
-    ]:
-        with pytest.raises(EvenrankError, match=match):
-            IBBRLoss(model, **wrong)
-        with pytest.raises(EvenrankError, match=match):
-            CrossEncoderIBBRLoss(cross, **wrong)
-    with pytest.raises(EvenrankError, match="`scale`: expected more than 0"):
-        IBBRLoss(model, scale=0)
-    with pytest.raises(EvenrankError, match="`similarity`: expected dot or cosine"):
-        IBBRLoss(bi_encoder(checkpoint, "euclidean"))
-    with pytest.raises(EvenrankError, match="two have the same name"):
-        IBBRLoss(model, attributes=["a", "a"])
-    with pytest.raises(EvenrankError, match="expected a model with one score a pair, found 3"):
-        CrossEncoderIBBRLoss(CrossEncoder(checkpoint, num_labels=3, device="cpu"))
     (tmp_path / "words.csv").write_text("word,group\na,x\nb,y\nc,z\n")
-    with pytest.raises(EvenrankError, match="the lexicon words has the groups x, y, z"):
-        CrossEncoderIBBRLoss(cross, lexicon=tmp_path / "words.csv")
+    both: tuple[Any, ...] = (IBBRLoss, model), (CrossEncoderIBBRLoss, cross)
+    three = CrossEncoder(checkpoint, num_labels=3, device="cpu")
+    by_id = as_labels(LABELS, neutral=["none"])
+    for kinds, wrong, match in [
+        (both, {"weight": -1}, "`weight`: expected 0 or more"),
+        (both, {"weight": "best"}, "`weight`: expected a number, auto, dual or a FixedWeight, found 'best'"),
+        (both, {"weight": float("nan")}, "`weight`: expected 0 or more"),
+        (both, {"term": "pd"}, "`term`: expected ibbr-pd or ibbr-ts"),
+        (both, {"score": "tanh"}, "`score`: expected"),
+        (both, {"rank_loss": "margin-mse"}, "`rank_loss`: expected nll"),
+        (both[:1], {"scale": 0}, "`scale`: expected more than 0"),
+        (both[:1], {"attributes": ["a", "a"]}, "two have the same name"),
+        ([(IBBRLoss, bi_encoder(checkpoint, "euclidean"))], {}, "`similarity`: expected dot or cosine"),
+        ([(CrossEncoderIBBRLoss, three)], {}, "expected a model with one score a pair, found 3"),
+        (both[1:], {"lexicon": tmp_path / "words.csv"}, "the lexicon words has the groups x, y, z"),
+        (both[1:], {"lexicon": by_id}, "by document, and these passages have no ids: give their sides"),
+    ]:
+        for kind, of in kinds:
+            with pytest.raises(EvenrankError, match=match):
+                kind(of, **wrong)
 
 
 def test_mistakes_in_a_bi_encoders_batch(checkpoint: str) -> None:

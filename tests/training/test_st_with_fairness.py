@@ -8,11 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch", reason="needs the extra [neural]")
-pytest.importorskip("sentence_transformers", reason="needs the extra [neural]")
-datasets = pytest.importorskip("datasets", reason="datasets is not installed")
-
+import torch
 from sentence_transformers import (
     SentenceTransformer,
     SentenceTransformerTrainer,
@@ -27,9 +23,6 @@ from evenrank.files import EvenrankError
 from evenrank.mitigation.ibbr import IBBR, FunctionTerm
 from evenrank.training.sentence_transformers import CrossEncoderWithFairness, WithFairness, with_group_labels
 from st_models import ROWS, bi_encoder, bi_inputs, cross_encoder, lists, tuples
-
-# transformers, accelerate and datasets warn of what they do themselves.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 
 LABELS = [[0.9, 0.1 * row, 0.2] for row in range(ROWS)]
 """A teacher's scores."""

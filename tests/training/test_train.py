@@ -119,12 +119,8 @@ def test_without_a_folder_nothing_is_left(gendered: Path, tmp_path: Path, monkey
     assert "grad_norm" not in repr(result)
     folder = evenrank.train(encoder(gendered), RECORDS, out="made", max_steps=1).folder
     card = card_of(folder)
-    said = "checkpoint: step 1 of 1, the last, as there is no validation
-- reads "
-    assert f"
-## Training
-
-- {said}" in card
+    said = "checkpoint: step 1 of 1, the last, as there is no validation\n- reads "
+    assert f"\n## Training\n\n- {said}" in card
     assert "max_steps = 1\n" in card
     # A trained model by its folder.
     evenrank.train(folder / "model", pl.DataFrame(RECORDS), max_steps=1)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import polars as pl
 
-from evenrank.files import Run
-from evenrank.groups import GroupTable
 from evenrank.measures import Evaluation, parse_measure, resolve
+from evenrank.testing import every_order as orders
+from evenrank.testing import random_case as random_case
+from evenrank.testing import rankings as rankings
 
 Docs = list[str]
 
@@ -114,60 +113,10 @@ def err(grades: list[int], k: int) -> float:
     return value
 
 
-def orders(ranking: list[tuple[str, float]]) -> list[Docs]:
-    """Every order of the documents that keeps falling scores."""
-    ranking = sorted(ranking, key=lambda item: -item[1])
-    groups = [[doc for doc, _ in group] for _, group in itertools.groupby(ranking, key=lambda item: item[1])]
-    return [list(itertools.chain(*parts)) for parts in itertools.product(*map(itertools.permutations, groups))]
-
-
 def over_orders(ranking: list[tuple[str, float]], value: Callable[[Docs], float]) -> tuple[float, float, float]:
     """Mean, smallest and largest of ``value`` over the orders of tied documents."""
     values = [value(order) for order in orders(ranking)]
     return sum(values) / len(values), min(values), max(values)
-
-
-def random_case(
-    seed: int, *, queries: int = 4, documents: int = 12, longest: int = 6, levels: int = 3
-) -> tuple[pl.DataFrame, GroupTable, pl.DataFrame]:
-    """A run with ties, scores of its documents, and judgements; some queries judged without being in the run."""
-    rng = np.random.default_rng(seed)
-    names = [f"d{i}" for i in range(documents)]
-    rows: list[tuple[str, str, float]] = []
-    for query in range(queries):
-        length = int(rng.integers(1, longest + 1))
-        docs = rng.permutation(names)[:length]
-        rows += [(str(query), str(doc), float(rng.integers(0, levels))) for doc in docs]
-    run = pl.DataFrame(rows, {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}, orient="row")
-    judged = [
-        (str(query), name, int(rng.integers(0, 4)))
-        for query in range(queries + 1)
-        for name in names
-        if rng.random() < 0.5
-    ]
-    qrels = pl.DataFrame(judged, {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}, orient="row")
-    counts = rng.integers(0, 4, (documents, 2))
-    words = rng.random((documents, 2)) * counts
-    table = pl.DataFrame(
-        {
-            "doc_id": names,
-            "tokens": [10] * documents,
-            "count_f": counts[:, 0],
-            "count_m": counts[:, 1],
-            "magnitude_tf_words_f": words[:, 0],
-            "magnitude_tf_words_m": words[:, 1],
-            "neutrality": [neutrality(list(map(int, c)), [0.5, 0.5], 1) for c in counts],
-        }
-    )
-    return run, GroupTable.of(table), qrels
-
-
-def rankings(run: Run) -> dict[str, list[tuple[str, float]]]:
-    """Each query's documents with their scores, in the run's order."""
-    table: dict[str, list[tuple[str, float]]] = {}
-    for query, doc, score in run.table.select("query_id", "doc_id", "score").iter_rows():
-        table.setdefault(query, []).append((doc, score))
-    return table
 
 
 def check_over_orders(run: Evaluation, name: str, value: Callable[[str, Docs], float]) -> None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import evenrank
 from evenrank import options as opt
@@ -30,7 +27,8 @@ from evenrank.mitigation.reorderings import (
     make_method,
     reordered,
 )
-from slow_reorderings import grouped, lists_of, one_list
+from evenrank.testing import check_reordering
+from slow_reorderings import lists_of, one_list
 
 
 class SecondFirst:
@@ -56,11 +54,6 @@ class Reversed:
 
 
 every_method = pytest.mark.parametrize("name", [*METHODS, SecondFirst.name])
-documents = st.lists(st.tuples(st.sampled_from([0.0, 0.2, 0.5, 0.9, 1.0]), st.integers(-1, 1)), max_size=12).map(
-    lambda rows: sorted(rows, key=lambda row: -row[0])
-)
-several = st.lists(documents, max_size=5).map(lambda rows: lists_of(*rows, targets=(0.4, 0.35, 0.25)))
-strengths = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -77,43 +70,8 @@ def made(name: str) -> Reordering:
 
 
 @every_method
-@given(lists=several, strength=strengths)
-def test_permutes_each_list_and_nothing_else_matters(name: str, lists: GroupedLists, strength: float) -> None:
-    method = made(name)
-    order = method.order(lists, strength)
-    assert order.dtype == np.int64
-    assert order.tolist() == method.order(lists, strength).tolist() == made(name).order(lists, strength).tolist()
-    for number, (start, end) in enumerate(itertools.pairwise(lists.offsets)):
-        assert sorted(order[start:end]) == list(range(start, end))
-        rows = {name: getattr(lists, name)[start:end] for name in ("scores", "signed", "neutrality", "group")}
-        alone = replace(lists, offsets=np.array([0, end - start]), targets=lists.targets[number : number + 1], **rows)
-        assert (method.order(alone, strength) + start).tolist() == order[start:end].tolist()
-
-
-@every_method
-@given(lists=several)
-def test_strength_0_is_the_run(name: str, lists: GroupedLists) -> None:
-    assert made(name).order(lists, 0).tolist() == list(range(len(lists.scores)))
-
-
-@every_method
-@pytest.mark.parametrize("strength", [-0.1, 1.1, float("nan")])
-def test_strengths_out_of_range(name: str, strength: float) -> None:
-    with pytest.raises(EvenrankError, match=r"^`strength`: expected a number from 0 to 1, found"):
-        made(name).order(one_list([0, 1]), strength)
-
-
-@every_method
-@settings(max_examples=30)
-@given(case=grouped(most=10, groups=2), strength=strengths)
-def test_like_documents_keep_their_order(name: str, case: tuple[GroupedLists, object], strength: float) -> None:
-    """Documents that differ in nothing but their relevance, the same one included."""
-    lists, _ = case
-    method = make_method(name, lists)
-    order = method.order(lists, strength)
-    for group in set(lists.group.tolist()):
-        places = order[lists.group[order] == group]
-        assert places.tolist() == sorted(places)
+def test_every_method_keeps_to_the_contract(name: str) -> None:
+    check_reordering(lambda: made(name))
 
 
 def discounted(values: Array, order: Array) -> float:

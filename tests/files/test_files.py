@@ -272,3 +272,17 @@ def test_an_error_of_another_file_names_it(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         write()
     assert str(caught.value) == f"{tmp_path}/none/cache: No such file or directory"
+
+
+def test_a_folder_that_is_an_index(tmp_path: Path) -> None:
+    for file, content, found in (
+        ("index.json", "{}", False),
+        ("_unfinished.json", '{"format": "evenrank index"}', True),
+        ("_unfinished.json", "{}", False),
+        ("index.json", '{"format": "evenrank index"}', True),
+        ("index.json", "{}", False),
+        ("ids-starts.npy", "", True),
+    ):
+        (tmp_path / file).write_text(content)
+        assert reading.is_index(tmp_path) == found
+    assert not reading.is_index(5)

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from evenrank.files import InputError, read_queries, read_texts, reading, scan_collection
 from evenrank.files.convert import TEXT_COLUMNS, text_table
-from evenrank.files.tables import IdIndex, first_repeat
+from evenrank.files.tables import IdIndex, first_repeat, text_bytes
 
 Rows = list[tuple[str, str]]
 
@@ -194,6 +195,12 @@ def test_id_index(parts: list[list[str]], asked: list[str]) -> None:
     places = index.places(pl.Series(asked, dtype=pl.String)).tolist()
     assert places == [known.index(name) if name in known else -1 for name in asked]
     assert index.among(pl.Series(asked, dtype=pl.String)).to_list() == [name in known for name in asked]
+
+
+def test_bytes_of_texts() -> None:
+    data, begins = text_bytes(pl.Series(["x", "né", "", "b"])[1:])
+    assert [bytes(data[start:end]).decode() for start, end in pairwise(begins)] == ["né", "", "b"]
+    assert [part.tolist() for part in text_bytes(pl.Series([""]))] == [[], [0, 0]]
 
 
 def test_an_id_index_of_many() -> None:

@@ -131,6 +131,12 @@ def test_why_a_checkpoint_is_chosen(rule: Rule, seen: list[tuple[float, float]],
     assert chooser(rule, "why" if rule == "last" else "", *seen).choice(7).why == why
 
 
+def test_patience_ends_a_training_whatever_rule_chooses() -> None:
+    for rule, over in (("utility", True), ("joint", True), ("last", False)):
+        assert chooser(rule, "", *[(0.5, 0.1)] * 6).is_over == over  # type: ignore[arg-type]
+        assert not chooser(rule, "", *[(0.5, 0.1)] * 5).is_over  # type: ignore[arg-type]
+
+
 def test_figures_that_are_no_numbers_are_never_chosen() -> None:
     seen = chooser("joint", "", (math.nan, 0.1), (0.5, math.nan), (0.4, 0.0)).seen
     assert chosen(seen[:2], "joint") is None

@@ -319,7 +319,11 @@ def test_a_custom_loss_by_name_and_by_value(gendered: Path, tmp_path: Path, monk
         return 2 * nll(scores, relevance, mask)
 
     register_loss("twice", twice)
-    assert load_recipe(gendered, ["loss.name=twice"]).loss.name == "twice"
+    settings = ("fairness=", "training.max_steps=1", "validation.depths=")
+    by_name, plain = (
+        logged(fair(gendered, tmp_path / name, f"loss.name={name}", *settings))[0]["loss"] for name in ("twice", "nll")
+    )
+    assert by_name == pytest.approx(2 * plain, rel=1e-5)
     found = [
         evenrank.train(encoder(gendered), RECORDS, loss=loss, batch=2, max_steps=1).log[0]["loss"]
         for loss in ("nll", nll, "twice", twice)

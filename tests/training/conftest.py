@@ -15,7 +15,13 @@ from evenrank.files import Run, write_run
 from tiny_models import WORDS, texts, tiny_bert
 
 # Training needs the extra [neural].
-collect_ignore_glob = [] if find_spec("torch") and find_spec("sentence_transformers") else ["test_*.py"]
+_MISSING = not (find_spec("torch") and find_spec("sentence_transformers"))
+collect_ignore_glob = ["test_*.py"] if _MISSING else []
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _MISSING:
+        terminalreporter.write_line("SKIPPED tests/training: needs the extra [neural]")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -118,7 +118,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("line", COMMANDS)
+@pytest.mark.parametrize("line", COMMANDS, ids=[" ".join(line.split()[:2]) for line in COMMANDS])
 def test_commands(folder: Path, evenrank: Command, line: str) -> None:
     written, expected = COMMANDS[line]
     ended = evenrank(*shlex.split(line))

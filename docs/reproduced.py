@@ -48,7 +48,7 @@ WORDS = {
     " Eq. 7). A lower MATS (Eqs. 8 and 9) means less position bias. Differences are rotated minus original passages, or"
     " in the claim's order.",
     "sampling": "At *real*, rankers have two towers, counsel-chat replaces dev and QS1, and Grep-BiasIR replaces QS2.",
-    "ibbr": "Rows called *none* are trained without IBBR. Clicks are planted, 80 % male. At *real*, TS with its sign"
+    "ibbr": "Rankers called *none* are trained without IBBR. Clicks are planted, 80 % male. At *real*, TS with its sign"
     " reversed lowers |ΔA-PRF| too.",
     "expansion": "At *real*, SQuAD replaces Robust04: each question has one relevant paragraph.",
 }

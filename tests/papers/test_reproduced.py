@@ -82,7 +82,7 @@ def test_a_run_is_kept_and_shown(gap: float, mark: str, tmp_path: Path) -> None:
     assert cells[1] == "not run"
     assert cells[2].startswith(f"{mark} ")
     assert ("; needs about" in cells[2]) == (mark == "·")
-    assert "`evenrank experiment sampling --scale real`, 2026-11-21, seeds 0. M: MiniLM." in text
+    assert "`evenrank experiment sampling --scale real`, 2026-11-21, seeds 0. Stand-ins: M: MiniLM." in text
     assert "AdvBert †: ranks below BM25." in text
     assert "(../reproduced/sampling-real.parquet)" in text
 

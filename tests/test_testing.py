@@ -45,12 +45,15 @@ def first(run: Any) -> Any:
         ({"most": 0.4}, "beyond its least and most"),
         ({"values": lambda _, run: np.zeros(1)}, "not one value for each query"),
         ({"values": lambda _, run: np.random.default_rng().random(len(run.queries))}, "when asked again"),
-        ({"values": lambda _, run: np.arange(len(run.queries)) / 9}, "in another order"),
-        ({"values": lambda _, run: run.lists.scores[run.lists.offsets[:-1]] / 9}, "scores differ more"),
+        ({"values": lambda _, run: np.arange(len(run.queries)) / 9}, "queries in another order"),
+        ({"values": lambda _, run: run.lists.scores[run.lists.offsets[:-1]] / 9}, "scores cubed"),
         ({"values": lambda _, run: (first(run) > 0) @ np.arange(1, first(run).shape[1] + 1) / 99}, "below the cutoff"),
         ({"expected": lambda self, run, random=False: self.values(run) * 0}, "is not its mean over"),
         ({"bounds": lambda self, run: (self.values(run), self.values(run))}, "mean over the orders"),
-        ({"bounds": lambda self, run: (self.values(run) + 2, self.values(run))}, "mean over the orders|is not in"),
+        (
+            {"bounds": lambda self, run: (self.values(run) + 2, self.values(run))},
+            "mean over the orders|is not in|ties reach",
+        ),
         ({"label_bounds": lambda self, run, random=False: (self.values(run),) * 2}, "over unknown labels"),
     ],
 )

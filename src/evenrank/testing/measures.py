@@ -83,68 +83,69 @@ def check_measure(measure: BiasMeasure) -> None:
     Raises AssertionError with the first that is broken.
     """
     cases = [random_case(seed, queries=3, longest=4, levels=2) for seed in range(6)]
-    several = [_evaluated(*case) for case in cases]
-    one = [_evaluated(run.filter(pl.col("query_id") == "0"), groups, qrels) for run, groups, qrels in cases]
-    for check, runs in (
-        (_check_values, several),
-        (_check_ties, several),
-        (_check_orders, one),
-        (_check_labels, several),
-    ):
-        for found in runs:
-            check(measure, found)
+    whole = [_evaluated(*case) for case in cases]
+    of_one_query = [_evaluated(run.filter(pl.col("query_id") == "0"), groups, qrels) for run, groups, qrels in cases]
+    for check in (_check_values, _check_ties, _check_labels):
+        for evaluation in whole:
+            check(measure, evaluation)
+    for evaluation in of_one_query:
+        _check_orders(measure, evaluation)
 
 
 def _evaluated(frame: pl.DataFrame, groups: GroupTable, qrels: pl.DataFrame | None) -> Evaluation:
     """A run with all that a measure may need, the run's own documents as background."""
-    found = Evaluation(Run.from_table(frame), groups, qrels)
-    found.background = found.as_background("run")
-    return found
+    evaluation = Evaluation(Run.from_table(frame), groups, qrels)
+    evaluation.background = evaluation.as_background("run")
+    return evaluation
 
 
-def _like(found: Evaluation, frame: pl.DataFrame) -> Evaluation:
+def _like(evaluation: Evaluation, frame: pl.DataFrame) -> Evaluation:
     """Another run with the same labels, judgements and background."""
-    other = Evaluation(Run.from_table(frame), found.group_table, found.qrels)
-    other.background = found.background
+    other = Evaluation(Run.from_table(frame), evaluation.group_table, evaluation.qrels)
+    other.background = evaluation.background
     return other
 
 
-def _by_query(measure: BiasMeasure, found: Evaluation) -> dict[str, float]:
-    return dict(zip(measure.queries(found), measure.values(found).tolist(), strict=True))
+def _by_query(measure: BiasMeasure, evaluation: Evaluation) -> dict[str, float]:
+    return dict(zip(measure.queries(evaluation), measure.values(evaluation).tolist(), strict=True))
 
 
-def _check_values(measure: BiasMeasure, found: Evaluation) -> None:
-    values = measure.values(found)
-    assert values.shape == (len(measure.queries(found)),), f"{measure}: not one value for each query"
+def _check_values(measure: BiasMeasure, evaluation: Evaluation) -> None:
+    values = measure.values(evaluation)
+    assert values.shape == (len(measure.queries(evaluation)),), f"{measure}: not one value for each query"
     defined = values[~np.isnan(values)]
     inside = (defined >= measure.least - 1e-12) & (defined <= measure.most + 1e-12)
     assert inside.all(), f"{measure}: a value beyond its least and most: {defined[~inside]}"
-    np.testing.assert_array_equal(measure.values(found), values, f"{measure}: other values when asked again")
-    own, frame = _by_query(measure, found), found.run.table.select(*_RUN)
+    np.testing.assert_array_equal(measure.values(evaluation), values, f"{measure}: other values when asked again")
+    own, frame = _by_query(measure, evaluation), evaluation.run.table.select(*_RUN)
     # Only what is tied, and what stands above what, counts. The last query first, the scores cubed.
     turned = frame.sort("query_id", descending=True, maintain_order=True).with_columns(pl.col("score") ** 3 + 1)
-    again = _by_query(measure, _like(found, turned))
-    assert own.keys() == again.keys(), f"{measure}: other queries have values when they come in another order"
-    for query, value in own.items():
-        same = np.isclose(again[query], value, rtol=0, atol=1e-12, equal_nan=True)
-        assert same, (
-            f"{measure}: {value} becomes {again[query]} when queries come in another order or scores differ more"
-        )
+    _check_same(measure, own, _by_query(measure, _like(evaluation, turned)), "queries in another order, scores cubed")
     if "cutoff" in measure.params:
-        in_order = frame.with_columns(rank=pl.int_range(pl.len()).over("query_id"))
+        ranked = frame.with_columns(rank=pl.int_range(pl.len()).over("query_id"))
         below = pl.col("rank") >= measure.params["cutoff"]
-        swapped = in_order.with_columns(score=-pl.when(below).then(1000 - pl.col("rank")).otherwise(pl.col("rank")))
-        other, given = (
-            _by_query(measure, _like(found, swapped.select(*_RUN))),
-            in_order.with_columns(score=-pl.col("rank")),
-        )
-        for query, value in _by_query(measure, _like(found, given.select(*_RUN))).items():
-            same = np.isclose(other[query], value, rtol=0, atol=1e-12, equal_nan=True)
-            assert same, f"{measure}: documents below the cutoff change a value"
+        in_order = ranked.with_columns(score=-pl.col("rank")).select(*_RUN)
+        reversed_below = ranked.with_columns(
+            score=-pl.when(below).then(1000 - pl.col("rank")).otherwise(pl.col("rank"))
+        ).select(*_RUN)
+        own, other = (_by_query(measure, _like(evaluation, run)) for run in (in_order, reversed_below))
+        _check_same(measure, own, other, "documents below the cutoff in another order")
 
 
-def _check_ties(measure: BiasMeasure, found: Evaluation) -> None:
-    figure, ties, values = measure.figure(measure.parts(found)), measure.ties(found), measure.values(found)
+def _check_same(measure: BiasMeasure, own: dict[str, float], other: dict[str, float], change: str) -> None:
+    """That no query's value has changed."""
+    assert own.keys() == other.keys(), f"{measure}: {change}: other queries have values"
+    for query, value in own.items():
+        same = np.isclose(other[query], value, rtol=0, atol=1e-12, equal_nan=True)
+        assert same, f"{measure}: {change}: {value} becomes {other[query]}"
+
+
+def _check_ties(measure: BiasMeasure, evaluation: Evaluation) -> None:
+    figure, ties, values = (
+        measure.figure(measure.parts(evaluation)),
+        measure.ties(evaluation),
+        measure.values(evaluation),
+    )
     if ties.expected is not None and not measure.whole_run:
         same = np.array_equal(np.isnan(ties.expected), np.isnan(values))
         assert same, f"{measure}: queries with a value and queries with an expectation over ties differ"
@@ -155,54 +156,50 @@ def _check_ties(measure: BiasMeasure, found: Evaluation) -> None:
         assert ties.range[0] <= ties.mean <= ties.range[1], f"{measure}: its mean over ties is not in their range"
 
 
-def _check_orders(measure: BiasMeasure, found: Evaluation) -> None:
+def _check_orders(measure: BiasMeasure, evaluation: Evaluation) -> None:
     """Against every order of one list."""
-    ((query, ranking),) = rankings(found.run).items()
+    ((query, ranking),) = rankings(evaluation.run).items()
 
     def value(docs: list[str]) -> float:
         places = [(query, doc, -float(place)) for place, doc in enumerate(docs)]
-        other = _like(found, pl.DataFrame(places, _RUN, orient="row"))
+        other = _like(evaluation, pl.DataFrame(places, _RUN, orient="row"))
         return measure.figure(measure.parts(other))
 
     exact = isinstance(measure, LinearMeasure) and not measure.drawn
-    for random in (False, True):
-        orders = every_order([(doc, 0.0) for doc, _ in ranking] if random else ranking)
-        every = np.array([value(docs) for docs in orders])
-        if measure.whole_run or np.isnan(every).any():
-            continue
-        expected = float(
-            measure.figure(measure.parts(found, random=True)) if random else measure.ties(found).mean or 0.0
-        )
-        # A mean of 200 draws is nearer than a quarter of the range.
-        near = 1e-9 if exact else 0.25 * np.ptp(every) + 1e-9
-        of = "all orders" if random else "the orders of tied documents"
-        assert abs(expected - every.mean()) <= near, f"{measure}: {expected} is not its mean over {of}, {every.mean()}"
-    ties = measure.ties(found)
-    every = np.array([value(docs) for docs in every_order(ranking)])
+    ties = measure.ties(evaluation)
+    tied = np.array([value(docs) for docs in every_order(ranking)])
+    shuffled = np.array([value(docs) for docs in every_order([(doc, 0.0) for doc, _ in ranking])])
+    if not (measure.whole_run or np.isnan(shuffled).any()):
+        random = measure.figure(measure.parts(evaluation, random=True))
+        for values, expected, of in ((tied, ties.mean, "the orders of ties"), (shuffled, random, "all orders")):
+            # A mean of 200 draws is nearer than a quarter of the range.
+            near = 1e-9 if exact else 0.25 * np.ptp(values) + 1e-9
+            assert expected is not None, f"{measure}: no mean over {of}"
+            assert abs(expected - values.mean()) <= near, f"{measure}: {expected} is not its mean over {of}"
     if ties.range is not None and not measure.drawn:
-        ends = float(np.nanmin(every)), float(np.nanmax(every))
+        ends = float(np.nanmin(tied)), float(np.nanmax(tied))
         assert np.allclose(ties.range, ends, rtol=0, atol=1e-9), f"{measure}: ties reach from {ends}, not {ties.range}"
 
 
-def _check_labels(measure: BiasMeasure, found: Evaluation) -> None:
+def _check_labels(measure: BiasMeasure, evaluation: Evaluation) -> None:
     """Labels of which some are unknown, against five ways to label those."""
     rng = np.random.default_rng(0)
-    docs = found.required_table.table["doc_id"].to_list()
+    docs = evaluation.required_table.table["doc_id"].to_list()
     known = {doc: str(rng.choice(["f", "m", "none"])) for doc in docs[1:] if rng.random() < 0.6}
-    ends = measure.label_bounds(_labelled(found, known))
+    ends = measure.label_bounds(_labelled(evaluation, known))
     if ends is None:
         return
     for _ in range(5):
         labels = {doc: known.get(doc) or str(rng.choice(["f", "m", "none"])) for doc in docs}
-        values = measure.values(_labelled(found, labels))
+        values = measure.values(_labelled(evaluation, labels))
         outside = (values < ends[0] - 1e-9) | (values > ends[1] + 1e-9)
         assert not outside.any(), f"{measure}: labels that could be give a value outside its bounds over unknown labels"
 
 
-def _labelled(found: Evaluation, labels: dict[str, str]) -> Evaluation:
+def _labelled(evaluation: Evaluation, labels: dict[str, str]) -> Evaluation:
     """The same run with other labels."""
     # Every group is there, whatever was drawn.
     table = as_labels(labels | dict.fromkeys(["another", "third"], "f") | {"fourth": "m"}, neutral="none", poles="m,f")
-    other = Evaluation(found.run, table, found.qrels, missing="bounds")
+    other = Evaluation(evaluation.run, table, evaluation.qrels, missing="bounds")
     other.background = other.as_background("run")
     return other

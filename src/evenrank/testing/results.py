@@ -43,40 +43,40 @@ def check_result(result: Result) -> None:
     A name such as ``<script>evil</script>`` in the result is seen only as text.
     Raises AssertionError with the first that is broken.
     """
-    found = replace(result, provenance=Provenance("a command"))
+    result = replace(result, provenance=Provenance("a command"))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        _check_json(found, folder / "result.json")
-        found.report(folder / "result.html")
+        _check_json(result, folder / "result.json")
+        result.report(folder / "result.html")
         page = (folder / "result.html").read_text(encoding="utf-8")
-        made_of = replace(found, provenance=Provenance("a command").add("run", folder / "result.json"))
+        made_of = replace(result, provenance=Provenance("a command").add("run", folder / "result.json"))
         try:
             made_of.report(folder / "result.json")
         except InputError:
             pass
         else:
             raise AssertionError("its report is written over a file that it was made from")
-    screen, notebook = found.table(), found._repr_html_()
+    screen, notebook = result.table(), result._repr_html_()
     assert screen.strip(), "its screen is empty"
     widest = max(map(cell_len, screen.splitlines()))
     assert widest <= 80, f"its screen is {widest} columns wide"
-    assert "\x1b" not in repr(found) + screen + notebook + page, "a control character is shown"
+    assert "\x1b" not in repr(result) + screen + notebook + page, "a control character is shown"
     active = _Tags(notebook).found & {"script", "img", "onerror", "onclick", "href", "src"}
     assert not active, f"its view in a notebook holds {', '.join(sorted(active))}"
     assert "<script>evil" not in notebook + page, "a name is not escaped"
     assert page.startswith("<!doctype html>"), "its page is no HTML document"
-    assert all(frame.width for frame in found.frames().values()), "a frame without a column"
+    assert all(frame.width for frame in result.frames().values()), "a frame without a column"
 
 
-def _check_json(found: Result, path: Path) -> None:
-    text = found.to_json(path)
+def _check_json(result: Result, path: Path) -> None:
+    text = result.to_json(path)
     assert path.read_text(encoding="utf-8") == text + "\n", "the JSON that is written differs from that returned"
     written = json.loads(text, parse_constant=_refuse)
     assert list(written)[:2] == ["evenrank", "schema"], "its JSON does not begin with version and schema"
     assert (written["evenrank"], written["schema"]) == (__version__, SCHEMA), "another version or schema"
     assert list(written)[-1] == "provenance", "its JSON does not end with provenance"
     assert written["provenance"]["command"] == "a command", "its provenance is another"
-    of = found.to_dict()
+    of = result.to_dict()
     assert {name: value for name, value in written.items() if name in of} == of, "its JSON differs from to_dict"
-    lost = [field.name for field in fields(found) if not field.metadata and field.name not in written]
+    lost = [field.name for field in fields(result) if not field.metadata and field.name not in written]
     assert not lost, f"its JSON lacks {', '.join(lost)}"

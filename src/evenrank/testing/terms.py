@@ -23,11 +23,11 @@ def check_term(term: FunctionTerm | Callable[..., Tensor]) -> None:
     ``term``: a :class:`~evenrank.mitigation.ibbr.FunctionTerm`, or its function of four arguments.
     Raises AssertionError with the first that is broken.
     """
-    given = term if isinstance(term, FunctionTerm) else FunctionTerm(term)
+    wrapped = term if isinstance(term, FunctionTerm) else FunctionTerm(term)
     acts = False
     for seed in range(6):
         for dtype in (torch.float32, torch.float64):
-            acts |= _check(given, _batch(seed, dtype))
+            acts |= _check(wrapped, _batch(seed, dtype))
     assert acts, "no batch has a gradient"
 
 

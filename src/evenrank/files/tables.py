@@ -162,9 +162,8 @@ def pick(values: Picked, rows: Array) -> Picked:
 def text_bytes(texts: pl.Series) -> tuple[Array, Array]:
     """The UTF-8 bytes [B] of texts [N], and the offsets [N + 1] of each text's start and the last one's end."""
     require_fast("reading the bytes of texts")
-    import pyarrow as pa
-
-    column = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.large_string())
+    # As polars' oldest level has it, with offsets of 64 bits.
+    column = texts.cast(pl.String).rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     _, offsets, data = column.buffers()
     begins = np.frombuffer(offsets, dtype=np.int64)[column.offset : column.offset + len(column) + 1]
     return np.frombuffer(data, dtype=np.uint8) if data else np.zeros(0, dtype=np.uint8), begins

@@ -1,19 +1,17 @@
-"""Negatives of a long run against a plain loop over its lines and queries."""
+"""Negatives of a long run beside the same in SQL; and training lists drawn while BM25 searches."""
 
 from __future__ import annotations
 
-import itertools
 import math
-import operator
-import random
 import shutil
+import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from .measure import Row, once, run
+from .measure import Row, once, run, run_command
 
 DEPTH, DOCUMENTS, STEP, QUERIES = 1_000, 1_000_000, 1_000, 10_000
 N, SHARE = 20, 0.6
@@ -46,54 +44,36 @@ def make(folder: Path) -> None:
             judged = table[np.arange(STEP) * DEPTH + np.minimum(rng.geometric(0.05, STEP) - 1, DEPTH - 1)]
             judged = judged.select("query_id", pl.lit(0).alias("iteration"), "doc_id", pl.lit(1).alias("relevance"))
             judged.write_csv(qrels, separator=" ", include_header=False)
-    # Loops are compiled on a machine's first use.
-    run("negatives.ours", str(folder))
 
 
-def ours(folder: str) -> None:
-    """Samples; prints lines a second without the interpreter's start."""
-    from evenrank.mitigation.negatives import sample, write_negatives
+def in_duckdb(folder: str) -> None:
+    """The same in SQL: the most biased unjudged documents, others in the order of a hash, and what is judged."""
+    import duckdb
 
-    # Compiled on a machine's first use and loaded from disk after: not what is measured here.
-    sample(pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "beta": [1.0]}))
-    home = Path(folder)
-    start = time.perf_counter()
-    done = write_negatives(
-        home / "long.run",
-        out=home / "long.parquet",
-        scores=home / "scores.parquet",
-        qrels=home / "qrels.txt",
-        n=N,
-        share=SHARE,
-    )
-    print(done["queries"] * DEPTH / (time.perf_counter() - start))
-
-
-def loop(folder: str) -> None:
-    """The same by a loop over lines and queries; prints lines a second."""
-    home = Path(folder)
-    start = time.perf_counter()
-    scored = pl.read_parquet(home / "scores.parquet", columns=["doc_id", "count_m", "count_f"])
-    beta = {doc: abs(math.log1p(m) - math.log1p(f)) for doc, m, f in scored.iter_rows()}
-    judged: dict[str, dict[str, int]] = {}
-    for line in (home / "qrels.txt").open():
-        query, _, doc, grade = line.split()
-        judged.setdefault(query, {})[doc] = int(grade)
-    rows = []
-    lines = 0
-    with (home / "long.run").open() as stream:
-        for query, of_query in itertools.groupby(map(str.split, stream), key=operator.itemgetter(0)):
-            ranked = sorted(((float(score), doc) for _, _, doc, _, score, _ in of_query), reverse=True)
-            lines += len(ranked)
-            unjudged = [doc for _, doc in ranked if doc not in judged[query]]
-            biased = sorted(unjudged, key=lambda doc: -beta[doc])[: math.floor(SHARE * N + 1e-9)]
-            chosen = set(biased)
-            rest = [doc for doc in unjudged if doc not in chosen]
-            drawn = biased + random.Random(f"0 {query}").sample(rest, N - len(biased))
-            rows.append((query, [*judged[query], *drawn], [*judged[query].values(), *[0] * len(drawn)]))
-    table = pl.DataFrame(rows, schema=["query_id", "doc_id", "label"], orient="row")
-    table.write_parquet(home / "loop.parquet")
-    print(lines / (time.perf_counter() - start))
+    biased = math.floor(SHARE * N + 1e-9)
+    form = "header = false, delim = ' ', quote = '', escape = ''"
+    with duckdb.connect() as base:
+        base.execute(
+            f"""
+            CREATE VIEW run AS SELECT column0 AS query_id, column2 AS doc_id, column4::DOUBLE AS score
+              FROM read_csv('{folder}/long.run', {form}, all_varchar = true);
+            CREATE VIEW qrels AS SELECT column0 AS query_id, column2 AS doc_id, column3::INT AS label
+              FROM read_csv('{folder}/qrels.txt', {form}, all_varchar = true);
+            CREATE VIEW scored AS SELECT *, abs(ln(1 + count_m) - ln(1 + count_f)) AS beta
+              FROM run JOIN '{folder}/scores.parquet' USING (doc_id) ANTI JOIN qrels USING (query_id, doc_id);
+            CREATE VIEW ranked AS SELECT query_id, doc_id,
+                row_number() OVER (PARTITION BY query_id ORDER BY beta DESC, score DESC, doc_id DESC) AS place
+              FROM scored;
+            COPY (
+              SELECT * FROM qrels
+              UNION ALL SELECT query_id, doc_id, 0 FROM ranked WHERE place <= {biased}
+              UNION ALL SELECT query_id, doc_id, 0 FROM ranked WHERE place > {biased}
+                QUALIFY row_number() OVER (PARTITION BY query_id ORDER BY hash(query_id, doc_id)) <= {N - biased}
+              ORDER BY query_id
+            ) TO '{folder}/duckdb.parquet'
+            """
+        )
+    print(pl.scan_parquet(f"{folder}/duckdb.parquet").select(pl.len()).collect().item())
 
 
 def make_texts(folder: Path) -> None:
@@ -131,16 +111,22 @@ def drawn(folder: str, way: str) -> None:
 def rows(folder: Path) -> list[Row]:
     """The lines of the table."""
     once(folder, make)
-    ours, plain = run("negatives.ours", str(folder)), run("negatives.loop", str(folder))
+    files = [str(folder / "long.run"), "--scores", str(folder / "scores.parquet"), "--qrels", str(folder / "qrels.txt")]
+    command = [
+        str(Path(sys.executable).with_name("evenrank")),
+        "negatives",
+        *files,
+        "--n",
+        f"{N}",
+        "--share",
+        f"{SHARE}",
+    ]
+    ours = run_command([*command, "--out", str(folder / "long.parquet"), "--quiet"])
+    duckdb = run("negatives.in_duckdb", str(folder))
+    what = "`evenrank negatives` of a run of 10 million lines, CPU seconds, against the same in DuckDB"
     return [
-        Row(
-            "negatives of a run of 10 million lines, against a plain Python loop",
-            float(ours.said),
-            "lines/s",
-            float(plain.said),
-            least=6,
-        ),
-        Row("its peak memory", ours.megabytes, "MB"),
+        Row(what, ours.cpu_seconds, "s", duckdb.cpu_seconds, least=1),
+        Row("its peak memory", ours.megabytes, "MB", duckdb.megabytes, "share"),
         *_drawn_rows(folder),
     ]
 

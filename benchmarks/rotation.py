@@ -1,45 +1,34 @@
-"""Rotating a collection against a plain Python loop, against a bare scan, and its memory at two sizes."""
+"""Rotating a collection beside the same in SQL and a bare scan, and its memory at two sizes."""
 
 from __future__ import annotations
 
-import hashlib
 import sys
 import time
 from pathlib import Path
 
 from .collections import write_collections
-from .measure import Row, bare_scan, once, run, run_command
+from .measure import Cost, Row, bare_scan, once, run, run_command
 
-FEW, SMALL, LARGE, LOOP, MARCO = 20_000, 1_000_000, 3_000_000, 200_000, 8_841_823
-
-
-def ours(folder: str, size: str) -> None:
-    """Rotates a collection; prints seconds without the interpreter's start."""
-    from evenrank.mitigation.rotation import rotate_collection
-
-    # What is imported where it is needed is not what is measured here.
-    rotate_collection(Path(folder) / "few.tsv", out=Path(folder) / "few.out.tsv")
-    start = time.perf_counter()
-    rotate_collection(Path(folder) / f"{size}.tsv", out=Path(folder) / f"{size}.out.tsv")
-    print(time.perf_counter() - start)
+SMALL, LARGE, MARCO = 1_000_000, 3_000_000, 8_841_823
 
 
-def loop(folder: str) -> None:
-    """The same by a loop over the lines of a file, a cut from a hash of the id; prints seconds for ``LOOP`` of them."""
-    start = time.perf_counter()
-    with (
-        (Path(folder) / "small.tsv").open(encoding="utf-8") as stream,
-        (Path(folder) / "loop.tsv").open("w", encoding="utf-8") as out,
-    ):
-        for number, line in enumerate(stream):
-            if number == LOOP:
-                break
-            doc_id, text = line.rstrip("\n").split("\t", 1)
-            words = text.split()
-            value = int.from_bytes(hashlib.blake2b(b"0:" + doc_id.encode(), digest_size=8).digest(), "little")
-            cut = value * len(words) >> 64
-            out.write(f"{doc_id}\t{' '.join(words[cut:] + words[:cut])}\n")
-    print(time.perf_counter() - start)
+def in_duckdb(folder: str) -> None:
+    """The same in SQL: the words of each text from a place that a hash of its id gives, then those before it."""
+    import duckdb
+
+    form = "header = false, delim = '\t', quote = '', escape = '', columns = {'id': 'VARCHAR', 'text': 'VARCHAR'}"
+    with duckdb.connect() as base:
+        base.execute(
+            f"""
+            COPY (
+              SELECT id, array_to_string(list_concat(words[cut + 1 :], words[: cut]), ' ')
+              FROM (
+                SELECT id, words, hash(id) % len(words) AS cut
+                FROM (SELECT id, string_split(text, ' ') AS words FROM read_csv('{folder}/large.tsv', {form}))
+              )
+            ) TO '{folder}/duckdb.tsv' (header false, delimiter '\t', quote '', escape '')
+            """
+        )
 
 
 def copy(folder: str) -> None:
@@ -51,58 +40,36 @@ def copy(folder: str) -> None:
     print(time.perf_counter() - start)
 
 
+def _rotate(folder: Path, size: str) -> Cost:
+    command = [str(Path(sys.executable).with_name("evenrank")), "rotate", str(folder / f"{size}.tsv"), "--quiet"]
+    return run_command([*command, "--out", str(folder / f"{size}.out.tsv")])
+
+
 def make(folder: Path) -> None:
-    """Writes the collections; compiles the loops, as a machine does on its first use."""
-    write_collections(folder, {"few": FEW, "small": SMALL, "large": LARGE})
-    run("rotation.ours", str(folder), "small")
+    """Writes the collections."""
+    write_collections(folder, {"small": SMALL, "large": LARGE})
 
 
 def rows(folder: Path) -> list[Row]:
     """The lines of the table."""
     once(folder, make)
-    size = {name: (folder / f"{name}.tsv").stat().st_size / 1e6 for name in ("small", "large")}
+    size = (folder / "large.tsv").stat().st_size / 1e6
     bare_scan(folder / "large.tsv")
-    scan = size["large"] / bare_scan(folder / "large.tsv")
-    small, large = run("rotation.ours", str(folder), "small"), run("rotation.ours", str(folder), "large")
-    command = [str(Path(sys.executable).with_name("evenrank")), "rotate", str(folder / "large.tsv")]
-    whole = run_command([*command, "--out", str(folder / "large.out.tsv"), "--quiet"])
-    copied = run("rotation.copy", str(folder))
-    plain = run("rotation.loop", str(folder))
-    seconds = {"small": float(small.said), "large": float(large.said)}
-    rate = size["large"] / seconds["large"]
+    scan = size / bare_scan(folder / "large.tsv")
+    small, large = _rotate(folder, "small"), _rotate(folder, "large")
+    duckdb, copied = run("rotation.in_duckdb", str(folder)), run("rotation.copy", str(folder))
     # A straight line through both sizes: what it starts with, and what a passage costs.
-    a_passage = (seconds["large"] - seconds["small"]) / (LARGE - SMALL)
-    by_loop = size["small"] * (LOOP / SMALL) / float(plain.said)
-    by_copy = size["large"] / float(copied.said)
-    by_command = size["large"] / whole.seconds
+    a_passage = (large.seconds - small.seconds) / (LARGE - SMALL)
+    what = f"`evenrank rotate` of 3 million passages ({size:.0f} MB)"
     return [
-        Row("rotating 3 million passages, against a plain Python loop", rate, "MB/s", by_loop),
-        Row(
-            "rotating 3 million passages, against a bare scan of the file",
-            rate,
-            "MB/s",
-            scan,
-            compare="share",
-            least=0.25,
-        ),
-        Row("copying the file, against a bare scan of it", by_copy, "MB/s", scan, compare="share"),
-        Row(
-            "`evenrank rotate` of 3 million passages, start included, against a bare scan",
-            by_command,
-            "MB/s",
-            scan,
-            compare="share",
-        ),
-        Row(
-            "rotating, peak memory at 3 against 1 million passages",
-            large.megabytes,
-            "MB",
-            small.megabytes,
-            compare="share",
-        ),
+        Row(f"{what}, CPU seconds, against the same in DuckDB", large.cpu_seconds, "s", duckdb.cpu_seconds, least=1),
+        Row("its peak memory", large.megabytes, "MB", duckdb.megabytes, "share"),
+        Row("its peak memory, against that of 1 million passages", large.megabytes, "MB", small.megabytes, "share"),
+        Row("its rate, against a bare scan of the file", size / large.seconds, "MB/s", scan, compare="share"),
+        Row("copying the file, against a bare scan of it", size / float(copied.said), "MB/s", scan, compare="share"),
         Row(
             f"rotating {MARCO:,} passages, from a line through 1 and 3 million",
-            seconds["large"] + a_passage * (MARCO - LARGE),
+            large.seconds + a_passage * (MARCO - LARGE),
             "s",
             most=60,
         ),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from evenrank.files import progress as module
@@ -46,20 +44,3 @@ def test_off_a_terminal_long_work_is_told_and_short_or_quiet_work_is_not(
             advance(3)
         err = capsys.readouterr().err
         assert err.startswith(said) if said else err == ""
-
-
-def test_a_closed_standard_error_does_not_end_the_work(monkeypatch: pytest.MonkeyPatch):
-    class Closed:
-        def isatty(self) -> bool:
-            return False
-
-        def write(self, text: str) -> int:
-            raise BrokenPipeError
-
-        def flush(self) -> None:
-            raise BrokenPipeError
-
-    monkeypatch.setattr(module, "EVERY", 0.0)
-    monkeypatch.setattr(sys, "stderr", Closed())
-    with progress("documents", 4) as advance:
-        advance(4)

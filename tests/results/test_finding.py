@@ -105,17 +105,6 @@ def test_how_values_read(value: object, how: str, text: str) -> None:
     assert read(value, how) == text
 
 
-def test_a_finding_has_the_sentence_of_its_template() -> None:
-    words = Phrases({"leans": "{subject} leans {pole}: {estimate:+}.", "few": "Only {count} queries."})
-    estimate = Estimate(0.2, (0.1, 0.3), 40)
-    found = words.finding("leans", "BM25", "shown", estimate, pole="male")
-    assert found == Finding("leans", "BM25", "shown", estimate, "BM25 leans male: +.200 [+.100, +.300].", "finding")
-    few = words.finding("few", level="cannot be told", place="warning", count=1234)
-    assert (few.subject, few.estimate, few.text, few.place) == ("", None, "Only 1,234 queries.", "warning")
-    # A text with braces is no template.
-    assert words.finding("leans", "{pole}", pole="{x}").text == "{pole} leans {x}: –."
-
-
 def said(place: str, text: str, subject: str = "") -> Finding:
     return Finding("key", subject, "shown", None, text, place)  # type: ignore[arg-type]
 
@@ -155,25 +144,6 @@ def test_screens(name: str, snapshot: Any) -> None:
     assert PAGES[name].text(full=True) == snapshot(name="full")
 
 
-def test_what_stands_beside_the_answer_has_a_line_of_its_own_where_there_is_no_room() -> None:
-    for text, beside in (
-        (LONG, f"\n{'40 queries':>80}"),
-        ("x" * 69, f"\n{'40 queries':>80}"),
-        ("x" * 68, "  40 queries"),
-    ):
-        assert page(said("answer", text), aside="40 queries", table=None).text() == text + beside
-
-
-def test_three_notes_and_the_others_with_full() -> None:
-    found = page(*(said("note", f"Note {number}.") for number in range(5)), notes=("Remark.",))
-    screen = found.text()
-    assert [number for number in range(5) if f"Note {number}." in screen] == [0, 1, 2]
-    assert "Remark" not in screen
-    assert "Notes:\n  Note 3.\n  Note 4.\n  Remark.\n\nFindings (evenrank explain KEY): key" in found.text(full=True)
-    # A part of a legend stays in one line.
-    assert PAGES["the legend of a table without marks"].key == "in\xa0standard\xa0deviations"
-
-
 def test_no_text_of_a_screen_steers_the_terminal() -> None:
     evil = "a\x1b[2Jb"
     table = Table("", (Column("name", TEXT, ""), Column("mean", shorts(3))), [(evil, 0.25)])
@@ -200,7 +170,6 @@ IN_PAIRS = [
     )
 ]
 WIDE = {
-    "one name": wide(14),
     "two names": wide(14, second=True),
     "pairs": Table("", (Column("name", TEXT, ""), *IN_PAIRS), [("a", 0.5)]),
 }
@@ -212,12 +181,3 @@ def test_a_wide_table_becomes_several_with_the_names_of_the_rows(name: str, snap
     assert len(texts) > 1
     assert max(len(line) for text in texts for line in text.splitlines()) <= 80
     assert "\n\n".join(texts) == snapshot
-
-
-def test_tables_that_stay_one() -> None:
-    bare = Table("", tuple(Column(f"{place}", TEXT, "", lambda row: "x" * 30) for place in range(4)), [0])
-    assert bare.packed(80) == [bare]  # without any heading
-    fitting = wide(5)
-    assert fitting.packed(80) == [fitting]
-    columns = (Column("name"), Column("n", shorts(1)), Column("last", TEXT, ""))
-    assert Table("", columns, [("a", 0.5, ""), ("b", 0.5, "x")]).text(80) == "name   n\na     .5\nb     .5  x"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from as_they_stand import (
     lines_of_text,
     values,
 )
-from evenrank.files import Order, read_qrels, read_run, scan_collection, write_run
+from evenrank.files import InputError, Order, read_qrels, read_run, scan_collection, write_run
 
 WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 
@@ -83,7 +84,7 @@ def slow_json(content: bytes) -> list[tuple[str, str]]:
         doc, text, title = (value.get(name) for name in ("id", "text", "title"))
         if type(doc) not in (str, int) or doc == "" or not isinstance(text, str):
             raise Wrong
-        rows.append((str(doc), f"{title} {text}" if isinstance(title, str) and title else text))
+        rows.append((str(doc), " ".join(part for part in (title, text) if isinstance(part, str) and part)))
     if len({doc for doc, _ in rows}) < len(rows) or "\ud800" in "".join(map("".join, rows)):
         raise Wrong
     return rows
@@ -118,8 +119,11 @@ runs = st.lists(
 def test_runs_as_they_stand(place: Path, lines: list[str], packing: Packing, order: Order) -> None:
     def read(path: Path) -> list[Any]:
         run = read_run(path, order=order)
-        write_run(run, place / "again")
-        assert read_run(place / "again").table.equals(run.table)
+        (place / "again").unlink(missing_ok=True)
+        with suppress(InputError):  # of an id that the form cannot carry
+            write_run(run, place / "again")
+        if (place / "again").exists():
+            assert read_run(place / "again").table.equals(run.table)
         return run.table.select("query_id", "doc_id", "score").rows()
 
     check_against(lambda content: slow_run(content, order), read, place / "run", lines, packing)

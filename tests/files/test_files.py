@@ -13,8 +13,6 @@ from typing import Any
 import ir_datasets
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evenrank.files import EvenrankError, InputError, atomic_path, irds, reading, scan_collection
 from evenrank.files.reading import line_blocks
@@ -32,30 +30,6 @@ def groups(path: Path) -> Any:
 
 def texts(path: Path | str) -> pl.DataFrame:
     return pl.concat(list(scan_collection(path)))
-
-
-def read(path: Path, size: int = 1 << 24) -> list[str]:
-    """A file's lines, with each block's own account of its lines checked."""
-    lines: list[str] = []
-    for block in line_blocks(path, block_bytes=size):
-        assert block.data.endswith(b"\n")
-        assert block.first_line == len(lines) + 1
-        assert block.lines == block.data.count(b"\n")
-        lines += block.data.decode().split("\n")[:-1]
-    return lines
-
-
-@given(st.lists(st.text(alphabet="ab é𝔘\t", max_size=8), min_size=1, max_size=20), st.integers(1, 40), st.booleans())
-def test_any_lines_in_any_blocks(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[str], size: int, ended: bool
-) -> None:
-    text = "\n".join(lines) + "\n" * ended
-    path = tmp_path_factory.getbasetemp() / "any-lines.txt"
-    path.write_text(text, encoding="utf-8")
-    # A last empty line that no newline ends is no line.
-    expected = lines if ended or lines[-1] else lines[:-1]
-    if text:
-        assert read(path, size) == expected
 
 
 # --- Long lines and little memory ------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import logging
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import evenrank
-from evenrank import EvenrankError, InputError, TextFile, audit, beir, read_qrels, read_run, write_run
+from evenrank import EvenrankError, InputError, TextFile, audit, beir, read_qrels, read_queries, read_run, write_run
 from evenrank.files.texts import map_passages, read_texts, scan_collection
 from ranker_factories import tk
 
@@ -123,6 +123,7 @@ def texts(given: dict[str, str]) -> dict[str, Write]:
 
 
 COLLECTIONS, ASKED = texts(TEXTS), texts(QUERIES)
+FORMS = {"run": RUNS, "qrels": JUDGED, "collection": COLLECTIONS, "queries": ASKED}
 
 
 @pytest.fixture
@@ -132,7 +133,7 @@ def files(tmp_path: Path) -> dict[str, Path]:
     made["budget"].write_text(
         '[[rule]]\nmeasure = "nDCG@2"\nat_least = 0.1\n[[rule]]\nmeasure = "ARaB@2"\nat_most = 0.1\n'
     )
-    for name, forms in {"run": RUNS, "qrels": JUDGED, "collection": COLLECTIONS, "queries": ASKED}.items():
+    for name, forms in FORMS.items():
         made[name] = tmp_path / f"{name}.first"
         next(iter(forms.values()))(made[name])
     return made
@@ -164,20 +165,14 @@ COMMANDS = {
     "variants": "variants {collection} --kind swap --out {out}.jsonl",
     "labels": "labels sample {run} --collection {collection} --n 3 --measure ARaB@2 --out {out}.csv",
 }
-FORMS = {"run": RUNS, "qrels": JUDGED, "collection": COLLECTIONS, "queries": ASKED}
-EVERY = {"run": "fuse", "qrels": "audit", "collection": "score", "queries": "retrieve"}
-"""The command that reads every form of something; each other one reads one of its forms, for the reader is one."""
+PAIRS = [
+    (command, role, *list(forms.items())[1 + place])
+    for role, forms in FORMS.items()
+    for place, command in enumerate(command for command, line in COMMANDS.items() if f"{{{role}}}" in line)
+]
+"""Each command with one form of each thing that it reads."""
 
 
-def pairs() -> Iterator[tuple[str, str, str, Write]]:
-    for role, forms in FORMS.items():
-        reading = [command for command, line in COMMANDS.items() if f"{{{role}}}" in line]
-        for place, (form, write) in enumerate(forms.items()):
-            yield EVERY[role], role, form, write
-            yield from ((c, role, form, write) for c in reading if c != EVERY[role] and reading.index(c) + 1 == place)
-
-
-PAIRS = list(pairs())
 BESIDE = ("provenance", "notes", "audit", "list")
 """What of the JSON names the files."""
 
@@ -196,7 +191,7 @@ def lines(out: Path) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(("name", "role", "form", "write"), PAIRS, ids=[f"{c}-{r}-{f}" for c, r, f, _ in PAIRS])
-def test_every_command_reads_every_form(
+def test_every_command_reads_them(
     name: str, role: str, form: str, write: Write, files: dict[str, Path], model: Path, tmp_path: Path, evenrank: Any
 ) -> None:
     write(tmp_path / "given")
@@ -209,15 +204,24 @@ def test_every_command_reads_every_form(
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("order", ["score", "file"])
-@pytest.mark.parametrize("form", RUNS)
-def test_ties_are_in_the_same_order(form: str, order: Any, tmp_path: Path) -> None:
-    RUNS["trec.plain"](tmp_path / "trec")
-    RUNS[form](tmp_path / "run")
-    first, other = (evenrank.read_run(tmp_path / name, order=order).table for name in ("trec", "run"))
-    assert first.equals(other)
-    if order == "score":
-        assert first["doc_id"].to_list() == ["d4", "d2", "d1", "d1", "d3", "d2"]
+READ: dict[str, Callable[[Path], list[tuple[Any, ...]]]] = {
+    "run": lambda path: [*read_run(path).table.rows(), *read_run(path, order="file").table.rows()],
+    "qrels": lambda path: read_qrels(path).rows(),
+    "collection": lambda path: pl.concat(scan_collection(path)).rows(),
+    "queries": lambda path: read_queries(path).rows(),
+}
+
+
+@pytest.mark.parametrize(("role", "form"), [(role, form) for role, forms in FORMS.items() for form in forms])
+def test_every_form_gives_the_same(role: str, form: str, tmp_path: Path) -> None:
+    first = next(iter(FORMS[role]))
+    FORMS[role][first](tmp_path / "first")
+    FORMS[role][form](tmp_path / "given")
+    assert READ[role](tmp_path / "given") == READ[role](tmp_path / "first")
+
+
+def test_ties_fall_by_the_bytes_of_ids(files: dict[str, Path]) -> None:
+    assert read_run(files["run"]).table["doc_id"].to_list() == ["d4", "d2", "d1", "d1", "d3", "d2"]
 
 
 RANKED = {query: dict(zip(of, range(-1, -1 - len(of), -1), strict=True)) for query, of in RUN.items()}

@@ -1,4 +1,4 @@
-"""Folders of Markdown or text as a collection: sections against markdown-it, and the one reader of all commands."""
+"""Folders of Markdown or text as a collection: sections by hand, and the one reader of all commands."""
 
 from __future__ import annotations
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from unittest.mock import Mock
+
 import pytest
 
 from evenrank.files import progress as module
-from evenrank.files.progress import EVERY, ProgressLines, progress
+from evenrank.files.progress import EVERY, ProgressLines, progress, to_standard_error
 
 
 def lines(total: int | None, steps: list[tuple[float, int]], note: str = "") -> list[str]:
@@ -44,3 +47,9 @@ def test_off_a_terminal_long_work_is_told_and_short_or_quiet_work_is_not(
             advance(3)
         err = capsys.readouterr().err
         assert err.startswith(said) if said else err == ""
+
+
+def test_a_closed_standard_error_does_not_end_the_work(monkeypatch: pytest.MonkeyPatch):
+    for error in (BrokenPipeError, ValueError):
+        monkeypatch.setattr(sys, "stderr", Mock(write=Mock(side_effect=error)))
+        to_standard_error("a line")

@@ -211,16 +211,6 @@ def test_by_hand(tmp_path: Path) -> None:
         **{"paragraphs": 6, "repeated_paragraphs": 2, "questions": 7, "unanswerable": 2, "documents": 4},
         **{"queries": 5, "articles": 3, "train": 3, "test": 2},
     }
-    assert [name for name, count in made.counts.items() if not count] == [
-        *(
-            "realigned_answers",
-            "unmatched_answers",
-            "unmatched_questions",
-            "without_text",
-            "left_out_of_splits",
-            "valid",
-        ),
-    ]
     folder = made.write(tmp_path / "out")
     assert load_squad(folder / "answers.json").answers().rows() == [
         ("q1", "0", "bee flew home", 2, 15),
@@ -252,11 +242,8 @@ def test_the_official_split_draws_validation_by_article(tmp_path: Path) -> None:
 
 
 @given(st.integers(4, 12), st.integers(1, 4), st.integers(0, 9))
-def test_one_files_articles_stay_whole(articles: int, questions: int, seed: int) -> None:
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        made = squad_collection([many(Path(folder) / "a.json", articles, questions, "a")], seed=seed)
+def test_one_files_articles_stay_whole(place: Path, articles: int, questions: int, seed: int) -> None:
+    made = squad_collection([many(place / "a.json", articles, questions, "a")], seed=seed)
     of_article: dict[str, set[str]] = {}
     for query, _, split in made.queries.iter_rows():
         of_article.setdefault(query.split("-")[0], set()).add(split)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.files import InputError, read_queries, reading, scan_collection
+from evenrank.files import InputError, read_queries, scan_collection
 from evenrank.files.tables import IdIndex, first_repeat
 
 Rows = list[tuple[str, str]]
@@ -67,33 +66,6 @@ def test_parquet(tmp_path: Path) -> None:
     titled = parquet(text=["one", "two", "three", ""], title=["A", None, "", "E"], id=range(4), url=["u"] * 4)
     assert collection(written(tmp_path, titled)) == [("0", "A one"), ("1", "two"), ("2", "three"), ("3", "E")]
     assert collection(written(tmp_path, parquet(id=[b"1"], text=["\u00fc".encode()], title=[None]))) == [("1", "ü")]
-
-
-TEXT = st.text(alphabet=st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), max_size=10)
-# A file that begins with a NUL is taken for UTF-16.
-ID = st.text(
-    alphabet=st.characters(exclude_characters="\0\n\r\t\ufeff", exclude_categories=["Cs"]), min_size=1, max_size=4
-)
-
-
-@given(
-    st.dictionaries(ID.filter(lambda name: name.strip() and name[0] != "{"), TEXT, min_size=1, max_size=12),
-    st.sampled_from([1, 7, 30, 1 << 20]),
-)
-def test_any_collection_in_any_form_and_blocks(
-    tmp_path_factory: pytest.TempPathFactory, documents: dict[str, str], size: int
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "any-collection"
-    rows = list(documents.items())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(reading.line_blocks.__kwdefaults__, "block_bytes", size)
-        path.write_text("".join(f"{name}\t{text}\n" for name, text in rows), encoding="utf-8", newline="")
-        assert collection(path) == rows
-        lines = [json.dumps({"id": name, "text": text}, ensure_ascii=size > 1) for name, text in rows]
-        path.write_text("\n".join(lines), encoding="utf-8", newline="")
-        assert collection(path) == rows
-        path.write_bytes(parquet(id=list(documents), text=list(documents.values())))
-        assert collection(path) == rows
 
 
 # --- some of the texts ---------------------------------------------------------------------------------------------

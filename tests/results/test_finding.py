@@ -152,32 +152,3 @@ def test_no_text_of_a_screen_steers_the_terminal() -> None:
         legend=(f"in {evil}",), facts=((evil, "1.0"),), notes=(evil,), sections=(Section(evil, (table,)),),
     )  # fmt: skip
     assert "\x1b" not in found.text(full=True)
-
-
-def wide(columns: int, *, second: bool = False) -> Table:
-    names = [Column("name", TEXT, "")] + [Column("more", TEXT, "", lambda row: "kept")] * second
-    figures = [Column(f"figure {place}", shorts(3), of=lambda row, place=place: place / 10) for place in range(columns)]
-    return Table("", (*names, *figures), [("a-name",), ("b",)], below=lambda row: "below a" * (row[0] == "a-name"))
-
-
-IN_PAIRS = [
-    column
-    for place in range(8)
-    for column in (
-        Column(f"mean {place}", shorts(3), of="1"),
-        # Without a heading: it stays with the one before.
-        Column(f"ends {place}", TEXT, "", lambda row: "[.1, .2]"),
-    )
-]
-WIDE = {
-    "two names": wide(14, second=True),
-    "pairs": Table("", (Column("name", TEXT, ""), *IN_PAIRS), [("a", 0.5)]),
-}
-
-
-@pytest.mark.parametrize("name", WIDE)
-def test_a_wide_table_becomes_several_with_the_names_of_the_rows(name: str, snapshot: Any) -> None:
-    texts = [part.text(80) for part in WIDE[name].packed(80)]
-    assert len(texts) > 1
-    assert max(len(line) for text in texts for line in text.splitlines()) <= 80
-    assert "\n\n".join(texts) == snapshot

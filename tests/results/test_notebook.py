@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import evenrank
 from evenrank.files.errors import UnknownNameError
-from evenrank.probes.similarity import SimilarityResult, term_similarity
-from evenrank.search.embeddings import Vectors, evaluate_bias, gender_en, hard_debias
-from page_parts import cells
 
 TEXTS = {f"d{number}": "she and her" if number % 2 else "he said he" for number in range(40)}
 RUNS = {
@@ -70,31 +63,3 @@ def test_an_audit_is_a_collection_of_runs_with_names_in_brackets(audited: evenra
         with pytest.raises(KeyError) as caught_measure:
             audited["random", measure]
         assert str(caught_measure.value) == f"no measure {measure!r} (the measures are nDCG@10, ARaB@10)"
-
-
-def test_other_objects_in_a_line(tmp_path: Path) -> None:
-    answers = [{"id": "q", "question": "?", "answers": [{"text": "two", "answer_start": 4}]}]
-    squad = {"data": [{"title": "t", "paragraphs": [{"context": "one two", "qas": answers}]}]}
-    (tmp_path / "<s>.json").write_text(json.dumps(squad))
-    located = evenrank.position_answers(tmp_path / "<s>.json")
-    assert repr(located).startswith("AnswersResult(name='<s>.json', matches=1, queries=1, passages=1, ")
-    assert "mean=0.5" in repr(located)
-    assert "&lt;s&gt;.json" in located._repr_html_()
-    assert cells(located._repr_html_())[1][:2] == ["mean relative position", "0.5000"]
-    words, n = ("he", "she", "man", "woman", "nurse", "boss"), np.arange(8)
-    vectors = Vectors(words, np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32))
-    assert repr(vectors) == "Vectors(6 words, 4 dimensions)"
-    done = hard_debias(vectors, [("he", "she"), ("man", "woman")], [("he", "she")], ())
-    assert repr(done).startswith("Debiased(Vectors(6 words, 4 dimensions))\nbias subspace: 1 of 1 components")
-    pairs = replace(gender_en(), definitional=(("he", "she"), ("man", "woman")), equalize=())
-    left = evaluate_bias(vectors, done.vectors, pairs)
-    assert repr(left).startswith("BiasEvaluation(recovery ")
-    assert len(repr(left)) < 100
-    lexicon = evenrank.load_lexicon("gender-en")
-    f, m = (sum(of == group for _, of in lexicon.words) for group in "fm")
-    assert repr(lexicon) == f"Lexicon(gender-en: words {f} f, {m} m)"
-    options = {"min_pairs": 1, "min_terms": 1, "cap": 10, "seed": 0}
-    similarity = term_similarity(np.ones((8, 2), np.float32), n % 2, n // 2 % 2, n // 4, **options)
-    found = SimilarityResult("model", "words", similarity, {**options, "passages": 8})
-    assert repr(found).startswith("SimilarityResult(name='model', vectors='words', ")
-    assert max(len(repr(found)), len(repr(located))) <= 400

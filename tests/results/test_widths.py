@@ -1,4 +1,4 @@
-"""Every number of every page can be reached: on a phone, a tablet, a desktop and on paper; with and without scripts.
+"""Every number of every page can be reached: on a phone, a tablet, a desktop and on paper.
 
 The pages of studies and of word vectors are checked where they are made.
 """
@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import evenrank
-from evenrank.groups import Lexicon
 from evenrank.papers.claims import Claim, Decided, Effect, Verdict
 from evenrank.papers.figures import Figures
 from evenrank.papers.report import Chart, ExperimentPage, Layout, Row
@@ -29,23 +28,19 @@ QUERIES = 3
 LONG = "x" * 90
 
 
-def audit(names: list[str], *, long: str = "", judged: bool = True, groups: int = 2, **options: Any) -> Any:
-    """An audit of as many runs as there are names, each with another order of the same passages."""
-    words = ["he", "she", "cat"][:groups]
-    queries = {f"q{q}{long}": [f"q{q}{long}-{i}" for i in range(groups + 2)] for q in range(QUERIES)}
-    texts = [f"{word} {LONG if long else 'runs'} {i}" for i, word in enumerate([*words, "it", "stone"])]
+def many_runs() -> Any:
+    """An audit of runs with long names, each with another order of the same passages, whose ids are long too."""
+    names = [f"bert-base-uncased.msmarco-passage.run-{i}.{'long-' * 4}name" for i in range(9)]
+    queries = {f"q{q}{LONG}": [f"q{q}{LONG}-{i}" for i in range(4)] for q in range(QUERIES)}
+    texts = [f"{word} {LONG} {i}" for i, word in enumerate(("he", "she", "it", "stone"))]
     runs = {
         name: {query: {doc: float((7 * i + 3 * n * (i + 1)) % 5) for i, doc in enumerate(docs)}
                for query, docs in queries.items()}
         for n, name in enumerate(names)
     }  # fmt: skip
-    if groups == 3:
-        pairs = tuple((word, word) for word in words)
-        options["lexicon"] = Lexicon("three", tuple(words), pairs, (1 / 3,) * 3, ("he", "she"))
-    if judged:
-        options["qrels"] = {query: {f"{query}-1": 1} for query in queries}
+    qrels = {query: {f"{query}-1": 1} for query in queries}
     collection = {doc: text for docs in queries.values() for doc, text in zip(docs, texts, strict=True)}
-    return evenrank.audit(runs, collection=collection, **options)
+    return evenrank.audit(runs, collection=collection, qrels=qrels, baseline=names[0])
 
 
 def of_long_groups() -> Any:
@@ -106,12 +101,9 @@ def experiment(folder: Path) -> Any:
     return ExperimentPage("position", LONG, LONG, "tiny", (0,), {LONG: LONG}, {}, (claim,), laid, (), drawings, (LONG,))
 
 
-LONG_NAMES = [f"bert-base-uncased.msmarco-passage.run-{i}.{'long-' * 4}name" for i in range(9)]
 Made = Callable[[Path], Any]
 PAGES: dict[str, Made] = {
-    "no qrels, long ids": lambda _: audit(["run"], judged=False, long=LONG),
-    "many runs with long names": lambda _: audit(LONG_NAMES, baseline=LONG_NAMES[0]),
-    "three groups": lambda _: audit(["old", "new"], groups=3, baseline="new"),
+    "many runs with long names": lambda _: many_runs(),
     "labels of groups with long names": lambda _: of_long_groups(),
     "a probe": lambda _: probed(),
     "any table": any_table,
@@ -127,11 +119,7 @@ def write(made: Any, path: Path) -> str:
     return path.as_uri()
 
 
-LIKE_OTHERS = ("no qrels, long ids", "three groups")
-"""Pages whose parts others have too, which are left to the slow tests."""
-
-
-@pytest.mark.parametrize("kind", [pytest.param(one, marks=[pytest.mark.slow] * (one in LIKE_OTHERS)) for one in PAGES])
+@pytest.mark.parametrize("kind", PAGES)
 def test_every_number_can_be_reached(browser: Any, kind: str, tmp_path: Path) -> None:
     page = browser.new_page()
     page.goto(write(PAGES[kind](tmp_path), tmp_path / "page.html"))

@@ -368,22 +368,6 @@ def home(tmp_path: Path) -> Path:
     return home
 
 
-OF_BEIR = ("audit", "gate", "rebalance", "negatives", "rerank", "probe", "labels")
-
-
-@pytest.mark.parametrize("name", OF_BEIR)
-def test_a_folder_of_beir_stands_for_its_files(
-    name: str, home: Path, files: dict[str, Path], model: Path, tmp_path: Path, evenrank: Any
-) -> None:
-    found = []
-    short = re.sub(r"(--\w+ )?{(collection|queries|qrels)}", "", COMMANDS[name])
-    for line in (COMMANDS[name], f"{short} --beir {home}"):
-        done = evenrank(*shlex.split(line.format(**files, model=model, out=tmp_path / "out")))
-        assert done.status == (3 if name == "gate" else 0), done.err
-        found.append(figures(name, done, tmp_path / "out"))
-    assert found[0] == found[1]
-
-
 def test_a_folder_of_beir(home: Path, files: dict[str, Path], tmp_path: Path, evenrank: Any) -> None:
     run, every = tmp_path / "set.run", tmp_path / "every.run"
     assert evenrank("retrieve", "--beir", home, "--out", run).status == 0

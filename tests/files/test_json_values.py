@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import polars as pl
 import pytest
 from ir_measures import nDCG
 
-from evenrank.files.json_values import json_text, json_values
+from evenrank.files.json_values import BY_QUERY, INLINE, fields_of, json_text, json_values
+from evenrank.files.types import Array
 
 
 class Place(NamedTuple):
     x: float
     y: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    also: ClassVar = ("twice",)
+    n: int
+    inner: dict[str, float] = field(metadata=INLINE)
+    values: Array = field(metadata=BY_QUERY)
+
+    @property
+    def twice(self) -> int:
+        return 2 * self.n
+
+
+def test_fields_make_the_json() -> None:
+    outer = Outer(3, {"n": 9, "mean": 0.5}, np.array([1.0, np.nan]))
+    # The inner n stands behind the outer one.
+    assert json_values([outer]) == [{"n": 3, "twice": 6, "mean": 0.5}]
+    assert fields_of(outer, by_query=True) == {"n": 3, "values": [1.0, None], "twice": 6, "mean": 0.5}
 
 
 def test_values() -> None:

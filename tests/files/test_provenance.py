@@ -176,6 +176,23 @@ def test_what_has_no_digest(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert entry == {"role": "model", "path": "owner/name", "commit": "0123abc", "note": "on the hub, by name"}
 
 
+def test_folders(folder: Path) -> None:
+    (folder / "parts" / "deep").mkdir(parents=True)
+    for name in ("b.tsv", "a.tsv", "deep/c", ".hidden", "x.manifest.json"):
+        (folder / "parts" / name).write_text(name, encoding="utf-8")
+
+    def digest(*names: str) -> str:
+        lines = "".join(f"{sha(folder / 'parts' / name)}  {name}\n" for name in names)
+        return hashlib.sha256(lines.encode()).hexdigest()
+
+    read, whole, pattern = (
+        Provenance("f").add("c", "parts").add("m", "parts", tree=True).add("p", "parts/*.tsv").to_dict()["files"]
+    )
+    assert read == {"role": "c", "path": "parts", "files": 2, "bytes": 10, "sha256": digest("a.tsv", "b.tsv")}
+    assert (whole["files"], whole["sha256"]) == (4, digest("a.tsv", "b.tsv", "deep/c", "x.manifest.json"))
+    assert (pattern["files"], pattern["sha256"]) == (2, digest("a.tsv", "b.tsv"))
+
+
 def test_the_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SOURCE_DATE_EPOCH")
     made = Provenance("f")

@@ -307,6 +307,18 @@ def test_a_split_that_has_no_query_any_more_leaves_no_file(evenrank: Any, tmp_pa
         assert (out / "queries.valid.tsv").is_file() == bool(valid)
 
 
+def test_few_articles_are_divided_by_passage(evenrank: Any, tmp_path: Path) -> None:
+    done = evenrank("data", "squad", passages(tmp_path / "a.json", [2] * 15, [2] * 15), "--out", tmp_path / "out")
+    assert done.status == 0
+    assert "Too few articles with questions (2) for these splits: divided by passage" in done.err
+    counts = counts_in(tmp_path / "out")
+    assert [counts[split] for split in ("train", "valid", "test")] == [42, 6, 12]
+    assert len(counts["notes"]) == 1
+    splits = squad_collection([tmp_path / "a.json"]).queries
+    of_passage = splits.group_by(pl.col("query_id").str.head(-2)).agg(pl.col("split").n_unique())
+    assert of_passage["split"].to_list() == [1] * 30
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_an_article_moves_where_a_split_would_be_empty(tmp_path: Path, seed: int) -> None:
     # By their middles eight articles of one size give training six and validation none; of 900 and three of 10 the

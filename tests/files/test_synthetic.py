@@ -208,15 +208,6 @@ def test_clicks_are_skewed_in_training_alone() -> None:
     assert (of_test["side"] == 1).mean() == pytest.approx(0.9, abs=0.01)
 
 
-def test_relevant_passages_of_other_questions_are_in_both_wordings() -> None:
-    rows = made().qrels.join(made().truth.select("doc_id", "group"), on="doc_id")
-    rows = rows.join(made().queries.select("query_id", asks="group"), on="query_id")
-    wordings = rows.group_by("query_id", "asks").agg(pl.col("group").sort().str.join(""))
-    assert set(wordings.filter(pl.col("asks") == "n")["group"]) == {"fm"}
-    assert set(wordings.filter(pl.col("asks") == "m")["group"]) == {"mm"}
-    assert set(wordings.filter(pl.col("asks") == "f")["group"]) == {"ff"}
-
-
 def test_the_counterpart_tells_the_same_fact_with_another_answer() -> None:
     truth = made().truth.join(made().collection, on="doc_id")
     decided = made().queries.filter(pl.col("group") != "n")

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenrank.files import EvenrankError, InputError, Run, atomic_path, write_run, write_text
+from evenrank.files import EvenrankError, InputError, Run, atomic_path, outputs, write_run, write_text
 from evenrank.files.work import Work, alone
 from evenrank.groups import Scoring, load_lexicon, score_collection
 
@@ -131,6 +131,24 @@ def test_what_a_killed_process_left_goes_and_what_another_writes_stays(tmp_path:
         assert part.read_text() == "first"
     assert target.read_text() == "first"
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["out", *others])
+
+
+def test_a_name_as_long_as_names_may_be(tmp_path: Path) -> None:
+    target = tmp_path / ("é" * 127)
+    write_text(target, "all")
+    assert [path.name for path in tmp_path.iterdir()] == [target.name]
+
+
+def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object) -> None:
+        raise OSError("No locks available")
+
+    monkeypatch.setattr(outputs.fcntl, "flock", none)
+    orphan = tmp_path / left_of(tmp_path / "out")
+    orphan.write_text("whose?")
+    write_text(tmp_path / "out", "all")
+    assert (tmp_path / "out").read_text() == "all"
+    assert orphan.exists()
 
 
 def test_many_writers_of_one_file(tmp_path: Path) -> None:

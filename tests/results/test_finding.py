@@ -117,16 +117,17 @@ def page(*findings: Finding, **more: object) -> Page:
 
 
 LONG = "word " * 15 + "words"
-OTHER = Table("All figures", (Column("name"), Column("n")), [("a", "12")])
+OTHER = Table("All figures", (Column("name"), Column("n"), Column("text")), [("a", "12", LONG)])
 MARKED = Table("", (Column("name", TEXT, ""), Column("mean", shorts(3), mark=lambda row: "●")), [("a", 0.25)])
 LEGEND = ("● differs from 0", "~ ties decide", "in standard deviations")
 SIMILAR = [f"the-same-beginning-of-a-name-{one}" for one in "12"]
 ALIKE_AT_BOTH_ENDS = [f"the-same-beginning-{one}-and-the-same-end" for one in "12"]
 PAGES = {
     "answer, warnings, table, findings and notes": page(
-        said("note", "It has ties."), said("finding", "a leans.", "a"), said("finding", "And more.", "a"),
+        *(said("note", f"Note {number}.") for number in range(5)),
+        said("finding", "a leans.", "a"), said("finding", "And more.", "a"),
         said("warning", "Few queries."), said("answer", "A is better."), said("answer", "No bias."),
-        said("finding", "longer leans.", "longer"), said("detail", "Nowhere."), aside="40 queries",
+        said("finding", "longer leans.", "longer"), said("detail", "Nowhere."), aside="40 queries", notes=("Remark.",),
     ),
     "what stands beside the answer": page(said("answer", f"{LONG} and one"), aside="40 queries", table=None),
     "sections and facts": page(said("answer", "A."), sections=(Section("More", (OTHER,)),),

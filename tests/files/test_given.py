@@ -15,7 +15,7 @@ import pytest
 
 import evenrank
 from evenrank import EvenrankError
-from evenrank.files import as_collection, as_qrels, as_queries, as_run
+from evenrank.files import as_batches, as_collection, as_qrels, as_queries, as_run
 from evenrank.groups import as_group_table
 from given_data import JUDGED, QRELS, ROWS, RUN, TEXTS
 
@@ -117,6 +117,9 @@ def test_records_are_dicts_named_tuples_or_dataclasses() -> None:
     assert as_collection(pl.DataFrame({"docno": ["d"] * 2, "text": ["a", "a"]})).height == 1
     assert as_collection([{"_id": key, "title": "no", "text": text} for key, text in TEXTS.items()]).equals(texts)
     assert as_collection([Passage(key, text) for key, text in TEXTS.items()]).equals(texts)
+    parts = [as_collection({key: text}) for key, text in TEXTS.items()]
+    for given in (iter(parts), iter([Passage(key, text) for key, text in TEXTS.items()]), TEXTS):
+        assert pl.concat(as_batches(given)).equals(texts)
     run = [dict(zip(("qid", "docno", "score"), row, strict=True)) for row in ROWS]
     assert as_run(run).table.equals(SAME)
     judged = [dict(zip(("query_id", "doc_id", "relevance"), row, strict=True)) for row in JUDGED]

@@ -96,6 +96,15 @@ def test_answer_positions_are_recovered(position: float, mean: float) -> None:
         assert distance > 0.2
 
 
+def test_only_relevant_passages_take_their_own_position() -> None:
+    made = generate(
+        SyntheticConfig(passages=1_000, queries=100, answer_position="late", relevance_answer_position="early")
+    )
+    relevant = made.truth["query_id"].is_not_null()
+    assert made.truth.filter(relevant)["answer_place"].mean() < 0.3
+    assert made.truth.filter(~relevant)["answer_place"].mean() > 0.7
+
+
 @pytest.mark.parametrize(("passages", "relevant"), [(207, 3), (1_003, 1)])
 def test_every_question_is_answered_by_its_passages_alone(passages: int, relevant: int) -> None:
     made = generate(SyntheticConfig(passages=passages, relevant=relevant, seed=1))

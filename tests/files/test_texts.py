@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenrank.files import InputError, read_queries, scan_collection
-from evenrank.files.tables import IdIndex, first_repeat
+from evenrank.files.tables import IdIndex, first_repeat, text_bytes
 
 Rows = list[tuple[str, str]]
 
@@ -82,6 +83,12 @@ def test_id_index(parts: list[list[str]], asked: list[str]) -> None:
     places = index.places(pl.Series(asked, dtype=pl.String)).tolist()
     assert places == [known.index(name) if name in known else -1 for name in asked]
     assert index.among(pl.Series(asked, dtype=pl.String)).to_list() == [name in known for name in asked]
+
+
+def test_bytes_of_texts() -> None:
+    data, begins = text_bytes(pl.Series(["x", "né", "", "b"])[1:])
+    assert [bytes(data[start:end]).decode() for start, end in pairwise(begins)] == ["né", "", "b"]
+    assert [part.tolist() for part in text_bytes(pl.Series([""]))] == [[], [0, 0]]
 
 
 def test_an_id_index_of_many() -> None:

@@ -18,9 +18,11 @@ from evenrank.stats.clusters import cluster_means, effective_clusters, linearize
 from evenrank.stats.compare import (
     Comparison,
     compare,
+    compare_abs_means,
     compare_combined,
     compare_groups,
     compare_to_random_order,
+    corrected,
 )
 from evenrank.stats.estimate import (
     Estimate,
@@ -219,6 +221,13 @@ def test_the_smallest_detectable_difference_by_its_formula() -> None:
     assert compare(sample).mde == pytest.approx((1.984217 + 0.845276) * sample.std(ddof=1) / 10, rel=1e-5)
 
 
+def test_corrections_decide_the_verdict() -> None:
+    found = corrected([compare(rng.normal(mean, 1, 200)) for mean in (0.5, 0.16, 0.16, 0.0)])
+    assert [one.holm_p for one in found] == holm([one.p for one in found])
+    assert found[0].verdict == "shown"
+    assert all(one.shown == (one.holm_p < 0.05) for one in found)
+
+
 # --- clusters of queries ----------------------------------------------------------------------------------------------
 
 
@@ -285,6 +294,16 @@ def test_parts_are_compared_by_welch_where_nothing_is_skewed() -> None:
     assert found.mean == pytest.approx(first.mean() - second[:21].mean())
     assert found.p == pytest.approx(test.pvalue)
     assert found.ci95 == pytest.approx(tuple(test.confidence_interval()))
+
+
+def test_sizes_are_compared_whatever_their_signs() -> None:
+    base = rng.normal(0.3, 0.3, 200)
+    turned = compare_abs_means([-base], [base], [1.0])
+    assert (turned.mean, turned.p) == (0.0, 1.0)
+    more = compare_abs_means([-2 * base], [base], [1.0])
+    assert (more.mean, more.verdict) == (pytest.approx(base.mean()), "shown")
+    assert more.ci95 is not None
+    assert more.ci95[0] > 0
 
 
 def test_the_signed_ranks_of_six_differences_by_hand() -> None:

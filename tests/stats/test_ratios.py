@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, norm, t
 from scipy.stats.contingency import relative_risk
+from statsmodels.api import OLS
 from statsmodels.stats.contingency_tables import StratifiedTable
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 from statsmodels.stats.proportion import test_proportions_2indep as proportions_test
@@ -39,7 +40,7 @@ def of_counts(selected: list[float], candidates: list[int]) -> list[RateRatio]:
 
 @pytest.mark.parametrize(
     ("x", "n", "y", "m"),
-    [(3, 50, 30, 200), (0, 40, 25, 100), (5, 10, 9, 10)],
+    [(30, 100, 60, 100), (3, 50, 30, 200), (0, 40, 25, 100), (17, 60, 30, 60), (5, 10, 9, 10)],
 )
 def test_score_test_of_statsmodels(x: int, n: int, y: int, m: int) -> None:
     ratio, most = of_counts([x, y], [n, m])
@@ -67,7 +68,7 @@ def test_ratio_and_z_of_contingency_tables(n: int, m: int, p: float, q: float) -
 
 
 def test_a_ratio_of_four_fifths_is_not_below_it() -> None:
-    for selected, shown, p in ((4000, False, 1.0), (3950, False, None), (3700, True, None)):
+    for selected, shown, p in ((4000, False, 1.0), (3950, False, None), (3700, True, None), (4500, False, 1.0)):
         ((ratio, _),) = corrected_ratios([of_counts([selected, 5000], [10_000, 10_000])])
         assert (ratio.shown, ratio.below) == (shown, selected < 4000)
         assert p is None or ratio.p == p
@@ -102,7 +103,7 @@ def test_small_groups_have_a_ratio_and_nobody_is_compared_with_them() -> None:
 def test_smallest_detectable_ratio_is_shown_in_four_of_five_samples() -> None:
     ratio = of_counts([130, 150], [300, 300])[0]
     assert ratio.mde is not None
-    own, other = np.random.default_rng(2).binomial(300, [[(0.8 - ratio.mde) * 0.5], [0.5]], (2, 400))
+    own, other = np.random.default_rng(2).binomial(300, [[(0.8 - ratio.mde) * 0.5], [0.5]], (2, 1000))
     tests = [of_counts([x, y], [300, 300])[0] for x, y in zip(own, other, strict=True)]
     assert np.mean([test.p is not None and test.p < 0.05 for test in tests]) == pytest.approx(0.8, abs=0.04)
     # Of 10 people even none at all can be chance.
@@ -202,6 +203,34 @@ def test_repeated_people_against_a_slow_version(seed: int) -> None:
     assert first.ci95 is not None
     for end in first.ci95:
         assert end < 1e-6 or slow_p(taken, group, person, list_of, end) == pytest.approx(0.05, abs=1e-4)
+
+
+def test_sandwich_of_statsmodels() -> None:
+    """Where the variance is that over people it is the cluster-robust one of a regression on the groups."""
+    rng = np.random.default_rng(1)
+    group, person = np.repeat([0, 1], 400), np.repeat(np.arange(80), 10)
+    taken = (rng.random(80) < 0.5)[person].astype(float) * (rng.random(800) < np.where(group, 0.9, 0.4))
+    ratio = rate_ratios(Selection.of_rows(taken, np.eye(2)[group], person))[0]
+    options = {"groups": person, "use_correction": False}
+    fit = OLS(taken, np.eye(2)[group]).fit(cov_type="cluster", cov_kwds=options)
+    difference = np.array([1.0, -1.0])
+    variance = 80 / 79 * difference @ fit.cov_params() @ difference
+    assert ratio.p_equal >= 2 * t.sf(abs(difference @ fit.params) / math.sqrt(variance), 39) * (1 - 1e-9)
+    assert ratio.p_equal == pytest.approx(slow_p(taken, group, person, np.zeros(800, dtype=np.int64), 1.0))
+
+
+def test_the_same_people_are_no_more_people() -> None:
+    """The same rows ten times over tell what they tell once, but for the quantile and N/(N − 1)."""
+    weights, person = np.repeat(np.eye(2), 50, axis=0), np.arange(100)
+    for x in (20, 0):
+        taken = np.concatenate([np.arange(50) < x, np.arange(50) < x + 8]).astype(float)
+        once = rate_ratios(Selection.of_rows(taken, weights))[0]
+        rows = np.tile(taken, 10), np.tile(weights, (10, 1))
+        people = (np.tile(person, 10), np.arange(1000), np.arange(1000)[::-1])
+        repeated, others, alike = (rate_ratios(Selection.of_rows(*rows, each))[0] for each in people)
+        assert (repeated.n, others.n, others) == (50, 500, alike)
+        assert repeated.p == pytest.approx(once.p, abs=0.01)
+        assert others.p_equal < repeated.p_equal / 100
 
 
 def test_a_rate_that_is_hardly_known_gives_no_interval() -> None:

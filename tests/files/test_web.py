@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import json
 import itertools
+import json
 import socket
 import threading
 from collections.abc import Iterator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,12 @@ from as_they_stand import (
     lines_of_text,
     values,
 )
-from evenrank.files import read_qrels, read_run, scan_collection
+from evenrank.files import InputError, Order, read_qrels, read_run, scan_collection, write_run
 
 WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 
 
-def slow_run(content: bytes) -> list[tuple[str, str, float]]:
+def slow_run(content: bytes, order: Order) -> list[tuple[str, str, float]]:
     queries: dict[str, list[tuple[str, str, float]]] = {}
     for line in filled(lines_of_text(content)):
         query, _, doc, _, score, _ = fields_of(line, 6)
@@ -38,8 +39,11 @@ def slow_run(content: bytes) -> list[tuple[str, str, float]]:
     for rows in queries.values():
         if len({doc for _, doc, _ in rows}) < len(rows):
             raise Wrong
-        rows.sort(key=lambda row: row[1].encode(), reverse=True)
-        rows.sort(key=lambda row: -row[2])
+        if order == "score":
+            rows.sort(key=lambda row: row[1].encode(), reverse=True)
+            rows.sort(key=lambda row: -row[2])
+        else:
+            rows[:] = [(query, doc, -float(rank)) for rank, (query, doc, _) in enumerate(rows, 1)]
     return [row for rows in queries.values() for row in rows]
 
 
@@ -80,7 +84,7 @@ def slow_json(content: bytes) -> list[tuple[str, str]]:
         doc, text, title = (value.get(name) for name in ("id", "text", "title"))
         if type(doc) not in (str, int) or doc == "" or not isinstance(text, str):
             raise Wrong
-        rows.append((str(doc), f"{title} {text}" if isinstance(title, str) and title else text))
+        rows.append((str(doc), " ".join(part for part in (title, text) if isinstance(part, str) and part)))
     if len({doc for doc, _ in rows}) < len(rows) or "\ud800" in "".join(map("".join, rows)):
         raise Wrong
     return rows
@@ -103,15 +107,26 @@ runs = st.lists(
 )
 
 
-@given(runs, PACKED)
+@given(runs, PACKED, st.sampled_from(["score", "file"]))
 @settings(max_examples=150)
-@example(["q Q0 d 1 1 t\rq Q0 e 2 1 t"], LINES_ALONE)
-@example(["\u00a0", "q Q0 a 1 2 t", " \t ", "q\tQ0\tb 2 1 t", ""], Packing(b"\n", True, False, False, 9))
-def test_runs_as_they_stand(place: Path, lines: list[str], packing: Packing) -> None:
+@example(["q Q0 d 1 1 t\rq Q0 e 2 1 t"], LINES_ALONE, "score")
+@example(["\u00a0", "q Q0 a 1 2 t", " \t ", "q\tQ0\tb 2 1 t", ""], Packing(b"\n", True, False, False, 9), "file")
+@example(["1 Q0 a 1 1e-320 t", "1 Q0 b 2 1e-321 t", "2 Q0 a 1 0.30000000000000004 t"], LINES_ALONE, "score")
+# Ties fall by the bytes of the id, and 0 ties with −0.
+@example(["1 Q0 𝔘 1 7 t", "1 Q0 \uff5e 1 7 t", "2 Q0 a 1 0 t", "2 Q0 b 2 -0.0 t", "2 Q0 c 3 0 t"], LINES_ALONE, "score")
+# Other spaces, and ids that read the same when they are put together.
+@example(["1\u00a02 Q0 a\u2003b 1 1 t", "1 Q0 1a 1 2 t", "11 Q0 a 1 1 t"], LINES_ALONE, "score")
+def test_runs_as_they_stand(place: Path, lines: list[str], packing: Packing, order: Order) -> None:
     def read(path: Path) -> list[Any]:
-        return read_run(path).table.select("query_id", "doc_id", "score").rows()
+        run = read_run(path, order=order)
+        (place / "again").unlink(missing_ok=True)
+        with suppress(InputError):  # of an id that the form cannot carry
+            write_run(run, place / "again")
+        if (place / "again").exists():
+            assert read_run(place / "again").table.equals(run.table)
+        return run.table.select("query_id", "doc_id", "score").rows()
 
-    check_against(slow_run, read, place / "run", lines, packing)
+    check_against(lambda content: slow_run(content, order), read, place / "run", lines, packing)
 
 
 judgements = st.lists(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import threading
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -14,10 +13,8 @@ from typing import Any
 import ir_datasets
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from evenrank.files import EvenrankError, InputError, atomic_path, irds, read_run, reading, scan_collection
+from evenrank.files import EvenrankError, InputError, atomic_path, irds, reading, scan_collection
 from evenrank.files.reading import line_blocks
 from evenrank.groups import Scoring, load_lexicon, read_group_table, score_collection
 
@@ -33,94 +30,6 @@ def groups(path: Path) -> Any:
 
 def texts(path: Path | str) -> pl.DataFrame:
     return pl.concat(list(scan_collection(path)))
-
-
-def read(path: Path, size: int = 1 << 24) -> list[str]:
-    """A file's lines, with each block's own account of its lines checked."""
-    lines: list[str] = []
-    for block in line_blocks(path, block_bytes=size):
-        assert block.data.endswith(b"\n")
-        assert block.first_line == len(lines) + 1
-        assert block.lines == block.data.count(b"\n")
-        lines += block.data.decode().split("\n")[:-1]
-    return lines
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 1 << 20])
-@pytest.mark.parametrize("pack", [bytes, gzip.compress])
-@pytest.mark.parametrize(
-    ("content", "lines"),
-    [
-        (b"one\r\ntwo\r\n", ["one", "two"]),
-        (b"one\r\ntwo\r", ["one", "two"]),
-        (b"\xef\xbb\xbfone\n", ["one"]),
-        (b"\n\none\n\n", ["", "", "one", ""]),
-        ("ä→𝔘\nß\n".encode(), ["ä→𝔘", "ß"]),
-    ],
-)
-def test_lines(tmp_path: Path, size: int, pack: Callable[[bytes], bytes], content: bytes, lines: list[str]) -> None:
-    path = tmp_path / "file.txt"
-    path.write_bytes(pack(content))
-    assert read(path, size) == lines
-
-
-@given(st.lists(st.text(alphabet="ab é𝔘\t", max_size=8), min_size=1, max_size=20), st.integers(1, 40), st.booleans())
-def test_any_lines_in_any_blocks(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[str], size: int, ended: bool
-) -> None:
-    text = "\n".join(lines) + "\n" * ended
-    path = tmp_path_factory.getbasetemp() / "any-lines.txt"
-    path.write_text(text, encoding="utf-8")
-    # A last empty line that no newline ends is no line.
-    expected = lines if ended or lines[-1] else lines[:-1]
-    if text:
-        assert read(path, size) == expected
-
-
-def test_a_pipe_can_be_read(tmp_path: Path) -> None:
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    content = gzip.compress(b"q Q0 d 1 0.5 t\n")
-    writer = threading.Thread(target=path.write_bytes, args=(content,), daemon=True)
-    writer.start()
-    assert read_run(path).table["score"].to_list() == [0.5]
-    writer.join()
-
-
-@pytest.mark.parametrize(
-    ("content", "message", "line"),
-    [
-        (b"", "the file is empty", None),
-        (gzip.compress(b"", mtime=0), "the file is empty", None),
-        (b"1\tgood\n2\tbad \xe4 byte\n", "expected UTF-8, found the byte 0xe4", 2),
-        (b"1\ta\n2\tb\n3\tc\n4\tcut \xc3", "expected UTF-8, found the byte 0xc3", 4),
-        (gzip.compress(b"a line\n" * 1000, mtime=0)[:-12], "damaged gzip file (Compressed file ended", None),
-        (gzip.compress(b"a line\n", mtime=0)[:11], "damaged gzip file (Compressed file ended", None),
-        (b"\x1f\x8bno gzip at all", "damaged gzip file (Unknown compression method)", None),
-        (gzip.compress(b"a line\n", mtime=0)[:-8] + b"12345678", "damaged gzip file (CRC check failed", None),
-    ],
-    ids=lambda value: repr(value)[:24],
-)
-@pytest.mark.parametrize("reader", [line_blocks, scan_collection])
-def test_files_that_cannot_be_read(
-    tmp_path: Path, reader: Callable[[Path], object], content: bytes, message: str, line: int | None
-) -> None:
-    path = tmp_path / "file.txt"
-    path.write_bytes(content)
-    with pytest.raises(InputError) as caught:
-        list(reader(path))  # type: ignore[call-overload]
-    place = str(path) if line is None else f"{path}, line {line}"
-    assert str(caught.value).startswith(f"{place}: {message}")
-    assert "\n" not in str(caught.value)
-    assert caught.value.line == line
-
-
-@pytest.mark.parametrize("size", [1, 4, 1 << 20])
-def test_a_bad_byte_has_the_same_line_in_any_block(tmp_path: Path, size: int) -> None:
-    path = tmp_path / "file.txt"
-    path.write_bytes("ö\n".encode() * 9 + b"bad \xff\nand again \xff\n")
-    with pytest.raises(InputError, match="line 10: expected UTF-8, found the byte 0xff"):
-        read(path, size)
 
 
 # --- Long lines and little memory ------------------------------------------------------------------------------------
@@ -272,17 +181,3 @@ def test_an_error_of_another_file_names_it(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         write()
     assert str(caught.value) == f"{tmp_path}/none/cache: No such file or directory"
-
-
-def test_a_folder_that_is_an_index(tmp_path: Path) -> None:
-    for file, content, found in (
-        ("index.json", "{}", False),
-        ("_unfinished.json", '{"format": "evenrank index"}', True),
-        ("_unfinished.json", "{}", False),
-        ("index.json", '{"format": "evenrank index"}', True),
-        ("index.json", "{}", False),
-        ("ids-starts.npy", "", True),
-    ):
-        (tmp_path / file).write_text(content)
-        assert reading.is_index(tmp_path) == found
-    assert not reading.is_index(5)

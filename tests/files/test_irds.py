@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,15 +9,13 @@ from typing import Any, NamedTuple
 import ir_datasets
 import polars as pl
 import pytest
-from ir_datasets.datasets import msmarco_qna
 from ir_datasets.datasets.base import Dataset
 from ir_datasets.formats import BaseQueries, GenericDoc, TrecQrels, TsvDocs, TsvQueries
 from ir_datasets.util import LocalDownload
 
-from evenrank.files import EvenrankError, InputError, irds, read_qrels, read_queries, read_texts, scan_collection
+from evenrank.files import EvenrankError, InputError, read_qrels, read_queries, read_texts, scan_collection
 from evenrank.files.squad import load_squad
 from evenrank.files.squad_collection import squad_collection
-from evenrank.groups import Scoring, load_lexicon, read_group_table, score_collection
 from evenrank.probes.answers import load_answer_positions
 
 Register = Callable[..., str]
@@ -51,17 +48,6 @@ def local(tmp_path: Path) -> Callable[[str], LocalDownload]:
     return write
 
 
-def test_documents(register: Register, local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
-    identifier = register(TsvDocs(local(DOCS)))
-    rows = [("d1", "She is here"), ("d2", "the end"), ("10", "He, ünd she")]
-    for size in (1, 2, 3, 1 << 15):
-        monkeypatch.setattr(irds, "_BATCH", size)
-        batches = list(scan_collection(identifier))
-        assert [batch.height for batch in batches] == [size] * (3 // size) + [3 % size] * (3 % size > 0)
-        assert pl.concat(batches).schema == {"doc_id": pl.String, "text": pl.String}
-        assert pl.concat(batches).rows() == rows
-
-
 def test_only_the_texts_that_are_wanted(register: Register, local: Local) -> None:
     identifier = register(TsvDocs(local(DOCS)))
     table = read_texts(identifier, pl.Series(["10", "none", "d1", "10"]))
@@ -80,13 +66,6 @@ def test_queries_and_qrels(register: Register, local: Local) -> None:
     qrels = read_qrels(identifier)
     assert qrels.schema == {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}
     assert qrels.rows() == [("q1", "d1", 1), ("q1", "d2", 0), ("q2", "10", 2)]
-
-
-def test_a_collection_is_scored(register: Register, local: Local, tmp_path: Path) -> None:
-    identifier = register(TsvDocs(local(DOCS)))
-    assert score_collection(identifier, tmp_path / "scores.parquet", Scoring(load_lexicon())) == 3
-    table = read_group_table(tmp_path / "scores.parquet").table
-    assert table.select("doc_id", "count_f", "count_m").rows() == [("d1", 1, 0), ("d2", 0, 0), ("10", 1, 1)]
 
 
 def scan(identifier: str) -> list[pl.DataFrame]:
@@ -123,26 +102,6 @@ def test_bad_queries(register: Register, local: Local, content: str, message: st
     with pytest.raises(InputError) as caught:
         read_queries(register(TsvQueries(local(content))))
     assert str(caught.value) == f"irds:evenrank-test: {message}"
-
-
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [
-        (OSError("the server is away\nPlease put the file there:\n..."), "the server is away"),
-        (RuntimeError("expected md5 hash x but got y"), "expected md5 hash x but got y"),
-        (ConnectionError(), "ConnectionError"),
-    ],
-)
-def test_a_failed_download_is_one_line(register: Register, local: Local, error: Exception, reason: str) -> None:
-    class Away(TsvDocs):  # type: ignore[misc]
-        def docs_iter(self) -> Iterator[Any]:
-            raise error
-
-    identifier = register(Away(local(DOCS)))
-    for reader in (scan, one_text):
-        with pytest.raises(InputError) as caught:
-            reader(identifier)
-        assert str(caught.value) == f"{identifier}: cannot be downloaded or read: {reason}"
 
 
 # --- answers ---------------------------------------------------------------------------------------------------------
@@ -214,34 +173,3 @@ def test_a_data_set_that_lacks_a_package_says_so(evenrank: Callable[..., Any], r
 
     done = evenrank("position", "answers", register(Lacking(True)))
     assert (done.status, done.err) == (2, f"evenrank: irds:evenrank-test: {said}\n")
-
-
-def test_msmarco_qna_is_read(register: Register, local: Local, tmp_path: Path) -> None:
-    # As ir_datasets makes it of the published files, from small ones of their form.
-    class Page(NamedTuple):
-        doc_id: str
-        text: str
-        url: str
-
-    documents = TsvDocs(local("7\tSo a bee flew\n8\tThe bee\n")), TsvDocs(local("D1\tA page\tu\n"), doc_cls=Page)
-    for name, of in zip(("msmarco-passage", "msmarco-document"), documents, strict=True):
-        ir_datasets.registry._registered.pop(name)
-        register(of, name=name)
-    one = [{"is_selected": n, "passage_text": t, "url": "u"} for n, t in ((1, "So a bee flew"), (0, "The bee"))]
-    parts = {
-        "answers": {"0": ["bee"], "1": ["No Answer Present."]},
-        "passages": {"0": one, "1": one},
-        "query": {"0": "who flew", "1": "why"},
-        "query_type": {"0": "ENTITY", "1": "ENTITY"},
-        "query_id": {"0": 3, "1": 4},
-    }
-    unanswered = {key: part for key, part in parts.items() if key != "answers"}
-    files = [local(json.dumps(part)) for part in (parts, parts, unanswered)]
-    (tmp_path / "home").mkdir()
-    manager = msmarco_qna.MsMarcoQnAManager(*files, tmp_path / "home")
-    documents = msmarco_qna.DocstoreBackedDocs(manager.docs_store, docs_cls=msmarco_qna.MsMarcoQnADoc)
-    queries = msmarco_qna.TsvQueries(manager.file_ref("dev.queries.tsv"), query_cls=msmarco_qna.MsMarcoQnAQuery)
-    qrels = TrecQrels(manager.file_ref("dev.qrels"), {})
-    found = load_answer_positions(register(documents, queries, qrels, name="evenrank-qna/dev"))
-    assert found.table.select("query_id", "doc_id", "token", "tokens").rows() == [("3", "7-0", 2, 4)]
-    manager.docs_store().lookup.close()

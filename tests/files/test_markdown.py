@@ -1,4 +1,4 @@
-"""Folders of Markdown or text as a collection: sections against markdown-it, and the one reader of all commands."""
+"""Folders of Markdown or text as a collection: sections by hand, and the one reader of all commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from evenrank.files.markdown import is_text_folder, section_lines, sections
 from evenrank.groups import load_lexicon
 from evenrank.groups.scoring import Scoring, score_collection
 
-DOCS = Path(__file__).parents[2] / "docs"
 TEXT = """---
 title: of the front
 ---
@@ -59,24 +58,6 @@ def test_sections_by_hand() -> None:
     # "---" below an item is a rule.
     assert texts[2] == "Tea & *milk* > Second way\n- item\n---"
     assert texts[3] == "Tea & *milk* > Tea & *milk*\nAgain [here](x.md)."
-
-
-def test_headings_are_those_of_markdown_it() -> None:
-    markdown_it = pytest.importorskip("markdown_it")
-    parser = markdown_it.MarkdownIt("commonmark")
-    for file in sorted(DOCS.rglob("*.md")):
-        text = file.read_text(encoding="utf-8")
-        if text.startswith("---"):
-            continue
-        expected = [token.map[0] + 1 for token in parser.parse(text) if token.type == "heading_open"]
-        # Sections without a body are left out here.
-        found = [one.line for one in sections(text) if one.anchor is not None]
-        assert [line for line in found if line not in expected] == []
-        for line in expected:
-            if line not in found:
-                after = text.splitlines()[line:]
-                body = next((row for row in after if row.strip()), "#")
-                assert body.startswith(("#", "<!--")), (file, line)
 
 
 def test_a_folder_is_a_collection_for_every_command(tmp_path: Path) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from unittest.mock import Mock
 
 import pytest
 
 from evenrank.files import progress as module
-from evenrank.files.progress import EVERY, ProgressLines, progress
+from evenrank.files.progress import EVERY, ProgressLines, progress, to_standard_error
 
 
 def lines(total: int | None, steps: list[tuple[float, int]], note: str = "") -> list[str]:
@@ -49,17 +50,6 @@ def test_off_a_terminal_long_work_is_told_and_short_or_quiet_work_is_not(
 
 
 def test_a_closed_standard_error_does_not_end_the_work(monkeypatch: pytest.MonkeyPatch):
-    class Closed:
-        def isatty(self) -> bool:
-            return False
-
-        def write(self, text: str) -> int:
-            raise BrokenPipeError
-
-        def flush(self) -> None:
-            raise BrokenPipeError
-
-    monkeypatch.setattr(module, "EVERY", 0.0)
-    monkeypatch.setattr(sys, "stderr", Closed())
-    with progress("documents", 4) as advance:
-        advance(4)
+    for error in (BrokenPipeError, ValueError):
+        monkeypatch.setattr(sys, "stderr", Mock(write=Mock(side_effect=error)))
+        to_standard_error("a line")

@@ -16,7 +16,6 @@ from syrupy.assertion import SnapshotAssertion
 from evenrank.files import InputError, read_qrels, read_queries, scan_collection
 from evenrank.files.squad import load_squad, locate_answer, match_answers
 from evenrank.files.squad_collection import squad_collection
-from evenrank.files.synthetic import SyntheticConfig, generate
 
 
 def squad(*paragraphs: dict) -> str:
@@ -65,9 +64,7 @@ def test_what_is_not_squad(tmp_path: Path, content: str, message: str) -> None:
         ("bees a bee", "bee", 0, (0, 3)),
         ("a bee ", " bee ", 1, (1, 6)),
         # Off by a space, before and after; the nearest of several.
-        ("a bee, a bee, a bee", "bee", 8, (9, 12)),
         ("a bee, a bee, a bee", "bee", 10, (9, 12)),
-        ("a bee, a bee, a bee", "bee", 999, (16, 19)),
         ("a bee, a bee, a bee", "bee", -7, (2, 5)),
         # As near on both sides: the first. Overlapping places count.
         ("bee . bee", "bee", 3, (0, 3)),
@@ -77,14 +74,11 @@ def test_what_is_not_squad(tmp_path: Path, content: str, message: str) -> None:
         ("Normans", "Norman", 1, (0, 6)),
         # White space at the ends or within, where the text as it is stands nowhere.
         ("a  bee\nflew", " bee flew ", 1, (3, 11)),
-        ("a bee", "bee\n", 1, (2, 5)),
         # Nowhere; nothing.
         ("a bee", "wasp", 2, None),
-        ("a bee", "", 2, None),
         ("a bee", " ", 1, None),
         # Without a place: where it first stands.
         ("a bee, a bee", "bee", None, (2, 5)),
-        ("a (bee) flew", "(bee)", 9, (2, 7)),
     ],
 )
 def test_an_answer_is_put_in_its_place(
@@ -120,25 +114,6 @@ def test_answers_off_by_a_space_are_realigned_counted_and_told(tmp_path: Path, s
     assert len(found.alignment.to_dict()["first_left_out"]) == 5
     assert (found.alignment.notes(), found.alignment.to_dict()["first_left_out"][0]) == snapshot
     assert load_squad(tmp_path / "a.json").alignment.notes() == found.alignment.notes()
-
-
-@pytest.mark.parametrize(
-    ("text", "start", "answer", "rows"),
-    [
-        ("A bee.", 2, "bee", [(2, 5)]),
-        # Outside their passage.
-        ("Rome x", -4, "me", [(2, 4)]),
-        ("Rome x", 10**30, "", []),
-        ("Rome x", 7, "", []),
-    ],
-)
-def test_places(tmp_path: Path, text: str, start: int, answer: str, rows: list[tuple[int, int]]) -> None:
-    question = {"id": "q", "answers": [{"text": answer, "answer_start": start}], "plausible_answers": None}
-    (tmp_path / "a.json").write_text(squad({"context": text, "qas": [question]}))
-    found = load_squad(tmp_path / "a.json")
-    assert found.answers().select("answer_start", "answer_end").rows() == rows
-    # What stands where it should is not noted.
-    assert bool(found.alignment.notes()) == (start != 2)
 
 
 # --- answers found in passages ---------------------------------------------------------------------------------------
@@ -236,16 +211,6 @@ def test_by_hand(tmp_path: Path) -> None:
         **{"paragraphs": 6, "repeated_paragraphs": 2, "questions": 7, "unanswerable": 2, "documents": 4},
         **{"queries": 5, "articles": 3, "train": 3, "test": 2},
     }
-    assert [name for name, count in made.counts.items() if not count] == [
-        *(
-            "realigned_answers",
-            "unmatched_answers",
-            "unmatched_questions",
-            "without_text",
-            "left_out_of_splits",
-            "valid",
-        ),
-    ]
     folder = made.write(tmp_path / "out")
     assert load_squad(folder / "answers.json").answers().rows() == [
         ("q1", "0", "bee flew home", 2, 15),
@@ -277,11 +242,8 @@ def test_the_official_split_draws_validation_by_article(tmp_path: Path) -> None:
 
 
 @given(st.integers(4, 12), st.integers(1, 4), st.integers(0, 9))
-def test_one_files_articles_stay_whole(articles: int, questions: int, seed: int) -> None:
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        made = squad_collection([many(Path(folder) / "a.json", articles, questions, "a")], seed=seed)
+def test_one_files_articles_stay_whole(place: Path, articles: int, questions: int, seed: int) -> None:
+    made = squad_collection([many(place / "a.json", articles, questions, "a")], seed=seed)
     of_article: dict[str, set[str]] = {}
     for query, _, split in made.queries.iter_rows():
         of_article.setdefault(query.split("-")[0], set()).add(split)
@@ -291,28 +253,6 @@ def test_one_files_articles_stay_whole(articles: int, questions: int, seed: int)
         assert abs(made.counts[split] - share * total) <= questions
         assert made.counts[split]
     assert made.notes == ()
-
-
-def test_the_built_in_collection_comes_back(tmp_path: Path) -> None:
-    source = generate(SyntheticConfig(passages=300))
-    source.write(tmp_path)
-    made = squad_collection([tmp_path / "answers.json"])
-    asked = source.collection.join(source.qrels, on="doc_id", how="semi")
-    assert sorted(made.collection.rows()) == sorted(asked.rows())
-    assert sorted(made.qrels.rows()) == sorted(source.qrels.rows())
-    folder = made.write(tmp_path / "out")
-    again = load_squad(folder / "answers.json").answers()
-    assert sorted(again.rows()) == sorted(load_squad(tmp_path / "answers.json").answers().rows())
-    assert sorted(again.rows()) == sorted(source.answers.select(again.columns).rows())
-
-
-def test_public_questions(shared_data: Path, tmp_path: Path) -> None:
-    path = shared_data / "xquad" / "xquad.en.json"
-    made = squad_collection([path])
-    assert (made.counts["documents"], made.counts["queries"], made.counts["articles"]) == (240, 1190, 48)
-    folder = made.write(tmp_path / "x")
-    assert load_squad(folder / "answers.json").answers().height == load_squad(path).answers().height
-    assert pl.concat(list(scan_collection(folder / "collection.tsv"))).height == 240
 
 
 A_BEE = [("A bee.", [ask(1, "bee", 2)])]
@@ -367,11 +307,10 @@ def test_a_split_that_has_no_query_any_more_leaves_no_file(evenrank: Any, tmp_pa
         assert (out / "queries.valid.tsv").is_file() == bool(valid)
 
 
-@pytest.mark.parametrize("articles", [[[2] * 30], [[2] * 15, [2] * 15], [[2] * 10, [2] * 10, [2] * 10]])
-def test_few_articles_are_divided_by_passage(evenrank: Any, tmp_path: Path, articles: list[list[int]]) -> None:
-    done = evenrank("data", "squad", passages(tmp_path / "a.json", *articles), "--out", tmp_path / "out")
+def test_few_articles_are_divided_by_passage(evenrank: Any, tmp_path: Path) -> None:
+    done = evenrank("data", "squad", passages(tmp_path / "a.json", [2] * 15, [2] * 15), "--out", tmp_path / "out")
     assert done.status == 0
-    assert f"Too few articles with questions ({len(articles)}) for these splits: divided by passage" in done.err
+    assert "Too few articles with questions (2) for these splits: divided by passage" in done.err
     counts = counts_in(tmp_path / "out")
     assert [counts[split] for split in ("train", "valid", "test")] == [42, 6, 12]
     assert len(counts["notes"]) == 1
@@ -380,7 +319,7 @@ def test_few_articles_are_divided_by_passage(evenrank: Any, tmp_path: Path, arti
     assert of_passage["split"].to_list() == [1] * 30
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_an_article_moves_where_a_split_would_be_empty(tmp_path: Path, seed: int) -> None:
     # By their middles eight articles of one size give training six and validation none; of 900 and three of 10 the
     # first split of the large one has it all.
@@ -398,17 +337,3 @@ def test_no_split_is_empty_of_several_files(tmp_path: Path) -> None:
     # One article alone: validation takes three questions of its passages, and their rest is left out.
     assert (made.counts["valid"], made.counts["left_out_of_splits"], made.counts["train"]) == (3, 1, 16)
     assert "divided by passage" in made.notes[0]
-
-
-def test_answers_off_by_a_space_are_taken(evenrank: Any, tmp_path: Path) -> None:
-    article = [("A\tbee flew.", [ask(1, "bee flew", 1), ask(2, "wasp", 2)]), ("A cat.", [ask(3, "cat", 2)])]
-    path = save(tmp_path / "a.json", article)
-    done = evenrank("data", "squad", path, "--out", tmp_path / "out", "--shares", "1 0 0")
-    assert done.status == 0
-    assert "moved to the nearest match of their text: 1 of 3." in done.err
-    assert "left out: 1 of 3: 'wasp' (question q2)." in done.err
-    found = load_squad(tmp_path / "out" / "answers.json").answers()
-    assert found.select("query_id", "answer", "answer_start").rows() == [("q1", "bee flew", 2), ("q3", "cat", 2)]
-    counts = counts_in(tmp_path / "out")
-    names = ("questions", "realigned_answers", "unmatched_answers", "unmatched_questions", "queries")
-    assert [counts[name] for name in names] == [3, 1, 1, 1, 2]

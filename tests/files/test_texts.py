@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import io
-import json
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -16,8 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenrank.files import InputError, read_queries, read_texts, reading, scan_collection
-from evenrank.files.convert import TEXT_COLUMNS, text_table
+from evenrank.files import InputError, read_queries, scan_collection
 from evenrank.files.tables import IdIndex, first_repeat, text_bytes
 
 Rows = list[tuple[str, str]]
@@ -45,46 +42,19 @@ def parquet(**columns: object) -> bytes:
 # --- forms ---------------------------------------------------------------------------------------------------------
 
 
-ODD = [
-    *[("1", "one"), ("0", "two words"), ("", ""), ("3", "tab\ttab"), ("4", "\tfirst"), ("5", "last\t"), ("6", "")],
-    *[("7", "  kept blanks "), ("8", '"quoted" and "'), ("9", '""'), ("a b", "an id with a blank"), ("1e3", "2")],
-    *[("ä", "𝔘ni\u2028code\x0b"), ("null", "NA")],
-]
-
-
-@pytest.mark.parametrize("size", [1 << 24, 1, 12])
-@pytest.mark.parametrize(
-    "rows", [ODD, [row for row in ODD if "\t" not in row[1]], [("1", "")]], ids=["tabs", "no tabs", "nothing"]
-)
-def test_tsv(tmp_path: Path, block_bytes: Callable[[int], None], rows: Rows, size: int) -> None:
-    block_bytes(size)
-    content = "".join(f"{name}\t{text}\n" if name else "\n" for name, text in rows)
-    for text in (content, content[:-1], f"\ufeff{content}", content.replace("\n", "\r\n")):
-        expected = [row for row in rows if row[0]]
-        assert collection(written(tmp_path, text)) == expected
-        assert collection(written(tmp_path, gzip.compress(text.encode()))) == expected
-
-
 @pytest.mark.parametrize("size", [1 << 24, 1])
 @pytest.mark.parametrize(
     ("content", "rows"),
     [
         ("doc_id\ttext\n1\tone\n", [("1", "one")]),
-        ("_id\tcontents\n1\tone\tand a tab\n", [("1", "one\tand a tab")]),
         ("DocNo\tBody\n1\tone\n", [("1", "one")]),
         ("title\tdoc_id\ttext\nT\td1\ta ship\n", [("d1", "T a ship")]),
-        ("text\tdoc_id\na ship\td1\n", [("d1", "a ship")]),
-        ("doc_id\ttext\ttitle\nd1\ta ship\tT\n", [("d1", "T a ship")]),
         # In the first line only, and of both names.
         ("1\tone\nid\ttext\n2\ta\tb\n", [("1", "one"), ("id", "text"), ("2", "a\tb")]),
         ("id\tof something\n", [("id", "of something")]),
-        ("7\ttext\n", [("7", "text")]),
         ('{"id": 7, "text": "a number"}\n{"id": "0", "text": ""}', [("7", "a number"), ("0", "")]),
         ('{"_id": "1", "title": "A title", "text": "one"}', [("1", "A title one")]),
-        ('{"_id": "1", "title": "", "text": "one"}', [("1", "one")]),
-        ('{"_id": "1", "title": null, "text": "one"}', [("1", "one")]),
         ('\n {"id": "1", "text": "\\ud835\\udd18"}\r\n\n', [("1", "𝔘")]),
-        ('{"id": "2", "text": "a\\nb\\tc"}\n', [("2", "a\nb\tc")]),
         ('{"doc_id": "right", "id": "wrong", "text": "right", "query": "wrong"}', [("right", "right")]),
     ],
 )
@@ -93,95 +63,13 @@ def test_columns(tmp_path: Path, block_bytes: Callable[[int], None], content: st
     assert collection(written(tmp_path, content)) == rows
 
 
-NAMES = [
-    (kind, column, name) for kind, columns in TEXT_COLUMNS.items() for column, of in columns.items() for name in of
-]
-
-
-@pytest.mark.parametrize(("kind", "column", "name"), NAMES)
-def test_names_of_columns(tmp_path: Path, kind: str, column: str, name: str) -> None:
-    read = {"doc_id": collection, "query_id": lambda path: read_queries(path).rows()}[kind]
-    names = ("id", name) if column == "text" else (name, "text")
-    rows = dict(zip(names, ("a", "one"), strict=True))
-    for content in (json.dumps({"other": 1, **rows}), parquet(other=[1], **{key: [one] for key, one in rows.items()})):
-        assert read(written(tmp_path, content)) == [("a", "one")]
-
-
-def test_rows_of_documents_and_queries(tmp_path: Path) -> None:
-    """The rows of a ranking hold the ids and texts of both; a file gives what the same frame does."""
-    frame = pl.DataFrame({"query": ["who sails"], "docno": ["d1"], "text": ["a ship"], "qid": ["q1"]})
-    tabs = frame.write_csv(separator="\t")
-    for content in (frame.write_csv(), tabs, frame.write_ndjson(), parquet(**frame.to_dict(as_series=False))):
-        path = written(tmp_path, content)
-        assert collection(path) == text_table(frame, "").rows() == [("d1", "a ship")]
-        assert read_queries(path).rows() == text_table(frame, "", "query_id").rows() == [("q1", "who sails")]
-
-
 def test_parquet(tmp_path: Path) -> None:
-    texts = ["one", "two", "three", "four", ""]
-    plain = [(str(i), text) for i, text in enumerate(texts)]
-    assert collection(written(tmp_path, parquet(id=range(5), text=texts))) == plain
-    titled = parquet(text=texts, title=["A", None, "", "D", "E"], id=list("01234"), url=["u"] * 5)
-    titles = [("0", "A one"), ("1", "two"), ("2", "three"), ("3", "D four"), ("4", "E")]
-    assert collection(written(tmp_path, titled)) == titles
+    titled = parquet(text=["one", "two", "three", ""], title=["A", None, "", "E"], id=range(4), url=["u"] * 4)
+    assert collection(written(tmp_path, titled)) == [("0", "A one"), ("1", "two"), ("2", "three"), ("3", "E")]
     assert collection(written(tmp_path, parquet(id=[b"1"], text=["\u00fc".encode()], title=[None]))) == [("1", "ü")]
-    dictionary = pa.array(["a", "b", "a"]).dictionary_encode()
-    assert collection(written(tmp_path, parquet(id=[1, 2, 3], text=dictionary))) == [("1", "a"), ("2", "b"), ("3", "a")]
-
-
-TEXT = st.text(alphabet=st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), max_size=10)
-# A file that begins with a NUL is taken for UTF-16.
-ID = st.text(
-    alphabet=st.characters(exclude_characters="\0\n\r\t\ufeff", exclude_categories=["Cs"]), min_size=1, max_size=4
-)
-
-
-@given(
-    st.dictionaries(ID.filter(lambda name: name.strip() and name[0] != "{"), TEXT, min_size=1, max_size=12),
-    st.sampled_from([1, 7, 30, 1 << 20]),
-)
-def test_any_collection_in_any_form_and_blocks(
-    tmp_path_factory: pytest.TempPathFactory, documents: dict[str, str], size: int
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "any-collection"
-    rows = list(documents.items())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(reading.line_blocks.__kwdefaults__, "block_bytes", size)
-        path.write_text("".join(f"{name}\t{text}\n" for name, text in rows), encoding="utf-8", newline="")
-        assert collection(path) == rows
-        lines = [json.dumps({"id": name, "text": text}, ensure_ascii=size > 1) for name, text in rows]
-        path.write_text("\n".join(lines), encoding="utf-8", newline="")
-        assert collection(path) == rows
-        path.write_bytes(parquet(id=list(documents), text=list(documents.values())))
-        assert collection(path) == rows
-
-
-def test_streaming_gives_batches(tmp_path: Path, block_bytes: Callable[[int], None]) -> None:
-    content = "".join(f"{i}\ttext {i}\n" for i in range(500))
-    block_bytes(256)
-    batches = list(scan_collection(written(tmp_path, content)))
-    assert len(batches) > 20
-    assert max(batch.height for batch in batches) < 40
-    assert pl.concat(batches).rows() == [(str(i), f"text {i}") for i in range(500)]
 
 
 # --- some of the texts ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("size", [1 << 24, 8])
-def test_only_the_texts_that_are_wanted(tmp_path: Path, block_bytes: Callable[[int], None], size: int) -> None:
-    block_bytes(size)
-    path = written(tmp_path, "1\tone\n2\ttwo\n3\tthree\n4\tfour\n")
-
-    def wanted(*ids: str) -> list[tuple[str, ...]]:
-        return read_texts(path, pl.Series("doc_id", ids, dtype=pl.String)).rows()
-
-    assert wanted("4", "2", "4", "none") == [("2", "two"), ("4", "four")]
-    assert wanted("none") == []
-    assert wanted() == []
-    assert wanted("1", "2", "3", "4") == [("1", "one"), ("2", "two"), ("3", "three"), ("4", "four")]
-    with pytest.raises(InputError, match="'2' appears twice"):
-        read_texts(written(tmp_path, "1\tone\n2\ttwo\n2\tagain\n"), pl.Series(["1"]))
 
 
 @given(
@@ -229,41 +117,29 @@ TEXT_OF = "expected a string under one of text,"
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("1\tone\n2\ttwo\n3\tthree\n2\tagain\n", ", line 4: the id '2' appears twice (first in line 2)"),
         # Lines count header and blank lines too.
-        ("2\ta\tb\n\n1\tx\n2\ty", ", line 4: the id '2' appears twice (first in line 1)"),
         ("id\ttext\n2\tone\n\n3\ttwo\n2\tthree\n", ", line 5: the id '2' appears twice (first in line 2)"),
         ('{"id": 2, "text": "a"}\n{"id": "2", "text": "b"}', ", line 2: the id '2' appears twice (first in line 1)"),
         (parquet(id=[2, 3, 4, 5, 2], text=list("abcde")), ": the id '2' appears twice: texts 1 and 5"),
         ("", ": the file is empty"),
-        ("\n\n", ": the file contains no texts"),
         ("id\ttext\n", ": the file contains no texts"),
         ("1\tone\n2 two\n3\tthree\n", f", line 2: {TAB}, found '2 two' and no tab"),
-        ("1 one\n", f", line 1: {TAB}, found '1 one' and no tab"),
         ("1\tone\ttab\n2 two\n", f", line 2: {TAB}, found '2 two' and no tab"),
         ("1\tone\n\ttwo\n", ", line 2: expected an id before the tab, found none"),
-        ('{"id": "1", "text": "a"}\n{"id": "2"\n', ', line 2: expected a JSON object, found \'{"id": "2"\''),
-        ('{"id": "1", "text": "a"}\n["2"]\n', ", line 2: expected a JSON object, found '[\"2\"]'"),
         ('{"id": "1", "text": "a"}\n2\tb\n', ", line 2: expected a JSON object, found '2\\tb'"),
         ('{"id": "1", "text": "a"}\n\n{"text": "a"}\n', f", line 3: {ID_OF} docno, docid,"),
         ('{"id": 1.5, "text": "a"}\n', f", line 1: {ID_OF}"),
-        ('{"id": true, "text": "a"}\n', f", line 1: {ID_OF}"),
         ('{"id": "", "text": "a"}\n', f", line 1: {ID_OF}"),
         ('{"id": 1}\n', f", line 1: {TEXT_OF} contents, body, passage (`id_column` and "),
-        ('{"id": 1, "text": null}\n', f", line 1: {TEXT_OF}"),
         ('{"id": 1, "text": ["a"]}\n', f", line 1: {TEXT_OF}"),
         ('{"id": 1, "text": "\\ud800"}\n', ", line 1: expected Unicode, found half a surrogate pair"),
-        ('{"id": ' + "[" * 100_000 + "\n", ', line 1: expected a JSON object, found \'{"id": [[['),
         (parquet(id=pa.array([], pa.string()), text=pa.array([], pa.string())), ": the file contains no texts"),
         (parquet(name=["1"], text=["a"]), ": expected a column of "),
         (parquet(id=["1", "2", "3", None], text=list("abcd")), ": row 4: the id or the text is missing"),
         (parquet(id=["1", "2", "3"], text=["a", "b", None]), ": row 3: the id or the text is missing"),
         (parquet(id=["1", ""], text=["a", "b"]), ": row 2: the id or the text is missing"),
-        (parquet(id=["1"], text=[None]), ": row 1: the id or the text is missing"),
-        (parquet(id=["1"], text=["a"])[:-1], ": damaged Parquet file ("),
         (b"PAR1", ": damaged Parquet file ("),
         (parquet(id=["1"], text=pa.array([b"\xff"])), ": damaged Parquet file ("),
-        (parquet(id=["1"], text=[{"a": 1}]), ": expected text in the column text, found Struct("),
         (parquet(id=["1"], text=[1.5]), ": expected text in the column text, found Float64"),
         (parquet(id=[1.0], text=["a"]), ": expected text in the column id, found Float64"),
         (parquet(id=["1"], text=["a"], title=[["b"]]), ": expected text in the column title, found List(String)"),
@@ -282,19 +158,3 @@ def test_files_that_hold_no_texts(
         assert str(caught.value).startswith(f"{path}{message}")
         assert "\n" not in str(caught.value)
         assert caught.value.line == (int(message[7:].partition(":")[0]) if message.startswith(",") else None)
-
-
-def test_repeated_ids_that_may_be(tmp_path: Path) -> None:
-    for content in (
-        "2\ta\n2\tb\n",
-        '{"id": 2, "text": "a"}\n{"id": "2", "text": "b"}',
-        parquet(id=[2, 2], text=["a", "b"]),
-    ):
-        batches = list(scan_collection(written(tmp_path, content), unique=False))
-        assert pl.concat(batches).rows() == [("2", "a"), ("2", "b")]
-
-
-def test_real_files(shared_data: Path) -> None:
-    for path in sorted((shared_data / "grepbiasir").glob("*.tsv")):
-        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-        assert collection(path) == [tuple(line.split("\t", 1)) for line in lines]

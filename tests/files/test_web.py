@@ -318,22 +318,13 @@ def test_another_file_in_the_way_stays(server: Web, tmp_path: Path) -> None:
 
 def test_the_packaged_list() -> None:
     sets = public_data.public_data()
-    assert list(sets) == [
-        *("gender-representative", "gender-specific", "queries-gender-annotated", "queries-fairness-sensitive"),
-        *("queries-fairness-sensitive-dl19", "debias-definitional-pairs", "debias-equalize-pairs"),
-        *("debias-gender-specific-full", "debias-gender-specific-seed", "debias-professions", "xquad-en"),
-        *("grepbiasir", "runs-dev", "runs-dl19", "counsel-chat", "policyqa"),
-    ]
     words = sets["grepbiasir"]
     assert (len(words.files), words.bytes, words.licence) == (8, 233624, "CC0-1.0")
-    assert sets["xquad-en"].source == "github.com/deepmind/xquad"
     for data in sets.values():
         inside = [file.file_name for file in data.files]
         assert len(set(inside)) == len(inside)
-        for file in data.files:
-            assert file.file_name not in ("", ".", "..")
-            assert "/" not in file.file_name
-            assert (len(file.sha256), len(file.commit)) == (64, 40)
+        assert not any("/" in name or name in ("", ".", "..") for name in inside)
+        assert {(len(file.sha256), len(file.commit)) for file in data.files} == {(64, 40)}
     url = words.files[2].url(public_data.BASE_URL)
     assert url == (
         "https://raw.githubusercontent.com/KlaraKrieg/GrepBiasIR/ed44a461054bd4fa506049ad29c44ef405c53fec/"

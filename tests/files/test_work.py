@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -22,11 +22,7 @@ from evenrank.files.work import Work, alone
 from evenrank.groups import Scoring, load_lexicon, score_collection
 
 
-class Boom(Exception):
-    pass
-
-
-@pytest.mark.parametrize("error", [Boom, KeyboardInterrupt, SystemExit, OSError("cut off")])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError("cut off")])
 def test_an_error_leaves_nothing_and_the_old_file(tmp_path: Path, error: BaseException | type[BaseException]) -> None:
     target = tmp_path / "out.txt"
     target.write_text("old")
@@ -44,39 +40,18 @@ def test_an_error_leaves_nothing_and_the_old_file(tmp_path: Path, error: BaseExc
     assert target.read_text() == "old"
 
 
-@pytest.fixture(params=[0o022, 0o077, 0o002])
-def mask(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = os.umask(request.param)
-    yield request.param
-    assert os.umask(before) == request.param
-
-
-def rights(path: Path) -> int:
-    return path.stat().st_mode & 0o7777
-
-
+@pytest.mark.parametrize("mask", [0o077, 0o002])
 def test_a_result_has_the_rights_of_any_new_file_or_of_what_it_replaces(tmp_path: Path, mask: int) -> None:
-    write_text(tmp_path / "x", "new")
-    assert rights(tmp_path / "x") == 0o666 & ~mask
-    for mode in (0o600, 0o640, 0o444, 0o666):
-        (tmp_path / "x").chmod(0o600)
-        (tmp_path / "x").write_text("old")
-        (tmp_path / "x").chmod(mode)
-        write_text(tmp_path / "x", "new")
-        assert (rights(tmp_path / "x"), (tmp_path / "x").read_text()) == (mode, "new")
-
-
-def test_models_have_the_rights_of_any_file(tmp_path: Path, mask: int) -> None:
-    pytest.importorskip("torch", reason="needs the extra [neural]")
-    from ranker_factories import knrm
-
-    folder = tmp_path / "model"
-    knrm().save(folder)
-    made = {path.name: rights(path) for path in folder.iterdir()}
-    assert made == dict.fromkeys(("model.safetensors", "vocabulary.txt", "evenrank.json"), 0o666 & ~mask)
-    (folder / "model.safetensors").chmod(0o640)
-    knrm().save(folder)
-    assert rights(folder / "model.safetensors") == 0o640
+    file, before = tmp_path / "x", os.umask(mask)
+    try:
+        write_text(file, "new")
+        assert file.stat().st_mode & 0o7777 == 0o666 & ~mask
+        for mode in (0o640, 0o666):
+            file.chmod(mode)
+            write_text(file, "newer")
+            assert file.stat().st_mode & 0o7777 == mode
+    finally:
+        assert os.umask(before) == mask
 
 
 def test_a_link_keeps_pointing_to_its_file(tmp_path: Path) -> None:
@@ -96,19 +71,6 @@ def test_a_device_is_not_replaced_by_a_file(tmp_path: Path) -> None:
         assert read.result() == "text"
     assert pipe.is_fifo()
     assert os.listdir(tmp_path) == ["pipe"]
-
-
-@pytest.mark.parametrize(
-    ("path", "reason"),
-    [("none/out.txt", "No such file or directory"), ("file/out.txt", "Not a directory"), ("folder", "Is a directory")],
-)
-def test_a_place_that_cannot_be_written(tmp_path: Path, path: str, reason: str) -> None:
-    (tmp_path / "file").write_text("x")
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError) as caught:
-        write_text(tmp_path / path, "text")
-    assert str(caught.value) == f"{tmp_path / path}: cannot be written: {reason}"
-    assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
 
 
 def ids(count: int) -> list[str]:
@@ -215,7 +177,6 @@ def test_many_writers_of_one_file(tmp_path: Path) -> None:
 
 MADE_FROM = {"model": "m", "settings": {"seed": 1}}
 DATA = r"part-\d\.txt"
-WHERE = pytest.mark.parametrize("where", ["", "file://"])
 
 
 def names(folder: Path) -> list[str]:
@@ -237,7 +198,7 @@ def begin(folder: str | Path, parts: int, *, resumable: bool = True) -> list[int
     return made
 
 
-@WHERE
+@pytest.mark.parametrize("where", ["", "file://"])
 def test_only_what_is_missing_is_done_again(tmp_path: Path, where: str) -> None:
     folder = tmp_path / "out"
     assert begin(f"{where}{folder}", 2) == [0, 1]
@@ -252,20 +213,19 @@ def test_only_what_is_missing_is_done_again(tmp_path: Path, where: str) -> None:
         begin(f"{where}{folder}", 1)
 
 
-NO_MARKS = (None, b"", b'{"file": null', b"[4]", b"[" * 9999, b"\xff", b'{"report": 1}')
+NO_MARKS = (None, b'{"file": null', b"[4]", b"[" * 9999, b"\xff", b'{"report": 1}')
 
 
-@WHERE
 @pytest.mark.parametrize(
     ("name", "content"),
     [*(("_done-000001.json", mark) for mark in NO_MARKS), ("part-1.txt", None), ("part-1.txt", b"of another size")],
 )
-def test_a_part_that_is_not_whole_is_done_again(tmp_path: Path, name: str, content: bytes | None, where: str) -> None:
+def test_a_part_that_is_not_whole_is_done_again(tmp_path: Path, name: str, content: bytes | None) -> None:
     folder = tmp_path / "out"
     begin(folder, 3)
     damaged = folder / name
     damaged.unlink() if content is None else damaged.write_bytes(content)
-    assert begin(f"{where}{folder}", 3) == [1]
+    assert begin(folder, 3) == [1]
 
 
 @settings(deadline=None, max_examples=30)

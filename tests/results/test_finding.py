@@ -105,17 +105,6 @@ def test_how_values_read(value: object, how: str, text: str) -> None:
     assert read(value, how) == text
 
 
-def test_a_finding_has_the_sentence_of_its_template() -> None:
-    words = Phrases({"leans": "{subject} leans {pole}: {estimate:+}.", "few": "Only {count} queries."})
-    estimate = Estimate(0.2, (0.1, 0.3), 40)
-    found = words.finding("leans", "BM25", "shown", estimate, pole="male")
-    assert found == Finding("leans", "BM25", "shown", estimate, "BM25 leans male: +.200 [+.100, +.300].", "finding")
-    few = words.finding("few", level="cannot be told", place="warning", count=1234)
-    assert (few.subject, few.estimate, few.text, few.place) == ("", None, "Only 1,234 queries.", "warning")
-    # A text with braces is no template.
-    assert words.finding("leans", "{pole}", pole="{x}").text == "{pole} leans {x}: –."
-
-
 def said(place: str, text: str, subject: str = "") -> Finding:
     return Finding("key", subject, "shown", None, text, place)  # type: ignore[arg-type]
 
@@ -128,16 +117,17 @@ def page(*findings: Finding, **more: object) -> Page:
 
 
 LONG = "word " * 15 + "words"
-OTHER = Table("All figures", (Column("name"), Column("n")), [("a", "12")])
+OTHER = Table("All figures", (Column("name"), Column("n"), Column("text")), [("a", "12", LONG)])
 MARKED = Table("", (Column("name", TEXT, ""), Column("mean", shorts(3), mark=lambda row: "●")), [("a", 0.25)])
 LEGEND = ("● differs from 0", "~ ties decide", "in standard deviations")
 SIMILAR = [f"the-same-beginning-of-a-name-{one}" for one in "12"]
 ALIKE_AT_BOTH_ENDS = [f"the-same-beginning-{one}-and-the-same-end" for one in "12"]
 PAGES = {
     "answer, warnings, table, findings and notes": page(
-        said("note", "It has ties."), said("finding", "a leans.", "a"), said("finding", "And more.", "a"),
+        *(said("note", f"Note {number}.") for number in range(5)),
+        said("finding", "a leans.", "a"), said("finding", "And more.", "a"),
         said("warning", "Few queries."), said("answer", "A is better."), said("answer", "No bias."),
-        said("finding", "longer leans.", "longer"), said("detail", "Nowhere."), aside="40 queries",
+        said("finding", "longer leans.", "longer"), said("detail", "Nowhere."), aside="40 queries", notes=("Remark.",),
     ),
     "what stands beside the answer": page(said("answer", f"{LONG} and one"), aside="40 queries", table=None),
     "sections and facts": page(said("answer", "A."), sections=(Section("More", (OTHER,)),),
@@ -155,25 +145,6 @@ def test_screens(name: str, snapshot: Any) -> None:
     assert PAGES[name].text(full=True) == snapshot(name="full")
 
 
-def test_what_stands_beside_the_answer_has_a_line_of_its_own_where_there_is_no_room() -> None:
-    for text, beside in (
-        (LONG, f"\n{'40 queries':>80}"),
-        ("x" * 69, f"\n{'40 queries':>80}"),
-        ("x" * 68, "  40 queries"),
-    ):
-        assert page(said("answer", text), aside="40 queries", table=None).text() == text + beside
-
-
-def test_three_notes_and_the_others_with_full() -> None:
-    found = page(*(said("note", f"Note {number}.") for number in range(5)), notes=("Remark.",))
-    screen = found.text()
-    assert [number for number in range(5) if f"Note {number}." in screen] == [0, 1, 2]
-    assert "Remark" not in screen
-    assert "Notes:\n  Note 3.\n  Note 4.\n  Remark.\n\nFindings (evenrank explain KEY): key" in found.text(full=True)
-    # A part of a legend stays in one line.
-    assert PAGES["the legend of a table without marks"].key == "in\xa0standard\xa0deviations"
-
-
 def test_no_text_of_a_screen_steers_the_terminal() -> None:
     evil = "a\x1b[2Jb"
     table = Table("", (Column("name", TEXT, ""), Column("mean", shorts(3))), [(evil, 0.25)])
@@ -182,42 +153,3 @@ def test_no_text_of_a_screen_steers_the_terminal() -> None:
         legend=(f"in {evil}",), facts=((evil, "1.0"),), notes=(evil,), sections=(Section(evil, (table,)),),
     )  # fmt: skip
     assert "\x1b" not in found.text(full=True)
-
-
-def wide(columns: int, *, second: bool = False) -> Table:
-    names = [Column("name", TEXT, "")] + [Column("more", TEXT, "", lambda row: "kept")] * second
-    figures = [Column(f"figure {place}", shorts(3), of=lambda row, place=place: place / 10) for place in range(columns)]
-    return Table("", (*names, *figures), [("a-name",), ("b",)], below=lambda row: "below a" * (row[0] == "a-name"))
-
-
-IN_PAIRS = [
-    column
-    for place in range(8)
-    for column in (
-        Column(f"mean {place}", shorts(3), of="1"),
-        # Without a heading: it stays with the one before.
-        Column(f"ends {place}", TEXT, "", lambda row: "[.1, .2]"),
-    )
-]
-WIDE = {
-    "one name": wide(14),
-    "two names": wide(14, second=True),
-    "pairs": Table("", (Column("name", TEXT, ""), *IN_PAIRS), [("a", 0.5)]),
-}
-
-
-@pytest.mark.parametrize("name", WIDE)
-def test_a_wide_table_becomes_several_with_the_names_of_the_rows(name: str, snapshot: Any) -> None:
-    texts = [part.text(80) for part in WIDE[name].packed(80)]
-    assert len(texts) > 1
-    assert max(len(line) for text in texts for line in text.splitlines()) <= 80
-    assert "\n\n".join(texts) == snapshot
-
-
-def test_tables_that_stay_one() -> None:
-    bare = Table("", tuple(Column(f"{place}", TEXT, "", lambda row: "x" * 30) for place in range(4)), [0])
-    assert bare.packed(80) == [bare]  # without any heading
-    fitting = wide(5)
-    assert fitting.packed(80) == [fitting]
-    columns = (Column("name"), Column("n", shorts(1)), Column("last", TEXT, ""))
-    assert Table("", columns, [("a", 0.5, ""), ("b", 0.5, "x")]).text(80) == "name   n\na     .5\nb     .5  x"

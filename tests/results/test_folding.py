@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
-import pytest
-
-from evenrank.results.page import NARROW, STEPS, make_foldable, style_sheet
+from evenrank.results.page import make_foldable
 
 
 def table(head: list[str], *rows: str) -> str:
@@ -23,31 +19,3 @@ def test_each_figure_says_its_heading() -> None:
     # A row that is named by a number says what it is a number of.
     page = make_foldable(table(["from", "n"], "<th>0.2</th><td>1</td>"))
     assert '<th role="rowheader" data-label="from">0.2</th>' in page
-
-
-@pytest.mark.parametrize(
-    ("cells", "wanted"),
-    [(["1.5"] * 2, STEPS[0]), (["1.5"] * 10, 30), (["[0.1234, 0.5678]"] * 4, 27), (["1.5"] * 40, None)],
-)
-def test_the_width_is_that_of_the_longest_words(cells: list[str], wanted: int | None) -> None:
-    page = make_foldable(table(["x"] * len(cells), "".join(f"<td>{cell}</td>" for cell in cells)))
-    name = re.findall(r'<table role="table" class="(\S+) plain">', page)
-    assert name == [f"fold-{wanted}" if wanted else "fold"]
-
-
-def test_long_names_may_be_broken_and_figures_and_scripts_not() -> None:
-    page = make_foldable(table(["Run", "x"], f"<th>{'n' * 80}</th><td>1</td>"))
-    assert '<th role="rowheader" data-long>' in page
-    assert 'class="fold-18 plain"' in page
-    assert 'class="fold plain"' in make_foldable(table(["x"], f"<td>{'1' * 200}</td>"))
-    code = "<script>'<table><tr><td>1</td></tr></table>'</script>"
-    assert make_foldable(code) == code
-
-
-def test_every_step_has_its_rules_on_narrow_windows_alone() -> None:
-    wide, narrow = style_sheet().split(f"@media (max-width: {NARROW}px) {{\n@container", 1)
-    assert ".fold" not in wide
-    for step in STEPS:
-        assert f"(max-width: {step}em) {{ :not(.keep) > .fold-{step} {{" in narrow
-    assert "\n:not(.keep) > .fold {" in narrow
-    assert style_sheet().count("{") == style_sheet().count("}")

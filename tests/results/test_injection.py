@@ -171,28 +171,3 @@ def test_pages(browser: Any, tmp_path: Path, make: Callable[[], Page]) -> None:
     found = shown(opened)
     assert [evil for evil in EVIL if found.count(readable(evil)) < 5] == []
     check(opened)
-
-
-def test_position_with_such_names(browser: Any, tmp_path: Path) -> None:
-    name = EVIL[3].replace("/", "")
-    words = ["One.", "Two.", "Three.", "Four.", "Five."]
-
-    def ranker(query: str, passages: list[str]) -> list[float]:
-        return [float(passage.index("Answer")) for passage in passages]
-
-    ranker.__name__ = EVIL[4]
-    paragraphs, lines = [], []
-    for i in range(5):
-        context = " ".join([*words[:i], "Answer.", *words[i:]])
-        answers = [{"text": "Answer", "answer_start": context.index("Answer")}]
-        question = {"id": f"q{i}", "question": EVIL[i], "answers": answers}
-        paragraphs.append({"doc_id": f"d{i}", "context": context, "qas": [question]})
-        lines += [f"q{i} Q0 d{j} 1 {9 - abs(i - j)} {j}\n" for j in range(5)]
-    (tmp_path / "squad.json").write_text(json.dumps({"data": [{"title": ALL, "paragraphs": paragraphs}]}))
-    (tmp_path / name).write_text("".join(lines))
-    result = evenrank.position_sensitivity(ranker, squad=tmp_path / "squad.json", run=tmp_path / name)
-    result.report(tmp_path / "p.html")
-    opened = open_page(browser, tmp_path / "p.html")
-    assert flat(name) in shown(opened)
-    assert flat(EVIL[4]) in shown(opened)
-    check(opened)

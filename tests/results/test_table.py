@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -118,18 +117,6 @@ def test_formats_and_paths_by_hand(tmp_path: Path) -> None:
     assert (tmp_path / "t.csv").read_text() == "name,n\n'=1+1,2\n"
 
 
-def test_groups_names_and_lines_below(snapshot: Any) -> None:
-    columns = (Column("run", heading=""), Column("group"), Column("n", COUNT, of="2"))
-    rows = [("a" * 40, "x", 1), ("b", "x", 2), ("表" * 20, "y", 3)]
-    table = Table("", columns, rows, group=lambda row: f"Group {row[1]}", below=lambda row: "two" * (row[2] == 2))
-    assert table.text(60) == snapshot
-    assert cell_len(table.text(60).splitlines()[6]) == cell_len(table.text(60).splitlines()[2])
-    # A last column of texts is broken into lines.
-    columns = (Column("run", heading=""), Column("words", heading=""))
-    lines = Table("", columns, [("a", "one two three four five six")]).text(20).splitlines()
-    assert lines == ["a  one two three", "   four five six"]
-
-
 def test_html_is_escaped_and_says_what_the_script_sorts_by() -> None:
     wide = Column(("low", "high"), intervals(1, wide=True), "<i>", mark=lambda row: "<", tag=lambda row: "-1 <b>")
     table = Table("<t>", (Column("name", note='"n"'), wide), [("<script>", (1.0, 4.0)), ("b", None)])
@@ -150,16 +137,3 @@ def test_a_wrong_path_and_a_key_of_two_columns_are_mistakes() -> None:
         Table("", (Column("name"), Column("name")), RUNS).frame()
     with pytest.raises(AttributeError):
         Table("", (Column("name"), Column("x", of="of.meen")), RUNS).text()
-
-
-def test_long_texts_are_broken_within_their_columns() -> None:
-    """Every word is in its column, and no line is wider; a table that fits is as it was."""
-    words = " ".join(f"word{n}" for n in range(60))
-    columns = (Column("name"), Column("text"), Column("other"), Column("x", digits(1)))
-    table = Table("T", columns, [("a", words, "short", 1.0), ("b", "one", words, 2.0)], ("Note.",))
-    folded = table.folded(100)
-    assert max(map(len, folded.split("\n"))) <= 100 < max(map(len, table.text().split("\n")))
-    assert folded.count("word") == 120
-    assert [line.split()[-1] for line in folded.split("\n") if line[:1] in "ab"] == ["1.0", "2.0"]
-    narrow = replace(table, rows=[("a", "b", "c", 1.0)])
-    assert narrow.folded(100) == narrow.text()

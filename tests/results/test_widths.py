@@ -1,11 +1,10 @@
-"""Every number of every page can be reached: on a phone, a tablet, a desktop and on paper; with and without scripts.
+"""Every number of every page can be reached: on a phone, a tablet, a desktop and on paper.
 
 The pages of studies and of word vectors are checked where they are made.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -15,43 +14,33 @@ import numpy as np
 import pytest
 
 import evenrank
-from evenrank.groups import Lexicon
 from evenrank.papers.claims import Claim, Decided, Effect, Verdict
 from evenrank.papers.figures import Figures
 from evenrank.papers.report import Chart, ExperimentPage, Layout, Row
-from evenrank.probes.answers import position_answers
-from evenrank.probes.position_curve import Versions, position_curve
-from evenrank.probes.sensitivity import Curves, MovedAnswers, SensitivityResult
-from evenrank.probes.similarity import SimilarityResult, term_similarity
 from evenrank.results.finding import Finding
 from evenrank.results.page import Page, Section, curve, histogram
 from evenrank.results.table import Column, digits
 from evenrank.results.table import Table as PageTable
-from evenrank.stats.estimate import Estimate, estimate
-from reaching import CHECK, unreachable
-from small_reports import labelled_audit
+from evenrank.stats.estimate import Estimate
+from reaching import unreachable
 
 QUERIES = 3
 LONG = "x" * 90
 
 
-def audit(names: list[str], *, long: str = "", judged: bool = True, groups: int = 2, **options: Any) -> Any:
-    """An audit of as many runs as there are names, each with another order of the same passages."""
-    words = ["he", "she", "cat"][:groups]
-    queries = {f"q{q}{long}": [f"q{q}{long}-{i}" for i in range(groups + 2)] for q in range(QUERIES)}
-    texts = [f"{word} {LONG if long else 'runs'} {i}" for i, word in enumerate([*words, "it", "stone"])]
+def many_runs() -> Any:
+    """An audit of runs with long names, each with another order of the same passages, whose ids are long too."""
+    names = [f"bert-base-uncased.msmarco-passage.run-{i}.{'long-' * 4}name" for i in range(9)]
+    queries = {f"q{q}{LONG}": [f"q{q}{LONG}-{i}" for i in range(4)] for q in range(QUERIES)}
+    texts = [f"{word} {LONG} {i}" for i, word in enumerate(("he", "she", "it", "stone"))]
     runs = {
         name: {query: {doc: float((7 * i + 3 * n * (i + 1)) % 5) for i, doc in enumerate(docs)}
                for query, docs in queries.items()}
         for n, name in enumerate(names)
     }  # fmt: skip
-    if groups == 3:
-        pairs = tuple((word, word) for word in words)
-        options["lexicon"] = Lexicon("three", tuple(words), pairs, (1 / 3,) * 3, ("he", "she"))
-    if judged:
-        options["qrels"] = {query: {f"{query}-1": 1} for query in queries}
+    qrels = {query: {f"{query}-1": 1} for query in queries}
     collection = {doc: text for docs in queries.values() for doc, text in zip(docs, texts, strict=True)}
-    return evenrank.audit(runs, collection=collection, **options)
+    return evenrank.audit(runs, collection=collection, qrels=qrels, baseline=names[0])
 
 
 def of_long_groups() -> Any:
@@ -60,36 +49,6 @@ def of_long_groups() -> Any:
     run = {f"q{q}": {f"q{q}-{i}": 9.0 - i for i in range(9)} for q in range(QUERIES)}
     labels = {f"q{q}-{i}": group for q in range(QUERIES) for i, group in enumerate(groups)}
     return evenrank.audit({"run": run}, labels=labels, qrels={f"q{q}": {f"q{q}-1": 1} for q in range(QUERIES)})
-
-
-def answers(folder: Path) -> Any:
-    paragraphs = []
-    for i in range(5):
-        context = "word " * i + "answer six seven"
-        found = [{"text": "answer", "answer_start": context.index("answer")}]
-        question = {"id": f"q{i}", "question": "?", "answers": found}
-        paragraphs.append({"doc_id": f"d{i}", "context": context, "qas": [question]})
-    (folder / "squad.json").write_text(json.dumps({"data": [{"title": "t", "paragraphs": paragraphs}]}))
-    return position_answers(folder / "squad.json")
-
-
-def similarity(folder: Path) -> Any:
-    rng = np.random.default_rng(0)
-    found = term_similarity(
-        rng.normal(size=(120, 4)).astype(np.float32), np.arange(120) % 3, np.arange(120) % 12, np.arange(120) // 12,
-        min_pairs=1, min_terms=1,
-    )  # fmt: skip
-    settings = {"passages": 2000, "min_pairs": 1, "min_terms": 1, "cap": 1000, "seed": 0}
-    return SimilarityResult("model" + LONG, "last layer", found, settings)
-
-
-def sensitivity(folder: Path) -> Any:
-    rng = np.random.default_rng(0)
-    rows = [Versions(rng.random((40, 11)) * 100, np.zeros(40, np.int64), np.eye(11)[None]) for _ in range(3)]
-    one = Curves(*(position_curve(versions) for versions in rows))
-    of = estimate(rng.random(40), unit="passages")
-    turned = MovedAnswers(one, one, of, of, np.arange(11), 40, 40, 20, 1)
-    return SensitivityResult(LONG, 60, 30, 2, 0.5, turned, 3, {}, added=1, without_candidates=2)
 
 
 def probed() -> Any:
@@ -142,20 +101,10 @@ def experiment(folder: Path) -> Any:
     return ExperimentPage("position", LONG, LONG, "tiny", (0,), {LONG: LONG}, {}, (claim,), laid, (), drawings, (LONG,))
 
 
-LONG_NAMES = [f"bert-base-uncased.msmarco-passage.run-{i}.{'long-' * 4}name" for i in range(9)]
 Made = Callable[[Path], Any]
 PAGES: dict[str, Made] = {
-    "a run": lambda _: audit(["run"]),
-    "a baseline": lambda _: audit(["old", "new"], baseline="old"),
-    "no qrels, long ids": lambda _: audit(["run"], judged=False, long=LONG),
-    "many runs with long names": lambda _: audit(LONG_NAMES, baseline=LONG_NAMES[0]),
-    "three groups": lambda _: audit(["old", "new"], groups=3, baseline="new"),
-    "labels": lambda _: labelled_audit(),
-    "labels, bounds alone": lambda _: labelled_audit("bounds"),
+    "many runs with long names": lambda _: many_runs(),
     "labels of groups with long names": lambda _: of_long_groups(),
-    "answers": answers,
-    "similarity": similarity,
-    "sensitivity": sensitivity,
     "a probe": lambda _: probed(),
     "any table": any_table,
     "an experiment": experiment,
@@ -170,25 +119,9 @@ def write(made: Any, path: Path) -> str:
     return path.as_uri()
 
 
-LIKE_OTHERS = ("a run", "a baseline", "no qrels, long ids", "three groups", "labels", "labels, bounds alone")
-"""Pages whose parts others have too, which are left to the slow tests."""
-
-
-@pytest.mark.parametrize("kind", [pytest.param(one, marks=[pytest.mark.slow] * (one in LIKE_OTHERS)) for one in PAGES])
+@pytest.mark.parametrize("kind", PAGES)
 def test_every_number_can_be_reached(browser: Any, kind: str, tmp_path: Path) -> None:
     page = browser.new_page()
     page.goto(write(PAGES[kind](tmp_path), tmp_path / "page.html"))
     assert unreachable(page) == []
-    page.close()
-
-
-def test_without_scripts_too(browser: Any, tmp_path: Path) -> None:
-    """A page in a mail's preview runs no script: its tables fold all the same."""
-    address = write(PAGES["many runs with long names"](tmp_path), tmp_path / "page.html")
-    page = browser.new_page(java_script_enabled=False, viewport={"width": 390, "height": 900})
-    page.goto(address)
-    # Closed parts open without a script as well.
-    for part in page.locator("details.part > summary").all():
-        part.click()
-    assert page.evaluate(CHECK, False) == []
     page.close()

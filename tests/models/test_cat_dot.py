@@ -51,11 +51,9 @@ def flat(ranker: Ranker, groups: CandidateLists = LISTS) -> Any:
 
 
 DOTS: dict[str, dict[str, Any]] = {
-    "shared": {},
     "mean": {"pooling": "mean", "projection": 7},
     "cosine": {"similarity": "cosine", "projection": 5},
     "separate": {"shared": False, "projection": 7, "layers": 2},
-    "separate-cosine": {"shared": False, "similarity": "cosine", "pooling": "mean"},
     "separate-lengths": {"shared": False, "query_length": 9, "passage_length": 4},
 }
 
@@ -71,7 +69,9 @@ def test_cat_saved_scores_as_cross_encoder(bert: str, tmp_path: Path, max_length
     encoder = sentence_transformers.CrossEncoder(str(tmp_path / "saved"), device="cpu")
     # One pair at a time, and with the activation that the folder names.
     np.testing.assert_allclose(encoder.predict(pairs(), batch_size=1), expected, atol=1e-5)
-    np.testing.assert_allclose(flat(CatRanker.load(tmp_path / "saved")), expected, atol=1e-6)
+    # A head that is there is kept, whatever the seed.
+    for again in (CatRanker.load(tmp_path / "saved"), CatRanker.from_pretrained(str(tmp_path / "saved"), seed=4)):
+        np.testing.assert_allclose(flat(again), expected, atol=1e-6)
     np.testing.assert_allclose(ranker.score(*zip(*pairs(), strict=True), batch_size=4), expected, atol=1e-5)
 
 
@@ -117,15 +117,6 @@ def test_the_first_layers(bert: str, kind: str) -> None:
     for wrong in (0, 4):
         with pytest.raises(EvenrankError, match=rf"^`layers`: expected 1 to 3, found {wrong}$"):
             start.from_pretrained(bert, layers=wrong)
-
-
-def test_a_head_that_is_there_is_kept(classifier: str) -> None:
-    scores = [flat(CatRanker.from_pretrained(classifier, seed=seed)) for seed in (0, 1)]
-    np.testing.assert_array_equal(*scores)
-    encoder = sentence_transformers.CrossEncoder(classifier, device="cpu")
-    expected = encoder.predict(pairs(), activation_fn=torch.nn.Identity())
-    np.testing.assert_allclose(scores[0], expected, atol=1e-5)
-    np.testing.assert_allclose(flat(CatRanker.load(classifier)), expected, atol=1e-5)
 
 
 def stated(bert: str, folder: Path, pooling: Any = "mean", side: str = "document", **settings: Any) -> str:

@@ -60,26 +60,22 @@ def close(found: Any, expected: Any) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_scores_are_sentence_transformers_own(name: str, folders: dict[str, ModelFolder]) -> None:
-    folder = folders[name]
-    assert folder.architecture == KINDS[name].architecture
-    model = load_encoder(folder, "float32", "cpu")
-    found = load(folder).score(QUERIES, PASSAGES, 30)
+def test_scores_are_sentence_transformers_own(
+    name: str, folders: dict[str, ModelFolder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenrank.models.encoder_scorers._SIMILARITIES", 7)
+    folder, kind = folders[name], KINDS[name]
+    scorer, model = load(folder), load_encoder(folder, "float32", "cpu")
+    found = scorer.score(QUERIES, PASSAGES, 30)
     close(found, own_scores(model, QUERIES, PASSAGES))
-    assert load(folder).score(QUERIES, PASSAGES, 30).tobytes() == found.tobytes()
+    facts = scorer.facts()
+    assert (folder.architecture, facts["kind"], facts["reads"]) == (kind.architecture, kind.name, kind.reads)
+    similarity = {"bi": "cosine", "sparse": "dot", "late": "maxsim"}.get(kind.architecture)
+    assert (facts.get("similarity"), facts["sha256"]) == (similarity, folder.digest())
     # A loaded model is left as it was.
     assert load_ranker(model.train()).score(QUERIES, PASSAGES, 30).tobytes() == found.tobytes()
     assert model.training
     assert "preprocess" not in vars(model)
-
-
-def test_scores_do_not_depend_on_the_batch(name: str, folders: dict[str, ModelFolder]) -> None:
-    scorer = load(folders[name])
-    alone = scorer.score(QUERIES, PASSAGES, 1)
-    np.testing.assert_allclose(scorer.score(QUERIES, PASSAGES, 7), alone, rtol=1e-5, atol=2e-5)
-    order = np.random.default_rng(0).permutation(30)
-    shuffled = scorer.score([QUERIES[row] for row in order], [PASSAGES[row] for row in order], 7)
-    np.testing.assert_allclose(shuffled, alone[order], rtol=1e-5, atol=2e-5)
 
 
 def longer(model: Any, name: str, prompts: dict[str, str]) -> int:
@@ -103,9 +99,8 @@ def longer(model: Any, name: str, prompts: dict[str, str]) -> int:
     return count
 
 
-@pytest.mark.parametrize("prompted", [False, True])
-def test_truncation_is_counted(name: str, prompted: bool, folders: dict[str, ModelFolder]) -> None:
-    prompts = PROMPTED[name] if prompted else {}
+def test_truncation_is_counted(name: str, folders: dict[str, ModelFolder]) -> None:
+    prompts = PROMPTED[name]
     scorer = load(folders[name], **arguments(prompts))
     model = load_encoder(folders[name], "float32", "cpu")
     expected = longer(model, name, {**OWN.get(name, {}), **prompts})
@@ -134,25 +129,7 @@ def test_prompts_are_reported_and_change_the_scores(name: str, folders: dict[str
     given = load_ranker(model, **arguments(prompts))
     assert given.score(QUERIES, PASSAGES, 30).tobytes() == found.tobytes()
     assert {side: plain.facts()[f"{side}_prompt"] for side in prompts} == OWN.get(name, dict.fromkeys(prompts))
-    # None at all.
-    without = load(folders[name], **dict.fromkeys(arguments(prompts), ""))
-    assert without.facts()["query_prompt"] is None
-    texts_before = [prompts["query"] + query for query in QUERIES]
-    if name not in ("causal", "late"):  # whose prompt is a message of its own, or whose queries have a fixed length
-        passages = [prompts.get("document", "") + passage for passage in PASSAGES]
-        np.testing.assert_allclose(without.score(texts_before, passages, 30), found, rtol=1e-5, atol=2e-5)
-
-
-def test_what_a_model_is(name: str, folders: dict[str, ModelFolder]) -> None:
-    folder, kind = folders[name], KINDS[name]
-    facts = load(folder).facts()
-    assert (facts["kind"], facts["model"], facts["reads"]) == (kind.name, name, kind.reads)
-    assert facts["sha256"] == folder.digest()
-    assert (facts["precision"], facts["backend"], facts["device"]) == ("float32", "torch", "cpu")
-    similarity = {"bi": "cosine", "sparse": "dot", "late": "maxsim"}.get(kind.architecture)
-    assert facts.get("similarity") == similarity
-    in_memory = {"sha256": None, **({"model": "SentenceTransformer"} if name == "static" else {})}
-    assert load_ranker(load_encoder(folder, "float32", "cpu")).facts() == facts | in_memory
+    assert load(folders[name], **dict.fromkeys(arguments(prompts), "")).facts()["query_prompt"] is None
 
 
 def test_the_ends_of_what_is_read(name: str, folders: dict[str, ModelFolder]) -> None:

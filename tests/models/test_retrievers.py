@@ -226,28 +226,6 @@ def test_servers_that_are_busy_are_asked_again(server: Server, waits: list[float
         retrieve_from(server.url, QUERIES, index="docs", quiet=True)
 
 
-SECRET = "sk-Abc123+xyz/789"
-
-
-@pytest.mark.parametrize(
-    "shown", [SECRET, SECRET.upper(), " ".join(SECRET), SECRET[::-1], SECRET.encode().hex(), f"a {SECRET} b"]
-)
-def test_a_key_that_is_given_back_is_not_shown(
-    shown: str, server: Server, monkeypatch: pytest.MonkeyPatch, evenrank: Any, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("KEY", SECRET)
-    (tmp_path / "q.tsv").write_text("q1\ta\n")
-    server.behave = lambda *_: (401, {}, {"message": f"wrong key {shown}"})
-    done = evenrank(
-        "retrieve", tmp_path / "q.tsv", "--from", f"{server.url}/?q={{query}}", "--key-env", "KEY", "--out", "-"
-    )
-    assert (done.status, done.err.count("\n")) == (2, 1)
-    assert "status 401" in done.err
-    letters = "".join(one for one in done.err.lower() if one.isalnum())
-    for form in (SECRET, SECRET[::-1], SECRET.encode().hex()):
-        assert "".join(one for one in form.lower() if one.isalnum()) not in letters
-
-
 NO_SOURCES: dict[str, list[Any]] = {
     "`source`: expected an address": ["", "python search.py {query}", "'", 5, "ftp://x/{query}"],
     "`source`: expected {query} in the address": ["http://127.0.0.1:1/search"],

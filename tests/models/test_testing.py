@@ -95,8 +95,7 @@ def test_rankers(name: str, broken: str, monkeypatch: pytest.MonkeyPatch) -> Non
 
     def make(seed: int) -> Broken:
         of = 0 if name == "seed" else seed
-        ranker = Broken.from_vectors(vectors(), KNRMConfig(query_length=6, passage_length=20), of)
-        return ranker
+        return Broken.from_vectors(vectors(), KNRMConfig(query_length=6, passage_length=20), of)
 
     with pytest.raises(AssertionError, match=broken):
         check_ranker(make, WORDS)

@@ -16,12 +16,11 @@ from transformers import BertForMaskedLM
 import evenrank
 from evenrank.files import EvenrankError, InputError
 from evenrank.groups import Scoring, load_lexicon
-from evenrank.mitigation.ibbr import IBBR, FunctionTerm, Pairwise
 from evenrank.models.encoders import CatRanker, DotRanker
 from evenrank.models.protocol import Ranker
 from evenrank.models.word_rankers import WordRanker
 from evenrank.training.adversarial import AdversarialRanker
-from evenrank.training.lists import as_lists, collate
+from evenrank.training.lists import as_lists
 from evenrank.training.recipes import RankerRecipe, load_recipe, parse_training
 from evenrank.training.run import train_recipe
 from evenrank.training.trainer import Objective, RankingTrainer
@@ -81,36 +80,6 @@ def planted(count: int) -> list[dict[str, Any]]:
         passages = [f"{clicked} {query}", f"{left} {query}", f"{left} {other}", f"{clicked} {other}"]
         made.append({"query": f"{query} {other}", "passages": passages, "relevance": [1, 0, 0, 0]})
     return made
-
-
-def gap(ranker: Ranker, lists: list[dict[str, Any]]) -> float:
-    """|ΔA-PRF| of the scores of lists."""
-    found = as_lists(lists, [Scoring(load_lexicon("gender-en"))])
-    batch = collate([found[i] for i in range(len(found))])
-    with torch.no_grad():
-        scores = ranker(**ranker.encode(batch))
-    assert batch.relevance is not None
-    assert batch.sides is not None
-    pairs = Pairwise.of(scores, batch.relevance, batch.sides[0], batch.mask)
-    first, second = (pairs.prf[side][pairs.defined[side]].mean() for side in (0, 1))
-    return abs(float(first - second))
-
-
-def test_the_term_narrows_the_gap_and_its_negative_does_not(checkpoint: str) -> None:
-    lists = planted(48)
-    model = RankerRecipe(kind="dot", model=checkpoint, pooling="mean", map=True, freeze="encoder")
-    settings: dict[str, Any] = {"batch": 48, "max_steps": 40, "learning_rate": 0.02}
-
-    def negated(scores: Any, relevance: Any, sides: Any, mask: Any) -> Any:
-        return -IBBR("ibbr-pd")(scores, relevance, sides, mask)
-
-    none, fair, worse = (
-        gap(evenrank.train(model, lists, fairness=term, **settings).ranker, lists)
-        for term in (None, IBBR("ibbr-pd", weight=20.0), FunctionTerm(negated, weight=20.0))
-    )
-    assert none > 0.3
-    assert fair < none / 2
-    assert worse > none
 
 
 def test_a_recipe_trains_a_map_and_resumes_it(home: Path, tmp_path: Path) -> None:
@@ -187,17 +156,3 @@ def test_a_masked_language_model_is_a_checkpoint(tmp_path: Path, kind: Any) -> N
     assert not torch.equal(ranker.score(*pairs), before)
     ranker.save(tmp_path / "saved")
     assert torch.equal(kind.load(tmp_path / "saved").score(*pairs), ranker.score(*pairs))
-
-
-def test_the_shipped_recipe_trains_a_map(home: Path, tmp_path: Path) -> None:
-    given = load_recipe(home / "r.toml")
-    files = [f'data.{name}="{getattr(given.data, name)}"' for name in ("collection", "queries", "qrels", "run")]
-    files += [f'validation.{name}="{getattr(given.validation, name)}"' for name in ("queries", "qrels", "run")]
-    settings = [f'ranker.model="{given.ranker.model}"', f'ranker.kept="{tmp_path / "kept"}"', "training.max_steps=2"]
-    shipped = load_recipe("ibbr-map", [f'out="{tmp_path / "run"}"', *files, *settings])
-    assert shipped.ranker.similarity == "cosine"
-    assert shipped.fairness is not None
-    assert (shipped.fairness.name, shipped.fairness.weight) == ("ibbr-ts", 1.0)
-    folder = train_recipe(shipped)
-    assert len(list((folder / "model").rglob("*.safetensors"))) == 3  # the encoder once, and two maps
-    assert (tmp_path / "kept" / "vectors.sqlite").is_file()

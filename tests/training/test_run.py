@@ -17,7 +17,7 @@ from evenrank.models.encoders import DotRanker
 from evenrank.training import losses
 from evenrank.training.recipes import load_recipe
 from evenrank.training.run import last_checkpoint, train_recipe
-from training_runs import assert_same, card_of, fair, logged, recipe, result_of, weights
+from training_runs import card_of, fair, logged, recipe, result_of, weights
 
 
 def test_what_a_run_leaves(home, done):
@@ -38,19 +38,14 @@ def test_what_a_run_leaves(home, done):
     for name, value in DotRanker.load(done / "model").state_dict().items():
         torch.testing.assert_close(value, best[name], rtol=0, atol=0)
     card = card_of(done)
-    assert 'SentenceTransformer("PATH OF THIS FOLDER")' in card
     assert card.startswith(
         "---\nlibrary_name: sentence-transformers\npipeline_tag: sentence-similarity\nlicense: unknown\n"
     )
-    assert "NFaiRR@10" in card
-    assert f"{result['value']:.4f}" in card
     (index,) = json.loads(card.partition("model-index: ")[2].partition("\n---\n")[0])
-    (results,) = index["results"]
-    audited = audit["runs"]["tiny"]["measures"]["nDCG@10"]
-    figures = {one["type"]: one["value"] for one in results["metrics"]}
-    assert (index["name"], figures["nDCG@10"], figures["nDCG@10/low"]) == ("tiny", audited["mean"], audited["ci95"][0])
     name, metrics = model_index_to_eval_results([index])
-    assert (name, {one.metric_type: one.metric_value for one in metrics}) == ("tiny", figures)
+    figures = {one.metric_type: one.metric_value for one in metrics}
+    audited = audit["runs"]["tiny"]["measures"]["nDCG@10"]
+    assert (name, figures["nDCG@10"], figures["nDCG@10/low"]) == ("tiny", audited["mean"], audited["ci95"][0])
     assert list(audit["runs"]) == ["first stage", "tiny", "random", "neutral-first", "relevance-first"]
     assert read_run(done / "validation.run").queries.len() == 8
 
@@ -73,13 +68,6 @@ def test_a_run_says_what_it_was_made_from(home, done):
     assert found == {role: sha256(home / name) for role, name in read.items()} | {"model": of_model}
     assert [file["files"] for file in result["files"] if file["role"] == "model"] == [len(model)]
     assert f"run: {home / 'train.run'} (sha256 {found['run']})" in card_of(done)
-
-
-def test_the_same_seed_gives_the_same_weights_and_another_does_not(home, done, tmp_path):
-    assert_same(done, fair(home / "r.toml", tmp_path / "b"))
-    # From the first step.
-    other = fair(home / "r.toml", tmp_path / "c", "training.seed=1", "training.max_steps=1", "validation.depths=")
-    assert logged(other)[0]["loss"] != logged(done)[0]["loss"]
 
 
 def test_a_loss_that_is_no_number_stops_and_keeps_the_checkpoint(home, tmp_path, monkeypatch):
@@ -145,15 +133,6 @@ def test_the_command(home, tmp_path, evenrank):
         assert ended.status == 2
         assert message in ended.err
         assert not (tmp_path / "x").exists()
-
-
-def test_a_trained_ranker_is_gone_on_with(home, done, tmp_path):
-    settings = [f'ranker.model="{done / "model"}"', "training.max_steps=1", "training.learning_rate=1e-12"]
-    # What the recipe leaves open, the folder says.
-    further = fair(home / "r.toml", tmp_path / "t", *settings, "ranker.query_length=", "ranker.passage_length=")
-    assert_same(done, further, tolerance=1e-6)
-    assert [DotRanker.load(one / "model").model[0].document_length for one in (done, further)] == [16, 16]
-    assert "passage_length" not in (further / "recipe.toml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("state", ["", "{", '{"epoch": 1'])

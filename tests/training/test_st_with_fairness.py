@@ -20,7 +20,7 @@ from sentence_transformers.sentence_transformer import losses
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 from evenrank.files import EvenrankError
-from evenrank.mitigation.ibbr import IBBR, FunctionTerm
+from evenrank.mitigation.ibbr import IBBR
 from evenrank.training.sentence_transformers import CrossEncoderWithFairness, WithFairness, with_group_labels
 from st_models import ROWS, bi_encoder, bi_inputs, cross_encoder, lists, tuples
 
@@ -104,16 +104,6 @@ def test_a_cross_encoders_loss_and_the_term(checkpoint: str, name: str) -> None:
             relevance[row, place], mask[row, place] = labels[row][place], True
             sides[row, place] = text.split().count("he") - text.split().count("she")
     assert_sum(model, parts, base, 0.3 * IBBR("ibbr-pd")(scores, relevance, sides, mask))
-
-
-def test_a_term_of_ones_own(checkpoint: str) -> None:
-    model = bi_encoder(checkpoint).train()
-    term = FunctionTerm(lambda scores, relevance, sides, mask: (scores * sides).sum(), 2.0)
-    loss = WithFairness(losses.MultipleNegativesRankingLoss(model), term, scale=3)
-    features, sides = bi_inputs(model, with_group_labels(tuples()))
-    query, *passages = (model(dict(column))["sentence_embedding"] for column in features)
-    scores = 3 * torch.stack([(query * one).sum(1) for one in passages], 1)
-    assert float(loss(features, sides)["fair"]) == pytest.approx(2 * float((scores * sides).sum()), rel=1e-4)
 
 
 def test_with_weight_0_a_training_is_that_of_the_loss(checkpoint: str, tmp_path: Path) -> None:

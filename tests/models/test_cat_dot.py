@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -278,17 +277,6 @@ def test_what_a_killed_save_left_is_no_part_of_a_model(bert: str, tmp_path: Path
 
 
 def test_a_checkpoint_that_lacks_layers_is_refused(bert: str, tmp_path: Path) -> None:
-    from transformers.utils import logging as loader
-
-    said: list[logging.LogRecord] = []
-    handler = logging.Handler(logging.WARNING)
-    handler.emit = said.append  # type: ignore[method-assign]
-    loader.add_handler(handler)
-    try:
-        CatRanker.from_pretrained(bert, layers=1)
-    finally:
-        loader.remove_handler(handler)
-    assert said == [], "a head is always missing, and the other layers were not asked for"
     without(bert, tmp_path / "half", ".layer.1.output.dense.")
     for ranker in (CatRanker, DotRanker):
         message = r"half: the weights lack .*encoder\.layer\.1\.output\.dense\.\w+ and 1 more"

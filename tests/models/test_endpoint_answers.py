@@ -29,7 +29,7 @@ def test_death_midway_and_a_second_start(
     api: Any, concurrency: int, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(endpoints.Session, "_wait", lambda *_: None)
-    whole = ranked(endpoint(server, api), tmp_path / "whole")
+    ranked(endpoint(server, api), tmp_path / "whole")
     undisturbed = server.times_asked()
     server.bodies.clear()
     # The server answers three questions and then no more.
@@ -47,13 +47,7 @@ def test_death_midway_and_a_second_start(
     assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
     assert server.times_asked() + type(undisturbed)(answered) == undisturbed
     assert set(undisturbed.values()) == {1}
-    total = len(undisturbed)
-    assert f": {total - 3} requests, 3 questions answered before, 0 retries" in run.notes[-1]
-    assert f": {total} requests, 0 questions answered before" in whole.notes[-1]
-    server.bodies.clear()
-    again = ranked(model, tmp_path / "again", tag="ranks-2")
-    assert len(server.bodies) == total
-    assert again.table.equals(run.table)
+    assert f": {len(undisturbed) - 3} requests, 3 questions answered before, 0 retries" in run.notes[-1]
 
 
 KILLED = """

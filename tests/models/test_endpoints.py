@@ -24,30 +24,20 @@ APIS = ("cohere", "tei", "openai")
 
 
 def test_what_is_sent(server: Server) -> None:
-    run = {"q0": {"d0": 2.0, "d1": 1.0}}
-    prompts = {"query_prompt": "Q: ", "document_prompt": "P: "}
     for api in APIS:
         model = endpoint(server, api, query_prompt="else: ").prompted("Q: ", None).prompted(None, "P: ")
-        assert model == endpoint(server, api, **prompts)
-        evenrank.rerank(run, model=model, collection=DOCUMENTS, queries=QUERIES, quiet=True)
-        evenrank.rerank(
-            run, model=Endpoint(f"{server.url}/v1/", api), collection=DOCUMENTS, queries=QUERIES, quiet=True
-        )
-    asked = [json.loads(body) for body in server.bodies]
-    passages = ["passage 0", "passage 1 and more"]
-    marked = ["P: passage 0", "P: passage 1 and more"]
-    assert asked == [
-        {"model": "maker/ranks-2", "query": "Q: query 0", "documents": marked, "top_n": 2},
-        {"query": "query 0", "documents": passages, "top_n": 2},
-        {"model": "maker/ranks-2", "query": "Q: query 0", "texts": marked, "raw_scores": True, "truncate": True},
-        {"query": "query 0", "texts": passages, "raw_scores": True, "truncate": True},
-        {"model": "maker/ranks-2", "input": ["Q: query 0"], "encoding_format": "float"},
-        {"model": "maker/ranks-2", "input": marked, "encoding_format": "float"},
-        {"input": ["query 0"], "encoding_format": "float"},
-        {"input": passages, "encoding_format": "float"},
+        model.scorer().score(["a", "a"], ["b", "c"])
+        Endpoint(server.url, api).scorer().score(["a"], ["b"])
+    assert [json.loads(body) for body in server.bodies] == [
+        {"model": "maker/ranks-2", "query": "Q: a", "documents": ["P: b", "P: c"], "top_n": 2},
+        {"query": "a", "documents": ["b"], "top_n": 1},
+        {"model": "maker/ranks-2", "query": "Q: a", "texts": ["P: b", "P: c"], "raw_scores": True, "truncate": True},
+        {"query": "a", "texts": ["b"], "raw_scores": True, "truncate": True},
+        {"model": "maker/ranks-2", "input": ["Q: a"], "encoding_format": "float"},
+        {"model": "maker/ranks-2", "input": ["P: b", "P: c"], "encoding_format": "float"},
+        {"input": ["a"], "encoding_format": "float"},
+        {"input": ["b"], "encoding_format": "float"},
     ]
-    rerank, vectors = ["/rerank", "/v1/rerank"], ["/embeddings"] * 2 + ["/v1/embeddings"] * 2
-    assert server.paths == [*rerank, *rerank, *vectors]
     assert all("Authorization" not in headers for headers in server.headers)
     assert server.headers[0]["User-Agent"] == f"evenrank/{evenrank.__version__}"
 

@@ -17,8 +17,8 @@ sentence_transformers = pytest.importorskip("sentence_transformers", reason="nee
 
 from evenrank.models.load import load_ranker
 from evenrank.models.scorers import SHORTER, Scorer
-from evenrank.models.stored import ModelFolder, find_model, load_encoder
-from kind_factories import KINDS, own_scores, saved
+from evenrank.models.stored import ModelFolder, load_encoder
+from kind_factories import KINDS, own_scores
 
 QUERIES = texts(30, 5, seed=1)
 PASSAGES = texts(30, 36, seed=2)
@@ -28,17 +28,6 @@ PROMPTED = {
 }
 OWN = {"bi": {"query": "query: ", "document": "passage: "}, "late": {"query": "query ", "document": "passage "}}
 """The prompts in the models' configurations."""
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ModelFolder]:
-    """A folder of each kind."""
-    home = tmp_path_factory.mktemp("kinds")
-    made = {}
-    for name in KINDS:
-        (home / name).mkdir()
-        made[name] = find_model(str(saved(name, home / name)))
-    return made
 
 
 @pytest.fixture(params=KINDS)

@@ -86,19 +86,15 @@ def test_a_template(server: Server, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("named", "names", "paths"),
     [
-        ("results", {}, {}),
         ("docs", {"id": "doc_id", "score": "_score"}, {}),
         ("found", {"id": "key", "score": "bm25"}, {"hits": "found", "id": "key", "score": "bm25"}),
     ],
 )
 def test_an_address(named: str, names: Any, paths: Any, server: Server) -> None:
     server.behave = searched(server, named, **names)
-    for concurrency in (1, 4):
-        run = retrieve_from(
-            f"{server.url}/search?q={{query}}&k={{k}}", QUERIES, k=2, concurrency=concurrency, quiet=True, **paths
-        )
-        # Two of a query, as scores and ids order them.
-        assert run.to_dict() == {"q1": FOUND["q1"], "q3": {"d9": 2.0, "d3": 2.0}}
+    run = retrieve_from(f"{server.url}/search?q={{query}}&k={{k}}", QUERIES, k=2, quiet=True, **paths)
+    # Two of a query, as scores and ids order them.
+    assert run.to_dict() == {"q1": FOUND["q1"], "q3": {"d9": 2.0, "d3": 2.0}}
     assert all("k=2" in path for path in server.paths)
     assert run.card is not None
     assert "who" not in json.dumps(run.card)

@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evenrank.files import EvenrankError, InputError, MissingExtraError, Run
 from evenrank.models.rerank import rerank
@@ -179,29 +177,6 @@ def test_kernel_rankers(data: Data, tmp_path: Path) -> None:
     ):
         with pytest.raises(EvenrankError, match=re.escape(message)):
             scores(data, folder, **settings)
-
-
-# --- exported models: batches by tokens, sessions ------------------------------------------------------------
-
-
-@given(st.lists(st.integers(1, 30), min_size=1, max_size=20), st.integers(1, 6), st.booleans())
-def test_batches_keep_every_token(lengths: list[int], batch_size: int, left: bool) -> None:
-    mask = np.arange(max(lengths)) < np.array(lengths)[:, None]
-    mask = (mask[:, ::-1] if left else mask).astype(np.int64)
-    ids = np.arange(1, mask.size + 1).reshape(mask.shape) * mask
-    seen: list[int] = []
-    longest = []
-    for rows, (found_ids, found_mask) in export.by_length({"input_ids": ids, "attention_mask": mask}, batch_size):
-        assert 1 <= len(rows) <= batch_size
-        for row, own_ids, own_mask in zip(rows, found_ids, found_mask, strict=True):
-            assert own_ids[own_mask == 1].tolist() == ids[row][mask[row] == 1].tolist()
-            assert not own_ids[own_mask == 0].any()
-        needed = max(lengths[row] for row in rows)
-        assert needed <= found_ids.shape[1] <= needed + 3
-        longest.append(needed)
-        seen += rows.tolist()
-    assert sorted(seen) == list(range(len(lengths)))
-    assert longest == sorted(longest, reverse=True)
 
 
 def test_a_signal_is_handled_after_models_that_went_in_the_order_they_came(tmp_path: Path) -> None:

@@ -1,10 +1,7 @@
-"""Cached gradients against plain ones: values, random numbers, the size of graphs, several processes."""
+"""Cached gradients against plain ones: values, random numbers, the size of graphs."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -124,57 +121,3 @@ def test_what_is_refused(bert: str) -> None:
         cached_backward(ranker, {}, loss_of, chunk=0)
     with pytest.raises(TypeError, match=r"^expected a DotRanker, found CatRanker: its gradients cannot be cached$"):
         cached_backward(CatRanker.from_pretrained(bert), {}, loss_of)
-
-
-TWO_PROCESSES = """
-import os, sys
-from contextlib import nullcontext
-from datetime import timedelta
-import torch
-import torch.distributed as dist
-from evenrank.training.trainer import cached_backward
-from evenrank.models.encoders import DotRanker
-from evenrank.models.protocol import CandidateLists
-
-rank = int(os.environ["RANK"])
-dist.init_process_group("gloo", timeout=timedelta(seconds=60))
-assert dist.get_world_size() == 2
-groups = [
-    CandidateLists(["she", "he runs home"], [["a doctor", "the nurse runs home early"], ["software", "night", "she"]]),
-    CandidateLists(["nurse"], [["he is a doctor by night", "home", "runs", "the software she wrote", "a", "is"]]),
-]
-loss = lambda scores: scores.tanh().var() + scores.square().mean() / 100
-for shared in (True, False):
-    alone = DotRanker.from_pretrained(sys.argv[1], shared=shared)
-    for part in groups:  # what averaging over the processes gives
-        (loss(alone(**alone.encode(part))) / 2).backward()
-    ranker = DotRanker.from_pretrained(sys.argv[1], shared=shared)
-    wrapped = torch.nn.parallel.DistributedDataParallel(ranker)
-    inputs = ranker.encode(groups[rank])
-    for step in range(2):
-        ranker.zero_grad()
-        cached_backward(wrapped, inputs, loss, chunk=2)
-        for (name, weight), expected in zip(ranker.named_parameters(), alone.parameters(), strict=True):
-            if expected.grad is not None:
-                torch.testing.assert_close(weight.grad, expected.grad, atol=1e-5, rtol=1e-4, msg=name)
-    # Accumulated: nothing is exchanged until the last of two steps.
-    ranker.zero_grad()
-    for step in range(2):
-        with nullcontext() if step else wrapped.no_sync():
-            cached_backward(wrapped, inputs, loss, chunk=2, backward=lambda value: (value / 2).backward())
-    for weight, expected in zip(ranker.parameters(), alone.parameters(), strict=True):
-        if expected.grad is not None:
-            torch.testing.assert_close(weight.grad, expected.grad, atol=1e-5, rtol=1e-4)
-dist.destroy_process_group()
-print("equal")
-"""
-
-
-@pytest.mark.slow
-def test_two_processes(bert: str, tmp_path: Path) -> None:
-    script = tmp_path / "two.py"
-    script.write_text(TWO_PROCESSES)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script), bert]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.count("equal") == 2

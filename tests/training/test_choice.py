@@ -221,11 +221,10 @@ def test_a_checkpoint_that_comes_back_is_still_there(gendered, tmp_path, scripte
         assert kept.keys() == steps
         assert "optimizer.pt" in kept.pop(stop)
         assert all(names == {"model.safetensors"} for names in kept.values())
-    for stop in (6, 14):
-        shutil.rmtree(folder)
-        shutil.copytree(scripted / str(stop), folder)
-        train_recipe(recipe, resume=True)
-        assert files() == whole, stop
+    shutil.rmtree(folder)
+    shutil.copytree(scripted / "6", folder)
+    train_recipe(recipe, resume=True)
+    assert files() == whole
     # What may be chosen yet must be there.
     shutil.rmtree(folder)
     shutil.copytree(scripted / "6", folder)

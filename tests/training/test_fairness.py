@@ -120,8 +120,9 @@ def test_the_best_weight_of_a_grid_becomes_the_model(gendered, tmp_path, monkeyp
 
 
 @pytest.mark.slow
-def test_two_processes_train_to_the_weights_of_one_with_the_doubled_batch(gendered, tmp_path):
-    two = two_processes(gendered, tmp_path)
+@pytest.mark.parametrize("cached", ["", "4"])
+def test_two_processes_train_to_the_weights_of_one_with_the_doubled_batch(gendered, tmp_path, cached):
+    two = two_processes(gendered, tmp_path, f"training.cached={cached}")
     # 16 queries: the last batch of an epoch has 4, and those that fill it up for the second process do not count.
     one = fair(gendered, tmp_path / "one", "training.batch=6")
     assert_same(one, two, tolerance=2e-5)

@@ -63,6 +63,7 @@ def test_the_settings_of_train_are_the_keys_of_a_recipe():
         ("loss.name=rank", "loss.name: expected nll, hinge, bce, ranknet or margin-mse, found 'rank'"),
         ("ranker.kind=bert", "ranker.kind: expected cat, dot, sparse, tk, knrm, conv-knrm or match-pyramid"),
         ("training.warmup=1.5", "training.warmup: expected 1 or less, found 1.5"),
+        ("data.rotate=line", "data.rotate: expected word or sentence, found 'line'"),
         ("training.batch=2.5", "training.batch: expected a whole number, found 2.5"),
         ("data.groups=g.parquet", "data: either groups, or run and qrels (a setting data.run= removes a key)"),
         ("training", "`settings`: expected key=value, found 'training'"),

@@ -26,8 +26,8 @@ from training_runs import assert_same, everything, fair, logged, result_of
     [
         # Validation finds all equally good and fair: the first is the best, and patience ends at step 8 of 14.
         (["training.patience=3", "training.evaluate_every=2", "training.max_steps=14"], ["2", "4", "6", "8"]),
-        # Steps that no validation follows, in the middle of an epoch; means over several steps in the log.
-        (["training.keep=last", "training.evaluate_every=25", "training.max_steps=30"], ["25", "30"]),
+        # Steps that no validation follows, in the middle of an epoch, whose texts are turned round anew in each.
+        (['data.rotate="word"', "training.evaluate_every=25", "training.max_steps=30"], ["25", "30"]),
     ],
     ids=["best", "last"],
 )

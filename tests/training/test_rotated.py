@@ -9,14 +9,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evenrank.files import EvenrankError, Run
+from evenrank.files import Run
 from evenrank.files.sentences import sentence_starts
 from evenrank.mitigation.rotation import cut_of, mixed_seed, rotated
 from evenrank.training.lists import TrainingLists, build_lists
-from evenrank.training.recipes import load_recipe
-from evenrank.training.run import train_recipe
-from evenrank.training.trainer import RankingTrainer
-from training_runs import assert_same, fair
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 PASSAGES = ["one two three four five", "She is here. He left. It rained", "six  seven\teight", "", " ", "nine"]
@@ -69,27 +65,3 @@ def test_at_sentences_alone(groups: Path) -> None:
         "It rained She is here. He left.",
     }
     assert sentence_starts(PASSAGES[1].split()) == [0, 3, 5]
-
-
-def test_an_interrupted_run_resumes_to_the_same_weights(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Four steps an epoch: the end comes in the second, the resumed run goes on to the third.
-    recipe = home / "r.toml"
-    settings = ('data.rotate="word"', "training.max_steps=10", "training.evaluate_every=2", "validation.depths=")
-    whole = fair(recipe, tmp_path / "a", *settings)
-    plain, steps = RankingTrainer.training_step, iter(range(9))
-
-    def step(self, *arguments, **named):
-        if next(steps) == 5:
-            raise KeyboardInterrupt
-        return plain(self, *arguments, **named)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RankingTrainer, "training_step", step)
-        with pytest.raises(KeyboardInterrupt):
-            fair(recipe, tmp_path / "k", *settings)
-    resumed = train_recipe(load_recipe(recipe, [f'out="{tmp_path / "k"}"', *settings]), resume=True)
-    assert_same(whole, resumed)
-    with pytest.raises(EvenrankError, match=r"data\.rotate: expected word or sentence, found 'line'"):
-        load_recipe(recipe, ['data.rotate="line"'])

@@ -130,10 +130,7 @@ def test_a_run_with_an_adversary_and_one_that_goes_on(home, tmp_path):
     done = fair(home / "r.toml", tmp_path / "a", *settings)
     result = result_of(done)
     assert (result["checkpoint"]["rule"], result["checkpoint"]["step"]) == ("last", 8)
-    for when in ("before", "after"):
-        leakage = result["leakage"][when]
-        assert leakage["ci95"][0] <= leakage["balanced_accuracy"] <= leakage["ci95"][1]
-        assert leakage["queries"] == 4
+    assert [result["leakage"][when]["queries"] for when in ("before", "after")] == [4, 4]
     parts = [line for line in logged(done) if "adversary_loss" in line]
     assert len(parts) == 8
     assert all(line["loss"] == pytest.approx(line["rank_loss"] + line["adversary_loss"], abs=1e-4) for line in parts)

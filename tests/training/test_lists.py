@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from as_they_stand import PACKED, Packing, Wrong, check_against, filled, lines_of_text, values
 from evenrank.files import EvenrankError, Run
 from evenrank.groups import Scoring, load_lexicon
+from evenrank.mitigation.rotation import cut_of, mixed_seed, rotated
 from evenrank.training import lists as module
 from evenrank.training.lists import TrainingLists, as_lists, build_lists, read_list_file
 
@@ -76,6 +77,32 @@ def test_negatives_are_drawn_anew_each_epoch_and_the_same_again(tmp_path):
     assert TrainingLists(tmp_path, negatives=5, seed=2)[0].passages != first
     drawn = {text for epoch in range(60) for text in (found.set_epoch(epoch), found[0])[1].passages[1:]}
     assert len(drawn) > 80
+
+
+TURNED = ["one two three four five", "She is here. He left. It rained", "six  seven\teight", "", " ", "nine"]
+
+
+def test_texts_are_turned_round_anew_each_epoch(tmp_path):
+    collection = pl.DataFrame({"doc_id": [str(i) for i in range(6)], "text": TURNED})
+    qrels = pl.DataFrame({"query_id": ["0"], "doc_id": ["0"], "relevance": [1]})
+    build_lists(from_rows([("0", str(i), -i) for i in range(6)]), qrels, collection, QUERIES, tmp_path)
+
+    def seen(epoch, rotate="word", seed=0):
+        lists = TrainingLists(tmp_path, negatives=9, sampling="first", seed=seed, rotate=rotate)
+        lists.set_epoch(epoch)
+        # As a data-loading process gets them.
+        return pickle.loads(pickle.dumps(lists))[0].passages
+
+    assert seen(0, None) == TURNED
+    for epoch in range(12):
+        assert seen(epoch) == [rotated(t, cut_of(t, str(i), mixed_seed(0, epoch))) for i, t in enumerate(TURNED)]
+    assert {seen(epoch)[0].split()[0] for epoch in range(12)} > {"one", "two"}
+    assert seen(1, seed=1) != seen(1)
+    assert {seen(epoch, "sentence")[1] for epoch in range(20)} == {
+        "She is here. He left. It rained",
+        "He left. It rained She is here.",
+        "It rained She is here. He left.",
+    }
 
 
 # --- as they stand or refused, against a slow, obvious reader ---------------------------------------------------------

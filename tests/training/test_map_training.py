@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import shutil
 from pathlib import Path
@@ -17,57 +16,12 @@ import evenrank
 from evenrank.files import EvenrankError, InputError
 from evenrank.groups import Scoring, load_lexicon
 from evenrank.models.encoders import CatRanker, DotRanker
-from evenrank.models.protocol import Ranker
 from evenrank.models.word_rankers import WordRanker
 from evenrank.training.adversarial import AdversarialRanker
-from evenrank.training.lists import as_lists
-from evenrank.training.recipes import RankerRecipe, load_recipe, parse_training
+from evenrank.training.recipes import RankerRecipe, load_recipe
 from evenrank.training.run import train_recipe
-from evenrank.training.trainer import Objective, RankingTrainer
 from tiny_models import WORDS, tiny_bert
 from training_runs import fair, logged
-
-
-class Fixed(Ranker):
-    """Scores that are given, by a cosine or not."""
-
-    kind = "fixed"
-
-    def __init__(self, scale: float) -> None:
-        super().__init__()
-        self.scores, self.own_scale = torch.nn.Parameter(torch.tensor([[0.5, 0.25, 0.0]])), scale
-
-    @property
-    def loss_scale(self) -> float:
-        return self.own_scale
-
-    def encode(self, lists: Any) -> Any:
-        return {"mask": lists.mask}
-
-    def forward(self, **inputs: Any) -> Any:
-        return self.scores
-
-    def save(self, folder: Any) -> None: ...
-
-    load = reads_to = save  # type: ignore[assignment]
-
-
-@pytest.mark.parametrize(
-    ("own", "given", "used"), [(1.0, None, 1.0), (20.0, None, 20.0), (20.0, 1.0, 1.0), (1.0, 4.0, 4.0)]
-)
-def test_scores_are_scaled_before_the_loss(tmp_path: Path, own: float, given: float | None, used: float) -> None:
-    lists = as_lists([{"query": "q", "passages": ["a", "b", "c"], "relevance": [1, 0, 0]}])
-    settings = parse_training({"max_steps": 1})
-    trainer = RankingTrainer(Fixed(own), lists, Objective("nll", scale=given), settings, tmp_path)
-    batch = trainer.data_collator([lists[0]])
-    # By hand: −log of exp(s·½) / (exp(s·½) + exp(s·¼) + 1).
-    expected = math.log(1 + math.exp(-used / 4) + math.exp(-used / 2))
-    assert float(trainer.compute_loss(trainer.ranker, batch)) == pytest.approx(expected, rel=1e-4)
-
-
-def test_the_cosine_is_scaled_by_20(checkpoint: str) -> None:
-    assert DotRanker.from_pretrained(checkpoint, similarity="cosine").loss_scale == 20
-    assert DotRanker.from_pretrained(checkpoint).loss_scale == 1
 
 
 def planted(count: int) -> list[dict[str, Any]]:

@@ -305,8 +305,3 @@ def test_a_line_of_progress_now_and_then():
     now[0] += 31
     progress.on_step_end(None, state, None)
     assert lines == ["training steps after step 400: 1 of 100 (1%), loss 1, 0:00:31 so far, about 0:51:09 left"]
-    # One of several processes tells it.
-    state.is_world_process_zero, lines[:] = False, []
-    now[0] += 31
-    progress.on_step_end(None, state, None)
-    assert lines == []

@@ -288,6 +288,20 @@ def test_a_custom_loss_by_name_and_by_value(gendered: Path, tmp_path: Path, monk
         register_loss("hinge", nll)
 
 
+@pytest.mark.parametrize(
+    ("similarity", "given", "used"), [("dot", None, 1.0), ("cosine", None, 20.0), ("cosine", 4.0, 4.0)]
+)
+def test_scores_are_scaled_before_the_loss(gendered: Path, similarity: Any, given: Any, used: float) -> None:
+    ranker, expected = encoder(gendered, similarity=similarity), []
+    for row in RECORDS:
+        passages = row["passages"]
+        scores = used * ranker.score([row["query"]] * len(passages), passages).numpy()
+        # The first passage is the relevant one.
+        expected.append(np.log(np.exp(scores - scores[0]).sum()))
+    found = evenrank.train(ranker, RECORDS, batch=2, max_steps=1, scale=given).log[0]["loss"]
+    assert found == pytest.approx(np.mean(expected), abs=1e-4)
+
+
 def test_in_batch_negatives(gendered: Path) -> None:
     ranker = encoder(gendered, similarity="cosine")
     passages = [text for row in RECORDS for text in row["passages"]]

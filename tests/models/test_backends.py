@@ -99,25 +99,6 @@ def test_an_export_that_fails_leaves_nothing(
     assert (sorted(model.rglob("*")), list(tmp_path.iterdir())) == (files, [])
 
 
-def test_goes_on_only_with_the_same_back_end(data: Data, models: dict[str, Path], tmp_path: Path) -> None:
-    from evenrank.files.work import Work
-
-    run, collection, queries = data
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Work, "remove", lambda self: None)
-
-        def notes(**settings: Any) -> tuple[str, ...]:
-            out = tmp_path / "out.run"
-            return rerank(
-                run, model=str(models["cat"]), collection=collection, queries=queries, out=out, **settings
-            ).notes[1:]
-
-        assert notes(backend="onnx") == ()
-        assert notes(backend="onnx") == ("cat: 60 of 60 scores kept from an interrupted run",)
-        assert notes(backend="openvino") == ()
-        assert notes() == ()
-
-
 NO_EXTRA = 'the backend {} needs the extra [export]: pip install "evenrank[export]"'
 
 

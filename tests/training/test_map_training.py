@@ -1,4 +1,4 @@
-"""Trainings behind a frozen encoder, the scale of scores before a loss, and what trainings from Python start from."""
+"""Trainings behind a frozen encoder, and what trainings from Python start from."""
 
 from __future__ import annotations
 
@@ -23,17 +23,10 @@ from evenrank.training.run import train_recipe
 from tiny_models import WORDS, tiny_bert
 from training_runs import fair, logged
 
-
-def planted(count: int) -> list[dict[str, Any]]:
-    """Lists whose clicked passage is male-worded in three of four, and whose other passages are female-worded."""
-    words = [word for word in WORDS if word not in ("she", "he")]
-    made = []
-    for i in range(count):
-        query, other = words[i % 12], words[(i // 12 + i + 1) % 12]
-        clicked, left = ("he", "she") if i % 4 else ("she", "he")
-        passages = [f"{clicked} {query}", f"{left} {query}", f"{left} {other}", f"{clicked} {other}"]
-        made.append({"query": f"{query} {other}", "passages": passages, "relevance": [1, 0, 0, 0]})
-    return made
+LISTS = [
+    {"query": "a nurse", "passages": [f"she is a nurse {word}", f"he runs home {word}"], "relevance": [1, 0]}
+    for word in WORDS
+]
 
 
 def test_a_recipe_trains_a_map_and_resumes_it(home: Path, tmp_path: Path) -> None:
@@ -80,16 +73,15 @@ def test_a_frozen_encoder_with_nothing_behind_it_is_refused(home: Path, tmp_path
 
 @pytest.mark.parametrize("kind", ["tk", "knrm"])
 def test_word_vectors_from_python(tmp_path: Path, kind: str) -> None:
-    lists = planted(8) * 5
     rows = [f"{word} " + " ".join(str(i % 7 - j) for j in range(16)) for i, word in enumerate([*WORDS, "unread"])]
     (tmp_path / "v.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
     # The words of the lists alone.
-    read = {word for one in lists for text in (one["query"], *one["passages"]) for word in text.split()}
-    ranker = evenrank.train(RankerRecipe(kind=kind, vectors=str(tmp_path / "v.txt")), lists, max_steps=2).ranker
+    read = {word for one in LISTS for text in (one["query"], *one["passages"]) for word in text.split()}
+    ranker = evenrank.train(RankerRecipe(kind=kind, vectors=str(tmp_path / "v.txt")), LISTS, max_steps=2).ranker
     assert isinstance(ranker, WordRanker)
     assert set(ranker.vocabulary) == read
     pytest.importorskip("gensim", reason="needs the extra [embeddings]")
-    trained = evenrank.train(RankerRecipe(kind=kind, vector_size=8), lists, max_steps=2).ranker
+    trained = evenrank.train(RankerRecipe(kind=kind, vector_size=8), LISTS, max_steps=2).ranker
     assert isinstance(trained, WordRanker)
     assert set(trained.vocabulary) <= read
 
@@ -103,7 +95,7 @@ def test_a_masked_language_model_is_a_checkpoint(tmp_path: Path, kind: Any) -> N
     pairs = ["a nurse"] * 2, ["she is a nurse", "he runs home"]
     before = ranker.score(*pairs)
     adversarial = AdversarialRanker(ranker, Scoring(load_lexicon("gender-en")))
-    evenrank.train(adversarial, planted(8), max_steps=2, learning_rate=0.01)
+    evenrank.train(adversarial, LISTS, max_steps=2, learning_rate=0.01)
     assert not torch.equal(ranker.score(*pairs), before)
     ranker.save(tmp_path / "saved")
     assert torch.equal(kind.load(tmp_path / "saved").score(*pairs), ranker.score(*pairs))
